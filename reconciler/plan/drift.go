@@ -1,0 +1,30 @@
+package plan
+
+// drift brings back what somebody changed beside Git: services, the disruption
+// budget, the StatefulSet's replica count. None of it restarts a member.
+func drift(s *situation) verdict {
+	for _, obj := range s.o.Objects {
+		switch obj.State {
+		case ObjectMissing:
+			return do(ApplyObject{obj.Kind, obj.Name}, "it is gone, and Git says that it should be there")
+		case ObjectDrifted:
+			return do(ApplyObject{obj.Kind, obj.Name}, "it differs from what Git says: "+obj.Detail)
+		case ObjectInSync, ObjectForeign:
+		}
+	}
+	if s.o.Set == nil {
+		return lostSet(s)
+	}
+	return pass()
+}
+
+// lostSet brings back a StatefulSet that was deleted beside Git. Its volumes
+// are there, so its members go on where they were; but only when nothing else
+// changed, because a new StatefulSet starts all its members at once.
+func lostSet(s *situation) verdict {
+	if a := s.o.Record.Applied; a == nil || a.SpecHash != s.d.SpecHash {
+		return refuse("the StatefulSet is gone, and the file has changed since it was last carried out",
+			"revert the file to what was last applied, so that the members can come back as they were")
+	}
+	return do(CreateSet{s.d.Spec.Replicas}, "the StatefulSet is gone; its members go on from their volumes")
+}

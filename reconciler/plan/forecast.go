@@ -1,0 +1,195 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+)
+
+// horizon bounds a forecast: more steps than the longest roll of the largest
+// cluster takes.
+const horizon = 100
+
+// forecast lists the steps that follow one step, if each goes well.
+func forecast(rules []rule, s *situation, step Step) []Step {
+	next := s.after(step.Action)
+	var steps []Step
+	for range horizon {
+		v := first(rules, next)
+		switch {
+		case v.step != nil:
+			steps = append(steps, *v.step)
+			next = next.after(v.step.Action)
+		case v.hold != nil && passes(*v.hold):
+			next = next.awaited(*v.hold)
+		default:
+			return steps
+		}
+	}
+	return steps
+}
+
+// forecastBehind lists the steps that follow a hold that ends by itself.
+func forecastBehind(rules []rule, s *situation, h Hold) []Step {
+	if !passes(h) {
+		return nil
+	}
+	next := s.awaited(h)
+	v := first(rules, next)
+	for n := 0; v.hold != nil && passes(*v.hold) && n < horizon; n++ {
+		next = next.awaited(*v.hold)
+		v = first(rules, next)
+	}
+	if v.step == nil {
+		return nil
+	}
+	return append([]Step{*v.step}, forecast(rules, next, *v.step)...)
+}
+
+// passes says whether a hold ends by itself.
+func passes(h Hold) bool { return h.Kind == HoldWaiting || h.Kind == HoldConfirm }
+
+// clone copies what a forecast changes.
+func (s *situation) clone() *situation {
+	c := *s
+	c.o.Objects = slices.Clone(s.o.Objects)
+	c.o.Pods = slices.Clone(s.o.Pods)
+	c.o.Rounds = slices.Clone(s.o.Rounds)
+	if s.o.Record != nil {
+		record := *s.o.Record
+		c.o.Record = &record
+	}
+	if s.o.Set != nil {
+		set := *s.o.Set
+		c.o.Set = &set
+	}
+	return &c
+}
+
+// awaited is the situation in which what a hold waits for has come true.
+func (s *situation) awaited(h Hold) *situation {
+	c := s.clone()
+	c.now = c.now.Add(max(h.Again, between))
+	c.settle()
+	return c
+}
+
+// after is the situation after an action that went well.
+func (s *situation) after(a Action) *situation {
+	c := s.clone()
+	switch a := a.(type) {
+	case CreateRecord:
+		c.o.Record = &Record{}
+	case IssueCertificates:
+		c.o.Certificates.Missing = nil
+	case ApplyObject:
+		c.applied(a)
+	case CreateSet:
+		c.created(a)
+	case RecordFormed:
+		c.o.Record.ClusterID, c.o.Record.Members = a.ClusterID, maps.Clone(a.Members)
+	case TakeBackup:
+		c.o.Record.Backup = &Backup{ClusterID: a.ClusterID, Target: a.Target, Time: c.now}
+	case StartRoll:
+		c.o.Set.Template, c.o.Set.Version, c.o.Set.Partition = a.Template, a.To, a.Partition
+	case MoveLeader:
+		c.lead(a.ToID)
+	case RestartMember:
+		c.restarted(a)
+	case EndRoll:
+		c.o.Set.Partition = a.Replicas
+	case RecordApplied:
+		c.o.Record.Applied = &Applied{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}
+	}
+	return c
+}
+
+func (s *situation) applied(a ApplyObject) {
+	for i := range s.o.Objects {
+		if s.o.Objects[i].Kind == a.Kind && s.o.Objects[i].Name == a.Name {
+			s.o.Objects[i].State = ObjectInSync
+		}
+	}
+}
+
+func (s *situation) created(a CreateSet) {
+	s.o.Set = &Set{
+		Replicas: a.Replicas, Partition: a.Replicas, Template: s.d.Template, Version: s.d.Spec.Version,
+		CurrentTemplate: s.d.Template, CurrentVersion: s.d.Spec.Version, Settled: true,
+	}
+	for n := a.Replicas - 1; n >= 0; n-- {
+		s.o.Pods = append(s.o.Pods, Pod{Name: podName(s.d.Name, n), Ordinal: n, Template: s.d.Template, Version: s.d.Spec.Version})
+	}
+	s.settle()
+}
+
+func (s *situation) restarted(a RestartMember) {
+	s.o.Set.Partition = a.Partition
+	template := s.d.Template
+	if a.ByDeletion {
+		template = s.o.Set.CurrentTemplate
+	}
+	for i := range s.o.Pods {
+		if p := &s.o.Pods[i]; p.Name == a.Member {
+			*p = Pod{Name: p.Name, Ordinal: p.Ordinal, Template: template, Version: a.To, Created: s.now, ReadySince: s.now}
+		}
+	}
+	s.settle()
+}
+
+// lead makes a member the leader of the last round.
+func (s *situation) lead(id string) {
+	for i := range s.o.Rounds {
+		s.o.Rounds[i].Members = slices.Clone(s.o.Rounds[i].Members)
+		for j := range s.o.Rounds[i].Members {
+			s.o.Rounds[i].Members[j].Leader = id
+		}
+	}
+}
+
+// settle makes every pod ready and every member healthy, in two rounds, as they
+// are when nothing goes wrong.
+func (s *situation) settle() {
+	if s.o.Set == nil {
+		return
+	}
+	s.o.Set.Settled = true
+	if len(s.outdated()) == 0 {
+		s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = s.d.Template, s.d.Spec.Version
+	}
+	for i := range s.o.Pods {
+		p := &s.o.Pods[i]
+		p.Ready, p.Terminating, p.Trouble = true, false, ""
+	}
+	r := s.healthyRound()
+	s.o.Rounds = []Round{r, r}
+	s.o.Rounds[0].At = s.now.Add(-between)
+}
+
+// healthyRound is what the members say when all is well.
+func (s *situation) healthyRound() Round {
+	r := Round{At: s.now, ClusterID: "(new)", Deep: true, ClusterVersion: s.d.Spec.Version}
+	if s.formed() {
+		r.ClusterID = s.o.Record.ClusterID
+	}
+	leader := ""
+	if l := s.o.round().leader(); l != nil {
+		leader = l.ID
+	}
+	for _, p := range s.o.Pods {
+		if p.Version != s.d.Spec.Version && s.o.round() != nil {
+			r.ClusterVersion = s.o.round().ClusterVersion
+		}
+		m := Member{ID: "(" + p.Name + ")", Name: p.Name, Version: p.Version, Term: 1}
+		if s.formed() {
+			m.ID = s.o.Record.Members[p.Name]
+		}
+		r.Members = append(r.Members, m)
+	}
+	if leader == "" && len(r.Members) > 0 {
+		leader = r.Members[0].ID
+	}
+	for i := range r.Members {
+		r.Members[i].Leader = leader
+	}
+	return r
+}

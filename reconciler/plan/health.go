@@ -1,0 +1,254 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The limits of the health gate.
+const (
+	// lag is how many raft entries a healthy member may be behind the leader.
+	lag = 1000
+	// between is the least time between the two looks that confirm health.
+	between = 200 * time.Millisecond
+	// fresh is how old a look may be that an action builds on.
+	fresh = 15 * time.Second
+)
+
+// health is the gate: nothing below it happens while a member is not well. The
+// one exception is the member that an abandoned roll broke, see victim.
+func health(s *situation) verdict {
+	if !s.formed() || s.alone() {
+		return pass()
+	}
+	if len(s.o.Rounds) == 0 {
+		return confirmIn(instant, "no member was asked yet")
+	}
+	problem := s.gate(s.o.round())
+	if problem == "" {
+		problem = s.podsReady()
+	}
+	if problem != "" {
+		return unhealthy(problem, "nothing is restarted until the cluster is healthy; look at the member named here")
+	}
+	return pass()
+}
+
+// confirm wants the gate to hold twice in a row, the second time with hashes,
+// and every member to have applied what the leader had committed the first time.
+func confirm(s *situation) verdict {
+	if !s.unfinished() || s.alone() {
+		return pass()
+	}
+	last := s.o.round()
+	if s.now.Sub(last.At) > fresh {
+		return confirmIn(instant, "the last look at the members is too old to act on")
+	}
+	if len(s.o.Rounds) < 2 || !last.Deep {
+		return confirmIn(between, "health counts when it was seen twice")
+	}
+	before := &s.o.Rounds[len(s.o.Rounds)-2]
+	if last.At.Sub(before.At) < between {
+		return confirmIn(between, "the two looks at the members were too close to each other")
+	}
+	if problem := s.gate(before); problem != "" {
+		return confirmIn(between, "healthy now, but a moment ago: "+problem)
+	}
+	if problem := s.behind(before, last); problem != "" {
+		return confirmIn(between, problem)
+	}
+	return pass()
+}
+
+// confirmIn asks for another look.
+func confirmIn(wait time.Duration, message string) verdict {
+	return verdict{hold: &Hold{Kind: HoldConfirm, Message: message, Again: wait}}
+}
+
+// gate says what is wrong with the cluster in one look, or "".
+func (s *situation) gate(r *Round) string {
+	exempt := ""
+	if v := s.victim(); s.rolling() && v != nil {
+		exempt = v.Name
+	}
+	for _, check := range []func(*Round, string) string{
+		s.identity, s.answers, s.agreement, s.troubles, s.versionsMatch, s.hashes, s.quorum,
+	} {
+		if problem := check(r, exempt); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// identity compares the member list with the record.
+func (s *situation) identity(r *Round, _ string) string {
+	if r.Problem != "" {
+		return "the members cannot be listed: " + r.Problem
+	}
+	if r.ClusterID != s.o.Record.ClusterID {
+		return fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.o.Record.ClusterID)
+	}
+	listed := map[string]string{}
+	for _, m := range r.Members {
+		if m.Learner {
+			return nameOf(m) + " is a learner, which nobody asked for"
+		}
+		listed[m.Name] = m.ID
+	}
+	if !maps.Equal(listed, s.o.Record.Members) {
+		return fmt.Sprintf("the member list (%s) is not the recorded one (%s)", roster(listed), roster(s.o.Record.Members))
+	}
+	return ""
+}
+
+// podsReady wants Kubernetes to think well of every member, too.
+func (s *situation) podsReady() string {
+	v := s.victim()
+	for _, p := range s.o.Pods {
+		exempt := s.rolling() && v != nil && p.Name == v.Name
+		if !exempt && (!p.Ready || p.Terminating) {
+			return "the pod of " + p.Name + " is not ready"
+		}
+	}
+	return ""
+}
+
+// answers wants every member to answer for itself.
+func (s *situation) answers(r *Round, exempt string) string {
+	for _, m := range r.Members {
+		if m.Name == exempt {
+			continue
+		}
+		if m.Problem != "" {
+			return fmt.Sprintf("%s does not answer: %s", m.Name, m.Problem)
+		}
+	}
+	return ""
+}
+
+// agreement wants one leader, followed by all in one term, and nobody far behind.
+func (s *situation) agreement(r *Round, exempt string) string {
+	leader := r.leader()
+	if leader == nil {
+		return "there is no leader"
+	}
+	for _, m := range r.Members {
+		switch {
+		case m.Name == exempt:
+		case m.Leader != leader.ID || m.Term != leader.Term:
+			return fmt.Sprintf("%s does not follow the leader %s", m.Name, leader.Name)
+		case m.Applied+lag < leader.Commit:
+			return fmt.Sprintf("%s is %d entries behind the leader", m.Name, leader.Commit-m.Applied)
+		}
+	}
+	return ""
+}
+
+// troubles are what etcd itself complains of.
+func (s *situation) troubles(r *Round, exempt string) string {
+	if len(r.Alarms) > 0 {
+		return "alarm: " + strings.Join(r.Alarms, ", ")
+	}
+	if r.Downgrading {
+		return "a downgrade is in progress"
+	}
+	for _, m := range r.Members {
+		switch {
+		case m.Name == exempt:
+		case len(m.Errors) > 0:
+			return fmt.Sprintf("%s reports: %s", m.Name, strings.Join(m.Errors, ", "))
+		case m.Quota > 0 && m.DBSize >= m.Quota:
+			return fmt.Sprintf("the database of %s has reached its quota", m.Name)
+		}
+	}
+	return ""
+}
+
+// versionsMatch wants every member to run what its pod was made for.
+func (s *situation) versionsMatch(r *Round, exempt string) string {
+	for _, m := range r.Members {
+		p := s.o.pod(m.Name)
+		if m.Name != exempt && p != nil && m.Version != p.Version {
+			return fmt.Sprintf("%s runs etcd %s, but its pod was made for %s: the image is not what its tag says", m.Name, m.Version, p.Version)
+		}
+	}
+	return ""
+}
+
+// hashes wants members that can be compared to hold the same data.
+func (s *situation) hashes(r *Round, exempt string) string {
+	if !r.Deep {
+		return ""
+	}
+	leader := r.leader()
+	for _, m := range r.Members {
+		comparable := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
+		if m.Name != exempt && comparable && m.Hash != leader.Hash {
+			return fmt.Sprintf("%s and %s hold different data at revision %d", m.Name, leader.Name, m.HashRevision)
+		}
+	}
+	return ""
+}
+
+// quorum wants the others to keep a quorum while the target is down. One or two
+// members never can, and their owner has chosen that.
+func (s *situation) quorum(r *Round, exempt string) string {
+	t := s.restarting(exempt)
+	if t == "" || s.small() {
+		return ""
+	}
+	others := 0
+	for _, m := range r.Members {
+		if m.Name != t && m.Problem == "" && !m.Learner {
+			others++
+		}
+	}
+	if need := len(r.Members)/2 + 1; others < need {
+		return fmt.Sprintf("without %s only %d of %d members would be left, and a quorum is %d", t, others, len(r.Members), need)
+	}
+	return ""
+}
+
+// restarting is the member that the roll takes next, or "".
+func (s *situation) restarting(exempt string) string {
+	if exempt != "" {
+		return exempt
+	}
+	if t := s.target(); s.rolling() && t != nil {
+		return t.Name
+	}
+	return ""
+}
+
+// behind says who has not yet applied what the leader had committed before; who
+// does not answer at all is the gate's business.
+func (s *situation) behind(before, last *Round) string {
+	goal := before.leader().Commit
+	for _, m := range last.Members {
+		if m.Problem == "" && m.Applied < goal {
+			return fmt.Sprintf("%s has applied %d of %d entries", m.Name, m.Applied, goal)
+		}
+	}
+	return ""
+}
+
+// roster is a member list as text, in a fixed order.
+func roster(members map[string]string) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		names = append(names, name+"="+members[name])
+	}
+	return strings.Join(names, " ")
+}
+
+// nameOf is the member's name, or its ID while it has none.
+func nameOf(m Member) string {
+	if m.Name == "" {
+		return m.ID
+	}
+	return m.Name
+}

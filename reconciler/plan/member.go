@@ -1,0 +1,134 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// comeback is how long a restarted member may take before the roll counts as
+// stopped. Nothing else is touched before or after; only the words change.
+const comeback = 5 * time.Minute
+
+// trouble is how long Kubernetes may report a problem of a restarted pod before
+// the roll counts as stopped.
+const trouble = 30 * time.Second
+
+// settled waits until the StatefulSet controller has caught up with what it was
+// told, and stops a roll that somebody else has let loose.
+func settled(s *situation) verdict {
+	if !s.formed() {
+		return pass()
+	}
+	if !s.o.Set.Settled {
+		return wait("the StatefulSet controller has not seen the last change yet", time.Time{})
+	}
+	if len(s.o.Pods) < int(s.o.Set.Replicas) {
+		return wait(fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.o.Pods), s.o.Set.Replicas), time.Time{})
+	}
+	if s.closing() {
+		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
+	}
+	if !s.rolling() || !s.started() {
+		return pass()
+	}
+	loose := slices.DeleteFunc(s.outdated(), func(p Pod) bool { return p.Ordinal < s.o.Set.Partition })
+	switch len(loose) {
+	case 0:
+		return pass()
+	case 1:
+		return wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{})
+	}
+	return do(s.startRoll(),
+		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
+			s.o.Set.Partition, len(loose)))
+}
+
+// closing says whether the roll before the desired one has reached every pod,
+// and only the StatefulSet controller's own book-keeping is missing. Until then
+// CurrentTemplate names a template that no pod has any more.
+func (s *situation) closing() bool {
+	if s.started() || s.o.Set.CurrentTemplate == s.o.Set.Template {
+		return false
+	}
+	for _, p := range s.o.Pods {
+		if p.Template != s.o.Set.Template || !s.wellNow(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// member waits for a restarted member, and stops the roll at one that does not
+// come back: the others are left alone.
+func member(s *situation) verdict {
+	if !s.unfinished() {
+		return pass()
+	}
+	for _, p := range s.o.Pods {
+		if p.Terminating {
+			return wait(p.Name+" is shutting down", time.Time{})
+		}
+	}
+	for _, p := range s.o.Pods {
+		if p.Template == s.d.Template && !s.wellNow(p) {
+			return s.comingBack(p)
+		}
+	}
+	return pass()
+}
+
+// comingBack waits for one pod, in words that tell how long it has been.
+func (s *situation) comingBack(p Pod) verdict {
+	age := s.now.Sub(p.Created)
+	cause := s.cause(p)
+	if age < trouble || (age < comeback && p.Trouble == "") {
+		return wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause), p.Created)
+	}
+	return verdict{hold: &Hold{
+		Kind:    HoldStopped,
+		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause),
+		Do:      "revert the commit to go back, or mend the cause in a new one",
+		Since:   p.Created,
+		Again:   soon,
+	}}
+}
+
+// cause says why a pod is not well, in one clause.
+func (s *situation) cause(p Pod) string {
+	switch m := s.o.round().member(p.Name); {
+	case p.Trouble != "":
+		return p.Trouble
+	case !p.Ready:
+		return "its pod is not ready yet"
+	case m == nil:
+		return "it is not in the member list"
+	default:
+		return m.Problem
+	}
+}
+
+// unfinished says whether the spec has not been carried out to its end.
+func (s *situation) unfinished() bool {
+	if !s.formed() {
+		return false
+	}
+	a := s.o.Record.Applied
+	return s.rolling() || a == nil || a.SpecHash != s.d.SpecHash
+}
+
+// soak lets a restarted member prove itself before the next one is touched.
+func soak(s *situation) verdict {
+	if !s.rolling() {
+		return pass()
+	}
+	for _, p := range s.o.Pods {
+		left := s.soakTime() - s.now.Sub(p.ReadySince)
+		if p.Template == s.d.Template && left > 0 {
+			v := wait(fmt.Sprintf("%s is back and soaks for %s", p.Name, s.soakTime()), p.ReadySince)
+			v.hold.Again = left
+			return v
+		}
+	}
+	return pass()
+}

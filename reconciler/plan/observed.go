@@ -1,0 +1,235 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Desired is what Git says about one cluster.
+type Desired struct {
+	Namespace string
+	Name      string
+	// Commit is the Git commit that says so.
+	Commit string
+	// Spec is the defaulted spec.
+	Spec schema.ClusterSpec
+	// SpecHash identifies the spec.
+	SpecHash string
+	// Template is the hash of the pod template that the spec renders to.
+	Template string
+	// BackupURL is the template of the place for backups; empty where neither
+	// the file nor the daemon names one.
+	BackupURL string
+	// Problems of the file that names this cluster. With any, the rest of
+	// Desired is not to be trusted and the cluster is left alone.
+	Problems []string
+}
+
+// Observed is what the cluster is, as quorate's own small structs, so that a
+// scenario reads like a table.
+type Observed struct {
+	// Record is what quorate wrote down about the cluster; nil when there is none.
+	Record *Record
+	// RecordProblem says why a record that exists cannot be used.
+	RecordProblem string
+	// Certificates is the state of the Secrets with certificates.
+	Certificates Certificates
+	// Objects are the services, the disruption budget and, as far as it is not a
+	// roll, the StatefulSet.
+	Objects []Object
+	// Set is the StatefulSet; nil when there is none.
+	Set *Set
+	// Pods of the StatefulSet.
+	Pods []Pod
+	// Volumes are the names of the volume claims that carry this cluster's name.
+	Volumes []string
+	// Rounds are looks at the members' health, oldest first.
+	Rounds []Round
+}
+
+// Record is what must outlive every process.
+type Record struct {
+	// ClusterID in hexadecimal; empty until the cluster has formed.
+	ClusterID string
+	// Members maps a member's name to its ID in hexadecimal.
+	Members map[string]string
+	// Backup is the last verified backup that an upgrade asked for.
+	Backup *Backup
+	// Applied is the last spec that was carried out to its end.
+	Applied *Applied
+}
+
+// Formed says whether the cluster has ever had a quorum.
+func (r *Record) Formed() bool { return r != nil && r.ClusterID != "" }
+
+// Backup is a verified backup, bound to what it was taken for.
+type Backup struct {
+	ClusterID string
+	// Target is the version that the upgrade was to reach.
+	Target string
+	URL    string
+	Time   time.Time
+}
+
+// Applied is a spec that was carried out.
+type Applied struct {
+	SpecHash string
+	Version  string
+	Commit   string
+}
+
+// Certificates is the state of the Secrets with certificates.
+type Certificates struct {
+	// Missing are the names of Secrets that do not exist.
+	Missing []string
+	// Problems are sentences: expired, of another authority, a name not covered.
+	Problems []string
+}
+
+// ObjectState says how an object differs from what quorate wants.
+type ObjectState string
+
+// The states of an object.
+const (
+	ObjectMissing ObjectState = "missing"
+	ObjectInSync  ObjectState = "in sync"
+	ObjectDrifted ObjectState = "drifted"
+	// ObjectForeign was made by somebody else and is never touched.
+	ObjectForeign ObjectState = "foreign"
+)
+
+// Object is one Kubernetes object that quorate keeps for the cluster.
+type Object struct {
+	Kind  string
+	Name  string
+	State ObjectState
+	// Detail says what drifted, or who owns a foreign object.
+	Detail string
+}
+
+// Set is the StatefulSet.
+type Set struct {
+	UID       string
+	Replicas  int32
+	Partition int32
+	// Template is the hash of the template that pods at or above the partition
+	// get; Version is its etcd version.
+	Template string
+	Version  string
+	// CurrentTemplate is the hash of the template that pods below the partition
+	// get: the last one whose roll ended. CurrentVersion is its etcd version.
+	CurrentTemplate string
+	CurrentVersion  string
+	// Settled says that the StatefulSet controller has seen the last change.
+	Settled bool
+	// Immutable lists changes of the spec that a StatefulSet cannot take.
+	Immutable []string
+}
+
+// Pod is one pod of the StatefulSet.
+type Pod struct {
+	Name     string
+	Ordinal  int32
+	UID      string
+	Template string
+	// Version of etcd in the template that the pod was made from.
+	Version     string
+	Ready       bool
+	ReadySince  time.Time
+	Created     time.Time
+	Terminating bool
+	// Ran says that etcd has been started in this pod at least once.
+	Ran bool
+	// Trouble says why the pod does not run, in Kubernetes' words.
+	Trouble string
+}
+
+// Round is one look at every member, all within a moment.
+type Round struct {
+	At time.Time
+	// Problem says why there is no member list.
+	Problem string
+	// ClusterID in hexadecimal, as the member list's header has it.
+	ClusterID string
+	Members   []Member
+	// Alarms as text, for example "NOSPACE on orders-1".
+	Alarms []string
+	// ClusterVersion is the version that all members have agreed on: it moves
+	// after the last member runs the new release.
+	ClusterVersion string
+	// Downgrading says that etcd has a downgrade in progress.
+	Downgrading bool
+	// Deep says that hashes were compared, too.
+	Deep bool
+}
+
+// Member is one member as the member list and its own status have it.
+type Member struct {
+	ID      string
+	Name    string
+	Learner bool
+	// Problem says why the member's status or a linearizable read through it
+	// failed; empty when both answered.
+	Problem string
+	Version string
+	// Leader is the ID of the member that this one follows; empty for none.
+	Leader string
+	Term   uint64
+	// Commit and Applied are raft indexes.
+	Commit  uint64
+	Applied uint64
+	// DBSize and Quota are in bytes; a Quota of 0 is unknown.
+	DBSize int64
+	Quota  int64
+	// Errors that the member itself reports.
+	Errors []string
+	// Hash of the key space at HashRevision since CompactRevision, in a deep round.
+	Hash            uint32
+	HashRevision    int64
+	CompactRevision int64
+}
+
+// round returns the newest look, or nil.
+func (o *Observed) round() *Round {
+	if len(o.Rounds) == 0 {
+		return nil
+	}
+	return &o.Rounds[len(o.Rounds)-1]
+}
+
+// pod returns the pod of that name, or nil.
+func (o *Observed) pod(name string) *Pod {
+	for i := range o.Pods {
+		if o.Pods[i].Name == name {
+			return &o.Pods[i]
+		}
+	}
+	return nil
+}
+
+// member returns the member of that name, or nil.
+func (r *Round) member(name string) *Member {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Members {
+		if r.Members[i].Name == name {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// leader returns the member that leads, or nil.
+func (r *Round) leader() *Member {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Members {
+		if m := &r.Members[i]; m.Leader != "" && m.Leader == m.ID {
+			return m
+		}
+	}
+	return nil
+}

@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Plan is what to do about one cluster.
+type Plan struct {
+	// Hold says why nothing may be done now; nil when Steps[0] may be.
+	Hold *Hold
+	// Steps in order. Steps behind the first, and all steps behind a Hold, are
+	// a forecast.
+	Steps []Step
+	// Warnings are sentences about a wish that is carried out all the same.
+	Warnings []string
+}
+
+// Step is an action and one sentence saying why.
+type Step struct {
+	Action Action
+	Reason string
+}
+
+// String is the step on one line.
+func (s Step) String() string { return s.Action.String() + ": " + s.Reason }
+
+// HoldKind says what sort of waiting a Hold is.
+type HoldKind string
+
+// The kinds of holds.
+const (
+	// HoldWaiting ends by itself: something that was started is not over yet.
+	HoldWaiting HoldKind = "Waiting"
+	// HoldConfirm asks the caller for another round of health, then to plan again.
+	HoldConfirm HoldKind = "Confirm"
+	// HoldUnhealthy ends when the cluster is healthy again.
+	HoldUnhealthy HoldKind = "Unhealthy"
+	// HoldStopped is a roll that stopped at a member that does not come back.
+	HoldStopped HoldKind = "Stopped"
+	// HoldRefused ends with a new commit: what Git asks for is not safe.
+	HoldRefused HoldKind = "Refused"
+	// HoldObserve is a cluster that quorate may only look at.
+	HoldObserve HoldKind = "Observe"
+)
+
+// Hold says why nothing is done, and what would change that.
+type Hold struct {
+	Kind HoldKind
+	// Rule is the name of the rule that holds.
+	Rule string
+	// Message says what is awaited, in one sentence.
+	Message string
+	// Do says what a person can do; empty when the hold ends by itself.
+	Do string
+	// Since is when the awaited thing began; zero when unknown.
+	Since time.Time
+	// Again is how long until the caller should look again.
+	Again time.Duration
+}
+
+// String is the hold on one line.
+func (h Hold) String() string {
+	if h.Do == "" {
+		return h.Message
+	}
+	return h.Message + "; " + h.Do
+}
+
+// Make says what to do next about one cluster, and why.
+func Make(d Desired, o Observed, now time.Time) Plan {
+	return makeWith(table(), d, o, now)
+}
+
+// makeWith is Make with a rule table of the caller's choice: tests take rules
+// out to show that each of them is needed.
+func makeWith(rules []rule, d Desired, o Observed, now time.Time) Plan {
+	s := newSituation(d, o, now)
+	v := first(rules, s)
+	p := Plan{Warnings: s.warnings()}
+	switch {
+	case v.hold != nil:
+		p.Hold = v.hold
+		p.Steps = forecastBehind(rules, s, *v.hold)
+	case v.step != nil:
+		p.Steps = append([]Step{*v.step}, forecast(rules, s, *v.step)...)
+	}
+	return observeOnly(d, p)
+}
+
+// observeOnly turns a plan into a report where the file asks for that.
+func observeOnly(d Desired, p Plan) Plan {
+	if d.Spec.Mode != schema.ModeObserve || len(p.Steps) == 0 || p.Hold != nil {
+		return p
+	}
+	p.Hold = &Hold{
+		Kind:    HoldObserve,
+		Rule:    "observe",
+		Message: fmt.Sprintf("mode is Observe: quorate would %s, and touches nothing", p.Steps[0].Action),
+		Do:      "set spec.mode to Enforce to let it act",
+		Again:   5 * time.Minute,
+	}
+	return p
+}
+
+// Idle says that there is nothing to do and nothing to wait for.
+func (p Plan) Idle() bool { return p.Hold == nil && len(p.Steps) == 0 }
+
+// Text renders the plan for a terminal, a line a step.
+func (p Plan) Text() string {
+	var b strings.Builder
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	if p.Hold != nil {
+		fmt.Fprintf(&b, "hold (%s): %s\n", p.Hold.Kind, p.Hold)
+	}
+	for i, s := range p.Steps {
+		fmt.Fprintf(&b, "%2d. %s\n", i+1, s)
+	}
+	if b.Len() == 0 {
+		return "nothing to do\n"
+	}
+	return b.String()
+}

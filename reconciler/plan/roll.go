@@ -1,0 +1,128 @@
+package plan
+
+import (
+	"fmt"
+)
+
+// start gives the StatefulSet the new template and touches no pod.
+func start(s *situation) verdict {
+	if !s.rolling() || s.started() {
+		return pass()
+	}
+	return do(s.startRoll(), "the StatefulSet learns the new template; its partition stands above every pod, so none restarts yet")
+}
+
+// startRoll is the action that puts the partition above every pod.
+func (s *situation) startRoll() StartRoll {
+	return StartRoll{
+		SetUID: s.o.Set.UID, Template: s.d.Template, Partition: s.d.Spec.Replicas,
+		From: s.from(), To: s.d.Spec.Version,
+	}
+}
+
+// leader moves the leadership off the member that is about to stop, so that the
+// cluster need not wait for an election.
+func leader(s *situation) verdict {
+	t := s.target()
+	l := s.o.round().leader()
+	if !s.rolling() || t == nil || l == nil || l.Name != t.Name || len(s.o.Pods) == 1 {
+		return pass()
+	}
+	heir := s.heir(t.Name)
+	if heir == nil {
+		return unhealthy(t.Name+" leads and no other member is fit to take over", "")
+	}
+	return do(MoveLeader{From: l.Name, FromID: l.ID, To: heir.Name, ToID: heir.ID},
+		fmt.Sprintf("%s restarts next, and a leader that just stops costs an election", l.Name))
+}
+
+// heir is the member that takes the leadership over: one that is upgraded
+// already, so that it need not move again; else the one that restarts last.
+func (s *situation) heir(leaving string) *Member {
+	var best *Member
+	for _, p := range s.o.Pods {
+		m := s.o.round().member(p.Name)
+		if p.Name == leaving || m == nil || !s.wellNow(p) || m.Learner {
+			continue
+		}
+		if p.Template == s.d.Template {
+			return m
+		}
+		best = m
+	}
+	return best
+}
+
+// restart takes one member, from the highest ordinal down, by lowering the
+// partition to it.
+func restart(s *situation) verdict {
+	t := s.target()
+	if !s.rolling() || t == nil {
+		return pass()
+	}
+	a := RestartMember{
+		SetUID: s.o.Set.UID, Member: t.Name, Ordinal: t.Ordinal, PodUID: t.UID,
+		MemberID: s.o.Record.Members[t.Name], Partition: t.Ordinal,
+		From: t.Version, To: s.d.Spec.Version,
+	}
+	if t.Ordinal != s.outdated()[0].Ordinal {
+		return s.restartVictim(a)
+	}
+	return do(a, s.restartReason(t))
+}
+
+// restartReason says why it is this member's turn.
+func (s *situation) restartReason(t *Pod) string {
+	switch left := len(s.outdated()); {
+	case s.small():
+		return fmt.Sprintf("%s is left; a cluster of %s does not serve while one restarts", count(left, "member"), count(len(s.o.Pods), "member"))
+	case !s.wellNow(*t):
+		return "an abandoned roll left it broken; the others keep the quorum"
+	default:
+		return fmt.Sprintf("all members are healthy and caught up, the others keep the quorum; %d left to go", left)
+	}
+}
+
+// restartVictim mends a broken member that the partition cannot reach without
+// taking a healthy one first: its pod is deleted and comes back with the
+// template of the last roll that ended.
+func (s *situation) restartVictim(a RestartMember) verdict {
+	if r := s.o.round(); line(s.o.Set.CurrentVersion) != line(r.ClusterVersion) {
+		return refuse(
+			fmt.Sprintf("%s is broken and would come back with etcd %s, which cannot join a cluster at version %s",
+				a.Member, s.o.Set.CurrentVersion, r.ClusterVersion),
+			"restore that member by hand")
+	}
+	a.ByDeletion, a.Partition, a.To = true, s.o.Set.Partition, s.o.Set.CurrentVersion
+	return do(a, "an abandoned roll left it broken; it comes back as it was before that roll, while the others keep the quorum")
+}
+
+// end closes a roll: it is over when the cluster's own version says so, not
+// when the pods do. Between two rolls the partition stands above every pod, so
+// that an edit of the StatefulSet by hand restarts nothing.
+func end(s *situation) verdict {
+	if !s.formed() || s.rolling() {
+		return pass()
+	}
+	if r := s.o.round(); s.unfinished() && line(r.ClusterVersion) != s.wanted().Line() {
+		return wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
+			s.d.Spec.Version, r.ClusterVersion), s.newestPod())
+	}
+	if s.o.Set.CurrentTemplate != s.d.Template {
+		return wait("every pod has the template; the StatefulSet controller closes the roll", s.newestPod())
+	}
+	if s.o.Set.Partition != s.o.Set.Replicas {
+		return do(EndRoll{SetUID: s.o.Set.UID, Template: s.d.Template, Replicas: s.o.Set.Replicas},
+			"every pod has the template; the partition goes back above them all, so that no edit by hand restarts one")
+	}
+	return pass()
+}
+
+// applied writes down what was carried out.
+func applied(s *situation) verdict {
+	if !s.unfinished() {
+		return pass()
+	}
+	return do(RecordApplied{SpecHash: s.d.SpecHash, Version: s.d.Spec.Version, Commit: s.d.Commit},
+		fmt.Sprintf("every member runs etcd %s and is healthy, and the cluster version says so too", s.d.Spec.Version))
+}

@@ -1,0 +1,110 @@
+package plan
+
+import "time"
+
+// verdict is what one rule says: nothing (the zero verdict), a hold, or a step.
+type verdict struct {
+	hold *Hold
+	step *Step
+}
+
+// silent says whether the rule had nothing to say.
+func (v verdict) silent() bool { return v.hold == nil && v.step == nil }
+
+// rule is one line of the safety policy.
+type rule struct {
+	name string
+	eval func(*situation) verdict
+}
+
+// table is the safety policy: the first rule that has something to say wins, so
+// whatever stands above a rule is true when it is asked.
+//
+//	rule          says                                                       guards
+//	readable      a file with errors leaves its cluster alone                I12
+//	ownership     what somebody else made is never touched                   I7
+//	record        no record beside a live cluster: nothing is guessed        I4 I12
+//	immutable     a change that has no safe way yet is refused               I5 I22
+//	certificates  missing ones are issued, bad ones hold                     I22
+//	bootstrap     record → services → StatefulSet → IDs written down         I4 I24
+//	drift         services, budget, replica count back to what Git says      I25
+//	path          every hop of every member is one that etcd supports        I14
+//	settled       the StatefulSet controller has caught up                   I3
+//	member        a restarted member comes back, or the roll stops           I2 I15
+//	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
+//	confirm       the gate again, with hashes and catch-up                   I15 I16
+//	backup        a verified backup of this cluster for this target          I11
+//	start         the new template, touching no pod                          I25
+//	soak          the last restarted member has been ready for a while       I16
+//	leader        leadership leaves before its member stops                  I20
+//	restart       one member, from the highest ordinal down                  I2 I20
+//	end           over when the cluster version says so                      I14
+//	applied       what was carried out is written down                       I13
+func table() []rule {
+	return []rule{
+		{"readable", readable},
+		{"ownership", ownership},
+		{"record", record},
+		{"immutable", immutable},
+		{"certificates", certificates},
+		{"bootstrap", bootstrap},
+		{"drift", drift},
+		{"path", path},
+		{"settled", settled},
+		{"member", member},
+		{"health", health},
+		{"confirm", confirm},
+		{"backup", backup},
+		{"start", start},
+		{"soak", soak},
+		{"leader", leader},
+		{"restart", restart},
+		{"end", end},
+		{"applied", applied},
+	}
+}
+
+// first asks the rules in order.
+func first(rules []rule, s *situation) verdict {
+	for _, r := range rules {
+		v := r.eval(s)
+		if v.hold != nil {
+			v.hold.Rule = r.name
+		}
+		if !v.silent() {
+			return v
+		}
+	}
+	return verdict{}
+}
+
+// The times between two looks, by what is awaited.
+const (
+	soon    = 2 * time.Second
+	later   = 30 * time.Second
+	rarely  = 5 * time.Minute
+	instant = time.Duration(0)
+)
+
+// pass is the verdict of a rule that has nothing to say.
+func pass() verdict { return verdict{} }
+
+// do is the verdict of a rule that wants an action.
+func do(a Action, reason string) verdict {
+	return verdict{step: &Step{Action: a, Reason: reason}}
+}
+
+// wait is a hold that ends by itself.
+func wait(message string, since time.Time) verdict {
+	return verdict{hold: &Hold{Kind: HoldWaiting, Message: message, Since: since, Again: soon}}
+}
+
+// refuse is a hold that ends with a new commit.
+func refuse(message, do string) verdict {
+	return verdict{hold: &Hold{Kind: HoldRefused, Message: message, Do: do, Again: rarely}}
+}
+
+// unhealthy is a hold that ends when the cluster is healthy.
+func unhealthy(message, do string) verdict {
+	return verdict{hold: &Hold{Kind: HoldUnhealthy, Message: message, Do: do, Again: soon}}
+}

@@ -1,0 +1,213 @@
+package plan
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// situation is the input of the rules, with the questions that several of them
+// ask answered in one place.
+type situation struct {
+	d   Desired
+	o   Observed
+	now time.Time
+}
+
+func newSituation(d Desired, o Observed, now time.Time) *situation {
+	o.Pods = slices.Clone(o.Pods)
+	slices.SortFunc(o.Pods, func(a, b Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
+	return &situation{d: d, o: o, now: now}
+}
+
+// formed says whether the cluster has ever had a quorum.
+func (s *situation) formed() bool { return s.o.Record.Formed() }
+
+// started says whether the StatefulSet has the desired template.
+func (s *situation) started() bool { return s.o.Set.Template == s.d.Template }
+
+// rolling says whether a pod or the StatefulSet still has another template
+// than the desired one.
+func (s *situation) rolling() bool {
+	if s.o.Set == nil || !s.formed() {
+		return false
+	}
+	return !s.started() || len(s.outdated()) > 0
+}
+
+// outdated are the pods that still have another template, highest ordinal first.
+func (s *situation) outdated() []Pod {
+	var pods []Pod
+	for _, p := range s.o.Pods {
+		if p.Template != s.d.Template {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// target is the pod that the roll restarts next: one that an abandoned roll
+// left broken, else the one with the highest ordinal; nil when none is left.
+func (s *situation) target() *Pod {
+	if v := s.victim(); v != nil {
+		return v
+	}
+	if pods := s.outdated(); len(pods) > 0 {
+		return &pods[0]
+	}
+	return nil
+}
+
+// victim is the pod that an earlier, abandoned roll broke: unhealthy, and made
+// from a template that is neither the desired one nor the last whose roll
+// ended. It is the only unhealthy member that may be restarted, because the
+// roll is the reason that it is unhealthy.
+func (s *situation) victim() *Pod {
+	for _, p := range s.outdated() {
+		if p.Template != s.o.Set.CurrentTemplate && !s.wellNow(p) {
+			return &p
+		}
+	}
+	return nil
+}
+
+// wellNow says whether the pod and its member were fine in the last round.
+func (s *situation) wellNow(p Pod) bool {
+	m := s.o.round().member(p.Name)
+	return p.Ready && !p.Terminating && m != nil && m.Problem == ""
+}
+
+// rollback says whether the desired template is the one that the last roll that
+// ended left behind: the roll under way is given up.
+func (s *situation) rollback() bool {
+	return s.o.Set.CurrentTemplate == s.d.Template
+}
+
+// versions are the versions of the members, by what they report; a member that
+// does not answer counts with its pod's version.
+func (s *situation) versions() map[string]release.Version {
+	reported := map[string]release.Version{}
+	for _, p := range s.o.Pods {
+		text := p.Version
+		if m := s.o.round().member(p.Name); m != nil && m.Version != "" {
+			text = m.Version
+		}
+		if v, err := release.Parse(text); err == nil {
+			reported[p.Name] = v
+		}
+	}
+	return reported
+}
+
+// wanted is the desired version; validation has seen to it that it parses.
+func (s *situation) wanted() release.Version {
+	v, _ := release.Parse(s.d.Spec.Version)
+	return v
+}
+
+// from is the version that a roll comes from: the lowest that a pod has which
+// is not yet on the desired template, for messages.
+func (s *situation) from() string {
+	if pods := s.outdated(); len(pods) > 0 {
+		return pods[len(pods)-1].Version
+	}
+	return s.o.Set.CurrentVersion
+}
+
+// versioned says whether the roll changes the version of etcd.
+func (s *situation) versioned() bool {
+	for _, p := range s.outdated() {
+		if p.Version != s.d.Spec.Version {
+			return true
+		}
+	}
+	return s.o.Set.Version != s.d.Spec.Version
+}
+
+// small says whether the cluster cannot keep a quorum without one member.
+func (s *situation) small() bool { return s.d.Spec.Replicas < 3 }
+
+// alone says whether a cluster that is too small to keep a quorum without one
+// member has lost it to an abandoned roll whose etcd never ran: nothing serves,
+// nothing has changed on the volume, and only the roll's own victim can bring
+// the cluster back.
+func (s *situation) alone() bool {
+	if !s.small() || !s.rolling() {
+		return false
+	}
+	v := s.victim()
+	return v != nil && !v.Ran && v.Trouble != ""
+}
+
+// soakTime is how long a restarted member must be ready.
+func (s *situation) soakTime() time.Duration {
+	if s.d.Spec.Upgrade.Soak == nil {
+		return 0
+	}
+	return s.d.Spec.Upgrade.Soak.Duration
+}
+
+// warnings are the catalogue's remarks about what is wanted.
+func (s *situation) warnings() []string {
+	if len(s.d.Problems) > 0 {
+		return nil
+	}
+	var texts []string
+	if s.o.Set == nil || s.rolling() {
+		texts = messages(release.Bad(s.wanted()), release.Warn)
+	}
+	if s.rolling() {
+		texts = append(texts, s.hops(release.Warn)...)
+	}
+	if s.d.Spec.Upgrade.Backup == schema.BackupSkip && s.rolling() && s.versioned() {
+		texts = append(texts, "spec.upgrade.backup is Skip: this upgrade has no backup to go back to")
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// hops are the findings of one severity about any member's way to the wanted
+// version.
+func (s *situation) hops(severity release.Severity) []string {
+	var texts []string
+	for _, v := range s.versions() {
+		texts = append(texts, messages(release.Hop(v, s.wanted()), severity)...)
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// messages are the texts of the findings of one severity.
+func messages(findings []release.Finding, severity release.Severity) []string {
+	var texts []string
+	for _, f := range findings {
+		if f.Severity == severity {
+			texts = append(texts, f.Message)
+		}
+	}
+	return texts
+}
+
+// oldestPod and newestPod are creation times, zero without pods.
+func (s *situation) oldestPod() time.Time {
+	var t time.Time
+	for _, p := range s.o.Pods {
+		if t.IsZero() || p.Created.Before(t) {
+			t = p.Created
+		}
+	}
+	return t
+}
+
+func (s *situation) newestPod() time.Time {
+	var t time.Time
+	for _, p := range s.o.Pods {
+		if p.Created.After(t) {
+			t = p.Created
+		}
+	}
+	return t
+}

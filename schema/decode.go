@@ -1,0 +1,236 @@
+package schema
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kjson "sigs.k8s.io/json"
+)
+
+// decode fills a cluster from a document and says, for every field at once,
+// what does not fit. A field that does not fit stays empty in the cluster.
+//
+// The decoder itself stops at the first value of a wrong type and knows no
+// lines. So the values are compared with the type first, and what does not fit
+// is reported and taken out; the strict decoder then has the last word.
+func decode(root *document, into *EtcdCluster) []Problem {
+	fields, problems := root.values()
+	f := &fitting{document: root, problems: problems}
+	f.object(fields, reflect.TypeFor[EtcdCluster](), "")
+	data, err := json.Marshal(fields)
+	if err != nil {
+		return append(f.problems, Problem{Message: err.Error()})
+	}
+	strict, err := kjson.UnmarshalStrict(data, into)
+	for _, err := range append(strict, err) {
+		if err != nil {
+			f.decoderError(err)
+		}
+	}
+	return f.problems
+}
+
+// fitting compares values with a type.
+type fitting struct {
+	*document
+	problems []Problem
+}
+
+// decoderError notes what the decoder found beyond the comparison.
+func (f *fitting) decoderError(err error) {
+	var at kjson.FieldError
+	field := ""
+	if errors.As(err, &at) {
+		field = at.FieldPath()
+	}
+	f.fail(field, "%v", err)
+}
+
+// fail notes a problem of a field.
+func (f *fitting) fail(field, format string, args ...any) {
+	p := Problem{Field: field, Message: fmt.Sprintf(format, args...)}
+	p.Line, p.Column = f.place(field)
+	f.problems = append(f.problems, p)
+}
+
+// value says whether a value fits a type. Parts that do not fit and can be left
+// out are taken out, so that the rest can be decoded and validated.
+func (f *fitting) value(value any, t reflect.Type, field string) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch {
+	case value == nil:
+		return true
+	case reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return f.special(value, t, field)
+	}
+	switch t.Kind() {
+	case reflect.Struct, reflect.Map:
+		return f.object(value, t, field)
+	case reflect.Slice:
+		return f.list(value, t, field)
+	case reflect.String:
+		return f.text(value, field)
+	case reflect.Bool:
+		if _, ok := value.(bool); !ok {
+			f.fail(field, "must be true or false, not %s", describe(value))
+			return false
+		}
+	case reflect.Int32, reflect.Int64, reflect.Int:
+		return f.number(value, t, field)
+	}
+	return true
+}
+
+// object compares a mapping with a struct or a map.
+func (f *fitting) object(value any, t reflect.Type, field string) bool {
+	fields, ok := value.(map[string]any)
+	if !ok {
+		f.fail(field, "must be a mapping of fields, not %s", describe(value))
+		return false
+	}
+	var known map[string]reflect.Type
+	if t.Kind() == reflect.Struct {
+		known = jsonFields(t)
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		fieldType, ok := known[key]
+		switch {
+		case known == nil:
+			fieldType = t.Elem()
+		case !ok:
+			names := slices.Sorted(maps.Keys(known))
+			f.fail(child(field, key), "is not a known field%s", didYouMean(key, names))
+			delete(fields, key)
+			continue
+		}
+		if !f.value(fields[key], fieldType, child(field, key)) {
+			delete(fields, key)
+		}
+	}
+	return true
+}
+
+// list compares a sequence with a slice. A list with a bad item is left out.
+func (f *fitting) list(value any, t reflect.Type, field string) bool {
+	items, ok := value.([]any)
+	if !ok {
+		f.fail(field, "must be a list, not %s", describe(value))
+		return false
+	}
+	fits := true
+	for i, item := range items {
+		fits = f.value(item, t.Elem(), fmt.Sprintf("%s[%d]", field, i)) && fits
+	}
+	return fits
+}
+
+// text accepts texts. YAML reads some of what a person means as text as a
+// number or a switch, and may change it by that.
+func (f *fitting) text(value any, field string) bool {
+	switch value.(type) {
+	case string:
+		return true
+	case map[string]any, []any:
+		f.fail(field, "must be a text, not %s", describe(value))
+		return false
+	}
+	raw := ""
+	if s, ok := f.spots[field]; ok && s.value != nil {
+		raw = s.value.Value
+	}
+	if read := describe(value); !strings.HasSuffix(read, " "+raw) {
+		f.fail(field, "YAML reads %s as %s: put it in quotes", raw, read)
+		return false
+	}
+	f.fail(field, "must be a text, not %s: put it in quotes", describe(value))
+	return false
+}
+
+// number accepts whole numbers that the type can hold.
+func (f *fitting) number(value any, t reflect.Type, field string) bool {
+	n, ok := int64(0), true
+	switch v := value.(type) {
+	case int:
+		n = int64(v)
+	case int64:
+		n = v
+	default:
+		ok = false
+	}
+	if !ok || (t.Kind() == reflect.Int32 && (n > math.MaxInt32 || n < math.MinInt32)) {
+		hint := ""
+		if text, isText := value.(string); isText {
+			if _, err := strconv.Atoi(text); err == nil {
+				hint = ": leave out the quotes"
+			}
+		}
+		f.fail(field, "must be a whole number, not %s%s", describe(value), hint)
+		return false
+	}
+	return true
+}
+
+// special asks types that decode themselves.
+func (f *fitting) special(value any, t reflect.Type, field string) bool {
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(t).Interface())
+	}
+	switch {
+	case err == nil:
+		return true
+	case t == reflect.TypeFor[resource.Quantity]():
+		f.fail(field, "must be an amount such as 8Gi or 500m, not %s", describe(value))
+		return false
+	case t == reflect.TypeFor[metav1.Duration]():
+		f.fail(field, "must be a duration such as \"10s\", not %s", describe(value))
+		return false
+	}
+	f.fail(field, "cannot be %s", describe(value))
+	return false
+}
+
+// describe names a value in a message.
+func describe(value any) string {
+	switch v := value.(type) {
+	case map[string]any:
+		return "a mapping"
+	case []any:
+		return "a list"
+	case string:
+		return "the text " + clip(v)
+	case bool:
+		return "the switch " + strconv.FormatBool(v)
+	case float64:
+		return "the number " + strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return fmt.Sprintf("the number %v", value)
+}
+
+// jsonFields are the fields of a struct by their JSON names, with those of
+// embedded structs.
+func jsonFields(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		field := t.Field(i)
+		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous && name == "":
+			maps.Copy(fields, jsonFields(field.Type))
+		case name != "" && name != "-" && field.IsExported():
+			fields[name] = field.Type
+		}
+	}
+	return fields
+}

@@ -1,0 +1,22 @@
+package schema
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+)
+
+// SpecHash is a short stable hash of a defaulted spec: 12 hexadecimal digits.
+// Comments, field order and ways to write one quantity do not change it, nor
+// does a new optional field that a spec does not use. It is "" only for a spec
+// that has no JSON, which no file can bring about.
+func SpecHash(spec ClusterSpec) string {
+	// Go writes struct fields in their order and map keys sorted.
+	data, err := json.Marshal(spec)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(data)
+	const digits = 12
+	return hex.EncodeToString(sum[:])[:digits]
+}

@@ -1,0 +1,200 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"text/template/parse"
+)
+
+// ObjectURLData is what an object URL template may name.
+type ObjectURLData struct {
+	// Namespace and Name are those of the cluster.
+	Namespace, Name string
+	// Version is the etcd release of the cluster, as in "3.6.16".
+	Version string
+	// UID is unique to one backup.
+	UID string
+}
+
+// field is the value that a template names, as in {{ .UID }}.
+func (d ObjectURLData) field(name string) (string, bool) {
+	switch name {
+	case "Namespace":
+		return d.Namespace, true
+	case "Name":
+		return d.Name, true
+	case "Version":
+		return d.Version, true
+	case "UID":
+		return d.UID, true
+	}
+	return "", false
+}
+
+// ExpandObjectURL expands a template into the URL of one backup object. The
+// template is a Go template that may do nothing but name the fields of d, and
+// must name .UID in the path: without it one backup would overwrite another.
+//
+// The error says what to change. It never repeats the template, which may hold
+// a secret that should not be there.
+func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
+	text, err := expandFields(template, d)
+	if err != nil {
+		return "", err
+	}
+	object, err := checkObjectURL(text)
+	if err != nil {
+		return "", err
+	}
+	// The same template with another UID must be another object.
+	other := d
+	other.UID += "x"
+	otherText, err := expandFields(template, other)
+	if err != nil {
+		return "", err
+	}
+	otherObject, err := checkObjectURL(otherText)
+	if err != nil {
+		return "", err
+	}
+	if object.Path == otherObject.Path {
+		return "", errors.New("the path must contain {{ .UID }}, or one backup would overwrite another")
+	}
+	return text, nil
+}
+
+// errTemplate is the one answer to all that is not a field in braces.
+var errTemplate = errors.New("only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may stand in the template")
+
+// expandFields replaces each field in braces by its value.
+func expandFields(template string, d ObjectURLData) (string, error) {
+	const longest = 2048
+	if len(template) > longest {
+		return "", fmt.Errorf("the template is longer than %d characters", longest)
+	}
+	trees, err := parse.Parse("url", template, "", "")
+	if err != nil || len(trees) > 1 || trees["url"] == nil {
+		return "", errTemplate
+	}
+	var text strings.Builder
+	for _, node := range trees["url"].Root.Nodes {
+		part, err := expandNode(node, d)
+		if err != nil {
+			return "", err
+		}
+		text.WriteString(part)
+	}
+	return text.String(), nil
+}
+
+// expandNode is the text of one piece of the template. Calls, pipes, loops and
+// conditions are refused: a place to write to must be plain to the reader.
+func expandNode(node parse.Node, d ObjectURLData) (string, error) {
+	if text, ok := node.(*parse.TextNode); ok {
+		return string(text.Text), nil
+	}
+	action, ok := node.(*parse.ActionNode)
+	if !ok || len(action.Pipe.Decl) > 0 || len(action.Pipe.Cmds) != 1 || len(action.Pipe.Cmds[0].Args) != 1 {
+		return "", errTemplate
+	}
+	field, ok := action.Pipe.Cmds[0].Args[0].(*parse.FieldNode)
+	if !ok || len(field.Ident) != 1 {
+		return "", errTemplate
+	}
+	value, ok := d.field(field.Ident[0])
+	if !ok {
+		return "", errTemplate
+	}
+	if !isPathWord(value) {
+		return "", fmt.Errorf("the value of .%s cannot stand in a URL: it must be letters, digits, dots, dashes and underscores", field.Ident[0])
+	}
+	return value, nil
+}
+
+// isPathWord accepts what means itself in every part of a URL. A value of dots
+// only would climb to another directory.
+func isPathWord(value string) bool {
+	for _, r := range value {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune("-_.", r):
+		default:
+			return false
+		}
+	}
+	return strings.Trim(value, ".") != ""
+}
+
+// checkObjectURL parses the URL of an object and refuses secrets in it.
+func checkObjectURL(text string) (*url.URL, error) {
+	object, err := url.Parse(text)
+	if err != nil {
+		// The cause would repeat a part of the URL.
+		return nil, errors.New("it does not expand to a URL such as s3://bucket/{{ .UID }}.db")
+	}
+	if object.User != nil || strings.Contains(object.Opaque, "@") {
+		return nil, errors.New("a user or password must not stand in the URL: give the daemon its credentials by its environment or service account")
+	}
+	if err := checkQuery(object.RawQuery); err != nil {
+		return nil, err
+	}
+	if object.Fragment != "" || strings.Contains(text, "#") {
+		return nil, errors.New("leave out the part after #: object stores have none")
+	}
+	return object, checkPlace(object)
+}
+
+// checkPlace looks at scheme, bucket and path.
+func checkPlace(object *url.URL) error {
+	switch object.Scheme {
+	case "s3", "gs", "azblob":
+		if object.Host == "" {
+			return fmt.Errorf("name the bucket, as in %s://bucket/{{ .UID }}.db", object.Scheme)
+		}
+	case "file":
+		if object.Host != "" || !strings.HasPrefix(object.Path, "/") {
+			return errors.New("a file needs an absolute path, as in file:///backups/{{ .UID }}.db")
+		}
+	default:
+		return errors.New("the scheme must be s3, gs, azblob or file, as in s3://bucket/{{ .UID }}.db")
+	}
+	switch {
+	case strings.Trim(object.Path, "/") == "" || strings.HasSuffix(object.Path, "/"):
+		return errors.New("name the object, as in s3://bucket/{{ .UID }}.db")
+	case slices.Contains(strings.Split(object.Path, "/"), ".."):
+		return errors.New("the path must not contain ..")
+	}
+	return nil
+}
+
+// checkQuery refuses parameters that look like a secret, by their name only.
+func checkQuery(raw string) error {
+	query, err := url.ParseQuery(raw)
+	if err != nil {
+		return errors.New("the part after ? is not name=value pairs joined by &")
+	}
+	for key := range query {
+		if looksSecret(key) {
+			return errors.New("a parameter of the URL looks like a secret, which must not be in Git: give the daemon its credentials by its environment or service account")
+		}
+	}
+	return nil
+}
+
+// looksSecret knows the names that stores and their tools give to secrets. The
+// name of a key at a key service, or a path to a key, is none.
+func looksSecret(key string) bool {
+	plain := strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(key))
+	switch plain {
+	case "sig", "key", "apikey", "pass", "pwd", "auth", "privatekey", "accountkey", "accessid", "se", "sp", "sv":
+		return true
+	}
+	for _, part := range []string{"secret", "token", "passw", "credential", "signature", "accesskey", "sharedkey", "xamz"} {
+		if strings.Contains(plain, part) {
+			return true
+		}
+	}
+	return false
+}

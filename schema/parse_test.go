@@ -1,0 +1,290 @@
+package schema
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// good is a valid document, to which the tests add what they are about.
+const good = `apiVersion: quorate.dev/v1alpha1
+kind: EtcdCluster
+metadata: {name: orders, namespace: shop}
+spec:
+  version: "3.6.16"
+  replicas: 3
+  storage: {size: 8Gi}
+`
+
+// one parses one file.
+func one(text string) Set { return Parse([]File{{Path: "a.yaml", Data: []byte(text)}}) }
+
+// lines are the problems as text.
+func lines(problems []Problem) string {
+	var b strings.Builder
+	for _, p := range problems {
+		b.WriteString(p.String() + "\n")
+	}
+	return b.String()
+}
+
+// names are the good clusters.
+func names(s Set) string {
+	var all []string
+	for _, c := range s.Clusters {
+		all = append(all, c.Metadata.Namespace+"/"+c.Metadata.Name)
+	}
+	return strings.Join(all, " ")
+}
+
+// heldNames are the held objects.
+func heldNames(s Set) string {
+	var all []string
+	for _, h := range s.Held {
+		all = append(all, h.Kind+" "+h.Namespace+"/"+h.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+func TestParseReadsDefaultsAndPlaces(t *testing.T) {
+	s := one("# a comment\n---\n" + strings.Replace(good, ", namespace: shop", "", 1))
+	if len(s.Clusters) != 1 || len(s.Problems) != 0 || len(s.Held) != 0 {
+		t.Fatalf("got %d clusters and:\n%s", len(s.Clusters), lines(s.Problems))
+	}
+	c := s.Clusters[0]
+	if want := (Origin{File: "a.yaml", Line: 2}); c.Origin != want {
+		t.Errorf("origin %v", c.Origin)
+	}
+	if c.Metadata.Namespace != "default" || c.Spec.TLS.Mode != TLSManaged || c.Spec.Mode != ModeEnforce ||
+		c.Spec.Upgrade.Backup != BackupRequired || c.Spec.Upgrade.Path != PathStrict || c.Spec.Upgrade.Soak.Duration != 10*time.Second {
+		t.Errorf("defaults: %+v", c.EtcdCluster)
+	}
+	if c.Spec.Etcd.AutoCompaction.Mode != "" {
+		t.Errorf("a compaction mode without retention: %q", c.Spec.Etcd.AutoCompaction.Mode)
+	}
+}
+
+// Forms of YAML that are fine.
+func TestParseTakesYAML(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"14 CRLF", strings.ReplaceAll(good, "\n", "\r\n"), "shop/orders"},
+		{"14 BOM", "\ufeff" + good, "shop/orders"},
+		{"14 BOM and CRLF", "\ufeff" + strings.ReplaceAll(good, "\n", "\r\n"), "shop/orders"},
+		{"14 empty documents", "---\n---\n# nothing\n---\n" + good + "---\n...\n", "shop/orders"},
+		{"14 directive", "%YAML 1.2\n---\n" + good, "shop/orders"},
+		{"14 two documents", good + "---\n" + strings.Replace(good, "orders", "basket", 1), "shop/basket shop/orders"},
+		{"14 JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":"j"},"spec":{"version":"3.6.16","replicas":1,"storage":{"size":"1Gi"}}}`, "default/j"},
+		{"14 anchors", good + "  podTemplate:\n    metadata: {labels: &l {team: a}, annotations: *l}\n", "shop/orders"},
+		{"14 merge", good + "  podTemplate:\n    metadata:\n      labels: &l {team: a}\n      annotations: {<<: *l, team: b}\n", "shop/orders"},
+		{"14 document marker in a text", good + "  podTemplate: {metadata: {annotations: {note: \"a --- b\"}}}\n", "shop/orders"},
+		{"14 tab within a line", strings.Replace(good, "replicas: 3", "replicas:\t3", 1), "shop/orders"},
+		{"14 nothing", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := one(c.text)
+			if names(s) != c.want || len(s.Problems) > 0 {
+				t.Fatalf("got %q and:\n%s", names(s), lines(s.Problems))
+			}
+		})
+	}
+}
+
+// Documents that cannot be taken, and what is held for each.
+func TestParseHolds(t *testing.T) {
+	const orders = "EtcdCluster shop/orders"
+	bomb := good + "  podTemplate:\n    metadata:\n      a: &a [x,x,x,x,x,x,x,x,x,x]\n" +
+		"      b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n      c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
+		"      d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n      e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n"
+	for _, c := range []struct{ name, text, want, held string }{
+		{"4 version read as a number", strings.Replace(good, `"3.6.16"`, "3.10", 1), "a.yaml:5: spec.version: YAML reads 3.10 as the number 3.1: put it in quotes", orders},
+		{"4 version as a short number", strings.Replace(good, `"3.6.16"`, "3.6", 1), "a.yaml:5: spec.version: must be a text, not the number 3.6: put it in quotes", orders},
+		{"13 unknown field", good + "  replica: 3\n", "a.yaml:8: spec.replica: is not a known field, did you mean replicas?", orders},
+		{"13 unknown field deep down", good + "  podTemplate: {spec: {tolerations: [{operater: Exists}]}}\n", "a.yaml:8: spec.podTemplate.spec.tolerations[0].operater: is not a known field, did you mean operator?", orders},
+		{"13 field of another object", good + "status: {}\n", "a.yaml:8: status: is not a known field", orders},
+		{"13 wrong type", strings.Replace(good, "replicas: 3", `replicas: "3"`, 1), "a.yaml:6: spec.replicas: must be a whole number, not the text \"3\": leave out the quotes", orders},
+		{"13 number for a text", good + "  etcd: {options: {heartbeat-interval: 100}}\n", "a.yaml:8: spec.etcd.options.heartbeat-interval: must be a text, not the number 100: put it in quotes", orders},
+		{"13 fraction", strings.Replace(good, "replicas: 3", "replicas: 3.5", 1), "spec.replicas: must be a whole number", orders},
+		{"13 too large", strings.Replace(good, "replicas: 3", "replicas: 99999999999", 1), "spec.replicas: must be a whole number", orders},
+		{"13 list for a mapping", good + "  etcd: []\n", "a.yaml:8: spec.etcd: must be a mapping of fields, not a list", orders},
+		{"13 bad amount", strings.Replace(good, "8Gi", "8GB", 1), "a.yaml:7: spec.storage.size: must be an amount such as 8Gi", orders},
+		{"13 bad duration", good + "  upgrade: {soak: 10}\n", "a.yaml:8: spec.upgrade.soak: must be a duration", orders},
+		{"13 kind of a later version", strings.Replace(good, "EtcdCluster", "EtcdBackup", 1), "a.yaml:2: kind: kind EtcdBackup is not supported by this version of quorate", "EtcdBackup shop/orders"},
+		{"13 unknown kind", strings.Replace(good, "EtcdCluster", "EtcdClutser", 1), `a.yaml:2: kind: "EtcdClutser" is no kind of quorate, did you mean EtcdCluster?`, "EtcdClutser shop/orders"},
+		{"13 no kind", strings.Replace(good, "kind: EtcdCluster\n", "", 1), "kind: is missing", " shop/orders"},
+		{"13 other version", strings.Replace(good, "v1alpha1", "v1", 1), `a.yaml:1: apiVersion: "quorate.dev/v1" is not known to this version of quorate: write quorate.dev/v1alpha1`, orders},
+		{"13 misspelt group", strings.Replace(good, "quorate.dev", "quorat.dev", 1), "did you mean quorate.dev/v1alpha1?", orders},
+		{"13 apiVersion missing", strings.Replace(good, "apiVersion: quorate.dev/v1alpha1\n", "", 1), "apiVersion: is missing", orders},
+		{"13 apiVersion misspelt", strings.Replace(good, "apiVersion", "apiversion", 1), "apiVersion: is missing", orders},
+		{"14 List", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: quorate.dev/v1alpha1, kind: EtcdCluster}\n", "a.yaml:2: kind: lists are not taken", "List default/"},
+		{"14 own List", strings.Replace(good, "EtcdCluster", "EtcdClusterList", 1), "lists are not taken", "EtcdClusterList shop/orders"},
+		{"14 key written twice", good + "  replicas: 5\n", "a.yaml:8: spec.replicas: is written twice, first on line 6: keep one of them", orders},
+		{"14 tab", strings.Replace(good, "  replicas", "\treplicas", 1), "a.yaml:6: a tab stands in the indentation", "EtcdCluster default/"},
+		{"14 no YAML", good + "  etcd: {\n", "not YAML", "EtcdCluster default/"},
+		{"14 no YAML, names in lines", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  labels:\n    name: no\n  name: \"orders\" # x\n  namespace: shop\nspec: [\n", "not YAML", orders},
+		{"14 alias bomb", bomb, "a.yaml:1: the document expands to more than", orders},
+		{"14 alias in itself", good + "  podTemplate: &p {metadata: *p}\n", "", orders},
+		{"14 infinite number", strings.Replace(good, "replicas: 3", "replicas: .inf", 1), "no number that can be used", orders},
+		{"14 tag", strings.Replace(good, "replicas: 3", "replicas: !x 3", 1), "the YAML tag \"!x\" is not known", orders},
+		{"14 too large", good + strings.Repeat("#", 1<<20), "at most 1048576 (1 MiB) are read", "EtcdCluster default/"},
+		{"14 too many documents", good + strings.Repeat("---\n", 1001), "at most 1000 are read", "EtcdCluster default/"},
+		{"14 not UTF-8", good + "# \xff\n", "not UTF-8", "EtcdCluster default/"},
+		{"3 no metadata", strings.Replace(good, "metadata: {name: orders, namespace: shop}\n", "", 1), "metadata.name: is missing", "EtcdCluster default/"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := one(c.text)
+			if len(s.Clusters) > 0 || !strings.Contains(lines(s.Problems), c.want) {
+				t.Errorf("clusters %q and:\n%s\nwant %q", names(s), lines(s.Problems), c.want)
+			}
+			if got := heldNames(s); got != c.held && !(strings.HasSuffix(c.held, "/") && got == "") {
+				t.Errorf("held %q, want %q", got, c.held)
+			}
+		})
+	}
+}
+
+func TestParseLeavesOthersAlone(t *testing.T) {
+	for _, c := range []struct{ name, text string }{
+		{"13 core group", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"},
+		{"13 same kind of another operator", "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: x}\n"},
+		{"13 List of others", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret}]\n"},
+		{"13 no object", "replicas: 3\nimage: x\n"},
+		{"13 template of another tool", "kind: {{ .Values.kind }}\n  - [\n"},
+		{"13 large file of another tool", "apiVersion: v1\nkind: ConfigMap\n" + strings.Repeat("# x\n", 300000)},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if s := one(c.text); s.Ignored != 1 || len(s.Problems)+len(s.Held)+len(s.Clusters) > 0 {
+				t.Fatalf("ignored %d, held %q, problems:\n%s", s.Ignored, heldNames(s), lines(s.Problems))
+			}
+		})
+	}
+}
+
+func TestParseReportsAllAtOnce(t *testing.T) {
+	s := one(strings.NewReplacer("3.6.16", "v3.5.1", "replicas: 3", "replicas: 9", "8Gi", "0", "name: orders", "name: Orders").Replace(good))
+	got := lines(s.Problems)
+	for _, field := range []string{"metadata.name", "spec.version", "spec.replicas", "spec.storage.size"} {
+		if !strings.Contains(got, field+": ") {
+			t.Errorf("nothing of %s in:\n%s", field, got)
+		}
+	}
+	if s.Problems[0].Object != "EtcdCluster shop/Orders" {
+		t.Errorf("object %q", s.Problems[0].Object)
+	}
+}
+
+func TestParse14OneBadFileHidesNoGoodOne(t *testing.T) {
+	files := []File{{Path: "bad.yaml", Data: []byte("apiVersion: quorate.dev/v1alpha1\nkind: [\n")}}
+	for i := range 100 {
+		files = append(files, File{Path: fmt.Sprintf("%d.yaml", i), Data: []byte(strings.Replace(good, "orders", fmt.Sprintf("c%d", i), 1))})
+	}
+	// A bad document between good ones of the same file, too.
+	files = append(files, File{Path: "mixed.yaml", Data: []byte(strings.Replace(good, "orders", "m1", 1) + "---\nquorate.dev: [\n---\n" + strings.Replace(good, "orders", "m2", 1))})
+	s := Parse(files)
+	if len(s.Clusters) != 102 || len(s.Held) != 2 || len(s.Problems) != 2 {
+		t.Fatalf("%d clusters, held %q:\n%s", len(s.Clusters), heldNames(s), lines(s.Problems))
+	}
+}
+
+func TestParse23ClusterDeclaredTwice(t *testing.T) {
+	other := strings.Replace(good, "orders", "basket", 1)
+	s := Parse([]File{
+		{Path: "b.yaml", Data: []byte("# b\n---\n" + good + "---\n" + other)},
+		{Path: "a.yaml", Data: []byte(good)},
+	})
+	want := "a.yaml:1: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:2: keep one of them, until then none is acted upon\n" +
+		"b.yaml:2: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is acted upon\n"
+	if got := lines(s.Problems); got != want {
+		t.Errorf("got:\n%s", got)
+	}
+	if names(s) != "shop/basket" || heldNames(s) != "EtcdCluster shop/orders" || len(s.Held[0].Problems) != 2 {
+		t.Errorf("clusters %q, held %q", names(s), heldNames(s))
+	}
+}
+
+// The namespace may be left out in one of the two places.
+func TestParse9DefaultNamespaceIsTheSameName(t *testing.T) {
+	s := one(strings.Replace(good, "namespace: shop", "namespace: default", 1) + "---\n" + strings.Replace(good, ", namespace: shop", "", 1))
+	if len(s.Clusters) != 0 || len(s.Held) != 1 {
+		t.Fatalf("clusters %q, held %q", names(s), heldNames(s))
+	}
+}
+
+// A bad declaration of an object also holds a good one elsewhere.
+func TestParse23BadAndGoodDeclaration(t *testing.T) {
+	s := Parse([]File{
+		{Path: "good.yaml", Data: []byte(good)},
+		{Path: "bad.yaml", Data: []byte(strings.Replace(good, "3.6.16", "latest", 1))},
+	})
+	if len(s.Clusters) != 0 || heldNames(s) != "EtcdCluster shop/orders" {
+		t.Fatalf("clusters %q, held %q", names(s), heldNames(s))
+	}
+}
+
+func TestParseWarnsAndTakes(t *testing.T) {
+	s := one(strings.Replace(good, "replicas: 3", "replicas: 4", 1))
+	if len(s.Clusters) != 1 || lines(s.Problems) != "a.yaml:6: warning: spec.replicas: 4 is even: it tolerates no more failed members than 3, and needs one more for each write\n" {
+		t.Fatalf("clusters %q:\n%s", names(s), lines(s.Problems))
+	}
+}
+
+func TestParse19DoesNotDependOnTheOrderOfFiles(t *testing.T) {
+	var files []File
+	for i := range 30 {
+		text := strings.Replace(good, "orders", fmt.Sprintf("c%d", i%20), 1)
+		if i%7 == 0 {
+			text += "  x: 1\n  y: 2\n"
+		}
+		files = append(files, File{Path: fmt.Sprintf("%d.yaml", i), Data: []byte(text)})
+	}
+	want := Parse(files)
+	for range 5 {
+		rand.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
+		if got := Parse(files); !reflect.DeepEqual(got, want) {
+			t.Fatalf("got:\n%s\nwant:\n%s", lines(got.Problems), lines(want.Problems))
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		good, good + "---\n" + good, "\ufeff" + good, strings.ReplaceAll(good, "\n", "\r\n"), "a: &a [*a]\n", "{", "---", "...\n---\n",
+		good + "  podTemplate: &p {metadata: {<<: *p}}\n", "apiVersion: quorate.dev/v1\nkind: List\nitems: [", "? [a]\n: b\nkind: quorate.dev\n",
+		good + "  <<: [{replicas: 1}, 5]\n  etcd: {options: {\"\": x}}\n",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := Parse([]File{{Path: "f.yaml", Data: data}})
+		for i := range s.Clusters {
+			c := s.Clusters[i].EtcdCluster
+			for _, p := range Validate(&c) {
+				if !p.Warning {
+					t.Errorf("a cluster is taken that is not valid: %s", p)
+				}
+			}
+			if SpecHash(c.Spec) == "" {
+				t.Error("a cluster without hash")
+			}
+		}
+		for _, h := range s.Held {
+			if len(h.Problems) == 0 {
+				t.Errorf("%s/%s is held without a reason", h.Namespace, h.Name)
+			}
+		}
+	})
+}
+
+func BenchmarkParse10000Files(b *testing.B) {
+	files := make([]File, 10000)
+	for i := range files {
+		files[i] = File{Path: fmt.Sprintf("%05d.yaml", i), Data: []byte(strings.Replace(good, "orders", fmt.Sprintf("c%d", i), 1))}
+	}
+	for b.Loop() {
+		if s := Parse(files); len(s.Clusters) != len(files) {
+			b.Fatalf("%d clusters", len(s.Clusters))
+		}
+	}
+}

@@ -1,0 +1,61 @@
+package schema
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Problem is one thing that is wrong with a file.
+type Problem struct {
+	// File is the path as it was given to Parse.
+	File string
+	// Line and Column count from 1; 0 is not known.
+	Line, Column int
+	// Object is "EtcdCluster namespace/name", as far as it could be read.
+	Object string
+	// Field is the path of the field, for example "spec.version".
+	Field string
+	// Message is one sentence: what is wrong and what to do. It never holds a
+	// secret.
+	Message string
+	// Warning marks a problem that does not hold the object.
+	Warning bool
+}
+
+// String is the form that editors and CI systems understand:
+// "clusters/orders.yaml:7: spec.version: message".
+func (p Problem) String() string {
+	var b strings.Builder
+	b.WriteString(p.File)
+	if p.Line > 0 {
+		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	if p.Warning {
+		b.WriteString("warning: ")
+	}
+	if p.Field != "" {
+		b.WriteString(p.Field)
+		b.WriteString(": ")
+	}
+	b.WriteString(p.Message)
+	return b.String()
+}
+
+// sortProblems orders by place, so that the same files give the same text. Two
+// problems of one line are ordered by what they say.
+func sortProblems(problems []Problem) {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(
+			cmp.Compare(a.File, b.File),
+			cmp.Compare(a.Line, b.Line),
+			cmp.Compare(a.Column, b.Column),
+			cmp.Compare(a.Field, b.Field),
+			cmp.Compare(a.Message, b.Message),
+		)
+	})
+}

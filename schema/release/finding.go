@@ -1,0 +1,38 @@
+package release
+
+// Severity says whether a finding stops the action.
+type Severity int
+
+// The severities, the milder first.
+const (
+	// Warn is told to the user; the action may go on.
+	Warn Severity = iota
+	// Refuse forbids the action.
+	Refuse
+)
+
+// String is "warn" or "refuse".
+func (s Severity) String() string {
+	if s == Refuse {
+		return "refuse"
+	}
+	return "warn"
+}
+
+// Finding is one thing that the catalogue has to say about a release, a hop or
+// a flag.
+type Finding struct {
+	Severity Severity
+	// Message is one sentence: what, why, and what to do.
+	Message string
+}
+
+// Refused says whether any of the findings forbids the action.
+func Refused(findings []Finding) bool {
+	for _, f := range findings {
+		if f.Severity == Refuse {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,230 @@
+package release
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Settings are the settings of an etcd process whose flags depend on its
+// version.
+type Settings struct {
+	// QuotaBackendBytes is in bytes; 0 leaves etcd's default.
+	QuotaBackendBytes int64
+	// AutoCompactionMode is "periodic" or "revision"; "" leaves etcd's default.
+	AutoCompactionMode string
+	// AutoCompactionRetention is a duration or a number of revisions; "" leaves
+	// etcd's default, which is no automatic compaction.
+	AutoCompactionRetention string
+	// SkipPeerSAN makes a member accept the certificate of a peer whose address
+	// is not among its names.
+	SkipPeerSAN bool
+	// Options are further flags by name without dashes. The older and the newer
+	// name of a flag mean the same, and win over what quorate sets by itself.
+	Options map[string]string
+}
+
+// Flags renders settings as --name=value in the names that v knows, sorted. To
+// what the settings say it adds what every member should have: the vote before
+// an election, the structured log and the check of the data at start, each
+// where v does not have it by default. A flag that v does not take is left out
+// and is a Refuse, since etcd would not start with it.
+func Flags(v Version, s Settings) ([]string, []Finding) {
+	r := rendering{version: v, flags: map[string]wish{}, gates: map[string]wish{}}
+	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
+		r.want(name, s.Options[name])
+	}
+	r.wantSettings(s)
+	r.wantDefaults()
+	return r.render()
+}
+
+// wish is the value that a setting should have, and the name by which it was
+// asked for, so that a message speaks of what the user wrote.
+type wish struct {
+	value, writtenAs string
+}
+
+// rendering gathers wishes under the newest name of each setting, and then
+// spells them in the names of one version.
+type rendering struct {
+	version  Version
+	flags    map[string]wish
+	gates    map[string]wish
+	findings []Finding
+}
+
+// want takes one flag under any of its names.
+func (r *rendering) want(name, value string) {
+	if name == featureGatesFlag {
+		r.wantGates(value)
+		return
+	}
+	if row, ok := gateOfFlag(name); ok {
+		r.wantGate(row.gate, name, value)
+		return
+	}
+	r.put(r.flags, newestName(name), wish{value: value, writtenAs: name})
+}
+
+// wantGates takes the list "Gate=true,Other=false".
+func (r *rendering) wantGates(list string) {
+	for _, item := range strings.Split(list, ",") {
+		gate, value, ok := strings.Cut(strings.TrimSpace(item), "=")
+		if !ok {
+			r.refuse("feature-gates: write a list such as InitialCorruptCheck=true, not %s", quoted(item))
+			continue
+		}
+		r.wantGate(gate, featureGatesFlag, value)
+	}
+}
+
+// wantGate takes one feature gate, however it was written.
+func (r *rendering) wantGate(gate, writtenAs, value string) {
+	on, err := strconv.ParseBool(value)
+	if err != nil {
+		r.refuse("%s: write true or false, not %s", writtenAs, quoted(value))
+		return
+	}
+	r.put(r.gates, gate, wish{value: strconv.FormatBool(on), writtenAs: writtenAs})
+}
+
+// put notes a wish. The same setting under two names must have one value.
+func (r *rendering) put(wishes map[string]wish, key string, w wish) {
+	if old, taken := wishes[key]; taken && old.value != w.value {
+		r.refuse("%s and %s are one setting with two values: keep one of them", old.writtenAs, w.writtenAs)
+		return
+	}
+	wishes[key] = w
+}
+
+// wantSettings takes the typed settings.
+func (r *rendering) wantSettings(s Settings) {
+	if s.QuotaBackendBytes > 0 {
+		r.ours("quota-backend-bytes", strconv.FormatInt(s.QuotaBackendBytes, 10))
+	}
+	if s.AutoCompactionRetention != "" {
+		r.wantCompaction(s.AutoCompactionMode, s.AutoCompactionRetention)
+	}
+	if s.SkipPeerSAN {
+		r.ours("peer-skip-client-san-verification", "true")
+	}
+}
+
+// wantCompaction sets the automatic compaction. 3.2 has one mode only, and
+// counts in whole hours.
+func (r *rendering) wantCompaction(mode, retention string) {
+	if KnownFlag(r.version, "auto-compaction-mode") {
+		if mode != "" {
+			r.ours("auto-compaction-mode", mode)
+		}
+		r.ours("auto-compaction-retention", retention)
+		return
+	}
+	hours, ok := wholeHours(retention)
+	if mode == "revision" || !ok {
+		r.refuse("%s compacts by whole hours only: write a retention such as 8h, with mode periodic", r.version)
+		return
+	}
+	r.ours("auto-compaction-retention", strconv.Itoa(hours))
+}
+
+// wholeHours reads "8" and "8h" as 8.
+func wholeHours(retention string) (int, bool) {
+	if n, err := strconv.Atoi(retention); err == nil {
+		return n, n >= 0
+	}
+	d, err := time.ParseDuration(retention)
+	return int(d / time.Hour), err == nil && d >= 0 && d%time.Hour == 0
+}
+
+// wantDefaults sets what every member should have.
+func (r *rendering) wantDefaults() {
+	if r.version.before(Version{3, 5, 0}) && KnownFlag(r.version, "pre-vote") {
+		r.ours("pre-vote", "true")
+		r.ours("logger", "zap")
+	}
+	// A check that this version cannot make is not worth a refusal.
+	const check = "InitialCorruptCheck"
+	if _, _, err := spellGate(r.version, check); err == nil {
+		if _, taken := r.gates[check]; !taken {
+			r.gates[check] = wish{value: "true", writtenAs: check}
+		}
+	}
+}
+
+// ours notes a wish of quorate's own, over which an option wins.
+func (r *rendering) ours(name, value string) {
+	if _, taken := r.flags[name]; !taken {
+		r.flags[name] = wish{value: value, writtenAs: name}
+	}
+}
+
+// refuse notes a finding that forbids.
+func (r *rendering) refuse(format string, args ...any) {
+	r.findings = append(r.findings, refuse(format, args...))
+}
+
+// render spells every wish in the names of the version.
+func (r *rendering) render() ([]string, []Finding) {
+	var out, gates []string
+	for _, name := range slices.Sorted(maps.Keys(r.flags)) {
+		w := r.flags[name]
+		spelled, err := spellFlag(r.version, name, w)
+		if err != nil {
+			r.refuse("%v", err)
+			continue
+		}
+		out = append(out, "--"+spelled+"="+w.value)
+	}
+	for _, gate := range slices.Sorted(maps.Keys(r.gates)) {
+		value := r.gates[gate].value
+		spelled, isGate, err := spellGate(r.version, gate)
+		switch {
+		case err != nil:
+			r.refuse("%v", err)
+		case isGate:
+			gates = append(gates, spelled+"="+value)
+		default:
+			out = append(out, "--"+spelled+"="+value)
+		}
+	}
+	if len(gates) > 0 {
+		out = append(out, "--"+featureGatesFlag+"="+strings.Join(gates, ","))
+	}
+	slices.Sort(out)
+	return out, r.findings
+}
+
+// spellFlag is the name that v has for a flag given by its newest name.
+func spellFlag(v Version, name string, w wish) (string, error) {
+	for _, row := range valueRows() {
+		if row.name == name && row.value == w.value && !v.before(row.goneIn) {
+			return "", fmt.Errorf("%s=%s is not taken from etcd %s on: %s", w.writtenAs, w.value, row.goneIn.Line(), row.instead)
+		}
+	}
+	for _, candidate := range []string{name, experimental + name} {
+		if KnownFlag(v, candidate) {
+			return candidate, nil
+		}
+	}
+	return "", CheckFlag(v, w.writtenAs)
+}
+
+// spellGate is the name that v has for a feature gate, and whether it is a gate
+// there; before 3.6 each gate was a flag of its own.
+func spellGate(v Version, gate string) (name string, isGate bool, err error) {
+	row, ok := gateNamed(gate)
+	switch {
+	case !ok:
+		return "", false, fmt.Errorf("etcd has no feature gate %s%s", quoted(gate), didYouMean(gate, gateNames()))
+	case !KnownFlag(v, featureGatesFlag) && KnownFlag(v, row.flag):
+		return row.flag, false, nil
+	case v.before(row.since):
+		return "", false, fmt.Errorf("%s does not have the feature gate %s, which came with %s: leave it out until then", v, gate, row.since.Line())
+	}
+	return gate, true, nil
+}

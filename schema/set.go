@@ -1,0 +1,50 @@
+package schema
+
+// File is one file of the repository.
+type File struct {
+	// Path is slash-separated and relative to the root of the repository.
+	Path string
+	// Data is the content, as it is in Git.
+	Data []byte
+}
+
+// Origin is the place that declares an object.
+type Origin struct {
+	// File is the path of the file.
+	File string
+	// Line is where the document begins, from 1.
+	Line int
+}
+
+// Cluster is an EtcdCluster, defaulted and valid, and where it was declared.
+type Cluster struct {
+	EtcdCluster
+	// Origin is the place of the declaration.
+	Origin Origin
+}
+
+// Held is an object that a file names but that must not be acted upon: its
+// document is bad, or another one declares the same object. The last good state
+// of the object stays in force.
+type Held struct {
+	// Kind, Namespace and Name are what could be read of them. Without a name,
+	// any object that the file declared before may be meant.
+	Kind, Namespace, Name string
+	// Origin is the first place that names the object.
+	Origin Origin
+	// Problems say why, in the order of the files. Warnings are left out.
+	Problems []Problem
+}
+
+// Set is everything that a set of files declares.
+type Set struct {
+	// Clusters are defaulted and valid, sorted by namespace and name.
+	Clusters []Cluster
+	// Held are the objects that must be left as they are, sorted by kind,
+	// namespace and name.
+	Held []Held
+	// Problems are all errors and warnings, sorted by file and line.
+	Problems []Problem
+	// Ignored counts the documents of other groups, which are left alone.
+	Ignored int
+}

@@ -1,0 +1,185 @@
+package schema
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/schema/release"
+)
+
+// etcd checks the settings of the etcd process.
+func (v *validator) etcd(spec ClusterSpec) {
+	v.quota(spec)
+	v.compaction(spec.Etcd.AutoCompaction)
+	v.options(spec)
+}
+
+// quota checks the size at which etcd refuses writes.
+func (v *validator) quota(spec ClusterSpec) {
+	const field = "spec.etcd.quotaBackendBytes"
+	quota := spec.Etcd.QuotaBackendBytes
+	if quota == nil {
+		return
+	}
+	bytes, fits := quota.AsInt64()
+	switch {
+	case !fits && quota.Sign() > 0:
+		v.fail(field, "must be a whole number of bytes that fits in 63 bits, such as 4Gi")
+	case bytes <= 0:
+		v.fail(field, "must be more than 0: leave it out for etcd's default, 2Gi")
+	case spec.Storage.Size.Sign() > 0 && quota.Cmp(spec.Storage.Size) > 0:
+		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes", quota, &spec.Storage.Size)
+	case bytes > advisedQuota:
+		v.warn(field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
+	}
+}
+
+// compaction checks etcd's own compaction.
+func (v *validator) compaction(a AutoCompaction) {
+	const field = "spec.etcd.autoCompaction"
+	if a.Mode != "" {
+		oneOf(v, field+".mode", a.Mode, compactPeriodic, compactRevision)
+	}
+	switch {
+	case a.Retention == "" && a.Mode != "":
+		v.warn(field+".retention", "is missing: without it there is no automatic compaction")
+	case a.Retention == "":
+	case a.Mode == compactRevision:
+		if n, err := strconv.ParseInt(a.Retention, 10, 64); err != nil || n < 0 {
+			v.fail(field+".retention", "%s is no number of revisions, such as \"1000\"", clip(a.Retention))
+		}
+	case a.Mode == compactPeriodic && !isRetention(a.Retention):
+		v.fail(field+".retention", "%s is no duration, such as \"8h\"", clip(a.Retention))
+	}
+}
+
+// isRetention accepts a duration, or a number of hours as etcd does.
+func isRetention(text string) bool {
+	if n, err := strconv.ParseInt(text, 10, 32); err == nil {
+		return n >= 0
+	}
+	d, err := time.ParseDuration(text)
+	return err == nil && d >= 0
+}
+
+// options checks the further flags one by one, and then all together.
+func (v *validator) options(spec ClusterSpec) {
+	const field = "spec.etcd.options"
+	if len(spec.Etcd.Options) == 0 {
+		return
+	}
+	version, err := release.Parse(spec.Version)
+	versionKnown := err == nil && release.Known(version) == nil
+	sound := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(spec.Etcd.Options)) {
+		value := spec.Etcd.Options[name]
+		message := optionProblem(name, value)
+		if message == "" && versionKnown {
+			message = refusal(version, map[string]string{name: value})
+		}
+		if message != "" {
+			v.fail(child(field, name), "%s", message)
+			continue
+		}
+		sound[name] = value
+	}
+	// Options that are good each alone may contradict each other.
+	if message := refusal(version, sound); message != "" && versionKnown {
+		v.fail(field, "%s", message)
+	}
+}
+
+// refusal is the first reason why a version does not take the options, or "".
+func refusal(version release.Version, options map[string]string) string {
+	_, findings := release.Flags(version, release.Settings{Options: options})
+	for _, finding := range findings {
+		if finding.Severity == release.Refuse {
+			return finding.Message
+		}
+	}
+	return ""
+}
+
+// optionProblem looks at how an option is written and whether quorate owns it.
+func optionProblem(name, value string) string {
+	bare := strings.TrimLeft(name, "-")
+	if i := strings.IndexAny(bare, "= \t\n"); i >= 0 {
+		// --name=value and --name value, as they stand on a command line.
+		if why := reserved(bare[:i]); why != "" {
+			return why
+		}
+		return "write the name alone as the key and what follows it as its value: " + strconv.Quote(bare[:i]) + ": \"…\""
+	}
+	if why := reserved(bare); why != "" {
+		return why
+	}
+	switch {
+	case bare == "":
+		return "write the name of a flag"
+	case bare != name:
+		return "leave out the dashes: " + strconv.Quote(bare)
+	case strings.ToLower(name) != name || strings.Contains(name, "_"):
+		return "write flags in lower case with dashes, not as environment variables: " + strconv.Quote(flagOfVariable(name))
+	case strings.ContainsAny(value, "\n\r\x00"):
+		return "the value must be one line"
+	case value == "":
+		return "the value is empty: write \"true\" for a switch, or leave the option out for etcd's default"
+	}
+	return ""
+}
+
+// flagOfVariable turns ETCD_HEARTBEAT_INTERVAL into heartbeat-interval.
+func flagOfVariable(name string) string {
+	return strings.ReplaceAll(strings.TrimPrefix(strings.ToLower(name), "etcd_"), "_", "-")
+}
+
+// reserved says why a flag may not be given as an option, or "".
+//
+//	what                              whose it is
+//	addresses, names, the data's place  quorate's, from metadata and storage
+//	certificates and keys               spec.tls
+//	quota and compaction                their own fields
+//	the v2 API, unsafe switches         nobody's
+func reserved(name string) string {
+	switch name {
+	case "name", "data-dir", "wal-dir", "initial-cluster", "initial-cluster-state", "initial-cluster-token",
+		"initial-advertise-peer-urls", "strict-reconfig-check":
+		return "is reserved: quorate sets it, because the safety of the cluster hangs on it"
+	case "config-file":
+		return "is reserved: with a configuration file etcd ignores every other flag"
+	case "quota-backend-bytes":
+		return "has its own field: write spec.etcd.quotaBackendBytes"
+	case "auto-compaction-mode", "auto-compaction-retention":
+		return "has its own field: write spec.etcd.autoCompaction"
+	case "force-new-cluster", "unsafe-no-fsync":
+		return "is refused: it can lose data that was acknowledged"
+	case "enable-v2", "experimental-enable-v2v3", "v2-deprecation":
+		return "is refused: the v2 API keeps a cluster from going to etcd 3.6"
+	}
+	for _, prefix := range []string{"listen-", "advertise-", "discovery", "proxy"} {
+		if strings.HasPrefix(name, prefix) {
+			return "is reserved: quorate sets the addresses of the members"
+		}
+	}
+	if isTLSFlag(name) {
+		return "is reserved: write spec.tls"
+	}
+	return ""
+}
+
+// isTLSFlag knows the flags for certificates, keys and authorities of clients
+// and peers. The cipher suites and TLS versions are free.
+func isTLSFlag(name string) bool {
+	if name == "auto-tls" || name == "peer-auto-tls" || name == "self-signed-cert-validity" {
+		return true
+	}
+	for _, part := range []string{"cert-file", "key-file", "ca-file", "crl-file", "cert-auth", "cert-allowed"} {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	return false
+}

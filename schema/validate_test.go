@@ -1,0 +1,210 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// valid is a cluster against which nothing can be said.
+func valid() *EtcdCluster {
+	c := &EtcdCluster{
+		Metadata: Metadata{Name: "orders"},
+		Spec:     ClusterSpec{Version: "3.6.16", Replicas: 3, Storage: StorageSpec{Size: resource.MustParse("8Gi")}},
+	}
+	Default(c)
+	return c
+}
+
+// amount is a pointer to a quantity.
+func amount(text string) *resource.Quantity {
+	q := resource.MustParse(text)
+	return &q
+}
+
+func TestValidate(t *testing.T) {
+	long := strings.Repeat("a", 41)
+	option := func(name, value string) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Etcd.Options = map[string]string{name: value} }
+	}
+	replicas := func(n int32) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.Replicas = n } }
+	version := func(v string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.Version = v } }
+	repository := func(r string) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Image.Repository = r }
+	}
+	name := func(n string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Metadata.Name = n } }
+	quota := func(q string) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Etcd.QuotaBackendBytes = amount(q) }
+	}
+	compaction := func(mode, retention string) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Etcd.AutoCompaction = AutoCompaction{mode, retention} }
+	}
+	soak := func(d time.Duration) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: d} }
+	}
+	template := func(u string) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Backup.Destination.ObjectURLTemplate = u }
+	}
+	for _, c := range []struct {
+		name   string
+		change func(*EtcdCluster)
+		want   string // "" for nothing at all
+	}{
+		{"1 one member", replicas(1), ""},
+		{"1 three members", replicas(3), ""},
+		{"1 five members", replicas(5), ""},
+		{"1 seven members", replicas(7), ""},
+		{"2 no members", replicas(0), "spec.replicas: must be 1 to 7"},
+		{"2 negative", replicas(-1), "spec.replicas: is -1"},
+		{"2 two members", replicas(2), "warning: spec.replicas: 2 is even"},
+		{"2 eight members", replicas(8), "spec.replicas: is 8"},
+		{"3 version missing", version(""), "spec.version: is missing"},
+		{"4 version with v prefix", version("v3.5.1"), `spec.version: "v3.5.1" is not an etcd release: leave out the v: "3.5.1"`},
+		{"4 moving tag", version("latest"), "moving tag"},
+		{"4 major 2", version("2.3.8"), "etcd 2 is not supported"},
+		{"4 major 4", version("4.0.0"), "etcd 4 is not supported"},
+		{"4 unknown minor", version("3.9.0"), "update quorate first"},
+		{"4 newer patch", version("3.6.99"), ""},
+		{"53 bad release", version("3.5.1"), "warning: spec.version: 3.5.1 may lose the consistency"},
+		{"9 name missing", name(""), "metadata.name: is missing"},
+		{"9 upper case", name("Orders"), "metadata.name: \"Orders\" is no DNS label"},
+		{"9 dot", name("a.b"), "no DNS label"},
+		{"9 dash at the end", name("a-"), "no DNS label"},
+		{"9 too long", name(long), "has 41 characters: at most 40"},
+		{"9 as long as possible", name(long[1:]), ""},
+		{"9 namespace", func(c *EtcdCluster) { c.Metadata.Namespace = "a.b" }, "metadata.namespace"},
+		{"7 reserved annotation", func(c *EtcdCluster) { c.Metadata.Annotations = map[string]string{"quorate.dev/x": ""} }, "metadata.annotations[quorate.dev/x]: the prefix quorate.dev/ is reserved"},
+		{"7 reserved annotation below", func(c *EtcdCluster) { c.Metadata.Annotations = map[string]string{"a.quorate.dev/x": ""} }, "is reserved"},
+		{"7 reserved label of the pod", func(c *EtcdCluster) {
+			c.Spec.PodTemplate.Metadata.Labels = map[string]string{"app.kubernetes.io/name": "x"}
+		}, "spec.podTemplate.metadata.labels[app.kubernetes.io/name]: the prefix app.kubernetes.io/ is reserved"},
+		{"7 free annotation", func(c *EtcdCluster) { c.Metadata.Annotations = map[string]string{"example.com/x": "any: thing"} }, ""},
+		{"7 bad label key", func(c *EtcdCluster) { c.Metadata.Labels = map[string]string{"a b": "x"} }, "is no key"},
+		{"7 bad label value", func(c *EtcdCluster) { c.Metadata.Labels = map[string]string{"a": "x y"} }, "is no label value"},
+		{"54 repository", repository("quay.io/coreos/etcd"), ""},
+		{"54 registry with port", repository("registry:5000/mirror/etcd"), ""},
+		{"54 repository with tag", repository("quay.io/coreos/etcd:v3.6.16"), "leave out the tag"},
+		{"54 short repository with tag", repository("etcd:v3.6.16"), "leave out the tag"},
+		{"54 repository with digest", repository("quay.io/etcd@sha256:00"), "leave out the digest"},
+		{"54 repository with scheme", repository("https://quay.io/etcd"), "leave out the scheme"},
+		{"54 repository in capitals", repository("quay.io/Etcd"), "no image repository"},
+		{"54 repository with a gap", repository("quay.io//etcd"), "no image repository"},
+		{"54 registry with bad port", repository("quay.io:x/etcd"), "no image repository"},
+		{"3 storage missing", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.Quantity{} }, "spec.storage.size: must be given"},
+		{"3 storage negative", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("-1Gi") }, "spec.storage.size"},
+		{"quota as large as the volume", quota("8Gi"), ""},
+		{"quota above the volume", quota("9Gi"), "spec.etcd.quotaBackendBytes: is 9Gi, more than the volume of 8Gi"},
+		{"quota of nothing", quota("0"), "must be more than 0"},
+		{"quota negative", quota("-1"), "must be more than 0"},
+		{"quota in parts of a byte", quota("1500m"), "whole number of bytes"},
+		{"quota beyond the advice", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("20Gi"); quota("10Gi")(c) }, "warning: spec.etcd.quotaBackendBytes"},
+		{"compaction by time", compaction("periodic", "8h"), ""},
+		{"compaction by hours", compaction("periodic", "8"), ""},
+		{"compaction by revisions", compaction("revision", "1000"), ""},
+		{"compaction in an unknown mode", compaction("hourly", "8h"), `spec.etcd.autoCompaction.mode: "hourly" is not one of periodic, revision`},
+		{"compaction by no time", compaction("periodic", "eight"), "is no duration"},
+		{"compaction by no number", compaction("revision", "8h"), "is no number of revisions"},
+		{"compaction without retention", compaction("periodic", ""), "warning: spec.etcd.autoCompaction.retention"},
+		{"soak of nothing", soak(0), ""},
+		{"soak negative", soak(-time.Second), "spec.upgrade.soak"},
+		{"soak too long", soak(61 * time.Minute), "must be 0s to 1h"},
+		{"8 plain option", option("heartbeat-interval", "100"), ""},
+		{"8 snapshot count", option("snapshot-count", "5000"), ""},
+		{"8 tick advance", option("initial-election-tick-advance", "false"), ""},
+		{"8 old name is translated", option("experimental-compaction-batch-limit", "500"), ""},
+		{"8 dashes", option("--heartbeat-interval", "100"), `leave out the dashes: "heartbeat-interval"`},
+		{"8 flag with value", option("--heartbeat-interval=100", ""), "write the name alone as the key"},
+		{"8 flag and value", option("--heartbeat-interval 100", ""), "write the name alone as the key"},
+		{"8 reserved flag with dashes", option("--data-dir=/x", ""), "is reserved"},
+		{"8 switch without value", option("enable-pprof", ""), "the value is empty"},
+		{"8 environment variable", option("ETCD_HEARTBEAT_INTERVAL", "100"), `"heartbeat-interval"`},
+		{"8 unknown flag", option("heartbeat-intervall", "100"), "spec.etcd.options.heartbeat-intervall: etcd has no flag \"heartbeat-intervall\", did you mean heartbeat-interval?"},
+		{"56 removed flag", option("log-output", "stderr"), "removed: write log-outputs"},
+		{"56 two names of a flag", func(c *EtcdCluster) {
+			c.Spec.Etcd.Options = map[string]string{"compaction-batch-limit": "1", "experimental-compaction-batch-limit": "2"}
+		}, "spec.etcd.options: compaction-batch-limit and experimental-compaction-batch-limit are one setting"},
+		{"unknown mode", func(c *EtcdCluster) { c.Spec.Mode = "enforce" }, "spec.mode: \"enforce\" is not one of Enforce, Observe, did you mean Enforce?"},
+		{"unknown TLS mode", func(c *EtcdCluster) { c.Spec.TLS.Mode = "Off" }, "spec.tls.mode"},
+		{"path of a later version", func(c *EtcdCluster) { c.Spec.Upgrade.Path = "Stepwise" }, "spec.upgrade.path"},
+		{"unknown backup policy", func(c *EtcdCluster) { c.Spec.Upgrade.Backup = "No" }, "spec.upgrade.backup"},
+		{"requests above limits", func(c *EtcdCluster) {
+			c.Spec.PodTemplate.Spec.Resources = corev1.ResourceRequirements{
+				Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}, Limits: corev1.ResourceList{"cpu": resource.MustParse("1")},
+			}
+		}, "spec.podTemplate.spec.resources.requests.cpu: 2 is more than the limit, 1"},
+		{"12 template", template("s3://b/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"), ""},
+		{"12 template without UID", template("s3://b/{{ .Name }}.db"), "spec.backup.destination.objectURLTemplate: the path must contain {{ .UID }}"},
+		{"15 secret in a template", template("s3://b/{{ .UID }}?token=x"), "looks like a secret"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cluster := valid()
+			c.change(cluster)
+			got := lines(Validate(cluster))
+			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+				t.Fatalf("got:\n%s\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestValidate8ReservedOptions(t *testing.T) {
+	for _, name := range []string{
+		"name", "initial-cluster", "initial-cluster-state", "initial-cluster-token", "initial-advertise-peer-urls", "data-dir", "wal-dir",
+		"listen-client-urls", "listen-peer-urls", "listen-metrics-urls", "listen-client-http-urls", "advertise-client-urls",
+		"cert-file", "key-file", "trusted-ca-file", "ca-file", "peer-cert-file", "peer-key-file", "peer-trusted-ca-file", "client-cert-file",
+		"client-crl-file", "client-cert-auth", "peer-client-cert-auth", "auto-tls", "peer-auto-tls", "peer-cert-allowed-cn",
+		"config-file", "force-new-cluster", "quota-backend-bytes", "auto-compaction-mode", "auto-compaction-retention", "enable-v2",
+		"experimental-enable-v2v3", "discovery", "discovery-srv", "discovery-password", "proxy", "unsafe-no-fsync", "strict-reconfig-check",
+	} {
+		for _, written := range []string{name, "--" + name, "-" + name + "=x"} {
+			c := valid()
+			c.Spec.Etcd.Options = map[string]string{written: "x"}
+			got := lines(Validate(c))
+			if !strings.Contains(got, "is reserved") && !strings.Contains(got, "is refused") && !strings.Contains(got, "has its own field") {
+				t.Errorf("%s: %q", written, got)
+			}
+		}
+	}
+}
+
+func TestDefaultTwiceChangesNothing(t *testing.T) {
+	c := valid()
+	c.Spec.Etcd.AutoCompaction.Retention = "8h"
+	Default(c)
+	before := SpecHash(c.Spec)
+	Default(c)
+	if SpecHash(c.Spec) != before || c.Spec.Etcd.AutoCompaction.Mode != "periodic" {
+		t.Fatalf("%+v", c.Spec)
+	}
+}
+
+func TestSpecHash(t *testing.T) {
+	parse := func(text string) string {
+		s := one(text)
+		if len(s.Clusters) != 1 {
+			t.Fatal(lines(s.Problems))
+		}
+		return SpecHash(s.Clusters[0].Spec)
+	}
+	base := parse(good)
+	if len(base) != 12 {
+		t.Fatalf("%q", base)
+	}
+	if got := parse(strings.Replace(good, "8Gi", "8192Mi", 1) + "  tls: {mode: Managed} # the default\n"); got != base {
+		t.Error("the same spec in other words has another hash")
+	}
+	if got := parse(strings.Replace(good, "orders", "basket", 1)); got != base {
+		t.Error("the name is in the hash")
+	}
+	if got := parse(strings.Replace(good, "8Gi", "9Gi", 1)); got == base {
+		t.Error("the size is not in the hash")
+	}
+	// Records hold this hash: a change here makes quorate act again on upgrade.
+	if want := "c478f667d4fd"; base != want {
+		t.Errorf("the hash changed from %s to %s", want, base)
+	}
+}

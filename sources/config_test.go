@@ -1,0 +1,75 @@
+package sources_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/sources"
+)
+
+func TestNewAcceptsWhatItCanRead(t *testing.T) {
+	for _, url := range []string{
+		"https://git.example.com/org/repo.git",
+		"HTTPS://git.example.com:8443/org/repo/",
+		"http://[::1]:3000/repo",
+		"file:///srv/git/repo.git",
+		"file://localhost/srv/git/repo.git",
+		"/srv/git/repo.git",
+		"./repo@old",
+		"repo",
+	} {
+		if _, err := sources.New(sources.Config{URL: url, Branch: "main"}); err != nil {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+func TestNewRefusesWhatItCannotRead(t *testing.T) {
+	const token = "ghp_t0ken"
+	for name, tc := range map[string]struct {
+		cfg  sources.Config
+		says string
+	}{
+		"no URL":               {sources.Config{}, "none is given"},
+		"token as user":        {sources.Config{URL: "https://" + token + "@github.com/o/r"}, "user information"},
+		"token as password":    {sources.Config{URL: "https://u:" + token + "@github.com/o/r"}, "user information"},
+		"token over http":      {sources.Config{URL: "http://" + token + "@github.com/o/r"}, "user information"},
+		"token in the query":   {sources.Config{URL: "https://github.com/o/r?access_token=" + token}, "query"},
+		"token as fragment":    {sources.Config{URL: "https://github.com/o/r#" + token}, "fragment"},
+		"token, no scheme":     {sources.Config{URL: token + "@github.com/o/r"}, "https://host/path"},
+		"token, odd URL":       {sources.Config{URL: "https://" + token + "@git hub.com:x/"}, "cannot be parsed"},
+		"token in a file URL":  {sources.Config{URL: "file://" + token + "@localhost/r"}, "file:///path"},
+		"ssh":                  {sources.Config{URL: "ssh://git:" + token + "@github.com/o/r"}, "ssh is not supported yet; use https"},
+		"scp-like":             {sources.Config{URL: "git@github.com:o/r.git"}, "ssh is not supported yet; use https"},
+		"scp-like, no user":    {sources.Config{URL: "github.com:o/r.git"}, "ssh is not supported yet; use https"},
+		"git":                  {sources.Config{URL: "git://github.com/o/r"}, `scheme "git" is not supported`},
+		"no host":              {sources.Config{URL: "https:///o/r"}, "no host"},
+		"file on another host": {sources.Config{URL: "file://server/r"}, "file:///path"},
+		"no branch":            {sources.Config{URL: "/r", Branch: "-"}, "branch"},
+		"bad branch":           {sources.Config{URL: "/r", Branch: "a..b"}, `branch "a..b"`},
+		"path upwards":         {sources.Config{URL: "/r", Path: "a/../../b"}, `".."`},
+		"two credentials": {sources.Config{URL: "/r", Auth: sources.Auth{
+			PasswordFile: "/p", BearerTokenFile: "/b",
+		}}, "both a password and a bearer token"},
+		"user alone": {sources.Config{URL: "/r", Auth: sources.Auth{UsernameFile: "/u"}}, "without a password"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			switch tc.cfg.Branch {
+			case "":
+				tc.cfg.Branch = "main"
+			case "-":
+				tc.cfg.Branch = ""
+			}
+			_, err := sources.New(tc.cfg)
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("error %q does not say %q", err, tc.says)
+			}
+			if strings.Contains(err.Error(), token) {
+				t.Errorf("error %q shows the token", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,167 @@
+package sources
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"regexp"
+	"strings"
+)
+
+// The kinds of error that a caller may ask for with errors.Is. None of them ever
+// means that there is nothing wished for.
+var (
+	// ErrUnreachable is a server or disk that gives no usable answer.
+	ErrUnreachable = errors.New("repository unreachable")
+	// ErrRepositoryNotFound is an answer that there is no such repository. Some
+	// hosts say so as well when the credentials may not see it.
+	ErrRepositoryNotFound = errors.New("repository not found")
+	// ErrAuthentication is a refusal of the credentials, or credentials that
+	// cannot be read.
+	ErrAuthentication = errors.New("authentication refused")
+	// ErrEmptyRepository is a repository without any branch or tag. It is an
+	// ErrBranchGone as well.
+	ErrEmptyRepository = errors.New("repository empty")
+	// ErrBranchGone is a repository without the watched branch.
+	ErrBranchGone = errors.New("branch gone")
+	// ErrPathGone is a commit without a directory at the watched path, or a
+	// local path that does not exist.
+	ErrPathGone = errors.New("path gone")
+	// ErrTooLarge is content that passes one of the Limits.
+	ErrTooLarge = errors.New("too large")
+)
+
+// failure is every error of this package: what was being done, why it did not
+// succeed, and what to do next, in one sentence. It keeps the kinds but not the
+// error underneath, because that one may carry a secret in its text.
+type failure struct {
+	during string
+	why    string
+	next   string
+	kinds  []error
+}
+
+func (f *failure) Error() string {
+	text := f.why
+	if f.during != "" {
+		text = f.during + ": " + text
+	}
+	if f.next != "" {
+		text += "; " + f.next
+	}
+	return text
+}
+
+func (f *failure) Unwrap() []error { return f.kinds }
+
+func unreachable(why, next string) *failure {
+	return &failure{why: why, next: next, kinds: []error{ErrUnreachable}}
+}
+
+func notFound(why, next string) *failure {
+	return &failure{why: why, next: next, kinds: []error{ErrRepositoryNotFound}}
+}
+
+func unauthenticated(why, next string) *failure {
+	return &failure{why: why, next: next, kinds: []error{ErrAuthentication}}
+}
+
+func pathGone(format string, args ...any) *failure {
+	return &failure{
+		why:   fmt.Sprintf(format, args...),
+		next:  "restore it or correct the path",
+		kinds: []error{ErrPathGone},
+	}
+}
+
+func tooLarge(format string, args ...any) *failure {
+	return &failure{
+		why:   fmt.Sprintf(format, args...),
+		next:  "make it smaller or raise the limit",
+		kinds: []error{ErrTooLarge},
+	}
+}
+
+func emptyRepository() *failure {
+	return &failure{
+		why:   "the repository has no branches",
+		next:  "push the branch",
+		kinds: []error{ErrEmptyRepository, ErrBranchGone},
+	}
+}
+
+func branchGone(branch string) *failure {
+	return &failure{
+		why:   "the repository has no branch " + branch,
+		next:  "push the branch again or watch another one",
+		kinds: []error{ErrBranchGone},
+	}
+}
+
+func damaged(what string, err error) *failure {
+	return unreachable(
+		fmt.Sprintf("%s cannot be read from the repository (%s)", what, oneLine(err.Error())),
+		"if it lasts, check the repository with git fsck")
+}
+
+// explain gives an error its operation. A context that has ended goes first:
+// whatever else was seen then is only its consequence.
+func explain(ctx context.Context, during string, err error) error {
+	f := &failure{}
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		f = unreachable("there was no complete answer in time", "check the server and the network, or allow more time")
+		f.kinds = append(f.kinds, context.DeadlineExceeded)
+	case ctx.Err() != nil:
+		f = &failure{why: "stopped by the caller", kinds: []error{context.Canceled}}
+	case !errors.As(err, &f):
+		f = unreachable(oneLine(err.Error()), "see whether it lasts")
+	}
+	f.during = during
+	return f
+}
+
+// osReason is the reason of an error from the file system without its path,
+// which the sentence around it has already named.
+func osReason(err error) string {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		return pathErr.Err.Error()
+	}
+	return err.Error()
+}
+
+// urlParts finds the two places of a URL which carry secrets: user information
+// and query.
+var urlParts = regexp.MustCompile(`(https?://)([^\s/@"]*@)?([^\s?"]*)(\?[^\s"]*)?`)
+
+// scrub makes the text of a foreign error fit to be shown: without the given
+// secrets, without those in URLs, and on one short line.
+func scrub(text string, secrets []string) string {
+	for _, secret := range secrets {
+		text = strings.ReplaceAll(text, secret, "***")
+	}
+	return oneLine(urlParts.ReplaceAllString(text, "$1$3"))
+}
+
+// disguises are the forms in which a password may come back in an error.
+func disguises(user, password string) []string {
+	return []string{
+		password,
+		url.PathEscape(password),
+		url.QueryEscape(password),
+		base64.StdEncoding.EncodeToString([]byte(user + ":" + password)),
+	}
+}
+
+func oneLine(text string) string {
+	const most = 300
+	text = strings.ToValidUTF8(strings.Join(strings.Fields(text), " "), "?")
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "") + "…"
+	}
+	return text
+}

@@ -1,0 +1,114 @@
+package sources
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing/transport"
+)
+
+// exchange watches the requests of one fetch: it bounds what an answer may hold
+// and remembers how the last one began. go-git reads answers, the refused ones
+// as well, to the end.
+type exchange struct {
+	conns  http.RoundTripper
+	limits Limits
+
+	status   int  // of the last answer; 0 when there was none
+	isGit    bool // whether it called itself Git's
+	overflow bool // whether an answer was cut
+}
+
+var errOverflow = errors.New("the answer is larger than allowed")
+
+// RoundTrip implements http.RoundTripper.
+func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
+	e.status, e.isGit = 0, false
+	res, err := e.conns.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	e.status = res.StatusCode
+	e.isGit = strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-git-")
+	res.Body = e.bounded(req, res)
+	return res, nil
+}
+
+func (e *exchange) bounded(req *http.Request, res *http.Response) io.ReadCloser {
+	switch {
+	case res.StatusCode < 200 || res.StatusCode > 299:
+		// Cut without an error: nobody reads it.
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(res.Body, maxRefusalBytes), res.Body}
+	case req.Method == http.MethodGet:
+		return &boundedBody{ReadCloser: res.Body, left: maxRefsBytes, overflow: &e.overflow}
+	}
+	// The pack itself is counted where it is read; what may come on top of it is
+	// its framing and the server's remarks.
+	most := e.limits.PackBytes + e.limits.PackBytes/16 + mib
+	return &boundedBody{ReadCloser: res.Body, left: most, overflow: &e.overflow}
+}
+
+// boundedBody fails, rather than ends, where it has given what it may: a cut
+// answer must not look like a short one.
+type boundedBody struct {
+	io.ReadCloser
+	left     int64
+	overflow *bool
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.left -= int64(n)
+	if b.left < 0 {
+		*b.overflow = true
+		return 0, errOverflow
+	}
+	return n, err
+}
+
+// explain turns what go-git says into a failure. It goes by what the server
+// answered rather than by the error, because go-git drops the chain of many
+// errors and puts whole response bodies into others.
+func (e *exchange) explain(err error, secrets []string) error {
+	switch {
+	case e.overflow:
+		return tooLarge("the server's answer is larger than allowed")
+	case errors.Is(err, transport.ErrEmptyRemoteRepository):
+		return emptyRepository()
+	case e.status == 0:
+		return unreachable(scrub(transportReason(err), secrets), "check the URL, the network and the server")
+	case e.status < 200 || e.status > 299:
+		return refusal(e.status)
+	case !e.isGit:
+		return unreachable("the server's answer is not Git's", "check that the URL is the one to clone from")
+	}
+	return unreachable(fmt.Sprintf("the server's answer cannot be understood (%s)", scrub(err.Error(), secrets)),
+		"see whether it lasts")
+}
+
+func refusal(status int) *failure {
+	said := strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status, http.StatusText(status)))
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden:
+		return unauthenticated(said, "check that the credentials are valid and may read the repository")
+	case http.StatusNotFound, http.StatusGone:
+		return notFound(said, "check the URL, and that the credentials may see the repository")
+	}
+	return unreachable(said, "check the server")
+}
+
+// transportReason leaves out the URL that net/http puts in front.
+func transportReason(err error) string {
+	var urlErr *url.Error
+	if errors.As(err, &urlErr) {
+		return urlErr.Err.Error()
+	}
+	return err.Error()
+}

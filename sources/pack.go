@@ -1,0 +1,195 @@
+package sources
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/storage/memory"
+)
+
+// packSession is a conversation with a server that sends packs. It talks to
+// go-git's transport itself: git.Remote would ask for the branches twice, and
+// would unpack before anyone could look at what was sent.
+type packSession struct {
+	upload  transport.UploadPackSession
+	refs    *packp.AdvRefs
+	limits  Limits
+	explain func(error) error // what an error of the transport means
+}
+
+func (s *packSession) head(branch string) (plumbing.Hash, error) {
+	hash, ok := s.refs.References[plumbing.NewBranchReferenceName(branch).String()]
+	if !ok {
+		return plumbing.ZeroHash, branchGone(branch)
+	}
+	return hash, nil
+}
+
+func (s *packSession) objects(ctx context.Context, commit plumbing.Hash) (objects, error) {
+	req := s.request(commit)
+	raw, err := s.download(ctx, req)
+	if err != nil {
+		return objects{}, err
+	}
+	if err := checkPack(ctx, raw, s.limits); err != nil {
+		return objects{}, err
+	}
+	stored, err := unpack(ctx, raw)
+	if err != nil {
+		return objects{}, err
+	}
+	return objects{EncodedObjectStorer: stored, withoutLarge: req.Filter != ""}, nil
+}
+
+// request asks for one commit without its history and, of a server that can,
+// without the files that are too large to be read anyway: those of a repository
+// that holds other things as well need not be carried.
+func (s *packSession) request(commit plumbing.Hash) *packp.UploadPackRequest {
+	can := s.refs.Capabilities
+	req := packp.NewUploadPackRequestFromCapabilities(can)
+	req.Wants = []plumbing.Hash{commit}
+	req.Depth = packp.DepthCommits(1)
+	ask := func(c capability.Capability) bool {
+		return can.Supports(c) && req.Capabilities.Set(c) == nil
+	}
+	ask(capability.Shallow)
+	ask(capability.NoProgress)
+	if ask(capability.Filter) {
+		req.Filter = packp.FilterBlobLimit(uint64(s.limits.FileBytes)+1, packp.BlobLimitPrefixNone)
+	}
+	return req
+}
+
+func (s *packSession) download(ctx context.Context, req *packp.UploadPackRequest) ([]byte, error) {
+	res, err := s.upload.UploadPack(ctx, req)
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	defer res.Close() //nolint:errcheck // what was needed has been read
+	raw, err := io.ReadAll(io.LimitReader(demultiplex(req.Capabilities, res), s.limits.PackBytes+1))
+	if err != nil {
+		return nil, s.explain(err)
+	}
+	if int64(len(raw)) > s.limits.PackBytes {
+		return nil, tooLarge("the server sends more than %d bytes for one commit", s.limits.PackBytes)
+	}
+	return raw, nil
+}
+
+// demultiplex takes the pack out of the channel it shares with remarks.
+func demultiplex(asked *capability.List, r io.Reader) io.Reader {
+	switch {
+	case asked.Supports(capability.Sideband64k):
+		return sideband.NewDemuxer(sideband.Sideband64k, r)
+	case asked.Supports(capability.Sideband):
+		return sideband.NewDemuxer(sideband.Sideband, r)
+	}
+	return r
+}
+
+// checkPack adds up what the objects of a pack say they will become, before any
+// of them does: a gigabyte of zeros travels as one megabyte.
+func checkPack(ctx context.Context, raw []byte, limits Limits) error {
+	scanner := packfile.NewScanner(boundReader{bytes.NewReader(raw), ctx})
+	_, count, err := scanner.Header()
+	if err != nil {
+		return damaged("what the server sent", err)
+	}
+	if int64(count) > int64(limits.Objects) {
+		return tooLarge("the commit has %d objects and at most %d are read", count, limits.Objects)
+	}
+	left := limits.UnpackedBytes
+	for range count {
+		size, err := nextSize(scanner, left)
+		if err != nil {
+			return damaged("what the server sent", err)
+		}
+		if left -= size; left < 0 {
+			return tooLarge("the commit unpacks to more than %d bytes", limits.UnpackedBytes)
+		}
+	}
+	return nil
+}
+
+// nextSize is the size of the next object of a pack. Of a delta it is the size
+// of the delta and of what the delta makes, which only the delta's own first
+// bytes tell. It inflates nothing that is larger than the bytes left.
+func nextSize(scanner *packfile.Scanner, left int64) (int64, error) {
+	header, err := scanner.NextObjectHeader()
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case header.Length < 0:
+		return 0, packfile.ErrLengthOverflow
+	case header.Length > left || !header.Type.IsDelta():
+		return header.Length, nil
+	}
+	var start prefix
+	if _, _, err := scanner.NextObject(&start); err != nil {
+		return 0, err
+	}
+	target, err := start.deltaTarget()
+	if err != nil || target > left {
+		return left + 1, err
+	}
+	return header.Length + target, nil
+}
+
+// prefix keeps the first bytes written to it and lets the others go.
+type prefix struct {
+	data [2 * binary.MaxVarintLen64]byte
+	n    int
+}
+
+func (p *prefix) Write(data []byte) (int, error) {
+	p.n += copy(p.data[p.n:], data)
+	return len(data), nil
+}
+
+// deltaTarget reads the second of the two sizes a delta begins with.
+func (p *prefix) deltaTarget() (int64, error) {
+	_, n := binary.Uvarint(p.data[:p.n])
+	if n <= 0 {
+		return 0, errors.New("a delta without a size")
+	}
+	size, n := binary.Uvarint(p.data[n:p.n])
+	if n <= 0 || int64(size) < 0 {
+		return 0, errors.New("a delta without a size")
+	}
+	return int64(size), nil
+}
+
+func unpack(ctx context.Context, raw []byte) (*memory.Storage, error) {
+	stored := memory.NewStorage()
+	parser, err := packfile.NewParserWithStorage(packfile.NewScanner(boundReader{bytes.NewReader(raw), ctx}), stored)
+	if err != nil {
+		return nil, damaged("what the server sent", err)
+	}
+	if _, err := parser.Parse(); err != nil {
+		return nil, damaged("what the server sent", err)
+	}
+	return stored, nil
+}
+
+// boundReader lets a context end work on bytes that are already here.
+type boundReader struct {
+	*bytes.Reader
+	ctx context.Context
+}
+
+func (r boundReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.Reader.Read(p)
+}

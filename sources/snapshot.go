@@ -1,0 +1,100 @@
+package sources
+
+import (
+	"path"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Snapshot is what one commit says under the watched path. The repository keeps
+// and returns it again while the commit stays the head, so it must not be
+// changed by those who read it.
+type Snapshot struct {
+	// Commit is the full hash of the commit; empty for local files.
+	Commit string
+	// Tree is the hash of the directory at the watched path. It changes only
+	// when something under the path does, whatever is committed elsewhere.
+	// Empty for local files.
+	Tree string
+	// Subject is the first line of the commit message.
+	Subject string
+	// Author is who wrote the change, as "Name <address>".
+	Author string
+	// When is the time of the commit, as its committer's clock told it.
+	When time.Time
+	// Files are the regular .yaml and .yml files, ordered by path.
+	Files []File
+	// Skipped are the entries which were deliberately not read, each as
+	// "path: reason", ordered by path.
+	Skipped []string
+}
+
+// File is one file and all of its content.
+type File struct {
+	// Path is separated by slashes. It is relative to the root of the
+	// repository, or for local files begins with the path that was asked for.
+	Path string
+	// Data is the content, at most Limits.FileBytes long.
+	Data []byte
+}
+
+// isYAML says whether a name is one of those that are read.
+func isYAML(name string) bool {
+	ext := path.Ext(name)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// collector gathers files and refuses whatever would pass the limits. It is the
+// one place where both kinds of source are counted.
+type collector struct {
+	limits  Limits
+	files   []File
+	skipped []string
+	bytes   int64
+	entries int
+}
+
+// visit counts one directory entry, wanted or not: without it, a few small trees
+// that contain one another many times over would be walked without an end.
+func (c *collector) visit(name string, depth int) error {
+	c.entries++
+	if c.entries > c.limits.Objects {
+		return tooLarge("there are more than %d files and directories", c.limits.Objects)
+	}
+	if depth > maxDepth {
+		return tooLarge("%.80q… is nested more than %d directories deep", name, maxDepth)
+	}
+	return nil
+}
+
+// admit decides, before a file is read, whether its size leaves it within the
+// limits.
+func (c *collector) admit(name string, size int64) error {
+	if size > c.limits.FileBytes {
+		return tooLarge("file %s has %d bytes and at most %d are read", name, size, c.limits.FileBytes)
+	}
+	if len(c.files) >= c.limits.Files {
+		return tooLarge("there are more than %d YAML files", c.limits.Files)
+	}
+	if c.bytes+size > c.limits.TotalBytes {
+		return tooLarge("the YAML files have more than %d bytes together", c.limits.TotalBytes)
+	}
+	return nil
+}
+
+func (c *collector) add(name string, data []byte) {
+	c.bytes += int64(len(data))
+	c.files = append(c.files, File{Path: name, Data: data})
+}
+
+func (c *collector) skip(name, reason string) {
+	c.skipped = append(c.skipped, name+": "+reason)
+}
+
+// sorted orders by path, because a crafted tree need not be in order.
+func (c *collector) sorted() ([]File, []string) {
+	slices.SortFunc(c.files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	slices.Sort(c.skipped)
+	return c.files, c.skipped
+}

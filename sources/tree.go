@@ -1,0 +1,203 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// treeReader reads the files of a commit out of Git's objects.
+type treeReader struct {
+	objects objects
+	collector
+}
+
+// readCommit reads what a commit says under a directory, "" for all of it.
+func readCommit(ctx context.Context, objs objects, head plumbing.Hash, dir string, limits Limits) (Snapshot, error) {
+	r := &treeReader{objects: objs, collector: collector{limits: limits}}
+	commit, err := r.commit(head)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	tree, err := r.descend(commit, dir)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	if err := r.walk(ctx, tree, dir, 0); err != nil {
+		return Snapshot{}, err
+	}
+	return r.snapshot(commit, tree), nil
+}
+
+func (r *treeReader) snapshot(commit *object.Commit, tree *object.Tree) Snapshot {
+	subject, _, _ := strings.Cut(strings.TrimLeft(commit.Message, "\n"), "\n")
+	files, skipped := r.sorted()
+	return Snapshot{
+		Commit:  commit.Hash.String(),
+		Tree:    tree.Hash.String(),
+		Subject: strings.ToValidUTF8(strings.TrimSpace(subject), "?"),
+		Author:  strings.ToValidUTF8(commit.Author.String(), "?"),
+		When:    commit.Committer.When,
+		Files:   files,
+		Skipped: skipped,
+	}
+}
+
+func (r *treeReader) commit(hash plumbing.Hash) (*object.Commit, error) {
+	what := "commit " + hash.String()
+	if err := r.checkSize(what, hash, r.limits.FileBytes); err != nil {
+		return nil, err
+	}
+	commit, err := object.GetCommit(r.objects, hash)
+	if err != nil {
+		return nil, damaged(what, err)
+	}
+	return commit, nil
+}
+
+func (r *treeReader) tree(hash plumbing.Hash) (*object.Tree, error) {
+	what := "tree " + hash.String()
+	if err := r.checkSize(what, hash, r.limits.TotalBytes); err != nil {
+		return nil, err
+	}
+	tree, err := object.GetTree(r.objects, hash)
+	if err != nil {
+		return nil, damaged(what, err)
+	}
+	return tree, nil
+}
+
+// checkSize asks for the size of an object that is no file, before it is read.
+func (r *treeReader) checkSize(what string, hash plumbing.Hash, most int64) error {
+	size, err := r.objects.EncodedObjectSize(hash)
+	if err != nil {
+		return damaged(what, err)
+	}
+	if size > most {
+		return tooLarge("%s has %d bytes and at most %d are read", what, size, most)
+	}
+	return nil
+}
+
+// descend goes from the root of a commit to the watched directory.
+func (r *treeReader) descend(commit *object.Commit, dir string) (*object.Tree, error) {
+	tree, err := r.tree(commit.TreeHash)
+	if err != nil || dir == "" {
+		return tree, err
+	}
+	for name := range strings.SplitSeq(dir, "/") {
+		entry := find(tree, name)
+		if entry == nil {
+			return nil, pathGone("path %s does not exist in commit %s", dir, commit.Hash)
+		}
+		if entry.Mode != filemode.Dir {
+			return nil, pathGone("%s in path %s is %s and not a directory in commit %s",
+				name, dir, kind(entry.Mode), commit.Hash)
+		}
+		if tree, err = r.tree(entry.Hash); err != nil {
+			return nil, err
+		}
+	}
+	return tree, nil
+}
+
+func find(tree *object.Tree, name string) *object.TreeEntry {
+	for i := range tree.Entries {
+		if tree.Entries[i].Name == name {
+			return &tree.Entries[i]
+		}
+	}
+	return nil
+}
+
+func kind(mode filemode.FileMode) string {
+	switch mode {
+	case filemode.Symlink:
+		return "a symbolic link"
+	case filemode.Submodule:
+		return "a submodule"
+	}
+	return "a file"
+}
+
+// walk reads a directory and all below it.
+func (r *treeReader) walk(ctx context.Context, tree *object.Tree, dir string, depth int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, entry := range tree.Entries {
+		name := entry.Name
+		if dir != "" {
+			name = dir + "/" + name
+		}
+		if err := r.visit(name, depth); err != nil {
+			return err
+		}
+		if err := r.enter(ctx, entry, name, depth); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// enter reads one entry of a directory, or says why it is left.
+func (r *treeReader) enter(ctx context.Context, entry object.TreeEntry, name string, depth int) error {
+	switch {
+	case !fs.ValidPath(name):
+		r.skip(fmt.Sprintf("%q", name), "not a valid path")
+	case entry.Mode == filemode.Symlink:
+		r.skip(name, reasonSymlink)
+	case entry.Mode == filemode.Submodule:
+		r.skip(name, "submodule, which is never followed")
+	case entry.Mode == filemode.Dir:
+		tree, err := r.tree(entry.Hash)
+		if err != nil {
+			return err
+		}
+		return r.walk(ctx, tree, name, depth+1)
+	case isYAML(name):
+		return r.file(name, entry.Hash)
+	}
+	return nil
+}
+
+func (r *treeReader) file(name string, hash plumbing.Hash) error {
+	size, err := r.objects.EncodedObjectSize(hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) && r.objects.withoutLarge {
+		return tooLarge("file %s has more than %d bytes", name, r.limits.FileBytes)
+	}
+	if err != nil {
+		return damaged("file "+name, err)
+	}
+	if err := r.admit(name, size); err != nil {
+		return err
+	}
+	data, err := r.blob(hash, size)
+	if err != nil {
+		return damaged("file "+name, err)
+	}
+	r.add(name, data)
+	return nil
+}
+
+func (r *treeReader) blob(hash plumbing.Hash, size int64) ([]byte, error) {
+	blob, err := r.objects.EncodedObject(plumbing.BlobObject, hash)
+	if err != nil {
+		return nil, err
+	}
+	reader, err := blob.Reader()
+	if err != nil {
+		return nil, err
+	}
+	defer reader.Close() //nolint:errcheck // nothing was written
+	data := make([]byte, size)
+	_, err = io.ReadFull(reader, data)
+	return data, err
+}
