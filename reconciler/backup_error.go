@@ -1,0 +1,178 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"gocloud.dev/gcerrors"
+	"google.golang.org/api/googleapi"
+)
+
+// backupError is one sentence about a backup that went wrong: the operation, the
+// object without anything secret, the problem, its cause, and what to do next.
+type backupError struct {
+	op, object, problem, cause, next string
+	err                              error
+}
+
+func (e *backupError) Error() string {
+	text := e.op + " " + e.object + ": " + e.problem
+	if e.cause != "" {
+		text += ": " + e.cause
+	}
+	return text + "; " + e.next
+}
+
+func (e *backupError) Unwrap() error { return e.err }
+
+// leftoverError adds to an error that the failed backup's object may still be
+// in the store.
+type leftoverError struct {
+	error
+	cause string
+}
+
+func (e *leftoverError) Error() string {
+	return e.error.Error() + " (the uploaded object could not be deleted: " + e.cause + "; delete it by hand)"
+}
+
+func (e *leftoverError) Unwrap() error { return e.error }
+
+// problem makes the error for something that quorate itself found.
+func (s *backupStore) problem(problem, next string, err error) error {
+	e := &backupError{op: s.op, object: s.target.name, problem: problem, next: next, err: err}
+	if err != nil {
+		e.cause = s.cause(err)
+	}
+	return e
+}
+
+// exists makes the error for an object that must not be overwritten.
+func (s *backupStore) exists(err error) error {
+	return s.problem("something is stored there already, and a backup never overwrites another", "use a new object name, with {{ .UID }} in the URL template", err)
+}
+
+// noBackup makes the error that wraps ErrNoBackup.
+func (s *backupStore) noBackup(err error) error {
+	e := &backupError{op: s.op, object: s.target.name, problem: ErrNoBackup.Error(), next: "take a backup, or correct the object URL", err: errors.Join(ErrNoBackup, err)}
+	return e
+}
+
+// noBucket makes the error for a bucket that does not exist.
+func (s *backupStore) noBucket(err error) error {
+	return s.problem("the bucket "+s.target.bucket+" does not exist, or is in another region", "create it or correct the object URL", err)
+}
+
+// absent tells a missing manifest from a missing bucket, which the stores answer
+// alike.
+func (s *backupStore) absent(ctx context.Context, err error) error {
+	if s.target.scheme == "file" {
+		return s.noBackup(err)
+	}
+	ok, aerr := s.bucket.IsAccessible(ctx)
+	switch {
+	case aerr != nil && !backupDenied(aerr):
+		return s.failed(aerr)
+	case aerr == nil && !ok:
+		return s.noBucket(err)
+	}
+	return s.noBackup(err)
+}
+
+// failed makes the error for an answer, or the silence, of the store.
+func (s *backupStore) failed(err error) error {
+	own := (*backupError)(nil)
+	switch code := gcerrors.Code(err); {
+	case errors.As(err, &own):
+		return err
+	case strings.Contains(err.Error(), "get credentials:"):
+		// The AWS SDK has no error type for this one, and its last attempt, the
+		// metadata service of EC2, would pass for the store being unreachable.
+		return s.problem("no credentials for the store were found", "give quorate the store's credentials in its environment", err)
+	case backupUnreachable(err):
+		return s.problem("the store cannot be reached", "check the endpoint, DNS and network policies", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return s.problem("the store did not answer in time", "check that the store is healthy, or allow more time", err)
+	case errors.Is(err, context.Canceled):
+		return s.problem("the operation was cancelled", "it is tried again with the next pass", err)
+	case backupDenied(err):
+		return s.problem("permission denied", "check the store's credentials in quorate's environment and their rights to list, read, write and delete in "+s.target.bucket, err)
+	case code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists:
+		return s.exists(err)
+	case code == gcerrors.NotFound:
+		// Absent objects are asked for in absent; a write misses only a bucket.
+		return s.noBucket(err)
+	}
+	return s.problem("the store failed", "look at the store's own state, then try again", err)
+}
+
+// cause is the shortest text that still says why, on one line and without the
+// URL's query: openers and SDKs quote whole URLs.
+func (s *backupStore) cause(err error) string {
+	text := err.Error()
+	var api interface {
+		error
+		ErrorCode() string
+		ErrorMessage() string
+	}
+	opErr := (*net.OpError)(nil)
+	switch {
+	case errors.As(err, &api):
+		text = api.ErrorCode()
+		if m := api.ErrorMessage(); m != "" && m != text {
+			text += ": " + m
+		}
+	case errors.As(err, &opErr):
+		text = opErr.Error()
+	}
+	if q := s.target.query.Encode(); q != "" {
+		text = strings.ReplaceAll(text, q, "…")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// backupStatus is the HTTP status in a store's error, 0 when there is none.
+func backupStatus(err error) int {
+	var aws interface {
+		error
+		HTTPStatusCode() int
+	}
+	azure := (*azcore.ResponseError)(nil)
+	google := (*googleapi.Error)(nil)
+	switch {
+	case errors.As(err, &aws):
+		return aws.HTTPStatusCode()
+	case errors.As(err, &azure):
+		return azure.StatusCode
+	case errors.As(err, &google):
+		return google.Code
+	}
+	return 0
+}
+
+// backupDenied says whether the store refused the credentials or their rights.
+// The status decides, because the blob package takes Google's 403 for not found
+// and does not know S3's InvalidAccessKeyId and SignatureDoesNotMatch.
+func backupDenied(err error) bool {
+	status := backupStatus(err)
+	return status == http.StatusForbidden || status == http.StatusUnauthorized ||
+		errors.Is(err, os.ErrPermission) || gcerrors.Code(err) == gcerrors.PermissionDenied
+}
+
+// backupUnreachable says whether no answer came for want of a connection.
+func backupUnreachable(err error) bool {
+	opErr, dnsErr := (*net.OpError)(nil), (*net.DNSError)(nil)
+	return errors.As(err, &opErr) || errors.As(err, &dnsErr)
+}
+
+// backupNotFound says whether the store answered that there is no such object or
+// bucket. An unknown host is not an answer, though the blob package takes it for
+// one in Azure.
+func backupNotFound(err error) bool {
+	return gcerrors.Code(err) == gcerrors.NotFound && !backupDenied(err) && !backupUnreachable(err)
+}

@@ -1,0 +1,302 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/client-go/applyconfigurations"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	policyv1ac "k8s.io/client-go/applyconfigurations/policy/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// Drift is how a live object differs from what quorate wants of it. Fields that
+// quorate does not name, such as the API server's defaults, are no drift.
+type Drift struct {
+	// Fields are the paths that differ, sorted: changed or removed by somebody,
+	// wanted anew, or no longer wanted.
+	Fields []string
+	// Manager is who took a wanted field from quorate last, "" if nobody holds
+	// one: then the file has changed, or the field was removed.
+	Manager string
+	// Time is when Manager did so.
+	Time time.Time
+}
+
+// Empty says that there is no drift.
+func (d Drift) Empty() bool { return len(d.Fields) == 0 }
+
+// ServiceDrift compares a Service with what quorate wants of it.
+func ServiceDrift(live *corev1.Service, want *corev1ac.ServiceApplyConfiguration) (Drift, error) {
+	return wholeDrift(live, want)
+}
+
+// BudgetDrift compares a PodDisruptionBudget with what quorate wants of it.
+func BudgetDrift(live *policyv1.PodDisruptionBudget, want *policyv1ac.PodDisruptionBudgetApplyConfiguration) (Drift, error) {
+	return wholeDrift(live, want)
+}
+
+// ConfigMapDrift compares a ConfigMap with what quorate wants of it.
+func ConfigMapDrift(live *corev1.ConfigMap, want *corev1ac.ConfigMapApplyConfiguration) (Drift, error) {
+	return wholeDrift(live, want)
+}
+
+// StatefulSetDrift compares a StatefulSet with what quorate wants of it: the pod
+// template, whose change is a roll, apart from the rest, whose change is not.
+func StatefulSetDrift(live *appsv1.StatefulSet, want *appsv1ac.StatefulSetApplyConfiguration) (template, rest Drift, err error) {
+	f, err := compareFields(live, want)
+	if err != nil {
+		return Drift{}, Drift{}, err
+	}
+	inTemplate := func(p fieldpath.Path) bool {
+		return len(p) > 1 && isField(p[0], "spec") && isField(p[1], "template")
+	}
+	template = f.drift(inTemplate)
+	rest = f.drift(func(p fieldpath.Path) bool { return !inTemplate(p) })
+	return template, rest, nil
+}
+
+// liveObject is an object as a typed client returns it.
+type liveObject interface {
+	runtime.Object
+	metav1.Object
+}
+
+func wholeDrift(live liveObject, want any) (Drift, error) {
+	f, err := compareFields(live, want)
+	if err != nil {
+		return Drift{}, err
+	}
+	return f.drift(func(fieldpath.Path) bool { return true }), nil
+}
+
+// fieldComparison is what differs in one object.
+type fieldComparison struct {
+	// changed are wanted fields whose value is another one or none.
+	changed *fieldpath.Set
+	// lost are wanted fields that quorate does not own.
+	lost *fieldpath.Set
+	// surplus are fields that quorate owns and no longer wants.
+	surplus *fieldpath.Set
+	// others are the entries of everybody else who manages the object.
+	others []metav1.ManagedFieldsEntry
+}
+
+// compareFields compares field by field, by the schema that server-side apply
+// uses: it knows which lists have keys and which values are owned as a whole.
+func compareFields(live liveObject, want any) (fieldComparison, error) {
+	name := fmt.Sprintf("compare %T %s/%s", live, live.GetNamespace(), live.GetName())
+	liveValue, wantValue, err := typedPair(live, want)
+	if err != nil {
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
+	}
+	wanted, err := wantValue.ToFieldSet()
+	if err != nil {
+		return fieldComparison{}, fmt.Errorf("%s: list the wanted fields: %w", name, err)
+	}
+	diff, err := liveValue.Compare(wantValue)
+	if err != nil {
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
+	}
+	owned, others, err := splitManagers(live.GetManagedFields())
+	if err != nil {
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
+	}
+	wanted, owned = wanted.Leaves(), owned.Leaves()
+	return fieldComparison{
+		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
+		lost:    wanted.Difference(owned),
+		surplus: owned.Difference(wanted),
+		others:  others,
+	}, nil
+}
+
+// typedPair brings both sides into the schema's form.
+func typedPair(live runtime.Object, want any) (liveValue, wantValue *typed.TypedValue, err error) {
+	text, err := json.Marshal(want)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := &unstructured.Unstructured{}
+	if err := utiljson.Unmarshal(text, &w.Object); err != nil {
+		return nil, nil, err
+	}
+	object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(live)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Typed clients return objects without their kind.
+	l := &unstructured.Unstructured{Object: object}
+	l.SetGroupVersionKind(w.GroupVersionKind())
+	for _, u := range []*unstructured.Unstructured{l, w} {
+		// These identify the object and are owned by nobody.
+		for _, field := range []string{"name", "namespace", "managedFields"} {
+			unstructured.RemoveNestedField(u.Object, "metadata", field)
+		}
+	}
+	converter := applyconfigurations.NewTypeConverter(scheme.Scheme)
+	if liveValue, err = converter.ObjectToTyped(l); err != nil {
+		return nil, nil, err
+	}
+	wantValue, err = converter.ObjectToTyped(w)
+	if err != nil {
+		return nil, nil, err
+	}
+	identity := fieldpath.NewSet(fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"))
+	return liveValue.RemoveItems(identity), wantValue.RemoveItems(identity), nil
+}
+
+// splitManagers separates what quorate applied from everybody else's entries.
+func splitManagers(entries []metav1.ManagedFieldsEntry) (owned *fieldpath.Set, others []metav1.ManagedFieldsEntry, err error) {
+	owned = fieldpath.NewSet()
+	for _, e := range entries {
+		if e.Manager != FieldManager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" {
+			others = append(others, e)
+			continue
+		}
+		if owned, err = entryFields(e); err != nil {
+			return nil, nil, err
+		}
+	}
+	return owned, others, nil
+}
+
+func entryFields(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
+	set := fieldpath.NewSet()
+	if e.FieldsV1 == nil {
+		return set, nil
+	}
+	if err := set.FromJSON(e.FieldsV1.GetRawReader()); err != nil {
+		return nil, fmt.Errorf("read the managed fields of %s: %w", e.Manager, err)
+	}
+	return set, nil
+}
+
+// reallyChanged leaves out differences that are none: a zero that the API server
+// does not write down, and a default that it added inside a value which is owned
+// as a whole.
+func reallyChanged(candidates *fieldpath.Set, live, want *typed.TypedValue) *fieldpath.Set {
+	changed := fieldpath.NewSet()
+	for p := range candidates.All() {
+		only := fieldpath.NewSet(p)
+		if !coversWanted(plainValue(live.ExtractItems(only)), plainValue(want.ExtractItems(only))) {
+			changed.Insert(p.Copy())
+		}
+	}
+	return changed
+}
+
+func plainValue(v *typed.TypedValue) any {
+	if v.AsValue() == nil {
+		return nil
+	}
+	return v.AsValue().Unstructured()
+}
+
+// coversWanted says whether live has all that want has. More is allowed in a
+// structure, not in a list and not in a map of strings such as a selector.
+func coversWanted(live, want any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		if !ok {
+			return live == nil && isZero(want)
+		}
+		if allStrings(w) && len(l) != len(w) {
+			return false
+		}
+		for key := range w {
+			if !coversWanted(l[key], w[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, ok := live.([]any)
+		return (ok && slices.EqualFunc(l, w, coversWanted)) || (live == nil && isZero(want))
+	default:
+		return reflect.DeepEqual(live, want) || (live == nil && isZero(want))
+	}
+}
+
+// isZero says whether a JSON value holds nothing but zeros, which Go leaves out
+// when it writes an object.
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		for _, inner := range v {
+			if !isZero(inner) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		return !slices.ContainsFunc(v, func(inner any) bool { return !isZero(inner) })
+	default:
+		return reflect.ValueOf(v).IsZero()
+	}
+}
+
+func allStrings(m map[string]any) bool {
+	for _, v := range m {
+		if _, ok := v.(string); !ok {
+			return false
+		}
+	}
+	return len(m) > 0
+}
+
+func isField(e fieldpath.PathElement, name string) bool {
+	return e.FieldName != nil && *e.FieldName == name
+}
+
+// drift reports what differs among the paths that concern accepts.
+func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
+	var d Drift
+	lost := fieldpath.NewSet()
+	for p := range f.changed.Union(f.lost).Union(f.surplus).All() {
+		if !concerns(p) {
+			continue
+		}
+		d.Fields = append(d.Fields, p.String())
+		if f.lost.Has(p) {
+			lost.Insert(p.Copy())
+		}
+	}
+	slices.Sort(d.Fields)
+	d.Manager, d.Time = lastHolder(f.others, lost)
+	return d
+}
+
+// lastHolder is who, of those that hold one of the fields, wrote last.
+func lastHolder(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set) (manager string, at time.Time) {
+	for _, e := range entries {
+		held, err := entryFields(e)
+		if err != nil || held.Intersection(fields).Empty() {
+			continue
+		}
+		var when time.Time
+		if e.Time != nil {
+			when = e.Time.Time
+		}
+		if manager == "" || when.After(at) {
+			manager, at = e.Manager, when
+		}
+	}
+	return manager, at
+}

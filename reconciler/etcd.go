@@ -1,0 +1,389 @@
+package reconciler
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// askTimeout bounds each question to a member. The client dials in the
+// background, so that nothing else would.
+const askTimeout = 3 * time.Second
+
+// probeKey is read to see whether a member answers linearizable reads. Nothing
+// is ever written to it.
+const probeKey = "quorate.dev/health"
+
+// Endpoint is one member as it is dialled: by its pod's address, under the name
+// that its certificate carries.
+type Endpoint struct {
+	// Member is the name of the member and of its pod.
+	Member string
+	// Incarnation changes when the address or the credentials do: a connection
+	// is kept for as long as it stays.
+	Incarnation string
+	// Address is host:port of the client listener.
+	Address string
+	// TLS is nil for clear text.
+	TLS *tls.Config
+}
+
+// Etcd is what quorate asks of the members themselves.
+type Etcd interface {
+	// Round looks at every member once. What cannot be seen is in the Round as
+	// a problem: there is no error beside it. A deep round compares hashes.
+	Round(ctx context.Context, cluster string, members []Endpoint, deep bool) plan.Round
+	// MoveLeader asks the leader to hand over to the member with the ID.
+	MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error
+	// Snapshot streams the member's database. The caller closes it.
+	Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error)
+}
+
+// Clients is Etcd over the network. It keeps a connection to each member.
+type Clients struct {
+	mu       sync.Mutex
+	clusters map[string]map[string]*memberClient
+}
+
+// NewClients returns an Etcd that dials members.
+func NewClients() *Clients {
+	return &Clients{clusters: map[string]map[string]*memberClient{}}
+}
+
+// memberClient is a connection to one member.
+type memberClient struct {
+	incarnation string
+	etcd        *clientv3.Client
+	http        *http.Client
+	versionURL  string
+}
+
+// dialMember prepares a connection; nothing is sent yet.
+func dialMember(e Endpoint) (*memberClient, error) {
+	scheme := "http"
+	if e.TLS != nil {
+		scheme = "https"
+	}
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{scheme + "://" + e.Address}, TLS: e.TLS, Logger: zap.NewNop(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: askTimeout,
+		// A member that restarts should be seen when it is back, not minutes later.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: askTimeout,
+		})},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
+	}
+	return &memberClient{
+		incarnation: e.Incarnation, etcd: c, versionURL: scheme + "://" + e.Address + "/version",
+		http: &http.Client{Transport: &http.Transport{TLSClientConfig: e.TLS, MaxIdleConns: 1}, Timeout: askTimeout},
+	}, nil
+}
+
+func (m *memberClient) close() {
+	_ = m.etcd.Close()
+	m.http.CloseIdleConnections()
+}
+
+// Forget closes the connections to a cluster that is no longer looked at.
+func (c *Clients) Forget(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.clusters[cluster] {
+		m.close()
+	}
+	delete(c.clusters, cluster)
+}
+
+// client returns the kept connection to a member, or a new one where the kept
+// one belongs to an earlier incarnation.
+func (c *Clients) client(cluster string, e Endpoint) (*memberClient, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.clusters[cluster]
+	if kept == nil {
+		kept = map[string]*memberClient{}
+		c.clusters[cluster] = kept
+	}
+	if m := kept[e.Member]; m != nil {
+		if m.incarnation == e.Incarnation {
+			return m, nil
+		}
+		m.close()
+		delete(kept, e.Member)
+	}
+	m, err := dialMember(e)
+	if err != nil {
+		return nil, err
+	}
+	kept[e.Member] = m
+	return m, nil
+}
+
+// answer is what one member says of itself.
+type answer struct {
+	client  *memberClient
+	status  *pb.StatusResponse
+	members []*pb.Member
+	list    *pb.ResponseHeader
+	alarms  []*pb.AlarmMember
+	version string
+	problem string
+	// hash is of the key space at hashRevision, in a deep round.
+	hash         *pb.HashKVResponse
+	hashRevision int64
+	endpoint     Endpoint
+}
+
+// Round implements Etcd.
+func (c *Clients) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) plan.Round {
+	answers := make([]*answer, len(members))
+	eachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
+	if deep {
+		compareHashes(ctx, answers)
+	}
+	r := assemble(answers)
+	r.At, r.Deep = time.Now(), deep
+	return r
+}
+
+// eachMember runs f for every member at once.
+func eachMember(n int, f func(int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// ask asks one member for its status, a linearizable read and the member list
+// as it sees it.
+func (c *Clients) ask(ctx context.Context, cluster string, e Endpoint) *answer {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	a := &answer{endpoint: e}
+	m, err := c.client(cluster, e)
+	if err != nil {
+		a.problem = err.Error()
+		return a
+	}
+	a.client = m
+	for _, question := range []func(context.Context) error{a.askStatus, a.askRead, a.askMembers, a.askVersion} {
+		if err := question(ctx); err != nil {
+			a.problem = err.Error()
+			return a
+		}
+	}
+	return a
+}
+
+func (a *answer) maintenance() pb.MaintenanceClient {
+	return pb.NewMaintenanceClient(a.client.etcd.ActiveConnection())
+}
+
+func (a *answer) askStatus(ctx context.Context) error {
+	s, err := a.maintenance().Status(ctx, &pb.StatusRequest{})
+	if err != nil {
+		return fmt.Errorf("status: %w", plainError(err))
+	}
+	a.status = s
+	return nil
+}
+
+// askRead reads through the member. That the caller may not read the key is an
+// answer as good as the key itself.
+func (a *answer) askRead(ctx context.Context) error {
+	_, err := a.client.etcd.Get(ctx, probeKey)
+	if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) {
+		return fmt.Errorf("linearizable read: %w", plainError(err))
+	}
+	return nil
+}
+
+func (a *answer) askMembers(ctx context.Context) error {
+	list, err := a.client.etcd.MemberList(ctx)
+	if err != nil {
+		return fmt.Errorf("member list: %w", plainError(err))
+	}
+	a.members, a.list = list.Members, list.Header
+	alarms, err := a.client.etcd.AlarmList(ctx)
+	if err != nil {
+		return fmt.Errorf("alarm list: %w", plainError(err))
+	}
+	a.alarms = alarms.Alarms
+	return nil
+}
+
+// askVersion reads the cluster version, which no RPC tells.
+func (a *answer) askVersion(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.client.versionURL, nil)
+	if err != nil {
+		return fmt.Errorf("cluster version: %w", err)
+	}
+	resp, err := a.client.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("cluster version: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var v struct {
+		Cluster string `json:"etcdcluster"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 4096)).Decode(&v); err != nil {
+		return fmt.Errorf("cluster version: %w", err)
+	}
+	a.version = v.Cluster
+	return nil
+}
+
+// compareHashes asks every member for the hash of its key space at one revision
+// that all of them have.
+func compareHashes(ctx context.Context, answers []*answer) {
+	var revision int64
+	for _, a := range answers {
+		if a.problem == "" && (revision == 0 || a.status.Header.Revision < revision) {
+			revision = a.status.Header.Revision
+		}
+	}
+	eachMember(len(answers), func(i int) {
+		a := answers[i]
+		if a.problem != "" {
+			return
+		}
+		// No bound of its own: hashing a large key space takes a while, and the
+		// caller's context bounds the pass.
+		hash, err := a.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+		switch {
+		case errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted):
+			// Compacted meanwhile: nothing to compare, and the next look asks again.
+		case err != nil:
+			a.problem = fmt.Sprintf("hash at revision %d: %s", revision, plainError(err))
+		default:
+			a.hash, a.hashRevision = hash, revision
+		}
+	})
+}
+
+// assemble makes one Round of what the members said. The list is taken from a
+// member that answered; each member of it speaks for itself, under its own ID.
+func assemble(answers []*answer) plan.Round {
+	var r plan.Round
+	var listed *answer
+	byName := map[string]*answer{}
+	for _, a := range answers {
+		byName[a.endpoint.Member] = a
+		if listed == nil && a.problem == "" {
+			listed = a
+		}
+	}
+	if listed == nil {
+		r.Problem = firstProblem(answers)
+		return r
+	}
+	r.ClusterID, r.ClusterVersion = hexID(listed.list.ClusterId), listed.version
+	for _, alarm := range listed.alarms {
+		r.Alarms = append(r.Alarms, fmt.Sprintf("%s on member %s", alarm.Alarm, hexID(alarm.MemberID)))
+	}
+	for _, m := range listed.members {
+		member := plan.Member{ID: hexID(m.ID), Name: m.Name, Learner: m.IsLearner}
+		describe(&member, byName[m.Name])
+		if a := byName[m.Name]; a != nil && a.status.GetDowngradeInfo().GetEnabled() {
+			r.Downgrading = true
+		}
+		r.Members = append(r.Members, member)
+	}
+	return r
+}
+
+// describe adds to a listed member what it says of itself.
+func describe(m *plan.Member, a *answer) {
+	switch {
+	case a == nil:
+		m.Problem = "it has no pod with an address"
+		return
+	case a.status == nil:
+		m.Problem = a.problem
+		return
+	case hexID(a.status.Header.MemberId) != m.ID:
+		m.Problem = "its pod answers as member " + hexID(a.status.Header.MemberId)
+		return
+	}
+	s := a.status
+	m.Problem, m.Version, m.Term = a.problem, s.Version, s.RaftTerm
+	m.Commit, m.Applied, m.DBSize, m.Quota, m.Errors = s.RaftIndex, s.RaftAppliedIndex, s.DbSize, s.DbSizeQuota, s.Errors
+	if s.Leader != 0 {
+		m.Leader = hexID(s.Leader)
+	}
+	if a.hash != nil {
+		m.Hash, m.HashRevision, m.CompactRevision = a.hash.Hash, a.hashRevision, a.hash.CompactRevision
+	}
+}
+
+func firstProblem(answers []*answer) string {
+	for _, a := range answers {
+		if a.problem != "" {
+			return a.endpoint.Member + ": " + a.problem
+		}
+	}
+	return "no member has an address yet"
+}
+
+// hexID is a member or cluster ID as etcdctl prints it.
+func hexID(id uint64) string { return strconv.FormatUint(id, 16) }
+
+// plainError is the message of a gRPC error without its wrapping.
+func plainError(err error) error {
+	if s, ok := status.FromError(err); ok {
+		return errors.New(s.Message())
+	}
+	return err
+}
+
+// MoveLeader implements Etcd.
+func (c *Clients) MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
+	defer cancel()
+	to, err := strconv.ParseUint(toID, 16, 64)
+	if err != nil {
+		return fmt.Errorf("move leader to %s: %w", toID, err)
+	}
+	m, err := c.client(cluster, leader)
+	if err != nil {
+		return fmt.Errorf("move leader from %s: %w", leader.Member, err)
+	}
+	if _, err := m.etcd.MoveLeader(ctx, to); err != nil {
+		return fmt.Errorf("move leader from %s to member %s: %w", leader.Member, toID, plainError(err))
+	}
+	return nil
+}
+
+// Snapshot implements Etcd.
+func (c *Clients) Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error) {
+	m, err := c.client(cluster, member)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of %s: %w", member.Member, err)
+	}
+	r, err := m.etcd.Snapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of %s: %w", member.Member, plainError(err))
+	}
+	return r, nil
+}

@@ -1,0 +1,384 @@
+package reconciler
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// The containers of a member's pod.
+const (
+	// EtcdContainer is the name of the container that runs etcd.
+	EtcdContainer = "etcd"
+	// GuardContainer is the name of the init container that looks at the volume
+	// before etcd may start.
+	GuardContainer = "guard"
+)
+
+// Where things are in a member's pod.
+const (
+	podVolumePath     = "/var/lib/etcd"
+	podRecordPath     = "/etc/quorate/record"
+	podServerCertPath = "/etc/quorate/tls/server"
+	podPeerCertPath   = "/etc/quorate/tls/peer"
+)
+
+// renderTemplate renders the pods of c and their hash. Nothing in it depends on
+// the number of replicas, so that scaling restarts nobody. The guard's image is
+// put in after hashing, so that an upgrade of quorate restarts nobody either.
+func renderTemplate(c schema.EtcdCluster, o RenderOptions) (*corev1ac.PodTemplateSpecApplyConfiguration, string, error) {
+	spec, err := renderPodSpec(c, o)
+	if err != nil {
+		return nil, "", err
+	}
+	template := corev1ac.PodTemplateSpec().
+		WithLabels(overlayMaps(c.Spec.PodTemplate.Metadata.Labels, OwnLabels(c))).
+		WithAnnotations(overlayMaps(c.Spec.PodTemplate.Metadata.Annotations, map[string]string{AnnotationVersion: c.Spec.Version})).
+		WithSpec(spec)
+	// encoding/json writes struct fields in a fixed order and map keys sorted.
+	text, err := json.Marshal(template)
+	if err != nil {
+		return nil, "", fmt.Errorf("hash the pod template: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	hash := hex.EncodeToString(sum[:])[:12]
+	template.WithAnnotations(map[string]string{AnnotationTemplateHash: hash})
+	spec.InitContainers[0].WithImage(o.GuardImage)
+	return template, hash, nil
+}
+
+func renderPodSpec(c schema.EtcdCluster, o RenderOptions) (*corev1ac.PodSpecApplyConfiguration, error) {
+	etcd, err := renderEtcdContainer(c, o)
+	if err != nil {
+		return nil, err
+	}
+	spec := corev1ac.PodSpec().
+		WithInitContainers(renderGuardContainer()).
+		WithContainers(etcd).
+		WithVolumes(renderVolumes(c)...).
+		// Long enough to hand over leadership and close the database.
+		WithTerminationGracePeriodSeconds(60).
+		WithEnableServiceLinks(false).
+		WithAutomountServiceAccountToken(false)
+	return spec, placePods(c, spec)
+}
+
+// placePods fills in where pods may run and as whom: the user's word, or the
+// defaults.
+func placePods(c schema.EtcdCluster, spec *corev1ac.PodSpecApplyConfiguration) error {
+	user := c.Spec.PodTemplate.Spec
+	spec.Affinity = defaultAffinity(c)
+	spec.TopologySpreadConstraints = defaultSpread(c)
+	spec.SecurityContext = defaultPodSecurity()
+	if user.PriorityClassName != "" {
+		spec.WithPriorityClassName(user.PriorityClassName)
+	}
+	if len(user.NodeSelector) > 0 {
+		spec.WithNodeSelector(user.NodeSelector)
+	}
+	for _, part := range []struct {
+		name     string
+		set      bool
+		from, to any
+	}{
+		{"affinity", user.Affinity != nil, user.Affinity, &spec.Affinity},
+		{"tolerations", len(user.Tolerations) > 0, user.Tolerations, &spec.Tolerations},
+		{"topologySpreadConstraints", len(user.TopologySpreadConstraints) > 0, user.TopologySpreadConstraints, &spec.TopologySpreadConstraints},
+		{"securityContext", user.SecurityContext != nil, user.SecurityContext, &spec.SecurityContext},
+		{"imagePullSecrets", len(user.ImagePullSecrets) > 0, user.ImagePullSecrets, &spec.ImagePullSecrets},
+	} {
+		if !part.set {
+			continue
+		}
+		if err := toApplyConfiguration(part.from, part.to); err != nil {
+			return fmt.Errorf("podTemplate.spec.%s: %w", part.name, err)
+		}
+	}
+	return nil
+}
+
+// toApplyConfiguration replaces *to by from, an API type with the same JSON.
+// The old value is cleared first: decoding into it would merge the two.
+func toApplyConfiguration(from, to any) error {
+	if err := json.Unmarshal([]byte("null"), to); err != nil {
+		return err
+	}
+	text, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, to)
+}
+
+// defaultAffinity keeps members on different nodes where there are enough.
+func defaultAffinity(c schema.EtcdCluster) *corev1ac.AffinityApplyConfiguration {
+	return corev1ac.Affinity().WithPodAntiAffinity(corev1ac.PodAntiAffinity().
+		WithPreferredDuringSchedulingIgnoredDuringExecution(corev1ac.WeightedPodAffinityTerm().
+			WithWeight(100).
+			WithPodAffinityTerm(corev1ac.PodAffinityTerm().
+				WithTopologyKey(corev1.LabelHostname).
+				WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(PodSelector(c))))))
+}
+
+// defaultSpread spreads members over zones where there are some.
+func defaultSpread(c schema.EtcdCluster) []corev1ac.TopologySpreadConstraintApplyConfiguration {
+	return []corev1ac.TopologySpreadConstraintApplyConfiguration{*corev1ac.TopologySpreadConstraint().
+		WithMaxSkew(1).
+		WithTopologyKey(corev1.LabelTopologyZone).
+		WithWhenUnsatisfiable(corev1.ScheduleAnyway).
+		WithLabelSelector(metav1ac.LabelSelector().WithMatchLabels(PodSelector(c)))}
+}
+
+// nonRootID is the user and group "nonroot" of distroless images.
+const nonRootID = 65532
+
+func defaultPodSecurity() *corev1ac.PodSecurityContextApplyConfiguration {
+	return corev1ac.PodSecurityContext().
+		WithRunAsNonRoot(true).
+		WithRunAsUser(nonRootID).
+		WithRunAsGroup(nonRootID).
+		WithFSGroup(nonRootID).
+		// Walking a large volume at every start would cost the member minutes.
+		WithFSGroupChangePolicy(corev1.FSGroupChangeOnRootMismatch).
+		WithSeccompProfile(corev1ac.SeccompProfile().WithType(corev1.SeccompProfileTypeRuntimeDefault))
+}
+
+func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
+	return corev1ac.SecurityContext().
+		WithAllowPrivilegeEscalation(false).
+		WithReadOnlyRootFilesystem(true).
+		WithCapabilities(corev1ac.Capabilities().WithDrop("ALL"))
+}
+
+// renderGuardContainer renders the guard without its image.
+func renderGuardContainer() *corev1ac.ContainerApplyConfiguration {
+	// Requests equal limits: one container without them would cost the whole pod
+	// the Guaranteed class. They cost no room, since a pod reserves the larger of
+	// its init containers and its containers.
+	size := corev1.ResourceList{
+		corev1.ResourceCPU:    resource.MustParse("100m"),
+		corev1.ResourceMemory: resource.MustParse("64Mi"),
+	}
+	return corev1ac.Container().
+		WithName(GuardContainer).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithCommand("/usr/local/bin/quorate", "guard").
+		WithArgs("--record="+podRecordPath+"/"+keyRecord, "--volume="+podVolumePath, "--member=$(POD_NAME)").
+		WithEnv(podNameEnv()).
+		WithResources(corev1ac.ResourceRequirements().WithRequests(size).WithLimits(size)).
+		// A refusal is one sentence on standard error; this puts it into the
+		// pod's status.
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(
+			corev1ac.VolumeMount().WithName("data").WithMountPath(podVolumePath),
+			corev1ac.VolumeMount().WithName("record").WithMountPath(podRecordPath).WithReadOnly(true))
+}
+
+func renderEtcdContainer(c schema.EtcdCluster, o RenderOptions) (*corev1ac.ContainerApplyConfiguration, error) {
+	version, err := release.Parse(c.Spec.Version)
+	if err != nil {
+		return nil, err
+	}
+	args, err := renderArgs(c, version)
+	if err != nil {
+		return nil, err
+	}
+	startup, readiness := release.Probes(version)
+	etcd := corev1ac.Container().
+		WithName(EtcdContainer).
+		WithImage(etcdImage(c, o)).
+		WithImagePullPolicy(corev1.PullIfNotPresent).
+		WithCommand("/usr/local/bin/etcd").
+		WithArgs(args...).
+		WithEnv(renderEnv(c)...).
+		WithPorts(containerPort("client", clientPort), containerPort("peer", peerPort), containerPort("metrics", metricsPort)).
+		// There is no liveness probe: a member that waits for its quorum is not
+		// ill, and killing it brings the quorum no nearer. For the same reason
+		// the startup probe gives up only after a day.
+		WithStartupProbe(httpProbe(startup).WithFailureThreshold(86400)).
+		WithReadinessProbe(httpProbe(readiness).WithFailureThreshold(3)).
+		// The endpoints leave before the process does: kube-proxy writes its
+		// rules at most once a second.
+		WithLifecycle(corev1ac.Lifecycle().WithPreStop(corev1ac.LifecycleHandler().
+			WithSleep(corev1ac.SleepAction().WithSeconds(2)))).
+		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
+		WithSecurityContext(containerSecurity()).
+		WithVolumeMounts(renderEtcdMounts(c)...)
+	if r := c.Spec.PodTemplate.Spec.Resources; r.Limits != nil || r.Requests != nil || r.Claims != nil {
+		if err := toApplyConfiguration(r, &etcd.Resources); err != nil {
+			return nil, fmt.Errorf("podTemplate.spec.resources: %w", err)
+		}
+	}
+	return etcd, nil
+}
+
+// etcdImage is the image of c's version: the cluster's repository, else the
+// daemon's, else the default one.
+func etcdImage(c schema.EtcdCluster, o RenderOptions) string {
+	repository := DefaultRepository
+	if o.Repository != "" {
+		repository = o.Repository
+	}
+	if c.Spec.Image.Repository != "" {
+		repository = c.Spec.Image.Repository
+	}
+	return repository + ":v" + c.Spec.Version
+}
+
+func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
+	return corev1ac.ContainerPort().WithName(name).WithContainerPort(port).WithProtocol(corev1.ProtocolTCP)
+}
+
+// httpProbe asks the metrics port, which is without TLS: the kubelet has no
+// client certificate.
+func httpProbe(path string) *corev1ac.ProbeApplyConfiguration {
+	return corev1ac.Probe().
+		WithHTTPGet(corev1ac.HTTPGetAction().WithPath(path).WithPort(intstr.FromString("metrics"))).
+		WithPeriodSeconds(1).
+		WithTimeoutSeconds(2)
+}
+
+// renderArgs are etcd's flags. What depends on the number of members is not
+// among them, see renderEnv.
+func renderArgs(c schema.EtcdCluster, version release.Version) ([]string, error) {
+	settings, err := releaseSettings(c)
+	if err != nil {
+		return nil, err
+	}
+	flags, findings := release.Flags(version, settings)
+	for _, f := range findings {
+		if f.Severity == release.Refuse {
+			return nil, fmt.Errorf("etcd %s: %s", c.Spec.Version, f.Message)
+		}
+	}
+	scheme := urlScheme(c)
+	args := []string{
+		"--name=$(POD_NAME)",
+		"--data-dir=" + podVolumePath + "/" + dataDirName,
+		fmt.Sprintf("--listen-client-urls=%s://0.0.0.0:%d", scheme, clientPort),
+		fmt.Sprintf("--listen-peer-urls=%s://0.0.0.0:%d", scheme, peerPort),
+		// IPv4 only, like the two above: [::] serves both families, but keeps
+		// etcd from starting on a node whose kernel has IPv6 switched off.
+		fmt.Sprintf("--listen-metrics-urls=http://0.0.0.0:%d", metricsPort),
+		"--advertise-client-urls=" + ClientURL(c, "$(POD_NAME)"),
+		"--initial-advertise-peer-urls=" + PeerURL(c, "$(POD_NAME)"),
+		"--strict-reconfig-check=true",
+	}
+	return append(append(args, tlsArgs(c)...), flags...), nil
+}
+
+// tlsArgs asks for certificates on both sides of both ports.
+func tlsArgs(c schema.EtcdCluster) []string {
+	if !usesTLS(c) {
+		return nil
+	}
+	return []string{
+		"--cert-file=" + podServerCertPath + "/tls.crt",
+		"--key-file=" + podServerCertPath + "/tls.key",
+		"--trusted-ca-file=" + podServerCertPath + "/ca.crt",
+		"--client-cert-auth=true",
+		"--peer-cert-file=" + podPeerCertPath + "/tls.crt",
+		"--peer-key-file=" + podPeerCertPath + "/tls.key",
+		"--peer-trusted-ca-file=" + podPeerCertPath + "/ca.crt",
+		"--peer-client-cert-auth=true",
+	}
+}
+
+// releaseSettings are the settings whose flags depend on the etcd version.
+func releaseSettings(c schema.EtcdCluster) (release.Settings, error) {
+	s := release.Settings{
+		AutoCompactionRetention: c.Spec.Etcd.AutoCompaction.Retention,
+		// Pod addresses change and DNS lags behind: a peer checked by the address
+		// it calls from would be turned away after a restart. The peer CA signs
+		// nothing but peers, so its signature is enough.
+		SkipPeerSAN: usesTLS(c),
+		Options:     c.Spec.Etcd.Options,
+	}
+	if s.AutoCompactionRetention != "" {
+		s.AutoCompactionMode = c.Spec.Etcd.AutoCompaction.Mode
+	}
+	if q := c.Spec.Etcd.QuotaBackendBytes; q != nil {
+		n, exact := q.AsInt64()
+		if !exact || n <= 0 {
+			return s, fmt.Errorf("etcd.quotaBackendBytes: %s is not a whole, positive number of bytes", q)
+		}
+		s.QuotaBackendBytes = n
+	}
+	return s, nil
+}
+
+// renderEnv is the environment of etcd. The initial cluster comes from the
+// record, which the kubelet reads when the container starts: the member list
+// changes without a change of the template, and a member never starts with
+// yesterday's list. etcd looks at it only while the member has no WAL. None of
+// the three may be a flag as well: etcd refuses to start with both.
+func renderEnv(c schema.EtcdCluster) []*corev1ac.EnvVarApplyConfiguration {
+	env := []*corev1ac.EnvVarApplyConfiguration{podNameEnv()}
+	for _, key := range []string{keyInitialCluster, keyInitialState, keyInitialToken} {
+		env = append(env, corev1ac.EnvVar().
+			WithName("ETCD_"+strings.ToUpper(strings.ReplaceAll(key, "-", "_"))).
+			WithValueFrom(corev1ac.EnvVarSource().WithConfigMapKeyRef(
+				corev1ac.ConfigMapKeySelector().WithName(RecordName(c)).WithKey(key))))
+	}
+	if procs := goMaxProcs(c.Spec.PodTemplate.Spec.Resources); procs > 0 {
+		env = append(env, corev1ac.EnvVar().WithName("GOMAXPROCS").WithValue(strconv.FormatInt(procs, 10)))
+	}
+	return env
+}
+
+// podNameEnv names the API version although v1 is the default: a field
+// reference is owned as one value, defaults included.
+func podNameEnv() *corev1ac.EnvVarApplyConfiguration {
+	return corev1ac.EnvVar().WithName("POD_NAME").WithValueFrom(corev1ac.EnvVarSource().
+		WithFieldRef(corev1ac.ObjectFieldSelector().WithAPIVersion("v1").WithFieldPath("metadata.name")))
+}
+
+// goMaxProcs is the CPU limit rounded down, at least 1; 0 without a limit. More
+// threads than the limit would have the kernel stop all of them at once, and
+// etcd would miss heartbeats.
+func goMaxProcs(r corev1.ResourceRequirements) int64 {
+	limit, ok := r.Limits[corev1.ResourceCPU]
+	if !ok || limit.IsZero() {
+		return 0
+	}
+	return max(limit.MilliValue()/1000, 1)
+}
+
+func renderEtcdMounts(c schema.EtcdCluster) []*corev1ac.VolumeMountApplyConfiguration {
+	mounts := []*corev1ac.VolumeMountApplyConfiguration{
+		corev1ac.VolumeMount().WithName("data").WithMountPath(podVolumePath),
+	}
+	if usesTLS(c) {
+		mounts = append(mounts,
+			corev1ac.VolumeMount().WithName("tls-server").WithMountPath(podServerCertPath).WithReadOnly(true),
+			corev1ac.VolumeMount().WithName("tls-peer").WithMountPath(podPeerCertPath).WithReadOnly(true))
+	}
+	return mounts
+}
+
+func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
+	volumes := []*corev1ac.VolumeApplyConfiguration{
+		corev1ac.Volume().WithName("record").WithConfigMap(corev1ac.ConfigMapVolumeSource().
+			WithName(RecordName(c)).
+			WithItems(corev1ac.KeyToPath().WithKey(keyRecord).WithPath(keyRecord))),
+	}
+	if usesTLS(c) {
+		volumes = append(volumes,
+			corev1ac.Volume().WithName("tls-server").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-server")),
+			corev1ac.Volume().WithName("tls-peer").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-peer")))
+	}
+	return volumes
+}

@@ -1,0 +1,244 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// RecordFormat is the newest format of a record that this quorate knows.
+const RecordFormat = 1
+
+// The keys of a record's ConfigMap. The record is the truth; the others are
+// made from it, in the form in which etcd's environment wants them.
+const (
+	keyRecord         = "record.json"
+	keyInitialCluster = "initial-cluster"
+	keyInitialState   = "initial-cluster-state"
+	keyInitialToken   = "initial-cluster-token"
+)
+
+// The values of initial-cluster-state.
+const (
+	stateNew      = "new"
+	stateExisting = "existing"
+)
+
+// Record is what must outlive quorate's process about one cluster. It is kept
+// in a ConfigMap, read by the daemon and by the guard in each pod.
+type Record struct {
+	// FormatVersion rises when an older reader would misread the record. Fields
+	// that a reader may ignore are added without raising it.
+	FormatVersion int `json:"formatVersion"`
+	// Token is the incarnation of the cluster: etcd's initial-cluster-token, new
+	// for every cluster and every restore.
+	Token string `json:"token"`
+	// ClusterID is etcd's cluster ID in hex; empty until the cluster has formed.
+	ClusterID string `json:"clusterID"`
+	// Members are the IDs in hex of the members by name; empty until the cluster
+	// has formed.
+	Members map[string]string `json:"members"`
+	// Backup is the verified backup that the pending upgrade rests on.
+	Backup *BackupRecord `json:"backup,omitempty"`
+	// Applied is what was carried out to the end last.
+	Applied *AppliedRecord `json:"applied,omitempty"`
+}
+
+// BackupRecord is one verified backup and what it is good for.
+type BackupRecord struct {
+	// ClusterID is the cluster it was taken from, in hex.
+	ClusterID string `json:"clusterID"`
+	// TargetVersion is the upgrade that it was taken for.
+	TargetVersion string `json:"targetVersion"`
+	// URL of the stored object.
+	URL string `json:"url"`
+	// SHA256 of the stored object in hex.
+	SHA256 string `json:"sha256"`
+	// Revision is etcd's revision in the backup.
+	Revision int64 `json:"revision"`
+	// Size of the stored object in bytes.
+	Size int64 `json:"size"`
+	// TakenAt is when the backup was complete.
+	TakenAt time.Time `json:"takenAt"`
+}
+
+// AppliedRecord is the desired state that was reached last.
+type AppliedRecord struct {
+	// SpecHash is the hash of the cluster's spec.
+	SpecHash string `json:"specHash"`
+	// Version is the etcd version.
+	Version string `json:"version"`
+	// Commit is the Git commit that it came from.
+	Commit string `json:"commit"`
+}
+
+// RecordName is the ConfigMap that holds the record of c.
+func RecordName(c schema.EtcdCluster) string { return c.Metadata.Name + "-record" }
+
+// NewRecord is the record of a cluster that has not formed yet.
+func NewRecord(_ schema.EtcdCluster, token string) Record {
+	return Record{FormatVersion: RecordFormat, Token: token, Members: map[string]string{}}
+}
+
+// Formed says whether the cluster has ever existed. From then on no member is
+// started with the state "new".
+func (r Record) Formed() bool { return r.ClusterID != "" }
+
+// InitialCluster is the value of etcd's initial-cluster: the members of the
+// record, or those that the cluster starts with.
+func (r Record) InitialCluster(c schema.EtcdCluster) string {
+	names := slices.Collect(maps.Keys(r.Members))
+	if !r.Formed() {
+		names = nil
+		for i := range int(c.Spec.Replicas) {
+			names = append(names, MemberName(c, i))
+		}
+	}
+	slices.SortFunc(names, compareOrdinals)
+	pairs := make([]string, 0, len(names))
+	for _, name := range names {
+		pairs = append(pairs, name+"="+PeerURL(c, name))
+	}
+	return strings.Join(pairs, ",")
+}
+
+// compareOrdinals orders member names by their ordinals as numbers: 9 before 10.
+func compareOrdinals(a, b string) int {
+	if d := memberOrdinal(a) - memberOrdinal(b); d != 0 {
+		return d
+	}
+	return strings.Compare(a, b)
+}
+
+// memberOrdinal is the number at the end of a member's name, -1 without one.
+func memberOrdinal(name string) int {
+	n, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
+// ConfigMap is the ConfigMap that holds r.
+func (r Record) ConfigMap(c schema.EtcdCluster) *corev1ac.ConfigMapApplyConfiguration {
+	if r.Members == nil {
+		r.Members = map[string]string{}
+	}
+	// Strings, numbers and a time of this package's making always encode.
+	text, _ := json.MarshalIndent(r, "", "  ")
+	state := stateNew
+	if r.Formed() {
+		state = stateExisting
+	}
+	return corev1ac.ConfigMap(RecordName(c), c.Metadata.Namespace).
+		WithLabels(ObjectLabels(c)).
+		WithData(map[string]string{
+			keyRecord:         string(text) + "\n",
+			keyInitialCluster: r.InitialCluster(c),
+			keyInitialState:   state,
+			keyInitialToken:   r.Token,
+		})
+}
+
+// ReadRecord reads a record back. A damaged record is an error and never an
+// empty record: taken for a new cluster, a running one would be formed again.
+func ReadRecord(cm *corev1.ConfigMap) (Record, error) {
+	r, err := decodeRecord(cm.Data)
+	if err != nil {
+		return Record{}, fmt.Errorf("record %s/%s: %w; restore this ConfigMap from a backup or from etcd's member list, and do not delete it: quorate waits until it can be read",
+			cm.Namespace, cm.Name, err)
+	}
+	return r, nil
+}
+
+func decodeRecord(data map[string]string) (Record, error) {
+	for _, key := range []string{keyRecord, keyInitialCluster, keyInitialState, keyInitialToken} {
+		if data[key] == "" {
+			return Record{}, fmt.Errorf("key %s is missing or empty", key)
+		}
+	}
+	if err := checkCore([]byte(data[keyRecord])); err != nil {
+		return Record{}, err
+	}
+	var r Record
+	if err := json.Unmarshal([]byte(data[keyRecord]), &r); err != nil {
+		return Record{}, fmt.Errorf("%s is not readable: %w", keyRecord, err)
+	}
+	if r.FormatVersion > RecordFormat {
+		return Record{}, fmt.Errorf("format %d was written by a newer quorate and this one knows formats up to %d: run the newer one", r.FormatVersion, RecordFormat)
+	}
+	return r, r.checkAgainst(data)
+}
+
+// checkAgainst compares r with the keys made from it. A state "new" beside a
+// formed record is no damage: the next apply puts it right. The opposite means
+// that the record has lost the cluster's ID.
+func (r Record) checkAgainst(data map[string]string) error {
+	if data[keyInitialToken] != r.Token {
+		return fmt.Errorf("token %q in %s and %q in %s differ", r.Token, keyRecord, data[keyInitialToken], keyInitialToken)
+	}
+	if !r.Formed() && data[keyInitialState] != stateNew {
+		return fmt.Errorf("%s is %q but %s has no cluster ID", keyInitialState, data[keyInitialState], keyRecord)
+	}
+	return nil
+}
+
+// recordCore is the part of a record that the guard rests on. It stays the same
+// in every format, so that an old guard understands a new record. Pointers tell
+// a field that is absent from one that is empty.
+type recordCore struct {
+	FormatVersion int                `json:"formatVersion"`
+	Token         string             `json:"token"`
+	ClusterID     *string            `json:"clusterID"`
+	Members       *map[string]string `json:"members"`
+}
+
+// checkCore reports what a record lacks of its core.
+func checkCore(text []byte) error {
+	_, err := parseCore(text)
+	return err
+}
+
+// parseCore reads the core of a record of any format.
+func parseCore(text []byte) (recordCore, error) {
+	var core recordCore
+	if err := json.Unmarshal(text, &core); err != nil {
+		return core, fmt.Errorf("%s is not readable: %w", keyRecord, err)
+	}
+	switch {
+	case core.FormatVersion < 1:
+		return core, fmt.Errorf("%s has no formatVersion", keyRecord)
+	case core.Token == "":
+		return core, fmt.Errorf("%s has no token", keyRecord)
+	case core.ClusterID == nil:
+		return core, fmt.Errorf("%s has no field clusterID", keyRecord)
+	case core.Members == nil:
+		return core, fmt.Errorf("%s has no field members", keyRecord)
+	case (*core.ClusterID == "") != (len(*core.Members) == 0):
+		return core, fmt.Errorf("%s has cluster ID %q and %d members, but one comes with the other", keyRecord, *core.ClusterID, len(*core.Members))
+	}
+	return core, checkIDs(core)
+}
+
+// checkIDs checks that every ID is one that etcd can have given.
+func checkIDs(core recordCore) error {
+	ids := maps.Clone(*core.Members)
+	if *core.ClusterID != "" {
+		ids["the cluster"] = *core.ClusterID
+	}
+	for _, name := range slices.Sorted(maps.Keys(ids)) {
+		if id, err := strconv.ParseUint(ids[name], 16, 64); err != nil || id == 0 {
+			return fmt.Errorf("%s: the ID %q of %s is not a hexadecimal number", keyRecord, ids[name], name)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package reconciler
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// formedRecord is the record of three members after they have formed.
+func formedRecord() Record {
+	r := NewRecord(ordersCluster(), "orders-1f2e")
+	r.ClusterID = "cdf818194e3a8c32"
+	r.Members = map[string]string{"orders-0": "8e9e05c52164694d", "orders-1": "91bc3c398fb3c146", "orders-2": "fd422379fda50e48"}
+	return r
+}
+
+// storedRecord is r as the API server would return it.
+func storedRecord(r Record) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: "orders-record", Namespace: "shop"},
+		Data:       r.ConfigMap(ordersCluster()).Data,
+	}
+}
+
+func TestRecordRoundTrip(t *testing.T) {
+	full := formedRecord()
+	full.Backup = &BackupRecord{
+		ClusterID: full.ClusterID, TargetVersion: "3.6.16", URL: "s3://b/orders.db", SHA256: "ab", Revision: 7, Size: 4096,
+		TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
+	}
+	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
+	for name, want := range map[string]Record{"new": NewRecord(ordersCluster(), "t"), "formed": formedRecord(), "full": full} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ReadRecord(storedRecord(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestRecordKeysForEtcd(t *testing.T) {
+	url := func(member string) string { return member + "=https://" + member + ".orders-peers.shop.svc:2380" }
+	many := formedRecord()
+	many.Members = map[string]string{"orders-10": "a", "orders-9": "b", "orders-0": "c"}
+	for _, test := range []struct {
+		name    string
+		record  Record
+		state   string
+		members []string
+	}{
+		{"before forming: as many as replicas", NewRecord(ordersCluster(), "t"), "new", []string{"orders-0", "orders-1", "orders-2"}},
+		{"after forming: exactly the members", formedRecord(), "existing", []string{"orders-0", "orders-1", "orders-2"}},
+		{"ordinals are numbers", many, "existing", []string{"orders-0", "orders-9", "orders-10"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			data := test.record.ConfigMap(ordersCluster()).Data
+			var want []string
+			for _, m := range test.members {
+				want = append(want, url(m))
+			}
+			if got := data["initial-cluster"]; got != strings.Join(want, ",") {
+				t.Errorf("initial-cluster %s, want %s", got, want)
+			}
+			if got := data["initial-cluster-state"]; got != test.state {
+				t.Errorf("initial-cluster-state %s, want %s", got, test.state)
+			}
+			if got := data["initial-cluster-token"]; got != test.record.Token {
+				t.Errorf("initial-cluster-token %s, want %s", got, test.record.Token)
+			}
+		})
+	}
+}
+
+// TestReadRecordRefusesDamage: whatever happens to a record, it must not read
+// like that of a new cluster.
+func TestReadRecordRefusesDamage(t *testing.T) {
+	replace := func(old, text string) func(map[string]string) {
+		return func(data map[string]string) {
+			if !strings.Contains(data["record.json"], old) {
+				panic("the record has no " + old)
+			}
+			data["record.json"] = strings.ReplaceAll(data["record.json"], old, text)
+		}
+	}
+	for name, damage := range map[string]func(map[string]string){
+		"record gone":      func(d map[string]string) { delete(d, "record.json") },
+		"cluster gone":     func(d map[string]string) { delete(d, "initial-cluster") },
+		"state gone":       func(d map[string]string) { delete(d, "initial-cluster-state") },
+		"token gone":       func(d map[string]string) { delete(d, "initial-cluster-token") },
+		"record empty":     func(d map[string]string) { d["record.json"] = "" },
+		"record {}":        func(d map[string]string) { d["record.json"] = "{}" },
+		"record null":      func(d map[string]string) { d["record.json"] = "null" },
+		"cut off":          func(d map[string]string) { d["record.json"] = d["record.json"][:40] },
+		"tokens differ":    func(d map[string]string) { d["initial-cluster-token"] = "other" },
+		"ID field gone":    replace(`"clusterID": "cdf818194e3a8c32",`, ""),
+		"ID emptied":       replace("cdf818194e3a8c32", ""),
+		"ID no number":     replace("cdf818194e3a8c32", "lost"),
+		"ID zero":          replace("cdf818194e3a8c32", "0"),
+		"member no number": replace("8e9e05c52164694d", ""),
+		"format gone":      replace(`"formatVersion": 1,`, ""),
+		"newer format":     replace(`"formatVersion": 1,`, `"formatVersion": 2,`),
+		"forgot it formed": func(d map[string]string) {
+			d["record.json"] = NewRecord(ordersCluster(), "orders-1f2e").ConfigMap(ordersCluster()).Data["record.json"]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := storedRecord(formedRecord())
+			damage(cm.Data)
+			r, err := ReadRecord(cm)
+			if err == nil {
+				t.Fatalf("read as %+v", r)
+			}
+			if !strings.Contains(err.Error(), "shop/orders-record") || !strings.Contains(err.Error(), "do not delete") {
+				t.Errorf("the error names no object or no next step: %v", err)
+			}
+		})
+	}
+}
+
+func TestReadRecordTolerates(t *testing.T) {
+	for name, change := range map[string]func(map[string]string){
+		"an unknown field": func(d map[string]string) {
+			d["record.json"] = strings.Replace(d["record.json"], "{", `{"later": {"x": 1},`, 1)
+		},
+		"a state that an edit set back": func(d map[string]string) { d["initial-cluster-state"] = "new" },
+		"a further key":                 func(d map[string]string) { d["note"] = "hello" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			cm := storedRecord(formedRecord())
+			change(cm.Data)
+			if r, err := ReadRecord(cm); err != nil || !r.Formed() {
+				t.Errorf("got %+v, %v", r, err)
+			}
+		})
+	}
+}

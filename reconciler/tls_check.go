@@ -1,0 +1,160 @@
+package reconciler
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// CertificateStatus says how a cluster's certificates are.
+type CertificateStatus struct {
+	// Missing names the Secrets that do not exist, in the order of creation.
+	Missing []string
+	// Problems are phrases for people, one a defect, such as "orders-peer
+	// expired on 2027-03-01". None means that all that exist are good.
+	Problems []string
+	// NotAfter is when the first of them expires, authorities included. Zero
+	// when none could be read.
+	NotAfter time.Time
+}
+
+// CheckCertificates compares the cluster's certificates with what it needs at
+// the time now. secrets holds the Secrets by name. A cluster without managed TLS
+// needs none.
+func CheckCertificates(c schema.EtcdCluster, clusterDomain string, secrets map[string]*corev1.Secret, now time.Time) CertificateStatus {
+	var status CertificateStatus
+	if c.Spec.TLS.Mode == schema.TLSDisabled {
+		return status
+	}
+	authorities := map[string]*x509.Certificate{}
+	for _, name := range []string{c.Metadata.Name + authoritySuffix, c.Metadata.Name + peerAuthoritySuffix} {
+		authorities[name] = status.checkAuthority(c, name, secrets[name], now)
+	}
+	for _, l := range certificateLeaves(c, clusterDomain) {
+		status.checkLeaf(c, l, secrets[l.secret], authorities[l.authority], now)
+	}
+	return status
+}
+
+// problem records a defect of the named Secret.
+func (s *CertificateStatus) problem(secret, format string, args ...any) {
+	s.Problems = append(s.Problems, secret+" "+fmt.Sprintf(format, args...))
+}
+
+// usable reports a Secret that is missing or another cluster's.
+func (s *CertificateStatus) usable(c schema.EtcdCluster, name string, secret *corev1.Secret) bool {
+	if secret == nil {
+		s.Missing = append(s.Missing, name)
+		return false
+	}
+	if owner := certificateOtherOwner(c, secret); owner != "" {
+		s.problem(name, "belongs to the cluster %s", owner)
+		return false
+	}
+	return true
+}
+
+// checkDates records the expiry, and whether now is outside the certificate's
+// life.
+func (s *CertificateStatus) checkDates(name string, cert *x509.Certificate, now time.Time) {
+	s.NotAfter = earliestTime(s.NotAfter, cert.NotAfter)
+	if now.After(cert.NotAfter) {
+		s.problem(name, "expired on %s", certificateDay(cert.NotAfter))
+	}
+	if now.Before(cert.NotBefore) {
+		s.problem(name, "is not valid before %s", cert.NotBefore.UTC().Format(time.RFC3339))
+	}
+}
+
+// checkAuthority checks an authority's Secret and returns its certificate, nil
+// when it cannot be read.
+func (s *CertificateStatus) checkAuthority(c schema.EtcdCluster, name string, secret *corev1.Secret, now time.Time) *x509.Certificate {
+	if !s.usable(c, name, secret) {
+		return nil
+	}
+	cert, err := firstCertificate(secret.Data[authorityCertKey])
+	if err != nil {
+		s.problem(name, "has no usable %s: %v", authorityCertKey, err)
+		return nil
+	}
+	s.checkDates(name, cert, now)
+	if !cert.IsCA {
+		s.problem(name, "is not an authority")
+	}
+	if _, err := tls.X509KeyPair(secret.Data[authorityCertKey], secret.Data[authorityKeyKey]); err != nil {
+		s.problem(name, "cannot sign: %v", err)
+	}
+	return cert
+}
+
+// checkLeaf checks a leaf's Secret against what the cluster needs of it and, if
+// it can be read, against its authority.
+func (s *CertificateStatus) checkLeaf(c schema.EtcdCluster, l certificateLeaf, secret *corev1.Secret, authority *x509.Certificate, now time.Time) {
+	if !s.usable(c, l.secret, secret) {
+		return
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		s.problem(l.secret, "has no usable %s and %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
+		return
+	}
+	s.checkDates(l.secret, pair.Leaf, now)
+	for _, host := range l.hosts {
+		if pair.Leaf.VerifyHostname(host) != nil {
+			s.problem(l.secret, "does not cover %s", host)
+		}
+	}
+	for _, usage := range l.usages {
+		if !slices.Contains(pair.Leaf.ExtKeyUsage, usage) {
+			s.problem(l.secret, "lacks the usage %s", usage)
+		}
+	}
+	if authority != nil && pair.Leaf.CheckSignatureFrom(authority) != nil {
+		s.problem(l.secret, "is not signed by %s", l.authority)
+	}
+	// The ca.crt is what this leaf's holder trusts: it must be the authority of
+	// those that it talks to, which is its own.
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data[authorityCertKey])
+	if !leafTrusted(roots, pair.Leaf) {
+		s.problem(l.secret, "does not trust its own authority: its %s is not that of %s", authorityCertKey, l.authority)
+	}
+}
+
+// leafTrusted says whether the leaf chains to the roots. Dates are not its business:
+// it looks at the middle of the leaf's life.
+func leafTrusted(roots *x509.CertPool, leaf *x509.Certificate) bool {
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots:       roots,
+		CurrentTime: leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2),
+		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	return err == nil
+}
+
+// firstCertificate decodes the first PEM block.
+func firstCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("no PEM block")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// earliestTime is the earlier of two times; a zero one does not count.
+func earliestTime(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// certificateDay is a date for people.
+func certificateDay(t time.Time) string { return t.UTC().Format(time.DateOnly) }
