@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
@@ -39,10 +40,13 @@ type Endpoint struct {
 	// Incarnation changes when the address or the credentials do: a connection
 	// is kept for as long as it stays.
 	Incarnation string
-	// Address is host:port of the client listener.
+	// Host is the member's DNS name, which its certificate carries.
+	Host string
+	// Address is IP:port of the client listener. It is dialled instead of Host,
+	// so that quorate works outside the cluster, too, and does not wait for DNS.
 	Address string
-	// TLS is nil for clear text.
-	TLS *tls.Config
+	// TLS makes the configuration for a new connection; nil for clear text.
+	TLS func() (*tls.Config, error)
 }
 
 // Etcd is what quorate asks of the members themselves.
@@ -77,25 +81,37 @@ type memberClient struct {
 
 // dialMember prepares a connection; nothing is sent yet.
 func dialMember(e Endpoint) (*memberClient, error) {
-	scheme := "http"
+	scheme, config := "http", (*tls.Config)(nil)
 	if e.TLS != nil {
+		var err error
+		if config, err = e.TLS(); err != nil {
+			return nil, fmt.Errorf("dial %s: %w", e.Member, err)
+		}
 		scheme = "https"
 	}
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
+	}
+	base := scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(clientPort))
 	c, err := clientv3.New(clientv3.Config{
-		Endpoints: []string{scheme + "://" + e.Address}, TLS: e.TLS, Logger: zap.NewNop(),
+		Endpoints: []string{base}, TLS: config, Logger: zap.NewNop(),
 		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: askTimeout,
 		// A member that restarts should be seen when it is back, not minutes later.
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: askTimeout,
-		})},
+		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) })},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
 	}
+	transport := &http.Transport{
+		TLSClientConfig: config, MaxIdleConns: 1,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}
 	return &memberClient{
-		incarnation: e.Incarnation, etcd: c, versionURL: scheme + "://" + e.Address + "/version",
-		http: &http.Client{Transport: &http.Transport{TLSClientConfig: e.TLS, MaxIdleConns: 1}, Timeout: askTimeout},
+		incarnation: e.Incarnation, etcd: c, versionURL: base + "/version",
+		http: &http.Client{Transport: transport, Timeout: askTimeout},
 	}, nil
 }
 
@@ -156,13 +172,14 @@ type answer struct {
 
 // Round implements Etcd.
 func (c *Clients) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) plan.Round {
+	at := time.Now()
 	answers := make([]*answer, len(members))
 	eachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
 	if deep {
 		compareHashes(ctx, answers)
 	}
 	r := assemble(answers)
-	r.At, r.Deep = time.Now(), deep
+	r.At, r.Deep = at, deep
 	return r
 }
 
@@ -329,6 +346,7 @@ func describe(m *plan.Member, a *answer) {
 	s := a.status
 	m.Problem, m.Version, m.Term = a.problem, s.Version, s.RaftTerm
 	m.Commit, m.Applied, m.DBSize, m.Quota, m.Errors = s.RaftIndex, s.RaftAppliedIndex, s.DbSize, s.DbSizeQuota, s.Errors
+	m.StorageVersion, m.Revision = s.StorageVersion, s.Header.Revision
 	if s.Leader != 0 {
 		m.Leader = hexID(s.Leader)
 	}

@@ -104,7 +104,12 @@ func PeerURL(c schema.EtcdCluster, member string) string { return memberURL(c, m
 func ClientURL(c schema.EtcdCluster, member string) string { return memberURL(c, member, clientPort) }
 
 func memberURL(c schema.EtcdCluster, member string, port int) string {
-	return fmt.Sprintf("%s://%s.%s.%s.svc:%d", urlScheme(c), member, HeadlessServiceName(c), c.Metadata.Namespace, port)
+	return fmt.Sprintf("%s://%s:%d", urlScheme(c), memberHost(c, member), port)
+}
+
+// memberHost is the member's DNS name, without the cluster's domain.
+func memberHost(c schema.EtcdCluster, member string) string {
+	return member + "." + HeadlessServiceName(c) + "." + c.Metadata.Namespace + ".svc"
 }
 
 func urlScheme(c schema.EtcdCluster) string {
@@ -233,6 +238,7 @@ func renderClaimTemplate(c schema.EtcdCluster) *corev1ac.PersistentVolumeClaimAp
 			WithRequests(corev1.ResourceList{corev1.ResourceStorage: c.Spec.Storage.Size}))
 	spec.StorageClassName = c.Spec.Storage.StorageClassName
 	claim := corev1ac.PersistentVolumeClaim("data", "").WithLabels(OwnLabels(c)).WithSpec(spec)
-	claim.Namespace = nil
+	// A client that speaks protobuf sees neither of the two in a nested object.
+	claim.Namespace, claim.Kind, claim.APIVersion = nil, nil, nil
 	return claim
 }

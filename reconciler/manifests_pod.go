@@ -363,11 +363,15 @@ func renderEtcdMounts(c schema.EtcdCluster) []*corev1ac.VolumeMountApplyConfigur
 	}
 	if usesTLS(c) {
 		mounts = append(mounts,
-			corev1ac.VolumeMount().WithName("tls-server").WithMountPath(podServerCertPath).WithReadOnly(true),
+			corev1ac.VolumeMount().WithName(serverTLSVolume).WithMountPath(podServerCertPath).WithReadOnly(true),
 			corev1ac.VolumeMount().WithName("tls-peer").WithMountPath(podPeerCertPath).WithReadOnly(true))
 	}
 	return mounts
 }
+
+// serverTLSVolume is the volume with the server's certificate; a pod without it
+// speaks clear text.
+const serverTLSVolume = "tls-server"
 
 func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
 	volumes := []*corev1ac.VolumeApplyConfiguration{
@@ -377,7 +381,7 @@ func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
 	}
 	if usesTLS(c) {
 		volumes = append(volumes,
-			corev1ac.Volume().WithName("tls-server").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-server")),
+			corev1ac.Volume().WithName(serverTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-server")),
 			corev1ac.Volume().WithName("tls-peer").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-peer")))
 	}
 	return volumes

@@ -68,7 +68,7 @@ func (s *situation) clone() *situation {
 // awaited is the situation in which what a hold waits for has come true.
 func (s *situation) awaited(h Hold) *situation {
 	c := s.clone()
-	c.now = c.now.Add(max(h.Again, between))
+	c.now = c.now.Add(max(h.Again, Between))
 	c.settle()
 	return c
 }
@@ -162,7 +162,7 @@ func (s *situation) settle() {
 	}
 	r := s.healthyRound()
 	s.o.Rounds = []Round{r, r}
-	s.o.Rounds[0].At = s.now.Add(-between)
+	s.o.Rounds[0].At = s.now.Add(-Between)
 }
 
 // healthyRound is what the members say when all is well.

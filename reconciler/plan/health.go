@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
+// Between is the least time between the two looks that confirm health.
+const Between = 200 * time.Millisecond
+
 // The limits of the health gate.
 const (
 	// lag is how many raft entries a healthy member may be behind the leader.
 	lag = 1000
-	// between is the least time between the two looks that confirm health.
-	between = 200 * time.Millisecond
 	// fresh is how old a look may be that an action builds on.
 	fresh = 15 * time.Second
 )
@@ -37,8 +38,9 @@ func health(s *situation) verdict {
 	return pass()
 }
 
-// confirm wants the gate to hold twice in a row, the second time with hashes,
-// and every member to have applied what the leader had committed the first time.
+// confirm wants the gate to hold twice in a row, the first time with hashes, and
+// every member to have applied by the second look what the leader had committed
+// at the first.
 func confirm(s *situation) verdict {
 	if !s.unfinished() || s.alone() {
 		return pass()
@@ -47,18 +49,21 @@ func confirm(s *situation) verdict {
 	if s.now.Sub(last.At) > fresh {
 		return confirmIn(instant, "the last look at the members is too old to act on")
 	}
-	if len(s.o.Rounds) < 2 || !last.Deep {
-		return confirmIn(between, "health counts when it was seen twice")
+	if len(s.o.Rounds) < 2 {
+		return confirmIn(instant, "health counts when it was seen twice")
 	}
 	before := &s.o.Rounds[len(s.o.Rounds)-2]
-	if last.At.Sub(before.At) < between {
-		return confirmIn(between, "the two looks at the members were too close to each other")
+	if !before.Deep {
+		return confirmIn(instant, "the members' data has not been compared yet")
+	}
+	if last.At.Sub(before.At) < Between {
+		return confirmIn(Between, "the two looks at the members were too close to each other")
 	}
 	if problem := s.gate(before); problem != "" {
-		return confirmIn(between, "healthy now, but a moment ago: "+problem)
+		return confirmIn(Between, "healthy now, but a moment ago: "+problem)
 	}
 	if problem := s.behind(before, last); problem != "" {
-		return confirmIn(between, problem)
+		return confirmIn(Between, problem)
 	}
 	return pass()
 }

@@ -176,6 +176,10 @@ type Member struct {
 	// Leader is the ID of the member that this one follows; empty for none.
 	Leader string
 	Term   uint64
+	// StorageVersion of the database's schema; empty before etcd 3.6.
+	StorageVersion string
+	// Revision of the key space.
+	Revision int64
 	// Commit and Applied are raft indexes.
 	Commit  uint64
 	Applied uint64

@@ -105,8 +105,10 @@ func end(s *situation) verdict {
 		return pass()
 	}
 	if r := s.o.round(); s.unfinished() && line(r.ClusterVersion) != s.wanted().Line() {
-		return wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
+		v := wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
 			s.d.Spec.Version, r.ClusterVersion), s.newestPod())
+		v.hold.Again = quickly
+		return v
 	}
 	if s.o.Set.CurrentTemplate != s.d.Template {
 		return wait("every pod has the template; the StatefulSet controller closes the roll", s.newestPod())

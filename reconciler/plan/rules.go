@@ -80,6 +80,7 @@ func first(rules []rule, s *situation) verdict {
 
 // The times between two looks, by what is awaited.
 const (
+	quickly = 250 * time.Millisecond
 	soon    = 2 * time.Second
 	later   = 30 * time.Second
 	rarely  = 5 * time.Minute

@@ -170,9 +170,9 @@ func (w *world) observed(before *world) Observed {
 		}
 	}
 	if before != nil {
-		o.Rounds = append(o.Rounds, before.round(before.now(), false))
+		o.Rounds = append(o.Rounds, before.round(before.now(), true))
 	}
-	o.Rounds = append(o.Rounds, w.round(w.now(), before != nil))
+	o.Rounds = append(o.Rounds, w.round(w.now(), false))
 	if before != nil {
 		o.Rounds[0].At = w.now().Add(-time.Second)
 	}

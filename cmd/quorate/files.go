@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
+)
+
+// repositoryFlags are the flags that name a Git repository.
+type repositoryFlags struct {
+	config  sources.Config
+	timeout time.Duration
+}
+
+func (f *repositoryFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.config.URL, "repo", "", "Git repository: a path, file://, http:// or https:// URL")
+	flags.StringVar(&f.config.Branch, "branch", "main", "branch to read")
+	flags.StringVar(&f.config.Path, "path", "", "directory in the repository to read; default the whole repository")
+	flags.StringVar(&f.config.Auth.UsernameFile, "git-username-file", "", "file with the user name for the repository")
+	flags.StringVar(&f.config.Auth.PasswordFile, "git-password-file", "", "file with the password or token for the repository")
+	flags.StringVar(&f.config.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
+	flags.StringVar(&f.config.CAFile, "git-ca-file", "", "file with further certificate authorities for the repository")
+	flags.DurationVar(&f.config.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")
+}
+
+// parse reads the files of a snapshot.
+func parse(s sources.Snapshot) schema.Set {
+	files := make([]schema.File, len(s.Files))
+	for i, f := range s.Files {
+		files[i] = schema.File{Path: f.Path, Data: f.Data}
+	}
+	return schema.Parse(files)
+}
+
+// readPaths reads files and directories of this machine.
+func readPaths(ctx context.Context, paths []string) (schema.Set, error) {
+	s, err := sources.ReadPaths(ctx, paths, sources.Limits{})
+	if err != nil {
+		return schema.Set{}, err
+	}
+	return parse(s), nil
+}
+
+// wishes turns what the files say into what the reconciler is to do. A cluster
+// whose file has errors is named with them, so that it is held rather than
+// forgotten. before are the clusters that earlier commits named: where a
+// document is so broken that its name cannot be read, those that stood in the
+// same file are held.
+func wishes(set schema.Set, commit string, before map[string]origin) []reconciler.Cluster {
+	var clusters []reconciler.Cluster
+	named := map[string]bool{}
+	add := func(c reconciler.Cluster) {
+		if !named[c.Key()] {
+			named[c.Key()] = true
+			clusters = append(clusters, c)
+		}
+	}
+	for _, c := range set.Clusters {
+		add(reconciler.Cluster{EtcdCluster: c.EtcdCluster, Commit: commit})
+	}
+	for _, h := range set.Held {
+		switch {
+		case h.Kind != "" && h.Kind != schema.KindCluster:
+		case h.Name != "":
+			add(heldCluster(h.Namespace, h.Name, commit, h.Problems))
+		default:
+			for _, o := range before {
+				if o.file == h.Origin.File {
+					add(heldCluster(o.namespace, o.name, commit, h.Problems))
+				}
+			}
+		}
+	}
+	return clusters
+}
+
+// heldCluster is a cluster of which nothing but the name is known.
+func heldCluster(namespace, name, commit string, problems []schema.Problem) reconciler.Cluster {
+	c := reconciler.Cluster{Commit: commit}
+	c.Metadata.Namespace, c.Metadata.Name = namespace, name
+	for _, p := range problems {
+		c.Problems = append(c.Problems, p.String())
+	}
+	if len(c.Problems) == 0 {
+		c.Problems = []string{"its document cannot be read"}
+	}
+	return c
+}
+
+// origin is where a cluster was last seen.
+type origin struct{ namespace, name, file string }
+
+// origins remembers where the clusters of a commit stood. It is a convenience:
+// after a restart a cluster whose name cannot be read is simply not looked at.
+func origins(set schema.Set, before map[string]origin) map[string]origin {
+	next := map[string]origin{}
+	for _, c := range set.Clusters {
+		o := origin{c.Metadata.Namespace, c.Metadata.Name, c.Origin.File}
+		next[o.namespace+"/"+o.name] = o
+	}
+	for _, h := range set.Held {
+		for key, o := range before {
+			if _, known := next[key]; !known && o.file == h.Origin.File {
+				next[key] = o
+			}
+		}
+	}
+	return next
+}
+
+// countProblems is "1 error, 2 warnings".
+func countProblems(problems []schema.Problem) (text string, errors int) {
+	warnings := 0
+	for _, p := range problems {
+		if p.Warning {
+			warnings++
+		} else {
+			errors++
+		}
+	}
+	return fmt.Sprintf("%s, %s", plural(errors, "error"), plural(warnings, "warning")), errors
+}
+
+func plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/quorate/quorate/reconciler"
+)
+
+// kubeFlags are the flags that name the Kubernetes cluster and what quorate adds
+// to each file.
+type kubeFlags struct {
+	kubeconfig string
+	options    reconciler.Options
+}
+
+func (f *kubeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
+	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
+	flags.StringVar(&f.options.Render.Repository, "etcd-repository", reconciler.DefaultRepository, "image repository for clusters that name none")
+	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
+	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
+}
+
+// connect returns a client for the API server. It sends nothing yet.
+func (f *kubeFlags) connect() (kubernetes.Interface, error) {
+	config, err := f.restConfig()
+	if err != nil {
+		return nil, fmt.Errorf("find the Kubernetes cluster: %w; name one with --kubeconfig or $KUBECONFIG", err)
+	}
+	// The limits of client-go are meant for a person; the API server has its own.
+	config.QPS, config.Burst = 100, 200
+	config.UserAgent = "quorate/" + buildVersion()
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
+	}
+	return kube, nil
+}
+
+func (f *kubeFlags) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// leaseFlags are the flags about who may act when several daemons run.
+type leaseFlags struct {
+	elect     bool
+	namespace string
+}
+
+func (f *leaseFlags) add(cmd *cobra.Command) {
+	namespace := os.Getenv("POD_NAMESPACE")
+	if namespace == "" {
+		namespace = "quorate-system"
+	}
+	cmd.Flags().BoolVar(&f.elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
+	cmd.Flags().StringVar(&f.namespace, "lease-namespace", namespace, "namespace of the lease")
+}
+
+// The times of the lease: another daemon takes over that long after the last
+// renewal, and this one has stopped acting before.
+const (
+	leaseDuration = 15 * time.Second
+	leaseRenew    = 10 * time.Second
+	leaseRetry    = 2 * time.Second
+)
+
+// errLeaseLost ends the daemon; its successor goes on from what it observes.
+var errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one ends and waits for its turn when it is started again")
+
+// hold calls act while this process holds the lease. held tells act whether it
+// still does.
+func (f *leaseFlags) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
+	if !f.elect {
+		return act(ctx, func() error { return nil })
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var acting atomic.Bool
+	result := make(chan error, 1)
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock: f.lock(kube), ReleaseOnCancel: true, Name: "quorate",
+		LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(ctx context.Context) {
+				acting.Store(true)
+				result <- act(ctx, func() error {
+					if !acting.Load() || ctx.Err() != nil {
+						return errLeaseLost
+					}
+					return nil
+				})
+				cancel()
+			},
+			OnStoppedLeading: func() { acting.Store(false) },
+			OnNewLeader:      func(who string) { log.Info("lease", "holder", who) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("prepare the lease: %w", err)
+	}
+	outer := ctx
+	elector.Run(ctx)
+	return leaseResult(outer, result)
+}
+
+// leaseResult is how the daemon ended: as asked, with an error, or because the
+// lease was lost.
+func leaseResult(ctx context.Context, result <-chan error) error {
+	asked := ctx.Err() != nil
+	select {
+	case err := <-result:
+		if err == nil && !asked {
+			return errLeaseLost
+		}
+		return err
+	case <-time.After(time.Minute):
+		return errLeaseLost
+	}
+}
+
+// lock is the Lease object. The holder's name is the pod's, or one that no other
+// process has.
+func (f *leaseFlags) lock(kube kubernetes.Interface) resourcelock.Interface {
+	identity := os.Getenv("POD_NAME")
+	if identity == "" {
+		host, _ := os.Hostname()
+		identity = host + "_" + string(uuid.NewUUID())
+	}
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Name: "quorate", Namespace: f.namespace},
+		Client:     kube.CoordinationV1(),
+		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// server answers /metrics, /healthz and /readyz.
+type server struct {
+	http *http.Server
+	// ready says whether the daemon has its caches and a commit.
+	ready func() bool
+}
+
+// serve listens at once, so that an address that is taken is an error at start.
+func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*server, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for metrics: %w; choose another address with --listen", err)
+	}
+	s := &server{ready: func() bool { return false }}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", s.readyz)
+	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	go func() {
+		if err := s.http.Serve(listener); err != http.ErrServerClosed {
+			log.Error("metrics", "error", err.Error())
+		}
+	}()
+	return s, nil
+}
+
+func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
+	if !s.ready() {
+		http.Error(w, "the caches are not filled, or no commit has been read yet", http.StatusServiceUnavailable)
+		return
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+}
+
+func (s *server) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = s.http.Shutdown(ctx)
+}

@@ -1,0 +1,186 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// liveCluster is what Kubernetes has of one cluster.
+type liveCluster struct {
+	record    *corev1.ConfigMap
+	set       *appsv1.StatefulSet
+	services  map[string]*corev1.Service
+	budget    *policyv1.PodDisruptionBudget
+	secrets   map[string]*corev1.Secret
+	pods      []*corev1.Pod
+	claims    []*corev1.PersistentVolumeClaim
+	revisions map[string]*appsv1.ControllerRevision
+	// foreign are objects in the way that are not quorate's.
+	foreign []plan.Object
+}
+
+// byCluster indexes every cached object by the cluster that its label names.
+const byCluster = "cluster"
+
+// cache holds quorate's objects, kept up to date by watches.
+type cache struct {
+	factory informers.SharedInformerFactory
+	records, sets, services, budgets, secrets, pods,
+	claims, revisions toolscache.SharedIndexInformer
+}
+
+// newCache prepares watches for objects that carry quorate's label.
+func newCache(kube kubernetes.Interface) *cache {
+	f := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
+		o.LabelSelector = LabelCluster
+	}))
+	return &cache{
+		factory: f,
+		records: f.Core().V1().ConfigMaps().Informer(), sets: f.Apps().V1().StatefulSets().Informer(),
+		services: f.Core().V1().Services().Informer(), budgets: f.Policy().V1().PodDisruptionBudgets().Informer(),
+		secrets: f.Core().V1().Secrets().Informer(), pods: f.Core().V1().Pods().Informer(),
+		claims: f.Core().V1().PersistentVolumeClaims().Informer(), revisions: f.Apps().V1().ControllerRevisions().Informer(),
+	}
+}
+
+func (c *cache) informers() []toolscache.SharedIndexInformer {
+	return []toolscache.SharedIndexInformer{
+		c.records, c.sets, c.services, c.budgets, c.secrets, c.pods, c.claims, c.revisions,
+	}
+}
+
+// start fills the caches and tells changed of every later change, by the key of
+// the cluster that it belongs to.
+func (c *cache) start(ctx context.Context, changed func(key string)) error {
+	handler := toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { notify(o, changed) },
+		UpdateFunc: func(_, o any) { notify(o, changed) },
+		DeleteFunc: func(o any) { notify(o, changed) },
+	}
+	for _, informer := range c.informers() {
+		if err := informer.AddIndexers(toolscache.Indexers{byCluster: clusterKeys}); err != nil {
+			return err
+		}
+		if _, err := informer.AddEventHandler(handler); err != nil {
+			return err
+		}
+	}
+	c.factory.Start(ctx.Done())
+	for _, synced := range c.factory.WaitForCacheSync(ctx.Done()) {
+		if !synced {
+			return errors.New("the watches ended before the first list was complete")
+		}
+	}
+	return nil
+}
+
+// notify calls changed with the key of the object's cluster.
+func notify(o any, changed func(string)) {
+	if tombstone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = tombstone.Obj
+	}
+	keys, _ := clusterKeys(o)
+	for _, key := range keys {
+		changed(key)
+	}
+}
+
+// clusterKeys is the index function: namespace/name of the object's cluster.
+func clusterKeys(o any) ([]string, error) {
+	object, ok := o.(metav1.Object)
+	if !ok || object.GetLabels()[LabelCluster] == "" {
+		return nil, nil
+	}
+	return []string{object.GetNamespace() + "/" + object.GetLabels()[LabelCluster]}, nil
+}
+
+// listOf returns the cached objects of one cluster.
+func listOf[T any](informer toolscache.SharedIndexInformer, key string) ([]T, error) {
+	objects, err := informer.GetIndexer().ByIndex(byCluster, key)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]T, 0, len(objects))
+	for _, o := range objects {
+		if t, ok := o.(T); ok {
+			list = append(list, t)
+		}
+	}
+	return list, nil
+}
+
+// named returns the objects by name.
+func named[T metav1.Object](list []T) map[string]T {
+	m := make(map[string]T, len(list))
+	for _, o := range list {
+		m[o.GetName()] = o
+	}
+	return m
+}
+
+// read returns what the caches have of one cluster.
+func (c *cache) read(cluster Cluster) (*liveCluster, error) {
+	key := cluster.Key()
+	records, err1 := listOf[*corev1.ConfigMap](c.records, key)
+	sets, err2 := listOf[*appsv1.StatefulSet](c.sets, key)
+	services, err3 := listOf[*corev1.Service](c.services, key)
+	budgets, err4 := listOf[*policyv1.PodDisruptionBudget](c.budgets, key)
+	secrets, err5 := listOf[*corev1.Secret](c.secrets, key)
+	pods, err6 := listOf[*corev1.Pod](c.pods, key)
+	claims, err7 := listOf[*corev1.PersistentVolumeClaim](c.claims, key)
+	revisions, err8 := listOf[*appsv1.ControllerRevision](c.revisions, key)
+	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
+		return nil, err
+	}
+	name := cluster.Metadata.Name
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
+		return cmp.Compare(memberOrdinal(a.Name), memberOrdinal(b.Name))
+	})
+	return &liveCluster{
+		record: named(records)[RecordName(cluster.EtcdCluster)], set: named(sets)[name], budget: named(budgets)[name],
+		services: named(services), secrets: named(secrets), pods: pods, claims: claims, revisions: named(revisions),
+	}, nil
+}
+
+// driftCache keeps the last comparison of each object, by the versions of both
+// sides. It saves work and decides nothing.
+type driftCache struct {
+	mu      sync.Mutex
+	entries map[string]driftEntry
+}
+
+type driftEntry struct {
+	key   string
+	drift Drift
+}
+
+// get returns the kept comparison of exactly these two versions.
+func (c *driftCache) get(uid, key string) (Drift, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	return e.drift, ok && e.key == key
+}
+
+// put keeps a comparison in place of the object's last one.
+func (c *driftCache) put(uid, key string, d Drift) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.entries == nil {
+		c.entries = map[string]driftEntry{}
+	}
+	c.entries[uid] = driftEntry{key, d}
+}

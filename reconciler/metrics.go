@@ -1,0 +1,132 @@
+package reconciler
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// Metrics are what quorate tells Prometheus. Labels are names of clusters and
+// words from fixed lists, never text of an error.
+type Metrics struct {
+	info        *prometheus.GaugeVec
+	holding     *prometheus.GaugeVec
+	steps       *prometheus.GaugeVec
+	actions     *prometheus.CounterVec
+	failures    *prometheus.CounterVec
+	drifted     *prometheus.GaugeVec
+	healthy     *prometheus.GaugeVec
+	certificate *prometheus.GaugeVec
+	backup      *prometheus.GaugeVec
+	backupSize  *prometheus.GaugeVec
+	passes      prometheus.Histogram
+}
+
+// holdKinds are the values of the label kind.
+func holdKinds() []plan.HoldKind {
+	return []plan.HoldKind{
+		plan.HoldWaiting, plan.HoldConfirm, plan.HoldUnhealthy, plan.HoldStopped, plan.HoldRefused, plan.HoldObserve,
+	}
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registry prometheus.Registerer) *Metrics {
+	cluster := []string{"namespace", "cluster"}
+	with := func(more ...string) []string { return append([]string{"namespace", "cluster"}, more...) }
+	gauge := func(name, help string, labels []string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quorate_" + name, Help: help}, labels)
+	}
+	counter := func(name, help string, labels []string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quorate_" + name, Help: help}, labels)
+	}
+	m := &Metrics{
+		info:        gauge("cluster_info", "1 for each cluster that Git names, with the version that it should have.", with("version")),
+		holding:     gauge("cluster_hold", "1 while quorate does nothing about the cluster, by kind of hold.", with("kind")),
+		steps:       gauge("cluster_planned_steps", "Steps between the cluster and what Git says; 0 at rest.", cluster),
+		actions:     counter("actions_total", "Actions that were carried out.", with("action", "result")),
+		failures:    counter("pass_failures_total", "Passes that ended with an error.", cluster),
+		drifted:     gauge("cluster_drifted_objects", "Objects that somebody has changed beside Git.", cluster),
+		healthy:     gauge("cluster_healthy_members", "Members that answered the last look.", cluster),
+		certificate: gauge("certificate_expiry_timestamp_seconds", "When the first certificate of the cluster expires, as Unix time.", cluster),
+		backup:      gauge("backup_last_success_timestamp_seconds", "When the last verified backup was taken, as Unix time.", cluster),
+		backupSize:  gauge("backup_last_success_size_bytes", "Size of the last verified backup.", cluster),
+		passes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quorate_pass_duration_seconds", Help: "How long one pass over one cluster took, its action included.",
+			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 300},
+		}),
+	}
+	registry.MustRegister(m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.healthy, m.certificate, m.backup, m.backupSize, m.passes)
+	return m
+}
+
+// observed sets the gauges that follow from one look.
+func (m *Metrics) observed(v *view, p plan.Plan) {
+	ns, name := v.cluster.Metadata.Namespace, v.cluster.Metadata.Name
+	m.info.DeletePartialMatch(prometheus.Labels{"namespace": ns, "cluster": name})
+	m.info.WithLabelValues(ns, name, v.cluster.Spec.Version).Set(1)
+	for _, kind := range holdKinds() {
+		value := 0.0
+		if p.Hold != nil && p.Hold.Kind == kind {
+			value = 1
+		}
+		m.holding.WithLabelValues(ns, name, string(kind)).Set(value)
+	}
+	m.steps.WithLabelValues(ns, name).Set(float64(len(p.Steps)))
+	m.drifted.WithLabelValues(ns, name).Set(float64(countDrifted(v.observed.Objects)))
+	m.healthy.WithLabelValues(ns, name).Set(float64(countAnswering(v.observed.Rounds)))
+	if !v.notAfter.IsZero() {
+		m.certificate.WithLabelValues(ns, name).Set(float64(v.notAfter.Unix()))
+	}
+	if v.record != nil && v.record.Backup != nil {
+		m.backup.WithLabelValues(ns, name).Set(float64(v.record.Backup.TakenAt.Unix()))
+		m.backupSize.WithLabelValues(ns, name).Set(float64(v.record.Backup.Size))
+	}
+}
+
+func countDrifted(objects []plan.Object) int {
+	n := 0
+	for _, o := range objects {
+		if o.State == plan.ObjectDrifted {
+			n++
+		}
+	}
+	return n
+}
+
+func countAnswering(rounds []plan.Round) int {
+	if len(rounds) == 0 {
+		return 0
+	}
+	n := 0
+	for _, m := range rounds[len(rounds)-1].Members {
+		if m.Problem == "" {
+			n++
+		}
+	}
+	return n
+}
+
+// acted counts an action.
+func (m *Metrics) acted(c Cluster, action, result string) {
+	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action, result).Inc()
+}
+
+// failed counts a pass that ended with an error.
+func (m *Metrics) failed(c Cluster) {
+	m.failures.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name).Inc()
+}
+
+// passed records how long a pass took.
+func (m *Metrics) passed(took time.Duration) { m.passes.Observe(took.Seconds()) }
+
+// forget drops the series of a cluster that is no longer looked at.
+func (m *Metrics) forget(c Cluster) {
+	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}
+	for _, vec := range []interface {
+		DeletePartialMatch(labels prometheus.Labels) int
+	}{m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.healthy, m.certificate, m.backup, m.backupSize} {
+		vec.DeletePartialMatch(labels)
+	}
+}

@@ -1,0 +1,428 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// Cluster is one cluster as Git has it.
+type Cluster struct {
+	schema.EtcdCluster
+	// Commit is the Git commit that says so.
+	Commit string
+	// Problems of its file. With any, only the name is to be trusted.
+	Problems []string
+}
+
+// Key is namespace/name.
+func (c Cluster) Key() string { return c.Metadata.Namespace + "/" + c.Metadata.Name }
+
+// view is everything that one pass knows about one cluster: what the planner
+// sees, and the live objects behind it, which the executor needs.
+type view struct {
+	cluster  Cluster
+	desired  plan.Desired
+	observed plan.Observed
+	// manifests render what is desired.
+	manifests Manifests
+	set       *appsv1.StatefulSet
+	record    *Record
+	endpoints []Endpoint
+	// notAfter is when the first certificate expires.
+	notAfter time.Time
+}
+
+// observe looks at one cluster: at the caches for Kubernetes, at the members for
+// etcd. Only while a cluster has no record does it ask the API server itself,
+// because the caches hold nothing that is not quorate's.
+func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
+	v := &view{cluster: c}
+	live, err := r.cache.read(c)
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
+	if live.record == nil {
+		if err := r.askForForeign(ctx, c, live); err != nil {
+			return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+		}
+	}
+	v.set = live.set
+	v.observeRecord(live.record)
+	if err := r.render(v); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
+	v.desired = r.desire(v)
+	v.observeCertificates(r, live)
+	if err := v.observeObjects(r, live); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
+	v.observeSet(live)
+	for _, claim := range live.claims {
+		v.observed.Volumes = append(v.observed.Volumes, claim.Name)
+	}
+	v.findEndpoints(live)
+	if len(v.endpoints) > 0 {
+		v.observed.Rounds = []plan.Round{r.etcd.Round(ctx, c.Key(), v.endpoints, false)}
+	}
+	return v, nil
+}
+
+// desire is what the planner is told of the file.
+func (r *Reconciler) desire(v *view) plan.Desired {
+	c := v.cluster
+	return plan.Desired{
+		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit,
+		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.manifests.TemplateHash,
+		BackupURL: r.backupTemplate(c), Problems: c.Problems,
+	}
+}
+
+// backupTemplate is where the cluster's backups go: its own word, else the
+// daemon's.
+func (r *Reconciler) backupTemplate(c Cluster) string {
+	if own := c.Spec.Backup.Destination.ObjectURLTemplate; own != "" {
+		return own
+	}
+	return r.options.BackupURL
+}
+
+func (v *view) observeRecord(cm *corev1.ConfigMap) {
+	if cm == nil {
+		return
+	}
+	record, err := ReadRecord(cm)
+	if err != nil {
+		v.observed.RecordProblem = err.Error()
+		return
+	}
+	v.record = &record
+	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members}
+	if b := record.Backup; b != nil {
+		v.observed.Record.Backup = &plan.Backup{ClusterID: b.ClusterID, Target: b.TargetVersion, URL: b.URL, Time: b.TakenAt}
+	}
+	if a := record.Applied; a != nil {
+		v.observed.Record.Applied = &plan.Applied{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}
+	}
+}
+
+// render renders the cluster with the guard's image that the live StatefulSet
+// has: a newer quorate restarts nothing. Only when the pods change anyway, they
+// get the newer guard, too.
+func (r *Reconciler) render(v *view) error {
+	if len(v.cluster.Problems) > 0 {
+		return nil
+	}
+	o := r.options.Render
+	o.Partition = v.cluster.Spec.Replicas
+	if v.set != nil {
+		o.Partition = partitionOf(v.set)
+		if image := guardImageOf(v.set); image != "" {
+			o.GuardImage = image
+		}
+	}
+	m, err := Render(v.cluster.EtcdCluster, o)
+	if err != nil {
+		return err
+	}
+	if v.set != nil && m.TemplateHash != v.set.Spec.Template.Annotations[AnnotationTemplateHash] {
+		o.GuardImage = r.options.Render.GuardImage
+		if m, err = Render(v.cluster.EtcdCluster, o); err != nil {
+			return err
+		}
+	}
+	v.manifests = m
+	return nil
+}
+
+func partitionOf(set *appsv1.StatefulSet) int32 {
+	if u := set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.Partition != nil {
+		return *u.Partition
+	}
+	return 0
+}
+
+func guardImageOf(set *appsv1.StatefulSet) string {
+	for _, c := range set.Spec.Template.Spec.InitContainers {
+		if c.Name == GuardContainer {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
+	if len(v.cluster.Problems) > 0 {
+		return
+	}
+	status := CheckCertificates(v.cluster.EtcdCluster, r.options.Render.ClusterDomain, live.secrets, r.now())
+	v.notAfter = status.NotAfter
+	v.observed.Certificates = plan.Certificates{Missing: status.Missing, Problems: status.Problems}
+}
+
+// observeObjects compares the services, the budget and, apart from its template,
+// the StatefulSet with what is wanted of them.
+func (v *view) observeObjects(r *Reconciler, live *liveCluster) error {
+	v.observed.Objects = live.foreign
+	if len(v.cluster.Problems) > 0 {
+		return nil
+	}
+	if len(live.foreign) > 0 {
+		return nil
+	}
+	m := v.manifests
+	for _, look := range []struct {
+		kind, name string
+		live       metav1.Object
+		drift      func() (Drift, error)
+	}{
+		{"Service", *m.Headless.Name, orNil(live.services[*m.Headless.Name]), func() (Drift, error) { return ServiceDrift(live.services[*m.Headless.Name], m.Headless) }},
+		{"Service", *m.Client.Name, orNil(live.services[*m.Client.Name]), func() (Drift, error) { return ServiceDrift(live.services[*m.Client.Name], m.Client) }},
+		{"PodDisruptionBudget", *m.PDB.Name, orNil(live.budget), func() (Drift, error) { return BudgetDrift(live.budget, m.PDB) }},
+	} {
+		object, err := r.compare(look.kind, look.name, look.live, m.TemplateHash, look.drift)
+		if err != nil {
+			return err
+		}
+		v.observed.Objects = append(v.observed.Objects, object)
+	}
+	return v.observeSetDrift(r)
+}
+
+// orNil turns a nil pointer into a nil interface.
+func orNil[T any, P interface {
+	*T
+	metav1.Object
+}](p P) metav1.Object {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+// compare says how one object is. The answer for a version of an object that was
+// compared before is kept: at steady state nothing is compared twice.
+func (r *Reconciler) compare(kind, name string, live metav1.Object, wanted string, drift func() (Drift, error)) (plan.Object, error) {
+	object := plan.Object{Kind: kind, Name: name, State: plan.ObjectMissing}
+	if live == nil {
+		return object, nil
+	}
+	uid, key := string(live.GetUID()), live.GetResourceVersion()+"/"+wanted
+	d, known := r.drifts.get(uid, key)
+	if !known {
+		var err error
+		if d, err = drift(); err != nil {
+			return object, err
+		}
+		r.drifts.put(uid, key, d)
+	}
+	object.State = plan.ObjectInSync
+	if !d.Empty() {
+		object.State, object.Detail = plan.ObjectDrifted, describeDrift(d)
+	}
+	return object, nil
+}
+
+// describeDrift says what differs and who did it.
+func describeDrift(d Drift) string {
+	text := strings.Join(d.Fields, ", ")
+	if d.Manager == "" {
+		return text
+	}
+	return fmt.Sprintf("%s (by %s at %s)", text, d.Manager, d.Time.UTC().Format(time.RFC3339))
+}
+
+// observeSetDrift looks for drift of the StatefulSet that is no roll.
+func (v *view) observeSetDrift(r *Reconciler) error {
+	if v.set == nil {
+		return nil
+	}
+	rolling := v.set.Spec.Template.Annotations[AnnotationTemplateHash] != v.manifests.TemplateHash
+	object, err := r.compare("StatefulSet", v.set.Name, v.set, v.manifests.TemplateHash, func() (Drift, error) {
+		template, drift, err := StatefulSetDrift(v.set, v.manifests.StatefulSet)
+		if !rolling {
+			// The same hash but another content: somebody has edited the template.
+			drift.Fields = append(drift.Fields, template.Fields...)
+			drift.Manager = cmp.Or(drift.Manager, template.Manager)
+			drift.Time = cmp.Or(drift.Time, template.Time)
+		}
+		return drift, err
+	})
+	if err != nil {
+		return err
+	}
+	v.observed.Objects = append(v.observed.Objects, object)
+	return nil
+}
+
+// observeSet describes the StatefulSet and its pods.
+func (v *view) observeSet(live *liveCluster) {
+	if v.set == nil {
+		return
+	}
+	template := v.set.Spec.Template.Annotations
+	set := &plan.Set{
+		UID: string(v.set.UID), Partition: partitionOf(v.set), Replicas: 1,
+		Template: template[AnnotationTemplateHash], Version: template[AnnotationVersion],
+		Settled:   v.set.Status.ObservedGeneration >= v.set.Generation,
+		Immutable: immutableChanges(v.set, v.cluster.EtcdCluster),
+	}
+	if v.set.Spec.Replicas != nil {
+		set.Replicas = *v.set.Spec.Replicas
+	}
+	set.CurrentTemplate, set.CurrentVersion = revisionTemplate(live.revisions[v.set.Status.CurrentRevision])
+	v.observed.Set = set
+	for _, p := range live.pods {
+		v.observed.Pods = append(v.observed.Pods, observePod(p))
+	}
+}
+
+// revisionTemplate reads the annotations of the pod template in a revision.
+func revisionTemplate(revision *appsv1.ControllerRevision) (hash, version string) {
+	if revision == nil {
+		return "", ""
+	}
+	var set struct {
+		Spec struct {
+			Template struct {
+				Metadata metav1.ObjectMeta `json:"metadata"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	// An unreadable revision counts as an unknown one, and matches no template.
+	if err := json.Unmarshal(revision.Data.Raw, &set); err != nil {
+		return "", ""
+	}
+	a := set.Spec.Template.Metadata.Annotations
+	return a[AnnotationTemplateHash], a[AnnotationVersion]
+}
+
+// immutableChanges lists what the file asks for and a StatefulSet cannot take.
+func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []string {
+	var changes []string
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) != 0 {
+			changes = append(changes, fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String()))
+		}
+		if class := c.Spec.Storage.StorageClassName; class != nil && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
+			changes = append(changes, "spec.storage.storageClassName")
+		}
+	}
+	secured := slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == serverTLSVolume })
+	if secured != usesTLS(c) {
+		changes = append(changes, "spec.tls.mode")
+	}
+	return changes
+}
+
+// observePod describes one pod.
+func observePod(p *corev1.Pod) plan.Pod {
+	pod := plan.Pod{
+		Name: p.Name, Ordinal: int32(memberOrdinal(p.Name)), UID: string(p.UID),
+		Template: p.Annotations[AnnotationTemplateHash], Version: p.Annotations[AnnotationVersion],
+		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
+		Trouble: podTrouble(p),
+	}
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+			pod.Ready, pod.ReadySince = true, condition.LastTransitionTime.Time
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0 {
+			pod.Ran = true
+		}
+	}
+	return pod
+}
+
+// podTrouble says why a pod does not run, or "" while it does or just starts.
+func podTrouble(p *corev1.Pod) string {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return "not scheduled: " + condition.Message
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
+			return containerTrouble(s, w.Reason, w.Message)
+		}
+		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+			return containerTrouble(s, t.Reason, t.Message)
+		}
+	}
+	return ""
+}
+
+// containerTrouble prefers what the process itself said last to what the
+// kubelet says about restarting it.
+func containerTrouble(s corev1.ContainerStatus, reason, message string) string {
+	if t := s.LastTerminationState.Terminated; t != nil && t.Message != "" {
+		message = t.Message
+	}
+	if message == "" {
+		return s.Name + ": " + reason
+	}
+	return s.Name + ": " + reason + ": " + lastLine(message)
+}
+
+// lastLine keeps a message to one line of a bearable length.
+func lastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := lines[len(lines)-1]
+	const most = 300
+	if len(line) > most {
+		return line[:most] + "…"
+	}
+	return line
+}
+
+// findEndpoints lists the members that have an address.
+func (v *view) findEndpoints(live *liveCluster) {
+	if len(v.cluster.Problems) > 0 {
+		return
+	}
+	c := v.cluster.EtcdCluster
+	secret := live.secrets[c.Metadata.Name+clientLeafSuffix]
+	if usesTLS(c) && secret == nil {
+		return
+	}
+	for _, p := range live.pods {
+		if p.Status.PodIP == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		e := Endpoint{
+			Member: p.Name, Host: memberHost(c, p.Name), Incarnation: string(p.UID) + "/" + p.Status.PodIP,
+			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(clientPort)),
+		}
+		if usesTLS(c) {
+			e.TLS = func() (*tls.Config, error) { return ClientTLS(secret, e.Host) }
+			e.Incarnation += "/" + secret.ResourceVersion
+		}
+		v.endpoints = append(v.endpoints, e)
+	}
+}
+
+// endpoint is the endpoint of a member.
+func (v *view) endpoint(member string) (Endpoint, error) {
+	for _, e := range v.endpoints {
+		if e.Member == member {
+			return e, nil
+		}
+	}
+	return Endpoint{}, fmt.Errorf("%s has no address", member)
+}

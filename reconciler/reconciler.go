@@ -1,0 +1,287 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/record"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// Options are the daemon's settings.
+type Options struct {
+	// Render is what the daemon adds to each cluster's file.
+	Render RenderOptions
+	// BackupURL is the template of object URLs for clusters that name none.
+	BackupURL string
+	// Workers is how many clusters are looked at at the same time. Default 4.
+	Workers int
+	// Resync is how often an idle cluster is looked at. Default 30s.
+	Resync time.Duration
+	// Lease is asked before every mutation: an error means that another quorate
+	// may be acting. Default: no lease.
+	Lease func() error
+	// Now is the clock. Default time.Now.
+	Now func() time.Time
+}
+
+func (o Options) withDefaults() Options {
+	if o.Workers == 0 {
+		o.Workers = 4
+	}
+	if o.Resync == 0 {
+		o.Resync = 30 * time.Second
+	}
+	if o.Lease == nil {
+		o.Lease = func() error { return nil }
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+// Reconciler keeps clusters the way Git says.
+type Reconciler struct {
+	kube    kubernetes.Interface
+	etcd    Etcd
+	events  record.EventRecorder
+	metrics *Metrics
+	log     *slog.Logger
+	options Options
+
+	cache  *cache
+	drifts driftCache
+	said   said
+	pace   pace
+	queue  workqueue.TypedRateLimitingInterface[string]
+	filled atomic.Bool
+
+	mu      sync.Mutex
+	desired map[string]Cluster
+}
+
+// New returns a Reconciler that has looked at nothing yet.
+func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metrics *Metrics, log *slog.Logger, options Options) *Reconciler {
+	return &Reconciler{
+		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options.withDefaults(),
+		cache: newCache(kube), desired: map[string]Cluster{},
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
+	}
+}
+
+func (r *Reconciler) now() time.Time { return r.options.Now() }
+
+// Ready says whether the caches hold what the cluster has.
+func (r *Reconciler) Ready() bool { return r.filled.Load() }
+
+// Start fills the caches. It returns when they hold everything.
+func (r *Reconciler) Start(ctx context.Context) error {
+	if err := r.cache.start(ctx, r.enqueue); err != nil {
+		return fmt.Errorf("fill the caches: %w", err)
+	}
+	r.filled.Store(true)
+	return nil
+}
+
+// Run carries out what Git says until ctx ends, and returns when the actions
+// under way have ended, too.
+func (r *Reconciler) Run(ctx context.Context) {
+	var workers sync.WaitGroup
+	for range r.options.Workers {
+		workers.Go(func() {
+			for r.next(ctx) {
+			}
+		})
+	}
+	<-ctx.Done()
+	r.queue.ShutDown()
+	workers.Wait()
+}
+
+// SetDesired replaces what Git says. A cluster that is no longer named is left
+// running: it is only no longer looked at.
+func (r *Reconciler) SetDesired(clusters []Cluster) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := make(map[string]Cluster, len(clusters))
+	for _, c := range clusters {
+		next[c.Key()] = c
+		if old, known := r.desired[c.Key()]; !known || !sameWish(old, c) {
+			r.queue.Add(c.Key())
+		}
+	}
+	for key, c := range r.desired {
+		if _, named := next[key]; !named {
+			r.log.Warn("orphan", "cluster", key, "message", "no file names this cluster any more; it is left running and no longer looked at")
+			r.metrics.forget(c)
+			r.said.forget(key)
+		}
+	}
+	r.desired = next
+}
+
+// sameWish says whether two commits want the same of a cluster.
+func sameWish(a, b Cluster) bool {
+	return reflect.DeepEqual(a.EtcdCluster, b.EtcdCluster) && slices.Equal(a.Problems, b.Problems)
+}
+
+// Desired returns what Git says, by key.
+func (r *Reconciler) Desired() map[string]Cluster {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return maps.Clone(r.desired)
+}
+
+// enqueue asks for a pass over a cluster, if Git names it.
+func (r *Reconciler) enqueue(key string) {
+	r.mu.Lock()
+	_, named := r.desired[key]
+	r.mu.Unlock()
+	if named {
+		r.queue.Add(key)
+	}
+}
+
+// next makes one pass over the next cluster in the queue.
+func (r *Reconciler) next(ctx context.Context) bool {
+	key, shutdown := r.queue.Get()
+	if shutdown {
+		return false
+	}
+	defer r.queue.Done(key)
+	c, named := r.Desired()[key]
+	if !named {
+		r.queue.Forget(key)
+		return true
+	}
+	started := time.Now()
+	wait, err := r.Pass(ctx, c)
+	r.metrics.passed(time.Since(started))
+	switch {
+	case errors.Is(err, errChanged), ctx.Err() != nil:
+		r.queue.AddAfter(key, Soon)
+	case err != nil:
+		r.reportError(c, err)
+		r.queue.AddRateLimited(key)
+	default:
+		r.queue.Forget(key)
+		r.queue.AddAfter(key, wait)
+	}
+	return true
+}
+
+// Soon is how long to wait before looking again at something that just moved.
+const Soon = 100 * time.Millisecond
+
+// Pass looks at one cluster, decides, and carries out at most one action. It
+// returns how long until the next look.
+func (r *Reconciler) Pass(ctx context.Context, c Cluster) (time.Duration, error) {
+	v, p, err := r.decide(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	r.report(v, p)
+	switch {
+	case p.Hold != nil:
+		return max(p.Hold.Again, Soon), nil
+	case len(p.Steps) == 0:
+		return r.options.Resync, nil
+	}
+	if err := r.carryOut(ctx, v, p.Steps[0]); err != nil {
+		return 0, err
+	}
+	return r.pace.after(c.Key(), p.Steps[0].String()), nil
+}
+
+// pace slows down an action that does not have its effect: somebody or something
+// undoes it each time. It decides when to look again, never what to do.
+type pace struct {
+	mu   sync.Mutex
+	last map[string]repeated
+}
+
+type repeated struct {
+	step  string
+	times int
+}
+
+// after is how long to wait after a step: nothing, unless it is the same step
+// as the last one for this cluster.
+func (p *pace) after(key, step string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.last == nil {
+		p.last = map[string]repeated{}
+	}
+	again := p.last[key]
+	if again.step != step {
+		again = repeated{step: step}
+	}
+	again.times++
+	p.last[key] = again
+	if again.times == 1 {
+		return 0
+	}
+	return min(Soon<<min(again.times-2, 12), 5*time.Minute)
+}
+
+// Plan says what a Pass would do, and touches nothing.
+func (r *Reconciler) Plan(ctx context.Context, c Cluster) (plan.Plan, error) {
+	_, p, err := r.decide(ctx, c)
+	return p, err
+}
+
+// decide looks at one cluster and plans. Where the plan wants health confirmed,
+// it looks again and plans again.
+func (r *Reconciler) decide(ctx context.Context, c Cluster) (*view, plan.Plan, error) {
+	v, err := r.observe(ctx, c)
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	p := plan.Make(v.desired, v.observed, r.now())
+	if p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.endpoints) > 0 {
+		r.confirm(ctx, v)
+		p = plan.Make(v.desired, v.observed, r.now())
+	}
+	return v, p, nil
+}
+
+// confirm looks at the members twice more: once with hashes, and once again
+// after the least time that the planner wants between the two.
+func (r *Reconciler) confirm(ctx context.Context, v *view) {
+	first := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, true)
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(max(0, plan.Between-time.Since(first.At))):
+	}
+	second := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, false)
+	v.observed.Rounds = append(v.observed.Rounds, first, second)
+}
+
+// carryOut decides again on fresh data, and acts.
+func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) error {
+	fresh, err := r.again(ctx, v, step.Action)
+	if err != nil {
+		return err
+	}
+	r.reportStep(fresh, step)
+	started := time.Now()
+	if err := r.execute(ctx, fresh, step.Action); err != nil {
+		return fmt.Errorf("%s: %w", step.Action, err)
+	}
+	r.reportDone(fresh, step, time.Since(started))
+	return nil
+}

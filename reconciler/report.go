@@ -1,0 +1,119 @@
+package reconciler
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// said keeps the last sentence about each cluster, so that a log and a list of
+// Events say each thing once. It decides nothing.
+type said struct {
+	mu   sync.Mutex
+	last map[string]string
+}
+
+// news says whether the sentence differs from the last one about the cluster.
+func (s *said) news(key, sentence string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.last == nil {
+		s.last = map[string]string{}
+	}
+	if s.last[key] == sentence {
+		return false
+	}
+	s.last[key] = sentence
+	return true
+}
+
+func (s *said) forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, key)
+}
+
+// report tells what the plan says, where it says something new.
+func (r *Reconciler) report(v *view, p plan.Plan) {
+	r.metrics.observed(v, p)
+	key := v.cluster.Key()
+	for _, w := range p.Warnings {
+		if r.said.news(key+"/warning/"+w, v.desired.SpecHash) {
+			r.log.Warn("warning", "cluster", key, "message", w)
+			r.event(v, corev1.EventTypeWarning, "Warning", w)
+		}
+	}
+	switch {
+	case p.Hold != nil:
+		r.reportHold(v, *p.Hold)
+	case len(p.Steps) == 0 && r.said.news(key, "idle"):
+		r.log.Info("idle", "cluster", key, "message", "the cluster is what Git says", "version", v.desired.Spec.Version, "commit", v.desired.Commit)
+	}
+}
+
+// reportHold tells a hold once. What ends by itself is no Event of its own.
+func (r *Reconciler) reportHold(v *view, h plan.Hold) {
+	if !r.said.news(v.cluster.Key(), h.String()) {
+		return
+	}
+	r.log.Info("hold", "cluster", v.cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "message", h.Message, "do", h.Do)
+	kind := corev1.EventTypeWarning
+	if h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm || h.Kind == plan.HoldObserve {
+		kind = corev1.EventTypeNormal
+	}
+	r.event(v, kind, "Hold"+string(h.Kind), h.String())
+}
+
+// reportStep tells what is about to be done, before it is done.
+func (r *Reconciler) reportStep(v *view, s plan.Step) {
+	r.said.news(v.cluster.Key(), s.String())
+	r.log.Info("step", "cluster", v.cluster.Key(), "action", s.Action.String(), "reason", s.Reason, "commit", v.cluster.Commit)
+	r.event(v, corev1.EventTypeNormal, actionName(s.Action), s.String())
+}
+
+func (r *Reconciler) reportDone(v *view, s plan.Step, took time.Duration) {
+	r.metrics.acted(v.cluster, actionName(s.Action), "done")
+	r.log.Info("done", "cluster", v.cluster.Key(), "action", s.Action.String(), "took", took.Round(time.Millisecond).String())
+}
+
+// reportError tells a failed pass. It is tried again, later each time.
+func (r *Reconciler) reportError(c Cluster, err error) {
+	r.metrics.failed(c)
+	if !r.said.news(c.Key(), err.Error()) {
+		return
+	}
+	r.log.Error("failed", "cluster", c.Key(), "error", err.Error())
+	if sets, listErr := r.cache.read(c); listErr == nil && sets.set != nil {
+		r.events.Event(sets.set, corev1.EventTypeWarning, "Failed", shorten(err.Error()))
+	}
+}
+
+// event records an Event on the StatefulSet, once there is one.
+func (r *Reconciler) event(v *view, kind, reason, message string) {
+	if v.set == nil {
+		return
+	}
+	var object runtime.Object = v.set
+	r.events.Event(object, kind, reason, shorten(message))
+}
+
+// shorten keeps an Event's message below the API's limit of 1024 bytes.
+func shorten(message string) string {
+	const most = 1000
+	if len(message) <= most {
+		return message
+	}
+	return strings.ToValidUTF8(message[:most], "") + "…"
+}
+
+// actionName is the kind of an action in CamelCase, for Events and metrics.
+func actionName(a plan.Action) string {
+	name := fmt.Sprintf("%T", a)
+	return name[strings.LastIndex(name, ".")+1:]
+}
