@@ -22,7 +22,7 @@
 //	etcd.go         the members: health, leadership, snapshots
 //	execute.go      plan.Action → API calls
 //	manifests*.go   rendering; drift.go: comparing by field ownership
-//	record.go       what outlives the process; guard.go: what reads it in a pod
+//	record.go       what outlives the process; package guard reads it in a pod
 //	backup*.go      snapshots in object stores
 //	tls*.go         certificates
 //	metrics.go      metrics; report.go: log lines and Events

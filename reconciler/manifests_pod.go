@@ -14,6 +14,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -174,7 +175,7 @@ func renderGuardContainer() *corev1ac.ContainerApplyConfiguration {
 	return corev1ac.Container().
 		WithName(GuardContainer).
 		WithImagePullPolicy(corev1.PullIfNotPresent).
-		WithCommand("/usr/local/bin/quorate", "guard").
+		WithCommand("/usr/local/bin/quorate-guard").
 		WithArgs("--record="+podRecordPath+"/"+keyRecord, "--volume="+podVolumePath, "--member=$(POD_NAME)").
 		WithEnv(podNameEnv()).
 		WithResources(corev1ac.ResourceRequirements().WithRequests(size).WithLimits(size)).
@@ -267,7 +268,7 @@ func renderArgs(c schema.EtcdCluster, version release.Version) ([]string, error)
 	scheme := urlScheme(c)
 	args := []string{
 		"--name=$(POD_NAME)",
-		"--data-dir=" + podVolumePath + "/" + dataDirName,
+		"--data-dir=" + podVolumePath + "/" + guard.DataDir,
 		fmt.Sprintf("--listen-client-urls=%s://0.0.0.0:%d", scheme, clientPort),
 		fmt.Sprintf("--listen-peer-urls=%s://0.0.0.0:%d", scheme, peerPort),
 		// IPv4 only, like the two above: [::] serves both families, but keeps

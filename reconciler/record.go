@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -21,7 +22,7 @@ const RecordFormat = 1
 // The keys of a record's ConfigMap. The record is the truth; the others are
 // made from it, in the form in which etcd's environment wants them.
 const (
-	keyRecord         = "record.json"
+	keyRecord         = guard.RecordFile
 	keyInitialCluster = "initial-cluster"
 	keyInitialState   = "initial-cluster-state"
 	keyInitialToken   = "initial-cluster-token"
@@ -166,7 +167,7 @@ func decodeRecord(data map[string]string) (Record, error) {
 			return Record{}, fmt.Errorf("key %s is missing or empty", key)
 		}
 	}
-	if err := checkCore([]byte(data[keyRecord])); err != nil {
+	if _, err := guard.ParseRecord([]byte(data[keyRecord])); err != nil {
 		return Record{}, err
 	}
 	var r Record
@@ -188,57 +189,6 @@ func (r Record) checkAgainst(data map[string]string) error {
 	}
 	if !r.Formed() && data[keyInitialState] != stateNew {
 		return fmt.Errorf("%s is %q but %s has no cluster ID", keyInitialState, data[keyInitialState], keyRecord)
-	}
-	return nil
-}
-
-// recordCore is the part of a record that the guard rests on. It stays the same
-// in every format, so that an old guard understands a new record. Pointers tell
-// a field that is absent from one that is empty.
-type recordCore struct {
-	FormatVersion int                `json:"formatVersion"`
-	Token         string             `json:"token"`
-	ClusterID     *string            `json:"clusterID"`
-	Members       *map[string]string `json:"members"`
-}
-
-// checkCore reports what a record lacks of its core.
-func checkCore(text []byte) error {
-	_, err := parseCore(text)
-	return err
-}
-
-// parseCore reads the core of a record of any format.
-func parseCore(text []byte) (recordCore, error) {
-	var core recordCore
-	if err := json.Unmarshal(text, &core); err != nil {
-		return core, fmt.Errorf("%s is not readable: %w", keyRecord, err)
-	}
-	switch {
-	case core.FormatVersion < 1:
-		return core, fmt.Errorf("%s has no formatVersion", keyRecord)
-	case core.Token == "":
-		return core, fmt.Errorf("%s has no token", keyRecord)
-	case core.ClusterID == nil:
-		return core, fmt.Errorf("%s has no field clusterID", keyRecord)
-	case core.Members == nil:
-		return core, fmt.Errorf("%s has no field members", keyRecord)
-	case (*core.ClusterID == "") != (len(*core.Members) == 0):
-		return core, fmt.Errorf("%s has cluster ID %q and %d members, but one comes with the other", keyRecord, *core.ClusterID, len(*core.Members))
-	}
-	return core, checkIDs(core)
-}
-
-// checkIDs checks that every ID is one that etcd can have given.
-func checkIDs(core recordCore) error {
-	ids := maps.Clone(*core.Members)
-	if *core.ClusterID != "" {
-		ids["the cluster"] = *core.ClusterID
-	}
-	for _, name := range slices.Sorted(maps.Keys(ids)) {
-		if id, err := strconv.ParseUint(ids[name], 16, 64); err != nil || id == 0 {
-			return fmt.Errorf("%s: the ID %q of %s is not a hexadecimal number", keyRecord, ids[name], name)
-		}
 	}
 	return nil
 }

@@ -8,6 +8,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/guard"
 )
 
 // formedRecord is the record of three members after they have formed.
@@ -140,5 +142,18 @@ func TestReadRecordTolerates(t *testing.T) {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		})
+	}
+}
+
+// TestGuardReadsWhatTheDaemonWrites ties the two ends of the record together.
+func TestGuardReadsWhatTheDaemonWrites(t *testing.T) {
+	for name, r := range map[string]Record{"new": NewRecord(ordersCluster(), "t"), "formed": formedRecord()} {
+		core, err := guard.ParseRecord([]byte(r.ConfigMap(ordersCluster()).Data["record.json"]))
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if core.Token != r.Token || *core.ClusterID != r.ClusterID || len(*core.Members) != len(r.Members) {
+			t.Errorf("%s: the guard read %+v of %+v", name, core, r)
+		}
 	}
 }

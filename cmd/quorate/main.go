@@ -57,7 +57,7 @@ the live clusters, plans safe ordered steps, and carries them out one at a time.
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
 	}
-	root.AddCommand(newRun(), newPlan(), newValidate(), newGuard(), newVersion())
+	root.AddCommand(newRun(), newPlan(), newValidate(), newVersion())
 	return root
 }
 

@@ -108,13 +108,14 @@ func (s *situation) cause(p Pod) string {
 	}
 }
 
-// unfinished says whether the spec has not been carried out to its end.
+// unfinished says whether the spec, or the template that it renders to, has not
+// been carried out to its end.
 func (s *situation) unfinished() bool {
 	if !s.formed() {
 		return false
 	}
 	a := s.o.Record.Applied
-	return s.rolling() || a == nil || a.SpecHash != s.d.SpecHash
+	return s.rolling() || s.o.Set.CurrentTemplate != s.d.Template || a == nil || a.SpecHash != s.d.SpecHash
 }
 
 // soak lets a restarted member prove itself before the next one is touched.

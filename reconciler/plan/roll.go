@@ -122,7 +122,7 @@ func end(s *situation) verdict {
 
 // applied writes down what was carried out.
 func applied(s *situation) verdict {
-	if !s.unfinished() {
+	if a := s.o.Record.Applied; !s.formed() || (a != nil && a.SpecHash == s.d.SpecHash) {
 		return pass()
 	}
 	return do(RecordApplied{SpecHash: s.d.SpecHash, Version: s.d.Spec.Version, Commit: s.d.Commit},

@@ -1,4 +1,4 @@
-package reconciler
+package guard
 
 import (
 	"os"
@@ -91,7 +91,7 @@ func TestGuard(t *testing.T) {
 			recordPath, volumePath := guardWorld(t, test.record, test.files)
 			// The second time stands for the pod's next start.
 			for range 2 {
-				err := Guard(recordPath, volumePath, "orders-1")
+				err := Check(recordPath, volumePath, "orders-1")
 				if test.refuse == "" && err != nil {
 					t.Fatalf("refused: %v", err)
 				}
@@ -124,23 +124,10 @@ func checkMarker(t *testing.T, volume, before string, started bool) {
 func TestGuardTakesUnreadableForUnknown(t *testing.T) {
 	const unformed = `{"formatVersion":1,"token":"t","clusterID":"","members":{}}`
 	recordPath, volume := guardWorld(t, unformed, map[string]string{"data": "a file in place of the directory"})
-	if err := Guard(recordPath, volume, "orders-1"); err == nil {
+	if err := Check(recordPath, volume, "orders-1"); err == nil {
 		t.Error("started although the data directory cannot be listed")
 	}
-	if err := Guard(recordPath, filepath.Join(volume, "absent"), "orders-1"); err == nil {
+	if err := Check(recordPath, filepath.Join(volume, "absent"), "orders-1"); err == nil {
 		t.Error("started without a volume")
-	}
-}
-
-// TestGuardReadsWhatTheDaemonWrites ties the two ends of the record together.
-func TestGuardReadsWhatTheDaemonWrites(t *testing.T) {
-	for name, r := range map[string]Record{"new": NewRecord(ordersCluster(), "t"), "formed": formedRecord()} {
-		core, err := parseCore([]byte(r.ConfigMap(ordersCluster()).Data["record.json"]))
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if core.Token != r.Token || *core.ClusterID != r.ClusterID || len(*core.Members) != len(r.Members) {
-			t.Errorf("%s: the guard read %+v of %+v", name, core, r)
-		}
 	}
 }

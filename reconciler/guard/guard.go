@@ -1,4 +1,8 @@
-package reconciler
+// Package guard decides in a member's pod whether etcd may start on the volume
+// that the pod was given. It stands alone, on the standard library, because it
+// runs before every start of every member: its program must be small, quick, and
+// never depend on the daemon.
+package guard
 
 import (
 	"encoding/json"
@@ -10,12 +14,11 @@ import (
 	"strings"
 )
 
-// What the guard knows of a member's volume. dataDirName is etcd's data
-// directory, markerName the file that says whose volume it is.
-const (
-	dataDirName = "data"
-	markerName  = "quorate.json"
-)
+// DataDir is the name of etcd's data directory on the volume.
+const DataDir = "data"
+
+// markerName is the file that says whose volume it is.
+const markerName = "quorate.json"
 
 // volumeMarker says to which member of which incarnation a volume belongs.
 type volumeMarker struct {
@@ -35,16 +38,16 @@ type volumeState struct {
 	strangers []string
 }
 
-// Guard decides whether a member may start on the volume that it was given. It
+// Check decides whether a member may start on the volume that it was given. It
 // runs in the pod before etcd, asks nobody, and returns nil or an error whose
 // one sentence is meant for the pod's status. On a new volume it leaves its
 // marker. Running it again changes nothing.
-func Guard(recordPath, volume, member string) error {
+func Check(recordPath, volume, member string) error {
 	text, err := os.ReadFile(recordPath)
 	if err != nil {
 		return fmt.Errorf("the cluster's record cannot be read, so %s does not start; restore the record and the pod goes on by itself: %w", member, err)
 	}
-	core, err := parseCore(text)
+	core, err := ParseRecord(text)
 	if err != nil {
 		return fmt.Errorf("the cluster's record is damaged, so %s does not start; mend the record and the pod goes on by itself: %w", member, err)
 	}
@@ -78,7 +81,7 @@ func Guard(recordPath, volume, member string) error {
 // A member that forgot its log may have voted for what it no longer knows; under
 // its old ID it could help an older history to win. So it comes back as a new
 // member, with a new ID.
-func decideStart(core recordCore, v volumeState, member string) (mark bool, err error) {
+func decideStart(core Record, v volumeState, member string) (mark bool, err error) {
 	formed := *core.ClusterID != ""
 	if _, listed := (*core.Members)[member]; formed && !listed {
 		return false, fmt.Errorf("%s is not a member of cluster %s according to its record; it does not start until quorate has added it", member, *core.ClusterID)
@@ -112,7 +115,7 @@ func inspectVolume(volume string) (volumeState, error) {
 	if v.strangers, err = findStrangers(volume); err != nil {
 		return v, err
 	}
-	logFiles, err := listDir(filepath.Join(volume, dataDirName, "member", "wal"))
+	logFiles, err := listDir(filepath.Join(volume, DataDir, "member", "wal"))
 	v.hasLog = len(logFiles) > 0
 	return v, err
 }
@@ -150,7 +153,7 @@ func findStrangers(volume string) ([]string, error) {
 		switch name {
 		case "lost+found", markerName, markerName + ".tmp":
 			continue
-		case dataDirName:
+		case DataDir:
 			inside, err := listDir(filepath.Join(volume, name))
 			if err != nil {
 				return nil, err
