@@ -155,32 +155,41 @@ func (c *cache) read(cluster Cluster) (*liveCluster, error) {
 	}, nil
 }
 
-// driftCache keeps the last comparison of each object, by the versions of both
-// sides. It saves work and decides nothing.
+// driftCache keeps the last comparison of each object of a cluster, by the
+// versions of both sides. It saves work and decides nothing.
 type driftCache struct {
 	mu      sync.Mutex
-	entries map[string]driftEntry
+	entries map[string]map[string]driftEntry
 }
 
 type driftEntry struct {
-	key   string
-	drift Drift
+	versions string
+	drift    Drift
 }
 
-// get returns the kept comparison of exactly these two versions.
-func (c *driftCache) get(uid, key string) (Drift, bool) {
+// get returns the kept comparison of exactly these two versions of an object.
+func (c *driftCache) get(cluster, object, versions string) (Drift, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.entries[uid]
-	return e.drift, ok && e.key == key
+	e, ok := c.entries[cluster][object]
+	return e.drift, ok && e.versions == versions
 }
 
 // put keeps a comparison in place of the object's last one.
-func (c *driftCache) put(uid, key string, d Drift) {
+func (c *driftCache) put(cluster, object, versions string, d Drift) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.entries == nil {
-		c.entries = map[string]driftEntry{}
+		c.entries = map[string]map[string]driftEntry{}
 	}
-	c.entries[uid] = driftEntry{key, d}
+	if c.entries[cluster] == nil {
+		c.entries[cluster] = map[string]driftEntry{}
+	}
+	c.entries[cluster][object] = driftEntry{versions, d}
+}
+
+func (c *driftCache) forget(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.entries, cluster)
 }

@@ -58,6 +58,8 @@ type Etcd interface {
 	MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error
 	// Snapshot streams the member's database. The caller closes it.
 	Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error)
+	// Forget closes what is kept for a cluster that is no longer looked at.
+	Forget(cluster string)
 }
 
 // Clients is Etcd over the network. It keeps a connection to each member.
@@ -120,7 +122,7 @@ func (m *memberClient) close() {
 	m.http.CloseIdleConnections()
 }
 
-// Forget closes the connections to a cluster that is no longer looked at.
+// Forget implements Etcd.
 func (c *Clients) Forget(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

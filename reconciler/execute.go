@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
@@ -157,8 +158,8 @@ func randomHex(n int) (string, error) {
 // changed it in between.
 func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Record)) error {
 	c := v.cluster.EtcdCluster
-	maps := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace)
-	live, err := maps.Get(ctx, RecordName(c), metav1.GetOptions{})
+	configMaps := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace)
+	live, err := configMaps.Get(ctx, RecordName(c), metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("read the record: %w", err)
 	}
@@ -167,8 +168,8 @@ func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Rec
 		return err
 	}
 	change(&record)
-	live.Data = record.ConfigMap(c).Data
-	if _, err := maps.Update(ctx, live, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+	want := record.ConfigMap(c).WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
+	if _, err := configMaps.Apply(ctx, want, applyOptions()); err != nil {
 		return fmt.Errorf("write the record: %w", err)
 	}
 	return nil
@@ -214,7 +215,7 @@ func (r *Reconciler) applyObject(ctx context.Context, v *view, a plan.ApplyObjec
 	case a.Kind == "PodDisruptionBudget":
 		_, err = r.kube.PolicyV1().PodDisruptionBudgets(ns).Apply(ctx, m.PDB, applyOptions())
 	case a.Kind == "StatefulSet":
-		return r.applySet(ctx, v, partitionOf(v.set))
+		return r.applySetDrift(ctx, v)
 	default:
 		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.Kind, a.Name)
 	}
@@ -222,6 +223,24 @@ func (r *Reconciler) applyObject(ctx context.Context, v *view, a plan.ApplyObjec
 		return fmt.Errorf("apply %s %s: %w", a.Kind, a.Name, err)
 	}
 	return nil
+}
+
+// applySetDrift brings back what somebody changed in the StatefulSet, and keeps
+// the template that it has: only a roll may change that, behind its gates.
+func (r *Reconciler) applySetDrift(ctx context.Context, v *view) error {
+	if v.set.Spec.Template.Annotations[AnnotationTemplateHash] == v.manifests.TemplateHash {
+		return r.applySet(ctx, v, partitionOf(v.set))
+	}
+	owned, err := appsv1ac.ExtractStatefulSet(v.set, FieldManager)
+	if err != nil {
+		return fmt.Errorf("apply StatefulSet %s: %w", v.set.Name, err)
+	}
+	if owned.Spec == nil || owned.Spec.Template == nil {
+		return fmt.Errorf("apply StatefulSet %s: quorate does not own its template, so it cannot be kept as it is; wait for the roll to end", v.set.Name)
+	}
+	keep, set, spec := *v, *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
+	spec.Template, set.Spec, keep.manifests.StatefulSet = owned.Spec.Template, &spec, &set
+	return r.applySet(ctx, &keep, partitionOf(v.set))
 }
 
 // applySet applies the StatefulSet with the given partition. Where one exists,

@@ -45,7 +45,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		info:        gauge("cluster_info", "1 for each cluster that Git names, with the version that it should have.", with("version")),
 		holding:     gauge("cluster_hold", "1 while quorate does nothing about the cluster, by kind of hold.", with("kind")),
 		steps:       gauge("cluster_planned_steps", "Steps between the cluster and what Git says; 0 at rest.", cluster),
-		actions:     counter("actions_total", "Actions that were carried out.", with("action", "result")),
+		actions:     counter("actions_total", "Actions that were carried out.", with("action")),
 		failures:    counter("pass_failures_total", "Passes that ended with an error.", cluster),
 		drifted:     gauge("cluster_drifted_objects", "Objects that somebody has changed beside Git.", cluster),
 		healthy:     gauge("cluster_healthy_members", "Members that answered the last look.", cluster),
@@ -109,8 +109,8 @@ func countAnswering(rounds []plan.Round) int {
 }
 
 // acted counts an action.
-func (m *Metrics) acted(c Cluster, action, result string) {
-	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action, result).Inc()
+func (m *Metrics) acted(c Cluster, action string) {
+	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action).Inc()
 }
 
 // failed counts a pass that ended with an error.

@@ -3,7 +3,9 @@ package reconciler
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net"
@@ -27,6 +29,20 @@ type Cluster struct {
 	Commit string
 	// Problems of its file. With any, only the name is to be trusted.
 	Problems []string
+
+	// digest of everything that the file says; "" until it is needed.
+	digest string
+}
+
+// identified returns c with its digest.
+func (c Cluster) identified() Cluster {
+	if c.digest == "" {
+		// A struct of strings, numbers and maps of these always encodes.
+		text, _ := json.Marshal(c.EtcdCluster)
+		sum := sha256.Sum256(text)
+		c.digest = hex.EncodeToString(sum[:8])
+	}
+	return c
 }
 
 // Key is namespace/name.
@@ -38,8 +54,9 @@ type view struct {
 	cluster  Cluster
 	desired  plan.Desired
 	observed plan.Observed
-	// manifests render what is desired.
+	// manifests render what is desired, and wanted is a hash of them.
 	manifests Manifests
+	wanted    string
 	set       *appsv1.StatefulSet
 	record    *Record
 	endpoints []Endpoint
@@ -51,7 +68,7 @@ type view struct {
 // etcd. Only while a cluster has no record does it ask the API server itself,
 // because the caches hold nothing that is not quorate's.
 func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
-	v := &view{cluster: c}
+	v := &view{cluster: c.identified()}
 	live, err := r.cache.read(c)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
@@ -135,18 +152,37 @@ func (r *Reconciler) render(v *view) error {
 			o.GuardImage = image
 		}
 	}
+	if err := r.renderWith(v, o); err != nil {
+		return err
+	}
+	if v.set != nil && v.manifests.TemplateHash != v.set.Spec.Template.Annotations[AnnotationTemplateHash] {
+		o.GuardImage = r.options.Render.GuardImage
+		return r.renderWith(v, o)
+	}
+	return nil
+}
+
+// renderWith renders, unless the same was rendered last.
+func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
+	v.wanted = fmt.Sprintf("%s/%d/%s", v.cluster.digest, o.Partition, o.GuardImage)
+	key := v.cluster.Key()
+	if kept, ok := r.rendered.Load(key); ok && kept.(rendering).wanted == v.wanted {
+		v.manifests = kept.(rendering).manifests
+		return nil
+	}
 	m, err := Render(v.cluster.EtcdCluster, o)
 	if err != nil {
 		return err
 	}
-	if v.set != nil && m.TemplateHash != v.set.Spec.Template.Annotations[AnnotationTemplateHash] {
-		o.GuardImage = r.options.Render.GuardImage
-		if m, err = Render(v.cluster.EtcdCluster, o); err != nil {
-			return err
-		}
-	}
 	v.manifests = m
+	r.rendered.Store(key, rendering{v.wanted, m})
 	return nil
+}
+
+// rendering is what was rendered last for a cluster. Nobody changes it.
+type rendering struct {
+	wanted    string
+	manifests Manifests
 }
 
 func partitionOf(set *appsv1.StatefulSet) int32 {
@@ -194,7 +230,7 @@ func (v *view) observeObjects(r *Reconciler, live *liveCluster) error {
 		{"Service", *m.Client.Name, orNil(live.services[*m.Client.Name]), func() (Drift, error) { return ServiceDrift(live.services[*m.Client.Name], m.Client) }},
 		{"PodDisruptionBudget", *m.PDB.Name, orNil(live.budget), func() (Drift, error) { return BudgetDrift(live.budget, m.PDB) }},
 	} {
-		object, err := r.compare(look.kind, look.name, look.live, m.TemplateHash, look.drift)
+		object, err := r.compare(v, look.kind, look.name, look.live, look.drift)
 		if err != nil {
 			return err
 		}
@@ -214,21 +250,21 @@ func orNil[T any, P interface {
 	return p
 }
 
-// compare says how one object is. The answer for a version of an object that was
-// compared before is kept: at steady state nothing is compared twice.
-func (r *Reconciler) compare(kind, name string, live metav1.Object, wanted string, drift func() (Drift, error)) (plan.Object, error) {
+// compare says how one object is. The answer for two versions that were compared
+// before is kept: at steady state nothing is compared twice.
+func (r *Reconciler) compare(v *view, kind, name string, live metav1.Object, drift func() (Drift, error)) (plan.Object, error) {
 	object := plan.Object{Kind: kind, Name: name, State: plan.ObjectMissing}
 	if live == nil {
 		return object, nil
 	}
-	uid, key := string(live.GetUID()), live.GetResourceVersion()+"/"+wanted
-	d, known := r.drifts.get(uid, key)
+	cluster, versions := v.cluster.Key(), string(live.GetUID())+"/"+live.GetResourceVersion()+"/"+v.wanted
+	d, known := r.drifts.get(cluster, kind+"/"+name, versions)
 	if !known {
 		var err error
 		if d, err = drift(); err != nil {
 			return object, err
 		}
-		r.drifts.put(uid, key, d)
+		r.drifts.put(cluster, kind+"/"+name, versions, d)
 	}
 	object.State = plan.ObjectInSync
 	if !d.Empty() {
@@ -252,7 +288,7 @@ func (v *view) observeSetDrift(r *Reconciler) error {
 		return nil
 	}
 	rolling := v.set.Spec.Template.Annotations[AnnotationTemplateHash] != v.manifests.TemplateHash
-	object, err := r.compare("StatefulSet", v.set.Name, v.set, v.manifests.TemplateHash, func() (Drift, error) {
+	object, err := r.compare(v, "StatefulSet", v.set.Name, v.set, func() (Drift, error) {
 		template, drift, err := StatefulSetDrift(v.set, v.manifests.StatefulSet)
 		if !rolling {
 			// The same hash but another content: somebody has edited the template.

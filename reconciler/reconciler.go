@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -63,10 +62,12 @@ type Reconciler struct {
 
 	cache  *cache
 	drifts driftCache
-	said   said
-	pace   pace
-	queue  workqueue.TypedRateLimitingInterface[string]
-	filled atomic.Bool
+	// rendered holds the last rendering by cluster.
+	rendered sync.Map
+	said     said
+	pace     pace
+	queue    workqueue.TypedRateLimitingInterface[string]
+	filled   atomic.Bool
 
 	mu      sync.Mutex
 	desired map[string]Cluster
@@ -117,6 +118,7 @@ func (r *Reconciler) SetDesired(clusters []Cluster) {
 	defer r.mu.Unlock()
 	next := make(map[string]Cluster, len(clusters))
 	for _, c := range clusters {
+		c = c.identified()
 		next[c.Key()] = c
 		if old, known := r.desired[c.Key()]; !known || !sameWish(old, c) {
 			r.queue.Add(c.Key())
@@ -125,16 +127,25 @@ func (r *Reconciler) SetDesired(clusters []Cluster) {
 	for key, c := range r.desired {
 		if _, named := next[key]; !named {
 			r.log.Warn("orphan", "cluster", key, "message", "no file names this cluster any more; it is left running and no longer looked at")
-			r.metrics.forget(c)
-			r.said.forget(key)
+			r.forget(key, c)
 		}
 	}
 	r.desired = next
 }
 
+// forget drops what is kept to save work or words about a cluster.
+func (r *Reconciler) forget(key string, c Cluster) {
+	r.metrics.forget(c)
+	r.said.forget(key)
+	r.pace.forget(key)
+	r.drifts.forget(key)
+	r.rendered.Delete(key)
+	r.etcd.Forget(key)
+}
+
 // sameWish says whether two commits want the same of a cluster.
 func sameWish(a, b Cluster) bool {
-	return reflect.DeepEqual(a.EtcdCluster, b.EtcdCluster) && slices.Equal(a.Problems, b.Problems)
+	return a.digest == b.digest && slices.Equal(a.Problems, b.Problems)
 }
 
 // Desired returns what Git says, by key.
@@ -237,6 +248,12 @@ func (p *pace) after(key, step string) time.Duration {
 	return min(Soon<<min(again.times-2, 12), 5*time.Minute)
 }
 
+func (p *pace) forget(key string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.last, key)
+}
+
 // Plan says what a Pass would do, and touches nothing.
 func (r *Reconciler) Plan(ctx context.Context, c Cluster) (plan.Plan, error) {
 	_, p, err := r.decide(ctx, c)
@@ -280,7 +297,7 @@ func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) erro
 	r.reportStep(fresh, step)
 	started := time.Now()
 	if err := r.execute(ctx, fresh, step.Action); err != nil {
-		return fmt.Errorf("%s: %w", step.Action, err)
+		return err
 	}
 	r.reportDone(fresh, step, time.Since(started))
 	return nil

@@ -12,31 +12,52 @@ import (
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
-// said keeps the last sentence about each cluster, so that a log and a list of
-// Events say each thing once. It decides nothing.
+// said keeps the last sentence about each topic of each cluster, so that a log
+// and a list of Events say each thing once. It decides nothing.
 type said struct {
 	mu   sync.Mutex
-	last map[string]string
+	last map[string]map[string]string
 }
 
-// news says whether the sentence differs from the last one about the cluster.
-func (s *said) news(key, sentence string) bool {
+// The topics. Any other topic is a warning.
+const (
+	// topicState is what quorate waits for; topicStep and topicFailure are the
+	// step that is being tried and why the last try failed.
+	topicState   = "state"
+	topicStep    = "step"
+	topicFailure = "failure"
+)
+
+// news says whether the sentence differs from the last one on the topic.
+func (s *said) news(cluster, topic, sentence string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.last == nil {
-		s.last = map[string]string{}
+		s.last = map[string]map[string]string{}
 	}
-	if s.last[key] == sentence {
+	if s.last[cluster] == nil {
+		s.last[cluster] = map[string]string{}
+	}
+	if last, known := s.last[cluster][topic]; known && last == sentence {
 		return false
 	}
-	s.last[key] = sentence
+	s.last[cluster][topic] = sentence
 	return true
 }
 
-func (s *said) forget(key string) {
+// over ends a topic: the same sentence would be news again.
+func (s *said) over(cluster string, topics ...string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.last, key)
+	for _, topic := range topics {
+		delete(s.last[cluster], topic)
+	}
+}
+
+func (s *said) forget(cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.last, cluster)
 }
 
 // report tells what the plan says, where it says something new.
@@ -44,22 +65,25 @@ func (r *Reconciler) report(v *view, p plan.Plan) {
 	r.metrics.observed(v, p)
 	key := v.cluster.Key()
 	for _, w := range p.Warnings {
-		if r.said.news(key+"/warning/"+w, v.desired.SpecHash) {
+		if r.said.news(key, w, v.desired.SpecHash) {
 			r.log.Warn("warning", "cluster", key, "message", w)
 			r.event(v, corev1.EventTypeWarning, "Warning", w)
 		}
 	}
+	if p.Hold != nil || len(p.Steps) == 0 {
+		r.said.over(key, topicStep, topicFailure)
+	}
 	switch {
 	case p.Hold != nil:
 		r.reportHold(v, *p.Hold)
-	case len(p.Steps) == 0 && r.said.news(key, "idle"):
+	case len(p.Steps) == 0 && r.said.news(key, topicState, "idle"):
 		r.log.Info("idle", "cluster", key, "message", "the cluster is what Git says", "version", v.desired.Spec.Version, "commit", v.desired.Commit)
 	}
 }
 
 // reportHold tells a hold once. What ends by itself is no Event of its own.
 func (r *Reconciler) reportHold(v *view, h plan.Hold) {
-	if !r.said.news(v.cluster.Key(), h.String()) {
+	if !r.said.news(v.cluster.Key(), topicState, h.String()) {
 		return
 	}
 	r.log.Info("hold", "cluster", v.cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "message", h.Message, "do", h.Do)
@@ -70,22 +94,27 @@ func (r *Reconciler) reportHold(v *view, h plan.Hold) {
 	r.event(v, kind, "Hold"+string(h.Kind), h.String())
 }
 
-// reportStep tells what is about to be done, before it is done.
+// reportStep tells what is about to be done, before it is done. A step that
+// failed and is tried again was told already.
 func (r *Reconciler) reportStep(v *view, s plan.Step) {
-	r.said.news(v.cluster.Key(), s.String())
+	if !r.said.news(v.cluster.Key(), topicStep, s.String()) {
+		return
+	}
+	r.said.over(v.cluster.Key(), topicState)
 	r.log.Info("step", "cluster", v.cluster.Key(), "action", s.Action.String(), "reason", s.Reason, "commit", v.cluster.Commit)
 	r.event(v, corev1.EventTypeNormal, actionName(s.Action), s.String())
 }
 
 func (r *Reconciler) reportDone(v *view, s plan.Step, took time.Duration) {
-	r.metrics.acted(v.cluster, actionName(s.Action), "done")
+	r.said.over(v.cluster.Key(), topicStep, topicFailure)
+	r.metrics.acted(v.cluster, actionName(s.Action))
 	r.log.Info("done", "cluster", v.cluster.Key(), "action", s.Action.String(), "took", took.Round(time.Millisecond).String())
 }
 
 // reportError tells a failed pass. It is tried again, later each time.
 func (r *Reconciler) reportError(c Cluster, err error) {
 	r.metrics.failed(c)
-	if !r.said.news(c.Key(), err.Error()) {
+	if !r.said.news(c.Key(), topicFailure, err.Error()) {
 		return
 	}
 	r.log.Error("failed", "cluster", c.Key(), "error", err.Error())

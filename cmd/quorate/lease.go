@@ -43,29 +43,32 @@ const (
 // errLeaseLost ends the daemon; its successor goes on from what it observes.
 var errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one ends and waits for its turn when it is started again")
 
-// hold calls act while this process holds the lease. held tells act whether it
-// still does.
+// hold calls act while this process holds the lease, and returns when act has
+// returned. held tells act whether it still does. Without an error, it was ctx
+// that ended.
 func (f *leaseFlags) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
 	if !f.elect {
 		return act(ctx, func() error { return nil })
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	leading, end := context.WithCancel(ctx)
+	defer end()
 	var acting atomic.Bool
 	result := make(chan error, 1)
+	started := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: f.lock(kube), ReleaseOnCancel: true, Name: "quorate",
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
+				close(started)
 				acting.Store(true)
+				defer end()
 				result <- act(ctx, func() error {
 					if !acting.Load() || ctx.Err() != nil {
 						return errLeaseLost
 					}
 					return nil
 				})
-				cancel()
 			},
 			OnStoppedLeading: func() { acting.Store(false) },
 			OnNewLeader:      func(who string) { log.Info("lease", "holder", who) },
@@ -74,24 +77,16 @@ func (f *leaseFlags) hold(ctx context.Context, kube kubernetes.Interface, log *s
 	if err != nil {
 		return fmt.Errorf("prepare the lease: %w", err)
 	}
-	outer := ctx
-	elector.Run(ctx)
-	return leaseResult(outer, result)
-}
-
-// leaseResult is how the daemon ended: as asked, with an error, or because the
-// lease was lost.
-func leaseResult(ctx context.Context, result <-chan error) error {
-	asked := ctx.Err() != nil
+	elector.Run(leading)
 	select {
-	case err := <-result:
-		if err == nil && !asked {
-			return errLeaseLost
-		}
-		return err
-	case <-time.After(time.Minute):
+	case <-started:
+		err = <-result
+	default:
+	}
+	if err == nil && ctx.Err() == nil {
 		return errLeaseLost
 	}
+	return err
 }
 
 // lock is the Lease object. The holder's name is the pod's, or one that no other

@@ -33,6 +33,9 @@ type runFlags struct {
 	logFormat  string
 }
 
+// minInterval keeps a slip of the pen from becoming a load on the Git server.
+const minInterval = 100 * time.Millisecond
+
 // newRun is the daemon.
 func newRun() *cobra.Command {
 	f := &runFlags{}
@@ -62,6 +65,9 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if f.interval < minInterval {
+		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	git, err := newPoller(f, log, registry)
@@ -77,8 +83,8 @@ func (f *runFlags) run(ctx context.Context) error {
 		return err
 	}
 	defer server.close()
-	if err := awaitAPI(ctx, kube, log); err != nil {
-		return err
+	if !awaitAPI(ctx, kube, log) {
+		return nil
 	}
 	if err := f.findGuardImage(ctx, kube); err != nil {
 		return err
@@ -92,7 +98,8 @@ func (f *runFlags) run(ctx context.Context) error {
 		if err := r.Start(ctx); err != nil {
 			return err
 		}
-		server.ready = func() bool { return r.Ready() && git.read.Load() }
+		ready := func() bool { return r.Ready() && git.read.Load() }
+		server.ready.Store(&ready)
 		go git.poll(ctx, r)
 		log.Info("running", "version", buildVersion(), "repo", f.repository.config.URL, "branch", f.repository.config.Branch, "path", f.repository.config.Path)
 		r.Run(ctx)
@@ -133,20 +140,21 @@ func reachable(ctx context.Context, kube kubernetes.Interface) error {
 }
 
 // awaitAPI waits until the API server answers, and says once why it does not.
-func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) error {
+// It returns false when ctx ends first.
+func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) bool {
 	said := ""
 	for {
 		err := reachable(ctx, kube)
 		if err == nil {
-			return nil
+			return true
 		}
-		if text := err.Error(); text != said {
+		if text := err.Error(); ctx.Err() == nil && text != said {
 			log.Error("waiting", "error", text)
 			said = text
 		}
 		select {
 		case <-ctx.Done():
-			return nil
+			return false
 		case <-time.After(2 * time.Second):
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,8 +16,9 @@ import (
 // server answers /metrics, /healthz and /readyz.
 type server struct {
 	http *http.Server
-	// ready says whether the daemon has its caches and a commit.
-	ready func() bool
+	// ready says whether the daemon has its caches and a commit; nil until there
+	// is a daemon to ask.
+	ready atomic.Pointer[func() bool]
 }
 
 // serve listens at once, so that an address that is taken is an error at start.
@@ -25,7 +27,7 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 	if err != nil {
 		return nil, fmt.Errorf("listen for metrics: %w; choose another address with --listen", err)
 	}
-	s := &server{ready: func() bool { return false }}
+	s := &server{}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
@@ -40,7 +42,7 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 }
 
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
-	if !s.ready() {
+	if ready := s.ready.Load(); ready == nil || !(*ready)() {
 		http.Error(w, "the caches are not filled, or no commit has been read yet", http.StatusServiceUnavailable)
 		return
 	}

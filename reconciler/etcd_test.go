@@ -1,0 +1,494 @@
+package reconciler
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// The releases that the tests talk to.
+const (
+	newEtcd = "v3.6.16"
+	oldEtcd = "v3.4.34"
+)
+
+var (
+	newEtcdBinary = sync.OnceValues(func() (string, error) { return etcdBinary(newEtcd, "go.etcd.io/etcd/server/v3", "QUORATE_ETCD") })
+	oldEtcdBinary = sync.OnceValues(func() (string, error) { return etcdBinary(oldEtcd, "go.etcd.io/etcd", "QUORATE_ETCD_OLD") })
+)
+
+// etcdBinary is a release of etcd: the one that the environment names, else one
+// that is built once and kept in the user's cache.
+func etcdBinary(version, pkg, env string) (string, error) {
+	if path := os.Getenv(env); path != "" {
+		return exec.LookPath(path)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(cache, "quorate", "bin")
+	path := filepath.Join(bin, "etcd-"+version)
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	}
+	if err := os.MkdirAll(bin, 0o755); err != nil {
+		return "", err
+	}
+	// What has the final name is whole.
+	draft := fmt.Sprintf("%s.%d", path, os.Getpid())
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", draft, pkg)
+	build.Dir = filepath.Join("..", "test", "sandbox", "etcd", version)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build etcd %s in %s: %w\n%s", version, build.Dir, err, out)
+	}
+	return path, os.Rename(draft, path)
+}
+
+// etcdServers are running members of one cluster, and how they are dialled.
+type etcdServers struct {
+	*testing.T
+	clients   *Clients
+	endpoints []Endpoint
+	processes []*exec.Cmd
+	start     []func() *exec.Cmd
+}
+
+// startEtcd starts a cluster of n members on loopback that ends with the test.
+// With TLS the clients' side has the certificates that quorate issues. The
+// peers' side is in clear text: its certificates carry no addresses.
+func startEtcd(t *testing.T, binary func() (string, error), n int, secure bool, args ...string) *etcdServers {
+	t.Helper()
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &etcdServers{T: t, clients: NewClients()}
+	t.Cleanup(func() { s.clients.Forget("shop/orders") })
+	c := ordersCluster(setReplicas(int32(n)))
+	var initial []string
+	peers := make([]string, n)
+	for i := range n {
+		peers[i] = "http://" + freeAddress(t)
+		initial = append(initial, MemberName(c, i)+"="+peers[i])
+	}
+	var secrets map[string]*corev1.Secret
+	if secure {
+		secrets, _ = issueCertificates(t, c, nil, time.Now())
+		args = append(args, serverTLSFlags(t, secrets["orders-server"])...)
+	}
+	for i := range n {
+		s.add(path, c, i, peers[i], secrets["orders-client"], append([]string{
+			"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-token=" + t.Name(), "--logger=zap", "--log-level=error",
+			// Nothing outlives the test, and a slow disk must not cost an election.
+			"--heartbeat-interval=100", "--election-timeout=1000",
+		}, args...))
+	}
+	s.await("every member to be well", func(r plan.Round) bool { return len(r.Members) == n && troubleOf(r) == "" })
+	return s
+}
+
+func serverTLSFlags(t *testing.T, secret *corev1.Secret) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var flags []string
+	for flag, key := range map[string]string{"cert-file": corev1.TLSCertKey, "key-file": corev1.TLSPrivateKeyKey, "trusted-ca-file": authorityCertKey} {
+		path := filepath.Join(dir, key)
+		if err := os.WriteFile(path, secret.Data[key], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		flags = append(flags, "--"+flag+"="+path)
+	}
+	return append(flags, "--client-cert-auth")
+}
+
+// add starts one member.
+func (s *etcdServers) add(path string, c schema.EtcdCluster, i int, peer string, client *corev1.Secret, args []string) {
+	s.Helper()
+	e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: freeAddress(s.T), Incarnation: "1"}
+	scheme := "http://"
+	if client != nil {
+		scheme = "https://"
+		e.TLS = func() (*tls.Config, error) { return ClientTLS(client, e.Host) }
+	}
+	dir := s.TempDir()
+	args = append([]string{
+		"--name=" + e.Member, "--data-dir=" + dir, "--listen-client-urls=" + scheme + e.Address,
+		"--advertise-client-urls=" + scheme + e.Host + ":2379", "--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
+	}, args...)
+	start := func() *exec.Cmd {
+		cmd := exec.Command(path, args...)
+		cmd.Stderr = os.Stderr
+		if err := cmd.Start(); err != nil {
+			s.Fatal(err)
+		}
+		s.Cleanup(func() { kill(cmd) })
+		return cmd
+	}
+	s.endpoints, s.processes, s.start = append(s.endpoints, e), append(s.processes, start()), append(s.start, start)
+}
+
+// kill ends a process that this test started. A second time does nothing.
+func kill(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+func (s *etcdServers) round(deep bool) plan.Round {
+	return s.clients.Round(s.Context(), "shop/orders", s.endpoints, deep)
+}
+
+// await looks until a round is as wanted.
+func (s *etcdServers) await(what string, wanted func(plan.Round) bool) plan.Round {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		r := s.round(false)
+		if wanted(r) {
+			return r
+		}
+		select {
+		case <-ctx.Done():
+			s.Fatalf("waited for %s; the last look was %+v", what, r)
+		case <-tick.C:
+		}
+	}
+}
+
+// troubleOf is the first problem of a round, that there is no leader included.
+func troubleOf(r plan.Round) string {
+	if r.Problem != "" {
+		return r.Problem
+	}
+	for _, m := range r.Members {
+		if m.Problem != "" {
+			return m.Name + ": " + m.Problem
+		}
+		if m.Leader == "" || m.Leader != r.Members[0].Leader {
+			return m.Name + " follows nobody, or another leader"
+		}
+	}
+	return ""
+}
+
+// leader is the endpoint of the leader, and another one.
+func (s *etcdServers) leader(r plan.Round) (leader, other Endpoint, otherID string) {
+	s.Helper()
+	for _, e := range s.endpoints {
+		m := memberOf(s.T, r, e.Member)
+		if m.ID == m.Leader {
+			leader = e
+		} else {
+			other, otherID = e, m.ID
+		}
+	}
+	return leader, other, otherID
+}
+
+func memberOf(t *testing.T, r plan.Round, name string) plan.Member {
+	t.Helper()
+	for _, m := range r.Members {
+		if m.Name == name {
+			return m
+		}
+	}
+	t.Fatalf("no member %s in %+v", name, r)
+	return plan.Member{}
+}
+
+// put writes a key through the first member.
+func (s *etcdServers) put(key, value string) error {
+	m, err := s.clients.client("shop/orders", s.endpoints[0])
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Second)
+	defer cancel()
+	_, err = m.etcd.Put(ctx, key, value)
+	return err
+}
+
+func (s *etcdServers) mustPut(key, value string) {
+	s.Helper()
+	if err := s.put(key, value); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestRealMembersWithTLS(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 3, true)
+	t.Run("a round tells all there is", func(t *testing.T) { roundTellsAll(t, s) })
+	t.Run("hashes of one revision are equal", func(t *testing.T) { hashesAgree(t, s) })
+	t.Run("the leadership moves", func(t *testing.T) { leadershipMoves(t, s) })
+	t.Run("another name in the certificate is refused", func(t *testing.T) { wrongNameIsRefused(t, s) })
+	t.Run("a member that answers as another is named", func(t *testing.T) { wrongMemberIsNamed(t, s) })
+	t.Run("credentials that cannot be read are a problem", func(t *testing.T) { badCredentials(t, s) })
+	t.Run("a snapshot becomes a verified backup", func(t *testing.T) { snapshotIsStored(t, s) })
+	t.Run("connections follow the incarnation", func(t *testing.T) { connectionsAreKept(t, s) })
+	// The last two end members.
+	t.Run("a member that is down is named", func(t *testing.T) { downMemberIsNamed(t, s) })
+	t.Run("without a quorum there is no list", func(t *testing.T) { noQuorumNoList(t, s) })
+}
+
+func roundTellsAll(t *testing.T, s *etcdServers) {
+	s.mustPut("greeting", "hello")
+	r := s.await("the cluster version", func(r plan.Round) bool {
+		return r.ClusterVersion == "3.6.0" && troubleOf(r) == "" && r.Members[0].StorageVersion != ""
+	})
+	if r.ClusterID == "" || len(r.Alarms) > 0 || r.Downgrading || r.Deep || time.Since(r.At) > time.Minute {
+		t.Errorf("round %+v", r)
+	}
+	ids := map[string]bool{}
+	for _, m := range r.Members {
+		ids[m.ID] = true
+		if m.Version != "3.6.16" || m.Learner || m.Term == 0 || m.Commit == 0 || m.Applied == 0 || m.DBSize == 0 || m.Quota == 0 ||
+			m.Revision < 1 || len(m.Errors) > 0 || m.StorageVersion != "3.6.0" || m.Hash != 0 || !strings.HasPrefix(m.Name, "orders-") {
+			t.Errorf("member %+v", m)
+		}
+	}
+	if len(ids) != 3 {
+		t.Errorf("IDs %v", ids)
+	}
+}
+
+func hashesAgree(t *testing.T, s *etcdServers) {
+	s.mustPut("greeting", "hello again")
+	s.await("all to have it", func(r plan.Round) bool { return troubleOf(r) == "" })
+	r := s.round(true)
+	first := r.Members[0]
+	for _, m := range r.Members {
+		if m.Problem != "" || m.Hash == 0 || m.HashRevision < 2 || m.Hash != first.Hash || m.HashRevision != first.HashRevision || m.CompactRevision != first.CompactRevision {
+			t.Errorf("%+v and %+v", m, first)
+		}
+	}
+	if !r.Deep {
+		t.Error("the round does not say that it was deep")
+	}
+}
+
+func leadershipMoves(t *testing.T, s *etcdServers) {
+	leader, other, otherID := s.leader(s.round(false))
+	if err := s.clients.MoveLeader(t.Context(), "shop/orders", leader, otherID); err != nil {
+		t.Fatal(err)
+	}
+	s.await("the new leader", func(r plan.Round) bool { return troubleOf(r) == "" && r.Members[0].Leader == otherID })
+	if err := s.clients.MoveLeader(t.Context(), "shop/orders", other, otherID); err != nil {
+		t.Errorf("to the one that leads already: %v", err)
+	}
+	wantErrorText(t, s.clients.MoveLeader(t.Context(), "shop/orders", leader, otherID), "move leader from "+leader.Member, "not leader")
+	wantErrorText(t, s.clients.MoveLeader(t.Context(), "shop/orders", other, "nonsense"), "move leader to nonsense")
+}
+
+// changed are the endpoints with a change to one of them, as another cluster, so
+// that no kept connection is used.
+func (s *etcdServers) changed(t *testing.T, change func([]Endpoint)) plan.Round {
+	t.Helper()
+	endpoints := append([]Endpoint(nil), s.endpoints...)
+	change(endpoints)
+	defer s.clients.Forget(t.Name())
+	return s.clients.Round(t.Context(), t.Name(), endpoints, false)
+}
+
+func wrongNameIsRefused(t *testing.T, s *etcdServers) {
+	good := s.endpoints[1].TLS
+	r := s.changed(t, func(e []Endpoint) {
+		e[1].TLS = func() (*tls.Config, error) {
+			config, err := good()
+			if err == nil {
+				config.ServerName = "orders-1.orders-peers.other.svc"
+			}
+			return config, err
+		}
+	})
+	if m := memberOf(t, r, "orders-1"); !strings.Contains(m.Problem, "certificate is valid for") || m.Version != "" {
+		t.Errorf("member %+v", m)
+	}
+	if m := memberOf(t, r, "orders-0"); m.Problem != "" {
+		t.Errorf("member %+v", m)
+	}
+}
+
+func wrongMemberIsNamed(t *testing.T, s *etcdServers) {
+	r := s.changed(t, func(e []Endpoint) { e[2].Address = e[1].Address; e[2].Host, e[2].TLS = e[1].Host, e[1].TLS })
+	want := "its pod answers as member " + memberOf(t, s.round(false), "orders-1").ID
+	if m := memberOf(t, r, "orders-2"); m.Problem != want || m.Version != "" || m.Leader != "" {
+		t.Errorf("member %+v, want %q", m, want)
+	}
+}
+
+func badCredentials(t *testing.T, s *etcdServers) {
+	r := s.changed(t, func(e []Endpoint) {
+		e[0].TLS = func() (*tls.Config, error) { return nil, errors.New("the Secret is missing") }
+	})
+	if m := memberOf(t, r, "orders-0"); !strings.Contains(m.Problem, "dial orders-0: the Secret is missing") {
+		t.Errorf("member %+v", m)
+	}
+	e := s.endpoints[0]
+	e.TLS = func() (*tls.Config, error) { return nil, errors.New("the Secret is missing") }
+	wantErrorText(t, s.clients.MoveLeader(t.Context(), t.Name(), e, "a1"), "move leader from orders-0", "the Secret is missing")
+	_, err := s.clients.Snapshot(t.Context(), t.Name(), e)
+	wantErrorText(t, err, "snapshot of orders-0", "the Secret is missing")
+}
+
+func snapshotIsStored(t *testing.T, s *etcdServers) {
+	for i := range 50 {
+		s.mustPut(fmt.Sprintf("key-%d", i), strings.Repeat("v", 1000))
+	}
+	backUpAndOpen(t, s)
+}
+
+// backUpAndOpen stores a snapshot of a real member, verifies it, and opens it as
+// the database that it is.
+func backUpAndOpen(t *testing.T, s *etcdServers) {
+	t.Helper()
+	stream, err := s.clients.Snapshot(t.Context(), "shop/orders", s.endpoints[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	url := "file://" + dir + "/shop/orders.db?root=" + dir
+	saved, err := SaveBackup(t.Context(), url, stream, manifestForTest())
+	if err = errors.Join(err, stream.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := VerifyBackup(t.Context(), url); err != nil || m != saved || saved.Size < 20<<10 {
+		t.Errorf("stored %+v, read %+v, %v", saved, m, err)
+	}
+	path := dir + "/shop/orders.db"
+	if err := os.Truncate(path, saved.Size-32); err != nil {
+		t.Fatal(err)
+	}
+	db, err := bolt.Open(path, 0o600, &bolt.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	err = db.View(func(tx *bolt.Tx) error {
+		if keys := tx.Bucket([]byte("key")); keys == nil || keys.Stats().KeyN == 0 {
+			return errors.New("the database holds no keys")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func connectionsAreKept(t *testing.T, s *etcdServers) {
+	e := s.endpoints[0]
+	client := func() *memberClient {
+		c, err := s.clients.client(t.Name(), e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	first := client()
+	if client() != first {
+		t.Error("the connection was not kept")
+	}
+	e.Incarnation = "2"
+	second := client()
+	if second == first || first.etcd.Ctx().Err() == nil {
+		t.Error("the connection to an earlier incarnation is still used, or open")
+	}
+	s.clients.Forget(t.Name())
+	if second.etcd.Ctx().Err() == nil || client() == second {
+		t.Error("the connection of a cluster that was forgotten is still used, or open")
+	}
+	s.clients.Forget(t.Name())
+}
+
+func downMemberIsNamed(t *testing.T, s *etcdServers) {
+	t.Run("one that hangs", func(t *testing.T) {
+		hung := s.processes[2].Process
+		if err := hung.Signal(syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		r := s.await("the others to go on", func(r plan.Round) bool { return r.Problem == "" && memberOf(t, r, "orders-0").Problem == "" })
+		if m := memberOf(t, r, "orders-2"); m.Problem == "" || time.Since(begun) > 30*time.Second {
+			t.Errorf("member %+v after %s", m, time.Since(begun))
+		}
+		if err := hung.Signal(syscall.SIGCONT); err != nil {
+			t.Fatal(err)
+		}
+	})
+	kill(s.processes[2])
+	r := s.await("the others to go on", func(r plan.Round) bool {
+		return r.Problem == "" && len(r.Members) == 3 && memberOf(t, r, "orders-0").Problem == "" && memberOf(t, r, "orders-1").Problem == ""
+	})
+	if m := memberOf(t, r, "orders-2"); m.Problem == "" || m.Version != "" {
+		t.Errorf("member %+v", m)
+	}
+	// A member without a pod is in the list, too.
+	all := s.endpoints
+	s.endpoints = all[:2]
+	if m := memberOf(t, s.round(false), "orders-2"); m.Problem != "it has no pod with an address" {
+		t.Errorf("member %+v", m)
+	}
+	s.endpoints = all
+	s.processes[2] = s.start[2]()
+	s.await("the member to be back over its old connection", func(r plan.Round) bool { return troubleOf(r) == "" })
+}
+
+func noQuorumNoList(t *testing.T, s *etcdServers) {
+	kill(s.processes[1])
+	kill(s.processes[2])
+	r := s.round(true)
+	if r.Problem == "" || len(r.Members) > 0 || r.ClusterID != "" {
+		t.Errorf("round %+v", r)
+	}
+	if none := s.clients.Round(t.Context(), "shop/orders", nil, false); none.Problem != "no member has an address yet" {
+		t.Errorf("a round of nobody: %+v", none)
+	}
+}
+
+// The oldest release that quorate talks to, in clear text: it tells less of
+// itself.
+func TestRealOldMembersInClearText(t *testing.T) {
+	s := startEtcd(t, oldEtcdBinary, 3, false)
+	s.mustPut("greeting", "hello")
+	r := s.await("the cluster version", func(r plan.Round) bool { return r.ClusterVersion == "3.4.0" && troubleOf(r) == "" })
+	for _, m := range r.Members {
+		if m.Version != "3.4.34" || m.StorageVersion != "" || m.Quota != 0 || m.Term == 0 || m.Commit == 0 || m.Applied == 0 {
+			t.Errorf("member %+v", m)
+		}
+	}
+	hashesAgree(t, s)
+	leadershipMoves(t, s)
+	backUpAndOpen(t, s)
+}
+
+func TestAlarmIsSeen(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 1, true, "--quota-backend-bytes=2097152")
+	for i := range 20 {
+		if err := s.put(fmt.Sprintf("key-%d", i), strings.Repeat("v", 256<<10)); err != nil {
+			break
+		}
+	}
+	r := s.await("the alarm", func(r plan.Round) bool { return len(r.Alarms) > 0 })
+	m := r.Members[0]
+	if want := "NOSPACE on member " + m.ID; r.Alarms[0] != want || m.Problem != "" || m.DBSize < m.Quota/2 || m.Quota != 2097152 {
+		t.Errorf("alarms %q, member %+v", r.Alarms, m)
+	}
+}

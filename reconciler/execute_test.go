@@ -1,0 +1,580 @@
+package reconciler
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// look is one observation, which must not fail.
+func (w *world) look() *view {
+	w.Helper()
+	v, err := w.r.observe(w.Context(), w.wish)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return v
+}
+
+// do carries out an action on what is seen now.
+func (w *world) do(action plan.Action) error {
+	w.Helper()
+	err := w.r.execute(w.Context(), w.look(), action)
+	synctest.Wait()
+	return err
+}
+
+// mustDo is a do that must not fail.
+func (w *world) mustDo(action plan.Action) {
+	w.Helper()
+	if err := w.do(action); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// contents is all that the API server stores of the resources that quorate
+// writes, by resource and name.
+func (w *world) contents() map[string]runtime.Object {
+	w.Helper()
+	all := map[string]runtime.Object{}
+	core, apps := corev1.SchemeGroupVersion, appsv1.SchemeGroupVersion
+	for kind, resource := range map[string]apischema.GroupVersionResource{
+		"ConfigMap": core.WithResource("configmaps"), "Secret": core.WithResource("secrets"), "Service": core.WithResource("services"),
+		"Pod": core.WithResource("pods"), "StatefulSet": apps.WithResource("statefulsets"),
+		"PodDisruptionBudget": {Group: "policy", Version: "v1", Resource: "poddisruptionbudgets"},
+	} {
+		list, err := w.api.Tracker().List(resource, apischema.GroupVersionKind{Group: resource.Group, Version: resource.Version, Kind: kind}, "shop")
+		if err != nil {
+			w.Fatal(err)
+		}
+		_ = metaEach(list, func(name string, o runtime.Object) { all[kind+" "+name] = o })
+	}
+	return all
+}
+
+func metaEach(list runtime.Object, f func(name string, o runtime.Object)) error {
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	for i := range items.Len() {
+		o, ok := items.Index(i).Addr().Interface().(interface {
+			runtime.Object
+			metav1.Object
+		})
+		if !ok {
+			return fmt.Errorf("item %d is no object", i)
+		}
+		f(o.GetName(), o)
+	}
+	return nil
+}
+
+// Each action, carried out twice, does the second time what the first time
+// left: nothing.
+func TestActionsAreIdempotent(t *testing.T) {
+	for name, action := range map[string]plan.Action{
+		"create the record":    plan.CreateRecord{},
+		"issue certificates":   plan.IssueCertificates{},
+		"headless service":     plan.ApplyObject{Kind: "Service", Name: "orders-peers"},
+		"client service":       plan.ApplyObject{Kind: "Service", Name: "orders-client"},
+		"budget":               plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"},
+		"create the set":       plan.CreateSet{Replicas: 3},
+		"create a set of five": plan.CreateSet{Replicas: 5},
+	} {
+		t.Run(name+" from nothing", func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				if name != "create the record" {
+					w.mustDo(plan.CreateRecord{})
+				}
+				twice(w, action)
+			})
+		})
+	}
+	for name, action := range map[string]plan.Action{
+		"the set's drift": plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
+		"record formed":   plan.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1", "orders-2": "a2"}},
+		"record applied":  plan.RecordApplied{SpecHash: "h", Version: "3.6.16", Commit: "f00"},
+		"end the roll":    plan.EndRoll{Replicas: 3},
+		"start the roll":  plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"},
+		"by partition":    plan.RestartMember{Member: "orders-2", Partition: 2},
+		"the record":      plan.CreateRecord{},
+	} {
+		t.Run(name+" of a formed cluster", func(t *testing.T) {
+			formed(t, func(w *world) { twice(w, action) })
+		})
+	}
+}
+
+func twice(w *world, action plan.Action) {
+	w.Helper()
+	w.mustDo(action)
+	once := w.contents()
+	w.mustDo(action)
+	if again := w.contents(); !reflect.DeepEqual(once, again) {
+		w.Errorf("%s changed something the second time", action)
+	}
+}
+
+func TestCreateRecordKeepsWhatExists(t *testing.T) {
+	formed(t, func(w *world) {
+		before := w.record()
+		w.mustDo(plan.CreateRecord{})
+		if after := w.record(); !reflect.DeepEqual(before, after) {
+			t.Errorf("the record was %+v and is %+v", before, after)
+		}
+	})
+}
+
+func TestEveryRecordHasItsOwnToken(t *testing.T) {
+	tokens := map[string]bool{}
+	for range 3 {
+		inWorld(t, func(w *world) {
+			w.mustDo(plan.CreateRecord{})
+			token := w.record().Token
+			if !strings.HasPrefix(token, "orders-") || tokens[token] {
+				t.Errorf("token %q", token)
+			}
+			tokens[token] = true
+		})
+	}
+}
+
+func TestRecordFormedWritesTheIDs(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.mustDo(plan.CreateRecord{})
+		members := map[string]string{"orders-0": "a0", "orders-1": "a1", "orders-2": "a2"}
+		w.mustDo(plan.RecordFormed{ClusterID: "c1", Members: members})
+		r := w.record()
+		if r.ClusterID != "c1" || !reflect.DeepEqual(r.Members, members) {
+			t.Errorf("the record is %+v", r)
+		}
+	})
+}
+
+// Somebody who writes the record between the read and the write wins.
+func TestRecordChangedInBetweenIsNotOverwritten(t *testing.T) {
+	formed(t, func(w *world) {
+		configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")
+		w.api.PrependReactor("update", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+			object, err := w.api.Tracker().Get(configMaps, "shop", "orders-record")
+			if err != nil {
+				return true, nil, err
+			}
+			if cm, _ := object.(*corev1.ConfigMap); cm.Labels["by"] == "" {
+				cm.Labels["by"] = "somebody"
+				w.put(configMaps, cm)
+			}
+			return false, nil, nil
+		})
+		err := w.do(plan.RecordApplied{SpecHash: "h", Version: "9.9.9", Commit: "f00"})
+		if !apierrors.IsConflict(err) {
+			t.Errorf("error %v, want a conflict", err)
+		}
+		if v := w.record().Applied.Version; v == "9.9.9" {
+			t.Error("the record was overwritten")
+		}
+		w.mustDo(plan.RecordApplied{SpecHash: "h", Version: "9.9.9", Commit: "f00"})
+	})
+}
+
+func TestDamagedRecordIsNotOverwritten(t *testing.T) {
+	formed(t, func(w *world) {
+		v := w.look()
+		damage(w)
+		if err := w.r.execute(w.Context(), v, plan.RecordApplied{Version: "3.6.16"}); err == nil || !strings.Contains(err.Error(), "restore this ConfigMap") {
+			t.Errorf("error %v", err)
+		}
+		if writes := w.api.writes(); len(writes) > 0 {
+			t.Errorf("writes %q", writes)
+		}
+	})
+}
+
+// damage cuts the record short.
+func damage(w *world) {
+	w.Helper()
+	configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")
+	object, err := w.api.Tracker().Get(configMaps, "shop", "orders-record")
+	if err != nil {
+		w.Fatal(err)
+	}
+	cm, _ := object.(*corev1.ConfigMap)
+	cm.Data[keyRecord] = cm.Data[keyRecord][:20]
+	w.put(configMaps, cm)
+}
+
+func TestSecretOfAnotherOwnerIsNotTaken(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.mustDo(plan.CreateRecord{})
+		w.put(corev1.SchemeGroupVersion.WithResource("secrets"), &corev1.Secret{
+			ObjectMeta: metav1.ObjectMeta{Name: "orders-server", Namespace: "shop"},
+			Data:       map[string][]byte{"precious": []byte("key")},
+		})
+		err := w.do(plan.IssueCertificates{})
+		wantErrorText(t, err, "create Secret orders-server", "not labelled")
+		secret, _ := w.contents()["Secret orders-server"].(*corev1.Secret)
+		if string(secret.Data["precious"]) != "key" || len(secret.Data) != 1 {
+			t.Error("the Secret was changed")
+		}
+	})
+}
+
+func TestApplyRefusesWhatItDoesNotKnow(t *testing.T) {
+	formed(t, func(w *world) {
+		wantErrorText(t, w.do(plan.ApplyObject{Kind: "Ingress", Name: "orders"}), "apply Ingress orders", "keeps no such object")
+	})
+}
+
+// I3: a StatefulSet that has changed since the decision is not overwritten.
+func TestApplySetNeedsTheVersionThatWasSeen(t *testing.T) {
+	formed(t, func(w *world) {
+		v := w.look()
+		set := w.set()
+		set.Annotations = map[string]string{"by": "somebody"}
+		w.put(setsResource(), set)
+		for _, action := range []plan.Action{
+			plan.StartRoll{Partition: 3},
+			plan.RestartMember{Member: "orders-2", Partition: 2},
+			plan.EndRoll{Replicas: 3},
+			plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
+		} {
+			if err := w.r.execute(w.Context(), v, action); !apierrors.IsConflict(err) {
+				t.Errorf("%s: error %v, want a conflict", action, err)
+			}
+		}
+		if p := partitionOf(w.set()); p != 3 {
+			t.Errorf("the partition became %d", p)
+		}
+	})
+}
+
+func TestStartRollTouchesNoPod(t *testing.T) {
+	formed(t, func(w *world) {
+		w.commit(setVersion("3.6.16"))
+		before := w.pod("orders-2").UID
+		w.mustDo(plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
+		w.settle()
+		if w.pod("orders-2").UID != before {
+			t.Error("orders-2 was restarted")
+		}
+		if got := w.set().Spec.Template.Annotations[AnnotationVersion]; got != "3.6.16" {
+			t.Errorf("the template is for %s", got)
+		}
+	}, setVersion("3.6.12"))
+}
+
+// I11: a backup that has gone from its store, or is another one by now, starts
+// no roll.
+func TestStartRollAsksForTheBackupAgain(t *testing.T) {
+	formed(t, func(w *world) {
+		w.commit(setVersion("3.6.16"))
+		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", From: "3.6.12", Target: "3.6.16"})
+		url := w.record().Backup.URL
+		path := strings.TrimPrefix(url[:strings.Index(url, "?")], "file://")
+		roll := plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"}
+		manifest, err := os.ReadFile(path + manifestSuffix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(path + manifestSuffix); err != nil {
+			t.Fatal(err)
+		}
+		w.api.ClearActions()
+		if err := w.do(roll); !errors.Is(err, ErrNoBackup) {
+			t.Errorf("without a manifest: %v", err)
+		}
+		other := bytes.Replace(manifest, []byte(`"clusterID": "c1"`), []byte(`"clusterID": "c2"`), 1)
+		if err := os.WriteFile(path+manifestSuffix, other, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		wantErrorText(t, w.do(roll), "start the roll", "is not the one that was verified")
+		if writes := w.api.writes(); len(writes) > 0 {
+			t.Errorf("writes %q", writes)
+		}
+	}, setVersion("3.6.12"))
+}
+
+// boltSnapshot is what etcd sends of a real database.
+func boltSnapshot(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		bucket, err := tx.CreateBucket([]byte("key"))
+		if err != nil {
+			return err
+		}
+		return bucket.Put([]byte("k"), []byte("v"))
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+	body, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(body)
+	return append(body, sum[:]...)
+}
+
+func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
+	data := boltSnapshot(t)
+	formed(t, func(w *world) {
+		w.etcd.snapshot = data
+		w.commit(setVersion("3.6.16"))
+		backup := plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", From: "3.6.12", Target: "3.6.16"}
+		w.mustDo(backup)
+		first := w.record().Backup
+		w.mustDo(backup)
+		second := w.record().Backup
+		if first.URL == second.URL {
+			t.Error("the second backup has the name of the first")
+		}
+		for _, b := range []*BackupRecord{first, second} {
+			m, err := VerifyBackup(w.Context(), b.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.SHA256 != b.SHA256 || m.Size != int64(len(data)) || m.ClusterID != "c1" || m.Member != "orders-1" ||
+				m.EtcdVersion != "3.6.12" || m.Revision != 7 || m.TargetVersion != "3.6.16" || m.Commit != w.wish.Commit || m.Reason != "upgrade 3.6.12 → 3.6.16" {
+				t.Errorf("manifest %+v of %+v", m, b)
+			}
+		}
+		if want := []string{"snapshot of orders-1", "snapshot of orders-1"}; !slices.Equal(w.etcd.calls, want) {
+			t.Errorf("calls %q", w.etcd.calls)
+		}
+	}, setVersion("3.6.12"))
+}
+
+func TestDamagedSnapshotIsNotRecorded(t *testing.T) {
+	formed(t, func(w *world) {
+		w.etcd.snapshot[100] ^= 1
+		err := w.do(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", From: "3.6.12", Target: "3.6.16"})
+		wantErrorText(t, err, "damaged")
+		if b := w.record().Backup; b != nil {
+			t.Errorf("recorded %+v", b)
+		}
+		wantErrorText(t, w.do(plan.TakeBackup{Member: "orders-7"}), "back up", "orders-7 has no address")
+	})
+}
+
+// A bucket that refuses holds the upgrade for ever.
+func TestFailingBucketStartsNoRoll(t *testing.T) {
+	formed(t, func(w *world) {
+		w.r.options.BackupURL = "file:///nowhere-at-all/{{ .UID }}.db"
+		w.commit(setVersion("3.6.16"))
+		for range 5 {
+			if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), "file:///nowhere-at-all/") {
+				t.Errorf("error %v", err)
+			}
+			time.Sleep(time.Minute)
+		}
+		if writes := w.api.writes(); len(writes) > 0 {
+			t.Errorf("writes %q", writes)
+		}
+	}, setVersion("3.6.12"))
+}
+
+func TestMoveLeaderAsksTheLeader(t *testing.T) {
+	formed(t, func(w *world) {
+		w.mustDo(plan.MoveLeader{From: "orders-0", FromID: "a0", To: "orders-1", ToID: "a1"})
+		if want := []string{"move leader from orders-0 to a1"}; !slices.Equal(w.etcd.calls, want) {
+			t.Errorf("calls %q", w.etcd.calls)
+		}
+		wantErrorText(t, w.do(plan.MoveLeader{From: "orders-7"}), "move the leader", "orders-7 has no address")
+	})
+}
+
+// I3, I20: only the pod that the decision was made on is deleted.
+func TestRestartByDeletion(t *testing.T) {
+	formed(t, func(w *world) {
+		uid := string(w.pod("orders-2").UID)
+		gone := plan.RestartMember{Member: "orders-2", PodUID: "another", ByDeletion: true}
+		if err := w.do(gone); !apierrors.IsConflict(err) {
+			t.Errorf("with another UID: %v", err)
+		}
+		if w.pod("orders-2") == nil {
+			t.Fatal("the pod was deleted all the same")
+		}
+		gone.PodUID = uid
+		w.mustDo(gone)
+		if w.pod("orders-2") != nil {
+			t.Error("the pod is still there")
+		}
+		w.mustDo(gone)
+		w.settle()
+		if err := w.do(gone); !apierrors.IsConflict(err) || w.pod("orders-2") == nil {
+			t.Errorf("the pod's successor: %v", err)
+		}
+	})
+}
+
+// I25: without the lease nothing is changed.
+func TestNothingIsDoneWithoutTheLease(t *testing.T) {
+	lost := errors.New("the lease is lost")
+	for _, action := range []plan.Action{
+		plan.CreateRecord{},
+		plan.IssueCertificates{},
+		plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
+		plan.CreateSet{Replicas: 3},
+		plan.RecordFormed{},
+		plan.TakeBackup{Member: "orders-0"},
+		plan.StartRoll{},
+		plan.MoveLeader{From: "orders-0", ToID: "a1"},
+		plan.RestartMember{Member: "orders-2"},
+		plan.RestartMember{Member: "orders-2", ByDeletion: true},
+		plan.EndRoll{},
+		plan.RecordApplied{},
+	} {
+		formed(t, func(w *world) {
+			w.r.options.Lease = func() error { return lost }
+			if err := w.do(action); !errors.Is(err, lost) {
+				t.Errorf("%s: error %v", action, err)
+			}
+			if writes := w.api.writes(); len(writes) > 0 || len(w.etcd.calls) > 0 {
+				t.Errorf("%s: writes %q, calls %q", action, writes, w.etcd.calls)
+			}
+		})
+	}
+}
+
+// stale makes the caches deaf, changes the world behind them, and wants the next
+// action not to be carried out.
+func stale(t *testing.T, behind func(w *world), edits ...func(*schema.EtcdCluster)) {
+	t.Helper()
+	formed(t, func(w *world) {
+		w.commit(setVersion("3.6.16"))
+		p := w.until(func(p plan.Plan) bool {
+			return p.Hold == nil && len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].Action.String(), "restart orders-2")
+		})
+		v, p, err := w.r.decide(w.Context(), w.wish)
+		if err != nil || len(p.Steps) == 0 {
+			t.Fatalf("plan %s, %v", p.Text(), err)
+		}
+		// The view is older than what happens now, as a cache would be.
+		behind(w)
+		w.api.ClearActions()
+		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, errChanged) {
+			t.Errorf("error %v, want %v", err, errChanged)
+		}
+		if writes := w.api.writes(); len(writes) > 0 {
+			t.Errorf("writes %q", writes)
+		}
+	}, append([]func(*schema.EtcdCluster){setVersion("3.6.12")}, edits...)...)
+}
+
+// I3: what the caches say is not acted upon when the API server says otherwise.
+func TestStaleCacheActsOnNothing(t *testing.T) {
+	t.Run("the pod was replaced", func(t *testing.T) {
+		stale(t, func(w *world) { w.deletePod("orders-2"); w.settle() })
+	})
+	t.Run("another pod is gone", func(t *testing.T) {
+		stale(t, func(w *world) { w.deletePod("orders-0") })
+	})
+	t.Run("another pod is not ready", func(t *testing.T) {
+		stale(t, func(w *world) {
+			pod := w.pod("orders-1")
+			pod.Status.Conditions[0].Status = corev1.ConditionFalse
+			w.put(podsResource(), pod)
+		})
+	})
+	t.Run("another pod is terminating", func(t *testing.T) {
+		stale(t, func(w *world) {
+			pod := w.pod("orders-1")
+			pod.DeletionTimestamp, pod.Finalizers = &metav1.Time{Time: time.Now()}, []string{"test/hold"}
+			w.put(podsResource(), pod)
+		})
+	})
+	t.Run("the partition was lowered", func(t *testing.T) {
+		stale(t, func(w *world) {
+			set := w.set()
+			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(int32(0))
+			w.put(setsResource(), set)
+		})
+	})
+	t.Run("the StatefulSet was made anew", func(t *testing.T) {
+		stale(t, func(w *world) {
+			set := w.set()
+			set.UID = "another"
+			w.put(setsResource(), set)
+		})
+	})
+	t.Run("the StatefulSet is gone", func(t *testing.T) {
+		stale(t, func(w *world) {
+			if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
+				w.Fatal(err)
+			}
+		})
+	})
+	t.Run("the record is gone", func(t *testing.T) {
+		stale(t, func(w *world) {
+			if err := w.api.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("configmaps"), "shop", "orders-record"); err != nil {
+				w.Fatal(err)
+			}
+		})
+	})
+	t.Run("the record is damaged", func(t *testing.T) { stale(t, damage) })
+}
+
+// I4: a record that the caches do not show yet is no reason to make another.
+func TestRecordThatTheCachesMissIsNotMadeAgain(t *testing.T) {
+	inWorld(t, func(w *world) {
+		v, p, err := w.r.decide(w.Context(), w.wish)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mustDo(plan.CreateRecord{})
+		before := w.record()
+		w.api.ClearActions()
+		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, errChanged) {
+			t.Errorf("error %v", err)
+		}
+		if writes := w.api.writes(); len(writes) > 0 || w.record().Token != before.Token {
+			t.Errorf("writes %q", writes)
+		}
+	})
+}
+
+// An API server that cannot be asked again is a reason not to act.
+func TestNoActionWithoutFreshData(t *testing.T) {
+	for _, resource := range []string{"configmaps", "statefulsets", "pods"} {
+		formed(t, func(w *world) {
+			w.commit(setVersion("3.6.16"))
+			v, p, err := w.r.decide(w.Context(), w.wish)
+			if err != nil || len(p.Steps) == 0 {
+				t.Fatalf("plan %s, %v", p.Text(), err)
+			}
+			w.api.PrependReactor("*", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+				return a.GetVerb() == "get" || a.GetVerb() == "list", nil, errors.New("the API server is away")
+			})
+			if err := w.r.carryOut(w.Context(), v, p.Steps[0]); err == nil || !strings.Contains(err.Error(), "away") {
+				t.Errorf("%s: error %v", resource, err)
+			}
+			if len(w.etcd.calls) > 0 {
+				t.Errorf("%s: calls %q", resource, w.etcd.calls)
+			}
+		}, setVersion("3.6.12"))
+	}
+}

@@ -1,0 +1,227 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+// What the bench makes in the cluster.
+const (
+	namespace   = "quorate-bench"
+	clusterName = "orders"
+	clusterKey  = namespace + "/" + clusterName
+	clusterFile = "clusters/orders.yaml"
+	// interval between two looks at Git; half of it is in every first action.
+	interval  = time.Second
+	rollLimit = 3 * time.Minute
+)
+
+// manifest is the cluster at a version. Two patches of one minor take turns, so
+// that every roll is a real upgrade with a backup.
+func manifest(version string) string {
+	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+kind: EtcdCluster
+metadata:
+  name: %s
+  namespace: %s
+spec:
+  version: %q
+  replicas: 3
+  storage:
+    size: 512Mi
+  upgrade:
+    soak: 0s
+`, clusterName, namespace, version)
+}
+
+// bench is one run.
+type bench struct {
+	*lab.Progress
+	rolls int
+
+	cluster *lab.Cluster
+	git     *lab.GitServer
+	store   *lab.S3Server
+	daemon  *lab.Daemon
+	version string
+
+	quorate, floor []roll
+}
+
+// roll is one roll as it was measured.
+type roll struct {
+	wall time.Duration
+	// react is from the commit to the first action; zero for the floor.
+	react time.Duration
+	seen  lab.Report
+}
+
+// run measures, and removes what it made however it ends.
+func (b *bench) run(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, b.limit(), fmt.Errorf("the bench took longer than %s", b.limit()))
+	defer cancel()
+	defer func() { err = errors.Join(err, b.cleanUp()) }()
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	for n := range b.rolls {
+		if err := b.pair(ctx, n+1); err != nil {
+			return fmt.Errorf("pair %d: %w", n+1, err)
+		}
+	}
+	b.print(os.Stdout)
+	return nil
+}
+
+// prepare makes the cluster that is rolled.
+func (b *bench) prepare(ctx context.Context) (err error) {
+	if b.cluster, err = lab.Connect(ctx); err != nil {
+		return err
+	}
+	image, err := b.cluster.ProvideImage(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.cluster.CreateNamespace(ctx, namespace); err != nil {
+		return err
+	}
+	if b.git, err = lab.StartGitServer(ctx, b.cluster.Host); err != nil {
+		return err
+	}
+	if b.store, err = b.cluster.StartS3(ctx); err != nil {
+		return err
+	}
+	if _, err := b.commit(ctx, "3.5.21"); err != nil {
+		return err
+	}
+	b.daemon, err = lab.StartDaemon(ctx, lab.DaemonOptions{
+		Repo: b.git.URL(), Kubeconfig: b.cluster.Kubeconfig, Interval: interval,
+		BackupURL: b.store.URLTemplate(), GuardImage: image, Env: b.store.Credentials(),
+	})
+	if err != nil {
+		return err
+	}
+	_, _, err = b.daemon.WaitFor(ctx, 0, rollLimit, lab.Idle(clusterKey, b.version))
+	return err
+}
+
+// commit asks for a version.
+func (b *bench) commit(ctx context.Context, version string) (time.Time, error) {
+	b.version = version
+	_, err := b.git.Commit(ctx, "etcd "+version, map[string]string{clusterFile: manifest(version)})
+	return time.Now(), err
+}
+
+// pair makes one roll of each kind. Which one comes first takes turns.
+func (b *bench) pair(ctx context.Context, n int) error {
+	kinds := []func(context.Context) error{b.byQuorate, b.byScript}
+	if n%2 == 0 {
+		kinds[0], kinds[1] = kinds[1], kinds[0]
+	}
+	for _, kind := range kinds {
+		if err := kind(ctx); err != nil {
+			return err
+		}
+	}
+	q, f := b.quorate[len(b.quorate)-1], b.floor[len(b.floor)-1]
+	b.Say("%2d/%d  quorate %s (%s)   script %s (%s)", n, b.rolls, lab.Round(q.wall), clientSaw(q), lab.Round(f.wall), clientSaw(f))
+	return nil
+}
+
+func clientSaw(r roll) string {
+	w := r.seen.Writes
+	text := fmt.Sprintf("gap %s, %d of %d writes failed", lab.Round(w.LongestGap), w.Failed, w.OK+w.Failed)
+	for _, f := range w.Failures {
+		text += fmt.Sprintf("; %v", f)
+	}
+	return text
+}
+
+// underLoad rolls while a client of its own writes and reads, and wants every
+// acknowledged write to be there afterwards.
+func (b *bench) underLoad(ctx context.Context, name string, do func() error) (lab.Report, error) {
+	writer, err := b.cluster.Write(ctx, namespace, clusterName, lab.WriterOptions{Prefix: name + "/", Limit: rollLimit})
+	if err != nil {
+		return lab.Report{}, err
+	}
+	defer writer.Close()
+	err = b.Wait(ctx, "writes before the roll", time.Minute, func(context.Context) (bool, string, error) {
+		ok := writer.Report().Writes.OK
+		return ok >= 200, fmt.Sprintf("%d writes", ok), nil
+	})
+	if err != nil {
+		return lab.Report{}, err
+	}
+	writer.Lap()
+	if err := do(); err != nil {
+		return lab.Report{}, err
+	}
+	seen := writer.Lap()
+	writer.Stop()
+	_, err = writer.Verify(ctx)
+	return seen, err
+}
+
+// byQuorate commits the other version and waits until quorate calls it done.
+func (b *bench) byQuorate(ctx context.Context) error {
+	next := "3.5.35"
+	if b.version == next {
+		next = "3.5.21"
+	}
+	var r roll
+	var err error
+	r.seen, err = b.underLoad(ctx, fmt.Sprintf("quorate-%d", len(b.quorate)), func() error {
+		from := b.daemon.Log.Mark()
+		begin, err := b.commit(ctx, next)
+		if err != nil {
+			return err
+		}
+		if _, _, err := b.daemon.WaitFor(ctx, from, rollLimit, lab.Step()); err != nil {
+			return err
+		}
+		r.react = time.Since(begin)
+		_, _, err = b.daemon.WaitFor(ctx, from, rollLimit, lab.Idle(clusterKey, next))
+		r.wall = time.Since(begin)
+		return err
+	})
+	b.quorate = append(b.quorate, r)
+	return err
+}
+
+// byScript deletes the pods one by one.
+func (b *bench) byScript(ctx context.Context) error {
+	var r roll
+	var err error
+	r.seen, err = b.underLoad(ctx, fmt.Sprintf("script-%d", len(b.floor)), func() error {
+		wall, err := b.cluster.FloorRoll(ctx, namespace, clusterName)
+		r.wall = wall
+		return err
+	})
+	b.floor = append(b.floor, r)
+	return err
+}
+
+// cleanUp ends what the bench started and removes what it made.
+func (b *bench) cleanUp() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	var errs []error
+	if b.daemon != nil {
+		errs = append(errs, b.daemon.Stop())
+	}
+	if b.cluster != nil {
+		errs = append(errs, b.cluster.DeleteNamespace(ctx, namespace))
+	}
+	if b.store != nil {
+		b.store.Close()
+	}
+	if b.git != nil {
+		b.git.Close()
+	}
+	return errors.Join(errs...)
+}

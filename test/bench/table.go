@@ -1,0 +1,66 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+// print prints the table.
+func (b *bench) print(out io.Writer) {
+	q, f := summarise(b.quorate), summarise(b.floor)
+	fmt.Fprintf(out, "three members, etcd 3.5.21 ↔ 3.5.35, soak 0s, a verified backup in every quorate roll; %d rolls each, alternating\n\n", b.rolls)
+	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(w, "\tquorate\tscript\tratio")
+	fmt.Fprintf(w, "wall time of a roll, median\t%s\t%s\t%.2f\n", lab.Round(q.wall), lab.Round(f.wall), q.wall.Seconds()/f.wall.Seconds())
+	fmt.Fprintf(w, "longest write gap in a roll, median\t%s\t%s\t%.2f\n", lab.Round(q.gap), lab.Round(f.gap), q.gap.Seconds()/f.gap.Seconds())
+	fmt.Fprintf(w, "longest write gap in all rolls\t%s\t%s\t\n", lab.Round(q.worst), lab.Round(f.worst))
+	fmt.Fprintf(w, "rolls with a failed write\t%d of %d\t%d of %d\t\n", q.failedRolls, b.rolls, f.failedRolls, b.rolls)
+	fmt.Fprintf(w, "failed writes\t%d of %d\t%d of %d\t\n", q.failed, q.all, f.failed, f.all)
+	fmt.Fprintf(w, "failed reads\t%d\t%d\t\n", q.failedReads, f.failedReads)
+	fmt.Fprintf(w, "commit to first action, median (Git is polled every %s)\t%s\t\t\n", interval, lab.Round(q.react))
+	_ = w.Flush()
+}
+
+// summary is what several rolls have in common.
+type summary struct {
+	wall, gap, react, worst  time.Duration
+	failedRolls              int
+	failed, all, failedReads int
+}
+
+func summarise(rolls []roll) summary {
+	var s summary
+	s.wall = median(rolls, func(r roll) time.Duration { return r.wall })
+	s.react = median(rolls, func(r roll) time.Duration { return r.react })
+	s.gap = median(rolls, func(r roll) time.Duration { return r.seen.Writes.LongestGap })
+	for _, r := range rolls {
+		s.worst = max(s.worst, r.seen.Writes.LongestGap)
+		s.failed += r.seen.Writes.Failed
+		s.all += r.seen.Writes.OK + r.seen.Writes.Failed
+		s.failedReads += r.seen.Reads.Failed
+		if r.seen.Writes.Failed > 0 {
+			s.failedRolls++
+		}
+	}
+	return s
+}
+
+// median of a figure; zero without rolls.
+func median[T cmp.Ordered](rolls []roll, of func(roll) T) T {
+	var zero T
+	if len(rolls) == 0 {
+		return zero
+	}
+	values := make([]T, len(rolls))
+	for i, r := range rolls {
+		values[i] = of(r)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}
