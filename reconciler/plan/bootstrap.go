@@ -56,7 +56,7 @@ func forming(s *situation) verdict {
 			return s.reform(p)
 		}
 		v := wait("the cluster is forming: "+problem, s.oldestPod())
-		if s.now.Sub(s.oldestPod()) > comeback {
+		if began := s.oldestPod(); !began.IsZero() && s.now.Sub(began) > comeback {
 			v.hold.Do = "a cluster that never held data can be begun anew: delete its StatefulSet, its volume claims and ConfigMap " + s.d.Name + "-record"
 		}
 		return v

@@ -1,5 +1,7 @@
 package plan
 
+import "fmt"
+
 // drift brings back what somebody changed beside Git: services, the disruption
 // budget, the StatefulSet's replica count. None of it restarts a member.
 func drift(s *situation) verdict {
@@ -25,6 +27,11 @@ func lostSet(s *situation) verdict {
 	if a := s.o.Record.Applied; a == nil || a.SpecHash != s.d.SpecHash {
 		return refuse("the StatefulSet is gone, and the file has changed since it was last carried out",
 			"revert the file to what was last applied, so that the members can come back as they were")
+	}
+	if len(s.o.Volumes) < s.memberCount() {
+		return refuse(
+			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", len(s.o.Volumes), s.memberCount()),
+			"a restore is needed; nothing is begun on empty volumes under the old identity")
 	}
 	return do(CreateSet{s.d.Spec.Replicas}, "the StatefulSet is gone; its members go on from their volumes")
 }

@@ -36,7 +36,7 @@ func (w *world) carryOut(a Action) string {
 			w.backup = w.git
 		}
 	case StartRoll:
-		w.template, w.partition, w.settled, w.loose = w.git, int8(a.Partition), false, false
+		w.template, w.partition, w.settled = w.git, int8(a.Partition), false
 	case MoveLeader:
 		w.leader = int8(a.ToID[1] - '0')
 	case RestartMember:

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -116,24 +117,29 @@ func (s *situation) created(a CreateSet) {
 		Replicas: a.Replicas, Partition: a.Replicas, Template: s.d.Template, Version: s.d.Spec.Version,
 		CurrentTemplate: s.d.Template, CurrentVersion: s.d.Spec.Version, Settled: true,
 	}
-	for n := a.Replicas - 1; n >= 0; n-- {
-		s.o.Pods = append(s.o.Pods, Pod{Name: podName(s.d.Name, n), Ordinal: n, Template: s.d.Template, Version: s.d.Spec.Version})
-	}
 	s.settle()
 }
 
 func (s *situation) restarted(a RestartMember) {
 	s.o.Set.Partition = a.Partition
-	template := s.d.Template
-	if a.ByDeletion {
-		template = s.o.Set.CurrentTemplate
-	}
 	for i := range s.o.Pods {
-		if p := &s.o.Pods[i]; p.Name == a.Member {
-			*p = Pod{Name: p.Name, Ordinal: p.Ordinal, Template: template, Version: a.To, Created: s.now, ReadySince: s.now}
+		if s.o.Pods[i].Name == a.Member {
+			s.o.Pods[i] = s.reborn(a.Ordinal)
 		}
 	}
 	s.settle()
+}
+
+// reborn is the pod that the StatefulSet makes for an ordinal now.
+func (s *situation) reborn(ordinal int32) Pod {
+	p := Pod{
+		Name: podName(s.d.Name, ordinal), Ordinal: ordinal, Created: s.now, ReadySince: s.now,
+		Template: s.o.Set.Template, Version: s.o.Set.Version,
+	}
+	if ordinal < s.o.Set.Partition {
+		p.Template, p.Version = s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion
+	}
+	return p
 }
 
 // lead makes a member the leader of the last round.
@@ -146,28 +152,48 @@ func (s *situation) lead(id string) {
 	}
 }
 
-// settle makes every pod ready and every member healthy, in two rounds, as they
-// are when nothing goes wrong.
+// settle lets the StatefulSet finish what it has begun, and makes every pod
+// ready and every member healthy, in two rounds, as they are when nothing goes
+// wrong. A pod that cannot start with an old template does not get better.
 func (s *situation) settle() {
 	if s.o.Set == nil {
 		return
 	}
 	s.o.Set.Settled = true
-	if len(s.outdated()) == 0 {
-		s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = s.d.Template, s.d.Spec.Version
-	}
+	s.replace()
 	for i := range s.o.Pods {
 		p := &s.o.Pods[i]
-		p.Ready, p.Terminating, p.Trouble = true, false, ""
+		if stuck := !s.formed() && p.Trouble != "" && p.Template != s.d.Template; !stuck {
+			p.Ready, p.Terminating, p.Trouble = true, false, ""
+		}
+	}
+	if !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != s.o.Set.Template }) {
+		s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = s.o.Set.Template, s.o.Set.Version
 	}
 	r := s.healthyRound()
-	s.o.Rounds = []Round{r, r}
-	s.o.Rounds[0].At = s.now.Add(-Between)
+	deep := r
+	deep.At, deep.Deep = s.now.Add(-Between), true
+	s.o.Rounds = []Round{deep, r}
+}
+
+// replace creates the pods that are missing, and replaces the formed cluster's
+// outdated ones at or above the partition.
+func (s *situation) replace() {
+	for ordinal := range s.o.Set.Replicas {
+		i := slices.IndexFunc(s.o.Pods, func(p Pod) bool { return p.Ordinal == ordinal })
+		switch {
+		case i < 0:
+			s.o.Pods = append(s.o.Pods, s.reborn(ordinal))
+		case s.formed() && ordinal >= s.o.Set.Partition && s.o.Pods[i].Template != s.o.Set.Template:
+			s.o.Pods[i] = s.reborn(ordinal)
+		}
+	}
+	slices.SortFunc(s.o.Pods, func(a, b Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
 }
 
 // healthyRound is what the members say when all is well.
 func (s *situation) healthyRound() Round {
-	r := Round{At: s.now, ClusterID: "(new)", Deep: true, ClusterVersion: s.d.Spec.Version}
+	r := Round{At: s.now, ClusterID: "(new)", ClusterVersion: s.d.Spec.Version}
 	if s.formed() {
 		r.ClusterID = s.o.Record.ClusterID
 	}

@@ -32,6 +32,12 @@ func health(s *situation) verdict {
 	if problem == "" {
 		problem = s.podsReady()
 	}
+	for i := range s.o.Rounds {
+		// Data that once differed at a revision does not get better by itself.
+		if problem == "" {
+			problem = s.hashes(&s.o.Rounds[i])
+		}
+	}
 	if problem != "" {
 		return unhealthy(problem, "nothing is restarted until the cluster is healthy; look at the member named here")
 	}
@@ -80,7 +86,7 @@ func (s *situation) gate(r *Round) string {
 		exempt = v.Name
 	}
 	for _, check := range []func(*Round, string) string{
-		s.identity, s.answers, s.agreement, s.troubles, s.versionsMatch, s.hashes, s.quorum,
+		s.identity, s.answers, s.agreement, s.troubles, s.versionsMatch, s.quorum,
 	} {
 		if problem := check(r, exempt); problem != "" {
 			return problem
@@ -185,14 +191,14 @@ func (s *situation) versionsMatch(r *Round, exempt string) string {
 }
 
 // hashes wants members that can be compared to hold the same data.
-func (s *situation) hashes(r *Round, exempt string) string {
-	if !r.Deep {
+func (s *situation) hashes(r *Round) string {
+	leader := r.leader()
+	if !r.Deep || leader == nil {
 		return ""
 	}
-	leader := r.leader()
 	for _, m := range r.Members {
 		comparable := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
-		if m.Name != exempt && comparable && m.Hash != leader.Hash {
+		if comparable && m.Hash != leader.Hash {
 			return fmt.Sprintf("%s and %s hold different data at revision %d", m.Name, leader.Name, m.HashRevision)
 		}
 	}

@@ -96,11 +96,14 @@ func (s *situation) comingBack(p Pod) verdict {
 
 // cause says why a pod is not well, in one clause.
 func (s *situation) cause(p Pod) string {
-	switch m := s.o.round().member(p.Name); {
+	r := s.o.round()
+	switch m := r.member(p.Name); {
 	case p.Trouble != "":
 		return p.Trouble
 	case !p.Ready:
 		return "its pod is not ready yet"
+	case r != nil && r.Problem != "":
+		return "the members cannot be listed: " + r.Problem
 	case m == nil:
 		return "it is not in the member list"
 	default:
@@ -115,7 +118,8 @@ func (s *situation) unfinished() bool {
 		return false
 	}
 	a := s.o.Record.Applied
-	return s.rolling() || s.o.Set.CurrentTemplate != s.d.Template || a == nil || a.SpecHash != s.d.SpecHash
+	return s.rolling() || s.o.Set.CurrentTemplate != s.d.Template || s.o.Set.Partition != s.o.Set.Replicas ||
+		a == nil || a.SpecHash != s.d.SpecHash
 }
 
 // soak lets a restarted member prove itself before the next one is touched.

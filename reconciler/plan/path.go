@@ -18,6 +18,12 @@ func path(s *situation) verdict {
 		return refuse(refused[0], "name another release in spec.version")
 	}
 	versions := s.versions()
+	for _, p := range s.o.Pods {
+		if _, known := versions[p.Name]; !known {
+			return refuse(fmt.Sprintf("nobody knows which etcd %s runs, so nobody can say whether it can go to %s", p.Name, s.wanted()),
+				"look at that member; quorate goes on when it reports a release")
+		}
+	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		if why := s.blocked(versions[name]); why != "" {
 			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.wanted(), why),
@@ -43,21 +49,21 @@ func (s *situation) blocked(v release.Version) string {
 // and it moves as soon as no member with the old minor is left.
 func (s *situation) noWayBack() string {
 	old := s.wanted().Line()
-	r := s.o.round()
 	if s.alone() && s.rollback() {
 		// Nothing serves, so nobody can say what the cluster version is. The newer
 		// binary has not run in this pod; had it run before, etcd itself would
 		// refuse to start the older one, and leave the data alone.
 		return ""
 	}
-	if r == nil || r.ClusterVersion == "" {
+	version := s.clusterVersion()
+	if version == "" {
 		return "the cluster version is unknown, so nobody can say whether the way back is still open"
 	}
-	if line(r.ClusterVersion) != old {
+	if line(version) != old {
 		return fmt.Sprintf("the cluster version is already %s, and an older binary would refuse to start on it; a downgrade through etcd's own API or a restore is needed",
-			r.ClusterVersion)
+			version)
 	}
-	for _, m := range r.Members {
+	for _, m := range s.o.round().Members {
 		if m.Problem == "" && line(m.Version) == old {
 			return ""
 		}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 )
 
@@ -37,18 +38,24 @@ func leader(s *situation) verdict {
 }
 
 // heir is the member that takes the leadership over: one that is upgraded
-// already, so that it need not move again; else the one that restarts last.
+// already, so that it need not move again in this roll. Among equals it is the
+// one with the lowest ordinal, which restarts last: in this roll, and in the
+// next one. Every move counts, because etcd drops the proposals that reach a
+// leader while it hands over.
 func (s *situation) heir(leaving string) *Member {
-	var best *Member
+	var best, upgraded *Member
 	for _, p := range s.o.Pods {
 		m := s.o.round().member(p.Name)
 		if p.Name == leaving || m == nil || !s.wellNow(p) || m.Learner {
 			continue
 		}
-		if p.Template == s.d.Template {
-			return m
-		}
 		best = m
+		if p.Template == s.d.Template {
+			upgraded = m
+		}
+	}
+	if upgraded != nil {
+		return upgraded
 	}
 	return best
 }
@@ -75,7 +82,7 @@ func restart(s *situation) verdict {
 func (s *situation) restartReason(t *Pod) string {
 	switch left := len(s.outdated()); {
 	case s.small():
-		return fmt.Sprintf("%s is left; a cluster of %s does not serve while one restarts", count(left, "member"), count(len(s.o.Pods), "member"))
+		return fmt.Sprintf("%s to go; a cluster of %s does not serve while one restarts", count(left, "member"), count(len(s.o.Pods), "member"))
 	case !s.wellNow(*t):
 		return "an abandoned roll left it broken; the others keep the quorum"
 	default:
@@ -87,10 +94,15 @@ func (s *situation) restartReason(t *Pod) string {
 // taking a healthy one first: its pod is deleted and comes back with the
 // template of the last roll that ended.
 func (s *situation) restartVictim(a RestartMember) verdict {
-	if r := s.o.round(); line(s.o.Set.CurrentVersion) != line(r.ClusterVersion) {
+	if p := s.o.pod(a.Member); p.Template == s.o.Set.CurrentTemplate {
 		return refuse(
-			fmt.Sprintf("%s is broken and would come back with etcd %s, which cannot join a cluster at version %s",
-				a.Member, s.o.Set.CurrentVersion, r.ClusterVersion),
+			fmt.Sprintf("%s cannot start (%s), and a new pod for it would be the same; the roll would have to take a healthy member first", a.Member, p.Trouble),
+			"mend what keeps that pod from starting")
+	}
+	if version := s.clusterVersion(); !s.alone() && line(s.o.Set.CurrentVersion) != line(version) {
+		return refuse(
+			fmt.Sprintf("%s is broken and would come back with etcd %s, while the cluster version is %s",
+				a.Member, s.o.Set.CurrentVersion, cmp.Or(version, "unknown")),
 			"restore that member by hand")
 	}
 	a.ByDeletion, a.Partition, a.To = true, s.o.Set.Partition, s.o.Set.CurrentVersion
@@ -122,7 +134,7 @@ func end(s *situation) verdict {
 
 // applied writes down what was carried out.
 func applied(s *situation) verdict {
-	if a := s.o.Record.Applied; !s.formed() || (a != nil && a.SpecHash == s.d.SpecHash) {
+	if !s.formed() || (s.o.Record.Applied != nil && s.o.Record.Applied.SpecHash == s.d.SpecHash) {
 		return pass()
 	}
 	return do(RecordApplied{SpecHash: s.d.SpecHash, Version: s.d.Spec.Version, Commit: s.d.Commit},

@@ -58,7 +58,7 @@ func happen(t *rapid.T, w *world) {
 		return
 	case 2:
 		if w.set && w.template != w.current {
-			w.partition = 0
+			w.partition, w.tampered = 0, true
 		}
 		return
 	}
@@ -95,10 +95,21 @@ func comeToRest(t *rapid.T, w *world, rules []rule) {
 			return
 		}
 	}
-	if v.hold != nil && (v.hold.Kind == HoldRefused || variants[w.git].broken || w.ambiguous()) {
+	if v.hold != nil && (v.hold.Kind == HoldRefused || variants[w.git].broken || w.ambiguous() || w.spoilt()) {
 		return
 	}
 	t.Fatalf("no progress: %+v %+v\nworld: %+v", v.hold, v.step, *w)
+}
+
+// spoilt says whether somebody's hand has let a broken template loose on a
+// member: that may need a hand to mend, too (84).
+func (w *world) spoilt() bool {
+	for i := range w.n {
+		if w.tampered && variants[w.pods[i].template].broken {
+			return true
+		}
+	}
+	return false
 }
 
 // ambiguous says whether the cluster lost its quorum before its IDs could be

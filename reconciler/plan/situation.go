@@ -61,17 +61,27 @@ func (s *situation) target() *Pod {
 	return nil
 }
 
-// victim is the pod that an earlier, abandoned roll broke: unhealthy, and made
-// from a template that is neither the desired one nor the last whose roll
-// ended. It is the only unhealthy member that may be restarted, because the
-// roll is the reason that it is unhealthy.
+// victim is the only unhealthy member that may be restarted, because its template
+// is the reason that it is unhealthy: an earlier, abandoned roll broke it, so its
+// template is neither the desired one nor the last whose roll ended; or etcd has
+// never run in its pod, because that pod cannot start.
 func (s *situation) victim() *Pod {
+	if s.o.Set.CurrentTemplate == "" {
+		return nil // unknown: nobody can say what the roll has broken
+	}
+	var victim *Pod
 	for _, p := range s.outdated() {
-		if p.Template != s.o.Set.CurrentTemplate && !s.wellNow(p) {
-			return &p
+		unborn := !p.Ran && p.Trouble != ""
+		if s.wellNow(p) || (p.Template == s.o.Set.CurrentTemplate && !unborn) {
+			continue
+		}
+		// One that never ran is broken beyond doubt; another may only be waiting
+		// for a quorum.
+		if victim == nil || (victim.Ran && !p.Ran) {
+			victim = &p
 		}
 	}
-	return nil
+	return victim
 }
 
 // wellNow says whether the pod and its member were fine in the last round.
@@ -87,7 +97,8 @@ func (s *situation) rollback() bool {
 }
 
 // versions are the versions of the members, by what they report; a member that
-// does not answer counts with its pod's version.
+// does not answer counts with its pod's version. One whose version nobody knows
+// is left out.
 func (s *situation) versions() map[string]release.Version {
 	reported := map[string]release.Version{}
 	for _, p := range s.o.Pods {
@@ -100,6 +111,14 @@ func (s *situation) versions() map[string]release.Version {
 		}
 	}
 	return reported
+}
+
+// clusterVersion is what the members have agreed on, or "" when unknown.
+func (s *situation) clusterVersion() string {
+	if r := s.o.round(); r != nil {
+		return r.ClusterVersion
+	}
+	return ""
 }
 
 // wanted is the desired version; validation has seen to it that it parses.

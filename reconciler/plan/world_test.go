@@ -61,7 +61,7 @@ type world struct {
 	recordLost              bool
 	fileBroken              bool
 	scaled                  bool // Git asks for another number of members
-	loose                   bool // somebody has lowered the partition to 0
+	tampered                bool // somebody has lowered the partition to 0
 
 	set, settled      bool
 	template, current int8

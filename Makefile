@@ -1,0 +1,84 @@
+# quorate's commands. `make help` lists them.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+export CGO_ENABLED := 0
+BIN := $(CURDIR)/bin
+CACHE := $(or $(QUORATE_CACHE),$(HOME)/.cache/quorate)
+TOOLS := $(CACHE)/tools
+GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
+SANDBOX := $(BIN)/sandbox
+# Modules of their own, so that the product's go.mod stays lean.
+PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/...
+
+.PHONY: help build unit sim test verify demo e2e bench image sandbox sandbox-down sandbox-test fmt tidy
+
+help: ## List these commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## Build bin/quorate and bin/quorate-guard
+	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
+
+unit: ## Test everything that needs no Kubernetes
+	go test $(PACKAGES)
+
+sim: ## Try to break the planner, longer than the tests do
+	go test ./reconciler/plan -run 'Simulation|Reachable' -rapid.checks=20000 -v
+
+test: cluster ## Run all tests: units, simulation, and end to end on a real Kubernetes
+	. test/env.sh && go test $(PACKAGES)
+	. test/env.sh && go test ./test/lab -count=1 -timeout=10m
+	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v
+
+e2e: cluster ## Run the end-to-end tests only; RUN='regexp' chooses some
+	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v -run '$(RUN)'
+
+verify: $(GOLANGCI) ## Check format, lint and modules
+	$(GOLANGCI) run ./...
+	go mod tidy -diff
+	cd test/sandbox && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
+
+demo: cluster ## Watch a commit upgrade a real etcd cluster, end to end
+	. test/env.sh && go run ./test/demo
+
+bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
+	. test/env.sh && go test ./reconciler -run '^$$' -bench NoOp -benchtime 3x
+	. test/env.sh && go run ./test/bench -rolls $(or $(ROLLS),10)
+
+image: ## Build quorate's container image with docker
+	docker build -f deploy/Dockerfile -t ghcr.io/quorate/quorate:dev .
+
+sandbox: $(SANDBOX) ## Bring up a real Kubernetes on this machine; prints KUBECONFIG
+	@$(SANDBOX) up
+
+sandbox-down: $(SANDBOX) ## Remove every trace of it
+	@$(SANDBOX) down
+
+sandbox-test: sandbox ## Test the sandbox itself; ends with `down`
+	cd test/sandbox && go test -count=1 -timeout=15m ./... -args -down
+
+fmt: $(GOLANGCI) ## Format
+	$(GOLANGCI) fmt ./...
+
+tidy: ## Tidy every module
+	for m in . test/sandbox; do (cd $$m && go mod tidy); done
+
+# cluster brings the sandbox up where that is possible, and else asks for a
+# cluster that KUBECONFIG names.
+.PHONY: cluster
+cluster: $(SANDBOX)
+	@if why=$$($(SANDBOX) preflight 2>&1); then $(SANDBOX) up >/dev/null; \
+	elif [ -n "$${KUBECONFIG:-}" ]; then echo "no sandbox ($$why); using the cluster of KUBECONFIG=$$KUBECONFIG"; \
+	else echo "$$why" >&2; exit 1; fi
+
+.PHONY: $(SANDBOX)
+$(SANDBOX):
+	@mkdir -p $(BIN) && cd test/sandbox && go build -o $(SANDBOX) .
+
+$(GOLANGCI):
+	@mkdir -p $(TOOLS)
+	@echo "building golangci-lint, a few minutes the first time"
+	GOBIN=$(TOOLS) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+	@mv $(TOOLS)/golangci-lint $(GOLANGCI)

@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"maps"
+	"testing"
+	"time"
+)
+
+func TestCertificates(t *testing.T) {
+	missing := func(s *situation) { s.o.Certificates.Missing = []string{"orders-ca", "orders-peer"} }
+	checkRule(t, certificates, []ruleCase{
+		{name: "143: good ones pass"},
+		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients prove who they are with certificates; missing: orders-ca, orders-peer"},
+		{name: "the record comes first", change: with(missing, func(s *situation) { s.o.Record = nil })},
+		{name: "148: an expired one holds, whatever is missing", change: with(missing, func(s *situation) {
+			s.o.Certificates.Problems = []string{"orders-server expired on 2026-02-28"}
+		}), want: "Unhealthy: certificates: orders-server expired on 2026-02-28; nothing is restarted meanwhile"},
+	})
+}
+
+// newPods are pods of an unformed cluster, started age ago with the first
+// template.
+func newPods(age time.Duration, trouble string) mutation {
+	return func(s *situation) {
+		for i := s.d.Spec.Replicas - 1; i >= 0; i-- {
+			s.o.Pods = append(s.o.Pods, Pod{
+				Name: podName("orders", i), Ordinal: i, UID: "pod", Template: "a", Version: oldVersion,
+				Created: noon.Add(-age), Trouble: trouble, Ran: trouble == "",
+			})
+		}
+	}
+}
+
+// joined is a look at members who have all joined.
+func joined(s *situation) { s.o.Rounds = healthy(s.d.Spec.Replicas).o.Rounds }
+
+func TestBootstrap(t *testing.T) {
+	forming := with(unformed, newPods(time.Minute, ""))
+	pulling := with(unformed, newPods(time.Minute, "ImagePullBackOff"))
+	look := func(f func(*Round)) mutation {
+		return with(forming, joined, func(s *situation) { f(s.o.round()) })
+	}
+	checkRule(t, bootstrap, []ruleCase{
+		{name: "33: a formed cluster is never made again"},
+		{name: "28: the record comes first", change: func(s *situation) { s.o.Record, s.o.Set = nil, nil }, want: "create the record: "},
+		{name: "30: then the objects", change: with(unformed, func(s *situation) { s.o.Objects[0].State, s.o.Set = ObjectMissing, nil }), want: "apply Service orders: "},
+		{name: "30: then the members", change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 3 members: everything that 3 members of etcd 3.5.35 needs is in place"},
+		{name: "27: one member", size: 1, change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 1 member: "},
+		{name: "a release that must not be run is refused", change: with(unformed, func(s *situation) { s.d.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
+		{name: "30: nobody was asked", change: forming, want: "Waiting: the cluster is forming: no member was asked yet"},
+		{name: "31: a pod that is not scheduled is named", change: with(unformed, newPods(time.Minute, "not scheduled: no node")), want: "Waiting: the cluster is forming: orders-2: not scheduled: no node"},
+		{name: "32: no answer", change: look(func(r *Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: no such host"},
+		{name: "two of three have joined", change: look(func(r *Round) { r.Members = r.Members[:2] }), want: "2 of 3 members have joined"},
+		{name: "no leader", change: look(func(r *Round) {
+			for i := range r.Members {
+				r.Members[i].Leader = ""
+			}
+		}), want: "no leader yet"},
+		{name: "a member does not answer", change: look(func(r *Round) { r.Members[0].Problem = "timeout" }), want: "member orders-0: timeout"},
+		{name: "a member that has not started has no name", change: look(func(r *Round) { r.Members[0].Name = "" }), want: "member m0"},
+		{name: "28: all have joined", change: with(forming, joined), want: "record cluster c1: every member has joined"},
+		{name: "after five minutes a person is told what to do", change: with(unformed, newPods(6*time.Minute, "")), want: "can be begun anew: delete its StatefulSet, its volume claims and ConfigMap orders-record"},
+		{name: "before five minutes nobody is", change: forming, want: "no member was asked yet"},
+		{name: "61: a bad image and no new commit waits", change: pulling, want: "Waiting: the cluster is forming: orders-2: ImagePullBackOff"},
+		{name: "61: a bad image and a new commit gets the new template", change: with(pulling, commit(newVersion)), want: "start the roll 3.5.35 → 3.6.16: the cluster has never formed, because of orders-2: ImagePullBackOff"},
+		{name: "61: then the broken pods make way", change: with(pulling, commit(newVersion), begun), want: "restart orders-2 3.5.35 → 3.6.16: the cluster has never formed"},
+		{name: "one that is on its way out is not deleted twice", change: with(pulling, commit(newVersion), begun, func(s *situation) { s.o.Pods[0].Terminating = true }), want: "restart orders-1 "},
+		{name: "33: etcd that ran once may hold data, so nothing is begun anew", change: with(pulling, commit(newVersion), func(s *situation) { s.o.Pods[2].Ran = true }), want: "Waiting: the cluster is forming"},
+	})
+}
+
+// The StatefulSet is a moment old when it has no pods: that is no time to tell
+// a person to delete volumes.
+func TestAClusterWithoutPodsHasJustBegun(t *testing.T) {
+	s := healthy(3)
+	unformed(s)
+	if h := bootstrap(s).hold; h == nil || h.Do != "" {
+		t.Errorf("hold %+v, want one with nothing to do", h)
+	}
+}
+
+func TestRecordFormedCarriesEveryID(t *testing.T) {
+	s := healthy(3)
+	want := s.o.Record.Members
+	with(unformed, newPods(time.Minute, ""), joined)(s)
+	v := bootstrap(s)
+	if v.step == nil {
+		t.Fatalf("no step: %s", words(v))
+	}
+	a, ok := v.step.Action.(RecordFormed)
+	if !ok || a.ClusterID != "c1" || !maps.Equal(a.Members, want) {
+		t.Errorf("got %+v, want cluster c1 with %v", v.step.Action, want)
+	}
+}
+
+// A reform lowers the partition to 0, which is safe only because nothing ran.
+func TestOnlyAReformStartsBelowThePods(t *testing.T) {
+	reform := healthy(3)
+	with(unformed, newPods(time.Minute, "ImagePullBackOff"), commit(newVersion))(reform)
+	roll := healthy(3)
+	commit(newVersion)(roll)
+	for _, c := range []struct {
+		name string
+		v    verdict
+		want int32
+	}{{"reform", bootstrap(reform), 0}, {"roll", start(roll), 3}} {
+		a, ok := c.v.step.Action.(StartRoll)
+		if !ok || a.Partition != c.want {
+			t.Errorf("%s: got %+v, want partition %d", c.name, c.v.step.Action, c.want)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package plan
+
+import "testing"
+
+func TestDrift(t *testing.T) {
+	object := func(state ObjectState, detail string) mutation {
+		return func(s *situation) { s.o.Objects[0].State, s.o.Objects[0].Detail = state, detail }
+	}
+	noSet := func(s *situation) { s.o.Set, s.o.Pods, s.o.Rounds = nil, nil, nil }
+	volumes := func(s *situation) { s.o.Volumes = []string{"data-orders-0", "data-orders-1", "data-orders-2"} }
+	checkRule(t, drift, []ruleCase{
+		{name: "17: in sync passes"},
+		{name: "a foreign object is another rule's", change: object(ObjectForeign, "")},
+		{name: "a missing object comes back", change: object(ObjectMissing, ""), want: "apply Service orders: it is gone"},
+		{name: "a drifted object goes back, and who did it is told", change: object(ObjectDrifted, "spec.type (by kubectl-edit at 2026-03-01T11:00:00Z)"), want: "apply Service orders: it differs from what Git says: spec.type (by kubectl-edit at 2026-03-01T11:00:00Z)"},
+		{name: "85: a deleted StatefulSet comes back on its volumes", change: with(noSet, volumes), want: "create 3 members: the StatefulSet is gone"},
+		{name: "not together with a new commit", change: with(noSet, volumes, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
+		{name: "not when nothing was ever applied", change: with(noSet, volumes, func(s *situation) { s.o.Record.Applied = nil }), want: "Refused: the StatefulSet is gone"},
+		{name: "77: nor when one volume is gone", change: with(noSet, volumes, func(s *situation) { s.o.Volumes = s.o.Volumes[1:] }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
+		{name: "86: without any volume there is nothing to go on from", change: noSet, want: "Refused: "},
+	})
+}

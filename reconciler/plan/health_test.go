@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"testing"
+	"time"
+)
+
+// now changes the newest look.
+func now(f func(*Round)) mutation { return func(s *situation) { f(s.o.round()) } }
+
+// of changes one member in the newest look.
+func of(ordinal int32, f func(*Member)) mutation { return func(s *situation) { f(s.member(ordinal)) } }
+
+func TestHealth(t *testing.T) {
+	leaderless := now(func(r *Round) {
+		for i := range r.Members {
+			r.Members[i].Leader = ""
+		}
+	})
+	// victim is a roll to "b" that was given up for "c" and left orders-1 broken.
+	victim := with(commit(newVersion), begun, rolled(newVersion, 1, 2), func(s *situation) { s.d.Template = "c" }, begun, down(1))
+	// lonely is a cluster of one whose new image cannot be pulled, and whose commit
+	// is taken back.
+	lonely := with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0),
+		func(s *situation) { s.d.Template = "a" }, now(func(r *Round) { *r = Round{Problem: "no answer"} }))
+	checkRule(t, health, []ruleCase{
+		{name: "17: a healthy cluster passes"},
+		{name: "an unformed cluster is the bootstrap's", change: unformed},
+		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }, want: "Confirm: no member was asked yet"},
+		{name: "84: no quorum", change: now(func(r *Round) { *r = Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed: no linearizable answer"},
+		{name: "80: another cluster", change: now(func(r *Round) { r.ClusterID = "c2" }), want: "the members say that they are cluster c2, the record says c1"},
+		{name: "58: a learner", change: of(1, func(m *Member) { m.Learner = true }), want: "orders-1 is a learner"},
+		{name: "58: a learner that has not started", change: of(1, func(m *Member) { m.Learner, m.Name = true, "" }), want: "m1 is a learner"},
+		{name: "46: a member too many", change: now(func(r *Round) { r.Members = append(r.Members, Member{ID: "m9", Name: "orders-9"}) }), want: "the member list (orders-0=m0 orders-1=m1 orders-2=m2 orders-9=m9) is not the recorded one (orders-0=m0 orders-1=m1 orders-2=m2)"},
+		{name: "94: a member with another ID", change: of(0, func(m *Member) { m.ID = "m7" }), want: "is not the recorded one"},
+		{name: "57: a member is down", change: down(1), want: "Unhealthy: orders-1 does not answer: connection refused"},
+		{name: "no leader", change: leaderless, want: "there is no leader"},
+		{name: "another leader", change: of(0, func(m *Member) { m.Leader = "m1" }), want: "orders-0 does not follow the leader orders-2"},
+		{name: "another term", change: of(0, func(m *Member) { m.Term = 6 }), want: "orders-0 does not follow the leader orders-2"},
+		{name: "72: far behind", change: of(0, func(m *Member) { m.Applied = 3999 }), want: "orders-0 is 1001 entries behind the leader"},
+		{name: "a little behind passes", change: of(0, func(m *Member) { m.Applied = 4000 })},
+		{name: "59: an alarm", change: now(func(r *Round) { r.Alarms = []string{"NOSPACE on orders-1", "CORRUPT on orders-0"} }), want: "alarm: NOSPACE on orders-1, CORRUPT on orders-0"},
+		{name: "a downgrade", change: now(func(r *Round) { r.Downgrading = true }), want: "a downgrade is in progress"},
+		{name: "errors that a member reports", change: of(1, func(m *Member) { m.Errors = []string{"disk slow"} }), want: "orders-1 reports: disk slow"},
+		{name: "59: a full database", change: of(1, func(m *Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},
+		{name: "a quota that is not known", change: of(1, func(m *Member) { m.DBSize = 100 })},
+		{name: "69: a version that is not the image's", change: of(1, func(m *Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
+		{name: "other data", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data at revision 0"},
+		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *Round) { r.Deep = true }))},
+		{name: "I15: other data in the first look is other data for good", change: func(s *situation) { s.o.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data at revision 0"},
+		{name: "hashes count only where they were asked for", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = false }))},
+		{name: "87: a pod that is not ready", change: func(s *situation) { s.pod(0).Ready = false }, want: "the pod of orders-0 is not ready"},
+		{name: "68: a pod that is drained", change: func(s *situation) { s.pod(0).Terminating = true }, want: "the pod of orders-0 is not ready"},
+		{name: "62: the member that an abandoned roll broke passes", change: victim},
+		{name: "57: another one that is down does not", change: with(victim, down(0)), want: "orders-0 does not answer"},
+		{name: "57: nor do two that the roll broke", change: with(victim, down(2)), want: "orders-1 does not answer"},
+		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation) { s.pod(1).Template, s.o.Set.Template, s.d.Template = "b", "b", "b" }), want: "orders-1 does not answer"},
+		{name: "62: one member alone that never ran passes", size: 1, change: lonely},
+		{name: "84: one member alone that ran does not", size: 1, change: with(lonely, func(s *situation) { s.pod(0).Ran = true }), want: "Unhealthy: the members cannot be listed: no answer"},
+		{name: "84: nor does one that may still start", size: 1, change: with(lonely, func(s *situation) { s.pod(0).Trouble = "" }), want: "Unhealthy: the members cannot be listed: no answer"},
+		{name: "57: while the last template is unknown, nobody is broken by a roll", change: with(commit(newVersion), down(1), func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = "", "" }), want: "Unhealthy: orders-1 does not answer"},
+	})
+}
+
+func TestQuorumWithoutTheTarget(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		n    int32
+		down []int32
+		want string
+	}{
+		{name: "3 of 3", n: 3},
+		{name: "42: 2 of 3", n: 3, down: []int32{0}, want: "without orders-2 only 1 of 3 members would be left, and a quorum is 2"},
+		{name: "4 of 5", n: 5, down: []int32{0}},
+		{name: "42: 3 of 5", n: 5, down: []int32{0, 1}, want: "without orders-4 only 2 of 5 members would be left, and a quorum is 3"},
+		{name: "two members never can", n: 2, down: []int32{0}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := healthy(c.n)
+			commit(newVersion)(s)
+			for _, i := range c.down {
+				down(i)(s)
+			}
+			if got := s.quorum(s.o.round(), ""); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	if got := healthy(3).restarting(""); got != "" {
+		t.Errorf("without a roll %s would restart", got)
+	}
+	if got := healthy(3).restarting("orders-1"); got != "orders-1" {
+		t.Errorf("the broken member goes first, not %s", got)
+	}
+}
+
+func TestConfirm(t *testing.T) {
+	before := func(f func(*Round)) mutation {
+		return with(commit(newVersion), func(s *situation) { f(&s.o.Rounds[0]) })
+	}
+	checkRule(t, confirm, []ruleCase{
+		{name: "17: nothing to do needs no second look", change: func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }},
+		{name: "two good looks pass", change: commit(newVersion)},
+		{name: "I15: one look is not enough", change: with(commit(newVersion), func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
+		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation) { s.now = noon.Add(16 * time.Second) }), want: "Confirm: the last look at the members is too old"},
+		{name: "hashes are wanted", change: before(func(r *Round) { r.Deep = false }), want: "Confirm: the members' data has not been compared yet"},
+		{name: "two looks at once are one", change: before(func(r *Round) { r.At = noon.Add(-Between / 2) }), want: "Confirm: the two looks at the members were too close"},
+		{name: "87: sick a moment ago", change: before(func(r *Round) { r.Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: orders-0 does not answer: timeout"},
+		{name: "no list a moment ago", change: before(func(r *Round) { *r = Round{At: r.At, Deep: true, Problem: "timeout"} }), want: "Confirm: healthy now, but a moment ago: the members cannot be listed: timeout"},
+		{name: "I16: not caught up", change: before(func(r *Round) { r.member("orders-2").Commit = 5100 }), want: "Confirm: orders-0 has applied 5000 of 5100 entries"},
+	})
+}

@@ -1,0 +1,38 @@
+package plan
+
+import "testing"
+
+func TestReadable(t *testing.T) {
+	checkRule(t, readable, []ruleCase{
+		{name: "a good file passes"},
+		{name: "14: all errors of the file are told", change: func(s *situation) {
+			s.d.Problems = []string{"orders.yaml:3: bad version", "orders.yaml:5: bad size"}
+		}, want: "Refused: the file of this cluster has errors, so the cluster is left as it is: orders.yaml:3: bad version; orders.yaml:5: bad size"},
+	})
+}
+
+func TestOwnership(t *testing.T) {
+	leftover := func(s *situation) {
+		s.o.Record, s.o.Set, s.o.Volumes = nil, nil, []string{"data-orders-0"}
+	}
+	checkRule(t, ownership, []ruleCase{
+		{name: "own objects pass"},
+		{name: "own volumes pass", change: func(s *situation) { s.o.Volumes = []string{"data-orders-0"} }},
+		{name: "35: another's object is never touched", change: func(s *situation) {
+			s.o.Objects[0].State, s.o.Objects[0].Detail = ObjectForeign, "made by helm"
+		}, want: "Refused: Service orders exists and is not quorate's (made by helm)"},
+		{name: "34: a volume of an earlier cluster is refused", change: leftover, want: "Refused: volume claim data-orders-0 exists"},
+		{name: "a damaged record is left to the next rule", change: with(leftover, func(s *situation) { s.o.RecordProblem = "no token" })},
+	})
+}
+
+func TestRecord(t *testing.T) {
+	checkRule(t, record, []ruleCase{
+		{name: "a record beside a StatefulSet passes"},
+		{name: "neither is a new cluster", change: func(s *situation) { s.o.Record, s.o.Set = nil, nil }},
+		{name: "a lost record is not made up", change: func(s *situation) { s.o.Record = nil }, want: "Refused: StatefulSet orders exists, but its record (ConfigMap orders-record) is gone"},
+		{name: "a damaged record is not guessed at", change: func(s *situation) {
+			s.o.Record, s.o.RecordProblem = nil, "members: not JSON"
+		}, want: "Refused: the record of the cluster cannot be used: members: not JSON"},
+	})
+}

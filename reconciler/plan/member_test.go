@@ -1,0 +1,71 @@
+package plan
+
+import (
+	"testing"
+	"time"
+)
+
+func TestSettled(t *testing.T) {
+	rolling := with(commit(newVersion), begun)
+	closing := with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), func(s *situation) { s.d.Template = "c" })
+	partition := func(p int32) mutation { return func(s *situation) { s.o.Set.Partition = p } }
+	checkRule(t, settled, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation) { s.o.Set.Settled = false })},
+		{name: "67: a change that the controller has not seen", change: func(s *situation) { s.o.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "75: a pod that does not exist", change: func(s *situation) { s.o.Pods = s.o.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
+		{name: "a roll whose partition is above every pod", change: rolling},
+		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
+		{name: "one that has gone", change: with(rolling, rolled(newVersion, 2), partition(2))},
+		{name: "I2: a partition that lets two go", change: with(rolling, partition(1)), want: "start the roll 3.5.35 → 3.6.16: the partition is 1 and would let 2 members go at once"},
+		{name: "a roll that the controller has not closed, and a new commit", change: closing, want: "Waiting: every pod has the last template; the StatefulSet controller closes that roll first"},
+		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1))},
+		{name: "a roll that is not over does not close", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" })},
+	})
+}
+
+func TestMember(t *testing.T) {
+	// back is a member of a roll that was restarted some time ago.
+	back := func(age time.Duration, changes ...mutation) mutation {
+		return with(commit(newVersion), begun, rolled(newVersion, 2), with(changes...), func(s *situation) { s.pod(2).Created = noon.Add(-age) })
+	}
+	trouble := func(s *situation) { s.pod(2).Ready, s.pod(2).Trouble = false, "etcd: ImagePullBackOff" }
+	checkRule(t, member, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "a finished cluster is the gate's", change: down(1)},
+		{name: "an unformed cluster is the bootstrap's", change: unformed},
+		{name: "65: a pod that shuts down", change: with(commit(newVersion), func(s *situation) { s.pod(2).Terminating = true }), want: "Waiting: orders-2 is shutting down"},
+		{name: "a member that is back passes", change: back(time.Minute)},
+		{name: "a pod that is not ready yet", change: back(time.Minute, down(2)), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
+		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation) { s.pod(2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: connection refused"},
+		{name: "a member that is not listed", change: back(time.Minute, func(s *situation) { s.o.round().Members = s.o.round().Members[:2] }), want: "it is not in the member list"},
+		{name: "61: a trouble of a moment", change: back(20*time.Second, trouble), want: "Waiting: orders-2 starts with etcd 3.6.16: etcd: ImagePullBackOff"},
+		{name: "61: a trouble that lasts stops the roll", change: back(31*time.Second, trouble), want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: ImagePullBackOff; the other members are left alone; revert the commit"},
+		{name: "61: five minutes stop the roll without a trouble", change: back(6*time.Minute, down(2)), want: "Stopped: the roll stopped at orders-2"},
+		{name: "an old member that is down is the gate's", change: back(time.Minute, down(0))},
+		{name: "a list that cannot be had is not called a list without the member", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) {
+			s.pod(0).Created = noon.Add(-time.Minute)
+			*s.o.round() = Round{At: noon, Problem: "context deadline exceeded"}
+		}), want: "Waiting: orders-0 starts with etcd 3.6.16: the members cannot be listed: context deadline exceeded"},
+	})
+}
+
+func TestSoak(t *testing.T) {
+	since := func(age time.Duration) mutation {
+		return with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) {
+			s.d.Spec.Upgrade.Soak, s.pod(2).ReadySince = seconds(10), noon.Add(-age)
+		})
+	}
+	checkRule(t, soak, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "a member that is just back", change: since(4 * time.Second), want: "Waiting: orders-2 is back and soaks for 10s"},
+		{name: "one that has soaked passes", change: since(10 * time.Second)},
+		{name: "no soak passes at once", change: with(since(0), func(s *situation) { s.d.Spec.Upgrade.Soak = nil })},
+		{name: "an old member that has restarted by itself needs none", change: with(since(time.Minute), func(s *situation) { s.pod(0).ReadySince = noon })},
+	})
+	s := healthy(3)
+	since(4 * time.Second)(s)
+	if again := soak(s).hold.Again; again != 6*time.Second {
+		t.Errorf("looks again in %s, want the 6s that are left", again)
+	}
+}

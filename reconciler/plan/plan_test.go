@@ -1,0 +1,187 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Only a restart stops a member: the daemon's cap on disruptive actions counts
+// nothing else.
+func TestActions(t *testing.T) {
+	for _, c := range []struct {
+		action     Action
+		want       string
+		disruptive bool
+	}{
+		{CreateRecord{}, "create the record", false},
+		{IssueCertificates{}, "issue certificates", false},
+		{ApplyObject{"Service", "orders"}, "apply Service orders", false},
+		{CreateSet{1}, "create 1 member", false},
+		{CreateSet{3}, "create 3 members", false},
+		{RecordFormed{ClusterID: "c1"}, "record cluster c1", false},
+		{TakeBackup{Member: "orders-2"}, "back up through orders-2", false},
+		{StartRoll{From: oldVersion, To: newVersion}, "start the roll 3.5.35 → 3.6.16", false},
+		{StartRoll{From: oldVersion, To: oldVersion}, "start the roll on 3.5.35", false},
+		{MoveLeader{From: "orders-2", To: "orders-0"}, "move the leader orders-2 → orders-0", false},
+		{RestartMember{Member: "orders-2", From: oldVersion, To: newVersion}, "restart orders-2 3.5.35 → 3.6.16", true},
+		{EndRoll{}, "end the roll", false},
+		{RecordApplied{Version: newVersion}, "record that 3.6.16 is applied", false},
+	} {
+		c.action.isAction()
+		if got := c.action.String(); got != c.want || c.action.Disruptive() != c.disruptive {
+			t.Errorf("%T: %q, disruptive %t; want %q, %t", c.action, got, c.action.Disruptive(), c.want, c.disruptive)
+		}
+	}
+}
+
+func TestTextOfAPlan(t *testing.T) {
+	step := Step{Action: EndRoll{}, Reason: "it is over"}
+	for _, c := range []struct {
+		name, want string
+		plan       Plan
+		idle       bool
+	}{
+		{"17: nothing", "nothing to do\n", Plan{}, true},
+		{"a step", " 1. end the roll: it is over\n", Plan{Steps: []Step{step}}, false},
+		{"a hold that ends by itself", "hold (Waiting): a pod starts\n 1. end the roll: it is over\n", Plan{Hold: &Hold{Kind: HoldWaiting, Message: "a pod starts"}, Steps: []Step{step}}, false},
+		{"a hold with something to do", "hold (Refused): no way; revert\n", Plan{Hold: &Hold{Kind: HoldRefused, Message: "no way", Do: "revert"}}, false},
+		{"a warning alone does not make it busy", "warning: old\n", Plan{Warnings: []string{"old"}}, true},
+	} {
+		if got := c.plan.Text(); got != c.want || c.plan.Idle() != c.idle {
+			t.Errorf("%s: %q, idle %t", c.name, got, c.plan.Idle())
+		}
+	}
+}
+
+func TestObserveHoldsOnlyWhatWouldBeDone(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change mutation
+		want   HoldKind
+	}{
+		{"nothing to do", func(*situation) {}, ""},
+		{"something to do", commit(newVersion), HoldObserve},
+		{"a hold stays what it is", with(commit(newVersion), down(0)), HoldUnhealthy},
+	} {
+		s := healthy(3)
+		c.change(s)
+		s.d.Spec.Mode = schema.ModeObserve
+		got := HoldKind("")
+		if p := Make(s.d, s.o, noon); p.Hold != nil {
+			got = p.Hold.Kind
+		}
+		if got != c.want {
+			t.Errorf("%s: hold %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+// A hold says which rule holds, what is awaited and when to look again.
+func TestAHoldNamesItsRule(t *testing.T) {
+	s := healthy(3)
+	down(1)(s)
+	h := Make(s.d, s.o, noon).Hold
+	if h == nil || h.Rule != "health" || h.Again <= 0 || !strings.Contains(h.String(), "look at the member named here") {
+		t.Errorf("hold %+v", h)
+	}
+}
+
+// strange are the changes that the walk below puts on top of each other, in any
+// order: what the API server or etcd may tell in a bad moment.
+func strange() map[string]mutation {
+	each := func(f func(*Pod)) mutation {
+		return func(s *situation) {
+			for i := range s.o.Pods {
+				f(&s.o.Pods[i])
+			}
+		}
+	}
+	look := func(f func(*Round)) mutation {
+		return func(s *situation) {
+			for i := range s.o.Rounds {
+				f(&s.o.Rounds[i])
+			}
+		}
+	}
+	set := func(f mutation) mutation {
+		return func(s *situation) {
+			if s.o.Set != nil {
+				f(s)
+			}
+		}
+	}
+	recorded := func(f mutation) mutation {
+		return func(s *situation) {
+			if s.o.Record != nil {
+				f(s)
+			}
+		}
+	}
+	return map[string]mutation{
+		"commit": commit(newVersion), "settings": commit(oldVersion), "old": commit("3.4.45"),
+		"other":           func(s *situation) { s.d.Template, s.d.SpecHash = "c", "c" },
+		"skip":            func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip },
+		"soak":            func(s *situation) { s.d.Spec.Upgrade.Soak = seconds(7200) },
+		"scale":           func(s *situation) { s.d.Spec.Replicas++ },
+		"begun":           set(begun),
+		"loose":           set(func(s *situation) { s.o.Set.Partition = 0 }),
+		"unknown current": set(func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = "", "" }),
+		"no set":          func(s *situation) { s.o.Set = nil }, "no pods": func(s *situation) { s.o.Pods = nil },
+		"no record": func(s *situation) { s.o.Record = nil }, "unformed": func(s *situation) { s.o.Record = &Record{} },
+		"no rounds":  func(s *situation) { s.o.Rounds = nil },
+		"no answer":  look(func(r *Round) { *r = Round{At: r.At, Problem: "timeout"} }),
+		"no version": look(func(r *Round) { r.ClusterVersion = "" }),
+		"no leader": look(func(r *Round) {
+			for i := range r.Members {
+				r.Members[i].Leader = ""
+			}
+		}),
+		"no members": look(func(r *Round) { r.Members = nil }),
+		"trouble":    each(func(p *Pod) { p.Ready, p.Trouble = false, "CrashLoopBackOff" }),
+		"never ran":  each(func(p *Pod) { p.Ready, p.Ran, p.Trouble = false, false, "ImagePullBackOff" }),
+		"first rolled": func(s *situation) {
+			if len(s.o.Pods) > 0 {
+				s.o.Pods[0].Template, s.o.Pods[0].Version = "b", newVersion
+			}
+		},
+		"last broken": func(s *situation) {
+			if i := len(s.o.Pods) - 1; i >= 0 {
+				s.o.Pods[i].Template, s.o.Pods[i].Ready, s.o.Pods[i].Ran, s.o.Pods[i].Trouble = "x", false, false, "ImagePullBackOff"
+			}
+		},
+		"backed up":       recorded(backedUp(time.Minute)),
+		"nothing applied": recorded(func(s *situation) { s.o.Record.Applied = nil }),
+	}
+}
+
+// 19 161: whatever is observed, Make gives an answer, the same one twice, that
+// keeps the contract of the package.
+func TestMakeAnswersAnything(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.Int32Range(1, 3).Draw(t, "members")
+		s, odd := healthy(n), strange()
+		names := slices.Sorted(maps.Keys(odd))
+		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 6).Draw(t, "changes") {
+			odd[name](s)
+		}
+		p := Make(s.d, s.o, noon)
+		if again := Make(s.d, s.o, noon).Text(); again != p.Text() {
+			t.Fatalf("first\n%s\nthen\n%s", p.Text(), again)
+		}
+		if h := p.Hold; h != nil && (h.Rule == "" || h.Message == "" || h.Again < 0) {
+			t.Fatalf("a hold that does not say why: %+v", *h)
+		}
+		for _, step := range p.Steps {
+			if step.Action == nil || step.Reason == "" {
+				t.Fatalf("a step that does not say why: %+v", step)
+			}
+		}
+	})
+}

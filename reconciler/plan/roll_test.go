@@ -1,0 +1,148 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+func TestStart(t *testing.T) {
+	checkRule(t, start, []ruleCase{
+		{name: "17: no change passes"},
+		{name: "53: a new version", change: commit(newVersion), want: "start the roll 3.5.35 → 3.6.16: "},
+		{name: "I25: new settings are a roll, too", change: commit(oldVersion), want: "start the roll on 3.5.35: "},
+		{name: "one that has begun passes", change: with(commit(newVersion), begun)},
+	})
+}
+
+func TestLeader(t *testing.T) {
+	rolling := with(commit(newVersion), begun)
+	checkRule(t, leader, []ruleCase{
+		{name: "17: without a roll nobody moves"},
+		{name: "64: the leader is next, and the one that restarts last takes over", change: rolling, want: "move the leader orders-2 → orders-0: orders-2 restarts next"},
+		{name: "64: the leader is not next", change: with(rolling, leads(1))},
+		{name: "64: an upgraded member takes over before any other", change: with(rolling, rolled(newVersion, 2), leads(1)), want: "move the leader orders-1 → orders-2"},
+		{name: "64: of two upgraded members the lower takes over", change: with(rolling, rolled(newVersion, 1, 2), leads(0)), want: "move the leader orders-0 → orders-1"},
+		{name: "64: no leader to move", change: with(rolling, func(s *situation) { s.o.Rounds = nil })},
+		{name: "64: one that is down does not take over", change: with(rolling, down(0)), want: "move the leader orders-2 → orders-1"},
+		{name: "64: nor does a learner", change: with(rolling, of(0, func(m *Member) { m.Learner = true })), want: "move the leader orders-2 → orders-1"},
+		{name: "64: nobody can take over", change: with(rolling, down(0), down(1)), want: "Unhealthy: orders-2 leads and no other member is fit to take over"},
+		{name: "27: one member has nobody to move to", size: 1, change: rolling},
+	})
+}
+
+func TestRestart(t *testing.T) {
+	rolling := with(commit(newVersion), begun, leads(0))
+	// abandoned is a roll to "b", given up for "c", that left orders-1 broken.
+	abandoned := with(commit(newVersion), begun, rolled(newVersion, 1, 2), func(s *situation) { s.d.Template = "c" }, begun, down(1))
+	checkRule(t, restart, []ruleCase{
+		{name: "17: no change passes"},
+		{name: "a roll without pods passes", change: with(commit(newVersion), func(s *situation) { s.o.Pods = nil })},
+		{name: "the highest ordinal goes first", change: rolling, want: "restart orders-2 3.5.35 → 3.6.16: all members are healthy and caught up, the others keep the quorum; 3 left to go"},
+		{name: "then the next", change: with(rolling, rolled(newVersion, 2)), want: "restart orders-1 3.5.35 → 3.6.16: all members are healthy and caught up, the others keep the quorum; 2 left to go"},
+		{name: "38: 10 is higher than 9", size: 11, change: rolling, want: "restart orders-10 "},
+		{name: "27: one member does not serve meanwhile", size: 1, change: rolling, want: "restart orders-0 3.5.35 → 3.6.16: 1 member to go; a cluster of 1 member does not serve while one restarts"},
+		{name: "62: a broken member goes first", change: abandoned, want: "restart orders-1 3.6.16 → 3.5.35: an abandoned roll left it broken; it comes back as it was before that roll"},
+		{name: "62: the broken member is the highest", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" }, begun, down(2)), want: "restart orders-2 on 3.6.16: an abandoned roll left it broken; the others keep the quorum"},
+		{name: "63: a broken member that would come back too old", change: with(abandoned, now(func(r *Round) { r.ClusterVersion = "3.6.0" })), want: "Refused: orders-1 is broken and would come back with etcd 3.5.35, while the cluster version is 3.6.0"},
+		{name: "a broken member of a cluster that says no version is left alone", change: with(abandoned, now(func(r *Round) { r.ClusterVersion = "" })), want: "Refused: "},
+		{name: "a broken member of a cluster that nobody has asked is left alone", change: with(abandoned, func(s *situation) {
+			s.pod(2).Template, s.o.Rounds = "a", nil
+		}), want: "Refused: "},
+	})
+}
+
+func TestARestartCarriesItsPreconditions(t *testing.T) {
+	next := healthy(3)
+	with(commit(newVersion), begun)(next)
+	broken := healthy(3)
+	with(commit(newVersion), begun, rolled(newVersion, 1, 2), func(s *situation) { s.d.Template = "c" }, begun, down(1))(broken)
+	for _, c := range []struct {
+		name string
+		s    *situation
+		want RestartMember
+	}{
+		{"by the partition", next, RestartMember{SetUID: "set", Member: "orders-2", Ordinal: 2, PodUID: "pod-m2", MemberID: "m2", Partition: 2, From: oldVersion, To: newVersion}},
+		{"by deletion", broken, RestartMember{SetUID: "set", Member: "orders-1", Ordinal: 1, PodUID: "pod-m1", MemberID: "m1", Partition: 3, ByDeletion: true, From: newVersion, To: oldVersion}},
+	} {
+		if got := restart(c.s).step.Action; got != c.want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", c.name, got, c.want)
+		}
+	}
+}
+
+func TestEnd(t *testing.T) {
+	moved := now(func(r *Round) { r.ClusterVersion = "3.6.0" })
+	over := with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2))
+	closed := func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = "b", newVersion }
+	lowered := func(s *situation) { s.o.Set.Partition = 0 }
+	checkRule(t, end, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "a cluster that has not formed passes", change: unformed},
+		{name: "a roll that goes on passes", change: commit(newVersion)},
+		{name: "71: the cluster version has not moved", change: over, want: "Waiting: every member runs etcd 3.6.16; the cluster version is still 3.5.0 and follows within seconds"},
+		{name: "the controller has not closed the roll", change: with(over, moved), want: "Waiting: every pod has the template; the StatefulSet controller closes the roll"},
+		{name: "the partition goes up again", change: with(over, moved, closed, lowered), want: "end the roll: "},
+		{name: "the end passes", change: with(over, moved, closed)},
+		{name: "I25: a partition that was lowered by hand goes up", change: lowered, want: "end the roll: "},
+	})
+}
+
+func TestApplied(t *testing.T) {
+	checkRule(t, applied, []ruleCase{
+		{name: "17: what is written down passes"},
+		{name: "a new spec is written down", change: commit(oldVersion), want: "record that 3.5.35 is applied: "},
+		{name: "28: a new cluster's first spec is written down", change: func(s *situation) { s.o.Record.Applied = nil }, want: "record that 3.5.35 is applied: "},
+		{name: "a cluster that has not formed passes", change: unformed},
+		{name: "a cluster without a record passes", change: func(s *situation) { s.o.Record = nil }},
+	})
+	s := healthy(3)
+	commit(newVersion)(s)
+	want := RecordApplied{SpecHash: "b", Version: newVersion, Commit: "beef"}
+	if got := applied(s).step.Action; got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The pods are looked at in the order of their ordinals, as numbers.
+func TestOrdinalsAreNumbers(t *testing.T) {
+	s := healthy(12)
+	with(commit(newVersion), begun, backedUp(time.Minute))(s)
+	var got []int32
+	for _, p := range s.outdated() {
+		got = append(got, p.Ordinal)
+	}
+	for i, ordinal := range got {
+		if ordinal != int32(11-i) {
+			t.Fatalf("order %v", got)
+		}
+	}
+}
+
+// Two members have no quorum while one is broken: what the roll broke has to
+// come back first, and nobody answers meanwhile.
+func TestTwoMembersWithoutAQuorum(t *testing.T) {
+	// broken is a roll to "b" whose image orders-0 cannot pull.
+	broken := with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), func(s *situation) { s.o.Rounds = nil })
+	given := func(template, version string) mutation {
+		return with(func(s *situation) {
+			s.d.Template, s.d.SpecHash, s.d.Spec.Version, s.d.Spec.Upgrade.Backup = template, template, version, schema.BackupSkip
+		}, begun)
+	}
+	checkRule(t, func(s *situation) verdict { return first(table(), s) }, []ruleCase{
+		{name: "62: the other had restarted by itself, and Git goes forward", size: 2, change: with(broken, given("c", newVersion)), want: "orders-0"},
+		{name: "62: the other was upgraded before, and Git goes back", size: 2, change: with(rolled(newVersion, 1), broken, given("a", oldVersion), func(s *situation) { s.pod(1).Ready = false }), want: "restart orders-0 3.6.16 → 3.5.35"},
+	})
+}
+
+// A cluster that began with a broken image and was reformed keeps that template
+// as the one of the last closed roll, until a roll closes. A pod that is made
+// again before then gets it, and cannot start; only the roll can mend it.
+func TestABrokenTemplateThatWasNeverRolledBack(t *testing.T) {
+	checkRule(t, func(s *situation) verdict { return first(table(), s) }, []ruleCase{
+		{name: "61: a pod that never ran is the roll's to mend", change: with(commit(newVersion), begun, backedUp(time.Minute), leads(0), down(2), neverRan(2), func(s *situation) {
+			s.o.Set.CurrentTemplate, s.pod(2).Template = "x", "x"
+		}), want: "restart orders-2 "},
+	})
+}

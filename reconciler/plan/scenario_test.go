@@ -1,0 +1,350 @@
+package plan
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios")
+
+// Each file of testdata/scenarios is one scenario: what Git says, what the
+// cluster is, and the plan. A file is a txtar archive whose first line names
+// the scenario; its sections hold settings ("key: value") and tables, whose
+// first line names the columns, "-" is empty, and the last column may hold
+// blanks. What is left out is as in a healthy cluster.
+//
+//	desired       version, template, replicas …, as Git says
+//	record        cluster, members, applied (hash and version), backup (cluster,
+//	              target and age); no section is no record
+//	certificates  missing, problem
+//	objects       kind name state detail; no section is one Service in sync
+//	volumes       claims, one a line
+//	set           template and current (hash and version), partition, settled,
+//	              immutable; no section is no StatefulSet
+//	pods          a row each
+//	members       a row each, as the second of two looks had them
+//	before        the first look, where it differs
+//	plan          what Make says
+func TestScenarios(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txtar"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			a := readArchive(t, path)
+			d, o := a.desired(t), Observed{}
+			a.observe(t, d, &o)
+			got := Make(d, o, noon).Text()
+			if *update {
+				a.replacePlan(t, got)
+				return
+			}
+			if want := a.sections["plan"]; got != want {
+				t.Errorf("%s\ngot:\n%s\nwant:\n%s", a.title, got, want)
+			}
+		})
+	}
+}
+
+// archive is a file in the txtar format.
+type archive struct {
+	path, title, text string
+	sections          map[string]string
+}
+
+func readArchive(t *testing.T, path string) archive {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := archive{path: path, text: string(data), sections: map[string]string{}}
+	a.title, _, _ = strings.Cut(a.text, "\n")
+	name := ""
+	for l := range strings.Lines(a.text) {
+		if rest, ok := strings.CutPrefix(l, "-- "); ok {
+			name = strings.TrimSuffix(strings.TrimSpace(rest), " --")
+			a.sections[name] = ""
+			if _, known := vocabulary()[name]; !known {
+				t.Fatalf("no such section: %s", name)
+			}
+			continue
+		}
+		a.sections[name] += l
+	}
+	return a
+}
+
+// replacePlan writes the plan, which is the last section.
+func (a archive) replacePlan(t *testing.T, plan string) {
+	t.Helper()
+	head, _, _ := strings.Cut(a.text, "-- plan --\n")
+	if err := os.WriteFile(a.path, []byte(head+"-- plan --\n"+plan), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// vocabulary are the keys and columns of each section, so that a slip of the
+// pen is no scenario of its own.
+func vocabulary() map[string]string {
+	look := "cluster version alarms downgrading problem looks name id leader term applied commit learner hash db quota errors"
+	return map[string]string{
+		"desired": "version template spec replicas soak mode backup backup-url problems",
+		"record":  "cluster members applied backup problem", "certificates": "missing problem",
+		"objects": "kind name state detail", "volumes": "",
+		"set":     "template current replicas partition settled immutable",
+		"pods":    "name template version ready since terminating ran trouble",
+		"members": look, "before": look, "plan": "",
+	}
+}
+
+// row is a row of a table by column, or the settings of a section by key.
+type row map[string]string
+
+// read splits a section into its settings and the rows of its table.
+func (a archive) read(t *testing.T, section string) (settings row, rows []row) {
+	t.Helper()
+	settings = row{}
+	var columns []string
+	knows := func(words ...string) {
+		for _, w := range words {
+			if !slices.Contains(strings.Fields(vocabulary()[section]), w) {
+				t.Fatalf("%s: no such key or column: %s", section, w)
+			}
+		}
+	}
+	for l := range strings.Lines(a.sections[section]) {
+		fields := strings.Fields(l)
+		switch {
+		case len(fields) == 0:
+		case strings.HasSuffix(fields[0], ":"):
+			key := strings.TrimSuffix(fields[0], ":")
+			settings[key] = strings.Join(fields[1:], " ")
+			knows(key)
+		case columns == nil:
+			columns = fields
+			knows(columns...)
+		default:
+			r, last := row{}, len(columns)-1
+			for i, f := range fields {
+				if name := columns[min(i, last)]; f != "-" {
+					r[name] = strings.TrimSpace(r[name] + " " + f)
+				}
+			}
+			rows = append(rows, r)
+		}
+	}
+	return settings, rows
+}
+
+// number is a setting as a number, and a fallback where there is none.
+func number[T int32 | int64 | uint32 | uint64](t *testing.T, r row, key string, fallback T) T {
+	t.Helper()
+	if r[key] == "" {
+		return fallback
+	}
+	n, err := strconv.ParseInt(r[key], 10, 64)
+	if err != nil {
+		t.Fatalf("%s: %v", key, err)
+	}
+	return T(n)
+}
+
+// ago is a setting as a time before noon.
+func ago(t *testing.T, text string) time.Time {
+	t.Helper()
+	d, err := time.ParseDuration(cmp.Or(text, "1h"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return noon.Add(-d)
+}
+
+// list splits a setting at its commas.
+func list(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, ", ")
+}
+
+func (a archive) desired(t *testing.T) Desired {
+	t.Helper()
+	s, _ := a.read(t, "desired")
+	d := Desired{
+		Namespace: "db", Name: "orders", Commit: "c0ffee", Template: s["template"],
+		SpecHash: cmp.Or(s["spec"], s["template"]), BackupURL: "s3://backups/{{ .UID }}.db", Problems: list(s["problems"]),
+		Spec: schema.ClusterSpec{Version: s["version"], Replicas: number[int32](t, s, "replicas", 3), Mode: schema.Mode(s["mode"])},
+	}
+	d.Spec.Upgrade.Backup = schema.BackupPolicy(cmp.Or(s["backup"], string(schema.BackupRequired)))
+	d.Spec.Upgrade.Soak = seconds(number[int32](t, s, "soak", 0))
+	if s["backup-url"] == "none" {
+		d.BackupURL = ""
+	}
+	return d
+}
+
+func (a archive) observe(t *testing.T, d Desired, o *Observed) {
+	t.Helper()
+	_, pods := a.read(t, "pods")
+	for _, r := range pods {
+		o.Pods = append(o.Pods, podOf(t, r))
+	}
+	a.observeRecord(t, o)
+	a.observeObjects(t, o)
+	a.observeSet(t, d, o)
+	if _, asked := a.sections["members"]; !asked {
+		return
+	}
+	last := a.round(t, "members", o.Record)
+	last.At = noon
+	before := a.round(t, "members", o.Record)
+	if _, other := a.sections["before"]; other {
+		before = a.round(t, "before", o.Record)
+	}
+	before.At, before.Deep = noon.Add(-time.Second), true
+	o.Rounds = []Round{before, last}
+	if s, _ := a.read(t, "members"); s["looks"] == "1" {
+		o.Rounds = o.Rounds[1:]
+	}
+}
+
+func (a archive) observeRecord(t *testing.T, o *Observed) {
+	t.Helper()
+	if _, there := a.sections["record"]; !there {
+		return
+	}
+	s, _ := a.read(t, "record")
+	if o.RecordProblem = s["problem"]; o.RecordProblem != "" {
+		return
+	}
+	o.Record = &Record{ClusterID: s["cluster"]}
+	if o.Record.Formed() {
+		o.Record.Members = map[string]string{}
+		for i := range number[int32](t, s, "members", 0) {
+			o.Record.Members[podName("orders", i)] = fmt.Sprintf("m%d", i)
+		}
+	}
+	if b := strings.Fields(s["backup"]); len(b) == 3 {
+		o.Record.Backup = &Backup{ClusterID: b[0], Target: b[1], Time: ago(t, b[2])}
+	}
+	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
+		o.Record.Applied = &Applied{SpecHash: applied[0], Version: applied[1]}
+	}
+}
+
+func (a archive) observeObjects(t *testing.T, o *Observed) {
+	t.Helper()
+	s, _ := a.read(t, "certificates")
+	o.Certificates = Certificates{Missing: list(s["missing"]), Problems: list(s["problem"])}
+	o.Volumes = strings.Fields(a.sections["volumes"])
+	_, objects := a.read(t, "objects")
+	if objects == nil {
+		o.Objects = []Object{{Kind: "Service", Name: "orders", State: ObjectInSync}}
+	}
+	for _, r := range objects {
+		state := strings.ReplaceAll(r["state"], "-", " ")
+		o.Objects = append(o.Objects, Object{Kind: r["kind"], Name: r["name"], State: ObjectState(state), Detail: r["detail"]})
+	}
+}
+
+func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
+	t.Helper()
+	s, _ := a.read(t, "set")
+	if len(s) == 0 {
+		return
+	}
+	template, current := strings.Fields(s["template"]), strings.Fields(s["current"])
+	replicas := number(t, s, "replicas", d.Spec.Replicas)
+	o.Set = &Set{
+		UID: "set", Replicas: replicas, Partition: number(t, s, "partition", replicas), Settled: s["settled"] != "no",
+		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
+		Immutable: list(s["immutable"]),
+	}
+}
+
+func podOf(t *testing.T, r row) Pod {
+	t.Helper()
+	ordinal, err := strconv.ParseInt(r["name"][strings.LastIndex(r["name"], "-")+1:], 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Pod{
+		Name: r["name"], Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
+		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
+		Created: ago(t, r["since"]), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
+	}
+}
+
+// round is one look. The columns leader and name hold names; IDs are those of
+// the record, or the column id.
+func (a archive) round(t *testing.T, section string, record *Record) Round {
+	t.Helper()
+	s, rows := a.read(t, section)
+	r := Round{
+		Problem: s["problem"], ClusterID: s["cluster"], ClusterVersion: s["version"],
+		Alarms: list(s["alarms"]), Downgrading: s["downgrading"] == "yes",
+	}
+	if r.ClusterID == "" && record.Formed() {
+		r.ClusterID = record.ClusterID
+	}
+	ids := map[string]string{}
+	for _, m := range rows {
+		ids[m["name"]] = m["id"]
+		if m["id"] == "" && record != nil {
+			ids[m["name"]] = record.Members[m["name"]]
+		}
+	}
+	for _, m := range rows {
+		applied := number[uint64](t, m, "applied", 0)
+		r.Members = append(r.Members, Member{
+			ID: ids[m["name"]], Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
+			Term: number[uint64](t, m, "term", 7), Applied: applied, Commit: number(t, m, "commit", applied),
+			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
+			DBSize: number[int64](t, m, "db", 0), Quota: number[int64](t, m, "quota", 0), Errors: list(m["errors"]),
+		})
+	}
+	return r
+}
+
+// 19: the same input gives the same text, whatever the order of the pods.
+func TestPlanIsStable(t *testing.T) {
+	s := healthy(11)
+	with(commit(newVersion), backedUp(time.Minute))(s)
+	want := Make(s.d, s.o, noon).Text()
+	if !strings.Contains(want, "restart orders-10 ") {
+		t.Fatalf("no roll: %s", want)
+	}
+	for turn := range len(s.o.Pods) {
+		o := s.o
+		o.Pods = slices.Concat(s.o.Pods[turn:], s.o.Pods[:turn])
+		slices.Reverse(o.Pods)
+		for range 2 {
+			if got := Make(s.d, o, noon).Text(); got != want {
+				t.Fatalf("pods turned by %d:\n%s\nwant:\n%s", turn, got, want)
+			}
+		}
+	}
+}
+
+// 19: a plan keeps its hands off what it was made from.
+func TestMakeChangesNothing(t *testing.T) {
+	s := healthy(3)
+	with(commit(newVersion), backedUp(time.Minute))(s)
+	before := fmt.Sprintf("%+v %+v %+v", s.o, *s.o.Record, *s.o.Set)
+	Make(s.d, s.o, noon)
+	if after := fmt.Sprintf("%+v %+v %+v", s.o, *s.o.Record, *s.o.Set); after != before {
+		t.Errorf("before %s\nafter  %s", before, after)
+	}
+}
