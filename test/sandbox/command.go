@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+func newRootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "sandbox",
+		Short:         "A real Kubernetes on this Linux machine, and faults on request",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.AddCommand(
+		simpleCommand("preflight", "Say whether this machine can run the sandbox", (*sandbox).preflight),
+		simpleCommand("build", "Build every binary and image, and start nothing", (*sandbox).buildAll),
+		simpleCommand("up", "Bring the sandbox up; what runs already is left running", locked((*sandbox).up)),
+		simpleCommand("down", "Remove every trace of the sandbox but the build cache", locked((*sandbox).down)),
+		newStatusCommand(),
+		newExecPathCommand(),
+		newImageCommand(),
+		newFillCommand(),
+		targetCommand("drain", "NAMESPACE/CLAIM", "Remove what fill has put on a volume", (*sandbox).drain),
+		group("node", "Switch a node off and on",
+			targetCommand("stop", "NODE", "End everything on a node at once, as a power cut does", locked1((*sandbox).stopNode)),
+			targetCommand("start", "NODE", "Switch a node on again", locked1((*sandbox).startNode))),
+		group("cut", "Cut the network, both ways",
+			targetCommand("node", "NODE", "Cut a node off from everything else", (*sandbox).cutNode),
+			targetCommand("pod", "NAMESPACE/NAME", "Cut a pod off from everything else", (*sandbox).cutPod)),
+		group("heal", "Undo a cut",
+			targetCommand("node", "NODE", "Connect a node again", (*sandbox).healNode),
+			targetCommand("pod", "NAMESPACE/NAME", "Connect a pod again", (*sandbox).healPod)),
+	)
+	return root
+}
+
+func group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	command := &cobra.Command{Use: use, Short: short}
+	command.AddCommand(commands...)
+	return command
+}
+
+// simpleCommand is a command without arguments.
+func simpleCommand(use, short string, run func(*sandbox, context.Context) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			return run(s, c.Context())
+		},
+	}
+}
+
+// targetCommand is a command on a sandbox that is up, with one argument: the
+// thing it is done to.
+func targetCommand(use, target, short string, run func(*sandbox, context.Context, string) error) *cobra.Command {
+	return &cobra.Command{
+		Use: use + " " + target, Short: short, Args: cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			if err := s.mustExist(); err != nil {
+				return err
+			}
+			return run(s, c.Context(), args[0])
+		},
+	}
+}
+
+// locked makes two of the commands that start and end processes wait for each
+// other.
+func locked(run func(*sandbox, context.Context) error) func(*sandbox, context.Context) error {
+	return func(s *sandbox, ctx context.Context) error {
+		unlock, err := s.lock()
+		if err != nil {
+			return err
+		}
+		defer unlock()
+		return run(s, ctx)
+	}
+}
+
+func locked1(run func(*sandbox, context.Context, string) error) func(*sandbox, context.Context, string) error {
+	return func(s *sandbox, ctx context.Context, target string) error {
+		return locked(func(s *sandbox, ctx context.Context) error { return run(s, ctx, target) })(s, ctx)
+	}
+}
+
+func newStatusCommand() *cobra.Command {
+	var output string
+	command := simpleCommand("status", "Show what runs", func(s *sandbox, ctx context.Context) error {
+		return s.status(ctx, output)
+	})
+	command.Flags().StringVarP(&output, "output", "o", "text", "text or json")
+	return command
+}
+
+func newExecPathCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "exec-path NAME", Short: "Print the path of a built binary", Args: cobra.ExactArgs(1),
+		Long: "Print the path of a built binary: " + strings.Join(execNames(), ", ") + ".",
+		RunE: func(c *cobra.Command, args []string) error {
+			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			path, err := s.execPath(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(s.out, path)
+			return err
+		},
+	}
+}
+
+func newFillCommand() *cobra.Command {
+	var leave int64
+	command := targetCommand("fill", "NAMESPACE/CLAIM", "Fill a claim's volume until nothing fits any more", func(s *sandbox, ctx context.Context, claim string) error {
+		return s.fill(ctx, claim, leave)
+	})
+	command.Flags().Int64Var(&leave, "leave", 0, "bytes to leave free")
+	return command
+}
+
+func newImageCommand() *cobra.Command {
+	var image image
+	load := targetCommand("load", "NAME=BINARY[,BINARY...]", "Make an image of static binaries and give it to every node", func(s *sandbox, ctx context.Context, spec string) error {
+		name, binaries, found := strings.Cut(spec, "=")
+		if !found || name == "" || binaries == "" {
+			return fmt.Errorf("image load %s: want NAME=BINARY, as in ghcr.io/quorate/quorate:dev=bin/quorate", spec)
+		}
+		image.name, image.binaries = name, strings.Split(binaries, ",")
+		return s.loadImage(ctx, image)
+	})
+	load.Long = "Make an image of static binaries, each at /usr/local/bin, and give it to every node."
+	load.Flags().StringVar(&image.entrypoint, "entrypoint", "", "path in the image of what runs when a pod gives no command")
+	load.Flags().StringVar(&image.user, "user", "", "user, and group after a colon, that it runs as")
+	return group("image", "Give images to the nodes", load)
+}
