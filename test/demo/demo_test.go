@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+func TestNarratorTellsWhatMatters(t *testing.T) {
+	var out bytes.Buffer
+	n := &narrator{Progress: lab.NewProgress(&out)}
+	for _, line := range []string{
+		`{"msg":"warning","cluster":"demo/orders","message":"old"}`,
+		`{"msg":"warning","cluster":"demo/orders","message":"older"}`,
+		`{"msg":"hold","cluster":"demo/orders","message":"over at once"}`,
+		`{"msg":"step","cluster":"demo/orders","action":"restart orders-2","reason":"all are healthy"}`,
+		`{"msg":"done","cluster":"demo/orders","action":"restart orders-2"}`,
+		`{"msg":"failed","cluster":"demo/orders","error":"no such bucket"}`,
+		`panic: oh`,
+	} {
+		n.tell(lab.ParseLogLine(line))
+	}
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		_, text, _ := strings.Cut(strings.TrimSpace(line), "]")
+		got = append(got, strings.Join(strings.Fields(text), " "))
+	}
+	want := []string{
+		"orders warning: old",
+		"and 1 more warnings like it",
+		"orders restart orders-2 because all are healthy",
+		"orders failed: no such bucket",
+		"panic: oh",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestSplitImage(t *testing.T) {
+	for image, want := range map[string][2]string{
+		"ghcr.io/quorate/quorate:dev": {"ghcr.io/quorate/quorate", "dev"},
+		"registry:5000/quorate":       {"registry:5000/quorate", "latest"},
+		"quorate":                     {"quorate", "latest"},
+	} {
+		if name, tag := splitImage(image); name != want[0] || tag != want[1] {
+			t.Errorf("%s: %s, %s", image, name, tag)
+		}
+	}
+}

@@ -1,0 +1,34 @@
+// Command demo shows quorate's main job from end to end, and fails unless it was
+// done well: a cluster appears because a file is in Git, and two commits bring
+// it to newer versions of etcd while a client writes and reads without pause.
+//
+// It ends with exit code 0 only if every member reports the new version, every
+// acknowledged write is there, and the backups that were taken before the
+// upgrades are whole. `make demo` runs it in the sandbox; where KUBECONFIG names
+// another cluster it runs there.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+func main() {
+	keep := flag.Bool("keep", false, "leave the namespaces and the logs when the demo is over")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	progress := lab.NewProgress(os.Stdout)
+	err := newDemo(progress, *keep).run(ctx)
+	stop()
+	if err != nil {
+		fmt.Println()
+		progress.Say("%s %v", progress.Bad("The demo failed:"), err)
+		os.Exit(1) //nolint:forbidigo // main is the one place that exits
+	}
+}

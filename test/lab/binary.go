@@ -1,0 +1,67 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+// Image is the name of quorate's image where the harness builds it.
+const Image = "ghcr.io/quorate/quorate:dev"
+
+// Binary is the path of a static quorate, with quorate-guard beside it: the one
+// that QUORATE names, else one built from this checkout into bin/. Go's cache
+// makes the second build quick.
+func Binary(ctx context.Context) (string, error) {
+	if path := os.Getenv("QUORATE"); path != "" {
+		return filepath.Abs(path)
+	}
+	root, err := Root(ctx)
+	if err != nil {
+		return "", err
+	}
+	bin := filepath.Join(root, "bin") + string(filepath.Separator)
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "./cmd/quorate", "./cmd/quorate-guard")
+	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if _, err := output(cmd); err != nil {
+		return "", fmt.Errorf("build quorate: %w", err)
+	}
+	return bin + "quorate", nil
+}
+
+// Root is the directory of this checkout.
+func Root(ctx context.Context) (string, error) {
+	gomod, err := output(exec.CommandContext(ctx, "go", "env", "GOMOD"))
+	if err != nil {
+		return "", fmt.Errorf("find the checkout: %w", err)
+	}
+	if filepath.Base(gomod) != "go.mod" {
+		return "", errors.New("find the checkout: run this from inside of it")
+	}
+	return filepath.Dir(gomod), nil
+}
+
+// ProvideImage returns the name of quorate's image as the nodes know it. In the
+// sandbox it builds the image and loads it; elsewhere QUORATE_IMAGE must name
+// one that the nodes have or can pull.
+func (c *Cluster) ProvideImage(ctx context.Context) (string, error) {
+	if image := os.Getenv("QUORATE_IMAGE"); image != "" {
+		return image, nil
+	}
+	if c.Sandbox == nil {
+		return "", errors.New("set QUORATE_IMAGE to an image of quorate that the cluster's nodes have or can pull: docker build -f deploy/Dockerfile -t " + Image + " . && kind load docker-image " + Image + " (or minikube image load)")
+	}
+	binary, err := Binary(ctx)
+	if err != nil {
+		return "", err
+	}
+	guard := filepath.Join(filepath.Dir(binary), "quorate-guard")
+	if err := c.Sandbox.LoadImage(ctx, Image, "65532:65532", binary, guard); err != nil {
+		return "", fmt.Errorf("load %s: %w", Image, err)
+	}
+	return Image, nil
+}

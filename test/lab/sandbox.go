@@ -1,0 +1,172 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// Sandbox is the sandbox of test/sandbox, by its binary.
+type Sandbox struct {
+	path string
+}
+
+// SandboxStatus is what the sandbox says of itself.
+type SandboxStatus struct {
+	// Up says that every process of the sandbox runs.
+	Up bool `json:"up"`
+	// Kubeconfig is the path of the administrator's kubeconfig, Dir where state
+	// and logs are.
+	Kubeconfig string `json:"kubeconfig"`
+	Dir        string `json:"dir"`
+}
+
+// FindSandbox returns the sandbox that QUORATE_SANDBOX names, or the one that
+// was built last on this machine; nil when there is none.
+func FindSandbox() *Sandbox {
+	if path := os.Getenv("QUORATE_SANDBOX"); path != "" {
+		return &Sandbox{path}
+	}
+	cache, err := cacheDir()
+	if err != nil {
+		return nil
+	}
+	path := filepath.Join(cache, "sandbox", "sandbox-bin")
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	return &Sandbox{path}
+}
+
+// cacheDir is where built programs are kept between runs.
+func cacheDir() (string, error) {
+	if dir := os.Getenv("QUORATE_CACHE"); dir != "" {
+		return dir, nil
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("find the user's cache: %w", err)
+	}
+	return filepath.Join(dir, "quorate"), nil
+}
+
+// Up brings the sandbox up, with its own progress on out. Where the machine
+// cannot run it, the error is the sandbox's one line that says what is missing.
+func (s *Sandbox) Up(ctx context.Context, out io.Writer) error {
+	if _, err := s.run(ctx, "preflight"); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, s.path, "up")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("sandbox up: %w", err)
+	}
+	return nil
+}
+
+// Status asks what runs.
+func (s *Sandbox) Status(ctx context.Context) (SandboxStatus, error) {
+	text, err := s.run(ctx, "status", "--output=json")
+	if err != nil {
+		return SandboxStatus{}, err
+	}
+	var status SandboxStatus
+	if err := json.Unmarshal([]byte(text), &status); err != nil {
+		return SandboxStatus{}, fmt.Errorf("sandbox status: %w", err)
+	}
+	return status, nil
+}
+
+// ExecPath is the path of a program that the sandbox has built, such as kubectl,
+// versitygw or etcd-v3.5.35.
+func (s *Sandbox) ExecPath(ctx context.Context, name string) (string, error) {
+	return s.run(ctx, "exec-path", name)
+}
+
+// LoadImage gives every node an image of static binaries, each at
+// /usr/local/bin; the first is what runs when a pod gives no command.
+func (s *Sandbox) LoadImage(ctx context.Context, name, user string, binaries ...string) error {
+	_, err := s.run(ctx, "image", "load", name+"="+strings.Join(binaries, ","),
+		"--entrypoint=/usr/local/bin/"+filepath.Base(binaries[0]), "--user="+user)
+	return err
+}
+
+// CutNode takes a node off the network; HealNode undoes it.
+func (s *Sandbox) CutNode(ctx context.Context, node string) error {
+	_, err := s.run(ctx, "cut", "node", node)
+	return err
+}
+
+// HealNode undoes CutNode.
+func (s *Sandbox) HealNode(ctx context.Context, node string) error {
+	_, err := s.run(ctx, "heal", "node", node)
+	return err
+}
+
+// CutPod takes a pod off the network until HealPod, or until it is made anew.
+func (s *Sandbox) CutPod(ctx context.Context, namespace, pod string) error {
+	_, err := s.run(ctx, "cut", "pod", namespace+"/"+pod)
+	return err
+}
+
+// HealPod undoes CutPod.
+func (s *Sandbox) HealPod(ctx context.Context, namespace, pod string) error {
+	_, err := s.run(ctx, "heal", "pod", namespace+"/"+pod)
+	return err
+}
+
+// StopNode is a power cut: processes end, disks stay.
+func (s *Sandbox) StopNode(ctx context.Context, node string) error {
+	_, err := s.run(ctx, "node", "stop", node)
+	return err
+}
+
+// StartNode undoes StopNode.
+func (s *Sandbox) StartNode(ctx context.Context, node string) error {
+	_, err := s.run(ctx, "node", "start", node)
+	return err
+}
+
+// FillVolume leaves no space on a claim's volume; DrainVolume undoes it.
+func (s *Sandbox) FillVolume(ctx context.Context, namespace, claim string) error {
+	_, err := s.run(ctx, "fill", namespace+"/"+claim)
+	return err
+}
+
+// DrainVolume undoes FillVolume.
+func (s *Sandbox) DrainVolume(ctx context.Context, namespace, claim string) error {
+	_, err := s.run(ctx, "drain", namespace+"/"+claim)
+	return err
+}
+
+// run is one command of the sandbox; its error is what the sandbox says.
+func (s *Sandbox) run(ctx context.Context, args ...string) (string, error) {
+	return output(exec.CommandContext(ctx, s.path, args...))
+}
+
+// output runs a command and returns its standard output without the line's end.
+// The error carries what the command said on standard error.
+func output(cmd *exec.Cmd) (string, error) {
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	if err == nil {
+		return strings.TrimSpace(stdout.String()), nil
+	}
+	said := strings.TrimSpace(stderr.String())
+	if said == "" {
+		return "", fmt.Errorf("%s: %w", strings.Join(cmd.Args, " "), err)
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		return "", errors.New(said)
+	}
+	return "", fmt.Errorf("%w: %s", err, said)
+}
