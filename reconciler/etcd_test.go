@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -134,11 +135,16 @@ func (s *etcdServers) add(path string, c schema.EtcdCluster, i int, peer string,
 	}, args...)
 	start := func() *exec.Cmd {
 		cmd := exec.Command(path, args...)
-		cmd.Stderr = os.Stderr
+		var said bytes.Buffer
+		cmd.Stderr = &said
 		if err := cmd.Start(); err != nil {
 			s.Fatal(err)
 		}
-		s.Cleanup(func() { kill(cmd) })
+		s.Cleanup(func() {
+			if kill(cmd); s.Failed() {
+				s.Logf("%s said:\n%s", e.Member, &said)
+			}
+		})
 		return cmd
 	}
 	s.endpoints, s.processes, s.start = append(s.endpoints, e), append(s.processes, start()), append(s.start, start)
@@ -309,12 +315,13 @@ func (s *etcdServers) changed(t *testing.T, change func([]Endpoint)) plan.Round 
 }
 
 func wrongNameIsRefused(t *testing.T, s *etcdServers) {
-	good := s.endpoints[1].TLS
+	right, wrong := s.endpoints[1].TLS, "orders-1.orders-peers.other.svc"
 	r := s.changed(t, func(e []Endpoint) {
+		e[1].Host = wrong
 		e[1].TLS = func() (*tls.Config, error) {
-			config, err := good()
+			config, err := right()
 			if err == nil {
-				config.ServerName = "orders-1.orders-peers.other.svc"
+				config.ServerName = wrong
 			}
 			return config, err
 		}
@@ -481,14 +488,15 @@ func TestRealOldMembersInClearText(t *testing.T) {
 
 func TestAlarmIsSeen(t *testing.T) {
 	s := startEtcd(t, newEtcdBinary, 1, true, "--quota-backend-bytes=2097152")
-	for i := range 20 {
+	// The size is that of the last commit, so some more writes get through.
+	for i := range 500 {
 		if err := s.put(fmt.Sprintf("key-%d", i), strings.Repeat("v", 256<<10)); err != nil {
 			break
 		}
 	}
 	r := s.await("the alarm", func(r plan.Round) bool { return len(r.Alarms) > 0 })
 	m := r.Members[0]
-	if want := "NOSPACE on member " + m.ID; r.Alarms[0] != want || m.Problem != "" || m.DBSize < m.Quota/2 || m.Quota != 2097152 {
+	if want := "NOSPACE on member " + m.ID; r.Alarms[0] != want || m.Problem != "" || m.DBSize < m.Quota || m.Quota != 2097152 {
 		t.Errorf("alarms %q, member %+v", r.Alarms, m)
 	}
 }

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,6 +23,8 @@ type Metrics struct {
 	backup      *prometheus.GaugeVec
 	backupSize  *prometheus.GaugeVec
 	passes      prometheus.Histogram
+	// versions are the values of cluster_info's label, by cluster.
+	versions sync.Map
 }
 
 // holdKinds are the values of the label kind.
@@ -64,8 +67,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 // observed sets the gauges that follow from one look.
 func (m *Metrics) observed(v *view, p plan.Plan) {
 	ns, name := v.cluster.Metadata.Namespace, v.cluster.Metadata.Name
-	m.info.DeletePartialMatch(prometheus.Labels{"namespace": ns, "cluster": name})
-	m.info.WithLabelValues(ns, name, v.cluster.Spec.Version).Set(1)
+	m.wants(v.cluster)
 	for _, kind := range holdKinds() {
 		value := 0.0
 		if p.Hold != nil && p.Hold.Kind == kind {
@@ -82,6 +84,20 @@ func (m *Metrics) observed(v *view, p plan.Plan) {
 	if v.record != nil && v.record.Backup != nil {
 		m.backup.WithLabelValues(ns, name).Set(float64(v.record.Backup.TakenAt.Unix()))
 		m.backupSize.WithLabelValues(ns, name).Set(float64(v.record.Backup.Size))
+	}
+}
+
+// wants keeps one series of cluster_info for each cluster. The last version is
+// kept, so that no pass has to search for it.
+func (m *Metrics) wants(c Cluster) {
+	ns, name, version := c.Metadata.Namespace, c.Metadata.Name, c.Spec.Version
+	last, known := m.versions.Swap(c.Key(), version)
+	if known && last == version {
+		return
+	}
+	m.info.WithLabelValues(ns, name, version).Set(1)
+	if known {
+		m.info.DeleteLabelValues(ns, name, last.(string))
 	}
 }
 
@@ -123,6 +139,7 @@ func (m *Metrics) passed(took time.Duration) { m.passes.Observe(took.Seconds()) 
 
 // forget drops the series of a cluster that is no longer looked at.
 func (m *Metrics) forget(c Cluster) {
+	m.versions.Delete(c.Key())
 	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}
 	for _, vec := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int

@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -205,9 +206,40 @@ func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
 	if len(v.cluster.Problems) > 0 {
 		return
 	}
-	status := CheckCertificates(v.cluster.EtcdCluster, r.options.Render.ClusterDomain, live.secrets, r.now())
+	status := r.checkCertificates(v.cluster, live.secrets)
 	v.notAfter = status.NotAfter
 	v.observed.Certificates = plan.Certificates{Missing: status.Missing, Problems: status.Problems}
+}
+
+// certificateCheck is what was found in one version of a cluster's Secrets.
+type certificateCheck struct {
+	versions string
+	status   CertificateStatus
+	at       time.Time
+}
+
+// certificateRecheck is how long a finding about unchanged Secrets is kept; only
+// time can change it, and certificates live for days.
+const certificateRecheck = time.Minute
+
+// checkCertificates checks the Secrets, unless the same ones were checked a
+// moment ago and none has expired since.
+func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Secret) CertificateStatus {
+	var versions strings.Builder
+	versions.WriteString(c.digest)
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
+	}
+	now := r.now()
+	if kept, ok := r.checked.Load(c.Key()); ok {
+		k := kept.(certificateCheck)
+		if k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
+			return k.status
+		}
+	}
+	status := CheckCertificates(c.EtcdCluster, r.options.Render.ClusterDomain, secrets, now)
+	r.checked.Store(c.Key(), certificateCheck{versions.String(), status, now})
+	return status
 }
 
 // observeObjects compares the services, the budget and, apart from its template,
@@ -320,7 +352,9 @@ func (v *view) observeSet(live *liveCluster) {
 	if v.set.Spec.Replicas != nil {
 		set.Replicas = *v.set.Spec.Replicas
 	}
-	set.CurrentTemplate, set.CurrentVersion = revisionTemplate(live.revisions[v.set.Status.CurrentRevision])
+	if set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version; v.set.Status.CurrentRevision != v.set.Status.UpdateRevision || !set.Settled {
+		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(live.revisions[v.set.Status.CurrentRevision])
+	}
 	v.observed.Set = set
 	for _, p := range live.pods {
 		v.observed.Pods = append(v.observed.Pods, observePod(p))

@@ -64,10 +64,12 @@ type Reconciler struct {
 	drifts driftCache
 	// rendered holds the last rendering by cluster.
 	rendered sync.Map
-	said     said
-	pace     pace
-	queue    workqueue.TypedRateLimitingInterface[string]
-	filled   atomic.Bool
+	// checked holds the last finding about certificates by cluster.
+	checked sync.Map
+	said    said
+	pace    pace
+	queue   workqueue.TypedRateLimitingInterface[string]
+	filled  atomic.Bool
 
 	mu      sync.Mutex
 	desired map[string]Cluster
@@ -140,6 +142,7 @@ func (r *Reconciler) forget(key string, c Cluster) {
 	r.pace.forget(key)
 	r.drifts.forget(key)
 	r.rendered.Delete(key)
+	r.checked.Delete(key)
 	r.etcd.Forget(key)
 }
 

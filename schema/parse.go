@@ -35,6 +35,7 @@ type parser struct {
 	declared []declaration
 	problems []Problem
 	ignored  int
+	left     []Problem
 }
 
 // declaration is one document of quorate's group, good or bad.
@@ -90,7 +91,7 @@ func refuseFile(data []byte) string {
 // file that never speaks of quorate is another tool's, however large.
 func (p *parser) refused(path string, data []byte, why string) {
 	if !mentionsGroup(data) {
-		p.ignored++
+		p.leave(Problem{File: path, Message: why})
 		return
 	}
 	p.problems = append(p.problems, Problem{File: path, Message: why})
@@ -130,10 +131,17 @@ func (p *parser) document(path string, chunk chunk) {
 // is reported: templates of other tools are often no YAML.
 func (p *parser) unreadable(origin Origin, chunk chunk, problem Problem) {
 	if !mentionsGroup(chunk.data) {
-		p.ignored++
+		problem.File = origin.File
+		p.leave(problem)
 		return
 	}
 	p.declare(declaration{identity: skimIdentity(chunk.data), origin: origin}, []Problem{problem})
+}
+
+// leave notes what cannot be read and does not speak of quorate.
+func (p *parser) leave(problem Problem) {
+	p.ignored++
+	p.left = append(p.left, problem)
 }
 
 // cluster decodes, defaults and validates an EtcdCluster. Validation says
@@ -170,7 +178,7 @@ func (p *parser) declare(d declaration, problems []Problem) {
 // set sorts the declarations into good and held ones.
 func (p *parser) set() Set {
 	p.conflicts()
-	set := Set{Problems: p.problems, Ignored: p.ignored}
+	set := Set{Problems: p.problems, Ignored: p.ignored, Unreadable: p.left}
 	held := map[identity]int{}
 	for _, d := range p.declared {
 		errors := slices.DeleteFunc(slices.Clone(d.problems), func(p Problem) bool { return p.Warning })

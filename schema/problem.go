@@ -10,18 +10,19 @@ import (
 // Problem is one thing that is wrong with a file.
 type Problem struct {
 	// File is the path as it was given to Parse.
-	File string
+	File string `json:"file"`
 	// Line and Column count from 1; 0 is not known.
-	Line, Column int
+	Line   int `json:"line"`
+	Column int `json:"column,omitempty"`
 	// Object is "EtcdCluster namespace/name", as far as it could be read.
-	Object string
+	Object string `json:"object,omitempty"`
 	// Field is the path of the field, for example "spec.version".
-	Field string
+	Field string `json:"field,omitempty"`
 	// Message is one sentence: what is wrong and what to do. It never holds a
 	// secret.
-	Message string
+	Message string `json:"message"`
 	// Warning marks a problem that does not hold the object.
-	Warning bool
+	Warning bool `json:"warning"`
 }
 
 // String is the form that editors and CI systems understand:

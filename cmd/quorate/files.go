@@ -65,20 +65,41 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 	for _, c := range set.Clusters {
 		add(reconciler.Cluster{EtcdCluster: c.EtcdCluster, Commit: commit})
 	}
+	holdAll := func(file string, problems []schema.Problem) {
+		for _, o := range before {
+			if o.file == file {
+				add(heldCluster(o.namespace, o.name, commit, problems))
+			}
+		}
+	}
 	for _, h := range set.Held {
 		switch {
 		case h.Kind != "" && h.Kind != schema.KindCluster:
 		case h.Name != "":
 			add(heldCluster(h.Namespace, h.Name, commit, h.Problems))
 		default:
-			for _, o := range before {
-				if o.file == h.Origin.File {
-					add(heldCluster(o.namespace, o.name, commit, h.Problems))
-				}
+			holdAll(h.Origin.File, h.Problems)
+		}
+	}
+	for _, p := range remains(set, before) {
+		holdAll(p.File, []schema.Problem{p})
+	}
+	return clusters
+}
+
+// remains are the files that cannot be read any more and named a cluster before:
+// what looks like somebody else's may be what is left of ours.
+func remains(set schema.Set, before map[string]origin) []schema.Problem {
+	var found []schema.Problem
+	for _, p := range set.Unreadable {
+		for _, o := range before {
+			if o.file == p.File {
+				found = append(found, p)
+				break
 			}
 		}
 	}
-	return clusters
+	return found
 }
 
 // heldCluster is a cluster of which nothing but the name is known.
@@ -105,12 +126,18 @@ func origins(set schema.Set, before map[string]origin) map[string]origin {
 		o := origin{c.Metadata.Namespace, c.Metadata.Name, c.Origin.File}
 		next[o.namespace+"/"+o.name] = o
 	}
-	for _, h := range set.Held {
+	keep := func(file string) {
 		for key, o := range before {
-			if _, known := next[key]; !known && o.file == h.Origin.File {
+			if _, known := next[key]; !known && o.file == file {
 				next[key] = o
 			}
 		}
+	}
+	for _, h := range set.Held {
+		keep(h.Origin.File)
+	}
+	for _, p := range set.Unreadable {
+		keep(p.File)
 	}
 	return next
 }

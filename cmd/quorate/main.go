@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -44,7 +45,15 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return int(status)
 	}
 	_, _ = fmt.Fprintln(stderr, "quorate:", err)
+	if isUsage(err) {
+		_, _ = fmt.Fprintln(stderr, "quorate --help lists the commands and flags")
+	}
 	return 1
+}
+
+// isUsage says whether cobra did not understand the command line.
+func isUsage(err error) bool {
+	return strings.HasPrefix(err.Error(), "unknown ")
 }
 
 // newRoot is the command without a verb.

@@ -52,6 +52,9 @@ its file (steps are due, or something holds them), and with 1 on an error.`,
 }
 
 func (f *planFlags) run(ctx context.Context, out io.Writer, paths []string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	set, commit, err := f.read(ctx, paths)
@@ -169,8 +172,6 @@ func (f *planFlags) print(out io.Writer, set schema.Set, plans []clusterPlan) er
 		for _, p := range plans {
 			_, _ = fmt.Fprintf(out, "%s\n%s", p.Cluster, indent(p.Plan.Text()))
 		}
-	default:
-		return errors.New("--output is text or json")
 	}
 	if _, failed := countProblems(set.Problems); failed > 0 {
 		return exitError(1)

@@ -91,6 +91,7 @@ func (p *poller) once(ctx context.Context, r *reconciler.Reconciler) {
 // take hands a commit with changed files to the reconciler.
 func (p *poller) take(s sources.Snapshot, r *reconciler.Reconciler) {
 	set := parse(s)
+	set.Problems = append(set.Problems, remains(set, p.seen)...)
 	_, failed := countProblems(set.Problems)
 	p.problems.Set(float64(failed))
 	p.log.Info("commit", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))

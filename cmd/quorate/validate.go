@@ -21,8 +21,13 @@ func newValidate() *cobra.Command {
 every problem with its file, line and field. It ends with 0 when there is no
 error, and with 1 when there is one. Warnings do not count.`,
 		Example: "  quorate validate clusters/\n  quorate validate -o json clusters/orders.yaml",
-		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, paths []string) error {
+			if len(paths) == 0 {
+				return errors.New("say which files or directories to check")
+			}
+			if err := checkOutput(output); err != nil {
+				return err
+			}
 			set, err := readPaths(cmd.Context(), paths)
 			if err != nil {
 				return err
@@ -32,6 +37,14 @@ error, and with 1 when there is one. Warnings do not count.`,
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text or json")
 	return cmd
+}
+
+// checkOutput refuses an output format before any work is done.
+func checkOutput(output string) error {
+	if output != "text" && output != "json" {
+		return fmt.Errorf("--output is text or json, not %q", output)
+	}
+	return nil
 }
 
 // printProblems prints what is wrong, and returns an exit status of 1 where
@@ -48,8 +61,6 @@ func printProblems(out io.Writer, set schema.Set, output string) error {
 			_, _ = fmt.Fprintln(out, p)
 		}
 		_, _ = fmt.Fprintf(out, "%s, %s\n", plural(len(set.Clusters), "good cluster"), summary)
-	default:
-		return errors.New("--output is text or json")
 	}
 	if failed > 0 {
 		return exitError(1)

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"quorate": main})
+}
+
+// TestScripts runs the command line as a user does: one file a behaviour.
+//
+// Each script finds $TAKEN, an address that somebody listens on; $BARE_API, a
+// kubeconfig of an API server that answers /version and nothing else; $NO_API,
+// one of an API server that is not there; and commands of its own:
+//
+//	await FILE TEXT    waits until the file holds the text
+//	status N COMMAND…  runs a command that must end with that exit status
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		Setup:               setUpScript,
+		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"await": await, "status": status},
+	})
+}
+
+func setUpScript(env *testscript.Env) error {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/version" {
+			http.NotFound(w, r)
+		}
+	}))
+	env.Defer(func() { _ = taken.Close() })
+	env.Defer(api.Close)
+	// Port 1 is reserved: nobody listens there.
+	noAPI, err := kubeconfig(env, "no-api", "http://127.0.0.1:1")
+	if err != nil {
+		return err
+	}
+	bareAPI, err := kubeconfig(env, "bare-api", api.URL)
+	if err != nil {
+		return err
+	}
+	env.Vars = append(env.Vars,
+		"TAKEN="+taken.Addr().String(), "NO_API="+noAPI, "BARE_API="+bareAPI,
+		"GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1", "GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com",
+	)
+	return nil
+}
+
+// kubeconfig writes a kubeconfig file for a server.
+func kubeconfig(env *testscript.Env, name, server string) (string, error) {
+	path := filepath.Join(env.WorkDir, name+".kubeconfig")
+	text := strings.ReplaceAll(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: SERVER}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+`, "SERVER", server)
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
+
+// await waits until a file holds a text.
+func await(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: await FILE TEXT")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(ts.MkAbs(args[0]))
+		if err == nil && strings.Contains(string(text), args[1]) {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			ts.Fatalf("%s does not hold %q but %q", args[0], args[1], text)
+		case <-tick.C:
+		}
+	}
+}
+
+// status runs a command that must end with an exit status. Its output is for
+// stdout and stderr, as that of exec is.
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N COMMAND…")
+	}
+	script := `"$@"; s=$?; test $s -eq ` + args[0] + ` || { echo "exit status $s" >&2; exit 1; }`
+	ts.Check(ts.Exec("sh", append([]string{"-c", script, "status"}, args[1:]...)...))
+}
+
+// freePort is an address of loopback that nobody listens on.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}

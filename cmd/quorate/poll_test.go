@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler"
+)
+
+// followed is a real Git repository and a poller that follows it.
+type followed struct {
+	*testing.T
+	dir string
+	p   *poller
+	r   *reconciler.Reconciler
+	log *bytes.Buffer
+}
+
+func follow(t *testing.T) *followed {
+	t.Helper()
+	f := &followed{T: t, dir: t.TempDir(), log: &bytes.Buffer{}}
+	f.git("init", "--quiet", "--initial-branch=main")
+	flags := &runFlags{interval: time.Second}
+	flags.repository.config.URL, flags.repository.config.Branch, flags.repository.config.Path = f.dir, "main", "clusters"
+	log := slog.New(slog.NewTextHandler(f.log, nil))
+	registry := prometheus.NewRegistry()
+	var err error
+	if f.p, err = newPoller(flags, log, registry); err != nil {
+		t.Fatal(err)
+	}
+	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{})
+	return f
+}
+
+func (f *followed) git(args ...string) {
+	f.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = f.dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		f.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+}
+
+// commit commits one file.
+func (f *followed) commit(path, content string) {
+	f.Helper()
+	path = filepath.Join(f.dir, path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		f.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		f.Fatal(err)
+	}
+	f.git("add", "--all")
+	f.git("commit", "--quiet", "-m", "Change "+filepath.Base(path))
+}
+
+// look polls once, and wants these wishes, metrics and lines about Git.
+func (f *followed) look(wishes []string, failures, problems float64, errorLines int) {
+	f.Helper()
+	f.log.Reset()
+	f.p.once(f.Context(), f.r)
+	var got []reconciler.Cluster
+	for _, c := range f.r.Desired() {
+		got = append(got, c)
+	}
+	if list := summary(got); !slices.Equal(list, wishes) {
+		f.Errorf("wishes %q, want %q", list, wishes)
+	}
+	if n := testutil.ToFloat64(f.p.failures); n != failures {
+		f.Errorf("%v failures, want %v", n, failures)
+	}
+	if n := testutil.ToFloat64(f.p.problems); n != problems {
+		f.Errorf("%v file errors, want %v", n, problems)
+	}
+	if n := strings.Count(f.log.String(), "msg=git "); n != errorLines {
+		f.Errorf("%d lines about Git, want %d:\n%s", n, errorLines, f.log)
+	}
+}
+
+// Whatever becomes of the repository, what the last good commit said stays in
+// force, and each trouble is said once.
+func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
+	f := follow(t)
+	f.look(nil, 1, 0, 1)
+	if f.p.read.Load() || testutil.ToFloat64(f.p.lastSuccess) != 0 {
+		t.Error("an empty repository counts as read")
+	}
+	f.look(nil, 2, 0, 0)
+
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if !f.p.read.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
+		t.Error("a good commit does not count as read")
+	}
+	if !strings.Contains(f.log.String(), "msg=commit") || !strings.Contains(f.log.String(), `subject="Change orders.yaml"`) {
+		t.Errorf("said\n%s", f.log)
+	}
+
+	f.commit("README.md", "elsewhere")
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if f.log.Len() > 0 {
+		t.Errorf("a commit elsewhere was said:\n%s", f.log)
+	}
+
+	f.commit("clusters/orders.yaml", brokenFile)
+	f.look([]string{"shop/orders held"}, 0, 1, 0)
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6"))
+	f.look([]string{"shop/orders held"}, 0, 1, 0)
+
+	f.git("branch", "--move", "main", "gone")
+	f.look([]string{"shop/orders held"}, 1, 1, 1)
+	f.look([]string{"shop/orders held"}, 2, 1, 0)
+	f.git("branch", "--move", "gone", "main")
+	f.look([]string{"shop/orders held"}, 0, 1, 0)
+
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+
+	away := f.dir + ".away"
+	if err := os.Rename(f.dir, away); err != nil {
+		t.Fatal(err)
+	}
+	f.look([]string{"shop/orders 3.6.12"}, 1, 0, 1)
+	if err := os.Rename(away, f.dir); err != nil {
+		t.Fatal(err)
+	}
+	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+}
+
+func TestPollerSaysNothingWhenItIsToEnd(t *testing.T) {
+	f := follow(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f.p.poll(ctx, f.r)
+	if n := testutil.ToFloat64(f.p.failures); n != 0 || f.log.Len() > 0 {
+		t.Errorf("%v failures, and said %q", n, f.log)
+	}
+}
+
+func TestPollerFollowsUntilItIsToEnd(t *testing.T) {
+	f := follow(t)
+	f.p.interval = time.Millisecond
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.p.poll(ctx, f.r)
+	}()
+	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
+	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
+	cancel()
+	<-ended
+}

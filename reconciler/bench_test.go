@@ -1,0 +1,196 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// benchClusters is how many clusters one pass over all looks at.
+const benchClusters = 1000
+
+// BenchmarkNoOpPass1000Clusters looks once at each of 1,000 clusters that are
+// what Git says. The members answer at once: what is measured is quorate.
+func BenchmarkNoOpPass1000Clusters(b *testing.B) {
+	api, clusters := standingClusters(b)
+	r := New(api, &healthyEtcd{}, &record.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()),
+		slog.New(slog.NewTextHandler(io.Discard, nil)), Options{Render: ordersOptions()})
+	defer r.queue.ShutDown()
+	if err := r.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	r.SetDesired(clusters)
+	wanted := r.Desired()
+	passOverAll(b, r, wanted)
+	api.ClearActions()
+	b.ReportAllocs()
+	for b.Loop() {
+		passOverAll(b, r, wanted)
+	}
+	b.ReportMetric(float64(len(api.Actions()))/float64(b.N), "api-requests/op")
+	b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N*benchClusters), "ms/cluster")
+	if n := len(api.Actions()); n > 0 {
+		b.Errorf("%d API requests, want none", n)
+	}
+}
+
+// passOverAll makes a pass over every cluster, and wants each to be at rest.
+func passOverAll(b *testing.B, r *Reconciler, clusters map[string]Cluster) {
+	b.Helper()
+	for key, c := range clusters {
+		if wait, err := r.Pass(b.Context(), c); err != nil || wait != r.options.Resync {
+			p, _ := r.Plan(b.Context(), c)
+			b.Fatalf("%s: wait %s, error %v\n%s", key, wait, err, p.Text())
+		}
+	}
+}
+
+// healthyEtcd answers for any cluster whose members run 3.6.16.
+type healthyEtcd struct{ fakeEtcd }
+
+func (*healthyEtcd) Round(_ context.Context, _ string, members []Endpoint, deep bool) plan.Round {
+	r := plan.Round{At: time.Now(), ClusterID: "c1", ClusterVersion: "3.6.0", Deep: deep}
+	for _, e := range members {
+		r.Members = append(r.Members, plan.Member{
+			ID: fakeMemberID(e.Member), Name: e.Member, Version: "3.6.16", Leader: "a0", Term: 2, Commit: 100, Applied: 100, Revision: 7,
+		})
+	}
+	return r
+}
+
+// standingClusters are clusters that stand, and the API server that has them.
+func standingClusters(b *testing.B) (*fake.Clientset, []Cluster) {
+	b.Helper()
+	owners := fieldOwners(b)
+	var objects []runtime.Object
+	var clusters []Cluster
+	for i := range benchClusters {
+		c := ordersCluster(func(c *schema.EtcdCluster) { c.Metadata.Name = fmt.Sprintf("orders%d", i) })
+		schema.Default(&c)
+		clusters = append(clusters, Cluster{EtcdCluster: c, Commit: "0a1b2c3"})
+		objects = append(objects, standingCluster(b, c, owners)...)
+	}
+	return fake.NewClientset(objects...), clusters
+}
+
+// fieldOwners are the managed fields that server-side apply leaves on each kind
+// of object. They name no cluster, so that one apply serves all.
+func fieldOwners(b *testing.B) map[string][]metav1.ManagedFieldsEntry {
+	b.Helper()
+	api, m := fake.NewClientset(), renderForBench(b, ordersCluster())
+	headless, err1 := api.CoreV1().Services("shop").Apply(b.Context(), m.Headless, applyOptions())
+	client, err2 := api.CoreV1().Services("shop").Apply(b.Context(), m.Client, applyOptions())
+	budget, err3 := api.PolicyV1().PodDisruptionBudgets("shop").Apply(b.Context(), m.PDB, applyOptions())
+	set, err4 := api.AppsV1().StatefulSets("shop").Apply(b.Context(), m.StatefulSet, applyOptions())
+	if err := errors.Join(err1, err2, err3, err4); err != nil {
+		b.Fatal(err)
+	}
+	return map[string][]metav1.ManagedFieldsEntry{
+		"headless": headless.ManagedFields, "client": client.ManagedFields, "budget": budget.ManagedFields, "set": set.ManagedFields,
+	}
+}
+
+func renderForBench(b *testing.B, c schema.EtcdCluster) Manifests {
+	b.Helper()
+	o := ordersOptions()
+	o.Partition = c.Spec.Replicas
+	m, err := Render(c, o)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// standingCluster is everything that the API server has of one cluster at rest.
+func standingCluster(b *testing.B, c schema.EtcdCluster, owners map[string][]metav1.ManagedFieldsEntry) []runtime.Object {
+	b.Helper()
+	m := renderForBench(b, c)
+	headless, client := fromApply[corev1.Service](b, m.Headless), fromApply[corev1.Service](b, m.Client)
+	budget, set := fromApply[policyv1.PodDisruptionBudget](b, m.PDB), fromApply[appsv1.StatefulSet](b, m.StatefulSet)
+	headless.ManagedFields, client.ManagedFields = owners["headless"], owners["client"]
+	budget.ManagedFields, set.ManagedFields = owners["budget"], owners["set"]
+	revision := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Name: c.Metadata.Name + "-1", Namespace: "shop", Labels: OwnLabels(c)},
+		Data:       runtime.RawExtension{Raw: mustJSON(b, map[string]any{"spec": map[string]any{"template": set.Spec.Template}})},
+	}
+	set.Status.CurrentRevision, set.Status.UpdateRevision = revision.Name, revision.Name
+	objects := []runtime.Object{headless, client, budget, set, revision, recordAtRest(b, c)}
+	for i := range int(c.Spec.Replicas) {
+		objects = append(objects, podAtRest(MemberName(c, i), set), &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "data-" + MemberName(c, i), Namespace: "shop", Labels: OwnLabels(c)},
+		})
+	}
+	secrets, err := CertificateSecrets(c, ordersOptions().ClusterDomain, nil, time.Now())
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, s := range secrets {
+		objects = append(objects, s)
+	}
+	for i, o := range objects {
+		if o, ok := o.(metav1.Object); ok {
+			o.SetUID(types.UID(fmt.Sprintf("%s-%d", c.Metadata.Name, i)))
+			o.SetResourceVersion("1")
+		}
+	}
+	return objects
+}
+
+func recordAtRest(b *testing.B, c schema.EtcdCluster) *corev1.ConfigMap {
+	b.Helper()
+	r := NewRecord(c, c.Metadata.Name+"-0123456789abcdef")
+	r.ClusterID = "c1"
+	for i := range int(c.Spec.Replicas) {
+		r.Members[MemberName(c, i)] = fakeMemberID(MemberName(c, i))
+	}
+	r.Applied = &AppliedRecord{SpecHash: schema.SpecHash(c.Spec), Version: c.Spec.Version, Commit: "0a1b2c3"}
+	return fromApply[corev1.ConfigMap](b, r.ConfigMap(c))
+}
+
+func podAtRest(name string, set *appsv1.StatefulSet) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
+		Spec:       set.Spec.Template.Spec,
+		Status: corev1.PodStatus{
+			PodIP: fmt.Sprintf("10.0.0.%d", memberOrdinal(name)), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		},
+	}
+}
+
+// fromApply is the object that an apply of the configuration makes.
+func fromApply[T any](b *testing.B, configuration any) *T {
+	b.Helper()
+	o := new(T)
+	if err := json.Unmarshal(mustJSON(b, configuration), o); err != nil {
+		b.Fatal(err)
+	}
+	return o
+}
+
+func mustJSON(b *testing.B, value any) []byte {
+	b.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return text
+}
