@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +39,7 @@ import (
 // the fake leaves out: UIDs, versions, generations, and preconditions on them.
 type fakeAPI struct {
 	*fake.Clientset
-	version int
+	version atomic.Int64
 }
 
 func newFakeAPI(objects ...runtime.Object) *fakeAPI {
@@ -61,10 +62,10 @@ func (api *fakeAPI) find(action clienttesting.Action, name string) runtime.Objec
 
 // stamp gives an object another version, and at first the rest.
 func (api *fakeAPI) stamp(o metav1.Object) {
-	api.version++
-	o.SetResourceVersion(strconv.Itoa(api.version))
+	version := api.version.Add(1)
+	o.SetResourceVersion(strconv.FormatInt(version, 10))
 	if o.GetUID() == "" {
-		o.SetUID(types.UID(fmt.Sprintf("uid-%d", api.version)))
+		o.SetUID(types.UID(fmt.Sprintf("uid-%d", version)))
 		o.SetCreationTimestamp(metav1.Now())
 	}
 }

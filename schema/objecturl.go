@@ -164,7 +164,7 @@ func checkPlace(object *url.URL) error {
 	case strings.Trim(object.Path, "/") == "" || strings.HasSuffix(object.Path, "/"):
 		return errors.New("name the object, as in s3://bucket/{{ .UID }}.db")
 	case slices.Contains(strings.Split(object.Path, "/"), ".."):
-		return errors.New("the path must not contain ..")
+		return errors.New("the path must not climb with two dots")
 	}
 	return nil
 }

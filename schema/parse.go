@@ -168,7 +168,7 @@ func (p *parser) declare(d declaration, problems []Problem) {
 	for _, problem := range problems {
 		problem.File = d.origin.File
 		problem.Line = cmp.Or(problem.Line, d.origin.Line)
-		problem.Object = d.identity.String()
+		problem.Object = d.String()
 		d.problems = append(d.problems, problem)
 	}
 	p.problems = append(p.problems, d.problems...)

@@ -14,8 +14,7 @@ import (
 
 // repositoryFlags are the flags that name a Git repository.
 type repositoryFlags struct {
-	config  sources.Config
-	timeout time.Duration
+	config sources.Config
 }
 
 func (f *repositoryFlags) add(cmd *cobra.Command) {

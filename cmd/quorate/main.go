@@ -16,7 +16,7 @@ import (
 )
 
 // version is set when a release is built.
-var version = "" //nolint:gochecknoglobals // the linker can set nothing else
+var version = ""
 
 // exitError ends the program with a status other than 1, after everything that
 // is to be said has been said.

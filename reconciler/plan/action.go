@@ -99,31 +99,75 @@ func (RestartMember) isAction()     {}
 func (EndRoll) isAction()           {}
 func (RecordApplied) isAction()     {}
 
-// Disruptive implements Action; only a restart stops a member.
-func (CreateRecord) Disruptive() bool      { return false }
-func (IssueCertificates) Disruptive() bool { return false }
-func (ApplyObject) Disruptive() bool       { return false }
-func (CreateSet) Disruptive() bool         { return false }
-func (RecordFormed) Disruptive() bool      { return false }
-func (TakeBackup) Disruptive() bool        { return false }
-func (StartRoll) Disruptive() bool         { return false }
-func (MoveLeader) Disruptive() bool        { return false }
-func (RestartMember) Disruptive() bool     { return true }
-func (EndRoll) Disruptive() bool           { return false }
-func (RecordApplied) Disruptive() bool     { return false }
+// Disruptive implements Action: no member stops.
+func (CreateRecord) Disruptive() bool { return false }
 
-func (CreateRecord) String() string        { return "create the record" }
+// Disruptive implements Action: no member stops.
+func (IssueCertificates) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (ApplyObject) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (CreateSet) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (RecordFormed) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (TakeBackup) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (StartRoll) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (MoveLeader) Disruptive() bool { return false }
+
+// Disruptive implements Action: a restarted member stops serving for a moment.
+func (RestartMember) Disruptive() bool { return true }
+
+// Disruptive implements Action: no member stops.
+func (EndRoll) Disruptive() bool { return false }
+
+// Disruptive implements Action: no member stops.
+func (RecordApplied) Disruptive() bool { return false }
+
+// String implements Action.
+func (CreateRecord) String() string { return "create the record" }
+
+// String implements Action.
 func (a IssueCertificates) String() string { return "issue certificates" }
-func (a ApplyObject) String() string       { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
-func (a CreateSet) String() string         { return fmt.Sprintf("create %s", count(int(a.Replicas), "member")) }
-func (a RecordFormed) String() string      { return "record cluster " + a.ClusterID }
-func (a TakeBackup) String() string        { return "back up through " + a.Member }
-func (a StartRoll) String() string         { return "start the roll " + change(a.From, a.To) }
-func (a MoveLeader) String() string        { return fmt.Sprintf("move the leader %s → %s", a.From, a.To) }
+
+// String implements Action.
+func (a ApplyObject) String() string { return fmt.Sprintf("apply %s %s", a.Kind, a.Name) }
+
+// String implements Action.
+func (a CreateSet) String() string { return fmt.Sprintf("create %s", members(int(a.Replicas))) }
+
+// String implements Action.
+func (a RecordFormed) String() string { return "record cluster " + a.ClusterID }
+
+// String implements Action.
+func (a TakeBackup) String() string { return "back up through " + a.Member }
+
+// String implements Action.
+func (a StartRoll) String() string { return "start the roll " + change(a.From, a.To) }
+
+// String implements Action.
+func (a MoveLeader) String() string { return fmt.Sprintf("move the leader %s → %s", a.From, a.To) }
+
+// String implements Action.
 func (a RestartMember) String() string {
+	// String implements Action.
 	return fmt.Sprintf("restart %s %s", a.Member, change(a.From, a.To))
+
+	// String implements Action.
 }
-func (EndRoll) String() string         { return "end the roll" }
+
+// String implements Action.
+func (EndRoll) String() string { return "end the roll" }
+
+// String implements Action.
 func (a RecordApplied) String() string { return "record that " + a.Version + " is applied" }
 
 // change names a change of version, or the version when only settings change.
@@ -134,12 +178,12 @@ func change(from, to string) string {
 	return from + " → " + to
 }
 
-// count is "1 member", "3 members".
-func count(n int, noun string) string {
+// members is "1 member", "3 members".
+func members(n int) string {
 	if n == 1 {
-		return "1 " + noun
+		return "1 member"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return fmt.Sprintf("%d members", n)
 }
 
 // podName is the name that a StatefulSet gives the pod of an ordinal.

@@ -43,7 +43,7 @@ func bootstrap(s *situation) verdict {
 	}
 	if s.o.Set == nil {
 		return do(CreateSet{s.d.Spec.Replicas},
-			fmt.Sprintf("everything that %s of etcd %s needs is in place", count(int(s.d.Spec.Replicas), "member"), s.d.Spec.Version))
+			fmt.Sprintf("everything that %s of etcd %s needs is in place", members(int(s.d.Spec.Replicas)), s.d.Spec.Version))
 	}
 	return forming(s)
 }

@@ -25,4 +25,35 @@
 //	partition  the StatefulSet's cursor of a roll: only pods with an ordinal at
 //	           or above it may take the new template
 //	round      one look at every member's health
+//
+// # Invariants
+//
+// The mistakes that must be impossible, by the numbers that rules and tests
+// refer to. Those marked – concern what quorate does not do yet.
+//
+//	I1   a step never leaves fewer healthy voters than a quorum
+//	I2   one action a cluster; nothing else is down, terminating or joining
+//	I3   an uncached read and the object's UID just before each destructive call
+//	I4   "new" as initial state only while no cluster ID is recorded
+//	I5   an old identity only on its own volume, never on an empty or foreign one
+//	I6   no volume goes before its member, and none by cascade
+//	I7   what exists and is not quorate's is never taken over
+//	I8   a restore never moves revisions back                                    –
+//	I9   a backup counts after its bytes were read back from the store
+//	I10  retention never takes the newest or the only good backup                –
+//	I11  no upgrade without a verified backup of this cluster for this target
+//	I12  absence (of a file, a branch, a record) is never an intent
+//	I13  nothing that was to happen once happens again                           –
+//	I14  every hop of every reported version is one that etcd supports
+//	I15  healthy is what members say of themselves, by ID, twice in a row
+//	I16  no next step before everybody has caught up
+//	I17  nothing is killed because the cluster is down
+//	I18  no automatic restore and no forced new cluster
+//	I19  a learner never counts for a quorum                                     –
+//	I20  the right member: ordinals are numbers, the leader has moved before
+//	I21  one process a volume
+//	I22  certificates never change under members that run
+//	I23  defragmentation one by one, and never on an unsafe release              –
+//	I24  after an ambiguous answer look, and never repeat blindly
+//	I25  no side effects: nothing restarts that the plan does not say
 package plan

@@ -197,8 +197,8 @@ func (s *situation) hashes(r *Round) string {
 		return ""
 	}
 	for _, m := range r.Members {
-		comparable := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
-		if comparable && m.Hash != leader.Hash {
+		alike := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
+		if alike && m.Hash != leader.Hash {
 			return fmt.Sprintf("%s and %s hold different data at revision %d", m.Name, leader.Name, m.HashRevision)
 		}
 	}

@@ -13,7 +13,7 @@ func immutable(s *situation) verdict {
 	if n := s.memberCount(); int(s.d.Spec.Replicas) != n {
 		return refuse(
 			fmt.Sprintf("spec.replicas is %d, but the cluster was made with %s, and changing that is not supported yet",
-				s.d.Spec.Replicas, count(n, "member")),
+				s.d.Spec.Replicas, members(n)),
 			fmt.Sprintf("set spec.replicas back to %d", n))
 	}
 	if len(s.o.Set.Immutable) > 0 {

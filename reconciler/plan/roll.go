@@ -82,7 +82,7 @@ func restart(s *situation) verdict {
 func (s *situation) restartReason(t *Pod) string {
 	switch left := len(s.outdated()); {
 	case s.small():
-		return fmt.Sprintf("%s to go; a cluster of %s does not serve while one restarts", count(left, "member"), count(len(s.o.Pods), "member"))
+		return fmt.Sprintf("%s to go; a cluster of %s does not serve while one restarts", members(left), members(len(s.o.Pods)))
 	case !s.wellNow(*t):
 		return "an abandoned roll left it broken; the others keep the quorum"
 	default:
