@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"testing"
 	"time"
@@ -32,7 +31,7 @@ const benchClusters = 1000
 func BenchmarkNoOpPass1000Clusters(b *testing.B) {
 	api, clusters := standingClusters(b)
 	r := New(api, &healthyEtcd{}, &record.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()),
-		slog.New(slog.NewTextHandler(io.Discard, nil)), Options{Render: ordersOptions()})
+		slog.New(slog.DiscardHandler), Options{Render: ordersOptions()})
 	defer r.queue.ShutDown()
 	if err := r.Start(b.Context()); err != nil {
 		b.Fatal(err)

@@ -24,7 +24,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/plan"
-	"github.com/quorate/quorate/schema"
 )
 
 // look is one observation, which must not fail.
@@ -460,13 +459,13 @@ func TestNothingIsDoneWithoutTheLease(t *testing.T) {
 	}
 }
 
-// stale makes the caches deaf, changes the world behind them, and wants the next
-// action not to be carried out.
-func stale(t *testing.T, behind func(w *world), edits ...func(*schema.EtcdCluster)) {
+// stale decides on a restart, changes the world behind that decision, and wants
+// the restart not to be carried out.
+func stale(t *testing.T, behind func(w *world)) {
 	t.Helper()
 	formed(t, func(w *world) {
 		w.commit(setVersion("3.6.16"))
-		p := w.until(func(p plan.Plan) bool {
+		w.until(func(p plan.Plan) bool {
 			return p.Hold == nil && len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].Action.String(), "restart orders-2")
 		})
 		v, p, err := w.r.decide(w.Context(), w.wish)
@@ -482,7 +481,7 @@ func stale(t *testing.T, behind func(w *world), edits ...func(*schema.EtcdCluste
 		if writes := w.api.writes(); len(writes) > 0 {
 			t.Errorf("writes %q", writes)
 		}
-	}, append([]func(*schema.EtcdCluster){setVersion("3.6.12")}, edits...)...)
+	}, setVersion("3.6.12"))
 }
 
 // I3: what the caches say is not acted upon when the API server says otherwise.

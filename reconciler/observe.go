@@ -311,6 +311,9 @@ func describeDrift(d Drift) string {
 	if d.Manager == "" {
 		return text
 	}
+	if d.Time.IsZero() {
+		return fmt.Sprintf("%s (by %s)", text, d.Manager) // a subresource keeps no time
+	}
 	return fmt.Sprintf("%s (by %s at %s)", text, d.Manager, d.Time.UTC().Format(time.RFC3339))
 }
 
@@ -405,7 +408,8 @@ func observePod(p *corev1.Pod) plan.Pod {
 		Name: p.Name, Ordinal: int32(memberOrdinal(p.Name)), UID: string(p.UID),
 		Template: p.Annotations[AnnotationTemplateHash], Version: p.Annotations[AnnotationVersion],
 		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
-		Trouble: podTrouble(p),
+		Trouble:  podTrouble(p),
+		Unpulled: slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
 	}
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
@@ -420,7 +424,8 @@ func observePod(p *corev1.Pod) plan.Pod {
 	return pod
 }
 
-// podTrouble says why a pod does not run, or "" while it does or just starts.
+// podTrouble says why a pod does not run, or "" while it does or just starts. The
+// words stay the same while the kubelet tries again and again.
 func podTrouble(p *corev1.Pod) string {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
@@ -428,26 +433,36 @@ func podTrouble(p *corev1.Pod) string {
 		}
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		if w := s.State.Waiting; w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating" {
-			return containerTrouble(s, w.Reason, w.Message)
-		}
-		if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
-			return containerTrouble(s, t.Reason, t.Message)
+		if trouble := containerTrouble(s); trouble != "" {
+			return s.Name + ": " + trouble
 		}
 	}
 	return ""
 }
 
-// containerTrouble prefers what the process itself said last to what the
-// kubelet says about restarting it.
-func containerTrouble(s corev1.ContainerStatus, reason, message string) string {
-	if t := s.LastTerminationState.Terminated; t != nil && t.Message != "" {
-		message = t.Message
+// containerTrouble is what keeps one container from running, or "".
+func containerTrouble(s corev1.ContainerStatus) string {
+	failed := s.State.Terminated
+	if failed == nil {
+		failed = s.LastTerminationState.Terminated
 	}
-	if message == "" {
-		return s.Name + ": " + reason
+	switch w := s.State.Waiting; {
+	case s.Ready:
+		return ""
+	case unpulled(s):
+		return "ImagePullBackOff: " + s.Image + " cannot be pulled"
+	case failed != nil && failed.ExitCode != 0:
+		return cmp.Or(lastLine(failed.Message), fmt.Sprintf("%s, exit code %d", failed.Reason, failed.ExitCode))
+	case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
+		return strings.TrimSuffix(w.Reason+": "+lastLine(w.Message), ": ")
 	}
-	return s.Name + ": " + reason + ": " + lastLine(message)
+	return ""
+}
+
+// unpulled says whether the container waits for an image that cannot be had.
+func unpulled(s corev1.ContainerStatus) bool {
+	w := s.State.Waiting
+	return w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, w.Reason)
 }
 
 // lastLine keeps a message to one line of a bearable length.

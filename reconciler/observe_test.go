@@ -43,31 +43,39 @@ func TestPodTroubleIsSaidInOneLine(t *testing.T) {
 		"creating": {etcd(corev1.ContainerStatus{State: waitingFor("ContainerCreating", "")}), ""},
 		"done":     {etcd(corev1.ContainerStatus{State: endedWith(0, "")}), ""},
 		"image that does not exist": {
-			etcd(corev1.ContainerStatus{State: waitingFor("ImagePullBackOff", "Back-off pulling image\nmanifest unknown")}),
-			"etcd: ImagePullBackOff: manifest unknown",
+			etcd(corev1.ContainerStatus{Image: "etcd:v3.5.99", State: waitingFor("ImagePullBackOff", "Back-off pulling image\nmanifest unknown")}),
+			"etcd: ImagePullBackOff: etcd:v3.5.99 cannot be pulled",
 		},
 		"crash loop with last words": {
 			etcd(corev1.ContainerStatus{
 				State:                waitingFor("CrashLoopBackOff", "back-off 40s restarting failed container"),
 				LastTerminationState: endedWith(2, "starting\npanic: unmarshal should never fail\n"),
 			}),
-			"etcd: CrashLoopBackOff: panic: unmarshal should never fail",
+			"etcd: panic: unmarshal should never fail",
 		},
 		"crash loop without words": {
 			etcd(corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", "back-off 40s"), LastTerminationState: endedWith(2, "")}),
-			"etcd: CrashLoopBackOff: back-off 40s",
+			"etcd: Error, exit code 2",
 		},
-		"just crashed": {etcd(corev1.ContainerStatus{State: endedWith(1, "no space left")}), "etcd: Error: no space left"},
+		"the same words while it is tried again": {
+			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: endedWith(1, "no space left")}),
+			"etcd: no space left",
+		},
+		"ready again after a crash": {
+			etcd(corev1.ContainerStatus{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: endedWith(1, "no space left")}),
+			"",
+		},
+		"just crashed": {etcd(corev1.ContainerStatus{State: endedWith(1, "no space left")}), "etcd: no space left"},
 		"no reason at all": {
 			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}),
-			"etcd: OOMKilled",
+			"etcd: OOMKilled, exit code 137",
 		},
 		"the guard refuses": {
 			corev1.PodStatus{
 				InitContainerStatuses: []corev1.ContainerStatus{{Name: GuardContainer, State: endedWith(1, refusal)}},
 				ContainerStatuses:     []corev1.ContainerStatus{{Name: EtcdContainer, State: waitingFor("PodInitializing", "")}},
 			},
-			"guard: Error: " + refusal,
+			"guard: " + refusal,
 		},
 		"unschedulable": {
 			corev1.PodStatus{Conditions: []corev1.PodCondition{{

@@ -747,7 +747,7 @@ func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
 		w.broken = map[string]corev1.ContainerStateWaiting{"3.6.16": {Reason: "ImagePullBackOff", Message: "manifest unknown"}}
 		w.commit(setVersion("3.6.16"))
 		p := w.until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldStopped })
-		if !strings.Contains(p.Hold.Message, "orders-2") || !strings.Contains(p.Hold.Message, "manifest unknown") {
+		if !strings.Contains(p.Hold.Message, "orders-2") || !strings.Contains(p.Hold.Message, "cannot be pulled") {
 			t.Errorf("the hold says %q", p.Hold.Message)
 		}
 		if w.versionOf("orders-1") != "3.6.12" || w.versionOf("orders-0") != "3.6.12" {
@@ -785,7 +785,7 @@ func TestLabelsBesideAVersionDoNotStartTheRoll(t *testing.T) {
 func TestLabelsBesideAVersionAtPartitionZeroRestartNobody(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(setVersion("3.6.16"))
-		w.until(func(p plan.Plan) bool { return partitionOf(w.set()) == 0 && w.versionOf("orders-0") == "3.6.16" })
+		w.until(func(plan.Plan) bool { return partitionOf(w.set()) == 0 && w.versionOf("orders-0") == "3.6.16" })
 		w.log.Reset()
 		w.commit(setVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
 		w.mustPass()

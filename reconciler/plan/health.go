@@ -134,6 +134,9 @@ func (s *situation) answers(r *Round, exempt string) string {
 		if m.Name == exempt {
 			continue
 		}
+		if p := s.o.pod(m.Name); p != nil && p.Trouble != "" && !p.Ready {
+			return fmt.Sprintf("%s does not run: %s", m.Name, p.Trouble)
+		}
 		if m.Problem != "" {
 			return fmt.Sprintf("%s does not answer: %s", m.Name, m.Problem)
 		}

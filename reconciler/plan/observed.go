@@ -141,6 +141,9 @@ type Pod struct {
 	Terminating bool
 	// Ran says that etcd has been started in this pod at least once.
 	Ran bool
+	// Unpulled says that the pod cannot start because an image that its template
+	// names cannot be had.
+	Unpulled bool
 	// Trouble says why the pod does not run, in Kubernetes' words.
 	Trouble string
 }

@@ -142,7 +142,10 @@ func TestTwoMembersWithoutAQuorum(t *testing.T) {
 func TestABrokenTemplateThatWasNeverRolledBack(t *testing.T) {
 	checkRule(t, func(s *situation) verdict { return first(table(), s) }, []ruleCase{
 		{name: "61: a pod that never ran is the roll's to mend", change: with(commit(newVersion), begun, backedUp(time.Minute), leads(0), down(2), neverRan(2), func(s *situation) {
-			s.o.Set.CurrentTemplate, s.pod(2).Template = "x", "x"
+			s.o.Set.CurrentTemplate, s.pod(2).Template, s.pod(2).Unpulled = "x", "x", true
 		}), want: "restart orders-2 "},
+		{name: "78: a member that the guard keeps down is not", change: with(commit(newVersion), begun, backedUp(time.Minute), leads(0), down(2), neverRan(2), func(s *situation) {
+			s.pod(2).Trouble = "guard: the volume of orders-2 is empty although this member had joined"
+		}), want: "Unhealthy: orders-2 does not run: guard: the volume of orders-2 is empty"},
 	})
 }

@@ -64,14 +64,15 @@ func (s *situation) target() *Pod {
 // victim is the only unhealthy member that may be restarted, because its template
 // is the reason that it is unhealthy: an earlier, abandoned roll broke it, so its
 // template is neither the desired one nor the last whose roll ended; or etcd has
-// never run in its pod, because that pod cannot start.
+// never run in its pod, because there is no such image. A pod that does not start
+// for another reason, such as a lost volume, is not helped by another template.
 func (s *situation) victim() *Pod {
 	if s.o.Set.CurrentTemplate == "" {
 		return nil // unknown: nobody can say what the roll has broken
 	}
 	var victim *Pod
 	for _, p := range s.outdated() {
-		unborn := !p.Ran && p.Trouble != ""
+		unborn := !p.Ran && p.Unpulled
 		if s.wellNow(p) || (p.Template == s.o.Set.CurrentTemplate && !unborn) {
 			continue
 		}

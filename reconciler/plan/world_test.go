@@ -208,7 +208,7 @@ func (w *world) observedPod(i int8) Pod {
 	}
 	out.ReadySince = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(p.readyAt) * time.Second)
 	if p.state == podStarting && variants[p.template].broken {
-		out.Trouble = "ImagePullBackOff"
+		out.Trouble, out.Unpulled = "ImagePullBackOff", true
 	}
 	return out
 }
