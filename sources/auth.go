@@ -101,7 +101,7 @@ func readBounded(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, most+1))
 	if err == nil && int64(len(data)) > most {
 		err = fmt.Errorf("it has more than %d bytes", most)

@@ -67,7 +67,7 @@ func (r *pathReader) inRoot(dir string, do func(*os.Root) error) error {
 	if err != nil {
 		return unreadable(err)
 	}
-	defer root.Close() //nolint:errcheck // nothing was written
+	defer root.Close()
 	return do(root)
 }
 
@@ -152,7 +152,7 @@ func (r *pathReader) content(root *os.Root, rel string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() //nolint:errcheck // nothing was written
+	defer file.Close()
 	return io.ReadAll(io.LimitReader(file, r.limits.FileBytes+1))
 }
 

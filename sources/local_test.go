@@ -20,9 +20,9 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-func readPaths(t *testing.T, limits sources.Limits, paths ...string) sources.Snapshot {
+func readPaths(t *testing.T, paths ...string) sources.Snapshot {
 	t.Helper()
-	snapshot, err := sources.ReadPaths(t.Context(), paths, limits)
+	snapshot, err := sources.ReadPaths(t.Context(), paths, sources.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestReadPathsReadsDirectoriesAndFiles(t *testing.T) {
 		"clusters/b.yml": "b", "clusters/x/a.yaml": "a", "clusters/README.md": "words",
 		"single.yaml": "single", "unasked.yaml": "no",
 	}))
-	got := readPaths(t, sources.Limits{}, "clusters/", "./single.yaml")
+	got := readPaths(t, "clusters/", "./single.yaml")
 	wantPaths(t, got, "clusters/b.yml", "clusters/x/a.yaml", "single.yaml")
 	if string(got.Files[1].Data) != "a" || got.Commit != "" || got.Tree != "" {
 		t.Errorf("got %+v", got)
@@ -50,19 +50,19 @@ func TestReadPathsReadsDirectoriesAndFiles(t *testing.T) {
 
 func TestReadPathsOfTheCurrentDirectoryGivesPlainNames(t *testing.T) {
 	t.Chdir(tree(t, map[string]string{"a.yaml": "a", "x/b.yaml": "b"}))
-	wantPaths(t, readPaths(t, sources.Limits{}, "."), "a.yaml", "x/b.yaml")
+	wantPaths(t, readPaths(t, "."), "a.yaml", "x/b.yaml")
 }
 
 func TestReadPathsTakesOverlappingPathsOnce(t *testing.T) {
 	t.Chdir(tree(t, map[string]string{"clusters/a.yaml": "a"}))
-	got := readPaths(t, sources.Limits{}, "clusters/a.yaml", "clusters", ".", "./clusters//a.yaml")
+	got := readPaths(t, "clusters/a.yaml", "clusters", ".", "./clusters//a.yaml")
 	wantPaths(t, got, "clusters/a.yaml")
 }
 
 func TestReadPathsNamesTheFilesItDoesNotRead(t *testing.T) {
 	dir := tree(t, map[string]string{"a.yaml": "a", "notes.md": "words"})
 	t.Chdir(dir)
-	wantSkipped(t, readPaths(t, sources.Limits{}, "a.yaml", "notes.md"), "notes.md: neither .yaml nor .yml")
+	wantSkipped(t, readPaths(t, "a.yaml", "notes.md"), "notes.md: neither .yaml nor .yml")
 }
 
 func TestReadPathsFollowsNoLinkInsideADirectory(t *testing.T) {
@@ -71,7 +71,7 @@ func TestReadPathsFollowsNoLinkInsideADirectory(t *testing.T) {
 	symlink(t, filepath.Join(outside, "secret.yaml"), "in/file.yaml")
 	symlink(t, outside, "in/dir")
 	symlink(t, "a.yaml", "in/inside.yaml")
-	got := readPaths(t, sources.Limits{}, "in")
+	got := readPaths(t, "in")
 	wantPaths(t, got, "in/a.yaml")
 	wantSkipped(t, got,
 		"in/dir: symbolic link, which is never followed",
@@ -84,14 +84,14 @@ func TestReadPathsFollowsALinkThatIsItselfAskedFor(t *testing.T) {
 	t.Chdir(t.TempDir())
 	symlink(t, filepath.Join(outside, "real.yaml"), "link.yaml")
 	symlink(t, filepath.Join(outside, "dir"), "dir")
-	wantPaths(t, readPaths(t, sources.Limits{}, "link.yaml", "dir"), "dir/b.yaml", "link.yaml")
+	wantPaths(t, readPaths(t, "link.yaml", "dir"), "dir/b.yaml", "link.yaml")
 }
 
 func TestReadPathsLeavesOutGitAndNestedRepositories(t *testing.T) {
 	t.Chdir(tree(t, map[string]string{
 		"a.yaml": "a", ".git/config.yaml": "no", "module/.git": "gitdir: elsewhere", "module/b.yaml": "no",
 	}))
-	got := readPaths(t, sources.Limits{}, ".")
+	got := readPaths(t, ".")
 	wantPaths(t, got, "a.yaml")
 	wantSkipped(t, got, "module: another Git repository, which is never followed")
 }
@@ -101,7 +101,7 @@ func TestReadPathsDoesNotWaitAtANamedPipe(t *testing.T) {
 	if err := syscall.Mkfifo("pipe.yaml", 0o644); err != nil {
 		t.Skip(err)
 	}
-	got := readPaths(t, sources.Limits{}, ".", "pipe.yaml")
+	got := readPaths(t, ".", "pipe.yaml")
 	wantPaths(t, got, "a.yaml")
 	wantSkipped(t, got, "pipe.yaml: not a regular file", "pipe.yaml: not a regular file")
 }
@@ -140,7 +140,7 @@ func TestReadPathsAndFetchAgree(t *testing.T) {
 	symlink(t, "a.yaml", filepath.Join(u.work, "link.yaml"))
 	u.commit("link", nil)
 	t.Chdir(u.work)
-	fromGit, fromDisk := fetch(t, open(t, sources.Config{URL: u.bare})), readPaths(t, sources.Limits{}, ".")
+	fromGit, fromDisk := fetch(t, open(t, sources.Config{URL: u.bare})), readPaths(t, ".")
 	wantPaths(t, fromDisk, paths(fromGit)...)
 	wantSkipped(t, fromDisk, fromGit.Skipped...)
 	if !strings.HasPrefix(fromGit.Files[0].Path, ".github/") {

@@ -196,7 +196,7 @@ func (r *treeReader) blob(hash plumbing.Hash, size int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer reader.Close() //nolint:errcheck // nothing was written
+	defer reader.Close()
 	data := make([]byte, size)
 	_, err = io.ReadFull(reader, data)
 	return data, err

@@ -29,6 +29,6 @@ func main() {
 	if err != nil {
 		fmt.Println()
 		progress.Say("%s %v", progress.Bad("The demo failed:"), err)
-		os.Exit(1) //nolint:forbidigo // main is the one place that exits
+		os.Exit(1)
 	}
 }

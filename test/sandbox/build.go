@@ -98,7 +98,7 @@ func (s *sandbox) build(ctx context.Context, a artifact) error {
 	if err != nil {
 		return fmt.Errorf("build %s: %w", a.name, err)
 	}
-	defer os.RemoveAll(draft)
+	defer func() { _ = os.RemoveAll(draft) }()
 	what := fmt.Sprintf("building %s (%s when nothing is cached)", a.dir, a.expected)
 	return s.progress.step(what, func() error {
 		if err := s.compile(ctx, a, filepath.Join(draft, a.name)); err != nil {

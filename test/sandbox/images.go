@@ -104,7 +104,7 @@ func (i image) write(path string) error {
 	if err != nil {
 		return fmt.Errorf("write image %s: %w", i.name, err)
 	}
-	defer os.Remove(draft.Name())
+	defer func() { _ = os.Remove(draft.Name()) }()
 	err = errors.Join(i.writeArchive(draft), draft.Close())
 	if err == nil {
 		err = os.Rename(draft.Name(), path)

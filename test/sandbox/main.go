@@ -13,6 +13,6 @@ func main() {
 	defer stop()
 	if err := newRootCommand().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "sandbox:", err)
-		os.Exit(1) //nolint:forbidigo // main is the one place that exits
+		os.Exit(1)
 	}
 }

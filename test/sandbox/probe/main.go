@@ -29,7 +29,7 @@ func main() {
 	defer stop()
 	if err := run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "probe:", err)
-		os.Exit(1) //nolint:forbidigo // main is the one place that exits
+		os.Exit(1)
 	}
 }
 
@@ -65,7 +65,7 @@ func serve(ctx context.Context, address string) error {
 			fmt.Fprintln(w, name)
 		}),
 	}
-	context.AfterFunc(ctx, func() { server.Close() })
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve: %w", err)
 	}
