@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -23,14 +24,15 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Drift is how a live object differs from what quorate wants of it. Fields that
-// quorate does not name, such as the API server's defaults, are no drift.
+// Drift is how a live object differs from what quorate wants of it. What nobody
+// owns, such as the API server's defaults, is no drift, and neither is what others
+// add outside the spec.
 type Drift struct {
-	// Fields are the paths that differ, sorted: changed or removed by somebody,
-	// wanted anew, or no longer wanted.
+	// Fields are the paths that differ, sorted: changed, removed or added by
+	// somebody, wanted anew, or no longer wanted.
 	Fields []string
-	// Manager is who took a wanted field from quorate last, "" if nobody holds
-	// one: then the file has changed, or the field was removed.
+	// Manager is who took a wanted field from quorate or added one last, "" if
+	// nobody holds one: then the file has changed, or the field was removed.
 	Manager string
 	// Time is when Manager did so.
 	Time time.Time
@@ -55,14 +57,15 @@ func ConfigMapDrift(live *corev1.ConfigMap, want *corev1ac.ConfigMapApplyConfigu
 }
 
 // StatefulSetDrift compares a StatefulSet with what quorate wants of it: the pod
-// template, whose change is a roll, apart from the rest, whose change is not.
+// template, whose change is a roll, apart from the rest, whose change is not. What
+// others add to the template is of the rest: no roll may carry it to a member.
 func StatefulSetDrift(live *appsv1.StatefulSet, want *appsv1ac.StatefulSetApplyConfiguration) (template, rest Drift, err error) {
 	f, err := compareFields(live, want)
 	if err != nil {
 		return Drift{}, Drift{}, err
 	}
 	inTemplate := func(p fieldpath.Path) bool {
-		return len(p) > 1 && isField(p[0], "spec") && isField(p[1], "template")
+		return len(p) > 1 && isField(p[0], "spec") && isField(p[1], "template") && !f.foreign.Has(p)
 	}
 	template = f.drift(inTemplate)
 	rest = f.drift(func(p fieldpath.Path) bool { return !inTemplate(p) })
@@ -89,9 +92,11 @@ type fieldComparison struct {
 	changed *fieldpath.Set
 	// lost are wanted fields that quorate does not own.
 	lost *fieldpath.Set
-	// surplus are fields that quorate owns and no longer wants.
-	surplus *fieldpath.Set
-	// others are the entries of everybody else who manages the object.
+	// surplus are fields that quorate owns and no longer wants, and foreign those
+	// of the spec that others have added. Both go down to the leaves.
+	surplus, foreign *fieldpath.Set
+	// owned is all that quorate owns, and others are the entries of everybody else who manages the object.
+	owned  *fieldpath.Set
 	others []metav1.ManagedFieldsEntry
 }
 
@@ -115,12 +120,15 @@ func compareFields(live liveObject, want any) (fieldComparison, error) {
 	if err != nil {
 		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
-	wanted, owned = wanted.Leaves(), owned.Leaves()
+	foreign, err := foreignFields(others, wanted)
+	if err != nil {
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
+	}
 	return fieldComparison{
 		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
-		lost:    wanted.Difference(owned),
-		surplus: owned.Difference(wanted),
-		others:  others,
+		lost:    wanted.Leaves().Difference(owned.Leaves()),
+		surplus: unnamed(owned, wanted),
+		foreign: foreign, owned: owned, others: others,
 	}, nil
 }
 
@@ -163,7 +171,7 @@ func typedPair(live runtime.Object, want any) (liveValue, wantValue *typed.Typed
 func splitManagers(entries []metav1.ManagedFieldsEntry) (owned *fieldpath.Set, others []metav1.ManagedFieldsEntry, err error) {
 	owned = fieldpath.NewSet()
 	for _, e := range entries {
-		if e.Manager != FieldManager || e.Operation != metav1.ManagedFieldsOperationApply || e.Subresource != "" {
+		if !isOwn(e) {
 			others = append(others, e)
 			continue
 		}
@@ -172,6 +180,11 @@ func splitManagers(entries []metav1.ManagedFieldsEntry) (owned *fieldpath.Set, o
 		}
 	}
 	return owned, others, nil
+}
+
+// isOwn says whether an entry holds what quorate applied.
+func isOwn(e metav1.ManagedFieldsEntry) bool {
+	return e.Manager == FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
 func entryFields(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
@@ -183,6 +196,101 @@ func entryFields(e metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 		return nil, fmt.Errorf("read the managed fields of %s: %w", e.Manager, err)
 	}
 	return set, nil
+}
+
+// foreignFields are the fields of the spec that others own and quorate does not
+// name. A subresource adds none: through it go the status and the scale.
+func foreignFields(others []metav1.ManagedFieldsEntry, wanted *fieldpath.Set) (*fieldpath.Set, error) {
+	foreign := fieldpath.NewSet()
+	for _, e := range others {
+		if e.Subresource != "" {
+			continue
+		}
+		held, err := entryFields(e)
+		if err != nil {
+			return nil, err
+		}
+		for p := range unnamed(held, wanted).All() {
+			if isField(p[0], "spec") {
+				foreign.Insert(p.Copy())
+			}
+		}
+	}
+	return foreign, nil
+}
+
+// unnamed are the fields that are not wanted, and of which no part is wanted.
+func unnamed(fields, wanted *fieldpath.Set) *fieldpath.Set {
+	rest := fieldpath.NewSet()
+	for p := range fields.Difference(wanted).All() {
+		inside := wanted
+		for _, e := range p {
+			inside = inside.WithPrefix(e)
+		}
+		if inside.Empty() {
+			rest.Insert(p.Copy())
+		}
+	}
+	return rest
+}
+
+// takeOver is a merge patch that makes quorate the owner of what others have
+// added to the spec, nil when there is nothing. Server-side apply removes only
+// what its manager owns. The API server refuses the patch for another version.
+func takeOver(live liveObject, want any) ([]byte, error) {
+	f, err := compareFields(live, want)
+	if err != nil || f.foreign.Empty() {
+		return nil, err
+	}
+	entries, err := f.entriesTakenOver(live.GetManagedFields())
+	if err != nil {
+		return nil, fmt.Errorf("take over fields of %T %s/%s: %w", live, live.GetNamespace(), live.GetName(), err)
+	}
+	return json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": live.GetUID(), "resourceVersion": live.GetResourceVersion(), "managedFields": entries,
+	}})
+}
+
+// entriesTakenOver moves the foreign fields from all others to quorate's entry.
+func (f fieldComparison) entriesTakenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+	own := metav1.ManagedFieldsEntry{Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply}
+	var after []metav1.ManagedFieldsEntry
+	for _, e := range entries {
+		if isOwn(e) {
+			own = e
+			continue
+		}
+		if e.Subresource == "" {
+			// Until its first apply, quorate has no entry to take these from.
+			own.APIVersion, own.FieldsType = cmp.Or(own.APIVersion, e.APIVersion), cmp.Or(own.FieldsType, e.FieldsType)
+			held, err := entryFields(e)
+			if err != nil {
+				return nil, err
+			}
+			if e, err = withFields(e, held.Difference(f.foreign)); err != nil {
+				return nil, err
+			}
+		}
+		if e.FieldsV1 != nil {
+			after = append(after, e)
+		}
+	}
+	own, err := withFields(own, f.owned.Union(f.foreign))
+	return append(after, own), err
+}
+
+// withFields is the entry with other fields, nil if there are none.
+func withFields(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) (metav1.ManagedFieldsEntry, error) {
+	e.FieldsV1 = nil
+	if fields.Empty() {
+		return e, nil
+	}
+	text, err := fields.ToJSON()
+	if err != nil {
+		return e, fmt.Errorf("write the managed fields of %s: %w", e.Manager, err)
+	}
+	e.FieldsV1 = metav1.NewFieldsV1(string(text))
+	return e, nil
 }
 
 // reallyChanged leaves out differences that are none: a zero that the API server
@@ -268,19 +376,33 @@ func isField(e fieldpath.PathElement, name string) bool {
 // drift reports what differs among the paths that concern accepts.
 func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	var d Drift
-	lost := fieldpath.NewSet()
-	for p := range f.changed.Union(f.lost).Union(f.surplus).All() {
+	taken := fieldpath.NewSet()
+	whole := f.surplus.Union(f.foreign)
+	for p := range f.changed.Union(f.lost).Union(whole).All() {
 		if !concerns(p) {
 			continue
 		}
-		d.Fields = append(d.Fields, p.String())
-		if f.lost.Has(p) {
-			lost.Insert(p.Copy())
+		if !isInside(p, whole) {
+			d.Fields = append(d.Fields, p.String())
+		}
+		if f.lost.Has(p) || f.foreign.Has(p) {
+			taken.Insert(p.Copy())
 		}
 	}
 	slices.Sort(d.Fields)
-	d.Manager, d.Time = lastHolder(f.others, lost)
+	d.Manager, d.Time = lastHolder(f.others, taken)
 	return d
+}
+
+// isInside says whether the path lies within one of the set: of a variable or a
+// container that is not wanted, its name is enough.
+func isInside(p fieldpath.Path, set *fieldpath.Set) bool {
+	for n := 1; n < len(p); n++ {
+		if set.Has(p[:n]) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastHolder is who, of those that hold one of the fields, wrote last.

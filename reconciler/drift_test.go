@@ -4,16 +4,21 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -32,21 +37,16 @@ func applyManifests(t *testing.T, c schema.EtcdCluster) applied {
 
 func (a applied) apply(t *testing.T) {
 	t.Helper()
-	force := metav1.ApplyOptions{FieldManager: FieldManager, Force: true}
-	for _, service := range []string{"orders-peers", "orders-client"} {
-		want := a.want.Headless
-		if service == "orders-client" {
-			want = a.want.Client
+	services, budgets := a.client.CoreV1().Services("shop"), a.client.PolicyV1().PodDisruptionBudgets("shop")
+	for what, err := range map[string]error{
+		"peers":  applyWhole(t.Context(), services, "orders-peers", a.want.Headless),
+		"client": applyWhole(t.Context(), services, "orders-client", a.want.Client),
+		"budget": applyWhole(t.Context(), budgets, "orders", a.want.PDB),
+		"set":    applyWhole(t.Context(), a.client.AppsV1().StatefulSets("shop"), "orders", a.want.StatefulSet),
+	} {
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
 		}
-		if _, err := a.client.CoreV1().Services("shop").Apply(t.Context(), want, force); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, err := a.client.PolicyV1().PodDisruptionBudgets("shop").Apply(t.Context(), a.want.PDB, force); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.client.AppsV1().StatefulSets("shop").Apply(t.Context(), a.want.StatefulSet, force); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -148,15 +148,16 @@ func TestNoDriftAfterApply(t *testing.T) {
 	}
 }
 
-// TestDriftFight is the whole story: somebody edits, quorate sees what, who and
-// when, applies, and the drift is gone.
-func TestDriftFight(t *testing.T) {
-	for _, test := range []struct {
-		name           string
-		change         func(*appsv1.StatefulSet)
-		manager        string
-		template, rest []string
-	}{
+// driftEdit is an edit by hand, and what is to be said of it.
+type driftEdit struct {
+	name           string
+	change         func(*appsv1.StatefulSet)
+	manager        string
+	template, rest []string
+}
+
+func driftEdits() []driftEdit {
+	return []driftEdit{
 		{"scaled", func(s *appsv1.StatefulSet) { s.Spec.Replicas = new(int32(1)) }, "kubectl-edit", nil, []string{".spec.replicas"}},
 		{"partition moved", func(s *appsv1.StatefulSet) { s.Spec.UpdateStrategy.RollingUpdate.Partition = new(int32(3)) }, "kubectl-edit", nil, []string{".spec.updateStrategy.rollingUpdate.partition"}},
 		{"image changed", func(s *appsv1.StatefulSet) { s.Spec.Template.Spec.Containers[0].Image = "etcd:latest" }, "kubectl-edit", []string{`.spec.template.spec.containers[name="etcd"].image`}, nil},
@@ -167,7 +168,26 @@ func TestDriftFight(t *testing.T) {
 		{"label removed", func(s *appsv1.StatefulSet) { delete(s.Labels, LabelCluster) }, "", nil, []string{`.metadata.labels.quorate.dev/cluster`}},
 		{"minReadySeconds set", func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 30 }, "kubectl-edit", nil, []string{".spec.minReadySeconds"}},
 		{"a foreign label", func(s *appsv1.StatefulSet) { s.Labels["backup-tool"] = "yes" }, "", nil, nil},
-	} {
+		{"a foreign status", func(s *appsv1.StatefulSet) { s.Status.Replicas = 3 }, "", nil, nil},
+		{"variable added", func(s *appsv1.StatefulSet) { addLogLevel(s) }, "kubectl-edit", nil, []string{logLevelPath}},
+		{"container added", func(s *appsv1.StatefulSet) {
+			pod := &s.Spec.Template.Spec
+			pod.Containers = append(pod.Containers, corev1.Container{Name: "side", Image: "busybox", Env: []corev1.EnvVar{{Name: "A", Value: "b"}}})
+		}, "kubectl-edit", nil, []string{`.spec.template.spec.containers[name="side"]`}},
+		{"restarted", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = "now"
+		}, "kubectl-edit", nil, []string{".spec.template.metadata.annotations.kubectl.kubernetes.io/restartedAt"}},
+		{"toleration and replicas", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Tolerations = []corev1.Toleration{{Operator: corev1.TolerationOpExists}}
+			s.Spec.Replicas = new(int32(1))
+		}, "kubectl-edit", nil, []string{".spec.replicas", ".spec.template.spec.tolerations"}},
+	}
+}
+
+// TestDriftFight is the whole story: somebody edits, quorate sees what, who and
+// when, applies, and the drift is gone.
+func TestDriftFight(t *testing.T) {
+	for _, test := range driftEdits() {
 		t.Run(test.name, func(t *testing.T) {
 			a := applyManifests(t, ordersCluster())
 			a.edit(t, test.change)
@@ -189,6 +209,137 @@ func TestDriftFight(t *testing.T) {
 	}
 }
 
+// logLevelPath is the variable that addLogLevel sets.
+const logLevelPath = `.spec.template.spec.containers[name="etcd"].env[name="ETCD_LOG_LEVEL"]`
+
+func addLogLevel(s *appsv1.StatefulSet) {
+	etcd := &s.Spec.Template.Spec.Containers[0]
+	etcd.Env = append(etcd.Env, corev1.EnvVar{Name: "ETCD_LOG_LEVEL", Value: "debug"})
+}
+
+// TestAdditionsAreRemoved: what others add to the spec goes, whoever they are and
+// however they did it, and nothing else of theirs.
+func TestAdditionsAreRemoved(t *testing.T) {
+	a := applyManifests(t, ordersCluster())
+	before := a.set(t)
+	a.edit(t, func(s *appsv1.StatefulSet) {
+		addLogLevel(s)
+		s.Labels["backup-tool"] = "yes"
+	})
+	sets := a.client.AppsV1().StatefulSets("shop")
+	mesh := appsv1ac.StatefulSet("orders", "shop").WithAnnotations(map[string]string{"mesh": "yes"}).
+		WithSpec(appsv1ac.StatefulSetSpec().WithTemplate(corev1ac.PodTemplateSpec().WithSpec(corev1ac.PodSpec().
+			WithHostNetwork(true).WithContainers(corev1ac.Container().WithName("etcd").
+			WithEnv(corev1ac.EnvVar().WithName("ETCD_LOG_LEVEL").WithValue("debug"))))))
+	if _, err := sets.Apply(t.Context(), mesh, metav1.ApplyOptions{FieldManager: "mesh"}); err != nil {
+		t.Fatal(err)
+	}
+	_, rest, err := StatefulSetDrift(a.set(t), a.want.StatefulSet)
+	if err != nil || !slices.Equal(rest.Fields, []string{logLevelPath, ".spec.template.spec.hostNetwork"}) {
+		t.Errorf("drift %q, error %v", rest.Fields, err)
+	}
+	a.apply(t)
+	after := a.set(t)
+	if !equality.Semantic.DeepEqual(before.Spec, after.Spec) {
+		t.Errorf("the spec was %v and is %v", before.Spec, after.Spec)
+	}
+	if after.Labels["backup-tool"] != "yes" || after.Annotations["mesh"] != "yes" {
+		t.Errorf("labels %v, annotations %v", after.Labels, after.Annotations)
+	}
+	for _, e := range after.ManagedFields {
+		if e.Manager != FieldManager && strings.Contains(e.FieldsV1.GetRawString(), "ETCD_LOG_LEVEL") {
+			t.Errorf("%s still owns %s", e.Manager, e.FieldsV1.GetRawString())
+		}
+	}
+	if patch, err := takeOver(after, a.want.StatefulSet); patch != nil || err != nil {
+		t.Errorf("there is still something to take over: %s, error %v", patch, err)
+	}
+}
+
+// TestAdditionsOfSubresources: what goes through the status or the scale belongs
+// to controllers.
+func TestAdditionsOfSubresources(t *testing.T) {
+	a := applyManifests(t, ordersCluster())
+	a.edit(t, addLogLevel)
+	set := a.set(t)
+	for i := range set.ManagedFields {
+		if set.ManagedFields[i].Manager != FieldManager {
+			set.ManagedFields[i].Subresource = "status"
+		}
+	}
+	template, rest, err := StatefulSetDrift(set, a.want.StatefulSet)
+	checkDrift(t, "template", template, err, "")
+	checkDrift(t, "rest", rest, err, "")
+	if patch, err := takeOver(set, a.want.StatefulSet); patch != nil || err != nil {
+		t.Errorf("patch %s, error %v", patch, err)
+	}
+}
+
+// TestHalfRemovedAddition: quorate was killed after it took over a variable and
+// before it applied. The variable is still named as a whole, and goes.
+func TestHalfRemovedAddition(t *testing.T) {
+	a := applyManifests(t, ordersCluster())
+	a.edit(t, addLogLevel)
+	sets := a.client.AppsV1().StatefulSets("shop")
+	set, err := ownAdditions(t.Context(), sets, a.set(t), a.want.StatefulSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template, rest, err := StatefulSetDrift(set, a.want.StatefulSet)
+	checkDrift(t, "template", template, err, "", logLevelPath)
+	checkDrift(t, "rest", rest, err, "")
+	a.apply(t)
+	template, rest, err = StatefulSetDrift(a.set(t), a.want.StatefulSet)
+	checkDrift(t, "template after the apply", template, err, "")
+	checkDrift(t, "rest after the apply", rest, err, "")
+}
+
+// TestAdditionWhileARollWaits: what was added to the template goes at once, and
+// what was changed in it stays until the roll puts it right.
+func TestAdditionWhileARollWaits(t *testing.T) {
+	formed(t, func(w *world) {
+		a := applied{client: w.api}
+		wanted := len(a.set(t).Spec.Template.Spec.Containers[0].Args)
+		w.wish.Spec.Version = "3.6.15"
+		w.wish.digest = ""
+		a.edit(t, func(s *appsv1.StatefulSet) {
+			addLogLevel(s)
+			etcd := &s.Spec.Template.Spec.Containers[0]
+			etcd.Args = append(etcd.Args, "--log-level=debug")
+		})
+		synctest.Wait()
+		if o := w.look().observed.Objects; o[len(o)-1].Detail == "" || !strings.HasPrefix(o[len(o)-1].Detail, logLevelPath+" (by kubectl-edit") {
+			t.Errorf("the objects are %+v", o)
+		}
+		w.mustDo(plan.ApplyObject{Kind: "StatefulSet", Name: "orders"})
+		etcd := a.set(t).Spec.Template.Spec.Containers[0]
+		if slices.ContainsFunc(etcd.Env, func(e corev1.EnvVar) bool { return e.Name == "ETCD_LOG_LEVEL" }) {
+			t.Error("the variable is still there")
+		}
+		if len(etcd.Args) != wanted+1 || !strings.HasSuffix(etcd.Image, "3.6.16") {
+			t.Errorf("the template was changed: image %s, args %q", etcd.Image, etcd.Args)
+		}
+	})
+}
+
+// TestBudgetTurnedAround: the API server refuses a budget with both limits, so
+// what was added must go in the apply that brings back what was removed.
+func TestBudgetTurnedAround(t *testing.T) {
+	a := applyManifests(t, ordersCluster())
+	budget := a.budget(t)
+	most := intstr.FromInt32(3)
+	budget.Spec.MinAvailable, budget.Spec.MaxUnavailable = nil, &most
+	if _, err := a.client.PolicyV1().PodDisruptionBudgets("shop").Update(t.Context(), budget, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := BudgetDrift(a.budget(t), a.want.PDB)
+	checkDrift(t, "budget", d, err, "kubectl-edit", ".spec.maxUnavailable", ".spec.minAvailable")
+	a.apply(t)
+	if spec := a.budget(t).Spec; spec.MaxUnavailable != nil || spec.MinAvailable == nil {
+		t.Errorf("the budget is %v", spec)
+	}
+}
+
 func TestServiceDrift(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -200,7 +351,8 @@ func TestServiceDrift(t *testing.T) {
 		{"port renamed", func(s *corev1.Service) { s.Spec.Ports[0].Name = "etcd" }, "kubectl-edit", []string{`.spec.ports[port=2379,protocol="TCP"].name`}},
 		{"a further port", func(s *corev1.Service) {
 			s.Spec.Ports = append(s.Spec.Ports, corev1.ServicePort{Name: "extra", Port: 1, Protocol: corev1.ProtocolTCP, TargetPort: intstr.FromInt32(1)})
-		}, "", nil},
+		}, "kubectl-edit", []string{`.spec.ports[port=1,protocol="TCP"]`}},
+		{"a foreign annotation", func(s *corev1.Service) { s.Annotations = map[string]string{"mesh": "yes"} }, "", nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			a := applyManifests(t, ordersCluster())
@@ -211,6 +363,10 @@ func TestServiceDrift(t *testing.T) {
 			}
 			d, err := ServiceDrift(a.service(t), a.want.Client)
 			checkDrift(t, "service", d, err, test.manager, test.fields...)
+
+			a.apply(t)
+			d, err = ServiceDrift(a.service(t), a.want.Client)
+			checkDrift(t, "service after the apply", d, err, "")
 		})
 	}
 }
@@ -235,7 +391,7 @@ func TestDriftNamesTheLastHolder(t *testing.T) {
 		stamp := metav1.NewTime(at)
 		return metav1.ManagedFieldsEntry{
 			Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "apps/v1", Time: &stamp,
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)},
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields),
 		}
 	}
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)

@@ -76,11 +76,33 @@ func (r *Reconciler) again(ctx context.Context, v *view, action plan.Action) (*v
 		return nil, err
 	}
 	fresh.observeSet(live)
+	if a, ok := action.(plan.ApplyObject); ok {
+		if err := r.compareAgain(ctx, &fresh, live, a); err != nil {
+			return nil, err
+		}
+	}
 	p := plan.Make(fresh.desired, fresh.observed, r.now())
 	if p.Hold != nil || len(p.Steps) == 0 || !sameAction(p.Steps[0].Action, action) {
 		return nil, errChanged
 	}
 	return &fresh, nil
+}
+
+// compareAgain compares the objects again, and reads the one that is about to be
+// applied from the API server itself: the caches may not yet know that it was.
+func (r *Reconciler) compareAgain(ctx context.Context, v *view, live *liveCluster, a plan.ApplyObject) error {
+	ns := v.cluster.Metadata.Namespace
+	var err error
+	switch a.Kind {
+	case "Service":
+		live.services[a.Name], err = foundOrNil(r.kube.CoreV1().Services(ns).Get(ctx, a.Name, metav1.GetOptions{}))
+	case "PodDisruptionBudget":
+		live.budget, err = foundOrNil(r.kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, a.Name, metav1.GetOptions{}))
+	}
+	if err != nil {
+		return fmt.Errorf("read %s %s: %w", a.Kind, a.Name, err)
+	}
+	return v.observeObjects(r, live)
 }
 
 // sameAction compares two actions by what they do. Not every action is
@@ -168,8 +190,8 @@ func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Rec
 		return err
 	}
 	change(&record)
-	want := record.ConfigMap(c).WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
-	if _, err := configMaps.Apply(ctx, want, applyOptions()); err != nil {
+	live.Data = record.ConfigMap(c).Data
+	if _, err := configMaps.Update(ctx, live, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
 		return fmt.Errorf("write the record: %w", err)
 	}
 	return nil
@@ -209,20 +231,63 @@ func (r *Reconciler) applyObject(ctx context.Context, v *view, a plan.ApplyObjec
 	var err error
 	switch {
 	case a.Kind == "Service" && a.Name == *m.Headless.Name:
-		_, err = r.kube.CoreV1().Services(ns).Apply(ctx, m.Headless, applyOptions())
+		err = applyWhole(ctx, r.kube.CoreV1().Services(ns), a.Name, m.Headless)
 	case a.Kind == "Service" && a.Name == *m.Client.Name:
-		_, err = r.kube.CoreV1().Services(ns).Apply(ctx, m.Client, applyOptions())
+		err = applyWhole(ctx, r.kube.CoreV1().Services(ns), a.Name, m.Client)
 	case a.Kind == "PodDisruptionBudget":
-		_, err = r.kube.PolicyV1().PodDisruptionBudgets(ns).Apply(ctx, m.PDB, applyOptions())
+		err = applyWhole(ctx, r.kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
 	case a.Kind == "StatefulSet":
 		return r.applySetDrift(ctx, v)
 	default:
 		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.Kind, a.Name)
 	}
-	if err != nil {
-		return fmt.Errorf("apply %s %s: %w", a.Kind, a.Name, err)
+	return applyError(a.Kind, a.Name, err)
+}
+
+// applyError says what could not be applied, nil without an error. Most often a
+// conflict is a controller that has written the status at the same time.
+func applyError(kind, name string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("apply %s %s: %w: %w", kind, name, errChanged, err)
 	}
-	return nil
+	return fmt.Errorf("apply %s %s: %w", kind, name, err)
+}
+
+// objects is what applying needs of a client for one kind.
+type objects[L liveObject, W any] interface {
+	Get(ctx context.Context, name string, o metav1.GetOptions) (L, error)
+	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, subresources ...string) (L, error)
+	Apply(ctx context.Context, want W, o metav1.ApplyOptions) (L, error)
+}
+
+// applyWhole applies an object, and removes what others have added to its spec.
+func applyWhole[L liveObject, W any](ctx context.Context, client objects[L, W], name string, want W) error {
+	live, err := client.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+	case err != nil:
+		return err
+	default:
+		if _, err := ownAdditions(ctx, client, live, want); err != nil {
+			return err
+		}
+	}
+	_, err = client.Apply(ctx, want, applyOptions())
+	return err
+}
+
+// ownAdditions makes quorate the owner of what others have added to the spec, so
+// that the next apply removes it. It changes nothing else, and returns the object
+// as it is then.
+func ownAdditions[L liveObject, W any](ctx context.Context, client objects[L, W], live L, want W) (L, error) {
+	patch, err := takeOver(live, want)
+	if err != nil || patch == nil {
+		return live, err
+	}
+	return client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // applySetDrift brings back what somebody changed in the StatefulSet, and keeps
@@ -238,26 +303,36 @@ func (r *Reconciler) applySetDrift(ctx context.Context, v *view) error {
 	if owned.Spec == nil || owned.Spec.Template == nil {
 		return fmt.Errorf("apply StatefulSet %s: quorate does not own its template, so it cannot be kept as it is; wait for the roll to end", v.set.Name)
 	}
-	keep, set, spec := *v, *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
-	spec.Template, set.Spec, keep.manifests.StatefulSet = owned.Spec.Template, &spec, &set
-	return r.applySet(ctx, &keep, partitionOf(v.set))
+	keep, spec := *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
+	spec.Template, keep.Spec = owned.Spec.Template, &spec
+	return r.applySetAs(ctx, v, keep, partitionOf(v.set))
 }
 
-// applySet applies the StatefulSet with the given partition. Where one exists,
-// its UID and version must be those that the decision was made on.
+// applySet applies the StatefulSet with the given partition.
 func (r *Reconciler) applySet(ctx context.Context, v *view, partition int32) error {
-	want := *v.manifests.StatefulSet
+	return r.applySetAs(ctx, v, *v.manifests.StatefulSet, partition)
+}
+
+// applySetAs applies a variant of the StatefulSet, and removes what others have
+// added to it. Where one exists, its UID and version must be those that the
+// decision was made on.
+func (r *Reconciler) applySetAs(ctx context.Context, v *view, want appsv1ac.StatefulSetApplyConfiguration, partition int32) error {
 	meta, spec := *want.ObjectMetaApplyConfiguration, *want.Spec
 	want.ObjectMetaApplyConfiguration, want.Spec = &meta, &spec
 	strategy, rolling := *spec.UpdateStrategy, *spec.UpdateStrategy.RollingUpdate
 	rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &partition, &rolling, &strategy
+	sets := r.kube.AppsV1().StatefulSets(*want.Namespace)
 	if v.set != nil {
-		want.WithUID(v.set.UID).WithResourceVersion(v.set.ResourceVersion)
+		// Additions are what the full wish does not name: a template that is kept
+		// lacks what somebody has changed in it, and that must not go.
+		live, err := ownAdditions(ctx, sets, v.set, v.manifests.StatefulSet)
+		if err != nil {
+			return applyError("StatefulSet", *want.Name, err)
+		}
+		want.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
 	}
-	if _, err := r.kube.AppsV1().StatefulSets(*want.Namespace).Apply(ctx, &want, applyOptions()); err != nil {
-		return fmt.Errorf("apply StatefulSet %s: %w", *want.Name, err)
-	}
-	return nil
+	_, err := sets.Apply(ctx, &want, applyOptions())
+	return applyError("StatefulSet", *want.Name, err)
 }
 
 // takeBackup streams a snapshot of the member into the store, and records it

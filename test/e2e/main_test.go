@@ -1,0 +1,116 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+const (
+	// image is quorate's image under a name that no other program loads, so that
+	// a demo that runs at the same time does not change it.
+	image = "ghcr.io/quorate/quorate:e2e"
+	// atOnce is how many tests run at a time: each keeps about one core busy.
+	atOnce = 2
+	// prepareLimit bounds a build from nothing and the loading of the image.
+	prepareLimit = 5 * time.Minute
+)
+
+// suite is what all tests share.
+type suite struct {
+	cluster *lab.Cluster
+	// store is a healthy S3 server. Tests that break theirs start another one.
+	store *lab.S3Server
+	// binary is quorate, image its image on the nodes, dir where logs go.
+	binary, image, dir string
+	keep               bool
+	// endings are namespaces on their way out.
+	endings sync.WaitGroup
+}
+
+var shared suite
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m)) //nolint:forbidigo // TestMain has nobody to return an error to
+}
+
+func run(m *testing.M) int {
+	if parallel := flag.Lookup("test.parallel"); parallel != nil {
+		if n, err := strconv.Atoi(parallel.Value.String()); err == nil && n > atOnce {
+			_ = parallel.Value.Set(strconv.Itoa(atOnce))
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), prepareLimit)
+	defer cancel()
+	err := shared.prepare(ctx)
+	defer shared.close()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "e2e:", err)
+		return 1
+	}
+	return m.Run()
+}
+
+func (s *suite) prepare(ctx context.Context) (err error) {
+	s.keep = os.Getenv("QUORATE_E2E_KEEP") != ""
+	if s.cluster, err = lab.Connect(ctx); err != nil {
+		return fmt.Errorf("these tests need a Kubernetes cluster: %w", err)
+	}
+	if s.dir, err = os.MkdirTemp("", "quorate-e2e-"); err != nil {
+		return err
+	}
+	if err := s.build(ctx); err != nil {
+		return err
+	}
+	if s.store, err = s.cluster.StartS3(ctx); err != nil {
+		return err
+	}
+	return s.store.UseCredentials()
+}
+
+// build builds quorate once for all tests, and gives the nodes its image.
+func (s *suite) build(ctx context.Context) (err error) {
+	root, err := lab.Root(ctx)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.dir, "./cmd/quorate", "./cmd/quorate-guard")
+	cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if text, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build quorate: %w\n%s", err, text)
+	}
+	s.binary = filepath.Join(s.dir, "quorate")
+	if s.image = os.Getenv("QUORATE_IMAGE"); s.image != "" {
+		return nil
+	}
+	if s.cluster.Sandbox == nil {
+		return errors.New("set QUORATE_IMAGE to an image of quorate that the cluster's nodes have or can pull")
+	}
+	s.image = image
+	return s.cluster.Sandbox.LoadImage(ctx, image, "65532:65532", s.binary, filepath.Join(s.dir, "quorate-guard"))
+}
+
+func (s *suite) close() {
+	s.endings.Wait()
+	if s.store != nil {
+		s.store.Close()
+	}
+	if s.dir == "" {
+		return
+	}
+	// Logs of failed tests stay; a directory that is not empty is not removed.
+	for _, name := range []string{"quorate", "quorate-guard", ""} {
+		_ = os.Remove(filepath.Join(s.dir, name))
+	}
+}
