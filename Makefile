@@ -29,8 +29,9 @@ sim: ## Try to break the planner, longer than the tests do
 
 test: cluster ## Run all tests: units, simulation, and end to end on a real Kubernetes
 	. test/env.sh && go test $(PACKAGES)
-	. test/env.sh && go test ./test/lab -count=1 -timeout=10m
+	. test/env.sh && go test ./test/lab ./test/demo ./test/bench -count=1 -timeout=10m
 	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v
+	. test/env.sh && cd test/sandbox && go test -count=1 -timeout=15m -v .
 
 e2e: cluster ## Run the end-to-end tests only; RUN='regexp' chooses some
 	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v -run '$(RUN)'
@@ -44,7 +45,6 @@ demo: cluster ## Watch a commit upgrade a real etcd cluster, end to end
 	. test/env.sh && go run ./test/demo
 
 bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
-	. test/env.sh && go test ./reconciler -run '^$$' -bench NoOp -benchtime 3x
 	. test/env.sh && go run ./test/bench -rolls $(or $(ROLLS),10)
 
 image: ## Build quorate's container image with docker

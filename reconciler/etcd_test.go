@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -259,7 +260,8 @@ func TestRealMembersWithTLS(t *testing.T) {
 func roundTellsAll(t *testing.T, s *etcdServers) {
 	s.mustPut("greeting", "hello")
 	r := s.await("the cluster version", func(r plan.Round) bool {
-		return r.ClusterVersion == "3.6.0" && troubleOf(r) == "" && r.Members[0].StorageVersion != ""
+		return r.ClusterVersion == "3.6.0" && troubleOf(r) == "" &&
+			!slices.ContainsFunc(r.Members, func(m plan.Member) bool { return m.StorageVersion != "3.6.0" })
 	})
 	if r.ClusterID == "" || len(r.Alarms) > 0 || r.Downgrading || r.Deep || time.Since(r.At) > time.Minute {
 		t.Errorf("round %+v", r)

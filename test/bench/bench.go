@@ -50,6 +50,7 @@ type bench struct {
 	daemon  *lab.Daemon
 	version string
 
+	noop           noop
 	quorate, floor []roll
 }
 
@@ -66,6 +67,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit(), fmt.Errorf("the bench took longer than %s", b.limit()))
 	defer cancel()
 	defer func() { err = errors.Join(err, b.cleanUp()) }()
+	err = b.Do("measuring a pass over 1,000 clusters at rest", func() (err error) {
+		b.noop, err = measureNoop(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}

@@ -61,7 +61,7 @@ func (d *demo) checkWrites(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%d of %d", n, d.writer.Report().Writes.OK), nil
+	return fmt.Sprintf("all %d", n), nil
 }
 
 // checkBackups reads every backup again: there must be one for each upgrade, and
