@@ -357,6 +357,7 @@ func TestBackupS3EndpointMeansPathStyle(t *testing.T) {
 		"endpoint=http://10.0.0.1:7070":                        "true",
 		"endpoint=http://10.0.0.1:7070&use_path_style=false":   "false",
 		"endpoint=http://10.0.0.1:7070&s3ForcePathStyle=false": "",
+
 		"region=eu-west-1": "",
 	} {
 		target, err := parseBackupURL("test", "s3://b/k?"+query)
