@@ -42,10 +42,9 @@ type Endpoint struct {
 	Incarnation string
 	// Host is the member's DNS name, which its certificate carries.
 	Host string
-	// Address is IP:port of the gRPC listener, HTTPAddress that of HTTP. They are
-	// dialled instead of Host, so that quorate works outside the cluster, too, and
-	// does not wait for DNS.
-	Address, HTTPAddress string
+	// Address is IP:port of the client listener. It is dialled instead of Host,
+	// so that quorate works outside the cluster, too, and does not wait for DNS.
+	Address string
 	// TLS makes the configuration for a new connection; nil for clear text.
 	TLS func() (*tls.Config, error)
 }
@@ -92,8 +91,8 @@ func dialMember(e Endpoint) (*memberClient, error) {
 		}
 		scheme = "https"
 	}
-	dial := func(ctx context.Context, address string) (net.Conn, error) {
-		return new(net.Dialer).DialContext(ctx, "tcp", address)
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
 	}
 	base := scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(clientPort))
 	c, err := clientv3.New(clientv3.Config{
@@ -103,14 +102,14 @@ func dialMember(e Endpoint) (*memberClient, error) {
 		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
 			MinConnectTimeout: askTimeout,
-		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx, e.Address) })},
+		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) })},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
 	}
 	transport := &http.Transport{
 		TLSClientConfig: config, MaxIdleConns: 1,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx, e.HTTPAddress) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 	}
 	return &memberClient{
 		incarnation: e.Incarnation, etcd: c, versionURL: base + "/version",

@@ -124,7 +124,6 @@ func serverTLSFlags(t *testing.T, secret *corev1.Secret) []string {
 func (s *etcdServers) add(path string, c schema.EtcdCluster, i int, peer string, client *corev1.Secret, args []string) {
 	s.Helper()
 	e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: freeAddress(s.T), Incarnation: "1"}
-	e.HTTPAddress = e.Address
 	scheme := "http://"
 	if client != nil {
 		scheme = "https://"

@@ -39,7 +39,6 @@ const (
 	clientPort  = 2379
 	peerPort    = 2380
 	metricsPort = 2381
-	httpPort    = 2382
 )
 
 // RenderOptions is what the daemon adds to a cluster's file.

@@ -278,21 +278,7 @@ func renderArgs(c schema.EtcdCluster, version release.Version) ([]string, error)
 		"--initial-advertise-peer-urls=" + PeerURL(c, "$(POD_NAME)"),
 		"--strict-reconfig-check=true",
 	}
-	args = append(args, httpArgs(c, version)...)
 	return append(append(args, tlsArgs(c)...), flags...), nil
-}
-
-// httpFlag gives HTTP a listener of its own.
-const httpFlag = "listen-client-http-urls"
-
-// httpArgs moves HTTP (the JSON gateway, /version) off the clients' port, where
-// the release can do that. A gRPC server that shares no port ends its streams in
-// good order when a member stops; beside HTTP they are cut.
-func httpArgs(c schema.EtcdCluster, version release.Version) []string {
-	if !release.KnownFlag(version, httpFlag) {
-		return nil
-	}
-	return []string{fmt.Sprintf("--%s=%s://0.0.0.0:%d", httpFlag, urlScheme(c), httpPort)}
 }
 
 // tlsArgs asks for certificates on both sides of both ports.

@@ -492,8 +492,7 @@ func (v *view) findEndpoints(live *liveCluster) {
 		}
 		e := Endpoint{
 			Member: p.Name, Host: memberHost(c, p.Name), Incarnation: string(p.UID) + "/" + p.Status.PodIP,
-			Address:     net.JoinHostPort(p.Status.PodIP, strconv.Itoa(clientPort)),
-			HTTPAddress: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(httpPortOf(p))),
+			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(clientPort)),
 		}
 		if usesTLS(c) {
 			e.TLS = func() (*tls.Config, error) { return ClientTLS(secret, e.Host) }
@@ -501,17 +500,6 @@ func (v *view) findEndpoints(live *liveCluster) {
 		}
 		v.endpoints = append(v.endpoints, e)
 	}
-}
-
-// httpPortOf is where a member serves HTTP: members made by another template, or
-// of a release that cannot do otherwise, do so on the clients' port.
-func httpPortOf(p *corev1.Pod) int {
-	for _, c := range p.Spec.Containers {
-		if slices.ContainsFunc(c.Args, func(arg string) bool { return strings.HasPrefix(arg, "--"+httpFlag+"=") }) {
-			return httpPort
-		}
-	}
-	return clientPort
 }
 
 // endpoint is the endpoint of a member.
