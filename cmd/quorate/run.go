@@ -124,7 +124,9 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 
 // newRecorder sends Events to the API server until stop is called.
 func newRecorder(kube kubernetes.Interface) (events record.EventRecorder, stop func()) {
-	broadcaster := record.NewBroadcaster()
+	// The default of 25 Events an object, and then one in five minutes, would
+	// swallow the end of an upgrade. quorate says each thing once as it is.
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 500, QPS: 1})
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "quorate"}), broadcaster.Shutdown
 }
