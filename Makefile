@@ -27,11 +27,11 @@ unit: ## Test everything that needs no Kubernetes
 sim: ## Try to break the planner, longer than the tests do
 	go test ./reconciler/plan -run 'Simulation|Reachable' -rapid.checks=20000 -v
 
-test: cluster ## Run all tests: units, simulation, and end to end on a real Kubernetes
+test: cluster ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
 	. test/env.sh && go test $(PACKAGES)
 	. test/env.sh && go test ./test/lab ./test/demo ./test/bench -count=1 -timeout=10m
 	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v
-	. test/env.sh && cd test/sandbox && go test -count=1 -timeout=15m -v .
+	. test/env.sh && cd test/sandbox && go test -count=1 -timeout=15m -v . -args -down
 
 e2e: cluster ## Run the end-to-end tests only; RUN='regexp' chooses some
 	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v -run '$(RUN)'
@@ -56,7 +56,7 @@ sandbox: $(SANDBOX) ## Bring up a real Kubernetes on this machine; prints KUBECO
 sandbox-down: $(SANDBOX) ## Remove every trace of it
 	@$(SANDBOX) down
 
-sandbox-test: sandbox ## Test the sandbox itself; ends with `down`
+sandbox-test: sandbox ## Test the sandbox itself; leaves nothing running
 	cd test/sandbox && go test -count=1 -timeout=15m ./... -args -down
 
 fmt: $(GOLANGCI) ## Format
