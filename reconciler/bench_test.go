@@ -155,7 +155,7 @@ func standingCluster(b *testing.B, c schema.EtcdCluster, owners map[string][]met
 
 func recordAtRest(b *testing.B, c schema.EtcdCluster) *corev1.ConfigMap {
 	b.Helper()
-	r := NewRecord(c, c.Metadata.Name+"-0123456789abcdef")
+	r := NewRecord(c.Metadata.Name + "-0123456789abcdef")
 	r.ClusterID = "c1"
 	for i := range int(c.Spec.Replicas) {
 		r.Members[MemberName(c, i)] = fakeMemberID(MemberName(c, i))

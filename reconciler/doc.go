@@ -17,7 +17,7 @@
 //
 //	reconciler.go   the queue and the pass
 //	cache.go        watches, and what they hold of one cluster
-//	observe.go      liveCluster → plan.Observed
+//	observe*.go     liveCluster → plan.Observed
 //	ownership.go    what is in the way and not quorate's
 //	etcd.go         the members: health, leadership, snapshots
 //	execute.go      plan.Action → API calls

@@ -95,7 +95,8 @@ type fieldComparison struct {
 	// surplus are fields that quorate owns and no longer wants, and foreign those
 	// of the spec that others have added. Both go down to the leaves.
 	surplus, foreign *fieldpath.Set
-	// owned is all that quorate owns, and others are the entries of everybody else who manages the object.
+	// owned is all that quorate owns, and others are the entries of everybody
+	// else who manages the object.
 	owned  *fieldpath.Set
 	others []metav1.ManagedFieldsEntry
 }

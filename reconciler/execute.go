@@ -156,7 +156,7 @@ func (r *Reconciler) createRecord(ctx context.Context, v *view) error {
 	if err != nil {
 		return fmt.Errorf("create the record: %w", err)
 	}
-	want := NewRecord(c, c.Metadata.Name+"-"+token).ConfigMap(c)
+	want := NewRecord(c.Metadata.Name + "-" + token).ConfigMap(c)
 	_, err = r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels},
 		Data:       want.Data,

@@ -158,12 +158,17 @@ func (r *Reconciler) Desired() map[string]Cluster {
 	return maps.Clone(r.desired)
 }
 
+// wish is what Git says of one cluster, if it names it.
+func (r *Reconciler) wish(key string) (c Cluster, named bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, named = r.desired[key]
+	return c, named
+}
+
 // enqueue asks for a pass over a cluster, if Git names it.
 func (r *Reconciler) enqueue(key string) {
-	r.mu.Lock()
-	_, named := r.desired[key]
-	r.mu.Unlock()
-	if named {
+	if _, named := r.wish(key); named {
 		r.queue.Add(key)
 	}
 }
@@ -175,7 +180,7 @@ func (r *Reconciler) next(ctx context.Context) bool {
 		return false
 	}
 	defer r.queue.Done(key)
-	c, named := r.Desired()[key]
+	c, named := r.wish(key)
 	if !named {
 		r.queue.Forget(key)
 		return true

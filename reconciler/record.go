@@ -86,7 +86,7 @@ type AppliedRecord struct {
 func RecordName(c schema.EtcdCluster) string { return c.Metadata.Name + "-record" }
 
 // NewRecord is the record of a cluster that has not formed yet.
-func NewRecord(_ schema.EtcdCluster, token string) Record {
+func NewRecord(token string) Record {
 	return Record{FormatVersion: RecordFormat, Token: token, Members: map[string]string{}}
 }
 

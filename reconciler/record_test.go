@@ -14,7 +14,7 @@ import (
 
 // formedRecord is the record of three members after they have formed.
 func formedRecord() Record {
-	r := NewRecord(ordersCluster(), "orders-1f2e")
+	r := NewRecord("orders-1f2e")
 	r.ClusterID = "cdf818194e3a8c32"
 	r.Members = map[string]string{"orders-0": "8e9e05c52164694d", "orders-1": "91bc3c398fb3c146", "orders-2": "fd422379fda50e48"}
 	return r
@@ -35,7 +35,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
-	for name, want := range map[string]Record{"new": NewRecord(ordersCluster(), "t"), "formed": formedRecord(), "full": full} {
+	for name, want := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord(), "full": full} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadRecord(storedRecord(want))
 			if err != nil {
@@ -58,7 +58,7 @@ func TestRecordKeysForEtcd(t *testing.T) {
 		state   string
 		members []string
 	}{
-		{"before forming: as many as replicas", NewRecord(ordersCluster(), "t"), "new", []string{"orders-0", "orders-1", "orders-2"}},
+		{"before forming: as many as replicas", NewRecord("t"), "new", []string{"orders-0", "orders-1", "orders-2"}},
 		{"after forming: exactly the members", formedRecord(), "existing", []string{"orders-0", "orders-1", "orders-2"}},
 		{"ordinals are numbers", many, "existing", []string{"orders-0", "orders-9", "orders-10"}},
 	} {
@@ -110,7 +110,7 @@ func TestReadRecordRefusesDamage(t *testing.T) {
 		"format gone":      replace(`"formatVersion": 1,`, ""),
 		"newer format":     replace(`"formatVersion": 1,`, `"formatVersion": 2,`),
 		"forgot it formed": func(d map[string]string) {
-			d["record.json"] = NewRecord(ordersCluster(), "orders-1f2e").ConfigMap(ordersCluster()).Data["record.json"]
+			d["record.json"] = NewRecord("orders-1f2e").ConfigMap(ordersCluster()).Data["record.json"]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +147,7 @@ func TestReadRecordTolerates(t *testing.T) {
 
 // TestGuardReadsWhatTheDaemonWrites ties the two ends of the record together.
 func TestGuardReadsWhatTheDaemonWrites(t *testing.T) {
-	for name, r := range map[string]Record{"new": NewRecord(ordersCluster(), "t"), "formed": formedRecord()} {
+	for name, r := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord()} {
 		core, err := guard.ParseRecord([]byte(r.ConfigMap(ordersCluster()).Data["record.json"]))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
