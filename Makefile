@@ -13,7 +13,7 @@ SANDBOX := $(BIN)/sandbox
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/...
 
-.PHONY: help build unit sim test verify demo e2e bench image sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim test release-check verify demo e2e bench image sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,9 +29,13 @@ sim: ## Try to break the planner, longer than the tests do
 
 test: cluster ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
 	. test/env.sh && go test $(PACKAGES)
-	. test/env.sh && go test ./test/lab ./test/demo ./test/bench -count=1 -timeout=10m
+	. test/env.sh && go test ./test/lab ./test/demo ./test/bench ./test/editor -count=1 -timeout=10m
+	go test ./test/release -count=1 -timeout=15m
 	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v
 	. test/env.sh && cd test/sandbox && go test -count=1 -timeout=15m -v . -args -down
+
+release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
+	go test ./test/release -count=1 -timeout=15m
 
 e2e: cluster ## Run the end-to-end tests only; RUN='regexp' chooses some
 	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v -run '$(RUN)'

@@ -23,16 +23,6 @@ func Bad(v Version) []Finding {
 	return append(refusals, append(warnings, unmaintained(v)...)...)
 }
 
-// unmaintained warns of lines that the etcd project no longer mends and that
-// quorate is not tested with.
-func unmaintained(v Version) []Finding {
-	if !v.before(Version{3, 4, 0}) {
-		return nil
-	}
-	return []Finding{{Severity: Warn, Message: fmt.Sprintf(
-		"etcd %s gets no fixes any more and quorate is not tested with it: move on to a newer line, one minor at a time", v.Line())}}
-}
-
 // badRow is one fault of one line: in every release from the first that has it
 // up to, and not with, the one that mends it.
 type badRow struct {

@@ -5,21 +5,12 @@ import (
 	"slices"
 )
 
-// latest are the newest releases of each line when this catalogue was written,
-// oldest line first. A newer patch of a known line is taken as well: patches
-// bring fixes, not flags to learn.
-func latest() []Version {
-	return []Version{
-		{3, 2, 32}, {3, 3, 27}, {3, 4, 45}, {3, 5, 35}, {3, 6, 16}, {3, 7, 3},
-	}
-}
-
 // Latest is the newest release of a line such as "3.6" that the catalogue
 // knows, and false for a line that it does not know.
 func Latest(line string) (Version, bool) {
-	for _, v := range latest() {
-		if v.Line() == line {
-			return v, true
+	for _, row := range lineRows() {
+		if row.latest.Line() == line {
+			return row.latest, true
 		}
 	}
 	return Version{}, false
@@ -28,11 +19,11 @@ func Latest(line string) (Version, bool) {
 // Known is nil when quorate knows the release line of v. The error says what
 // to do; an unknown patch of a known line is no error.
 func Known(v Version) error {
-	all := latest()
-	if slices.ContainsFunc(all, v.sameLine) {
+	all := lineRows()
+	if slices.ContainsFunc(all, func(row lineRow) bool { return row.latest.sameLine(v) }) {
 		return nil
 	}
-	oldest, newest := all[0], all[len(all)-1]
+	oldest, newest := all[0].latest, all[len(all)-1].latest
 	known := fmt.Sprintf("etcd %s to %s", oldest.Line(), newest.Line())
 	switch {
 	case v.Major != newest.Major:
@@ -47,10 +38,5 @@ func Known(v Version) error {
 // next is the latest release of the line after that of v, and false at the
 // newest line.
 func next(v Version) (Version, bool) {
-	all := latest()
-	i := slices.IndexFunc(all, func(l Version) bool { return l.sameLine(v) })
-	if i < 0 || i+1 == len(all) {
-		return Version{}, false
-	}
-	return all[i+1], true
+	return Latest(Version{v.Major, v.Minor + 1, 0}.Line())
 }

@@ -1,5 +1,7 @@
 package release
 
+import "fmt"
+
 // Severity says whether a finding stops the action.
 type Severity int
 
@@ -27,12 +29,12 @@ type Finding struct {
 	Message string
 }
 
-// Refused says whether any of the findings forbids the action.
-func Refused(findings []Finding) bool {
-	for _, f := range findings {
-		if f.Severity == Refuse {
-			return true
-		}
-	}
-	return false
+// refuse makes a finding that forbids.
+func refuse(format string, args ...any) Finding {
+	return Finding{Severity: Refuse, Message: fmt.Sprintf(format, args...)}
+}
+
+// warn makes a finding that only tells.
+func warn(format string, args ...any) Finding {
+	return Finding{Severity: Warn, Message: fmt.Sprintf(format, args...)}
 }

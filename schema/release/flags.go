@@ -31,8 +31,12 @@ type Settings struct {
 // what the settings say it adds what every member should have: the vote before
 // an election, the structured log and the check of the data at start, each
 // where v does not have it by default. A flag that v does not take is left out
-// and is a Refuse, since etcd would not start with it.
+// and is a Refuse, since etcd would not start with it. So is an unknown minor,
+// since nobody can say which flags it has.
 func Flags(v Version, s Settings) ([]string, []Finding) {
+	if err := Known(v); err != nil {
+		return nil, []Finding{refuse("%v", err)}
+	}
 	r := rendering{version: v, flags: map[string]wish{}, gates: map[string]wish{}}
 	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		r.want(name, s.Options[name])
@@ -64,7 +68,7 @@ func (r *rendering) want(name, value string) {
 		return
 	}
 	if row, ok := gateOfFlag(name); ok {
-		r.wantGate(row.gate, name, value)
+		r.wantGate(row.Name, name, value)
 		return
 	}
 	r.put(r.flags, newestName(name), wish{value: value, writtenAs: name})
@@ -171,6 +175,7 @@ func (r *rendering) refuse(format string, args ...any) {
 // render spells every wish in the names of the version.
 func (r *rendering) render() ([]string, []Finding) {
 	var out, gates []string
+	r.refuseClashes()
 	for _, name := range slices.Sorted(maps.Keys(r.flags)) {
 		w := r.flags[name]
 		spelled, err := spellFlag(r.version, name, w)
@@ -199,7 +204,20 @@ func (r *rendering) render() ([]string, []Finding) {
 	return out, r.findings
 }
 
-// spellFlag is the name that v has for a flag given by its newest name.
+// refuseClashes notes flags that the version takes, but not together.
+func (r *rendering) refuseClashes() {
+	for _, row := range clashRows() {
+		_, hasOld := r.flags[row.old]
+		_, hasKept := r.flags[row.kept]
+		if hasOld && hasKept && KnownFlag(r.version, row.old) && KnownFlag(r.version, row.kept) {
+			r.refuse("%s and %s must not be set both: keep %s", row.old, row.kept, row.kept)
+		}
+	}
+}
+
+// spellFlag is the name that v has for a flag given by its newest name. A value
+// of several lines would end up as several in whatever shows the command line,
+// and one with a NUL cannot be an argument at all.
 func spellFlag(v Version, name string, w wish) (string, error) {
 	for _, row := range valueRows() {
 		if row.name == name && row.value == w.value && !v.before(row.goneIn) {
@@ -207,24 +225,13 @@ func spellFlag(v Version, name string, w wish) (string, error) {
 		}
 	}
 	for _, candidate := range []string{name, experimental + name} {
-		if KnownFlag(v, candidate) {
+		switch {
+		case !KnownFlag(v, candidate):
+		case strings.ContainsAny(w.value, "\n\r\x00"):
+			return "", fmt.Errorf("%s: the value must be one line, and is %s", candidate, quoted(w.value))
+		default:
 			return candidate, nil
 		}
 	}
 	return "", CheckFlag(v, w.writtenAs)
-}
-
-// spellGate is the name that v has for a feature gate, and whether it is a gate
-// there; before 3.6 each gate was a flag of its own.
-func spellGate(v Version, gate string) (name string, isGate bool, err error) {
-	row, ok := gateNamed(gate)
-	switch {
-	case !ok:
-		return "", false, fmt.Errorf("etcd has no feature gate %s%s", quoted(gate), didYouMean(gate, gateNames()))
-	case !KnownFlag(v, featureGatesFlag) && KnownFlag(v, row.flag):
-		return row.flag, false, nil
-	case v.before(row.since):
-		return "", false, fmt.Errorf("%s does not have the feature gate %s, which came with %s: leave it out until then", v, gate, row.since.Line())
-	}
-	return gate, true, nil
 }

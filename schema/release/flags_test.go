@@ -29,6 +29,8 @@ func TestFlags(t *testing.T) {
 		{"56 flag becomes a gate", "3.6.16", options("experimental-compact-hash-check-enabled", "true"), "--feature-gates=CompactHashCheck=true,InitialCorruptCheck=true"},
 		{"56 gate becomes a flag", "3.5.35", options("feature-gates", "CompactHashCheck=true"), "--experimental-compact-hash-check-enabled=true --experimental-initial-corrupt-check=true"},
 		{"56 gates are merged", "3.7.3", options("feature-gates", "PriorityRequest=true, LeaseCheckpoint=true"), "--feature-gates=InitialCorruptCheck=true,LeaseCheckpoint=true,PriorityRequest=true"},
+		{"56 all alpha gates", "3.6.16", options("feature-gates", "AllAlpha=true"), "--feature-gates=AllAlpha=true,InitialCorruptCheck=true"},
+		{"56 the author wins in feature-gates", "3.6.16", options("feature-gates", "InitialCorruptCheck=false,CompactHashCheck=true"), "--feature-gates=CompactHashCheck=true,InitialCorruptCheck=false"},
 		{"56 the author wins", "3.6.16", options("experimental-initial-corrupt-check", "false"), "--feature-gates=InitialCorruptCheck=false"},
 		{"56 the author wins on 3.4", "3.4.34", options("pre-vote", "false"), "--experimental-initial-corrupt-check=true --logger=zap --pre-vote=false"},
 	} {
@@ -63,13 +65,18 @@ func TestFlagsRefuses(t *testing.T) {
 		{"56 gate that never was a flag", "3.5.35", options("feature-gates", "SetMemberLocalAddr=true"), "came with 3.6"},
 		{"56 gate without a value", "3.6.16", options("feature-gates", "InitialCorruptCheck"), "write a list"},
 		{"56 gate with a wrong value", "3.6.16", options("feature-gates", "InitialCorruptCheck=yes"), "write true or false"},
+		{"56 old name of a gate with a wrong value", "3.7.3", options("experimental-initial-corrupt-check", "on"), "experimental-initial-corrupt-check: write true or false"},
+		{"56 two flags that clash", "3.4.34", release.Settings{Options: map[string]string{"log-output": "stderr", "log-outputs": "stderr"}}, "must not be set both: keep log-outputs"},
+		{"56 unknown minor", "3.8.0", release.Settings{}, "update quorate first"},
+		{"56 value of two lines", "3.7.3", options("log-level", "info\n--name=x"), "the value must be one line"},
+		{"56 value with a NUL", "3.4.34", options("compaction-batch-limit", "1\x00"), "compaction-batch-limit: the value must be one line"},
 		{"56 two names, two values", "3.6.16", release.Settings{Options: map[string]string{"compaction-batch-limit": "1", "experimental-compaction-batch-limit": "2"}}, "one setting with two values"},
 		{"56 3.2 has no revision mode", "3.2.32", release.Settings{AutoCompactionMode: "revision", AutoCompactionRetention: "1000"}, "whole hours only"},
 		{"56 3.2 has no minutes", "3.2.32", release.Settings{AutoCompactionMode: "periodic", AutoCompactionRetention: "30m"}, "whole hours only"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, findings := release.Flags(must(t, c.version), c.settings)
-			if got := texts(findings); !release.Refused(findings) || !strings.Contains(got, c.want) {
+			if got := texts(findings); !refused(findings) || !strings.Contains(got, c.want) {
 				t.Fatalf("got:\n%s\nwant %q", got, c.want)
 			}
 		})

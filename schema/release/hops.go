@@ -1,11 +1,9 @@
 package release
 
-import "fmt"
-
 // Hop says what stands between one member, which reports from, and the target.
 // Nothing is said of a patch up or of the same version. Whether a minor down
 // may be undone while the roll is still under way is for the planner to know:
-// here it is refused.
+// here it is refused. Where Path knows a way round, the refusal names it.
 func Hop(from, to Version) []Finding {
 	switch {
 	case from.Major != to.Major:
@@ -13,7 +11,7 @@ func Hop(from, to Version) []Finding {
 	case to.Minor < from.Minor:
 		return []Finding{refuse("%s → %s: an older minor cannot read the data of a newer one: restore a backup into a new cluster instead", from, to)}
 	case to.Minor > from.Minor+1:
-		return []Finding{refuse("%s → %s: etcd must not skip a minor, the members of the old one would crash: %s", from, to, detour(from))}
+		return []Finding{refuse("%s → %s: etcd must not skip a minor, the members of the old one would crash%s", from, to, detour(from, to))}
 	case to.Minor > from.Minor:
 		return minorUp(from, to)
 	case to.before(from):
@@ -22,13 +20,22 @@ func Hop(from, to Version) []Finding {
 	return nil
 }
 
-// detour names the release to go to before the next minor.
-func detour(from Version) string {
-	via, ok := next(from)
-	if !ok {
-		return "go one minor at a time"
+// detour ends the sentence about a skipped minor.
+func detour(from, to Version) string {
+	if way := stepwise(from, to); way != "" {
+		return way
 	}
-	return fmt.Sprintf("go to %s first", via)
+	return ": go one minor at a time"
+}
+
+// stepwise ends a sentence with the way that quorate can go by itself, and is
+// "" where there is none.
+func stepwise(from, to Version) string {
+	path, err := Path(from, to)
+	if err != nil || len(path) < 2 {
+		return ""
+	}
+	return "; with `path: Stepwise` quorate goes through " + list(path[:len(path)-1])
 }
 
 // minorUp checks one step up against the table: the floor of the member, that
@@ -41,7 +48,7 @@ func minorUp(from, to Version) []Finding {
 	var findings []Finding
 	switch {
 	case from.before(row.floor):
-		findings = append(findings, refuse("%s → %s: every member must first run %s or later", from, to, row.advised))
+		findings = append(findings, refuse("%s → %s: every member must first run %s or later%s", from, to, row.advised, stepwise(from, to)))
 	case from.before(row.advised):
 		findings = append(findings, warn("%s → %s: every member should first run %s or later", from, to, row.advised))
 	}
@@ -52,65 +59,4 @@ func minorUp(from, to Version) []Finding {
 		findings = append(findings, warn("%s → %s: %s", from, to, note))
 	}
 	return findings
-}
-
-// hopRow is one step from a minor to the next.
-type hopRow struct {
-	// floor is the oldest patch of the old minor that may make the step.
-	floor Version
-	// advised is the patch of the old minor from which the step is well tried.
-	advised Version
-	// target is the oldest patch of the new minor that may be stepped to.
-	target Version
-	// notes hold for every such step; each completes "3.4.34 → 3.5.35: …".
-	notes []string
-}
-
-// hopTo finds the step that ends at the minor of to.
-func hopTo(to Version) (hopRow, bool) {
-	for _, row := range hopRows() {
-		if row.target.sameLine(to) {
-			return row, true
-		}
-	}
-	return hopRow{}, false
-}
-
-// hopRows lists the steps, oldest first. Sources: etcd.io/docs, "Upgrading
-// etcd", the page of each minor; CHANGELOG-3.5.md v3.5.26 and v3.5.32;
-// CHANGELOG-3.6.md v3.6.4. The trap of the write-ahead log at 3.7 was measured
-// on real servers (3.5.35 → 3.6.16 → 3.7.3) and is in no upgrade guide.
-func hopRows() []hopRow {
-	return []hopRow{
-		{
-			floor: Version{3, 2, 29}, advised: Version{3, 2, 29}, target: Version{3, 3, 0},
-			notes: []string{"with auth enabled, short leases may differ between the members while both versions run: keep the roll short"},
-		},
-		{
-			floor: Version{3, 3, 22}, advised: Version{3, 3, 22}, target: Version{3, 4, 0},
-			notes: []string{"3.4 no longer serves the v2 API by default: check that no client uses it"},
-		},
-		{
-			floor: Version{3, 4, 0}, advised: Version{3, 4, 45}, target: Version{3, 5, 0},
-			notes: []string{"a rolling upgrade is unsupported while auth is enabled: if it is, turn it off for the roll, or move the data to a new cluster"},
-		},
-		{
-			floor: Version{3, 5, 26}, advised: Version{3, 5, 32}, target: Version{3, 6, 4},
-			notes: []string{"3.6 does not start on data of the v2 API: if enable-v2 was ever on, run `etcdutl check v2store` first"},
-		},
-		{
-			floor: Version{3, 6, 11}, advised: Version{3, 6, 11}, target: Version{3, 7, 0},
-			notes: []string{"3.7 panics on log entries that 3.5 wrote: if the cluster ever ran 3.5, restart each member once on 3.6 with snapshot-count=1, write a few keys, and only then go on"},
-		},
-	}
-}
-
-// refuse makes a finding that forbids.
-func refuse(format string, args ...any) Finding {
-	return Finding{Severity: Refuse, Message: fmt.Sprintf(format, args...)}
-}
-
-// warn makes a finding that only tells.
-func warn(format string, args ...any) Finding {
-	return Finding{Severity: Warn, Message: fmt.Sprintf(format, args...)}
 }

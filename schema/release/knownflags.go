@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // KnownFlag says whether v takes the flag of that name, written without dashes.
@@ -29,6 +30,9 @@ func KnownFlags(v Version) []string {
 func CheckFlag(v Version, name string) error {
 	if KnownFlag(v, name) {
 		return nil
+	}
+	if err := Known(v); err != nil {
+		return err
 	}
 	group, ok := groupOf(name)
 	if !ok {
@@ -58,13 +62,23 @@ func flagSince(v Version, name string) (Version, bool) {
 
 // groupOf finds the group of a flag.
 func groupOf(name string) (flagGroup, bool) {
+	group, ok := flagIndex()[name]
+	return group, ok
+}
+
+// flagIndex is the table of flags by their names. It is made once: a file with
+// ten options asks for it a hundred times.
+//
+//nolint:gochecknoglobals // a constant, but for the compiler
+var flagIndex = sync.OnceValue(func() map[string]flagGroup {
+	index := map[string]flagGroup{}
 	for _, group := range flagGroups() {
-		if slices.Contains(group.names, name) {
-			return group, true
+		for _, name := range group.names {
+			index[name] = group
 		}
 	}
-	return flagGroup{}, false
-}
+	return index
+})
 
 // since is the first release of v's line that takes the flags of the group.
 func (g flagGroup) since(v Version) (Version, bool) {
@@ -89,115 +103,4 @@ func newestName(name string) string {
 		return short
 	}
 	return name
-}
-
-// instead says what to write for a flag that is gone.
-func instead(name string) string {
-	for _, row := range goneRows() {
-		if slices.Contains(row.names, name) {
-			return row.instead
-		}
-	}
-	if row, ok := gateOfFlag(name); ok {
-		return fmt.Sprintf("write %s: %s=true", featureGatesFlag, row.gate)
-	}
-	if short := newestName(name); short != name {
-		return "write " + short
-	}
-	return "leave it out"
-}
-
-// goneRow says what replaces flags that etcd removed.
-type goneRow struct {
-	names   []string
-	instead string
-}
-
-// goneRows are the removed flags with a successor of another name. Source: the
-// changelogs of 3.4 to 3.7 and the help text of the last release with the flag.
-func goneRows() []goneRow {
-	return []goneRow{
-		{[]string{"ca-file"}, "write trusted-ca-file"},
-		{[]string{"peer-ca-file"}, "write peer-trusted-ca-file"},
-		{[]string{"debug"}, "write log-level: debug"},
-		{[]string{"log-output"}, "write log-outputs"},
-		{[]string{"log-package-levels"}, "write log-level for the whole process"},
-		{[]string{"discovery", "discovery-proxy"}, "write discovery-endpoints and discovery-token"},
-		{[]string{"enable-v2", "experimental-enable-v2v3"}, "the v2 API is gone, leave it out"},
-		{[]string{"next-cluster-version-compatible"}, "it serves the way back from 3.5 only, leave it out"},
-	}
-}
-
-// valueRow is a value that a flag no longer takes, although it is still there.
-type valueRow struct {
-	name, value string
-	goneIn      Version
-	instead     string
-}
-
-// valueRows are the removed values. Source: CHANGELOG-3.5.md (capnslog),
-// CHANGELOG-3.6.md (v2-deprecation).
-func valueRows() []valueRow {
-	return []valueRow{
-		{"logger", "capnslog", Version{3, 5, 0}, "write zap or leave it out"},
-		{"v2-deprecation", "not-yet", Version{3, 6, 0}, "leave it out"},
-	}
-}
-
-// featureGatesFlag lists feature gates, from 3.6 on.
-const featureGatesFlag = "feature-gates"
-
-// gateRow is a feature gate and the flag that it was before 3.6.
-type gateRow struct {
-	gate string
-	// flag is "" for a gate that never was a flag.
-	flag string
-	// since is the first release with the gate.
-	since Version
-}
-
-// gateRows are the feature gates. Source: server/features/etcd_features.go of
-// v3.6.16 and v3.7.3.
-func gateRows() []gateRow {
-	v36, v37 := Version{3, 6, 0}, Version{3, 7, 0}
-	return []gateRow{
-		{"CompactHashCheck", "experimental-compact-hash-check-enabled", v36},
-		{"FastLeaseKeepAlive", "", v37},
-		{"InitialCorruptCheck", "experimental-initial-corrupt-check", v36},
-		{"LeaseCheckpoint", "experimental-enable-lease-checkpoint", v36},
-		{"LeaseCheckpointPersist", "experimental-enable-lease-checkpoint-persist", v36},
-		{"PriorityRequest", "", v37},
-		{"SetMemberLocalAddr", "", v36},
-		{"StopGRPCServiceOnDefrag", "experimental-stop-grpc-service-on-defrag", v36},
-		{"TxnModeWriteWithSharedBuffer", "experimental-txn-mode-write-with-shared-buffer", v36},
-	}
-}
-
-// gateNames are the names of all feature gates, sorted.
-func gateNames() []string {
-	var names []string
-	for _, row := range gateRows() {
-		names = append(names, row.gate)
-	}
-	return names
-}
-
-// gateNamed finds a gate by its name.
-func gateNamed(gate string) (gateRow, bool) {
-	for _, row := range gateRows() {
-		if row.gate == gate {
-			return row, true
-		}
-	}
-	return gateRow{}, false
-}
-
-// gateOfFlag finds the gate that a flag became.
-func gateOfFlag(flag string) (gateRow, bool) {
-	for _, row := range gateRows() {
-		if row.flag == flag && flag != "" {
-			return row, true
-		}
-	}
-	return gateRow{}, false
 }

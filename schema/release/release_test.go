@@ -27,6 +27,11 @@ func texts(findings []release.Finding) string {
 	return b.String()
 }
 
+// refused says whether any of the findings forbids the action.
+func refused(findings []release.Finding) bool {
+	return slices.ContainsFunc(findings, func(f release.Finding) bool { return f.Severity == release.Refuse })
+}
+
 func TestParse(t *testing.T) {
 	for _, c := range []struct{ name, text, wantErr string }{
 		{"1 release", "3.6.16", ""},
@@ -106,16 +111,17 @@ func TestBad(t *testing.T) {
 		{"3.7.1", false, "downgraded"},
 		{"3.4.20", false, "auth is enabled"},
 		{"3.4.8", false, "write-ahead log"},
-		{"3.3.27", false, "no fixes any more"},
+		{"3.3.27", false, "etcd 3.3 gets no fixes any more since 2021-10 and quorate is not tested with it"},
+		{"3.4.45", false, "etcd 3.4 gets no fixes any more since 2026-06: move on"},
 	} {
 		t.Run("53 "+c.version, func(t *testing.T) {
 			findings := release.Bad(must(t, c.version))
-			if got := texts(findings); release.Refused(findings) != c.refused || !strings.Contains(got, c.want) {
+			if got := texts(findings); refused(findings) != c.refused || !strings.Contains(got, c.want) {
 				t.Fatalf("got:\n%s", got)
 			}
 		})
 	}
-	for _, good := range []string{"3.4.45", "3.5.35", "3.6.16", "3.6.99", "3.7.2", "3.7.3"} {
+	for _, good := range []string{"3.5.35", "3.6.16", "3.6.99", "3.7.2", "3.7.3"} {
 		t.Run("53 nothing against "+good, func(t *testing.T) {
 			if got := texts(release.Bad(must(t, good))); got != "" {
 				t.Fatalf("got:\n%s", got)
@@ -129,17 +135,21 @@ func TestHop(t *testing.T) {
 		{"53 same version", "3.6.16", "3.6.16", ""},
 		{"53 patch up", "3.6.4", "3.6.16", ""},
 		{"53 patch down", "3.6.16", "3.6.4", "warn: 3.6.16 → 3.6.4: this takes back fixes"},
-		{"53 minor skipped", "3.4.34", "3.6.16", "refuse: 3.4.34 → 3.6.16: etcd must not skip a minor, the members of the old one would crash: go to 3.5.35 first"},
+		{"53 minor skipped", "3.4.34", "3.6.16", "refuse: 3.4.34 → 3.6.16: etcd must not skip a minor, the members of the old one would crash; with `path: Stepwise` quorate goes through 3.4.45 and 3.5.35"},
+		{"53 three minors skipped", "3.2.28", "3.6.16", "would crash; with `path: Stepwise` quorate goes through 3.2.32, 3.3.27, 3.4.45 and 3.5.35"},
+		{"53 minor skipped to a bad release", "3.4.34", "3.6.1", "would crash: go one minor at a time"},
+		{"53 minor skipped to one that nobody knows", "3.6.16", "3.9.0", "would crash: go one minor at a time"},
 		{"53 minor down", "3.6.16", "3.5.35", "refuse: 3.6.16 → 3.5.35: an older minor"},
 		{"53 major down", "3.6.16", "2.3.8", "refuse: 3.6.16 → 2.3.8: etcd cannot change its major"},
 		{"53 major up", "3.7.3", "4.0.0", "refuse"},
-		{"55 below the floor of 3.6", "3.5.12", "3.6.16", "refuse: 3.5.12 → 3.6.16: every member must first run 3.5.32 or later"},
+		{"55 below the floor of 3.6", "3.5.12", "3.6.16", "refuse: 3.5.12 → 3.6.16: every member must first run 3.5.32 or later; with `path: Stepwise` quorate goes through 3.5.35\n"},
 		{"55 just below the floor of 3.6", "3.5.25", "3.6.16", "refuse"},
 		{"55 between floor and advice", "3.5.26", "3.6.16", "warn: 3.5.26 → 3.6.16: every member should first run 3.5.32 or later"},
+		{"55 below the floor, to a bad release", "3.5.12", "3.6.3", "every member must first run 3.5.32 or later\n"},
 		{"55 to a bad start of 3.6", "3.5.35", "3.6.3", "refuse: 3.5.35 → 3.6.3: go to 3.6.4 or later instead"},
-		{"55 below the floor of 3.7", "3.6.10", "3.7.3", "refuse: 3.6.10 → 3.7.3: every member must first run 3.6.11 or later"},
-		{"55 below the floor of 3.4", "3.3.21", "3.4.45", "refuse: 3.3.21 → 3.4.45: every member must first run 3.3.22 or later"},
-		{"55 below the floor of 3.3", "3.2.28", "3.3.27", "refuse: 3.2.28 → 3.3.27: every member must first run 3.2.29 or later"},
+		{"55 below the floor of 3.7", "3.6.10", "3.7.3", "refuse: 3.6.10 → 3.7.3: every member must first run 3.6.11 or later; with `path: Stepwise` quorate goes through 3.6.16"},
+		{"55 below the floor of 3.4", "3.3.21", "3.4.45", "refuse: 3.3.21 → 3.4.45: every member must first run 3.3.22 or later; with `path: Stepwise` quorate goes through 3.3.27"},
+		{"55 below the floor of 3.3", "3.2.28", "3.3.27", "refuse: 3.2.28 → 3.3.27: every member must first run 3.2.31 or later; with `path: Stepwise` quorate goes through 3.2.32"},
 		{"55 3.4 not the latest", "3.4.34", "3.5.21", "warn: 3.4.34 → 3.5.21: every member should first run 3.4.45 or later"},
 		{"53 minor that nobody knows", "3.7.3", "3.8.0", "refuse: 3.7.3 → 3.8.0: this quorate does not know"},
 		{"55 the log of 3.5", "3.6.16", "3.7.3", "warn: 3.6.16 → 3.7.3: 3.7 panics on log entries that 3.5 wrote"},
@@ -159,7 +169,7 @@ func TestHop(t *testing.T) {
 func TestHopLetsTheUsualPathThrough(t *testing.T) {
 	path := []string{"3.4.34", "3.5.21", "3.5.35", "3.6.16", "3.7.3"}
 	for i := 1; i < len(path); i++ {
-		if findings := release.Hop(must(t, path[i-1]), must(t, path[i])); release.Refused(findings) {
+		if findings := release.Hop(must(t, path[i-1]), must(t, path[i])); refused(findings) {
 			t.Errorf("%s → %s:\n%s", path[i-1], path[i], texts(findings))
 		}
 	}

@@ -105,13 +105,19 @@ func newStatusCommand() *cobra.Command {
 }
 
 func newExecPathCommand() *cobra.Command {
-	return &cobra.Command{
+	var build bool
+	command := &cobra.Command{
 		Use: "exec-path NAME", Short: "Print the path of a built binary", Args: cobra.ExactArgs(1),
 		Long: "Print the path of a built binary: " + strings.Join(execNames(), ", ") + ".",
 		RunE: func(c *cobra.Command, args []string) error {
 			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
 				return err
+			}
+			if build {
+				if err := s.buildNamed(c.Context(), args[0]); err != nil {
+					return err
+				}
 			}
 			path, err := s.execPath(args[0])
 			if err != nil {
@@ -121,6 +127,8 @@ func newExecPathCommand() *cobra.Command {
 			return err
 		},
 	}
+	command.Flags().BoolVar(&build, "build", false, "build it first when it is not in the cache; needs no root")
+	return command
 }
 
 func newFillCommand() *cobra.Command {
