@@ -49,9 +49,9 @@ type RenderOptions struct {
 	// GuardImage is quorate's own image, which the guard runs. The caller keeps
 	// the one that the live StatefulSet has, until a roll has another cause.
 	GuardImage string
-	// ClusterDomain is the cluster's DNS domain. The manifests do without it:
-	// their names end in .svc and the pod's search path adds the domain, so that
-	// a cluster can move to another domain without a roll.
+	// ClusterDomain is the cluster's DNS domain, for clusters that name none. The
+	// manifests do without it: their names end in .svc and the pod's search path
+	// adds the domain. It stands in certificates only.
 	ClusterDomain string
 	// Partition is the lowest ordinal that gets the template; pods below it keep
 	// the one they have.
@@ -160,22 +160,28 @@ func overlayMaps(layers ...map[string]string) map[string]string {
 func renderHeadlessService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(HeadlessServiceName(c), c.Metadata.Namespace).
 		WithLabels(ObjectLabels(c)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
+		WithSpec(serviceSpec(c).
 			WithClusterIP(corev1.ClusterIPNone).
 			// Members find each other before any of them is ready.
 			WithPublishNotReadyAddresses(true).
-			WithSelector(PodSelector(c)).
 			WithPorts(servicePort("client", clientPort), servicePort("peer", peerPort), servicePort("metrics", metricsPort)))
 }
 
 func renderClientService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
 	return corev1ac.Service(ClientServiceName(c), c.Metadata.Namespace).
 		WithLabels(ObjectLabels(c)).
-		WithSpec(corev1ac.ServiceSpec().
-			WithType(corev1.ServiceTypeClusterIP).
-			WithSelector(PodSelector(c)).
+		WithSpec(serviceSpec(c).
 			WithPorts(servicePort("client", clientPort)))
+}
+
+// serviceSpec is what both Services have in common: whom they lead to, and the
+// address families, where the file names some.
+func serviceSpec(c schema.EtcdCluster) *corev1ac.ServiceSpecApplyConfiguration {
+	spec := corev1ac.ServiceSpec().WithType(corev1.ServiceTypeClusterIP).WithSelector(PodSelector(c))
+	if policy := c.Spec.Network.IPFamilyPolicy; policy != "" {
+		spec.WithIPFamilyPolicy(policy)
+	}
+	return spec.WithIPFamilies(c.Spec.Network.IPFamilies...)
 }
 
 // servicePort names the protocol although TCP is the default: it is part of the

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,10 +31,8 @@ const (
 
 // Where things are in a member's pod.
 const (
-	podVolumePath     = "/var/lib/etcd"
-	podRecordPath     = "/etc/quorate/record"
-	podServerCertPath = "/etc/quorate/tls/server"
-	podPeerCertPath   = "/etc/quorate/tls/peer"
+	podVolumePath = "/var/lib/etcd"
+	podRecordPath = "/etc/quorate/record"
 )
 
 // renderTemplate renders the pods of c and their hash. Nothing in it depends on
@@ -236,7 +235,12 @@ func etcdImage(c schema.EtcdCluster, o RenderOptions) string {
 	if c.Spec.Image.Repository != "" {
 		repository = c.Spec.Image.Repository
 	}
-	return repository + ":v" + c.Spec.Version
+	image := repository + ":v" + c.Spec.Version
+	if c.Spec.Image.Digest != "" {
+		// The digest decides what is pulled; the tag is for people who read it.
+		image += "@" + c.Spec.Image.Digest
+	}
+	return image
 }
 
 func containerPort(name string, port int32) *corev1ac.ContainerPortApplyConfiguration {
@@ -265,15 +269,13 @@ func renderArgs(c schema.EtcdCluster, version release.Version) ([]string, error)
 			return nil, fmt.Errorf("etcd %s: %s", c.Spec.Version, f.Message)
 		}
 	}
-	scheme := urlScheme(c)
+	scheme, anywhere := urlScheme(c), listenAddress(c)
 	args := []string{
 		"--name=$(POD_NAME)",
 		"--data-dir=" + podVolumePath + "/" + guard.DataDir,
-		fmt.Sprintf("--listen-client-urls=%s://0.0.0.0:%d", scheme, clientPort),
-		fmt.Sprintf("--listen-peer-urls=%s://0.0.0.0:%d", scheme, peerPort),
-		// IPv4 only, like the two above: [::] serves both families, but keeps
-		// etcd from starting on a node whose kernel has IPv6 switched off.
-		fmt.Sprintf("--listen-metrics-urls=http://0.0.0.0:%d", metricsPort),
+		fmt.Sprintf("--listen-client-urls=%s://%s:%d", scheme, anywhere, clientPort),
+		fmt.Sprintf("--listen-peer-urls=%s://%s:%d", scheme, anywhere, peerPort),
+		fmt.Sprintf("--listen-metrics-urls=http://%s:%d", anywhere, metricsPort),
 		"--advertise-client-urls=" + ClientURL(c, "$(POD_NAME)"),
 		"--initial-advertise-peer-urls=" + PeerURL(c, "$(POD_NAME)"),
 		"--strict-reconfig-check=true",
@@ -281,21 +283,15 @@ func renderArgs(c schema.EtcdCluster, version release.Version) ([]string, error)
 	return append(append(args, tlsArgs(c)...), flags...), nil
 }
 
-// tlsArgs asks for certificates on both sides of both ports.
-func tlsArgs(c schema.EtcdCluster) []string {
-	if !usesTLS(c) {
-		return nil
+// listenAddress is every address of the pod. Go takes either of the two for both
+// families, where the kernel has both; but [::] keeps etcd from starting where
+// IPv6 is switched off, and 0.0.0.0 might one day be taken at its word.
+func listenAddress(c schema.EtcdCluster) string {
+	n := c.Spec.Network
+	if slices.Contains(n.IPFamilies, corev1.IPv6Protocol) || n.IPFamilyPolicy == corev1.IPFamilyPolicyRequireDualStack {
+		return "[::]"
 	}
-	return []string{
-		"--cert-file=" + podServerCertPath + "/tls.crt",
-		"--key-file=" + podServerCertPath + "/tls.key",
-		"--trusted-ca-file=" + podServerCertPath + "/ca.crt",
-		"--client-cert-auth=true",
-		"--peer-cert-file=" + podPeerCertPath + "/tls.crt",
-		"--peer-key-file=" + podPeerCertPath + "/tls.key",
-		"--peer-trusted-ca-file=" + podPeerCertPath + "/ca.crt",
-		"--peer-client-cert-auth=true",
-	}
+	return "0.0.0.0"
 }
 
 // releaseSettings are the settings whose flags depend on the etcd version.
@@ -303,9 +299,11 @@ func releaseSettings(c schema.EtcdCluster) (release.Settings, error) {
 	s := release.Settings{
 		AutoCompactionRetention: c.Spec.Etcd.AutoCompaction.Retention,
 		// Pod addresses change and DNS lags behind: a peer checked by the address
-		// it calls from would be turned away after a restart. The peer CA signs
-		// nothing but peers, so its signature is enough.
-		SkipPeerSAN: usesTLS(c),
+		// it calls from would be turned away after a restart. The peer CA that
+		// quorate makes signs nothing but peers, so its signature is enough. What
+		// else the one of named Secrets signs nobody knows: there etcd looks at the
+		// names, too, and a restarted member waits for DNS.
+		SkipPeerSAN: managesTLS(c),
 		Options:     c.Spec.Etcd.Options,
 	}
 	if s.AutoCompactionRetention != "" {
@@ -356,34 +354,4 @@ func goMaxProcs(r corev1.ResourceRequirements) int64 {
 		return 0
 	}
 	return max(limit.MilliValue()/1000, 1)
-}
-
-func renderEtcdMounts(c schema.EtcdCluster) []*corev1ac.VolumeMountApplyConfiguration {
-	mounts := []*corev1ac.VolumeMountApplyConfiguration{
-		corev1ac.VolumeMount().WithName("data").WithMountPath(podVolumePath),
-	}
-	if usesTLS(c) {
-		mounts = append(mounts,
-			corev1ac.VolumeMount().WithName(serverTLSVolume).WithMountPath(podServerCertPath).WithReadOnly(true),
-			corev1ac.VolumeMount().WithName("tls-peer").WithMountPath(podPeerCertPath).WithReadOnly(true))
-	}
-	return mounts
-}
-
-// serverTLSVolume is the volume with the server's certificate; a pod without it
-// speaks clear text.
-const serverTLSVolume = "tls-server"
-
-func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
-	volumes := []*corev1ac.VolumeApplyConfiguration{
-		corev1ac.Volume().WithName("record").WithConfigMap(corev1ac.ConfigMapVolumeSource().
-			WithName(RecordName(c)).
-			WithItems(corev1ac.KeyToPath().WithKey(keyRecord).WithPath(keyRecord))),
-	}
-	if usesTLS(c) {
-		volumes = append(volumes,
-			corev1ac.Volume().WithName(serverTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-server")),
-			corev1ac.Volume().WithName("tls-peer").WithSecret(corev1ac.SecretVolumeSource().WithSecretName(c.Metadata.Name+"-peer")))
-	}
-	return volumes
 }

@@ -92,6 +92,13 @@ func setReplicas(n int32) func(*schema.EtcdCluster) {
 	return func(c *schema.EtcdCluster) { c.Spec.Replicas = n }
 }
 
+// dualStack has IPv6 first, and pins the image.
+func dualStack(c *schema.EtcdCluster) {
+	c.Spec.Image.Digest = "sha256:" + strings.Repeat("0a", 32)
+	c.Spec.Network.IPFamilyPolicy = corev1.IPFamilyPolicyRequireDualStack
+	c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol, corev1.IPv4Protocol}
+}
+
 func disableTLS(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }
 
 // renderYAML is every object of a cluster as one YAML stream.
@@ -129,6 +136,8 @@ func TestRenderGolden(t *testing.T) {
 		"tls-off":     ordersCluster(disableTLS),
 		"placed":      ordersCluster(placedCluster),
 		"placed-v3.4": ordersCluster(placedCluster, setVersion("3.4.34")),
+		"tls-secrets": ordersCluster(namedTLS),
+		"dual-stack":  ordersCluster(dualStack),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := renderYAML(t, c)
@@ -169,6 +178,18 @@ func TestTemplateHash(t *testing.T) {
 			c.Metadata.Annotations = map[string]string{"a": "b"}
 		}), ordersOptions(), true},
 		{"version", ordersCluster(setVersion("3.6.15")), ordersOptions(), false},
+		{"digest", ordersCluster(func(c *schema.EtcdCluster) { c.Spec.Image.Digest = "sha256:" + strings.Repeat("0a", 32) }), ordersOptions(), false},
+		{"domain", ordersCluster(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.org" }), ordersOptions(), true},
+		{"IPv4 alone, in words", ordersCluster(func(c *schema.EtcdCluster) {
+			c.Spec.Network.IPFamilyPolicy, c.Spec.Network.IPFamilies = corev1.IPFamilyPolicySingleStack, []corev1.IPFamily{corev1.IPv4Protocol}
+		}), ordersOptions(), true},
+		{"a second family where there is one", ordersCluster(func(c *schema.EtcdCluster) {
+			c.Spec.Network.IPFamilyPolicy = corev1.IPFamilyPolicyPreferDualStack
+		}), ordersOptions(), true},
+		{"IPv6", ordersCluster(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), ordersOptions(), false},
+		{"both families", ordersCluster(func(c *schema.EtcdCluster) {
+			c.Spec.Network.IPFamilyPolicy = corev1.IPFamilyPolicyRequireDualStack
+		}), ordersOptions(), false},
 		{"pod labelled", ordersCluster(func(c *schema.EtcdCluster) {
 			c.Spec.PodTemplate.Metadata.Labels = map[string]string{"team": "checkout"}
 		}), ordersOptions(), false},

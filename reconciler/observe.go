@@ -8,7 +8,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -63,13 +62,15 @@ type view struct {
 	endpoints []Endpoint
 	// notAfter is when the first certificate expires.
 	notAfter time.Time
+	// domain is the daemon's DNS domain, for a cluster that names none.
+	domain string
 }
 
 // observe looks at one cluster: at the caches for Kubernetes, at the members for
-// etcd. Only while a cluster has no record does it ask the API server itself,
-// because the caches hold nothing that is not quorate's.
+// etcd. The caches hold nothing that is not quorate's: only while a cluster has no
+// record, and for Secrets that its file names, does it ask the API server itself.
 func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
-	v := &view{cluster: c.identified()}
+	v := &view{cluster: c.identified(), domain: r.options.Render.ClusterDomain}
 	live, err := r.cache.read(c)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
@@ -85,6 +86,9 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.desired = r.desire(v)
+	if live.secrets, err = r.secretsOf(ctx, v.cluster, live.secrets); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
 	v.observeCertificates(r, live)
 	if err := v.observeObjects(r, live); err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
@@ -202,46 +206,6 @@ func guardImageOf(set *appsv1.StatefulSet) string {
 	return ""
 }
 
-func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
-	if len(v.cluster.Problems) > 0 {
-		return
-	}
-	status := r.checkCertificates(v.cluster, live.secrets)
-	v.notAfter = status.NotAfter
-	v.observed.Certificates = plan.Certificates{Missing: status.Missing, Problems: status.Problems}
-}
-
-// certificateCheck is what was found in one version of a cluster's Secrets.
-type certificateCheck struct {
-	versions string
-	status   CertificateStatus
-	at       time.Time
-}
-
-// certificateRecheck is how long a finding about unchanged Secrets is kept; only
-// time can change it, and certificates live for days.
-const certificateRecheck = time.Minute
-
-// checkCertificates checks the Secrets, unless the same ones were checked a
-// moment ago and none has expired since.
-func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Secret) CertificateStatus {
-	var versions strings.Builder
-	versions.WriteString(c.digest)
-	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
-	}
-	now := r.now()
-	if kept, ok := r.checked.Load(c.Key()); ok {
-		k := kept.(certificateCheck)
-		if k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
-			return k.status
-		}
-	}
-	status := CheckCertificates(c.EtcdCluster, r.options.Render.ClusterDomain, secrets, now)
-	r.checked.Store(c.Key(), certificateCheck{versions.String(), status, now})
-	return status
-}
-
 // observeObjects compares the services, the budget and, apart from its template,
 // the StatefulSet with what is wanted of them.
 func (v *view) observeObjects(r *Reconciler, live *liveCluster) error {
@@ -349,9 +313,10 @@ func (v *view) observeSet(live *liveCluster) {
 	set := &plan.Set{
 		UID: string(v.set.UID), Partition: partitionOf(v.set), Replicas: 1,
 		Template: template[AnnotationTemplateHash], Version: template[AnnotationVersion],
-		Settled:   v.set.Status.ObservedGeneration >= v.set.Generation,
-		Immutable: immutableChanges(v.set, v.cluster.EtcdCluster),
+		Settled: v.set.Status.ObservedGeneration >= v.set.Generation,
 	}
+	c := v.cluster.EtcdCluster
+	set.Immutable = slices.Concat(immutableChanges(v.set, c), familyChanges(live.services, c), domainChanges(live.secrets, c, v.domain))
 	if v.set.Spec.Replicas != nil {
 		set.Replicas = *v.set.Spec.Replicas
 	}
@@ -384,31 +349,13 @@ func revisionTemplate(revision *appsv1.ControllerRevision) (hash, version string
 	return a[AnnotationTemplateHash], a[AnnotationVersion]
 }
 
-// immutableChanges lists what the file asks for and a StatefulSet cannot take.
-func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []string {
-	var changes []string
-	for _, claim := range set.Spec.VolumeClaimTemplates {
-		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) != 0 {
-			changes = append(changes, fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String()))
-		}
-		if class := c.Spec.Storage.StorageClassName; class != nil && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
-			changes = append(changes, "spec.storage.storageClassName")
-		}
-	}
-	secured := slices.ContainsFunc(set.Spec.Template.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == serverTLSVolume })
-	if secured != usesTLS(c) {
-		changes = append(changes, "spec.tls.mode")
-	}
-	return changes
-}
-
 // findEndpoints lists the members that have an address.
 func (v *view) findEndpoints(live *liveCluster) {
 	if len(v.cluster.Problems) > 0 {
 		return
 	}
 	c := v.cluster.EtcdCluster
-	secret := live.secrets[c.Metadata.Name+clientLeafSuffix]
+	secret := live.secrets[tlsSecrets(c).Client]
 	if usesTLS(c) && secret == nil {
 		return
 	}

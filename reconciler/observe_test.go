@@ -140,7 +140,7 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 				StorageClassName: &slow,
 				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}},
 			}}}
-			set.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: serverTLSVolume}}
+			set.Spec.Template.Spec.Volumes = mountedSecrets("orders-server", "orders-peer")
 			if got := immutableChanges(set, ordersCluster(test.edit)); !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -60,6 +61,27 @@ const (
 // take snapshots. Without authentication it means nothing.
 const clientCommonName = "root"
 
+// managesTLS says whether quorate issues the certificates itself.
+func managesTLS(c schema.EtcdCluster) bool {
+	return usesTLS(c) && c.Spec.TLS.Mode != schema.TLSSecrets
+}
+
+// tlsSecrets are the Secrets that members and quorate show: its own, or those
+// that the file names.
+func tlsSecrets(c schema.EtcdCluster) schema.TLSSecretNames {
+	if !managesTLS(c) {
+		return c.Spec.TLS.Secrets
+	}
+	name := c.Metadata.Name
+	return schema.TLSSecretNames{Server: name + serverLeafSuffix, Peer: name + peerLeafSuffix, Client: name + clientLeafSuffix}
+}
+
+// domainOf is the DNS domain for the names in certificates: the file's word, else
+// the daemon's.
+func domainOf(c schema.EtcdCluster, daemons string) string {
+	return cmp.Or(c.Spec.Network.ClusterDomain, daemons)
+}
+
 // certificateLeaf is one certificate to issue.
 type certificateLeaf struct {
 	secret    string
@@ -73,7 +95,7 @@ type certificateLeaf struct {
 // both usages: a member dials its own client port with the server leaf, and its
 // peers with the peer leaf.
 func certificateLeaves(c schema.EtcdCluster, clusterDomain string) []certificateLeaf {
-	name := c.Metadata.Name
+	name, clusterDomain := c.Metadata.Name, domainOf(c, clusterDomain)
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	members := certificateMemberHosts(c, clusterDomain)
 	return []certificateLeaf{
@@ -112,7 +134,8 @@ func inClusterDomain(host, clusterDomain string) []string {
 // CertificateSecrets issues the certificates that the cluster lacks, and returns
 // their Secrets in the order in which they must be created: an authority before
 // what it signs. existing holds the cluster's Secrets by name; none of them is
-// ever changed. A cluster without managed TLS needs none.
+// ever changed. A cluster without managed TLS gets none. clusterDomain is the
+// daemon's, for a cluster that names none.
 //
 // A missing leaf is signed by the authority that exists. A missing authority
 // with a leaf left is an error: another authority would split the cluster into
@@ -122,7 +145,7 @@ func inClusterDomain(host, clusterDomain string) []string {
 // rest of the list must be dropped, since another authority signed it, and
 // everything read again.
 func CertificateSecrets(c schema.EtcdCluster, clusterDomain string, existing map[string]*corev1.Secret, now time.Time) (missing []*corev1.Secret, err error) {
-	if c.Spec.TLS.Mode == schema.TLSDisabled {
+	if !managesTLS(c) {
 		return nil, nil
 	}
 	leaves := certificateLeaves(c, clusterDomain)

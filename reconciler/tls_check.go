@@ -26,11 +26,17 @@ type CertificateStatus struct {
 }
 
 // CheckCertificates compares the cluster's certificates with what it needs at
-// the time now. secrets holds the Secrets by name. A cluster without managed TLS
-// needs none.
+// the time now. secrets holds the Secrets by name. A cluster without TLS needs
+// none. Secrets that the file names are somebody else's to make: one that is not
+// there is a problem and never Missing. clusterDomain is the daemon's, for a
+// cluster that names none.
 func CheckCertificates(c schema.EtcdCluster, clusterDomain string, secrets map[string]*corev1.Secret, now time.Time) CertificateStatus {
 	var status CertificateStatus
-	if c.Spec.TLS.Mode == schema.TLSDisabled {
+	switch {
+	case !usesTLS(c):
+		return status
+	case !managesTLS(c):
+		status.checkNamed(c, secrets, now)
 		return status
 	}
 	authorities := map[string]*x509.Certificate{}
@@ -43,9 +49,11 @@ func CheckCertificates(c schema.EtcdCluster, clusterDomain string, secrets map[s
 	return status
 }
 
-// problem records a defect of the named Secret.
+// problem records a defect of the named Secret, once.
 func (s *CertificateStatus) problem(secret, format string, args ...any) {
-	s.Problems = append(s.Problems, secret+" "+fmt.Sprintf(format, args...))
+	if text := secret + " " + fmt.Sprintf(format, args...); !slices.Contains(s.Problems, text) {
+		s.Problems = append(s.Problems, text)
+	}
 }
 
 // usable reports a Secret that is missing or another cluster's.
@@ -106,16 +114,7 @@ func (s *CertificateStatus) checkLeaf(c schema.EtcdCluster, l certificateLeaf, s
 		return
 	}
 	s.checkDates(l.secret, pair.Leaf, now)
-	for _, host := range l.hosts {
-		if pair.Leaf.VerifyHostname(host) != nil {
-			s.problem(l.secret, "does not cover %s", host)
-		}
-	}
-	for _, usage := range l.usages {
-		if !slices.Contains(pair.Leaf.ExtKeyUsage, usage) {
-			s.problem(l.secret, "lacks the usage %s", usage)
-		}
-	}
+	s.checkUse(l, pair.Leaf)
 	if authority != nil && pair.Leaf.CheckSignatureFrom(authority) != nil {
 		s.problem(l.secret, "is not signed by %s", l.authority)
 	}
@@ -128,12 +127,28 @@ func (s *CertificateStatus) checkLeaf(c schema.EtcdCluster, l certificateLeaf, s
 	}
 }
 
+// checkUse compares the names and usages of a certificate with what it is for.
+func (s *CertificateStatus) checkUse(l certificateLeaf, cert *x509.Certificate) {
+	for _, host := range l.hosts {
+		if cert.VerifyHostname(host) != nil {
+			s.problem(l.secret, "does not cover %s", host)
+		}
+	}
+	// A certificate that names no usage at all may be used for anything.
+	anything := len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) == 0 || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
+	for _, usage := range l.usages {
+		if !anything && !slices.Contains(cert.ExtKeyUsage, usage) {
+			s.problem(l.secret, "lacks the usage %s", usage)
+		}
+	}
+}
+
 // leafTrusted says whether the leaf chains to the roots. Dates are not its business:
 // it looks at the middle of the leaf's life.
 func leafTrusted(roots *x509.CertPool, leaf *x509.Certificate) bool {
 	_, err := leaf.Verify(x509.VerifyOptions{
 		Roots:       roots,
-		CurrentTime: leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2),
+		CurrentTime: middleOf(leaf),
 		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
 	})
 	return err == nil

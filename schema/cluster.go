@@ -6,9 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// APIVersion is the group and version of every kind in this package.
-const APIVersion = Group + "/v1alpha1"
-
 // KindCluster is the kind of an EtcdCluster document.
 const KindCluster = "EtcdCluster"
 
@@ -22,32 +19,18 @@ type EtcdCluster struct {
 	Spec ClusterSpec `json:"spec"`
 }
 
-// Metadata is the part of Kubernetes object metadata that a file may set.
-type Metadata struct {
-	// Name is a DNS label of at most 40 characters: Kubernetes appends to it to
-	// name pods and volumes, and those names end in DNS labels of 63.
-	Name string `json:"name"`
-	// Namespace is where the cluster's objects live. Default "default".
-	Namespace string `json:"namespace,omitempty"`
-	// Labels are copied to every object that quorate makes for the cluster. The
-	// prefixes quorate.dev/ and app.kubernetes.io/ are reserved.
-	Labels map[string]string `json:"labels,omitempty"`
-	// Annotations are copied to the StatefulSet. The prefix quorate.dev/ is
-	// reserved.
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
 // ClusterSpec is the desired state of one cluster.
 type ClusterSpec struct {
 	// Version is the etcd release, as semantic version without a leading v,
 	// major 3 only, for example "3.6.16". It names the image tag v3.6.16.
-	Version string `json:"version"`
-	// Replicas is the number of voting members: 1 to 7, odd numbers advised.
+	Version string `json:"version" jsonschema:"form=version"`
+	// Replicas is the number of voting members: 1 to 7. An even number is warned
+	// about: it survives no more lost members than the odd number below it.
 	// Immutable for now.
-	Replicas int32 `json:"replicas"`
+	Replicas int32 `json:"replicas" jsonschema:"minimum=1,maximum=7"`
 	// Image says where the etcd image is pulled from.
 	Image ImageSpec `json:"image,omitzero"`
-	// Storage is the volume of each member. Immutable for now.
+	// Storage is the volume of each member.
 	Storage StorageSpec `json:"storage"`
 	// PodTemplate adds to the pods that quorate renders.
 	PodTemplate PodTemplate `json:"podTemplate,omitzero"`
@@ -59,6 +42,17 @@ type ClusterSpec struct {
 	Backup BackupSpec `json:"backup,omitzero"`
 	// Upgrade sets the pace and the safety net of version changes.
 	Upgrade UpgradeSpec `json:"upgrade,omitzero"`
+	// Network says under which names and addresses members are reached.
+	Network NetworkSpec `json:"network,omitzero"`
+	// Maintenance lists the windows in which members may be restarted. Without
+	// any, every time is good. Backups and repairs never wait for a window. At
+	// most 16.
+	Maintenance []MaintenanceWindow `json:"maintenance,omitempty" jsonschema:"maxItems=16"`
+	// State is Running (default), Hibernated or Deleted. A file that is gone is
+	// never a wish to delete: only this field is.
+	State State `json:"state,omitempty"`
+	// Deletion says what state: Deleted leaves behind.
+	Deletion DeletionSpec `json:"deletion,omitzero"`
 	// Mode is Enforce (default) or Observe: plan and report, touch nothing.
 	Mode Mode `json:"mode,omitempty"`
 }
@@ -67,16 +61,21 @@ type ClusterSpec struct {
 type ImageSpec struct {
 	// Repository without tag, for example "registry:5000/mirror/etcd". Default:
 	// the daemon's --etcd-repository. The tag is v and the spec's version.
-	Repository string `json:"repository,omitempty"`
+	Repository string `json:"repository,omitempty" jsonschema:"form=repository"`
+	// Digest pins the image beyond its tag, for example "sha256:" and 64
+	// hexadecimal digits. It must be the digest of the tag's image: change it
+	// together with the version. Default: none.
+	Digest string `json:"digest,omitempty" jsonschema:"form=digest"`
 }
 
 // StorageSpec is the volume claim of each member.
 type StorageSpec struct {
-	// Size of each member's volume.
-	Size resource.Quantity `json:"size"`
-	// StorageClassName of each member's volume. Default: the cluster's default
-	// class.
-	StorageClassName *string `json:"storageClassName,omitempty"`
+	// Size of each member's volume, for example 8Gi. It may grow and never
+	// shrink. Immutable for now.
+	Size resource.Quantity `json:"size" jsonschema:"positive"`
+	// StorageClassName of each member's volume. Default: the default class of
+	// Kubernetes. Immutable.
+	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain"`
 }
 
 // PodTemplate is the part of a pod that a file may set.
@@ -90,9 +89,9 @@ type PodTemplate struct {
 // PodMetadata is added to each member's pod.
 type PodMetadata struct {
 	// Labels to add. The prefixes quorate.dev/ and app.kubernetes.io/ are reserved.
-	Labels map[string]string `json:"labels,omitempty"`
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"form=labels"`
 	// Annotations to add. The prefix quorate.dev/ is reserved.
-	Annotations map[string]string `json:"annotations,omitempty"`
+	Annotations map[string]string `json:"annotations,omitempty" jsonschema:"form=annotations"`
 }
 
 // PodSpec is the part of a pod's spec that a file may set; each field has the
@@ -103,13 +102,13 @@ type PodSpec struct {
 	// Affinity replaces the default, a preferred anti-affinity by node.
 	Affinity *corev1.Affinity `json:"affinity,omitempty"`
 	// NodeSelector names the labels that a member's node must have.
-	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+	NodeSelector map[string]string `json:"nodeSelector,omitempty" jsonschema:"form=selector"`
 	// Tolerations let members run on tainted nodes.
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// TopologySpreadConstraints replace the default, a preferred spread by zone.
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
 	// PriorityClassName says who is evicted first.
-	PriorityClassName string `json:"priorityClassName,omitempty"`
+	PriorityClassName string `json:"priorityClassName,omitempty" jsonschema:"form=subdomain"`
 	// SecurityContext replaces the default: non-root user 65532, its group on
 	// the volume, the runtime's default seccomp profile.
 	SecurityContext *corev1.PodSecurityContext `json:"securityContext,omitempty"`
@@ -121,21 +120,23 @@ type PodSpec struct {
 type EtcdSpec struct {
 	// QuotaBackendBytes is the size at which etcd refuses writes. Default 2Gi,
 	// at most 8Gi advised.
-	QuotaBackendBytes *resource.Quantity `json:"quotaBackendBytes,omitempty"`
+	QuotaBackendBytes *resource.Quantity `json:"quotaBackendBytes,omitempty" jsonschema:"positive"`
 	// AutoCompaction keeps history from growing without end.
 	AutoCompaction AutoCompaction `json:"autoCompaction,omitzero"`
 	// Options are further etcd flags by name without dashes, for example
-	// heartbeat-interval: "100". Flags that quorate owns are refused.
-	Options map[string]string `json:"options,omitempty"`
+	// heartbeat-interval: "100". Which flags there are depends on the version;
+	// quorate renames the ones that etcd renamed, feature gates since 3.6
+	// included. Flags that quorate owns are refused.
+	Options map[string]string `json:"options,omitempty" jsonschema:"form=options"`
 }
 
 // AutoCompaction is etcd's own compaction of old revisions.
 type AutoCompaction struct {
 	// Mode is "periodic" or "revision". Default "periodic".
-	Mode string `json:"mode,omitempty"`
+	Mode string `json:"mode,omitempty" jsonschema:"enum=periodic|revision"`
 	// Retention is a duration ("8h") or a number of revisions. Default: etcd's
 	// own, which is no automatic compaction.
-	Retention string `json:"retention,omitempty"`
+	Retention string `json:"retention,omitempty" jsonschema:"form=retention"`
 }
 
 // TLSMode says who makes the certificates.
@@ -145,30 +146,42 @@ type TLSMode string
 const (
 	// TLSManaged lets quorate issue a CA and certificates, kept in Secrets.
 	TLSManaged TLSMode = "Managed"
+	// TLSSecrets takes certificates that somebody else issued, such as
+	// cert-manager, from Secrets.
+	TLSSecrets TLSMode = "Secrets"
 	// TLSDisabled sends everything in clear text. Only for a laboratory.
 	TLSDisabled TLSMode = "Disabled"
 )
 
 // TLSSpec says how traffic is protected.
 type TLSSpec struct {
-	// Mode is Managed (default) or Disabled.
+	// Mode is Managed (default), Secrets or Disabled. Immutable for now, and so
+	// are the names of the Secrets of server and peer.
 	Mode TLSMode `json:"mode,omitempty"`
+	// Secrets names the Secrets of mode Secrets, and is refused in other modes.
+	Secrets TLSSecretNames `json:"secrets,omitzero"`
+}
+
+// TLSSecretNames are Secrets of the cluster's namespace, of type
+// kubernetes.io/tls with the keys tls.crt, tls.key and ca.crt. All three are
+// needed. NAME-server, NAME-peer and NAME-client are the names of mode Managed
+// and refused. Names may be wildcards.
+type TLSSecretNames struct {
+	// Server has what members show to clients: serverAuth and clientAuth, for
+	// NAME-client.NAMESPACE.svc, NAME-0.NAME-peers.NAMESPACE.svc and so on, and
+	// localhost.
+	Server string `json:"server,omitempty" jsonschema:"form=subdomain"`
+	// Peer has what members show to each other: serverAuth and clientAuth, for
+	// NAME-0.NAME-peers.NAMESPACE.svc and so on. Members check these names.
+	Peer string `json:"peer,omitempty" jsonschema:"form=subdomain"`
+	// Client has what quorate shows to the members: clientAuth.
+	Client string `json:"client,omitempty" jsonschema:"form=subdomain"`
 }
 
 // BackupSpec says where backups of the cluster go.
 type BackupSpec struct {
 	// Destination of every backup that quorate takes of this cluster.
 	Destination Destination `json:"destination,omitzero"`
-}
-
-// Destination is a place in an object store.
-type Destination struct {
-	// ObjectURLTemplate is the URL of one backup object, a Go template over
-	// .Namespace, .Name, .Version and .UID, for example
-	// "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1".
-	// Schemes: s3, gs, azblob, file. It must contain {{ .UID }}, so that no
-	// backup overwrites another. Default: the daemon's --backup-url.
-	ObjectURLTemplate string `json:"objectURLTemplate,omitempty"`
 }
 
 // BackupPolicy says whether an upgrade needs a backup first.
@@ -185,17 +198,23 @@ const (
 // UpgradePath says how far one version change may reach.
 type UpgradePath string
 
-// PathStrict refuses a change that etcd does not support in one roll.
-const PathStrict UpgradePath = "Strict"
+// The upgrade paths.
+const (
+	// PathStrict refuses a change that etcd does not support in one roll.
+	PathStrict UpgradePath = "Strict"
+	// PathStepwise walks through the releases in between, one roll each.
+	PathStepwise UpgradePath = "Stepwise"
+)
 
 // UpgradeSpec sets the pace and the safety net of version changes.
 type UpgradeSpec struct {
 	// Backup is Required (default) or Skip.
 	Backup BackupPolicy `json:"backup,omitzero"`
 	// Soak is how long a restarted member must be ready before the next one is
-	// touched. Default 10s.
+	// touched, 0s to 1h. Default 10s.
 	Soak *metav1.Duration `json:"soak,omitempty"`
-	// Path is Strict (default): one minor at a time, patch floors respected.
+	// Path is Strict (default), which refuses a change that needs more than one
+	// roll, or Stepwise, which goes through the releases in between by itself.
 	Path UpgradePath `json:"path,omitempty"`
 }
 
@@ -209,3 +228,64 @@ const (
 	// ModeObserve plans and reports, and touches nothing.
 	ModeObserve Mode = "Observe"
 )
+
+// NetworkSpec says under which names and addresses members are reached.
+type NetworkSpec struct {
+	// ClusterDomain is the DNS domain of the Kubernetes cluster, for the names
+	// in certificates. Default: the daemon's --cluster-domain, cluster.local.
+	// Immutable for now in tls.mode Managed.
+	ClusterDomain string `json:"clusterDomain,omitempty" jsonschema:"form=subdomain"`
+	// IPFamilyPolicy of the Services: SingleStack, PreferDualStack or
+	// RequireDualStack. Default: that of Kubernetes, SingleStack.
+	IPFamilyPolicy corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty" jsonschema:"enum=SingleStack|PreferDualStack|RequireDualStack"`
+	// IPFamilies of the Services in order: IPv4, IPv6 or both. Default: those
+	// of Kubernetes. The first is immutable.
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty" jsonschema:"enum=IPv4|IPv6,maxItems=2,unique"`
+}
+
+// MaintenanceWindow is a time in which members may be restarted.
+type MaintenanceWindow struct {
+	// Schedule is when the window opens, in crontab syntax with five fields,
+	// for example "0 2 * * 6": Saturdays at two.
+	Schedule string `json:"schedule" jsonschema:"form=opening"`
+	// Duration is how long it stays open, 15m to 168h. A restart that has begun
+	// is carried to its end.
+	Duration metav1.Duration `json:"duration"`
+	// TimeZone of the schedule by its IANA name, for example "Europe/Berlin".
+	// Default "UTC". Where clocks go forward over the opening time, the window
+	// opens at the first moment after it.
+	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
+}
+
+// State says what should be there of a cluster.
+type State string
+
+// The states.
+const (
+	// StateRunning is a cluster with all its members.
+	StateRunning State = "Running"
+	// StateHibernated keeps the volumes and runs no member.
+	StateHibernated State = "Hibernated"
+	// StateDeleted removes the cluster.
+	StateDeleted State = "Deleted"
+)
+
+// VolumePolicy says what becomes of volumes.
+type VolumePolicy string
+
+// The volume policies.
+const (
+	// VolumesKeep keeps the volumes: the same file brings the data back.
+	VolumesKeep VolumePolicy = "Keep"
+	// VolumesDelete deletes the volumes and the data on them, for good.
+	VolumesDelete VolumePolicy = "Delete"
+)
+
+// DeletionSpec says what state: Deleted leaves behind.
+type DeletionSpec struct {
+	// Volumes is Keep (default) or Delete.
+	Volumes VolumePolicy `json:"volumes,omitempty"`
+	// Backup is Required (default), which deletes nothing before a verified
+	// backup, or Skip.
+	Backup BackupPolicy `json:"backup,omitempty"`
+}

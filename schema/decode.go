@@ -14,21 +14,24 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kjson "sigs.k8s.io/json"
+
+	"github.com/quorate/quorate/schema/release"
 )
 
-// decode fills a cluster from a document and says, for every field at once,
-// what does not fit. A field that does not fit stays empty in the cluster.
+// decode fills an object from a document and says, for every field at once,
+// what does not fit. A field that does not fit stays empty in the object.
 //
 // The decoder itself stops at the first value of a wrong type and knows no
 // lines. So the values are compared with the type first, and what does not fit
-// is reported and taken out; the strict decoder then has the last word.
-func decode(root *document, into *EtcdCluster) []Problem {
-	fields, problems := root.values()
-	f := &fitting{document: root, problems: problems}
-	f.object(fields, reflect.TypeFor[EtcdCluster](), "")
+// is reported and taken out; the strict decoder then has the last word. Besides
+// the problems it returns the fields that misspelt ones stand for.
+func decode(root *document, into object) (problems []Problem, meant []string) {
+	fields, found := root.values()
+	f := &fitting{document: root, root: reflect.TypeOf(into).Elem(), problems: found}
+	f.object(fields, f.root, "")
 	data, err := json.Marshal(fields)
 	if err != nil {
-		return append(f.problems, Problem{Message: err.Error()})
+		return append(f.problems, Problem{Message: err.Error()}), nil
 	}
 	strict, err := kjson.UnmarshalStrict(data, into)
 	for _, err := range append(strict, err) {
@@ -36,13 +39,18 @@ func decode(root *document, into *EtcdCluster) []Problem {
 			f.decoderError(err)
 		}
 	}
-	return f.problems
+	return f.problems, f.meant
 }
 
 // fitting compares values with a type.
 type fitting struct {
 	*document
+	// root is the type of the whole document.
+	root     reflect.Type
 	problems []Problem
+	// meant are the fields that misspelt ones stand for. That those are missing
+	// need not be said.
+	meant []string
 }
 
 // decoderError notes what the decoder found beyond the comparison.
@@ -82,10 +90,7 @@ func (f *fitting) value(value any, t reflect.Type, field string) bool {
 	case reflect.String:
 		return f.text(value, field)
 	case reflect.Bool:
-		if _, ok := value.(bool); !ok {
-			f.fail(field, "must be true or false, not %s", describe(value))
-			return false
-		}
+		return f.boolean(value, field)
 	case reflect.Int32, reflect.Int64, reflect.Int:
 		return f.number(value, t, field)
 	}
@@ -109,8 +114,7 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 		case known == nil:
 			fieldType = t.Elem()
 		case !ok:
-			names := slices.Sorted(maps.Keys(known))
-			f.fail(child(field, key), "is not a known field%s", didYouMean(key, names))
+			f.unknown(field, key, slices.Sorted(maps.Keys(known)))
 			delete(fields, key)
 			continue
 		}
@@ -119,6 +123,22 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 		}
 	}
 	return true
+}
+
+// unknown reports a field that the type does not have, and what to write
+// instead.
+func (f *fitting) unknown(field, key string, names []string) {
+	hint, meant := moved(f.root, field, key)
+	if hint == "" {
+		hint = didYouMean(key, names)
+	}
+	if near := release.Nearest(key, names); near != "" {
+		f.meant = append(f.meant, child(field, near))
+	}
+	if meant != "" {
+		f.meant = append(f.meant, meant)
+	}
+	f.fail(child(field, key), "is not a known field%s", hint)
 }
 
 // list compares a sequence with a slice. A list with a bad item is left out.
@@ -154,6 +174,26 @@ func (f *fitting) text(value any, field string) bool {
 		return false
 	}
 	f.fail(field, "must be a text, not %s: put it in quotes", describe(value))
+	return false
+}
+
+// boolean accepts true and false. Older YAML took other words for them, which
+// now are texts.
+func (f *fitting) boolean(value any, field string) bool {
+	if _, ok := value.(bool); ok {
+		return true
+	}
+	hint := ""
+	text, _ := value.(string) // Another type has no hint.
+	switch strings.ToLower(text) {
+	case "true", "false":
+		hint = ": leave out the quotes"
+	case "yes", "on", "y":
+		hint = ": write true"
+	case "no", "off", "n":
+		hint = ": write false"
+	}
+	f.fail(field, "must be true or false, not %s%s", describe(value), hint)
 	return false
 }
 
@@ -195,6 +235,9 @@ func (f *fitting) special(value any, t reflect.Type, field string) bool {
 		return false
 	case t == reflect.TypeFor[metav1.Duration]():
 		f.fail(field, "must be a duration such as \"10s\", not %s", describe(value))
+		return false
+	case t == reflect.TypeFor[metav1.Time]():
+		f.fail(field, "must be a time such as \"2026-11-20T08:00:00Z\", not %s", describe(value))
 		return false
 	}
 	f.fail(field, "cannot be %s", describe(value))

@@ -9,6 +9,7 @@ import (
 // What stands in for a field that was left out, where it is no named value.
 const (
 	defaultNamespace = "default"
+	defaultTimeZone  = "UTC"
 	// defaultSoak is long enough for a member that fails at once to be seen.
 	defaultSoak = 10 * time.Second
 )
@@ -18,18 +19,42 @@ const (
 // Doing it twice changes nothing.
 func Default(c *EtcdCluster) {
 	fill(&c.Metadata.Namespace, defaultNamespace)
-	spec := &c.Spec
+	defaultSpec(&c.Spec)
+}
+
+// defaultSpec fills the spec of a cluster, or of a cluster to be restored.
+func defaultSpec(spec *ClusterSpec) {
 	fill(&spec.TLS.Mode, TLSManaged)
 	fill(&spec.Upgrade.Backup, BackupRequired)
 	fill(&spec.Upgrade.Path, PathStrict)
+	fill(&spec.State, StateRunning)
+	fill(&spec.Deletion.Volumes, VolumesKeep)
+	fill(&spec.Deletion.Backup, BackupRequired)
 	fill(&spec.Mode, ModeEnforce)
 	if spec.Upgrade.Soak == nil {
 		spec.Upgrade.Soak = &metav1.Duration{Duration: defaultSoak}
+	}
+	for i := range spec.Maintenance {
+		fill(&spec.Maintenance[i].TimeZone, defaultTimeZone)
 	}
 	// A mode without a retention means nothing to etcd, so none is written.
 	if spec.Etcd.AutoCompaction.Retention != "" {
 		fill(&spec.Etcd.AutoCompaction.Mode, compactPeriodic)
 	}
+}
+
+// defaultSchedule fills a schedule.
+func defaultSchedule(s *EtcdBackupSchedule) {
+	fill(&s.Metadata.Namespace, defaultNamespace)
+	fill(&s.Spec.TimeZone, defaultTimeZone)
+	fill(&s.Spec.Verify.Restore, DrillNever)
+}
+
+// defaultRestore fills a restore and the cluster that it makes.
+func defaultRestore(r *EtcdRestore) {
+	fill(&r.Metadata.Namespace, defaultNamespace)
+	fill(&r.Spec.ClusterName, r.Metadata.Name)
+	defaultSpec(&r.Spec.ClusterTemplate)
 }
 
 // fill sets a text that was left out.

@@ -2,7 +2,9 @@ package schema
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"regexp"
 	"strconv"
@@ -36,46 +38,43 @@ type spot struct {
 // readYAML parses one document, and says in words what is wrong with it.
 func readYAML(c chunk) (*document, *Problem) {
 	var root yaml.Node
-	if err := yaml.Unmarshal(c.data, &root); err != nil {
+	decoder := yaml.NewDecoder(bytes.NewReader(c.data))
+	if err := decoder.Decode(&root); err != nil {
 		return nil, explainSyntax(c, err)
+	}
+	// What stands behind the root, such as a second object in braces, would be
+	// dropped without a word.
+	var rest yaml.Node
+	if err := decoder.Decode(&rest); !errors.Is(err, io.EOF) {
+		return nil, &Problem{Line: c.line, Column: 1, Message: "something stands behind the end of this document: write --- on a line of its own between two documents"}
 	}
 	node := &root
 	if node.Kind == yaml.DocumentNode && len(node.Content) > 0 {
 		node = node.Content[0]
 	}
 	if node.Kind != yaml.MappingNode {
-		return nil, &Problem{Line: c.line + max(node.Line, 1) - 1, Message: "the document is not a mapping: it must begin with apiVersion and kind"}
+		return nil, &Problem{Line: c.line + max(node.Line, 1) - 1, Column: max(node.Column, 1), Message: "the document is not a mapping: it must begin with apiVersion and kind"}
 	}
 	return &document{node: node, before: c.line - 1, spots: map[string]spot{}}, nil
 }
 
 // explainSyntax turns the parser's error into a problem at a line of the file.
-// A tab in the indentation is the commonest cause, and the parser does not name
-// it.
+// The commonest causes are named, which the parser does not do.
 func explainSyntax(c chunk, err error) *Problem {
-	if line := tabbedLine(c.data); line > 0 {
-		return &Problem{Line: c.line + line - 1, Message: "a tab stands in the indentation, which YAML does not allow: use spaces"}
-	}
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
 	parts := regexp.MustCompile(`^(?s)line (\d+): (.*)$`).FindStringSubmatch(text)
-	if parts == nil {
-		return &Problem{Line: c.line, Message: "not YAML: " + text}
+	line, message := 1, text
+	if parts != nil {
+		line, _ = strconv.Atoi(parts[1]) // The expression matched digits; 0 on overflow is harmless.
+		message = parts[2]
 	}
-	line, _ := strconv.Atoi(parts[1]) // The expression matched digits; 0 on overflow is harmless.
-	return &Problem{Line: c.line + max(line, 1) - 1, Message: "not YAML: " + parts[2]}
-}
-
-// tabbedLine is the first line, from 1, with a tab in its indentation, or 0.
-func tabbedLine(data []byte) int {
-	n := 0
-	for line := range bytes.Lines(data) {
-		n++
-		text := bytes.TrimLeft(line, " \t\r\n")
-		if len(text) > 0 && bytes.ContainsRune(line[:len(line)-len(text)], '\t') {
-			return n
-		}
+	if at, why := trap(c.data, line, message); at > 0 {
+		line, message = at, why
+	} else {
+		message = "not YAML: " + message
 	}
-	return 0
+	line = max(line, 1)
+	return &Problem{Line: c.line + line - 1, Column: indentOf(lineAt(c.data, line)) + 1, Message: message}
 }
 
 // place is line and column in the file of a field, or of the nearest field
@@ -145,7 +144,7 @@ func (d *document) values() (map[string]any, []Problem) {
 	e := &expansion{document: d, left: maxValues}
 	fields, _ := e.mapping(d.node, "", 0)
 	if e.overrun {
-		return nil, []Problem{{Line: d.node.Line + d.before, Message: fmt.Sprintf(
+		return nil, []Problem{{Line: d.node.Line + d.before, Column: d.node.Column, Message: fmt.Sprintf(
 			"the document expands to more than %d values or %d levels: use fewer aliases", maxValues, maxDepth)}}
 	}
 	return fields, e.problems
@@ -198,8 +197,8 @@ func (e *expansion) mapping(node *yaml.Node, field string, depth int) (map[strin
 			merged = append(merged, value)
 			continue
 		case key.Kind != yaml.ScalarNode:
-			e.fail(key, field, "a key must be a plain word")
-			continue
+			e.fail(key, field, "a key must be a plain word: if this is a template such as {{ .UID }}, put it in quotes")
+			return nil, false
 		case first > 0:
 			e.fail(key, child(field, key.Value), "is written twice, first on line %d: keep one of them", first)
 			continue

@@ -10,8 +10,11 @@ import (
 // Comments, field order and ways to write one quantity do not change it, nor
 // does a new optional field that a spec does not use. It is "" only for a spec
 // that has no JSON, which no file can bring about.
-func SpecHash(spec ClusterSpec) string {
-	// Go writes struct fields in their order and map keys sorted.
+func SpecHash(spec ClusterSpec) string { return hashOf(spec) }
+
+// hashOf hashes the JSON of a spec: Go writes struct fields in their order and
+// map keys sorted.
+func hashOf(spec any) string {
 	data, err := json.Marshal(spec)
 	if err != nil {
 		return ""

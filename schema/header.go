@@ -33,7 +33,7 @@ type verdict int
 const (
 	// foreign documents are another tool's.
 	foreign verdict = iota
-	// ours are clusters to decode.
+	// ours are objects to decode.
 	ours
 	// wrong documents are meant for quorate, and cannot be taken.
 	wrong
@@ -42,8 +42,8 @@ const (
 // classify decides by apiVersion and kind alone.
 //
 //	apiVersion            kind            verdict
-//	quorate.dev/v1alpha1  EtcdCluster     ours
-//	quorate.dev/v1alpha1  anything else   wrong: not yet, a list, or unknown
+//	quorate.dev/v1alpha1  one of ours     ours
+//	quorate.dev/v1alpha1  anything else   wrong: a list, or unknown
 //	quorate.dev/other     anything        wrong
 //	nearly quorate.dev    one of ours     wrong: did you mean
 //	none                  one of ours     wrong: apiVersion is missing
@@ -75,22 +75,14 @@ func classify(root *document, h header) (verdict, Problem) {
 // classifyKind decides on a document of the right apiVersion.
 func classifyKind(h header, fail func(field, format string, args ...any) (verdict, Problem)) (verdict, Problem) {
 	switch {
-	case h.kind == KindCluster:
-		return ours, Problem{}
 	case slices.Contains(kinds(), h.kind):
-		return fail("kind", "kind %s is not supported by this version of quorate", h.kind)
+		return ours, Problem{}
 	case h.kind == "":
-		return fail("kind", "is missing: write kind: %s", KindCluster)
+		return fail("kind", "is missing: write kind: %s, or one of the others: %s", KindCluster, strings.Join(kinds()[1:], ", "))
 	case slices.Contains(kinds(), strings.TrimSuffix(h.kind, "List")):
 		return fail("kind", "lists are not taken: write each item as a document of its own, with --- between them")
 	}
 	return fail("kind", "%s is no kind of quorate%s", clip(h.kind), didYouMean(h.kind, kinds()))
-}
-
-// kinds are all kinds of the file format, those of later versions included: a
-// document of such a kind must never be taken for another tool's.
-func kinds() []string {
-	return []string{KindCluster, "EtcdBackup", "EtcdBackupSchedule", "EtcdRestore"}
 }
 
 // listsOurs says whether a List has an item of quorate's group.

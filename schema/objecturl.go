@@ -45,7 +45,7 @@ func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	object, err := checkObjectURL(text)
+	object, err := checkObjectURL(text, uidExample)
 	if err != nil {
 		return "", err
 	}
@@ -56,7 +56,7 @@ func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	otherObject, err := checkObjectURL(otherText)
+	otherObject, err := checkObjectURL(otherText, uidExample)
 	if err != nil {
 		return "", err
 	}
@@ -65,6 +65,9 @@ func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
 	}
 	return text, nil
 }
+
+// uidExample is the name of an object in messages about templates.
+const uidExample = "{{ .UID }}.db"
 
 // errTemplate is the one answer to all that is not a field in braces.
 var errTemplate = errors.New("only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may stand in the template")
@@ -127,15 +130,16 @@ func isPathWord(value string) bool {
 	return strings.Trim(value, ".") != ""
 }
 
-// checkObjectURL parses the URL of an object and refuses secrets in it.
-func checkObjectURL(text string) (*url.URL, error) {
+// checkObjectURL parses the URL of an object and refuses secrets in it. The
+// messages show how it is written with example as the object's name.
+func checkObjectURL(text, example string) (*url.URL, error) {
 	object, err := url.Parse(text)
 	if err != nil {
 		// The cause would repeat a part of the URL.
-		return nil, errors.New("it does not expand to a URL such as s3://bucket/{{ .UID }}.db")
+		return nil, fmt.Errorf("it is no URL such as s3://bucket/%s", example)
 	}
 	if object.User != nil || strings.Contains(object.Opaque, "@") {
-		return nil, errors.New("a user or password must not stand in the URL: give the daemon its credentials by its environment or service account")
+		return nil, errors.New("a user or password must not stand in the URL: name a Secret as credentials.secretName, or give the daemon credentials by its environment or service account")
 	}
 	if err := checkQuery(object.RawQuery); err != nil {
 		return nil, err
@@ -143,26 +147,26 @@ func checkObjectURL(text string) (*url.URL, error) {
 	if object.Fragment != "" || strings.Contains(text, "#") {
 		return nil, errors.New("leave out the part after #: object stores have none")
 	}
-	return object, checkPlace(object)
+	return object, checkPlace(object, example)
 }
 
 // checkPlace looks at scheme, bucket and path.
-func checkPlace(object *url.URL) error {
+func checkPlace(object *url.URL, example string) error {
 	switch object.Scheme {
 	case "s3", "gs", "azblob":
 		if object.Host == "" {
-			return fmt.Errorf("name the bucket, as in %s://bucket/{{ .UID }}.db", object.Scheme)
+			return fmt.Errorf("name the bucket, as in %s://bucket/%s", object.Scheme, example)
 		}
 	case "file":
 		if object.Host != "" || !strings.HasPrefix(object.Path, "/") {
-			return errors.New("a file needs an absolute path, as in file:///backups/{{ .UID }}.db")
+			return fmt.Errorf("a file needs an absolute path, as in file:///backups/%s", example)
 		}
 	default:
-		return errors.New("the scheme must be s3, gs, azblob or file, as in s3://bucket/{{ .UID }}.db")
+		return fmt.Errorf("the scheme must be s3, gs, azblob or file, as in s3://bucket/%s", example)
 	}
 	switch {
 	case strings.Trim(object.Path, "/") == "" || strings.HasSuffix(object.Path, "/"):
-		return errors.New("name the object, as in s3://bucket/{{ .UID }}.db")
+		return fmt.Errorf("name the object, as in s3://bucket/%s", example)
 	case slices.Contains(strings.Split(object.Path, "/"), ".."):
 		return errors.New("the path must not climb with two dots")
 	}
@@ -177,7 +181,7 @@ func checkQuery(raw string) error {
 	}
 	for key := range query {
 		if looksSecret(key) {
-			return errors.New("a parameter of the URL looks like a secret, which must not be in Git: give the daemon its credentials by its environment or service account")
+			return errors.New("a parameter of the URL looks like a secret, which must not be in Git: name a Secret as credentials.secretName, or give the daemon credentials by its environment or service account")
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func TestExpandObjectURLRefuses(t *testing.T) {
 		{"12 fragment", "s3://b/{{ .UID }}#x", "after #"},
 		{"12 long", "s3://b/{{ .UID }}" + strings.Repeat("x", 3000), "longer than"},
 		{"15 password", "s3://user:" + secret + "@b/{{ .UID }}", "user or password"},
-		{"15 password that is no URL", "s3://user:" + secret + "%zz@b/{{ .UID }}", "does not expand to a URL"},
+		{"15 password that is no URL", "s3://user:" + secret + "%zz@b/{{ .UID }}", "it is no URL such as"},
 		{"15 access key", "s3://b/{{ .UID }}?AWSAccessKeyId=" + secret, "looks like a secret"},
 		{"15 secret key", "s3://b/{{ .UID }}?aws_secret_access_key=" + secret, "looks like a secret"},
 		{"15 hidden key", "s3://b/{{ .UID }}?%74oken=" + secret, "looks like a secret"},
@@ -91,9 +91,18 @@ func FuzzExpandObjectURL(f *testing.F) {
 	f.Fuzz(func(t *testing.T, template, uid string) {
 		d := sample()
 		d.UID = uid
+		const secret = "hunter2"
+		half := len(template) / 2
+		if _, err := ExpandObjectURL(template[:half]+secret+template[half:], d); err != nil && strings.Contains(err.Error(), secret) {
+			t.Fatalf("%q: what stands in it is repeated: %v", template, err)
+		}
 		got, err := ExpandObjectURL(template, d)
 		if err != nil {
 			return
+		}
+		d.UID += "0"
+		if other, err := ExpandObjectURL(template, d); err == nil && other == got {
+			t.Fatalf("%q gives one object for two backups", template)
 		}
 		u, err := url.Parse(got)
 		if err != nil || u.User != nil || u.Path == "" || !strings.Contains(u.Path, uid) {

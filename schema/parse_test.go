@@ -55,8 +55,8 @@ func TestParseReadsDefaultsAndPlaces(t *testing.T) {
 		t.Fatalf("got %d clusters and:\n%s", len(s.Clusters), lines(s.Problems))
 	}
 	c := s.Clusters[0]
-	if want := (Origin{File: "a.yaml", Line: 2}); c.Origin != want {
-		t.Errorf("origin %v", c.Origin)
+	if c.Origin.File != "a.yaml" || c.Origin.Line != 2 {
+		t.Errorf("origin %s:%d", c.Origin.File, c.Origin.Line)
 	}
 	if c.Metadata.Namespace != "default" || c.Spec.TLS.Mode != TLSManaged || c.Spec.Mode != ModeEnforce ||
 		c.Spec.Upgrade.Backup != BackupRequired || c.Spec.Upgrade.Path != PathStrict || c.Spec.Upgrade.Soak.Duration != 10*time.Second {
@@ -99,36 +99,37 @@ func TestParseHolds(t *testing.T) {
 		"      b: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\n      c: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n" +
 		"      d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n      e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n"
 	for _, c := range []struct{ name, text, want, held string }{
-		{"4 version read as a number", strings.Replace(good, `"3.6.16"`, "3.10", 1), "a.yaml:5: spec.version: YAML reads 3.10 as the number 3.1: put it in quotes", orders},
-		{"4 version as a short number", strings.Replace(good, `"3.6.16"`, "3.6", 1), "a.yaml:5: spec.version: must be a text, not the number 3.6: put it in quotes", orders},
-		{"13 unknown field", good + "  replica: 3\n", "a.yaml:8: spec.replica: is not a known field, did you mean replicas?", orders},
-		{"13 unknown field deep down", good + "  podTemplate: {spec: {tolerations: [{operater: Exists}]}}\n", "a.yaml:8: spec.podTemplate.spec.tolerations[0].operater: is not a known field, did you mean operator?", orders},
-		{"13 field of another object", good + "status: {}\n", "a.yaml:8: status: is not a known field", orders},
-		{"13 wrong type", strings.Replace(good, "replicas: 3", `replicas: "3"`, 1), "a.yaml:6: spec.replicas: must be a whole number, not the text \"3\": leave out the quotes", orders},
-		{"13 number for a text", good + "  etcd: {options: {heartbeat-interval: 100}}\n", "a.yaml:8: spec.etcd.options.heartbeat-interval: must be a text, not the number 100: put it in quotes", orders},
+		{"4 version read as a number", strings.Replace(good, `"3.6.16"`, "3.10", 1), "a.yaml:5:3: spec.version: YAML reads 3.10 as the number 3.1: put it in quotes", orders},
+		{"4 version as a short number", strings.Replace(good, `"3.6.16"`, "3.6", 1), "a.yaml:5:3: spec.version: must be a text, not the number 3.6: put it in quotes", orders},
+		{"13 unknown field", good + "  replica: 3\n", "a.yaml:8:3: spec.replica: is not a known field, did you mean replicas?", orders},
+		{"13 unknown field deep down", good + "  podTemplate: {spec: {tolerations: [{operater: Exists}]}}\n", "a.yaml:8:39: spec.podTemplate.spec.tolerations[0].operater: is not a known field, did you mean operator?", orders},
+		{"13 field of another object", good + "status: {}\n", "a.yaml:8:1: status: is not a known field", orders},
+		{"13 wrong type", strings.Replace(good, "replicas: 3", `replicas: "3"`, 1), "a.yaml:6:3: spec.replicas: must be a whole number, not the text \"3\": leave out the quotes", orders},
+		{"13 number for a text", good + "  etcd: {options: {heartbeat-interval: 100}}\n", "a.yaml:8:20: spec.etcd.options.heartbeat-interval: must be a text, not the number 100: put it in quotes", orders},
 		{"13 fraction", strings.Replace(good, "replicas: 3", "replicas: 3.5", 1), "spec.replicas: must be a whole number", orders},
 		{"13 too large", strings.Replace(good, "replicas: 3", "replicas: 99999999999", 1), "spec.replicas: must be a whole number", orders},
-		{"13 list for a mapping", good + "  etcd: []\n", "a.yaml:8: spec.etcd: must be a mapping of fields, not a list", orders},
-		{"13 bad amount", strings.Replace(good, "8Gi", "8GB", 1), "a.yaml:7: spec.storage.size: must be an amount such as 8Gi", orders},
-		{"13 bad duration", good + "  upgrade: {soak: 10}\n", "a.yaml:8: spec.upgrade.soak: must be a duration", orders},
-		{"13 kind of a later version", strings.Replace(good, "EtcdCluster", "EtcdBackup", 1), "a.yaml:2: kind: kind EtcdBackup is not supported by this version of quorate", "EtcdBackup shop/orders"},
-		{"13 unknown kind", strings.Replace(good, "EtcdCluster", "EtcdClutser", 1), `a.yaml:2: kind: "EtcdClutser" is no kind of quorate, did you mean EtcdCluster?`, "EtcdClutser shop/orders"},
+		{"13 list for a mapping", good + "  etcd: []\n", "a.yaml:8:3: spec.etcd: must be a mapping of fields, not a list", orders},
+		{"13 bad amount", strings.Replace(good, "8Gi", "8GB", 1), "a.yaml:7:13: spec.storage.size: must be an amount such as 8Gi", orders},
+		{"13 bad duration", good + "  upgrade: {soak: 10}\n", "a.yaml:8:13: spec.upgrade.soak: must be a duration", orders},
+		{"13 spec of another kind", strings.Replace(good, "EtcdCluster", "EtcdBackup", 1), "a.yaml:5:3: spec.version: is not a known field", "EtcdBackup shop/orders"},
+		{"13 unknown kind", strings.Replace(good, "EtcdCluster", "EtcdClutser", 1), `a.yaml:2:1: kind: "EtcdClutser" is no kind of quorate, did you mean EtcdCluster?`, "EtcdClutser shop/orders"},
 		{"13 no kind", strings.Replace(good, "kind: EtcdCluster\n", "", 1), "kind: is missing", " shop/orders"},
-		{"13 other version", strings.Replace(good, "v1alpha1", "v1", 1), `a.yaml:1: apiVersion: "quorate.dev/v1" is not known to this version of quorate: write quorate.dev/v1alpha1`, orders},
+		{"13 other version", strings.Replace(good, "v1alpha1", "v1", 1), `a.yaml:1:1: apiVersion: "quorate.dev/v1" is not known to this version of quorate: write quorate.dev/v1alpha1`, orders},
 		{"13 misspelt group", strings.Replace(good, "quorate.dev", "quorat.dev", 1), "did you mean quorate.dev/v1alpha1?", orders},
 		{"13 apiVersion missing", strings.Replace(good, "apiVersion: quorate.dev/v1alpha1\n", "", 1), "apiVersion: is missing", orders},
 		{"13 apiVersion misspelt", strings.Replace(good, "apiVersion", "apiversion", 1), "apiVersion: is missing", orders},
-		{"14 List", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: quorate.dev/v1alpha1, kind: EtcdCluster}\n", "a.yaml:2: kind: lists are not taken", "List default/"},
+		{"14 List", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: quorate.dev/v1alpha1, kind: EtcdCluster}\n", "a.yaml:2:1: kind: lists are not taken", "List default/"},
 		{"14 own List", strings.Replace(good, "EtcdCluster", "EtcdClusterList", 1), "lists are not taken", "EtcdClusterList shop/orders"},
-		{"14 key written twice", good + "  replicas: 5\n", "a.yaml:8: spec.replicas: is written twice, first on line 6: keep one of them", orders},
-		{"14 tab", strings.Replace(good, "  replicas", "\treplicas", 1), "a.yaml:6: a tab stands in the indentation", "EtcdCluster default/"},
-		{"14 no YAML", good + "  etcd: {\n", "not YAML", "EtcdCluster default/"},
-		{"14 no YAML, names in lines", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  labels:\n    name: no\n  name: \"orders\" # x\n  namespace: shop\nspec: [\n", "not YAML", orders},
-		{"14 alias bomb", bomb, "a.yaml:1: the document expands to more than", orders},
+		{"14 key written twice", good + "  replicas: 5\n", "a.yaml:8:3: spec.replicas: is written twice, first on line 6: keep one of them", orders},
+		{"14 tab", strings.Replace(good, "  replicas", "\treplicas", 1), "a.yaml:6:1: a tab stands in the indentation", "EtcdCluster default/"},
+		{"14 no YAML", good + "  etcd: {\n", "a.yaml:8:3: a brace or bracket is opened and not closed", "EtcdCluster default/"},
+		{"14 no YAML, names in lines", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  labels:\n    name: no\n  name: \"orders\" # x\n  namespace: shop\nspec: [\n", "a.yaml:8:1: a brace or bracket is opened and not closed", orders},
+		{"14 alias bomb", bomb, "a.yaml:1:1: the document expands to more than", orders},
 		{"14 alias in itself", good + "  podTemplate: &p {metadata: *p}\n", "", orders},
 		{"14 infinite number", strings.Replace(good, "replicas: 3", "replicas: .inf", 1), "no number that can be used", orders},
 		{"14 tag", strings.Replace(good, "replicas: 3", "replicas: !x 3", 1), "the YAML tag \"!x\" is not known", orders},
 		{"14 too large", good + strings.Repeat("#", 1<<20), "at most 1048576 (1 MiB) are read", "EtcdCluster default/"},
+		{"14 10 MB", good + strings.Repeat("# x\n", 10<<18), "at most 1048576 (1 MiB) are read", "EtcdCluster default/"},
 		{"14 too many documents", good + strings.Repeat("---\n", 1001), "at most 1000 are read", "EtcdCluster default/"},
 		{"14 not UTF-8", good + "# \xff\n", "not UTF-8", "EtcdCluster default/"},
 		{"3 no metadata", strings.Replace(good, "metadata: {name: orders, namespace: shop}\n", "", 1), "metadata.name: is missing", "EtcdCluster default/"},
@@ -145,10 +146,19 @@ func TestParseHolds(t *testing.T) {
 	}
 }
 
+// Of a document that is not read as a whole, nothing is said to be missing.
+func TestParse14UnreadDocumentHasOneProblem(t *testing.T) {
+	s := one(good + "  podTemplate: &p {metadata: *p}\n")
+	if len(s.Problems) != 1 || heldNames(s) != "EtcdCluster shop/orders" {
+		t.Errorf("held %q and:\n%s", heldNames(s), lines(s.Problems))
+	}
+}
+
 func TestParseLeavesOthersAlone(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"13 core group", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"},
-		{"13 same kind of another operator", "apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\nmetadata: {name: x}\n"},
+		{"15 Secret", "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nstringData: {password: hunter2}\n"},
+		{"13 same kind of another operator", "apiVersion: etcd.aenix.io/v1alpha1\nkind: EtcdCluster\nmetadata: {name: x}\n"},
 		{"13 List of others", "apiVersion: v1\nkind: List\nitems: [{apiVersion: v1, kind: Secret}]\n"},
 		{"13 no object", "replicas: 3\nimage: x\n"},
 		{"13 template of another tool", "kind: {{ .Values.kind }}\n  - [\n"},
@@ -194,8 +204,8 @@ func TestParse23ClusterDeclaredTwice(t *testing.T) {
 		{Path: "b.yaml", Data: []byte("# b\n---\n" + good + "---\n" + other)},
 		{Path: "a.yaml", Data: []byte(good)},
 	})
-	want := "a.yaml:1: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:2: keep one of them, until then none is acted upon\n" +
-		"b.yaml:2: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is acted upon\n"
+	want := "a.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:2: keep one of them, until then none is acted upon\n" +
+		"b.yaml:5:12: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is acted upon\n"
 	if got := lines(s.Problems); got != want {
 		t.Errorf("got:\n%s", got)
 	}
@@ -225,7 +235,7 @@ func TestParse23BadAndGoodDeclaration(t *testing.T) {
 
 func TestParseWarnsAndTakes(t *testing.T) {
 	s := one(strings.Replace(good, "replicas: 3", "replicas: 4", 1))
-	if len(s.Clusters) != 1 || lines(s.Problems) != "a.yaml:6: warning: spec.replicas: 4 is even: it tolerates no more failed members than 3, and needs one more for each write\n" {
+	if len(s.Clusters) != 1 || lines(s.Problems) != "a.yaml:6:3: warning: spec.replicas: 4 is even: it tolerates no more failed members than 3, and needs one more for each write\n" {
 		t.Fatalf("clusters %q:\n%s", names(s), lines(s.Problems))
 	}
 }
@@ -248,43 +258,20 @@ func TestParse19DoesNotDependOnTheOrderOfFiles(t *testing.T) {
 	}
 }
 
-func FuzzParse(f *testing.F) {
-	for _, seed := range []string{
-		good, good + "---\n" + good, "\ufeff" + good, strings.ReplaceAll(good, "\n", "\r\n"), "a: &a [*a]\n", "{", "---", "...\n---\n",
-		good + "  podTemplate: &p {metadata: {<<: *p}}\n", "apiVersion: quorate.dev/v1\nkind: List\nitems: [", "? [a]\n: b\nkind: quorate.dev\n",
-		good + "  <<: [{replicas: 1}, 5]\n  etcd: {options: {\"\": x}}\n",
-	} {
-		f.Add([]byte(seed))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		s := Parse([]File{{Path: "f.yaml", Data: data}})
-		for i := range s.Clusters {
-			c := s.Clusters[i].EtcdCluster
-			for _, p := range Validate(&c) {
-				if !p.Warning {
-					t.Errorf("a cluster is taken that is not valid: %s", p)
-				}
-			}
-			if SpecHash(c.Spec) == "" {
-				t.Error("a cluster without hash")
-			}
-		}
-		for _, h := range s.Held {
-			if len(h.Problems) == 0 {
-				t.Errorf("%s/%s is held without a reason", h.Namespace, h.Name)
-			}
-		}
-	})
-}
-
+// BenchmarkParse10000Files parses clusters of the size of the quickstart's, and a
+// schedule for every tenth.
 func BenchmarkParse10000Files(b *testing.B) {
 	files := make([]File, 10000)
 	for i := range files {
-		files[i] = File{Path: fmt.Sprintf("%05d.yaml", i), Data: []byte(strings.Replace(good, "orders", fmt.Sprintf("c%d", i), 1))}
+		text := strings.Replace(good, "orders", fmt.Sprintf("c%d", i), 1)
+		if i%10 == 9 {
+			text = scheduleText(fmt.Sprintf("s%d", i), fmt.Sprintf("c%d", i-1), "s3://b/{{ .Name }}/{{ .UID }}")
+		}
+		files[i] = File{Path: fmt.Sprintf("%05d.yaml", i), Data: []byte(text)}
 	}
 	for b.Loop() {
-		if s := Parse(files); len(s.Clusters) != len(files) {
-			b.Fatalf("%d clusters", len(s.Clusters))
+		if s := Parse(files); len(s.Clusters)+len(s.Schedules) != len(files) {
+			b.Fatalf("%d clusters, %d schedules", len(s.Clusters), len(s.Schedules))
 		}
 	}
 }

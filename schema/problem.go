@@ -26,12 +26,15 @@ type Problem struct {
 }
 
 // String is the form that editors and CI systems understand:
-// "clusters/orders.yaml:7: spec.version: message".
+// "clusters/orders.yaml:7:3: spec.version: message".
 func (p Problem) String() string {
 	var b strings.Builder
 	b.WriteString(p.File)
 	if p.Line > 0 {
 		fmt.Fprintf(&b, ":%d", p.Line)
+	}
+	if p.Line > 0 && p.Column > 0 {
+		fmt.Fprintf(&b, ":%d", p.Column)
 	}
 	if b.Len() > 0 {
 		b.WriteString(": ")
@@ -47,9 +50,9 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// sortProblems orders by place, so that the same files give the same text. Two
+// SortProblems orders by place, so that the same files give the same text. Two
 // problems of one line are ordered by what they say.
-func sortProblems(problems []Problem) {
+func SortProblems(problems []Problem) {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(
 			cmp.Compare(a.File, b.File),

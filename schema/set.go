@@ -1,5 +1,7 @@
 package schema
 
+import "fmt"
+
 // File is one file of the repository.
 type File struct {
 	// Path is slash-separated and relative to the root of the repository.
@@ -14,11 +16,47 @@ type Origin struct {
 	File string
 	// Line is where the document begins, from 1.
 	Line int
+	// document finds the lines of fields; nil where there is none.
+	document *document
+}
+
+// String is "clusters/orders.yaml:7".
+func (o Origin) String() string { return fmt.Sprintf("%s:%d", o.File, o.Line) }
+
+// Problem is a problem of a field of the object that is declared here.
+func (o Origin) Problem(field, format string, args ...any) Problem {
+	p := Problem{File: o.File, Line: o.Line, Field: field, Message: fmt.Sprintf(format, args...)}
+	if o.document != nil {
+		p.Line, p.Column = o.document.place(field)
+	}
+	return p
 }
 
 // Cluster is an EtcdCluster, defaulted and valid, and where it was declared.
 type Cluster struct {
 	EtcdCluster
+	// Origin is the place of the declaration.
+	Origin Origin
+}
+
+// Backup is an EtcdBackup, defaulted and valid, and where it was declared.
+type Backup struct {
+	EtcdBackup
+	// Origin is the place of the declaration.
+	Origin Origin
+}
+
+// Schedule is an EtcdBackupSchedule, defaulted and valid, and where it was
+// declared.
+type Schedule struct {
+	EtcdBackupSchedule
+	// Origin is the place of the declaration.
+	Origin Origin
+}
+
+// Restore is an EtcdRestore, defaulted and valid, and where it was declared.
+type Restore struct {
+	EtcdRestore
 	// Origin is the place of the declaration.
 	Origin Origin
 }
@@ -40,6 +78,11 @@ type Held struct {
 type Set struct {
 	// Clusters are defaulted and valid, sorted by namespace and name.
 	Clusters []Cluster
+	// Backups, Schedules and Restores are defaulted and valid, sorted like the
+	// clusters.
+	Backups   []Backup
+	Schedules []Schedule
+	Restores  []Restore
 	// Held are the objects that must be left as they are, sorted by kind,
 	// namespace and name.
 	Held []Held

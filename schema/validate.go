@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/quorate/quorate/schema/release"
@@ -33,33 +32,58 @@ const (
 // unwise as warnings. The problems name fields and carry no place.
 func Validate(c *EtcdCluster) []Problem {
 	v := &validator{}
-	v.metadata(c.Metadata)
-	v.version(c.Spec.Version)
-	v.replicas(c.Spec.Replicas)
-	v.repository(c.Spec.Image.Repository)
-	v.storage(c.Spec.Storage)
-	v.pod(c.Spec.PodTemplate)
-	v.etcd(c.Spec)
-	v.destination(c)
-	v.upgrade(c.Spec.Upgrade)
-	oneOf(v, "spec.tls.mode", c.Spec.TLS.Mode, TLSManaged, TLSDisabled)
-	oneOf(v, "spec.mode", c.Spec.Mode, ModeEnforce, ModeObserve)
+	v.metadata(c.Metadata, maxName)
+	v.spec(c.Spec, "spec")
 	return v.problems
+}
+
+// spec checks the spec of a cluster, which stands at root.
+func (v *validator) spec(spec ClusterSpec, root string) {
+	v = &validator{root: root + ".", parent: v}
+	v.version(spec.Version)
+	v.replicas(spec.Replicas)
+	v.image(spec.Image)
+	v.storage(spec.Storage)
+	v.pod(spec)
+	v.etcd(spec)
+	v.destination("backup.destination", spec.Backup.Destination)
+	v.upgrade(spec.Upgrade)
+	v.tls(spec.TLS)
+	v.network(spec.Network)
+	v.maintenance(spec.Maintenance)
+	oneOf(v, "state", spec.State, StateRunning, StateHibernated, StateDeleted)
+	oneOf(v, "deletion.volumes", spec.Deletion.Volumes, VolumesKeep, VolumesDelete)
+	oneOf(v, "deletion.backup", spec.Deletion.Backup, BackupRequired, BackupSkip)
+	oneOf(v, "mode", spec.Mode, ModeEnforce, ModeObserve)
 }
 
 // validator gathers problems.
 type validator struct {
 	problems []Problem
+	// root is put before each field, and parent gathers the problems, where a
+	// part is checked by the names that it has in itself.
+	root   string
+	parent *validator
+}
+
+// add notes a problem.
+func (v *validator) add(p Problem) {
+	p.Field = v.root + p.Field
+	if v.parent != nil {
+		v.parent.add(p)
+		return
+	}
+	v.problems = append(v.problems, p)
 }
 
 // fail notes an error of a field.
 func (v *validator) fail(field, format string, args ...any) {
-	v.problems = append(v.problems, Problem{Field: field, Message: fmt.Sprintf(format, args...)})
+	v.add(Problem{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 // warn notes something unwise.
 func (v *validator) warn(field, format string, args ...any) {
-	v.problems = append(v.problems, Problem{Field: field, Message: fmt.Sprintf(format, args...), Warning: true})
+	v.add(Problem{Field: field, Message: fmt.Sprintf(format, args...), Warning: true})
 }
 
 // oneOf checks a field that has a few values.
@@ -79,20 +103,35 @@ func oneOf[T ~string](v *validator, field string, value T, allowed ...T) {
 }
 
 // metadata checks names, labels and annotations.
-func (v *validator) metadata(m Metadata) {
-	switch {
-	case m.Name == "":
-		v.fail("metadata.name", "is missing: name the cluster")
-	case len(m.Name) > maxName:
-		v.fail("metadata.name", "has %d characters: at most %d are possible, because Kubernetes appends to it", len(m.Name), maxName)
-	case len(validation.IsDNS1123Label(m.Name)) > 0:
-		v.fail("metadata.name", "%s is no DNS label: use lower-case letters, digits and dashes, with a letter or digit at both ends", clip(m.Name))
-	}
+func (v *validator) metadata(m Metadata, longest int) {
+	v.name("metadata.name", m.Name, longest)
 	if len(validation.IsDNS1123Label(m.Namespace)) > 0 {
 		v.fail("metadata.namespace", "%s is no namespace: use lower-case letters, digits and dashes, at most 63", clip(m.Namespace))
 	}
 	v.labels("metadata.labels", m.Labels, "quorate.dev", "app.kubernetes.io")
 	v.annotations("metadata.annotations", m.Annotations)
+}
+
+// name checks a name that Kubernetes objects are called by.
+func (v *validator) name(field, name string, longest int) {
+	switch {
+	case name == "":
+		v.fail(field, "is missing: write a name such as orders")
+	case len(name) > longest && longest == maxName:
+		v.fail(field, "has %d characters: at most %d are possible, because Kubernetes appends to it", len(name), longest)
+	case len(name) > longest:
+		v.fail(field, "has %d characters: at most %d are possible", len(name), longest)
+	case len(validation.IsDNS1123Label(name)) > 0:
+		v.fail(field, "%s is no DNS label: use lower-case letters, digits and dashes, with a letter or digit at both ends", clip(name))
+	}
+}
+
+// secret checks the name of a Secret, where one is given.
+func (v *validator) secret(field, name string) {
+	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		// The name is not repeated: it may be the secret itself.
+		v.fail(field, "is no name of a Secret: write the name only, in lower-case letters, digits, dashes and dots")
+	}
 }
 
 // labels checks the syntax of labels, and that none has a reserved prefix.
@@ -128,7 +167,7 @@ func (v *validator) qualified(field, key string, reserved []string) {
 
 // version checks the release, and tells what is known of it.
 func (v *validator) version(text string) {
-	const field = "spec.version"
+	const field = "version"
 	parsed, err := release.Parse(text)
 	if err == nil {
 		err = release.Known(parsed)
@@ -150,7 +189,7 @@ func (v *validator) version(text string) {
 
 // replicas checks the number of members.
 func (v *validator) replicas(n int32) {
-	const field = "spec.replicas"
+	const field = "replicas"
 	switch {
 	case n == 0:
 		v.fail(field, "must be 1 to %d: a cluster without members has no data", maxReplicas)
@@ -161,121 +200,22 @@ func (v *validator) replicas(n int32) {
 	}
 }
 
-// repository checks an image name without tag.
-func (v *validator) repository(name string) {
-	const field = "spec.image.repository"
-	if name == "" {
-		return
-	}
-	last := name[strings.LastIndex(name, "/")+1:]
-	switch {
-	case strings.Contains(name, "://"):
-		v.fail(field, "leave out the scheme: write registry/path")
-	case strings.Contains(name, "@"):
-		v.fail(field, "leave out the digest: the tag is v and spec.version")
-	case strings.Contains(last, ":") && strings.Contains(name, "/"), strings.Count(last, ":") > 1:
-		v.fail(field, "leave out the tag: it is v and spec.version")
-	case strings.Contains(last, ":"):
-		v.fail(field, "leave out the tag, or write the path after registry:port")
-	case !isRepository(name):
-		v.fail(field, "%s is no image repository: write registry/path in lower case, such as quay.io/coreos/etcd", clip(name))
-	}
-}
-
-// isRepository accepts registry[:port]/path or path. The registry may have
-// capitals, the path may not.
-func isRepository(name string) bool {
-	const longest = 255
-	parts := strings.Split(name, "/")
-	for i, part := range parts {
-		if i == 0 && len(parts) > 1 {
-			host, port, hasPort := strings.Cut(part, ":")
-			if _, err := strconv.ParseUint(port, 10, 16); hasPort && err != nil {
-				return false
-			}
-			part = strings.ToLower(host)
-		}
-		if !isRepositoryPart(part) {
-			return false
-		}
-	}
-	return len(name) <= longest
-}
-
-// isRepositoryPart accepts lower-case letters and digits, with dots, dashes and
-// underscores between them.
-func isRepositoryPart(part string) bool {
-	const separators = "._-"
-	if part == "" || strings.Trim(part, separators) != part {
-		return false
-	}
-	return !strings.ContainsFunc(part, func(r rune) bool {
-		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune(separators, r)
-	})
-}
-
 // storage checks the volume of each member.
 func (v *validator) storage(s StorageSpec) {
 	if s.Size.Sign() <= 0 {
-		v.fail("spec.storage.size", "must be given and more than 0, such as 8Gi")
+		v.fail("storage.size", "must be given and more than 0, such as 8Gi")
 	}
 	if s.StorageClassName != nil && len(validation.IsDNS1123Subdomain(*s.StorageClassName)) > 0 {
-		v.fail("spec.storage.storageClassName", "%s is no name of a storage class: leave the field out for the default class", clip(*s.StorageClassName))
-	}
-}
-
-// pod checks what is added to the pods.
-func (v *validator) pod(t PodTemplate) {
-	v.labels("spec.podTemplate.metadata.labels", t.Metadata.Labels, "quorate.dev", "app.kubernetes.io")
-	v.annotations("spec.podTemplate.metadata.annotations", t.Metadata.Annotations)
-	v.labels("spec.podTemplate.spec.nodeSelector", t.Spec.NodeSelector)
-	limits, requests := t.Spec.Resources.Limits, t.Spec.Resources.Requests
-	const field = "spec.podTemplate.spec.resources"
-	for _, name := range slices.Sorted(maps.Keys(requests)) {
-		request := requests[name]
-		if limit, ok := limits[name]; ok && request.Cmp(limit) > 0 {
-			v.fail(child(field+".requests", string(name)), "%s is more than the limit, %s", request.String(), limit.String())
-		}
-		v.notNegative(child(field+".requests", string(name)), request)
-	}
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		v.notNegative(child(field+".limits", string(name)), limits[name])
-	}
-	if name := t.Spec.PriorityClassName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		v.fail("spec.podTemplate.spec.priorityClassName", "%s is no name of a priority class", clip(name))
-	}
-	for i, secret := range t.Spec.ImagePullSecrets {
-		if len(validation.IsDNS1123Subdomain(secret.Name)) > 0 {
-			v.fail(fmt.Sprintf("spec.podTemplate.spec.imagePullSecrets[%d].name", i), "%s is no name of a Secret", clip(secret.Name))
-		}
-	}
-}
-
-// notNegative checks an amount of CPU or memory.
-func (v *validator) notNegative(field string, q resource.Quantity) {
-	if q.Sign() < 0 {
-		v.fail(field, "must not be negative")
-	}
-}
-
-// destination expands the template with sample data.
-func (v *validator) destination(c *EtcdCluster) {
-	template := c.Spec.Backup.Destination.ObjectURLTemplate
-	if template == "" {
-		return
-	}
-	sample := ObjectURLData{Namespace: "namespace", Name: "name", Version: "3.6.16", UID: "0123456789ab"}
-	if _, err := ExpandObjectURL(template, sample); err != nil {
-		v.fail("spec.backup.destination.objectURLTemplate", "%v", err)
+		v.fail("storage.storageClassName", "%s is no name of a storage class: leave the field out for the default class", clip(*s.StorageClassName))
 	}
 }
 
 // upgrade checks the pace of upgrades.
 func (v *validator) upgrade(u UpgradeSpec) {
-	oneOf(v, "spec.upgrade.backup", u.Backup, BackupRequired, BackupSkip)
-	oneOf(v, "spec.upgrade.path", u.Path, PathStrict)
+	oneOf(v, "upgrade.backup", u.Backup, BackupRequired, BackupSkip)
+	oneOf(v, "upgrade.path", u.Path, PathStrict, PathStepwise)
 	if u.Soak != nil && (u.Soak.Duration < 0 || u.Soak.Duration > maxSoak) {
-		v.fail("spec.upgrade.soak", "is %s and must be 0s to 1h", u.Soak.Duration)
+		v.fail("upgrade.soak", "is %s and must be 0s to 1h", u.Soak.Duration)
 	}
 }
 

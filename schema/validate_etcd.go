@@ -19,7 +19,7 @@ func (v *validator) etcd(spec ClusterSpec) {
 
 // quota checks the size at which etcd refuses writes.
 func (v *validator) quota(spec ClusterSpec) {
-	const field = "spec.etcd.quotaBackendBytes"
+	const field = "etcd.quotaBackendBytes"
 	quota := spec.Etcd.QuotaBackendBytes
 	if quota == nil {
 		return
@@ -31,7 +31,9 @@ func (v *validator) quota(spec ClusterSpec) {
 	case bytes <= 0:
 		v.fail(field, "must be more than 0: leave it out for etcd's default, 2Gi")
 	case spec.Storage.Size.Sign() > 0 && quota.Cmp(spec.Storage.Size) > 0:
-		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes", quota, &spec.Storage.Size)
+		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes, so write a smaller one or more storage.size", quota, &spec.Storage.Size)
+	case spec.Storage.Size.Sign() > 0 && quota.AsApproximateFloat64() > 0.8*spec.Storage.Size.AsApproximateFloat64():
+		v.warn(field, "is %s on a volume of %s: etcd's log and snapshots lie there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
 	case bytes > advisedQuota:
 		v.warn(field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
 	}
@@ -39,7 +41,7 @@ func (v *validator) quota(spec ClusterSpec) {
 
 // compaction checks etcd's own compaction.
 func (v *validator) compaction(a AutoCompaction) {
-	const field = "spec.etcd.autoCompaction"
+	const field = "etcd.autoCompaction"
 	if a.Mode != "" {
 		oneOf(v, field+".mode", a.Mode, compactPeriodic, compactRevision)
 	}
@@ -67,7 +69,7 @@ func isRetention(text string) bool {
 
 // options checks the further flags one by one, and then all together.
 func (v *validator) options(spec ClusterSpec) {
-	const field = "spec.etcd.options"
+	const field = "etcd.options"
 	if len(spec.Etcd.Options) == 0 {
 		return
 	}
@@ -83,6 +85,9 @@ func (v *validator) options(spec ClusterSpec) {
 		if message != "" {
 			v.fail(child(field, name), "%s", message)
 			continue
+		}
+		if message, deprecated := release.Deprecated(version, name); deprecated && versionKnown {
+			v.warn(child(field, name), "%s", message)
 		}
 		sound[name] = value
 	}

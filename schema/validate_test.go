@@ -58,6 +58,8 @@ func TestValidate(t *testing.T) {
 		{"1 three members", replicas(3), ""},
 		{"1 five members", replicas(5), ""},
 		{"1 seven members", replicas(7), ""},
+		{"quota that leaves little room on the volume", quota("7Gi"), "spec.etcd.quotaBackendBytes"},
+		{"quota of half the volume", quota("4Gi"), ""},
 		{"2 no members", replicas(0), "spec.replicas: must be 1 to 7"},
 		{"2 negative", replicas(-1), "spec.replicas: is -1"},
 		{"2 two members", replicas(2), "warning: spec.replicas: 2 is even"},
@@ -96,7 +98,7 @@ func TestValidate(t *testing.T) {
 		{"54 registry with bad port", repository("quay.io:x/etcd"), "no image repository"},
 		{"3 storage missing", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.Quantity{} }, "spec.storage.size: must be given"},
 		{"3 storage negative", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("-1Gi") }, "spec.storage.size"},
-		{"quota as large as the volume", quota("8Gi"), ""},
+		{"quota as large as the volume", quota("8Gi"), "warning"},
 		{"quota above the volume", quota("9Gi"), "spec.etcd.quotaBackendBytes: is 9Gi, more than the volume of 8Gi"},
 		{"quota of nothing", quota("0"), "must be more than 0"},
 		{"quota negative", quota("-1"), "must be more than 0"},
@@ -115,7 +117,8 @@ func TestValidate(t *testing.T) {
 		{"8 plain option", option("heartbeat-interval", "100"), ""},
 		{"8 snapshot count", option("snapshot-count", "5000"), ""},
 		{"8 tick advance", option("initial-election-tick-advance", "false"), ""},
-		{"8 old name is translated", option("experimental-compaction-batch-limit", "500"), ""},
+		{"56 deprecated flag", option("experimental-compaction-batch-limit", "500"), "warning: spec.etcd.options.experimental-compaction-batch-limit: experimental-compaction-batch-limit is deprecated, and etcd 3.7 removes it: write compaction-batch-limit"},
+		{"56 feature gate that etcd does not have", option("feature-gates", "InitialCorruptChekc=true"), "spec.etcd.options.feature-gates"},
 		{"8 dashes", option("--heartbeat-interval", "100"), `leave out the dashes: "heartbeat-interval"`},
 		{"8 flag with value", option("--heartbeat-interval=100", ""), "write the name alone as the key"},
 		{"8 flag and value", option("--heartbeat-interval 100", ""), "write the name alone as the key"},
@@ -129,7 +132,8 @@ func TestValidate(t *testing.T) {
 		}, "spec.etcd.options: compaction-batch-limit and experimental-compaction-batch-limit are one setting"},
 		{"unknown mode", func(c *EtcdCluster) { c.Spec.Mode = "enforce" }, "spec.mode: \"enforce\" is not one of Enforce, Observe, did you mean Enforce?"},
 		{"unknown TLS mode", func(c *EtcdCluster) { c.Spec.TLS.Mode = "Off" }, "spec.tls.mode"},
-		{"path of a later version", func(c *EtcdCluster) { c.Spec.Upgrade.Path = "Stepwise" }, "spec.upgrade.path"},
+		{"path by steps", func(c *EtcdCluster) { c.Spec.Upgrade.Path = PathStepwise }, ""},
+		{"unknown path", func(c *EtcdCluster) { c.Spec.Upgrade.Path = "Stepwize" }, "did you mean Stepwise?"},
 		{"unknown backup policy", func(c *EtcdCluster) { c.Spec.Upgrade.Backup = "No" }, "spec.upgrade.backup"},
 		{"requests above limits", func(c *EtcdCluster) {
 			c.Spec.PodTemplate.Spec.Resources = corev1.ResourceRequirements{
@@ -204,7 +208,7 @@ func TestSpecHash(t *testing.T) {
 		t.Error("the size is not in the hash")
 	}
 	// Records hold this hash: a change here makes quorate act again on upgrade.
-	if want := "c478f667d4fd"; base != want {
+	if want := "bb1504a8e724"; base != want {
 		t.Errorf("the hash changed from %s to %s", want, base)
 	}
 }

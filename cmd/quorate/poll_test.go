@@ -170,3 +170,40 @@ func TestPollerFollowsUntilItIsToEnd(t *testing.T) {
 	cancel()
 	<-ended
 }
+
+// What this version does not carry out is said once a kind at each new commit,
+// and not while nothing changes.
+func TestPollerWarnsOfKindsThatAreNotCarriedOut(t *testing.T) {
+	document := func(kind, name, spec string) string {
+		return "---\napiVersion: quorate.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n"
+	}
+	const source = "{source: {clusterName: orders}, destination: {objectURLTemplate: 's3://backups/{{ .UID }}.db'}}"
+	f := follow(t)
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if text := f.log.String(); strings.Contains(text, "not carried out") {
+		t.Errorf("said of a cluster alone:\n%s", text)
+	}
+	f.commit("clusters/others.yaml", document("EtcdBackup", "one", source)+document("EtcdBackup", "two", source)+
+		document("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: "+source+"}"))
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	text := f.log.String()
+	for _, want := range []string{"kind=EtcdBackup count=2", "kind=EtcdBackupSchedule count=1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("want %q in\n%s", want, text)
+		}
+	}
+	if n := strings.Count(text, "level=WARN msg=\"not carried out\""); n != 2 {
+		t.Errorf("%d warnings:\n%s", n, text)
+	}
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if f.log.Len() > 0 {
+		t.Errorf("said again without a commit:\n%s", f.log)
+	}
+	f.commit("clusters/restore.yaml", document("EtcdRestore", "again", `{source: {clusterName: orders}, clusterName: copy,
+  clusterTemplate: {version: "3.6.16", replicas: 3, storage: {size: 1Gi}}}`))
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if text := f.log.String(); strings.Count(text, "not carried out") != 3 || !strings.Contains(text, "kind=EtcdRestore count=1") {
+		t.Errorf("said\n%s", text)
+	}
+}

@@ -158,10 +158,7 @@ func (a MoveLeader) String() string { return fmt.Sprintf("move the leader %s →
 
 // String implements Action.
 func (a RestartMember) String() string {
-	// String implements Action.
 	return fmt.Sprintf("restart %s %s", a.Member, change(a.From, a.To))
-
-	// String implements Action.
 }
 
 // String implements Action.

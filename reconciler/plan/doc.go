@@ -25,6 +25,7 @@
 //	partition  the StatefulSet's cursor of a roll: only pods with an ordinal at
 //	           or above it may take the new template
 //	round      one look at every member's health
+//	window     a time in which members may be restarted
 //
 // # Invariants
 //
@@ -56,4 +57,5 @@
 //	I23  defragmentation one by one, and never on an unsafe release              –
 //	I24  after an ambiguous answer look, and never repeat blindly
 //	I25  no side effects: nothing restarts that the plan does not say
+//	I26  no member stops outside a maintenance window, but to be mended
 package plan

@@ -76,6 +76,12 @@ func (w *world) judge(a Action) string {
 	if w.scaled {
 		return "I5: acted on a change of replicas: " + a.String()
 	}
+	if w.asleep {
+		return "I25: acted on a file that asks for more than can be done: " + a.String()
+	}
+	if w.window == windowClosed && w.disturbs(a) {
+		return "I26: outside the maintenance window: " + a.String()
+	}
 	switch a := a.(type) {
 	case CreateSet:
 		return w.judgeCreate()
@@ -99,6 +105,23 @@ func (w *world) judge(a Action) string {
 	case CreateRecord, IssueCertificates, ApplyObject, TakeBackup, EndRoll:
 	}
 	return ""
+}
+
+// disturbs says whether an action disturbs clients of a cluster in which no
+// member needs to be mended by it.
+func (w *world) disturbs(a Action) bool {
+	if !w.formed {
+		return false
+	}
+	switch a := a.(type) {
+	case MoveLeader:
+		return true
+	case RestartMember:
+		return w.pods[a.Ordinal].state == podUp
+	case StartRoll:
+		return w.template != w.git && w.upCount() == w.n
+	}
+	return false
 }
 
 func (w *world) judgeCreate() string {

@@ -18,7 +18,7 @@ func forecast(rules []rule, s *situation, step Step) []Step {
 		v := first(rules, next)
 		switch {
 		case v.step != nil:
-			steps = append(steps, *v.step)
+			steps = append(steps, next.judged(*v.step))
 			next = next.after(v.step.Action)
 		case v.hold != nil && passes(*v.hold):
 			next = next.awaited(*v.hold)
@@ -43,7 +43,7 @@ func forecastBehind(rules []rule, s *situation, h Hold) []Step {
 	if v.step == nil {
 		return nil
 	}
-	return append([]Step{*v.step}, forecast(rules, next, *v.step)...)
+	return append([]Step{next.judged(*v.step)}, forecast(rules, next, *v.step)...)
 }
 
 // passes says whether a hold ends by itself.
@@ -70,6 +70,10 @@ func (s *situation) clone() *situation {
 func (s *situation) awaited(h Hold) *situation {
 	c := s.clone()
 	c.now = c.now.Add(max(h.Again, Between))
+	// A hold asks to be looked at now and then; the window may be weeks away.
+	if opens, _ := s.opening(); h.Rule == "window" && opens.After(c.now) {
+		c.now = opens
+	}
 	c.settle()
 	return c
 }

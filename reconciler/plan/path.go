@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -25,12 +26,29 @@ func path(s *situation) verdict {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
+		if stop := s.firstStop(versions[name]); stop != "" {
+			return refuse(fmt.Sprintf("%s goes from %s to %s through %s, and this version of quorate does not walk a path: Stepwise by itself yet", name, versions[name], s.wanted(), stop),
+				"set spec.version to "+stop+" first")
+		}
 		if why := s.blocked(versions[name]); why != "" {
 			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.wanted(), why),
 				"set spec.version to a release that every member can go to")
 		}
 	}
 	return pass()
+}
+
+// firstStop is where a member would go first on a stepwise path of several rolls,
+// or "".
+func (s *situation) firstStop(v release.Version) string {
+	if s.d.Spec.Upgrade.Path != schema.PathStepwise || v.Line() == s.wanted().Line() {
+		return ""
+	}
+	stops, err := release.Path(v, s.wanted())
+	if err != nil || len(stops) < 2 {
+		return ""
+	}
+	return stops[0].String()
 }
 
 // blocked says why a member that runs v cannot go to the wanted version, or "".

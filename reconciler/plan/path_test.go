@@ -1,6 +1,10 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quorate/quorate/schema"
+)
 
 func TestPath(t *testing.T) {
 	mixed := func(from, to string) mutation { return with(runs(from), commit(to), begun, rolled(to, 2)) }
@@ -17,6 +21,8 @@ func TestPath(t *testing.T) {
 		{name: "55: below the floor of 3.6 is refused", change: with(runs("3.5.20"), commit(newVersion)), want: "every member must first run 3.5.32 or later"},
 		{name: "55: below the floor of 3.7 is refused", change: with(runs("3.6.10"), commit("3.7.3")), want: "every member must first run 3.6.11 or later"},
 		{name: "55: one member below the floor is enough", change: with(commit(newVersion), func(s *situation) { s.member(1).Version = "3.5.20" }), want: "Refused: orders-1 cannot go from 3.5.20"},
+		{name: "53: a stepwise path is named, and not walked yet", change: with(runs("3.4.45"), commit(newVersion), stepwise), want: "Refused: orders-0 goes from 3.4.45 to 3.6.16 through 3.5.35, and this version of quorate does not walk"},
+		{name: "53: a stepwise path of one step passes", change: with(commit(newVersion), stepwise)},
 		{name: "a bad release is refused", change: commit("3.5.1"), want: "Refused: 3.5.1 "},
 		{name: "going back to a bad release is not", change: with(runs("3.5.1"), commit(oldVersion), begun, rolled(oldVersion, 2), back)},
 		{name: "62: back while one member is old", change: with(mixed(oldVersion, newVersion), back)},
@@ -46,6 +52,9 @@ func runs(version string) mutation {
 		s.o.Set.Version, s.o.Set.CurrentVersion, s.o.Record.Applied.Version, s.d.Spec.Version = version, version, version, version
 	}
 }
+
+// stepwise lets the file ask for a walk through the releases in between.
+func stepwise(s *situation) { s.d.Spec.Upgrade.Path = schema.PathStepwise }
 
 // neverRan lets a pod wait for its image since it was made.
 func neverRan(ordinal int32) mutation {

@@ -23,6 +23,8 @@ type Plan struct {
 type Step struct {
 	Action Action
 	Reason string
+	// Undo says until when the step can be taken back, and how: see undo.
+	Undo string
 }
 
 // String is the step on one line.
@@ -86,7 +88,7 @@ func makeWith(rules []rule, d Desired, o Observed, now time.Time) Plan {
 		p.Hold = v.hold
 		p.Steps = forecastBehind(rules, s, *v.hold)
 	case v.step != nil:
-		p.Steps = append([]Step{*v.step}, forecast(rules, s, *v.step)...)
+		p.Steps = append([]Step{s.judged(*v.step)}, forecast(rules, s, *v.step)...)
 	}
 	return observeOnly(d, p)
 }

@@ -23,6 +23,7 @@ type rule struct {
 //	rule          says                                                       guards
 //	readable      a file with errors leaves its cluster alone                I12
 //	ownership     what somebody else made is never touched                   I7
+//	unsupported   a file is carried out as a whole or not at all             I25
 //	record        no record beside a live cluster: nothing is guessed        I4 I12
 //	immutable     a change that has no safe way yet is refused               I5 I22
 //	certificates  missing ones are issued, bad ones hold                     I22
@@ -32,6 +33,7 @@ type rule struct {
 //	settled       the StatefulSet controller has caught up                   I3
 //	member        a restarted member comes back, or the roll stops           I2 I15
 //	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
+//	window        members restart inside a maintenance window                I26
 //	confirm       the gate again, with hashes and catch-up                   I15 I16
 //	backup        a verified backup of this cluster for this target          I11
 //	start         the new template, touching no pod                          I25
@@ -44,6 +46,7 @@ func table() []rule {
 	return []rule{
 		{"readable", readable},
 		{"ownership", ownership},
+		{"unsupported", unsupported},
 		{"record", record},
 		{"immutable", immutable},
 		{"certificates", certificates},
@@ -53,6 +56,7 @@ func table() []rule {
 		{"settled", settled},
 		{"member", member},
 		{"health", health},
+		{"window", window},
 		{"confirm", confirm},
 		{"backup", backup},
 		{"start", start},

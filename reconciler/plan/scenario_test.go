@@ -100,7 +100,7 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 func vocabulary() map[string]string {
 	look := "cluster version alarms downgrading problem looks name id leader term applied commit learner hash db quota errors"
 	return map[string]string{
-		"desired": "version template spec replicas soak mode backup backup-url problems",
+		"desired": "version template spec replicas soak mode backup backup-url problems window state",
 		"record":  "cluster members applied backup problem", "certificates": "missing problem",
 		"objects": "kind name state detail", "volumes": "",
 		"set":     "template current replicas partition settled immutable",
@@ -189,8 +189,14 @@ func (a archive) desired(t *testing.T) Desired {
 	}
 	d.Spec.Upgrade.Backup = schema.BackupPolicy(cmp.Or(s["backup"], string(schema.BackupRequired)))
 	d.Spec.Upgrade.Soak = seconds(number[int32](t, s, "soak", 0))
+	d.Spec.State = schema.State(s["state"])
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
+	}
+	// A window is a schedule, a duration and a zone, in this order.
+	if w := strings.Fields(s["window"]); len(w) > 2 {
+		last := len(w) - 1
+		d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf(strings.Join(w[:last-1], " "), w[last-1], w[last])}
 	}
 	return d
 }

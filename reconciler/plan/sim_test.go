@@ -32,6 +32,7 @@ func simulate(t *rapid.T, rules []rule) {
 		w.leader = rapid.Int8Range(0, n-1).Draw(t, "leader")
 	}
 	w.soak = rapid.SampledFrom([]int32{0, 3}).Draw(t, "soak")
+	w.window = rapid.SampledFrom([]windowState{noWindows, windowOpen, windowClosed}).Draw(t, "window")
 	before := w
 	for range rapid.IntRange(10, 120).Draw(t, "length") {
 		w.clock++
@@ -61,6 +62,9 @@ func happen(t *rapid.T, w *world) {
 			w.partition, w.tampered = 0, true
 		}
 		return
+	case 3:
+		w.turn()
+		return
 	}
 	var moves []move
 	for _, m := range w.moves() {
@@ -77,6 +81,9 @@ func happen(t *rapid.T, w *world) {
 // can be carried out, quorate ends with nothing left to do.
 func comeToRest(t *rapid.T, w *world, rules []rule) {
 	w.bucketBad = false
+	if w.window == windowClosed {
+		w.turn()
+	}
 	var v verdict
 	for range 400 {
 		w.clock++
@@ -127,6 +134,46 @@ func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
 			}
 			t.Logf("%d states", states)
 		})
+	}
+}
+
+// 161: the same with a maintenance window that may open and close at any time,
+// for a cluster whose members fail and are mended meanwhile.
+func TestEveryReachableStateKeepsToTheWindow(t *testing.T) {
+	for _, c := range []struct{ members, faults int8 }{{1, 2}, {3, 1}} {
+		w := runningWorld(c.members, 1)
+		w.window = windowClosed
+		states, broken := explore(table(), w, 2, c.faults)
+		if broken != "" {
+			t.Fatal(broken)
+		}
+		t.Logf("%d members: %d states", c.members, states)
+	}
+}
+
+// A member that the roll itself broke is mended while the window is closed, and
+// no other member is touched.
+func TestAClosedWindowLetsABrokenMemberBeMended(t *testing.T) {
+	w := runningWorld(3, 1)
+	w.git, w.window = 3, windowOpen // a release whose image cannot be had
+	for turn := range 200 {
+		w.clock++
+		if w.pods[2].template == 3 {
+			w.git, w.window = 1, windowClosed // reverted at night's end
+		}
+		for _, m := range w.moves() {
+			if !m.fault {
+				m.apply(&w)
+				break
+			}
+		}
+		before := w
+		if _, broken := w.pass(table(), &before); broken != "" {
+			t.Fatalf("turn %d: %s", turn, broken)
+		}
+	}
+	if w.pods[2].state != podUp || w.pods[2].template != 1 || w.pods[0].uid != 1 || w.pods[1].uid != 2 {
+		t.Errorf("%+v", w)
 	}
 }
 
@@ -198,6 +245,11 @@ func (n node) successors(rules []rule) ([]node, string) {
 			next = append(next, s)
 		}
 	}
+	if n.w.window != noWindows {
+		s := n
+		s.w.turn()
+		next = append(next, s)
+	}
 	s := n
 	before := n.w
 	_, broken := s.w.pass(rules, &before)
@@ -219,6 +271,8 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		{"immutable", "I5", func() world { w := runningWorld(3, 1); w.scaled = true; upgrade(&w); return w }},
 		{"certificates", "I4", func() world { return newWorld(3) }},
 		{"path", "I14", func() world { w := runningWorld(3, 0); w.git = 2; return w }},
+		{"unsupported", "I25", func() world { w := newWorld(3); w.asleep = true; return w }},
+		{"window", "I26", func() world { w := runningWorld(3, 1); w.window = windowClosed; upgrade(&w); return w }},
 		{"health", "I2", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
 		{"confirm", "I16", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
 		{"backup", "I11", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},

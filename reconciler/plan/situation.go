@@ -181,6 +181,7 @@ func (s *situation) warnings() []string {
 	}
 	if s.rolling() {
 		texts = append(texts, s.hops(release.Warn)...)
+		texts = append(texts, s.willWait()...)
 	}
 	if s.d.Spec.Upgrade.Backup == schema.BackupSkip && s.rolling() && s.versioned() {
 		texts = append(texts, "spec.upgrade.backup is Skip: this upgrade has no backup to go back to")

@@ -61,7 +61,9 @@ type world struct {
 	recordLost              bool
 	fileBroken              bool
 	scaled                  bool // Git asks for another number of members
+	asleep                  bool // Git asks for hibernation
 	tampered                bool // somebody has lowered the partition to 0
+	window                  windowState
 
 	set, settled      bool
 	template, current int8
@@ -76,6 +78,38 @@ type world struct {
 	bucketBad bool
 	applied   int8 // the variant that was applied; -1 for none
 	soak      int32
+}
+
+// windowState is how the maintenance windows of the world are.
+type windowState int8
+
+const (
+	noWindows windowState = iota
+	windowOpen
+	windowClosed
+)
+
+// turn opens the window that is closed, and closes the one that is open.
+func (w *world) turn() {
+	switch w.window {
+	case windowOpen:
+		w.window = windowClosed
+	case windowClosed:
+		w.window = windowOpen
+	case noWindows:
+	}
+}
+
+// windows are what the file says, so that they are open or closed now.
+func (w *world) windows() []schema.MaintenanceWindow {
+	switch w.window {
+	case windowOpen:
+		return []schema.MaintenanceWindow{windowOf("0 0 1 3 *", "168h", "UTC")}
+	case windowClosed:
+		return []schema.MaintenanceWindow{windowOf("0 0 1 9 *", "168h", "UTC")}
+	case noWindows:
+	}
+	return nil
 }
 
 func newWorld(n int8) world {
@@ -121,7 +155,10 @@ func (w *world) desired() Desired {
 	d := Desired{
 		Namespace: "db", Name: "orders", Commit: fmt.Sprintf("commit-%d", w.git),
 		SpecHash: fmt.Sprintf("spec-%d", w.git), Template: templateOf(w.git), BackupURL: "s3://backups/{{ .UID }}.db",
-		Spec: schema.ClusterSpec{Version: v.version, Replicas: int32(w.n)},
+		Spec: schema.ClusterSpec{Version: v.version, Replicas: int32(w.n), Maintenance: w.windows()},
+	}
+	if w.asleep {
+		d.Spec.State = schema.StateHibernated
 	}
 	d.Spec.Upgrade.Backup = w.policy
 	d.Spec.Upgrade.Soak = seconds(w.soak)

@@ -1,0 +1,88 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// secretsOf are the Secrets with the cluster's certificates: quorate's own from
+// the caches, or those that the file names from the API server. These carry no
+// label of quorate's, and never get one, so the caches do not hold them; while
+// nothing is wrong with them they are read once in certificateRecheck.
+func (r *Reconciler) secretsOf(ctx context.Context, c Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
+	if len(c.Problems) > 0 || !usesTLS(c.EtcdCluster) || managesTLS(c.EtcdCluster) {
+		return own, nil
+	}
+	if kept, ok := r.checked.Load(c.Key()); ok {
+		k := kept.(certificateCheck)
+		if k.digest == c.digest && len(k.status.Problems) == 0 && r.now().Sub(k.at) < certificateRecheck {
+			return k.secrets, nil
+		}
+	}
+	found := map[string]*corev1.Secret{}
+	names := tlsSecrets(c.EtcdCluster)
+	for _, name := range []string{names.Server, names.Peer, names.Client} {
+		secret, err := r.kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read Secret %s: %w", name, err)
+		default:
+			found[name] = secret
+		}
+	}
+	return found, nil
+}
+
+func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
+	if len(v.cluster.Problems) > 0 {
+		return
+	}
+	status := r.checkCertificates(v.cluster, live.secrets)
+	v.notAfter = status.NotAfter
+	v.observed.Certificates = plan.Certificates{Missing: status.Missing, Problems: status.Problems}
+}
+
+// certificateCheck is what was found in one version of a cluster's Secrets.
+type certificateCheck struct {
+	versions string
+	status   CertificateStatus
+	at       time.Time
+	// secrets are those that were checked, and digest the file that wanted them.
+	secrets map[string]*corev1.Secret
+	digest  string
+}
+
+// certificateRecheck is how long a finding about unchanged Secrets is kept; only
+// time can change it, and certificates live for days.
+const certificateRecheck = time.Minute
+
+// checkCertificates checks the Secrets, unless the same ones were checked a
+// moment ago and none has expired since.
+func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Secret) CertificateStatus {
+	var versions strings.Builder
+	versions.WriteString(c.digest)
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
+	}
+	now := r.now()
+	if kept, ok := r.checked.Load(c.Key()); ok {
+		k := kept.(certificateCheck)
+		if k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
+			return k.status
+		}
+	}
+	status := CheckCertificates(c.EtcdCluster, r.options.Render.ClusterDomain, secrets, now)
+	r.checked.Store(c.Key(), certificateCheck{versions.String(), status, now, secrets, c.digest})
+	return status
+}

@@ -1,0 +1,69 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/schema/release"
+)
+
+// assumedCluster stands for the cluster ID that only the real cluster knows.
+const assumedCluster = "(assumed)"
+
+// Assume is a healthy cluster that is exactly what before says, looked at a
+// moment ago: formed, applied, every member ready and caught up, every object in
+// sync. It is what a plan without a cluster has to build on. leader is the
+// ordinal of the member that leads.
+func Assume(before Desired, now time.Time, leader int32) Observed {
+	o := Observed{
+		Record: &Record{
+			ClusterID: assumedCluster, Members: map[string]string{},
+			Applied: &Applied{SpecHash: before.SpecHash, Version: before.Spec.Version, Commit: before.Commit},
+		},
+		Set: &Set{
+			UID: assumedCluster, Replicas: before.Spec.Replicas, Partition: before.Spec.Replicas, Settled: true,
+			Template: before.Template, Version: before.Spec.Version,
+			CurrentTemplate: before.Template, CurrentVersion: before.Spec.Version,
+		},
+	}
+	for ordinal := range before.Spec.Replicas {
+		o.assumeMember(before, ordinal)
+	}
+	o.Rounds = assumeRounds(before, o, now, leader)
+	return o
+}
+
+// assumeMember adds a member, its pod and its volume. The pod has been ready for
+// as long as anybody could ask.
+func (o *Observed) assumeMember(before Desired, ordinal int32) {
+	name := podName(before.Name, ordinal)
+	o.Record.Members[name] = fmt.Sprintf("(%s)", name)
+	o.Volumes = append(o.Volumes, "data-"+name)
+	o.Pods = append(o.Pods, Pod{
+		Name: name, Ordinal: ordinal, UID: fmt.Sprintf("(%s)", name), Template: before.Template,
+		Version: before.Spec.Version, Ready: true, Ran: true,
+	})
+}
+
+// assumeRounds are two looks, the first with hashes, as the gate wants them.
+func assumeRounds(before Desired, o Observed, now time.Time, leader int32) []Round {
+	last := Round{At: now, ClusterID: assumedCluster, ClusterVersion: clusterVersionOf(before.Spec.Version)}
+	for _, p := range o.Pods {
+		last.Members = append(last.Members, Member{
+			ID: o.Record.Members[p.Name], Name: p.Name, Version: p.Version, Term: 1,
+			Leader: o.Record.Members[podName(before.Name, leader)],
+		})
+	}
+	first := last
+	first.At, first.Deep = now.Add(-Between), true
+	return []Round{first, last}
+}
+
+// clusterVersionOf is what members of one release agree on: "3.6.0" for 3.6.16.
+func clusterVersionOf(version string) string {
+	v, err := release.Parse(version)
+	if err != nil {
+		return ""
+	}
+	return v.Line() + ".0"
+}

@@ -1,0 +1,165 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/schema"
+)
+
+func TestUndoOfAStep(t *testing.T) {
+	restart := func(name, from, to string) RestartMember { return RestartMember{Member: name, From: from, To: to} }
+	rolled := func(ordinals ...int32) mutation {
+		return func(s *situation) {
+			for _, o := range ordinals {
+				s.pod(o).Version, s.member(o).Version = newVersion, newVersion
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change mutation
+		action Action
+		want   string
+	}{
+		{"a backup", nil, TakeBackup{}, "nothing to take back: a backup only reads"},
+		{"a leader move", nil, MoveLeader{}, "nothing to take back: the next roll"},
+		{"a note", nil, RecordApplied{}, "nothing to take back: it only writes down"},
+		{"the end of a roll", nil, EndRoll{}, "nothing to take back: it only writes down"},
+		{"the IDs of a new cluster", unformed, RecordFormed{}, "nothing to take back: it only writes down"},
+		{"the record of a new cluster", unformed, CreateRecord{}, "nothing to take back: no member runs yet"},
+		{"a Service of a new cluster", unformed, ApplyObject{}, "nothing to take back: no member runs yet"},
+		{"a new cluster", unformed, CreateSet{}, "not reversible by a revert: a cluster whose file is gone is left running"},
+		{"130: a lost StatefulSet", nil, CreateSet{}, "nothing to take back: it brings back"},
+		{"a Service that drifted", nil, ApplyObject{}, "reversible at any time by reverting the commit"},
+		{"a template", nil, StartRoll{}, "reversible at any time by reverting the commit"},
+		{"53: a patch", nil, restart("orders-0", oldVersion, "3.5.36"), "reversible at any time by reverting the commit"},
+		{"53: a setting", nil, restart("orders-0", oldVersion, oldVersion), "reversible at any time by reverting the commit"},
+		{"62: a member in a minor upgrade", nil, restart("orders-2", oldVersion, newVersion), "reversible by reverting the commit until the last member runs 3.6.16"},
+		{"62: all but one in a minor upgrade", with(commit(newVersion), rolled(2)), restart("orders-1", oldVersion, newVersion), "reversible by reverting the commit until"},
+		{"63: the last in a minor upgrade", with(commit(newVersion), rolled(1, 2)), restart("orders-0", oldVersion, newVersion), "not reversible by a revert: after it the cluster version is 3.6; the way back is a restore of the backup"},
+		{"63: the last without a backup", with(commit(newVersion), rolled(1, 2), func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), restart("orders-0", oldVersion, newVersion), "no backup was asked for"},
+		{"62: back to the older minor", nil, restart("orders-2", newVersion, oldVersion), "reversible at any time"},
+		{"a patch that leaves a bad release", nil, restart("orders-2", "3.5.0", oldVersion), "reversible by reverting the commit until the last member runs 3.5.35; after it the way back is refused: "},
+		{"a cluster that never formed", unformed, restart("orders-2", oldVersion, newVersion), "nothing to take back: the cluster has never formed"},
+		{"a version that nobody knows", nil, restart("orders-2", "", newVersion), "nobody knows"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := healthy(3)
+			if c.change != nil {
+				c.change(s)
+			}
+			if got := s.undo(c.action); !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+		})
+	}
+}
+
+// What each restart of a whole plan says is true at its time: only the last one
+// of a minor upgrade cannot be taken back.
+func TestUndoOfAWholeUpgrade(t *testing.T) {
+	for _, n := range []int32{1, 2, 3, 5} {
+		s := healthy(n)
+		commit(newVersion)(s)
+		var undos []string
+		for _, step := range Make(s.d, s.o, noon).Steps {
+			if step.Undo == "" {
+				t.Errorf("%d members: %s does not say how it is taken back", n, step.Action)
+			}
+			if step.Action.Disruptive() {
+				undos = append(undos, step.Undo)
+			}
+		}
+		if len(undos) != int(n) {
+			t.Fatalf("%d members: %d restarts", n, len(undos))
+		}
+		for i, undo := range undos {
+			if final := strings.HasPrefix(undo, final); final != (i == len(undos)-1) {
+				t.Errorf("%d members, restart %d: %s", n, i+1, undo)
+			}
+		}
+	}
+}
+
+// 62 63: what a restart says of its undo is what a revert after it gets: a
+// reversible one is taken back, a final one refused.
+func TestUndoIsTrue(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n := rapid.SampledFrom([]int8{1, 3}).Draw(t, "members")
+		from := rapid.SampledFrom([]int8{1, 4}).Draw(t, "from")
+		w := runningWorld(n, from)
+		w.leader, w.git = rapid.Int8Range(0, n-1).Draw(t, "leader"), rapid.SampledFrom([]int8{1, 2}).Draw(t, "to")
+		stop := rapid.Int8Range(1, n).Draw(t, "restarts")
+		undo := ""
+		for passes := 0; stop > 0; passes++ {
+			before := w
+			p := Make(w.desired(), w.observed(&before), w.now())
+			if p.Idle() {
+				return // there was nothing to restart
+			}
+			if passes > 400 {
+				t.Fatalf("no restart: %s", p.Text())
+			}
+			if p.Hold == nil {
+				undo = p.Steps[0].Undo
+				if p.Steps[0].Action.Disruptive() {
+					stop--
+				}
+				w.carryOut(p.Steps[0].Action)
+			}
+			moveOn(&w)
+		}
+		for range 20 {
+			moveOn(&w) // what was begun comes to its end
+		}
+		w.git = from
+		for range 200 {
+			before := w
+			if p := Make(w.desired(), w.observed(&before), w.now()); p.Hold == nil && len(p.Steps) > 0 {
+				w.carryOut(p.Steps[0].Action)
+			}
+			moveOn(&w)
+		}
+		back := true
+		for i := range n {
+			back = back && w.pods[i].template == from
+		}
+		if final := strings.HasPrefix(undo, final); final == back {
+			t.Fatalf("the last restart says %q, and a revert gets back: %t\n%+v", undo, back, w)
+		}
+	})
+}
+
+func TestDisruption(t *testing.T) {
+	steps := func(names ...string) []Step {
+		list := []Step{{Action: StartRoll{}}}
+		for _, name := range names {
+			list = append(list, Step{Action: RestartMember{Member: name}})
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name        string
+		replicas    int32
+		steps       []Step
+		least, most int
+		want        string
+	}{
+		{"no restart", 3, steps(), 0, 0, "no member stops"},
+		{"three members", 3, steps("a-2", "a-1", "a-0"), 1, 2, "3 restarts, one at a time, quorum kept; 1 to 2 leader moves"},
+		{"a known leader", 5, steps("a-2"), 1, 1, "1 restart, one at a time, quorum kept; 1 leader move"},
+		{"one member", 1, steps("a-0"), 0, 0, "1 restart; clients are cut off while a-0 restarts"},
+		{"two members", 2, steps("a-1", "a-0"), 1, 1, "2 restarts, one at a time; clients are cut off while each of a-0 and a-1 restarts; 1 leader move"},
+	} {
+		if got := Disruption(c.replicas, c.steps, c.least, c.most); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	if got := Restarts(steps("a-1", "a-0")); !slices.Equal(got, []string{"a-1", "a-0"}) {
+		t.Errorf("restarts %v", got)
+	}
+}

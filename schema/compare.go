@@ -1,0 +1,254 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/schema/release"
+)
+
+// Compare says what is wrong with a change, which neither side of it shows
+// alone: before is what stood there, after is what is proposed. The problems
+// stand at the fields of after; those of what vanished name its old file. They
+// are sorted like those of a Set. Nothing is said of objects that are held on
+// either side, nor of a document that only moved to another file.
+func Compare(before, after Set) []Problem {
+	c := &comparison{before: before, after: after}
+	for i := range before.Clusters {
+		old := &before.Clusters[i]
+		if now, ok := lookup(after.Clusters, old.Metadata, clusterName); ok {
+			c.cluster(old, now)
+		} else {
+			c.vanished(old)
+		}
+	}
+	for i := range before.Restores {
+		old := &before.Restores[i]
+		if now, ok := lookup(after.Restores, old.Metadata, restoreName); ok && !same(old.Spec, now.Spec) {
+			c.warn(now.Origin, KindRestore, old.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, write a new document beside it")
+		}
+	}
+	for i := range before.Backups {
+		old := &before.Backups[i]
+		if now, ok := lookup(after.Backups, old.Metadata, backupName); ok && !same(old.Spec, now.Spec) {
+			c.warn(now.Origin, KindBackup, old.Metadata, "spec", "is changed, which makes it another backup: the first one stays in the store")
+		}
+	}
+	SortProblems(c.problems)
+	return c.problems
+}
+
+// lookup finds an object by namespace and name in a list that is sorted by them.
+func lookup[T any](sorted []T, m Metadata, name func(*T) Metadata) (*T, bool) {
+	i, ok := slices.BinarySearchFunc(sorted, m, func(o T, m Metadata) int { return byName(name(&o), m) })
+	if !ok {
+		return nil, false
+	}
+	return &sorted[i], true
+}
+
+func clusterName(c *Cluster) Metadata { return c.Metadata }
+func backupName(b *Backup) Metadata   { return b.Metadata }
+func restoreName(r *Restore) Metadata { return r.Metadata }
+
+// comparison gathers what is wrong with a change.
+type comparison struct {
+	before, after Set
+	problems      []Problem
+}
+
+// fail notes an error of an object.
+func (c *comparison) fail(at Origin, kind string, m Metadata, field, format string, args ...any) {
+	p := at.Problem(field, format, args...)
+	p.Object = identity{kind, m.Namespace, m.Name}.String()
+	c.problems = append(c.problems, p)
+}
+
+// warn notes something unwise.
+func (c *comparison) warn(at Origin, kind string, m Metadata, field, format string, args ...any) {
+	c.fail(at, kind, m, field, format, args...)
+	c.problems[len(c.problems)-1].Warning = true
+}
+
+// change is the two sides of one cluster's spec, and where its problems go.
+type change struct {
+	before, after *ClusterSpec
+	fail, warn    func(field, format string, args ...any)
+}
+
+// cluster compares the two sides of one cluster, rule by rule.
+//
+//	rule       what it guards against
+//	deletion   data that is gone for good, unnoticed
+//	storage    what no volume can do
+//	tls        members that do not understand each other
+//	network    what no Service can do
+//	version    steps that etcd does not support
+//
+// All but the first ask what running members can follow, and are left out where
+// none have to: an observed cluster is not touched, and need not have been what
+// its file said; of a deleted one without its volumes nothing is left.
+func (c *comparison) cluster(before, after *Cluster) {
+	ch := change{
+		before: &before.Spec, after: &after.Spec,
+		fail: func(field, format string, args ...any) {
+			c.fail(after.Origin, KindCluster, after.Metadata, field, format, args...)
+		},
+		warn: func(field, format string, args ...any) {
+			c.warn(after.Origin, KindCluster, after.Metadata, field, format, args...)
+		},
+	}
+	deletionChange(ch)
+	observed := before.Spec.Mode == ModeObserve || after.Spec.Mode == ModeObserve
+	gone := before.Spec.State == StateDeleted && before.Spec.Deletion.Volumes == VolumesDelete
+	if observed || gone {
+		return
+	}
+	for _, rule := range []func(change){storageChange, tlsChange, networkChange, versionChange} {
+		rule(ch)
+	}
+}
+
+// deletionChange says aloud what cannot be taken back.
+func deletionChange(c change) {
+	if c.after.State != StateDeleted {
+		return
+	}
+	was, is := c.before.Deletion, c.after.Deletion
+	if c.before.State != StateDeleted {
+		was = DeletionSpec{} // what it said had no effect
+	}
+	if is.Volumes == VolumesDelete && was.Volumes != VolumesDelete {
+		c.warn("spec.deletion.volumes", "is Delete: the volumes and all data on them go for good with this change")
+	}
+	if is.Backup == BackupSkip && was.Backup != BackupSkip {
+		c.warn("spec.deletion.backup", "is Skip: the cluster is deleted without a last backup")
+	}
+}
+
+// storageChange refuses what no volume can do.
+func storageChange(c change) {
+	was, is := c.before.Storage, c.after.Storage
+	if is.Size.Cmp(was.Size) < 0 {
+		c.fail("spec.storage.size", "shrinks from %s to %s, which no volume can: keep %s, or restore a backup into a new cluster to get smaller volumes",
+			&was.Size, &is.Size, &was.Size)
+	}
+	if was, is := className(was), className(is); was != is {
+		c.fail("spec.storage.storageClassName", "changes from %s to %s and is immutable: take it back, or restore a backup into a new cluster", was, is)
+	}
+}
+
+// className names a storage class in a message.
+func className(s StorageSpec) string {
+	if s.StorageClassName == nil {
+		return "the default class"
+	}
+	return clip(*s.StorageClassName)
+}
+
+// tlsChange refuses to turn running members to other certificates.
+func tlsChange(c change) {
+	if was, is := c.before.TLS.Mode, c.after.TLS.Mode; was != is {
+		c.fail("spec.tls.mode", "changes from %s to %s and is immutable for now, because members of the two modes do not understand each other: take it back, or restore a backup into a new cluster", was, is)
+	}
+}
+
+// networkChange refuses what Services cannot change. A family that is not
+// written is Kubernetes' choice, and may well be the one that is written now.
+func networkChange(c change) {
+	was, is := c.before.Network.IPFamilies, c.after.Network.IPFamilies
+	if len(was) > 0 && len(is) > 0 && was[0] != is[0] {
+		c.fail("spec.network.ipFamilies", "the first family changes from %s to %s and is immutable: keep %s first, another one may stand behind it", was[0], is[0], was[0])
+	}
+}
+
+// versionChange checks the way from one release to the other.
+func versionChange(c change) {
+	from, err := release.Parse(c.before.Version)
+	to, errTo := release.Parse(c.after.Version)
+	if err != nil || errTo != nil || from == to {
+		return // validation says so
+	}
+	for _, finding := range versionFindings(from, to, c.after.Upgrade.Path) {
+		if finding.Severity == release.Refuse {
+			c.fail("spec.version", "%s", finding.Message)
+		} else {
+			c.warn("spec.version", "%s", finding.Message)
+		}
+	}
+}
+
+// versionFindings are those of each step on the way. A bad target is refused here
+// only, where it is new: validation warns of it, since the cluster may be on its
+// way out of it.
+func versionFindings(from, to release.Version, path UpgradePath) []release.Finding {
+	stops := []release.Version{to}
+	if path == PathStepwise {
+		var err error
+		if stops, err = release.Path(from, to); err != nil {
+			return []release.Finding{{Severity: release.Refuse, Message: err.Error()}}
+		}
+	}
+	var findings []release.Finding
+	at := from
+	for _, stop := range stops {
+		findings = append(findings, release.Hop(at, stop)...)
+		at = stop
+	}
+	if slices.ContainsFunc(findings, isRefusal) {
+		return findings
+	}
+	for _, bad := range release.Bad(to) {
+		if isRefusal(bad) {
+			findings = append(findings, bad)
+		}
+	}
+	return findings
+}
+
+// isRefusal says whether a finding forbids the change.
+func isRefusal(f release.Finding) bool { return f.Severity == release.Refuse }
+
+// vanished reports a cluster that is no longer in Git: that deletes nothing.
+func (c *comparison) vanished(old *Cluster) {
+	if c.mayBeHeld(old) || old.Spec.State == StateDeleted || old.Spec.Mode == ModeObserve {
+		return
+	}
+	id := identity{KindCluster, old.Metadata.Namespace, old.Metadata.Name}
+	message := "is no longer in Git, which deletes nothing: it would run on as an orphan; to delete it write state: Deleted first, to let go of it write mode: Observe first"
+	if to := c.movedTo(old); to != "" {
+		message = fmt.Sprintf("is no longer in Git, but %s/%s is: a cluster cannot change its namespace, that would be a new and empty one beside it; restore a backup there instead, and write state: Deleted here",
+			to, old.Metadata.Name)
+	}
+	// Its file may be gone, and then no line of it can be shown.
+	c.fail(Origin{File: old.Origin.File}, KindCluster, old.Metadata, "", "%s %s", id, message)
+}
+
+// mayBeHeld says whether after holds the cluster, or cannot tell.
+func (c *comparison) mayBeHeld(old *Cluster) bool {
+	held := slices.ContainsFunc(c.after.Held, func(h Held) bool {
+		if h.Kind != KindCluster && h.Kind != "" {
+			return false
+		}
+		named := h.Namespace == old.Metadata.Namespace && h.Name == old.Metadata.Name
+		return named || h.Name == "" && h.Origin.File == old.Origin.File
+	})
+	return held || slices.ContainsFunc(c.after.Unreadable, func(p Problem) bool { return p.File == old.Origin.File })
+}
+
+// movedTo is the namespace in which a cluster of the same name is new, or "".
+func (c *comparison) movedTo(old *Cluster) string {
+	for i := range c.after.Clusters {
+		m := c.after.Clusters[i].Metadata
+		if m.Name != old.Metadata.Name {
+			continue
+		}
+		if _, known := lookup(c.before.Clusters, m, clusterName); !known {
+			return m.Namespace
+		}
+	}
+	return ""
+}
+
+// same compares two specs by what they say.
+func same(a, b any) bool { return hashOf(a) == hashOf(b) }

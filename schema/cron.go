@@ -1,0 +1,198 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // A name of a zone must mean the same wherever a file is checked.
+
+	"github.com/robfig/cron/v3"
+)
+
+// ParseSchedule reads a crontab line with five fields, a name such as @daily, or
+// an interval such as "@every 1h", in a time zone by its IANA name; an empty zone
+// is UTC. A time that the clocks of the zone skip strikes when they are put
+// forward, one that they have twice strikes twice: a daily backup never fails
+// to come. An interval counts from the time that Next is given. The error says
+// what to write instead.
+func ParseSchedule(text, timeZone string) (cron.Schedule, error) {
+	zone, err := loadZone(timeZone)
+	if err != nil {
+		return nil, err
+	}
+	text = strings.TrimSpace(text)
+	if err := checkSchedule(text); err != nil {
+		return nil, err
+	}
+	parsed, err := cron.ParseStandard(text)
+	if err != nil {
+		return nil, explainSchedule(text)
+	}
+	line, ok := parsed.(*cron.SpecSchedule)
+	if !ok {
+		return parsed, nil
+	}
+	line.Location = time.UTC
+	if line.Next(reference()).IsZero() {
+		return nil, fmt.Errorf("%s never comes: there is no such day in any month", clip(text))
+	}
+	return wallClock{line, zone}, nil
+}
+
+// wallClock is a crontab line that is read by the clocks of a zone. The cron
+// package alone would leave out what falls into the hour that they skip.
+type wallClock struct {
+	// line is in UTC, where each hour comes once.
+	line *cron.SpecSchedule
+	zone *time.Location
+}
+
+// Next is the first strike after t, or the zero time when none comes within five
+// years. It goes from one change of the clocks to the next.
+func (w wallClock) Next(t time.Time) time.Time {
+	for after, stretch := t, t.In(w.zone); ; {
+		ahead := offset(stretch)
+		wall := w.line.Next(after.UTC().Add(ahead))
+		if wall.IsZero() {
+			return wall
+		}
+		strike := wall.Add(-ahead)
+		change := nextChange(stretch)
+		if change.IsZero() || strike.Before(change) {
+			return strike.In(t.Location())
+		}
+		if wall.Before(change.UTC().Add(offset(change))) {
+			return change.In(t.Location()) // skipped by the clocks
+		}
+		after, stretch = change.Add(-time.Nanosecond), change
+	}
+}
+
+// nextChange is when the clocks of a time's zone are changed next, or a moment
+// before that; the zero time when they never are.
+func nextChange(t time.Time) time.Time {
+	_, change := t.ZoneBounds()
+	// On the last day of a leap year Go gives a bound that is not later.
+	if !change.IsZero() && !change.After(t) {
+		return t.Add(24 * time.Hour)
+	}
+	return change
+}
+
+// offset is how far the clocks of a time's zone are ahead of UTC.
+func offset(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// reference is a moment for questions that do not depend on the moment. The next
+// 29 February lies within the five years in which cron looks for a time.
+func reference() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
+
+// loadZone finds a time zone by its name.
+func loadZone(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, fmt.Errorf("%s is no time zone: write an IANA name such as \"Europe/Berlin\"", clip(name))
+	}
+	return zone, nil
+}
+
+// checkSchedule refuses what the parser would take, or would explain badly.
+func checkSchedule(text string) error {
+	fields := strings.Fields(text)
+	switch {
+	case strings.Contains(text, "TZ="):
+		return errors.New("a time zone in the schedule is not taken: write it as timeZone")
+	case len(text) > 200:
+		return errors.New("is longer than 200 characters")
+	case strings.HasPrefix(text, "@reboot"):
+		return errors.New("@reboot is not a time: write a crontab line such as \"0 2 * * *\"")
+	case strings.HasPrefix(text, "@"):
+		return nil
+	case len(fields) == 6 || len(fields) == 7:
+		return fmt.Errorf("%s has %d fields: write five, without seconds and years: minute, hour, day, month, weekday", clip(text), len(fields))
+	case len(fields) != 5:
+		return fmt.Errorf("%s has %d fields: write five: minute, hour, day, month, weekday, such as \"0 2 * * 6\"", clip(text), len(fields))
+	case slices.ContainsFunc(fields, hasGap):
+		return explainSchedule(text)
+	}
+	return nil
+}
+
+// cronField is one field of a crontab line.
+type cronField struct {
+	name, takes string
+	least, most int
+}
+
+// cronFields are the fields in their order.
+func cronFields() []cronField {
+	return []cronField{
+		{"minute", "0 to 59", 0, 59},
+		{"hour", "0 to 23", 0, 23},
+		{"day of the month", "1 to 31", 1, 31},
+		{"month", "1 to 12 or jan to dec", 1, 12},
+		{"weekday", "0 to 6 or sun to sat, where 0 is Sunday", 0, 6},
+	}
+}
+
+// explainSchedule finds the field that the parser does not take, in words of
+// our own: those of the parser name bytes and ranges.
+func explainSchedule(text string) error {
+	fields := strings.Fields(text)
+	if len(fields) != len(cronFields()) {
+		return fmt.Errorf("%s is no schedule: write @hourly, @daily, @weekly, @monthly, @yearly, or @every and a duration such as \"@every 1h\"", clip(text))
+	}
+	for i, field := range cronFields() {
+		alone := []string{"*", "*", "*", "*", "*"}
+		alone[i] = fields[i]
+		if _, err := cron.ParseStandard(strings.Join(alone, " ")); err != nil || hasGap(fields[i]) {
+			return field.explain(fields[i])
+		}
+	}
+	return fmt.Errorf("%s is no schedule: write five fields such as \"0 2 * * 6\"", clip(text))
+}
+
+// explain says what is wrong with a field.
+func (f cronField) explain(text string) error {
+	for item := range strings.SplitSeq(text, ",") {
+		span, _, _ := strings.Cut(item, "/")
+		low, high, _ := strings.Cut(span, "-")
+		from, err := strconv.Atoi(low)
+		to, errTo := strconv.Atoi(high)
+		if err == nil && errTo == nil && f.least <= to && to < from && from <= f.most {
+			return fmt.Errorf("the %s %s runs backwards: write %d-%d,%d-%d", f.name, clip(item), from, f.most, f.least, to)
+		}
+	}
+	return fmt.Errorf("the %s %s is not one of %s, with * , - and / between them", f.name, clip(text), f.takes)
+}
+
+// hasGap says whether a list lacks an item, which the parser takes for no time
+// at all.
+func hasGap(field string) bool { return slices.Contains(strings.Split(field, ","), "") }
+
+// shortestInterval is the shortest time between two strikes, on clocks that are
+// never changed.
+func shortestInterval(s cron.Schedule) time.Duration {
+	const strikes = 100
+	if w, ok := s.(wallClock); ok {
+		s = w.line
+	}
+	shortest := time.Duration(0)
+	at := s.Next(reference())
+	for range strikes {
+		next := s.Next(at)
+		if next.IsZero() {
+			break
+		}
+		if d := next.Sub(at); shortest == 0 || d < shortest {
+			shortest = d
+		}
+		at = next
+	}
+	return shortest
+}

@@ -1,0 +1,202 @@
+package schema
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// crossFile looks at what the documents say of one another. It adds problems to
+// the declarations, before they are sorted into good and held ones.
+//
+//	a backup or schedule of a cluster that is not in Git          error
+//	a schedule of a cluster that is deleted                       warning
+//	two schedules, or two clusters, with backups in one place     error, warning
+//	a restore into a cluster that is in Git, or of another restore error
+//	a restore of a schedule, or cluster, that is not in Git        error, warning
+func (p *parser) crossFile() {
+	byPrefix := map[string][]int{}
+	byTarget := map[string][]int{}
+	p.restored = map[string]bool{}
+	for _, d := range p.declared {
+		if r, ok := d.object.(*EtcdRestore); ok {
+			p.restored[d.namespace+"/"+r.Spec.ClusterName] = true
+		}
+	}
+	for i := range p.declared {
+		d := &p.declared[i]
+		switch o := d.object.(type) {
+		case *EtcdCluster:
+			p.place(byPrefix, i, d.name, o.Spec.Backup.Destination)
+		case *EtcdBackup:
+			p.source(d, "spec.source.clusterName", o.Spec.Source.ClusterName)
+		case *EtcdBackupSchedule:
+			p.source(d, "spec.backupTemplate.source.clusterName", o.Spec.BackupTemplate.Source.ClusterName)
+			p.place(byPrefix, i, o.Spec.BackupTemplate.Source.ClusterName, p.effective(d.namespace, o.Spec.BackupTemplate))
+		case *EtcdRestore:
+			p.restore(d, o)
+			target := d.namespace + "/" + o.Spec.ClusterName
+			byTarget[target] = append(byTarget[target], i)
+		}
+	}
+	p.samePlace(byPrefix)
+	for target, indices := range byTarget {
+		p.report(indices, "spec.clusterName", false, func(other string) string {
+			return fmt.Sprintf("%s is restored by %s, too: only one restore can make it, give this one another clusterName", target, other)
+		})
+	}
+}
+
+// find is the declaration of an object, good or held, or nil.
+func (p *parser) find(kind, namespace, name string) *declaration {
+	if p.byIdentity == nil {
+		p.byIdentity = map[identity]int{}
+		for i, d := range p.declared {
+			p.byIdentity[d.identity] = i
+		}
+	}
+	if i, ok := p.byIdentity[identity{kind, namespace, name}]; ok {
+		return &p.declared[i]
+	}
+	return nil
+}
+
+// source checks that the cluster of a backup or schedule is in Git.
+func (p *parser) source(d *declaration, field, cluster string) {
+	if cluster == "" {
+		return
+	}
+	found := p.find(KindCluster, d.namespace, cluster)
+	if found == nil && p.restored[d.namespace+"/"+cluster] {
+		return
+	}
+	if found == nil {
+		p.blame(d, field, "%s", p.missing(KindCluster, d.namespace, cluster))
+		return
+	}
+	schedule, ok := d.object.(*EtcdBackupSchedule)
+	if !ok || schedule.Spec.Suspend {
+		return
+	}
+	if c, ok := found.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
+		problem := d.origin.Problem(field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
+		problem.Warning = true
+		p.note(d, problem)
+	}
+}
+
+// restore checks the two ends of a restore.
+func (p *parser) restore(d *declaration, r *EtcdRestore) {
+	if s := r.Spec.Source.Schedule; s != "" && p.find(KindBackupSchedule, d.namespace, s) == nil {
+		p.blame(d, "spec.source.schedule", "%s", p.missing(KindBackupSchedule, d.namespace, s))
+	}
+	if c := r.Spec.Source.ClusterName; c != "" && p.find(KindCluster, d.namespace, c) == nil {
+		// A cluster that is gone may well be the reason for the restore.
+		problem := d.origin.Problem("spec.source.clusterName", "%s; the backups of a cluster that is gone are looked for under the daemon's --backup-url only, others are named by objectURL", p.missing(KindCluster, d.namespace, c))
+		problem.Warning = true
+		p.note(d, problem)
+	}
+	target := p.find(KindCluster, d.namespace, r.Spec.ClusterName)
+	if target == nil {
+		return
+	}
+	if c, ok := target.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
+		return
+	}
+	p.blame(d, "spec.clusterName", "%s is declared at %s, and nothing that exists is restored over: give the new cluster another name; if the restore is done, remove this document and keep that one",
+		target.identity, target.origin)
+}
+
+// missing says that an object is not in Git, and which one may be meant. It stops
+// looking after a while, for it compares with all names.
+func (p *parser) missing(kind, namespace, name string) string {
+	const mostHints = 100
+	if p.hints++; p.hints > mostHints {
+		return fmt.Sprintf("there is no %s %s/%s in Git", kind, namespace, name)
+	}
+	var names []string
+	for _, d := range p.declared {
+		switch {
+		case d.kind != kind || d.name == "":
+		case d.name == name:
+			return fmt.Sprintf("%s is not in namespace %s but in %s: move one of the two", name, namespace, d.namespace)
+		case d.namespace == namespace:
+			names = append(names, d.name)
+		}
+	}
+	slices.Sort(names)
+	return fmt.Sprintf("there is no %s %s/%s in Git%s", kind, namespace, name, didYouMean(name, names))
+}
+
+// effective is the destination of a request: its own, or its cluster's.
+func (p *parser) effective(namespace string, b BackupRequest) Destination {
+	if b.Destination.ObjectURLTemplate != "" {
+		return b.Destination
+	}
+	if d := p.find(KindCluster, namespace, b.Source.ClusterName); d != nil {
+		if c, ok := d.object.(*EtcdCluster); ok {
+			return c.Spec.Backup.Destination
+		}
+	}
+	return Destination{}
+}
+
+// place notes where the backups of a declaration go: all that stands before the
+// UID in their URL, and the server. A place that only the daemon knows is not compared.
+func (p *parser) place(byPrefix map[string][]int, i int, cluster string, to Destination) {
+	const uid = "0123456789ab"
+	d := p.declared[i]
+	url, err := ExpandObjectURL(to.ObjectURLTemplate, ObjectURLData{Namespace: d.namespace, Name: cluster, Version: "3.6.16", UID: uid})
+	if to.ObjectURLTemplate == "" || err != nil {
+		return
+	}
+	object, query, _ := strings.Cut(url, "?")
+	prefix, _, _ := strings.Cut(object, uid)
+	// The query names the server. Its order does not matter.
+	parameters := strings.Split(query, "&")
+	slices.Sort(parameters)
+	place := d.kind + " " + prefix + "?" + strings.Join(parameters, "&")
+	byPrefix[place] = append(byPrefix[place], i)
+}
+
+// samePlace reports backups of different makers that end up side by side.
+func (p *parser) samePlace(byPrefix map[string][]int) {
+	for _, indices := range byPrefix {
+		field, warning := "spec.backupTemplate.destination", false
+		if p.declared[indices[0]].kind == KindCluster {
+			field, warning = "spec.backup.destination", true
+		}
+		p.report(indices, field, warning, func(other string) string {
+			return "the backups go to the same place as those of " + other + ": add {{ .Name }} to one of the templates, or a directory of its own"
+		})
+	}
+}
+
+// report tells each of several declarations about another one.
+func (p *parser) report(indices []int, field string, warning bool, message func(other string) string) {
+	if len(indices) < 2 {
+		return
+	}
+	for at, i := range indices {
+		other := p.declared[indices[(at+1)%len(indices)]]
+		d := &p.declared[i]
+		if other.identity == d.identity {
+			continue // said already: the object is declared twice
+		}
+		problem := d.origin.Problem(field, "%s", message(fmt.Sprintf("%s at %s", other.identity, other.origin)))
+		problem.Warning = warning
+		p.note(d, problem)
+	}
+}
+
+// blame notes an error of a declaration.
+func (p *parser) blame(d *declaration, field, format string, args ...any) {
+	p.note(d, d.origin.Problem(field, format, args...))
+}
+
+// note adds a problem to a declaration, and to all problems.
+func (p *parser) note(d *declaration, problem Problem) {
+	problem.Object = d.String()
+	d.problems = append(d.problems, problem)
+	p.problems = append(p.problems, problem)
+}

@@ -1,0 +1,125 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+)
+
+// The fields of all kinds: what is wrong with each, and what to write instead.
+// want is a part of the problems, "" for none.
+func TestFields(t *testing.T) {
+	const key = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+	cluster := func(lines ...string) string { return clusterText("orders", lines...) }
+	// A schedule and a restore that stand alone name nothing else in Git.
+	schedule := func(lines ...string) string {
+		text := strings.Replace(scheduleText("nightly", "orders", "s3://b/{{ .UID }}", lines...), "clusterName: orders", `clusterURL: "https://etcd.example.com:2379"`, 1)
+		return text
+	}
+	cron := func(line string) string { return strings.Replace(schedule(), "0 2 * * *", line, 1) }
+	restore := func(source string, lines ...string) string {
+		return restoreText("again", append([]string{"source: " + source}, lines...)...)
+	}
+	digest := strings.Repeat("0a", 32)
+	for _, c := range []struct{ name, text, want string }{
+		{"digest", cluster("image: {digest: \"sha256:" + digest + "\"}"), ""},
+		{"4 digest cut short", cluster("image: {digest: \"sha256:0a\"}"), "spec.image.digest: \"sha256:0a\" is no digest: write sha256: and 64"},
+		{"4 digest of another kind", cluster("image: {digest: \"md5:" + digest + "\"}"), "spec.image.digest"},
+		{"4 digest in the repository", cluster("image: {repository: \"quay.io/coreos/etcd@sha256:0a\"}"), "a digest goes to spec.image.digest"},
+		{"registry with a port", cluster("image: {repository: \"registry:5000/mirror/etcd\"}"), ""},
+
+		{"144 Secrets", cluster("tls: {mode: Secrets, secrets: {server: a, peer: b, client: c}}"), ""},
+		{"144 a Secret is missing", cluster("tls: {mode: Secrets, secrets: {server: a, peer: b}}"), "spec.tls.secrets.client: is missing: with mode Secrets name a Secret"},
+		{"144 Secrets in another mode", cluster("tls: {secrets: {server: a}}"), "spec.tls.secrets.server: is used with mode Secrets only"},
+
+		{"dual stack", cluster("network: {ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv6, IPv4]}"), ""},
+		{"two families in a single stack", cluster("network: {ipFamilies: [IPv4, IPv6]}"), "spec.network.ipFamilies: two families need ipFamilyPolicy"},
+		{"family twice", cluster("network: {ipFamilyPolicy: PreferDualStack, ipFamilies: [IPv4, IPv4]}"), "spec.network.ipFamilies[1]: IPv4 is listed twice"},
+		{"unknown family", cluster("network: {ipFamilies: [IPV4]}"), "did you mean IPv4?"},
+		{"domain with a dot", cluster("network: {clusterDomain: cluster.local.}"), "write it without a dot at the end"},
+
+		{"window", cluster("maintenance: [{schedule: \"0 2 * * 6\", duration: 3h, timeZone: Europe/Berlin}]"), ""},
+		{"window without an end", cluster("maintenance: [{schedule: \"0 2 * * 6\"}]"), "spec.maintenance[0].duration: is 0s and must be 15m to 168h"},
+		{"window that is too short", cluster("maintenance: [{schedule: \"0 2 * * 6\", duration: 5m}]"), "must be 15m to 168h"},
+		{"11 window in no zone", cluster("maintenance: [{schedule: \"0 2 * * 6\", duration: 3h, timeZone: Berlin}]"), "spec.maintenance[0].timeZone: \"Berlin\" is no time zone: write an IANA name"},
+		{"11 window in the zone of the machine", cluster("maintenance: [{schedule: \"0 2 * * 6\", duration: 3h, timeZone: Local}]"), "is no time zone"},
+		{"too many windows", cluster("maintenance: [" + strings.Repeat("{schedule: \"0 2 * * 6\", duration: 3h},", 17) + "]"), "has 17 windows and at most 16"},
+
+		{"state", cluster("state: Hibernated"), ""},
+		{"unknown state", cluster("state: Stopped"), "spec.state: \"Stopped\" is not one of Running, Hibernated, Deleted"},
+		{"deletion", cluster("state: Deleted", "deletion: {volumes: Delete, backup: Skip}"), ""},
+		{"unknown policy for volumes", cluster("deletion: {volumes: Retain}"), "spec.deletion.volumes: \"Retain\" is not one of Keep, Delete"},
+
+		{"toleration", cluster("podTemplate: {spec: {tolerations: [{operator: Exists}]}}"), ""},
+		{"toleration without a key", cluster("podTemplate: {spec: {tolerations: [{effect: NoSchedule}]}}"), "tolerations[0].key: is missing"},
+		{"toleration with an unknown effect", cluster("podTemplate: {spec: {tolerations: [{operator: Exists, effect: Never}]}}"), "tolerations[0].effect"},
+		{"spread without a skew", cluster("podTemplate: {spec: {topologySpreadConstraints: [{topologyKey: z, whenUnsatisfiable: DoNotSchedule, labelSelector: {}}]}}"), "maxSkew: must be 1 or more"},
+		{"spread that counts nothing", cluster("podTemplate: {spec: {topologySpreadConstraints: [{maxSkew: 1, topologyKey: z, whenUnsatisfiable: DoNotSchedule}]}}"), "warning: spec.podTemplate.spec.topologySpreadConstraints[0].labelSelector"},
+		{"anti-affinity without a topology", cluster("podTemplate: {spec: {affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{labelSelector: {}}]}}}}"), "podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey: is missing"},
+		{"root", cluster("podTemplate: {spec: {securityContext: {runAsUser: 0}}}"), "warning: spec.podTemplate.spec.securityContext.runAsUser: is 0, root"},
+		{"less memory than the database", cluster("etcd: {quotaBackendBytes: 4Gi}", "podTemplate: {spec: {resources: {limits: {memory: 2Gi}}}}"), "warning: spec.podTemplate.spec.resources.limits.memory: 2Gi is less than quotaBackendBytes, 4Gi"},
+
+		{"credentials and encryption", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}", credentials: {secretName: aws}, encryption: {recipients: [` + key + `]}}}`), ""},
+		{"109 store of one's own", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}?endpoint=https://s3.example.com&region=x"}}`), ""},
+		{"15 private key", cluster(`backup: {destination: {encryption: {recipients: [AGE-SECRET-KEY-1QQQ]}}}`), "recipients[0]: is a private key: it is known to all who can read this repository"},
+		{"no key", cluster(`backup: {destination: {encryption: {recipients: [me]}}}`), "recipients[0]: is no public key of age"},
+
+		{"backup of a URL", backupText(`source: {clusterURL: "https://etcd.example.com:2379", tls: {secretName: etcd}}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), ""},
+		{"backup of nothing", backupText("source: {}"), "spec.source: names no cluster: write clusterName, or clusterURL"},
+		{"backup of two", backupText(`source: {clusterName: a, clusterURL: "https://b:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "spec.source: names two clusters"},
+		{"backup of a URL to nowhere", backupText(`source: {clusterURL: "https://b:2379"}`), "spec.destination.objectURLTemplate: is missing: a source by URL"},
+		{"URL without a port", backupText(`source: {clusterURL: "https://b"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "has no port: write https://b:2379"},
+		{"URL with a path", backupText(`source: {clusterURL: "https://b:2379/x"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "must end with the port: write https://b:2379"},
+		{"15 URL with a password", backupText(`source: {clusterURL: "https://root:hunter2@b:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "must not hold a user or password"},
+		{"no URL", backupText(`source: {clusterURL: "b:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "is no URL of an etcd cluster: write https://host:2379"},
+		{"Secret without TLS", backupText(`source: {clusterURL: "http://b:2379", tls: {secretName: etcd}}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "spec.source.tls: is used with an https clusterURL only"},
+		{"12 template without a UID", backupText(`source: {clusterURL: "https://b:2379"}`, `destination: {objectURLTemplate: "s3://b/x"}`), "the path must contain {{ .UID }}"},
+		{"12 template with a function", backupText(`source: {clusterURL: "https://b:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ html .UID }}"}`), "only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may stand in the template"},
+		{"12 template with an unknown field", backupText(`source: {clusterURL: "https://b:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .Uid }}"}`), "may stand in the template"},
+
+		{"11 five fields", cron("30 2 29 2 *"), ""},
+		{"11 name", cron("@weekly"), ""},
+		{"11 interval", cron("@every 6h"), ""},
+		{"11 short interval", cron("@every 30s"), "spec.schedule: strikes every 30s: at most one backup a minute"},
+		{"11 every minute", cron("* * * * *"), "warning: spec.schedule: strikes every 1m0s: each backup reads the whole database"},
+		{"11 seconds", cron("0 0 2 * * *"), "has 6 fields: write five, without seconds"},
+		{"11 too few fields", cron("0 2 *"), "has 3 fields: write five"},
+		{"11 hour out of range", cron("0 24 * * *"), `spec.schedule: the hour "24" is not one of 0 to 23`},
+		{"11 weekday 7", cron("0 2 * * 7"), `the weekday "7" is not one of 0 to 6 or sun to sat, where 0 is Sunday`},
+		{"11 range that runs backwards", cron("0 5-3 * * *"), `the hour "5-3"`},
+		{"11 never", cron("0 0 30 2 *"), "never comes: there is no such day"},
+		{"11 reboot", cron("@reboot"), "@reboot is not a time"},
+		{"11 unknown name", cron("@dayly"), "write @hourly, @daily"},
+		{"11 zone in the schedule", cron("CRON_TZ=Europe/Berlin 0 2 * * *"), "write it as timeZone"},
+		{"11 no schedule", cron(""), "spec.schedule: is missing: write a crontab line"},
+		{"11 unknown zone", schedule("timeZone: Mars/Olympus"), "spec.timeZone: \"Mars/Olympus\" is no time zone"},
+
+		{"10 all are kept", schedule("retention: {keepLast: 0}"), ""},
+		{"10 no retention", schedule(), ""},
+		{"10 negative", schedule("retention: {keepLast: -1}"), "spec.retention.keepLast: is -1 and must not be negative: write 0 to keep all"},
+		{"10 negative days", schedule("retention: {keepDaily: -1}"), "spec.retention.keepDaily: is -1 and must not be negative: leave it out"},
+		{"10 too many", schedule("retention: {keepYearly: 10001}"), "must be at most 10000"},
+		{"10 age", schedule("retention: {maxAge: 5m}"), "spec.retention.maxAge: is 5m0s and must be 1h or more"},
+		{"grandfather, father, son", schedule("retention: {keepLast: 3, keepHourly: 24, keepDaily: 7, keepWeekly: 5, keepMonthly: 12, keepYearly: 3, maxAge: 43800h}"), ""},
+		{"jitter", schedule("jitter: 25h"), "spec.jitter: is 25h0m0s and must be 0s to 24h"},
+		{"deadline", schedule("startingDeadline: 10s"), "spec.startingDeadline: is 10s and must be 1m or more"},
+		{"drill", schedule("verify: {restore: Hourly}"), "spec.verify.restore: \"Hourly\" is not one of Never, Always, Daily, Weekly"},
+
+		{"restore", restore("{objectURL: \"s3://b/x.db?region=y\", credentials: {secretName: aws}, decryption: {secretName: age}}"), ""},
+		{"restore of nothing", restore("{}"), "spec.source: names no backup: write objectURL, schedule or clusterName"},
+		{"restore of a template", restore("{objectURL: \"s3://b/{{ .UID }}.db\"}"), "spec.source.objectURL: is a template: write the URL of one backup"},
+		{"restore of a bucket", restore("{objectURL: \"s3://b\"}"), "spec.source.objectURL: name the object"},
+		{"restore of one backup before a time", restore("{objectURL: s3://b/x.db, before: 2026-11-20T08:00:00Z}"), "spec.source.before: is used with schedule or clusterName only"},
+		{"restore to a long name", restore("{objectURL: s3://b/x.db}", "clusterName: "+strings.Repeat("a", 41)), "spec.clusterName: has 41 characters: at most 40"},
+		{"restore with a long name of its own", strings.Replace(restore("{objectURL: s3://b/x.db}"), "again", strings.Repeat("a", 41), 1), "spec.clusterName: is missing, and the name of the restore"},
+		{"restore of a bad spec", strings.Replace(restore("{objectURL: s3://b/x.db}"), "3.6.16", "v3.6.16", 1), "spec.clusterTemplate.version: \"v3.6.16\" is not an etcd release"},
+		{"restore to a deleted cluster", strings.Replace(restore("{objectURL: s3://b/x.db}"), "replicas: 3", "replicas: 3, state: Deleted", 1), "spec.clusterTemplate.state: is Deleted: a restore makes a running cluster"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			problems := one(c.text).Problems
+			got := lines(problems)
+			if c.want == "" && got != "" || c.want != "" && !strings.Contains(got, c.want) || strings.Contains(got, "hunter2") {
+				t.Errorf("got:\n%s\nwant %q", got, c.want)
+			}
+		})
+	}
+}

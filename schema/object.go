@@ -1,0 +1,54 @@
+package schema
+
+// APIVersion is the group and version of every kind in this package.
+const APIVersion = Group + "/v1alpha1"
+
+// Metadata is the part of Kubernetes object metadata that a file may set.
+type Metadata struct {
+	// Name is a DNS label: lower-case letters, digits and dashes. That of a
+	// cluster has at most 40 characters, because Kubernetes appends to it to name
+	// pods and volumes; other names have at most 63.
+	Name string `json:"name" jsonschema:"form=label"`
+	// Namespace of the object, and of the Secrets and clusters that it names.
+	// Default "default".
+	Namespace string `json:"namespace,omitempty" jsonschema:"form=label"`
+	// Labels of an EtcdCluster are copied to every object that quorate makes for
+	// it. The prefixes quorate.dev/ and app.kubernetes.io/ are reserved.
+	Labels map[string]string `json:"labels,omitempty" jsonschema:"form=labels"`
+	// Annotations of an EtcdCluster are copied to its StatefulSet. The prefix
+	// quorate.dev/ is reserved.
+	Annotations map[string]string `json:"annotations,omitempty" jsonschema:"form=annotations"`
+}
+
+// Destination is a place in an object store.
+type Destination struct {
+	// ObjectURLTemplate is the URL of one backup object, a Go template over
+	// .Namespace, .Name, .Version and .UID, for example
+	// "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1".
+	// Schemes: s3, gs, azblob, file. An S3-compatible server is named by
+	// ?endpoint=https://…&region=…. It must contain {{ .UID }}, so that no
+	// backup overwrites another. Default: the daemon's --backup-url.
+	ObjectURLTemplate string `json:"objectURLTemplate,omitempty" jsonschema:"form=template"`
+	// Credentials for the store. Default: those of the daemon's environment or
+	// service account.
+	Credentials CredentialsSpec `json:"credentials,omitzero"`
+	// Encryption of the backups before they leave quorate. Default: none.
+	Encryption EncryptionSpec `json:"encryption,omitzero"`
+}
+
+// CredentialsSpec says where the credentials for an object store are.
+type CredentialsSpec struct {
+	// SecretName is a Secret of the object's namespace. For s3 it has the keys
+	// credentials and config, the two files of the AWS command line, or
+	// access-key-id and secret-access-key; for gs the key credentials.json; for
+	// azblob the keys account and key.
+	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
+}
+
+// EncryptionSpec says who can read a backup.
+type EncryptionSpec struct {
+	// Recipients are the public keys (age1…) whose owners can decrypt, at most
+	// 16. quorate never holds a private key for backups; a restore reads one from
+	// a Secret.
+	Recipients []string `json:"recipients,omitempty" jsonschema:"form=recipient,maxItems=16"`
+}

@@ -1,0 +1,58 @@
+package schema
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// KindRestore is the kind of an EtcdRestore document.
+const KindRestore = "EtcdRestore"
+
+// EtcdRestore declares one restore of a backup into a new cluster, which is
+// carried out once. Nothing that exists is ever restored over.
+type EtcdRestore struct {
+	metav1.TypeMeta `json:",inline"`
+	// Metadata names the restore.
+	Metadata Metadata `json:"metadata"`
+	// Spec says which backup becomes which cluster.
+	Spec RestoreSpec `json:"spec"`
+}
+
+// RestoreSpec says which backup becomes which cluster.
+type RestoreSpec struct {
+	// Source is the backup.
+	Source RestoreSource `json:"source"`
+	// ClusterName is the name of the new cluster, at most 40 characters. Default:
+	// that of the restore. An EtcdCluster of that name must not stand in Git, but
+	// with state: Deleted; once the restore is done, the restore's file gives way
+	// to one of an EtcdCluster with the same spec.
+	ClusterName string `json:"clusterName,omitempty" jsonschema:"form=label,maxLength=40"`
+	// ClusterTemplate is the spec of the new cluster, exactly as in an
+	// EtcdCluster. Its minor must not be older than that of the backup.
+	ClusterTemplate ClusterSpec `json:"clusterTemplate"`
+}
+
+// RestoreSource is a backup: exactly one of a URL, a schedule and a cluster.
+type RestoreSource struct {
+	// ObjectURL is the URL of one backup, for example
+	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1".
+	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
+	// Schedule is an EtcdBackupSchedule of the same namespace: its newest
+	// verified backup is restored.
+	Schedule string `json:"schedule,omitempty" jsonschema:"form=label"`
+	// ClusterName is an EtcdCluster of the same namespace: the newest verified
+	// backup under the destination of its spec.backup is restored.
+	ClusterName string `json:"clusterName,omitempty" jsonschema:"form=label,maxLength=40"`
+	// Before takes the newest backup of Schedule or ClusterName that was taken
+	// before this time, in RFC 3339, for example "2026-11-20T08:00:00Z".
+	Before *metav1.Time `json:"before,omitempty"`
+	// Credentials for the store of ObjectURL. Default: those of the daemon's
+	// environment or service account.
+	Credentials CredentialsSpec `json:"credentials,omitzero"`
+	// Decryption of a backup that was encrypted.
+	Decryption DecryptionSpec `json:"decryption,omitzero"`
+}
+
+// DecryptionSpec says where the private key for a backup is.
+type DecryptionSpec struct {
+	// SecretName is a Secret of the same namespace with the key identity, which
+	// holds an age private key.
+	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
+}

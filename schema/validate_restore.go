@@ -1,0 +1,73 @@
+package schema
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// validateRestore says everything that is wrong with a defaulted restore.
+func validateRestore(r *EtcdRestore) []Problem {
+	v := &validator{}
+	v.metadata(r.Metadata, validation.DNS1123LabelMaxLength)
+	v.restoreSource(r.Spec.Source)
+	v.restoreTarget(r)
+	v.spec(r.Spec.ClusterTemplate, "spec.clusterTemplate")
+	if s := r.Spec.ClusterTemplate.State; s != StateRunning {
+		v.fail("spec.clusterTemplate.state", "is %s: a restore makes a running cluster, leave the field out", s)
+	}
+	return v.problems
+}
+
+// restoreTarget checks the name of the new cluster, which is that of the restore
+// where none is given.
+func (v *validator) restoreTarget(r *EtcdRestore) {
+	switch name := r.Spec.ClusterName; {
+	case name != r.Metadata.Name:
+		v.name("spec.clusterName", name, maxName)
+	case len(name) > maxName:
+		v.fail("spec.clusterName", "is missing, and the name of the restore, with %d characters, is too long for a cluster: write one of at most %d", len(name), maxName)
+	}
+}
+
+// restoreSource checks that exactly one backup is meant.
+func (v *validator) restoreSource(s RestoreSource) {
+	const field = "spec.source"
+	given := 0
+	for _, text := range []string{s.ObjectURL, s.Schedule, s.ClusterName} {
+		if text != "" {
+			given++
+		}
+	}
+	switch {
+	case given == 0:
+		v.fail(field, "names no backup: write objectURL, schedule or clusterName")
+	case given > 1:
+		v.fail(field, "names several backups: keep one of objectURL, schedule and clusterName")
+	case s.ObjectURL != "":
+		v.objectURL(field+".objectURL", s.ObjectURL)
+	case s.Schedule != "":
+		v.name(field+".schedule", s.Schedule, validation.DNS1123LabelMaxLength)
+	default:
+		v.name(field+".clusterName", s.ClusterName, maxName)
+	}
+	if s.Before != nil && s.ObjectURL != "" {
+		v.fail(field+".before", "is used with schedule or clusterName only: an objectURL names one backup")
+	}
+	if s.Credentials.SecretName != "" && s.ObjectURL == "" {
+		v.fail(field+".credentials", "is used with objectURL only: a schedule or a cluster has its own")
+	}
+	v.secret(field+".credentials.secretName", s.Credentials.SecretName)
+	v.secret(field+".decryption.secretName", s.Decryption.SecretName)
+}
+
+// objectURL checks the URL of one backup.
+func (v *validator) objectURL(field, text string) {
+	if strings.Contains(text, "{{") {
+		v.fail(field, "is a template: write the URL of one backup, as the store lists it")
+		return
+	}
+	if _, err := checkObjectURL(text, "orders.db"); err != nil {
+		v.fail(field, "%v", err)
+	}
+}

@@ -1,0 +1,131 @@
+package schema
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Limits of schedules and windows, as the messages name them.
+const (
+	maxWindows       = 16
+	minWindow        = 15 * time.Minute
+	maxWindow        = 168 * time.Hour
+	maxJitter        = 24 * time.Hour
+	minDeadline      = time.Minute
+	minAge           = time.Hour
+	maxKeep          = 10000
+	minInterval      = time.Minute
+	frequentInterval = 5 * time.Minute
+)
+
+// maintenance checks the windows in which members may be restarted.
+func (v *validator) maintenance(windows []MaintenanceWindow) {
+	if len(windows) > maxWindows {
+		v.fail("maintenance", "has %d windows and at most %d are looked at", len(windows), maxWindows)
+	}
+	for i, w := range windows {
+		field := fmt.Sprintf("maintenance[%d]", i)
+		if strings.HasPrefix(strings.TrimSpace(w.Schedule), "@every") {
+			v.fail(field+".schedule", "@every says how often and not when: write the time at which the window opens, such as \"0 2 * * 6\"")
+			continue
+		}
+		interval := v.cron(field, w.Schedule, w.TimeZone)
+		switch d := w.Duration.Duration; {
+		case d < minWindow || d > maxWindow:
+			v.fail(field+".duration", "is %s and must be 15m to 168h", d)
+		case interval > 0 && d >= interval:
+			v.warn(field+".duration", "is %s and the window opens again after %s, so it never closes: shorten it, or leave the window out", d, interval)
+		}
+	}
+}
+
+// cron checks a schedule and its time zone, and says how often it strikes at
+// most; 0 when it is no good.
+func (v *validator) cron(field, schedule, timeZone string) time.Duration {
+	if schedule == "" {
+		v.fail(field+".schedule", "is missing: write a crontab line such as \"0 2 * * 6\"")
+		return 0
+	}
+	if _, err := loadZone(timeZone); err != nil {
+		v.fail(field+".timeZone", "%v", err)
+		return 0
+	}
+	parsed, err := ParseSchedule(schedule, timeZone)
+	if err != nil {
+		v.fail(field+".schedule", "%v", err)
+		return 0
+	}
+	return shortestInterval(parsed)
+}
+
+// validateSchedule says everything that is wrong with a defaulted schedule.
+func validateSchedule(s *EtcdBackupSchedule) []Problem {
+	v := &validator{}
+	v.metadata(s.Metadata, validation.DNS1123LabelMaxLength)
+	interval := v.cron("spec", s.Spec.Schedule, s.Spec.TimeZone)
+	switch {
+	case interval == 0:
+	case interval < minInterval:
+		v.fail("spec.schedule", "strikes every %s: at most one backup a minute is possible", interval)
+	case interval < frequentInterval:
+		v.warn("spec.schedule", "strikes every %s: each backup reads the whole database, so every five minutes or less often is advised", interval)
+	}
+	v.pace(s.Spec, interval)
+	v.retention(s.Spec.Retention)
+	oneOf(v, "spec.verify.restore", s.Spec.Verify.Restore, DrillNever, DrillAlways, DrillDaily, DrillWeekly)
+	v.backup("spec.backupTemplate", s.Spec.BackupTemplate)
+	return v.problems
+}
+
+// pace checks how late a backup may be.
+func (v *validator) pace(s BackupScheduleSpec, interval time.Duration) {
+	if d := s.StartingDeadline; d != nil && d.Duration < minDeadline {
+		v.fail("spec.startingDeadline", "is %s and must be 1m or more", d.Duration)
+	}
+	switch d := s.Jitter; {
+	case d == nil:
+	case d.Duration < 0 || d.Duration > maxJitter:
+		v.fail("spec.jitter", "is %s and must be 0s to 24h", d.Duration)
+	case interval > 0 && d.Duration >= interval:
+		v.warn("spec.jitter", "is %s, as long as the time between two backups, %s, or longer: a backup may come when the next one is due", d.Duration, interval)
+	}
+}
+
+// retention checks how many backups are kept.
+func (v *validator) retention(r RetentionSpec) {
+	const field = "spec.retention"
+	last := int32(0)
+	if r.KeepLast != nil {
+		last = *r.KeepLast
+	}
+	for _, rule := range []struct {
+		name  string
+		value int32
+	}{
+		{"keepLast", last},
+		{"keepHourly", r.KeepHourly},
+		{"keepDaily", r.KeepDaily},
+		{"keepWeekly", r.KeepWeekly},
+		{"keepMonthly", r.KeepMonthly},
+		{"keepYearly", r.KeepYearly},
+	} {
+		at := field + "." + rule.name
+		switch {
+		case rule.value < 0 && rule.name == "keepLast":
+			v.fail(at, "is %d and must not be negative: write 0 to keep all", rule.value)
+		case rule.value < 0:
+			v.fail(at, "is %d and must not be negative: leave it out for no such rule", rule.value)
+		case rule.value > maxKeep:
+			v.fail(at, "is %d and must be at most %d", rule.value, maxKeep)
+		}
+	}
+	if counted := r.KeepHourly | r.KeepDaily | r.KeepWeekly | r.KeepMonthly | r.KeepYearly; r.KeepLast != nil && last == 0 && counted != 0 {
+		v.warn(field+".keepLast", "is 0, which keeps all, so that the other rules remove nothing: leave it out, or write how many to keep")
+	}
+	if r.MaxAge != nil && r.MaxAge.Duration < minAge {
+		v.fail(field+".maxAge", "is %s and must be 1h or more", r.MaxAge.Duration)
+	}
+}

@@ -1,0 +1,94 @@
+package schema
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestValidateWindows(t *testing.T) {
+	for _, c := range []struct{ name, windows, want string }{
+		{"11 overlapping windows", `{schedule: "0 2 * * 6", duration: 3h}, {schedule: "0 3 * * 6", duration: 3h}`, ""},
+		{"11 name", `{schedule: "@weekly", duration: 3h}`, ""},
+		{"11 interval", `{schedule: "@every 24h", duration: 3h}`, "spec.maintenance[0].schedule: @every says how often and not when: write the time"},
+		{"11 window that never closes", `{schedule: "0 2 * * *", duration: 24h}`, "warning: spec.maintenance[0].duration: is 24h0m0s and the window opens again after 24h0m0s, so it never closes"},
+		{"11 window that nearly closes", `{schedule: "0 2 * * *", duration: 23h}`, ""},
+		{"11 window of nearly a day, where one day is shorter", `{schedule: "30 2 * * *", duration: 23h45m, timeZone: Europe/Berlin}`, ""},
+		{"11 longest window", `{schedule: "0 2 1 * *", duration: 168h}`, ""},
+		{"11 window that is too long", `{schedule: "0 2 1 * *", duration: 169h}`, "must be 15m to 168h"},
+		{"11 hour that the clocks skip", `{schedule: "30 2 * * *", duration: 3h, timeZone: Europe/Berlin}`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			expectOne(t, one(clusterText("orders", "maintenance: ["+c.windows+"]")).Problems, c.want)
+		})
+	}
+}
+
+func TestValidateSchedule(t *testing.T) {
+	for _, c := range []struct{ name, line, want string }{
+		{"jitter below the interval", "jitter: 23h", ""},
+		{"jitter as long as the interval", "jitter: 24h", "warning: spec.jitter: is 24h0m0s, as long as the time between two backups, 24h0m0s"},
+		{"negative jitter", "jitter: -1s", "spec.jitter: is -1s and must be 0s to 24h"},
+		{"10 all are kept, so the days have no effect", "retention: {keepLast: 0, keepDaily: 7}", "warning: spec.retention.keepLast: is 0, which keeps all"},
+		{"10 days alone", "retention: {keepDaily: 7}", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			expectOne(t, one(scheduleOfURL(c.line)).Problems, c.want)
+		})
+	}
+}
+
+// scheduleOfURL is a schedule that needs no cluster beside it.
+func scheduleOfURL(lines ...string) string {
+	text := scheduleText("nightly", "orders", "s3://b/{{ .UID }}", lines...)
+	return strings.Replace(text, "clusterName: orders", `clusterURL: "https://etcd.example.com:2379"`, 1)
+}
+
+// expectOne wants one problem with a text, or none for "".
+func expectOne(t *testing.T, problems []Problem, want string) {
+	t.Helper()
+	got := lines(problems)
+	if want == "" && got != "" || want != "" && len(problems) != 1 || !strings.Contains(got, want) {
+		t.Errorf("got:\n%s\nwant %q", got, want)
+	}
+}
+
+// expectNoSecret wants no problem to repeat the secret of the tests.
+func expectNoSecret(t *testing.T, problems []Problem) {
+	t.Helper()
+	if strings.Contains(lines(problems), "hunter2") {
+		t.Errorf("a secret is repeated:\n%s", lines(problems))
+	}
+}
+
+// What the author left out is filled with the safe choice, once and for all.
+func TestDefaultsOfAllKinds(t *testing.T) {
+	window := one(clusterText("orders", `maintenance: [{schedule: "0 2 * * 6", duration: 3h}]`))
+	if len(window.Clusters) != 1 || window.Clusters[0].Spec.Maintenance[0].TimeZone != "UTC" {
+		t.Errorf("the window's time zone is not UTC: %+v", window)
+	}
+	set := one(scheduleOfURL() + "---\n" + restoreText("again", "source: {objectURL: s3://b/x.db}"))
+	if len(set.Schedules) != 1 || len(set.Restores) != 1 {
+		t.Fatal(lines(set.Problems))
+	}
+	schedule, restore := set.Schedules[0].EtcdBackupSchedule, set.Restores[0].EtcdRestore
+	template := restore.Spec.ClusterTemplate
+	for _, c := range []struct{ field, got, want string }{
+		{"timeZone", schedule.Spec.TimeZone, "UTC"},
+		{"verify.restore", string(schedule.Spec.Verify.Restore), "Never"},
+		{"clusterName", restore.Spec.ClusterName, "again"},
+		{"clusterTemplate.tls.mode", string(template.TLS.Mode), "Managed"},
+		{"clusterTemplate.state", string(template.State), "Running"},
+		{"clusterTemplate.deletion.volumes", string(template.Deletion.Volumes), "Keep"},
+		{"clusterTemplate.deletion.backup", string(template.Deletion.Backup), "Required"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s is %q, want %q", c.field, c.got, c.want)
+		}
+	}
+	before := hashOf(schedule) + hashOf(restore)
+	schedule.setDefaults()
+	restore.setDefaults()
+	if hashOf(schedule)+hashOf(restore) != before {
+		t.Error("defaulting twice changes something")
+	}
+}
