@@ -1,0 +1,85 @@
+package generate
+
+import (
+	"strings"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// rules are what the schema says about several fields of a type together, by the
+// name of the type.
+func rules() map[string][]*draft {
+	longest, two := int64(40), int64(2)
+	return map[string][]*draft{
+		// Kubernetes appends to the name of a cluster.
+		schema.KindCluster: {within("metadata", "name", &draft{MaxLength: &longest})},
+		// A source by URL has no cluster whose destination could be taken.
+		"BackupRequest": {{
+			If: within("source", "clusterURL", nil),
+			Then: &draft{Required: []string{"destination"}, Properties: map[string]any{
+				"destination": &draft{Required: []string{"objectURLTemplate"}},
+			}},
+		}},
+		"BackupSource": {
+			exactlyOne("clusterName", "clusterURL"), needs("tls", "clusterURL"),
+			{If: has("tls"), Then: &draft{Properties: map[string]any{"clusterURL": &draft{
+				Pattern: "^https:", PatternMessage: "Write https where tls is given.",
+			}}}},
+		},
+		"RestoreSource": {
+			exactlyOne("objectURL", "schedule", "clusterName"), needs("credentials", "objectURL"),
+			{If: has("objectURL"), Then: without("before")},
+		},
+		// A restore makes a running cluster.
+		"RestoreSpec":    {within("clusterTemplate", "state", &draft{Enum: []any{schema.StateRunning}})},
+		"TLSSecretNames": {{Required: []string{"server", "peer", "client"}}},
+		"TLSSpec": {{
+			If:   &draft{Properties: map[string]any{"mode": &draft{Const: string(schema.TLSSecrets)}}, Required: []string{"mode"}},
+			Then: has("secrets"),
+			Else: without("secrets"),
+		}},
+		"NetworkSpec": {{
+			If: &draft{Properties: map[string]any{"ipFamilies": &draft{MinItems: &two}}, Required: []string{"ipFamilies"}},
+			Then: &draft{
+				Properties: map[string]any{"ipFamilyPolicy": &draft{Enum: []any{"PreferDualStack", "RequireDualStack"}}},
+				Required:   []string{"ipFamilyPolicy"},
+			},
+		}},
+	}
+}
+
+// has says that a field is there.
+func has(field string) *draft { return &draft{Required: []string{field}} }
+
+// within says something of a field of a field, or with nil that it is there.
+func within(field, inner string, what *draft) *draft {
+	if what == nil {
+		return &draft{Required: []string{field}, Properties: map[string]any{field: has(inner)}}
+	}
+	return &draft{Properties: map[string]any{field: &draft{Properties: map[string]any{inner: what}}}}
+}
+
+// exactlyOne of the fields must be there. A chain of conditions lets an editor
+// say what to do, where oneOf would say that something matches twice.
+func exactlyOne(fields ...string) *draft {
+	first, rest := fields[0], fields[1:]
+	none := &draft{Required: []string{first}, ErrorMessage: "Write one of the fields that name the source."}
+	if len(rest) == 0 {
+		return none
+	}
+	return &draft{If: has(first), Then: without(rest...), Else: exactlyOne(rest...)}
+}
+
+// without says that fields must not be there.
+func without(fields ...string) *draft {
+	d := &draft{Properties: map[string]any{}, ErrorMessage: "Leave out " + strings.Join(fields, " and ") + " here."}
+	for _, f := range fields {
+		d.Properties[f] = false
+	}
+	return d
+}
+
+// needs says that a field makes sense beside another one only.
+func needs(field, other string) *draft {
+	return &draft{Dependencies: map[string][]string{field: {other}}}
+}
