@@ -13,6 +13,9 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/quorate/quorate/schema/release"
 )
 
 // version is set when a release is built.
@@ -63,16 +66,36 @@ func newRoot() *cobra.Command {
 		Short: "Keep etcd clusters on Kubernetes the way Git says",
 		Long: `quorate reads declarative etcd files from a Git repository, compares them with
 the live clusters, plans safe ordered steps, and carries them out one at a time.`,
+		Example: `  quorate validate clusters/                                # check files
+  quorate plan --offline --base origin/main clusters/       # what a branch would do
+  quorate run --repo https://git.example.com/etcd.git       # do it`,
 		SilenceUsage: true, SilenceErrors: true,
 		Version: buildVersion(),
 	}
-	root.AddCommand(newRun(), newPlan(), newValidate(), newVersion())
+	root.SetFlagErrorFunc(explainFlag)
+	root.AddCommand(newRun(), newPlan(), newValidate(), newConvert(), newSchema(), newVersion())
 	return root
+}
+
+// explainFlag says which flag was meant.
+func explainFlag(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	hint := ""
+	if near := release.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		hint = ", did you mean --" + near + "?"
+	}
+	return fmt.Errorf("%w%s; see %s --help", err, hint, cmd.CommandPath())
 }
 
 func newVersion() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print quorate's version", Args: cobra.NoArgs,
+		Use: "version", Short: "Print quorate's version", Long: "version prints the release of quorate, or the commit that it was built from.",
+		Example: "  quorate version", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			_, err := fmt.Fprintln(cmd.OutOrStdout(), "quorate", buildVersion())
 			return err

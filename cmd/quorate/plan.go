@@ -1,9 +1,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -25,7 +25,9 @@ const planTimeout = 2 * time.Minute
 type planFlags struct {
 	repository repositoryFlags
 	kube       kubeFlags
-	output     string
+	offline    bool
+	base, head string
+	output     planOutput
 }
 
 // newPlan shows what the daemon would do.
@@ -35,37 +37,122 @@ func newPlan() *cobra.Command {
 		Use:   "plan [PATH...]",
 		Short: "Show what would be done, and touch nothing",
 		Long: `plan compares files with the live clusters and prints the steps that quorate run
-would take, in order and each with its reason. It reads the given files and
-directories, or with --repo a branch of a Git repository. It changes nothing.
+would take, in order, each with its reason and until when it can be taken back.
+It reads the given files and directories, or with --repo a branch of a Git
+repository. It changes nothing.
+
+With --offline it asks no cluster but compares two Git revisions: --base with the
+files on disk, or with --head. It supposes that each cluster is healthy and is what
+the base says, and it names what it cannot know. Only clusters that differ are
+listed. Give the commit that the branch left as the base, so that what the target
+branch got since then does not look like a change.
+
+-o json is one object: clusters (namespace, name, change, version, changes, hold,
+steps, disruption, restarts, warnings, unknown), others, problems, summary.
+-o markdown is a comment for a pull request. Its first line is a marker,
+<!-- quorate-plan part 1 -->, by which a bot finds the comment that it wrote before.
+What is longer than --limit goes on in part 2.
 
 It ends with 0 when there is nothing to do, with 2 when a cluster differs from
-its file (steps are due, or something holds them), and with 1 on an error.`,
-		Example: "  quorate plan clusters/\n  quorate plan --repo https://git.example.com/etcd.git --branch main --path clusters -o json",
+its file (steps are due, or something holds them) or, offline, when the revisions
+differ, and with 1 on an error, a file with errors included.`,
+		Example: `  quorate plan clusters/
+  quorate plan --repo https://git.example.com/etcd.git --branch main --path clusters -o json
+  quorate plan --offline --base origin/main clusters
+  quorate plan --offline --base origin/main -o markdown --output-dir comment clusters`,
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			return f.run(cmd.Context(), cmd.OutOrStdout(), paths)
 		},
 	}
 	f.repository.add(cmd)
 	f.kube.add(cmd)
-	cmd.Flags().StringVarP(&f.output, "output", "o", "text", "text or json")
+	f.output.add(cmd)
+	cmd.Flags().BoolVar(&f.offline, "offline", false, "compare two Git revisions and ask no cluster")
+	cmd.Flags().StringVar(&f.base, "base", "", "with --offline: the Git revision to compare with, such as origin/main")
+	cmd.Flags().StringVar(&f.head, "head", "", "with --offline: the Git revision that is wanted; default the files on disk")
 	return cmd
 }
 
 func (f *planFlags) run(ctx context.Context, out io.Writer, paths []string) error {
-	if err := checkOutput(f.output); err != nil {
+	if err := errors.Join(f.output.check(), f.check()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
+	if f.kube.options.Render.GuardImage == "" {
+		// Which image the guard has does not matter for what would be done.
+		f.kube.options.Render.GuardImage = "quorate"
+	}
+	look := f.live
+	if f.offline {
+		look = f.compare
+	}
+	report, err := look(ctx, paths)
+	if err != nil {
+		return err
+	}
+	return f.output.print(out, report)
+}
+
+// check refuses flags that contradict each other.
+func (f *planFlags) check() error {
+	remote := f.repository.config.URL != ""
+	switch {
+	case f.offline && remote:
+		return errors.New("--offline compares revisions of a repository on disk: clone it, and leave out --repo")
+	case f.offline && f.base == "":
+		return errors.New("say what to compare with: --base and a Git revision, such as --base origin/main")
+	case !f.offline && (f.base != "" || f.head != ""):
+		return errors.New("--base and --head are for --offline: add it, or leave them out")
+	}
+	return nil
+}
+
+// live plans for the clusters that run.
+func (f *planFlags) live(ctx context.Context, paths []string) (*plan.Report, error) {
 	set, commit, err := f.read(ctx, paths)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	plans, err := f.planAll(ctx, wishes(set, commit, nil))
+	r, err := f.reconciler(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return f.print(out, set, plans)
+	report := newReport(set)
+	report.Head = commit
+	report.Others = reconciler.DescribeOthers(set)
+	for _, c := range wishes(set, commit, nil) {
+		p, err := r.Plan(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		report.Clusters = append(report.Clusters, describePlan(c, p, f.kube.options.BackupURL))
+	}
+	report.Count(0)
+	return report, nil
+}
+
+// describePlan reports on a live cluster. Who leads it is known, so the steps tell
+// how often the leadership moves.
+func describePlan(c reconciler.Cluster, p plan.Plan, backupURL string) plan.ClusterReport {
+	moves := plan.LeaderMoves(p.Steps)
+	d := plan.Desired{
+		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,
+		BackupURL: cmp.Or(c.Spec.Backup.Destination.ObjectURLTemplate, backupURL),
+	}
+	report := plan.NewClusterReport(d, p, moves, moves)
+	if len(c.Problems) > 0 {
+		report.Change = plan.Held
+	}
+	return report
+}
+
+// newReport is a report that has only the problems of the files.
+func newReport(set schema.Set) *plan.Report {
+	return &plan.Report{
+		Clusters: []plan.ClusterReport{}, Others: []plan.ObjectReport{},
+		Problems: append([]schema.Problem{}, set.Problems...),
+	}
 }
 
 // read reads the files from where the command line says.
@@ -90,36 +177,8 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	return parse(s), s.Commit, nil
 }
 
-// clusterPlan is the plan of one cluster, as it is printed.
-type clusterPlan struct {
-	Cluster string    `json:"cluster"`
-	Version string    `json:"version,omitempty"`
-	Plan    plan.Plan `json:"-"`
-	// The parts of the plan, for scripts.
-	Hold     *holdJSON  `json:"hold,omitempty"`
-	Steps    []stepJSON `json:"steps"`
-	Warnings []string   `json:"warnings,omitempty"`
-}
-
-type holdJSON struct {
-	Kind    string `json:"kind"`
-	Rule    string `json:"rule"`
-	Message string `json:"message"`
-	Do      string `json:"do,omitempty"`
-}
-
-type stepJSON struct {
-	Action     string `json:"action"`
-	Reason     string `json:"reason"`
-	Disruptive bool   `json:"disruptive"`
-}
-
-// planAll looks at every cluster.
-func (f *planFlags) planAll(ctx context.Context, clusters []reconciler.Cluster) ([]clusterPlan, error) {
-	if f.kube.options.Render.GuardImage == "" {
-		// Which image the guard has does not matter for what would be done.
-		f.kube.options.Render.GuardImage = "quorate"
-	}
+// reconciler is one that has looked at Kubernetes.
+func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, error) {
 	kube, err := f.kube.connect()
 	if err != nil {
 		return nil, err
@@ -129,55 +188,5 @@ func (f *planFlags) planAll(ctx context.Context, clusters []reconciler.Cluster) 
 	}
 	r := reconciler.New(kube, reconciler.NewClients(), record.NewFakeRecorder(0),
 		reconciler.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), f.kube.options)
-	if err := r.Start(ctx); err != nil {
-		return nil, err
-	}
-	var plans []clusterPlan
-	for _, c := range clusters {
-		p, err := r.Plan(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		plans = append(plans, describePlan(c, p))
-	}
-	return plans, nil
-}
-
-func describePlan(c reconciler.Cluster, p plan.Plan) clusterPlan {
-	out := clusterPlan{Cluster: c.Key(), Version: c.Spec.Version, Plan: p, Steps: []stepJSON{}, Warnings: p.Warnings}
-	if h := p.Hold; h != nil {
-		out.Hold = &holdJSON{string(h.Kind), h.Rule, h.Message, h.Do}
-	}
-	for _, s := range p.Steps {
-		out.Steps = append(out.Steps, stepJSON{s.Action.String(), s.Reason, s.Action.Disruptive()})
-	}
-	return out
-}
-
-// print prints the plans, and returns the exit status.
-func (f *planFlags) print(out io.Writer, set schema.Set, plans []clusterPlan) error {
-	changes := false
-	for _, p := range plans {
-		changes = changes || !p.Plan.Idle()
-	}
-	switch f.output {
-	case "json":
-		if err := printJSON(out, plans); err != nil {
-			return err
-		}
-	case "text":
-		for _, p := range set.Problems {
-			_, _ = fmt.Fprintln(out, p)
-		}
-		for _, p := range plans {
-			_, _ = fmt.Fprintf(out, "%s\n%s", p.Cluster, indent(p.Plan.Text()))
-		}
-	}
-	if _, failed := countProblems(set.Problems); failed > 0 {
-		return exitError(1)
-	}
-	if changes {
-		return exitError(2)
-	}
-	return nil
+	return r, r.Start(ctx)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -12,22 +11,25 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// plansFor are printed plans of one cluster.
-func plansFor(t *testing.T, p plan.Plan) []clusterPlan {
+// reportOf is a report on one live cluster.
+func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *plan.Report {
 	t.Helper()
 	set := parseFiles(map[string]string{"orders.yaml": clusterFile("orders", "3.6.16")})
 	if len(set.Clusters) != 1 {
 		t.Fatal(set.Problems)
 	}
-	return []clusterPlan{describePlan(reconciler.Cluster{EtcdCluster: set.Clusters[0].EtcdCluster}, p)}
+	report := newReport(schema.Set{Problems: problems})
+	report.Clusters = append(report.Clusters, describePlan(reconciler.Cluster{EtcdCluster: set.Clusters[0].EtcdCluster}, p, ""))
+	report.Count(0)
+	return report
 }
 
 func duePlan() plan.Plan {
 	return plan.Plan{
 		Hold: &plan.Hold{Kind: plan.HoldUnhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "look at it"},
 		Steps: []plan.Step{
-			{Action: plan.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because"},
-			{Action: plan.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn"},
+			{Action: plan.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: "by a revert"},
+			{Action: plan.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: "by a revert"},
 		},
 		Warnings: []string{"3.6.16 is young"},
 	}
@@ -35,24 +37,33 @@ func duePlan() plan.Plan {
 
 // The exit status: 0 nothing to do, 2 something, 1 an error, even with steps.
 func TestPlanExitStatus(t *testing.T) {
-	bad := schema.Set{Problems: []schema.Problem{{File: "bad.yaml", Message: "no"}}}
-	warned := schema.Set{Problems: []schema.Problem{{File: "bad.yaml", Message: "hm", Warning: true}}}
+	bad := schema.Problem{File: "bad.yaml", Message: "no"}
+	warning := schema.Problem{File: "bad.yaml", Message: "hm", Warning: true}
+	other := reportOf(t, plan.Plan{})
+	other.Others = []plan.ObjectReport{{Kind: "EtcdBackup", Change: plan.Added}}
+	other.Count(0)
+	offline := *other
+	offline.Offline = true
 	for name, test := range map[string]struct {
-		set  schema.Set
-		plan plan.Plan
-		want int
+		report *plan.Report
+		want   int
 	}{
-		"nothing to do": {schema.Set{}, plan.Plan{}, 0}, "steps": {schema.Set{}, duePlan(), 2},
-		"only a hold":  {schema.Set{}, plan.Plan{Hold: &plan.Hold{Kind: plan.HoldRefused}}, 2},
-		"a bad file":   {bad, plan.Plan{}, 1},
-		"both":         {bad, duePlan(), 1},
-		"only warning": {warned, plan.Plan{}, 0},
+		"nothing to do":                 {reportOf(t, plan.Plan{}), 0},
+		"steps":                         {reportOf(t, duePlan()), 2},
+		"only a hold":                   {reportOf(t, plan.Plan{Hold: &plan.Hold{Kind: plan.HoldRefused}}), 2},
+		"a bad file":                    {reportOf(t, plan.Plan{}, bad), 1},
+		"both":                          {reportOf(t, duePlan(), bad), 1},
+		"only a warning":                {reportOf(t, plan.Plan{}, warning), 0},
+		"a backup that is never taken":  {other, 0},
+		"a backup that is new in Git":   {&offline, 2},
+		"no cluster and no other thing": {newReport(schema.Set{}), 0},
 	} {
-		for _, output := range []string{"text", "json"} {
-			err := (&planFlags{output: output}).print(&bytes.Buffer{}, test.set, plansFor(t, test.plan))
+		for _, format := range []string{"text", "json", "markdown"} {
+			o := planOutput{format: format, markdown: plan.MarkdownOptions{Marker: "m", Limit: plan.LeastLimit}}
+			err := o.print(&bytes.Buffer{}, test.report)
 			var status exitError
 			if got := errors.As(err, &status); got != (test.want != 0) || int(status) != test.want {
-				t.Errorf("%s as %s: %v, want status %d", name, output, err, test.want)
+				t.Errorf("%s as %s: %v, want status %d", name, format, err, test.want)
 			}
 		}
 	}
@@ -60,47 +71,85 @@ func TestPlanExitStatus(t *testing.T) {
 
 func TestPlanAsText(t *testing.T) {
 	var out bytes.Buffer
-	_ = (&planFlags{output: "text"}).print(&out, schema.Set{}, plansFor(t, duePlan()))
+	_ = (&planOutput{format: "text"}).print(&out, reportOf(t, duePlan()))
 	want := `shop/orders
   warning: 3.6.16 is young
   hold (Unhealthy): orders-1 does not answer; look at it
    1. start the roll 3.6.12 → 3.6.16: because
+      undo: by a revert
    2. restart orders-2 3.6.12 → 3.6.16: its turn
+      undo: by a revert
+  1 restart, one at a time, quorum kept
+1 cluster changes, 1 held, 1 restart
 `
 	if out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", &out, want)
 	}
 }
 
+// The JSON is what scripts rely on: its names stay.
 func TestPlanAsJSON(t *testing.T) {
 	var out bytes.Buffer
-	_ = (&planFlags{output: "json"}).print(&out, schema.Set{}, plansFor(t, duePlan()))
-	var got []struct {
-		Cluster, Version string
-		Hold             struct{ Kind, Rule, Message, Do string }
-		Steps            []struct {
-			Action, Reason string
-			Disruptive     bool
+	_ = (&planOutput{format: "json"}).print(&out, reportOf(t, duePlan()))
+	want := `{
+  "offline": false,
+  "clusters": [
+    {
+      "namespace": "shop",
+      "name": "orders",
+      "change": "changed",
+      "version": "3.6.16",
+      "changes": [],
+      "hold": {
+        "kind": "Unhealthy",
+        "rule": "health",
+        "message": "orders-1 does not answer",
+        "do": "look at it"
+      },
+      "steps": [
+        {
+          "action": "start the roll 3.6.12 → 3.6.16",
+          "reason": "because",
+          "disruptive": false,
+          "undo": "by a revert"
+        },
+        {
+          "action": "restart orders-2 3.6.12 → 3.6.16",
+          "reason": "its turn",
+          "disruptive": true,
+          "undo": "by a revert"
+        }
+      ],
+      "disruption": "1 restart, one at a time, quorum kept",
+      "restarts": 1,
+      "warnings": [
+        "3.6.16 is young"
+      ],
+      "unknown": []
+    }
+  ],
+  "others": [],
+  "problems": [],
+  "summary": {
+    "changing": 1,
+    "unchanged": 0,
+    "held": 1,
+    "restarts": 1,
+    "others": 0,
+    "errors": 0,
+    "warnings": 0
+  }
+}
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nwant\n%s", &out, want)
+	}
+	out.Reset()
+	_ = (&planOutput{format: "json"}).print(&out, newReport(schema.Set{}))
+	for _, list := range []string{`"clusters": []`, `"others": []`, `"problems": []`} {
+		if !strings.Contains(out.String(), list) {
+			t.Errorf("no %s in %s", list, &out)
 		}
-		Warnings []string
-	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil || len(got) != 1 {
-		t.Fatalf("%v of %s", err, &out)
-	}
-	p := got[0]
-	if p.Cluster != "shop/orders" || p.Version != "3.6.16" || p.Hold.Kind != "Unhealthy" || p.Hold.Rule != "health" || p.Hold.Do != "look at it" ||
-		len(p.Steps) != 2 || p.Steps[0].Disruptive || !p.Steps[1].Disruptive || p.Steps[1].Reason != "its turn" || len(p.Warnings) != 1 {
-		t.Errorf("%+v", p)
-	}
-	out.Reset()
-	_ = (&planFlags{output: "json"}).print(&out, schema.Set{}, nil)
-	if strings.TrimSpace(out.String()) != "[]" {
-		t.Errorf("no clusters are %s", &out)
-	}
-	out.Reset()
-	_ = (&planFlags{output: "json"}).print(&out, schema.Set{}, plansFor(t, plan.Plan{}))
-	if !strings.Contains(out.String(), `"steps": []`) || strings.Contains(out.String(), "hold") {
-		t.Errorf("nothing to do is %s", &out)
 	}
 }
 
@@ -116,3 +165,27 @@ func TestExitStatusOfExecute(t *testing.T) {
 		t.Errorf("%q", text)
 	}
 }
+
+// 25: a restore that stays in Git is not carried out, by no start of the daemon:
+// what is handed to the reconciler is the clusters and nothing else.
+func TestRestoresInGitAreNotCarriedOut(t *testing.T) {
+	files := map[string]string{"orders.yaml": clusterFile("orders", "3.6.16"), "again.yaml": restoreFile}
+	for range 2 {
+		set := parseFiles(files)
+		if len(set.Restores) != 1 {
+			t.Fatalf("%v", set.Problems)
+		}
+		clusters := wishes(set, "c0ffee", nil)
+		if len(clusters) != 1 || clusters[0].Key() != "shop/orders" {
+			t.Errorf("the reconciler is told of %d clusters", len(clusters))
+		}
+	}
+}
+
+const restoreFile = `apiVersion: quorate.dev/v1alpha1
+kind: EtcdRestore
+metadata: {name: again, namespace: shop}
+spec:
+  source: {objectURL: "s3://backups/orders.db?region=eu-west-1"}
+  clusterTemplate: {version: "3.6.16", replicas: 3, storage: {size: 8Gi}}
+`

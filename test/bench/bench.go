@@ -51,6 +51,7 @@ type bench struct {
 	version string
 
 	noop           noop
+	files          files
 	quorate, floor []roll
 }
 
@@ -73,6 +74,17 @@ func (b *bench) run(ctx context.Context) (err error) {
 	})
 	if err != nil {
 		return err
+	}
+	err = b.Do(fmt.Sprintf("checking %d files", fileCount), func() (err error) {
+		b.files, err = measureFiles(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if b.rolls == 0 {
+		b.printOffline(os.Stdout)
+		return nil
 	}
 	if err := b.prepare(ctx); err != nil {
 		return err

@@ -19,7 +19,7 @@ import (
 )
 
 func main() {
-	rolls := flag.Int("rolls", 10, "rolls of each kind")
+	rolls := flag.Int("rolls", 10, "rolls of each kind; 0 measures only what needs no cluster")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -25,7 +25,13 @@ func (b *bench) print(out io.Writer) {
 	fmt.Fprintf(w, "failed reads\t%d\t%d\t\n", q.failedReads, f.failedReads)
 	fmt.Fprintf(w, "commit to first action, median (Git is polled every %s)\t%s\t\t\n", interval, lab.Round(q.react))
 	_ = w.Flush()
+	b.printOffline(out)
+}
+
+// printOffline prints what needs no cluster.
+func (b *bench) printOffline(out io.Writer) {
 	fmt.Fprintf(out, "a pass over 1,000 clusters at rest, mean of 5: %s, %.0f allocations, %.0f API requests\n", lab.Round(b.noop.took), b.noop.allocs, b.noop.requests)
+	fmt.Fprintf(out, "validate %d files of 50 lines, median of 5: %s, %d MiB\n", fileCount, lab.Round(b.files.took), b.files.memory>>20)
 }
 
 // summary is what several rolls have in common.

@@ -65,13 +65,15 @@ func (w *world) plan(text string) (status int, actions []string) {
 	} else if err != nil && exit == nil {
 		w.Fatal(err)
 	}
-	var plans []struct {
-		Steps []struct {
-			Action string `json:"action"`
-		} `json:"steps"`
+	var report struct {
+		Clusters []struct {
+			Steps []struct {
+				Action string `json:"action"`
+			} `json:"steps"`
+		} `json:"clusters"`
 	}
-	w.must(json.Unmarshal(out, &plans))
-	for _, p := range plans {
+	w.must(json.Unmarshal(out, &report))
+	for _, p := range report.Clusters {
 		for _, s := range p.Steps {
 			actions = append(actions, s.Action)
 		}

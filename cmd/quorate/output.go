@@ -1,0 +1,154 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// choice is a flag with a few values.
+type choice struct {
+	value  *string
+	values []string
+}
+
+func (c choice) String() string {
+	if c.value == nil {
+		return ""
+	}
+	return *c.value
+}
+
+func (c choice) Type() string { return strings.Join(c.values, "|") }
+
+// Set implements pflag.Value.
+func (c choice) Set(value string) error {
+	if !slices.Contains(c.values, value) {
+		return fmt.Errorf("write one of %s", strings.Join(c.values, ", "))
+	}
+	*c.value = value
+	return nil
+}
+
+// choiceFlag adds a flag with a few values, the first of which is the default.
+// The shell completes them.
+func choiceFlag(cmd *cobra.Command, value *string, name, usage string, values ...string) {
+	*value = values[0]
+	cmd.Flags().Var(choice{value, values}, name, usage)
+	completeFlag(cmd, name, values)
+}
+
+// outputFlag adds -o, the format of what is printed.
+func outputFlag(cmd *cobra.Command, value *string, values ...string) {
+	*value = values[0]
+	cmd.Flags().VarP(choice{value, values}, "output", "o", "format of the output")
+	completeFlag(cmd, "output", values)
+}
+
+func completeFlag(cmd *cobra.Command, name string, values []string) {
+	// The only error is that there is no such flag, and there is.
+	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// printJSON prints one indented document; an empty list is [], not null.
+func printJSON[T any](out io.Writer, list []T) error {
+	if list == nil {
+		list = []T{}
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(list)
+}
+
+// useColor says whether to colour text: when asked to, or when somebody reads it
+// on a terminal that shows colours and has not asked for none.
+func useColor(when string, out io.Writer) bool {
+	if when != "auto" {
+		return when == "always"
+	}
+	file, ok := out.(*os.File)
+	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+}
+
+// The colours of a terminal.
+const (
+	bold   = "\x1b[1m"
+	red    = "\x1b[31m"
+	yellow = "\x1b[33m"
+	plain  = "\x1b[0m"
+)
+
+// colored is a problem on one line. Colour never carries a meaning that the text
+// does not have.
+func colored(p schema.Problem, color bool) string {
+	text := p.String()
+	if !color {
+		return text
+	}
+	place, rest, found := strings.Cut(text, ": ")
+	if !found {
+		return text
+	}
+	shade := red
+	if p.Warning {
+		shade = yellow
+	}
+	return bold + place + ": " + plain + shade + rest + plain
+}
+
+// printAnnotations prints problems as workflow commands of GitHub Actions, which
+// show them at the lines of a pull request.
+func printAnnotations(out io.Writer, problems []schema.Problem) {
+	for _, p := range problems {
+		level := "error"
+		if p.Warning {
+			level = "warning"
+		}
+		properties := "file=" + escapeProperty(p.File)
+		if p.Line > 0 {
+			properties += fmt.Sprintf(",line=%d", p.Line)
+		}
+		if p.Column > 0 {
+			properties += fmt.Sprintf(",col=%d", p.Column)
+		}
+		if p.Object != "" {
+			properties += ",title=" + escapeProperty(p.Object)
+		}
+		_, _ = fmt.Fprintf(out, "::%s %s::%s\n", level, properties, escapeMessage(message(p)))
+	}
+}
+
+// message is what a problem says, without its place.
+func message(p schema.Problem) string {
+	if p.Field == "" {
+		return p.Message
+	}
+	return p.Field + ": " + p.Message
+}
+
+// escapeMessage escapes what would end a workflow command.
+func escapeMessage(text string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
+}
+
+// escapeProperty escapes what would end a property of one.
+func escapeProperty(text string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escapeMessage(text))
+}
+
+// listPaths names paths in a message.
+func listPaths(paths []string) string {
+	const most = 3
+	if len(paths) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(paths[:most], ", "), len(paths)-most)
+	}
+	return strings.Join(paths, ", ")
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/sources"
+)
+
+// compare plans the way from one revision to another, without any cluster.
+func (f *planFlags) compare(ctx context.Context, paths []string) (*plan.Report, error) {
+	if len(paths) == 0 {
+		paths = []string{"."}
+	}
+	base, err := sources.ReadRevision(ctx, paths, f.base, sources.Limits{})
+	if err != nil {
+		return nil, err
+	}
+	head, err := f.readHead(ctx, paths)
+	if err != nil {
+		return nil, err
+	}
+	before, after := parse(base), parse(head)
+	report := newReport(after)
+	report.Offline, report.Base, report.Head = true, base.Commit, head.Commit
+	if report.Others, err = reconciler.CompareOthers(before, after); err != nil {
+		return nil, err
+	}
+	unchanged, err := f.compareClusters(report, wishes(before, base.Commit, nil), wishes(after, head.Commit, origins(before, nil)))
+	if err != nil {
+		return nil, err
+	}
+	report.Count(unchanged)
+	return report, nil
+}
+
+// readHead reads what is wanted: a revision, or the files on disk.
+func (f *planFlags) readHead(ctx context.Context, paths []string) (sources.Snapshot, error) {
+	if f.head == "" {
+		return sources.ReadPaths(ctx, paths, sources.Limits{})
+	}
+	s, err := sources.ReadRevision(ctx, paths, f.head, sources.Limits{})
+	if err == nil && s.Tree == "" {
+		err = fmt.Errorf("revision %s has no %s: quorate run would touch nothing, so nothing is planned; name a path that is there", f.head, strings.Join(paths, ", "))
+	}
+	return s, err
+}
+
+// compareClusters adds every cluster that differs to the report, and counts the
+// others.
+func (f *planFlags) compareClusters(report *plan.Report, before, after []reconciler.Cluster) (unchanged int, err error) {
+	was, is := clustersByKey(before), clustersByKey(after)
+	all := maps.Clone(was)
+	maps.Copy(all, is)
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		c, err := reconciler.PlanOffline(was[key], is[key], f.kube.options)
+		if err != nil {
+			return 0, err
+		}
+		if c.Change == plan.Unchanged {
+			unchanged++
+			continue
+		}
+		report.Clusters = append(report.Clusters, c)
+	}
+	return unchanged, nil
+}
+
+func clustersByKey(clusters []reconciler.Cluster) map[string]*reconciler.Cluster {
+	found := make(map[string]*reconciler.Cluster, len(clusters))
+	for i := range clusters {
+		found[clusters[i].Key()] = &clusters[i]
+	}
+	return found
+}

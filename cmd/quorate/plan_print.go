@@ -1,0 +1,140 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// planOutput says how a plan is printed.
+type planOutput struct {
+	format   string
+	markdown plan.MarkdownOptions
+	dir      string
+}
+
+func (o *planOutput) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVarP(&o.format, "output", "o", "text", "text, json or markdown")
+	flags.StringVar(&o.markdown.Marker, "marker", "quorate-plan", "with -o markdown: name in the first line of each part; one for each plan of a pull request")
+	flags.IntVar(&o.markdown.Limit, "limit", 60000, "with -o markdown: largest size of a part in bytes")
+	flags.StringVar(&o.dir, "output-dir", "", "with -o markdown: directory to write plan-1.md, plan-2.md … to; what an earlier run left there is removed; default standard output")
+}
+
+// check refuses what cannot be printed before any work is done.
+func (o *planOutput) check() error {
+	switch {
+	case o.format != "text" && o.format != "json" && o.format != "markdown":
+		return fmt.Errorf("--output is text, json or markdown, not %q", o.format)
+	case o.dir != "" && o.format != "markdown":
+		return errors.New("--output-dir is for -o markdown: add it, or leave the directory out")
+	case o.markdown.Limit < plan.LeastLimit:
+		return fmt.Errorf("--limit is %d: give at least %d bytes", o.markdown.Limit, plan.LeastLimit)
+	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$`).MatchString(o.markdown.Marker):
+		return fmt.Errorf("--marker is %q: give up to 63 letters, digits, dashes, dots and slashes", o.markdown.Marker)
+	}
+	return nil
+}
+
+// print prints the report, and returns the exit status.
+func (o *planOutput) print(out io.Writer, report *plan.Report) error {
+	var err error
+	switch {
+	case o.format == "json":
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		err = encoder.Encode(report)
+	case o.dir != "":
+		err = o.write(report.Markdown(o.markdown))
+		_, _ = fmt.Fprintln(out, report.Summary.Line())
+	case o.format == "markdown":
+		_, err = io.WriteString(out, strings.Join(report.Markdown(o.markdown), "\n"))
+	default:
+		_, err = io.WriteString(out, report.Text())
+	}
+	if err != nil {
+		return err
+	}
+	return planStatus(report)
+}
+
+// planStatus is the exit status: 1 for bad files, 2 for changes, 0 for nothing.
+// What is not carried out yet changes only a file, so it counts offline only.
+func planStatus(report *plan.Report) error {
+	s := report.Summary
+	switch {
+	case s.Errors > 0:
+		return exitError(1)
+	case s.Changing > 0, report.Offline && s.Others > 0:
+		return exitError(2)
+	}
+	return nil
+}
+
+// write writes a file a part, and removes the parts that an earlier run left
+// behind the last one. A file that does not begin with the part's marker is
+// somebody else's: it is neither overwritten nor removed.
+func (o *planOutput) write(parts []string) error {
+	if err := os.MkdirAll(o.dir, 0o755); err != nil {
+		return fmt.Errorf("make --output-dir: %w", err)
+	}
+	for i, part := range parts {
+		path, state, err := o.part(i + 1)
+		switch {
+		case err != nil:
+			return err
+		case state == partForeign:
+			return fmt.Errorf("write %s: it exists and does not begin with %s; give an --output-dir of its own to each --marker", path, o.markdown.Mark(i+1))
+		}
+		if err := os.WriteFile(path, []byte(part), 0o644); err != nil {
+			return fmt.Errorf("write a part of the plan: %w", err)
+		}
+	}
+	return o.removeStale(len(parts) + 1)
+}
+
+// removeStale removes our parts from the first that was not written now.
+func (o *planOutput) removeStale(n int) error {
+	for ; ; n++ {
+		path, state, err := o.part(n)
+		if err != nil || state != partOurs {
+			return err
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("remove a part of an earlier plan: %w", err)
+		}
+	}
+}
+
+// partState says what is there under the name of a part.
+type partState int
+
+const (
+	partMissing partState = iota
+	partOurs
+	partForeign
+)
+
+// part is the path of a part, counted from 1, and what is there now.
+func (o *planOutput) part(n int) (string, partState, error) {
+	path := filepath.Join(o.dir, fmt.Sprintf("plan-%d.md", n))
+	text, err := os.ReadFile(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return path, partMissing, nil
+	case err != nil:
+		return path, partMissing, fmt.Errorf("look at a part of an earlier plan: %w", err)
+	case strings.HasPrefix(string(text), o.markdown.Mark(n)+"\n"):
+		return path, partOurs, nil
+	}
+	return path, partForeign, nil
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"net/url"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// The part of SARIF 2.1.0 that code scanning systems read.
+type (
+	sarifLog struct {
+		Schema  string     `json:"$schema"`
+		Version string     `json:"version"`
+		Runs    []sarifRun `json:"runs"`
+	}
+	sarifRun struct {
+		Tool    sarifTool     `json:"tool"`
+		Results []sarifResult `json:"results"`
+	}
+	sarifTool struct {
+		Driver sarifDriver `json:"driver"`
+	}
+	sarifDriver struct {
+		Name           string      `json:"name"`
+		Version        string      `json:"version"`
+		InformationURI string      `json:"informationUri"`
+		Rules          []sarifRule `json:"rules"`
+	}
+	sarifRule struct {
+		ID               string    `json:"id"`
+		ShortDescription sarifText `json:"shortDescription"`
+	}
+	sarifText struct {
+		Text string `json:"text"`
+	}
+	sarifResult struct {
+		RuleID    string          `json:"ruleId"`
+		Level     string          `json:"level"`
+		Message   sarifText       `json:"message"`
+		Locations []sarifLocation `json:"locations"`
+	}
+	sarifLocation struct {
+		PhysicalLocation sarifPhysical `json:"physicalLocation"`
+	}
+	sarifPhysical struct {
+		ArtifactLocation sarifArtifact `json:"artifactLocation"`
+		Region           *sarifRegion  `json:"region,omitempty"`
+	}
+	sarifArtifact struct {
+		URI string `json:"uri"`
+	}
+	sarifRegion struct {
+		StartLine   int `json:"startLine"`
+		StartColumn int `json:"startColumn,omitempty"`
+	}
+)
+
+// printSARIF prints problems as one SARIF run.
+func printSARIF(out io.Writer, problems []schema.Problem) error {
+	run := sarifRun{
+		Tool: sarifTool{Driver: sarifDriver{
+			Name: "quorate", Version: buildVersion(), InformationURI: "https://github.com/quorate/quorate",
+			Rules: []sarifRule{
+				{"quorate/error", sarifText{"The object is held until this is mended."}},
+				{"quorate/warning", sarifText{"The object is carried out all the same."}},
+			},
+		}},
+		Results: []sarifResult{},
+	}
+	for _, p := range problems {
+		run.Results = append(run.Results, sarifOf(p))
+	}
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+// sarifOf is one problem as a result.
+func sarifOf(p schema.Problem) sarifResult {
+	level := "error"
+	if p.Warning {
+		level = "warning"
+	}
+	at := sarifPhysical{ArtifactLocation: sarifArtifact{URI: (&url.URL{Path: p.File}).String()}}
+	if p.Line > 0 {
+		at.Region = &sarifRegion{StartLine: p.Line, StartColumn: p.Column}
+	}
+	return sarifResult{
+		RuleID: "quorate/" + level, Level: level, Message: sarifText{message(p)},
+		Locations: []sarifLocation{{at}},
+	}
+}

@@ -1,0 +1,235 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// PlanOffline says what a change of a cluster's file would do, without asking any
+// cluster. before and after are what two commits say; nil where one does not name
+// the cluster. It supposes a healthy cluster that is exactly what before says, and
+// asks the planner that the daemon asks. What that cannot answer is in Unknown.
+func PlanOffline(before, after *Cluster, options Options) (plan.ClusterReport, error) {
+	r := &Reconciler{options: options.withDefaults()}
+	switch {
+	case after == nil:
+		return orphaned(*before), nil
+	case len(after.Problems) > 0:
+		report := plan.NewClusterReport(r.desire(&view{cluster: *after}), plan.Make(r.desire(&view{cluster: *after}), plan.Observed{}, r.now()), 0, 0)
+		report.Change = plan.Held
+		return report, nil
+	case before == nil:
+		return r.planNew(*after)
+	case len(before.Problems) > 0:
+		report := plan.NewClusterReport(r.desire(&view{cluster: *after}), plan.Plan{}, 0, 0)
+		report.Change = plan.Changed
+		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
+		return report, nil
+	}
+	return r.planChange(*before, *after)
+}
+
+// orphaned is the report on a cluster that is no longer in Git.
+func orphaned(before Cluster) plan.ClusterReport {
+	report := plan.NewClusterReport(plan.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
+	report.Change = plan.Removed
+	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and nobody looks after it; absence from Git is never a wish to delete"}
+	return report
+}
+
+// suppose is a view of a cluster that nobody has looked at.
+func (r *Reconciler) suppose(c Cluster, set *appsv1.StatefulSet) (*view, error) {
+	v := &view{cluster: c.identified(), set: set, domain: r.options.Render.ClusterDomain}
+	if err := r.render(v); err != nil {
+		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
+	}
+	v.desired = r.desire(v)
+	return v, nil
+}
+
+// planNew plans a cluster of which nothing exists.
+func (r *Reconciler) planNew(c Cluster) (plan.ClusterReport, error) {
+	v, err := r.suppose(c, nil)
+	if err != nil {
+		return plan.ClusterReport{}, err
+	}
+	if managesTLS(c.EtcdCluster) {
+		v.observeCertificates(r, &liveCluster{})
+	}
+	for _, o := range v.manifests.objects() {
+		if o.kind != "StatefulSet" {
+			v.observed.Objects = append(v.observed.Objects, plan.Object{Kind: o.kind, Name: o.name, State: plan.ObjectMissing})
+		}
+	}
+	report := plan.NewClusterReport(v.desired, plan.Make(v.desired, v.observed, r.now()), 0, 0)
+	report.Change = plan.Added
+	report.Unknown = append(secretUnknowns(c),
+		"whether something of the new cluster's name exists already: nothing is taken over, and volumes that are left of an earlier cluster hold it",
+		"whether the nodes have room for the members, and the storage class gives them volumes")
+	return report, nil
+}
+
+// planChange plans the way from one file to another.
+func (r *Reconciler) planChange(before, after Cluster) (plan.ClusterReport, error) {
+	changes, err := fieldChanges(before.EtcdCluster, after.EtcdCluster)
+	if err != nil {
+		return plan.ClusterReport{}, fmt.Errorf("plan %s: %w", after.Key(), err)
+	}
+	if len(changes) == 0 {
+		return plan.ClusterReport{Namespace: after.Metadata.Namespace, Name: after.Metadata.Name, Change: plan.Unchanged}, nil
+	}
+	was, err := r.suppose(before, nil)
+	if err != nil {
+		return plan.ClusterReport{}, err
+	}
+	set := &appsv1.StatefulSet{}
+	if err := was.made(was.manifests.StatefulSet, set); err != nil {
+		return plan.ClusterReport{}, err
+	}
+	v, err := r.suppose(after, set)
+	if err != nil {
+		return plan.ClusterReport{}, err
+	}
+	if v.observed.Objects, err = was.differences(v); err != nil {
+		return plan.ClusterReport{}, err
+	}
+	immutable, err := r.immutable(was, v)
+	if err != nil {
+		return plan.ClusterReport{}, err
+	}
+	report := r.reportFor(was, v, immutable)
+	report.Changes, report.Change = changes, plan.Changed
+	return report, nil
+}
+
+// immutable lists what v asks for and what was made for was cannot take.
+func (r *Reconciler) immutable(was, v *view) ([]string, error) {
+	services := map[string]*corev1.Service{}
+	for _, want := range []*corev1ac.ServiceApplyConfiguration{was.manifests.Client, was.manifests.Headless} {
+		services[*want.Name] = &corev1.Service{}
+		if err := was.made(want, services[*want.Name]); err != nil {
+			return nil, err
+		}
+	}
+	before, after := was.cluster.EtcdCluster, v.cluster.EtcdCluster
+	changes := append(immutableChanges(v.set, after), familyChanges(services, after)...)
+	domain := r.options.Render.ClusterDomain
+	if from, to := domainOf(before, domain), domainOf(after, domain); from != to && managesTLS(before) && managesTLS(after) {
+		changes = append(changes, fmt.Sprintf("spec.network.clusterDomain (%s to %s)", from, to))
+	}
+	return changes, nil
+}
+
+// reportFor plans for every member that may lead. The steps that are shown are
+// those for the first.
+func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterReport {
+	var shown plan.Plan
+	var moves []int
+	for leader := range was.desired.Spec.Replicas {
+		o := plan.Assume(was.desired, r.now(), leader)
+		o.Objects, o.Set.Immutable = v.observed.Objects, immutable
+		p := plan.Make(v.desired, o, r.now())
+		if leader == 0 {
+			shown = p
+		}
+		moves = append(moves, plan.LeaderMoves(p.Steps))
+	}
+	report := plan.NewClusterReport(v.desired, shown, slices.Min(moves), slices.Max(moves))
+	report.Unknown = append(unknowns(shown.Steps), secretUnknowns(v.cluster)...)
+	if len(was.cluster.Spec.Network.IPFamilies) == 0 && len(v.cluster.Spec.Network.IPFamilies) > 0 {
+		report.Unknown = append(report.Unknown, "which address family the Services have: the first one cannot be changed")
+	}
+	return report
+}
+
+// secretUnknowns is what only the Secrets can tell that somebody else makes.
+func secretUnknowns(c Cluster) []string {
+	if !usesTLS(c.EtcdCluster) || managesTLS(c.EtcdCluster) {
+		return nil
+	}
+	return []string{"whether the Secrets of spec.tls.secrets are there, and their certificates good"}
+}
+
+// unknowns is what decides beside the two files.
+func unknowns(steps []plan.Step) []string {
+	texts := []string{"whether the base has been carried out: what is under way is finished or given up first"}
+	if len(steps) == 0 {
+		return texts
+	}
+	texts = append(texts, "the members' health and alarms: while a member is not well, nothing is restarted")
+	if len(plan.Restarts(steps)) > 0 {
+		texts = append(texts,
+			"which etcd the members really report: every hop is judged by that",
+			"which member leads: the leadership moves before its member restarts, and a backup is read through it",
+			"whether the nodes have room for a member that restarts, and can pull its image")
+	}
+	for _, s := range steps {
+		if _, backup := s.Action.(plan.TakeBackup); backup {
+			texts = append(texts,
+				"whether the store takes a backup, and whether one of the last minutes is there already",
+				"whether authentication is on: then the backup needs a user who may read everything")
+		}
+	}
+	return texts
+}
+
+// manifest is one object as it is applied.
+type manifest struct {
+	kind, name string
+	object     any
+}
+
+// objects are the manifests in the order in which they are looked at.
+func (m Manifests) objects() []manifest {
+	return []manifest{
+		{"Service", *m.Headless.Name, m.Headless},
+		{"Service", *m.Client.Name, m.Client},
+		{"PodDisruptionBudget", *m.PDB.Name, m.PDB},
+		{"StatefulSet", *m.StatefulSet.Name, m.StatefulSet},
+	}
+}
+
+// made is an object as Kubernetes would have made it.
+func (v *view) made(want, object any) error {
+	text, err := json.Marshal(want)
+	if err == nil {
+		err = json.Unmarshal(text, object)
+	}
+	if err != nil {
+		return fmt.Errorf("plan %s: suppose its %T: %w", v.cluster.Key(), object, err)
+	}
+	return nil
+}
+
+// differences are the objects of v as they would be found by one who wants those
+// of another view. The StatefulSet's template is left out: its change is a roll.
+func (v *view) differences(wanted *view) ([]plan.Object, error) {
+	var objects []plan.Object
+	made := v.manifests.objects()
+	for i, want := range wanted.manifests.objects() {
+		changes, err := fieldChanges(made[i].object, want.object)
+		if err != nil {
+			return nil, fmt.Errorf("plan %s: compare %s %s: %w", v.cluster.Key(), want.kind, want.name, err)
+		}
+		object := plan.Object{Kind: want.kind, Name: want.name, State: plan.ObjectInSync}
+		var fields []string
+		for _, c := range changes {
+			if !strings.HasPrefix(c.Field, "spec.template") && !strings.HasPrefix(c.Field, "spec.updateStrategy") {
+				fields = append(fields, c.Field)
+			}
+		}
+		if len(fields) > 0 {
+			object.State, object.Detail = plan.ObjectDrifted, strings.Join(fields, ", ")
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}

@@ -1,0 +1,221 @@
+package reconciler
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// offlineOptions are the daemon's settings, with a clock that stands still.
+func offlineOptions() Options {
+	return Options{
+		Render: ordersOptions(), BackupURL: "s3://backups/{{ .UID }}.db?region=eu-west-1",
+		Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
+	}
+}
+
+// inGit is a cluster as a commit has it: defaulted, 3.5.35, changed by edits.
+func inGit(edits ...func(*schema.EtcdCluster)) *Cluster {
+	c := ordersCluster(func(c *schema.EtcdCluster) { c.Spec.Version = "3.5.35" })
+	schema.Default(&c)
+	for _, edit := range edits {
+		edit(&c)
+	}
+	return &Cluster{EtcdCluster: c, Commit: "c0ffee"}
+}
+
+func toVersion(v string) func(*schema.EtcdCluster) {
+	return func(c *schema.EtcdCluster) { c.Spec.Version = v }
+}
+
+func TestPlanOffline(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		before, after *Cluster
+		change        plan.Change
+		// fields, hold and actions are parts of what is said, restarts a number.
+		fields, hold, actions string
+		restarts              int
+	}{
+		{"17 no change", inGit(), inGit(), plan.Unchanged, "", "", "", 0},
+		{"a new cluster", nil, inGit(), plan.Added, "", "", "create the record, issue certificates, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
+		{"21 a file that is gone", inGit(), nil, plan.Removed, "", "", "", 0},
+		{"a file with errors", inGit(), &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"orders.yaml:3: no"}}, plan.Held, "", "orders.yaml:3: no", "", 0},
+		{"a file that is mended", &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"no"}}, inGit(), plan.Changed, "", "", "", 0},
+		{"53 a minor up", inGit(), inGit(toVersion("3.6.16")), plan.Changed, "spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16, restart orders-2 3.5.35 → 3.6.16", 3},
+		{"55 below the floor", inGit(toVersion("3.5.20")), inGit(toVersion("3.6.16")), plan.Changed, "spec.version", "cannot go from 3.5.20 to 3.6.16", "", 0},
+		{"24 an older commit", inGit(toVersion("3.6.16")), inGit(), plan.Changed, "spec.version", "orders-0 cannot go from 3.6.16 to 3.5.35", "", 0},
+		{"a setting", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} }), plan.Changed, "spec.etcd.options.heartbeat-interval", "", "start the roll on 3.5.35", 3},
+		{"a label", inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team.io/name": "checkout"} }), plan.Changed, `metadata.labels["team.io/name"]`, "", "apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, apply StatefulSet orders", 0},
+		{"an annotation", inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Annotations = map[string]string{"owner": "ada"} }), plan.Changed, "metadata.annotations.owner", "", "apply StatefulSet orders", 0},
+		{"18 37 size and version", inGit(), inGit(toVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Replicas = 5 }), plan.Changed, "spec.replicas, spec.version", "spec.replicas", "", 0},
+		{"18 147 version and TLS", inGit(), inGit(toVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }), plan.Changed, "spec.tls.mode, spec.version", "spec.tls.mode", "", 0},
+		{"6 storage shrinks", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("4Gi") }), plan.Changed, "spec.storage.size", "spec.storage.size (8Gi to 4Gi)", "", 0},
+		{"the first address family", inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} }), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), plan.Changed, "spec.network.ipFamilies[0]", "spec.network.ipFamilies[0] (IPv4 to IPv6)", "", 0},
+		{"the domain of certificates", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.com" }), plan.Changed, "spec.network.clusterDomain", "spec.network.clusterDomain (cluster.local to example.com)", "", 0},
+		{"a change of pace only", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: time.Minute} }), plan.Changed, "spec.upgrade.soak", "", "record that 3.5.35 is applied", 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := PlanOffline(test.before, test.after, offlineOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fields, actions []string
+			for _, c := range r.Changes {
+				fields = append(fields, c.Field)
+			}
+			for _, s := range r.Steps {
+				actions = append(actions, s.Action)
+			}
+			hold := ""
+			if r.Hold != nil {
+				hold = r.Hold.Message
+			}
+			if r.Change != test.change || strings.Join(fields, ", ") != test.fields || r.Restarts != test.restarts ||
+				!strings.Contains(hold, test.hold) || (test.hold == "") != (hold == "") ||
+				!strings.HasPrefix(strings.Join(actions, ", "), test.actions) || (test.actions == "") != (len(actions) == 0) {
+				t.Errorf("%s, fields %q, hold %q, %d restarts:\n%s", r.Change, fields, hold, r.Restarts, strings.Join(actions, ", "))
+			}
+			if r.Key() != "shop/orders" {
+				t.Errorf("it is called %q", r.Key())
+			}
+		})
+	}
+}
+
+// What cannot be known offline is said where it would matter, and is no hold.
+func TestUnknownOffline(t *testing.T) {
+	for name, test := range map[string]struct {
+		before, after *Cluster
+		want          []string
+	}{
+		"an upgrade":    {inGit(), inGit(toVersion("3.6.16")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "the store takes a backup", "authentication"}},
+		"a label":       {inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"a": "b"} }), []string{"has been carried out", "health and alarms"}},
+		"a new cluster": {nil, inGit(), []string{"exists already", "the nodes have room"}},
+		"somebody's certificates": {nil, inGit(func(c *schema.EtcdCluster) {
+			c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSSecrets, Secrets: schema.TLSSecretNames{Server: "s", Peer: "p", Client: "c"}}
+		}), []string{"the Secrets of spec.tls.secrets", "exists already", "the nodes have room"}},
+		"an address family": {inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
+		"a removed file":    {inGit(), nil, nil},
+		"a refused change":  {inGit(toVersion("3.6.16")), inGit(), []string{"has been carried out"}},
+	} {
+		r, err := PlanOffline(test.before, test.after, offlineOptions())
+		if err != nil || len(r.Unknown) != len(test.want) {
+			t.Fatalf("%s: %v, %q", name, err, r.Unknown)
+		}
+		for i, want := range test.want {
+			if !strings.Contains(r.Unknown[i], want) {
+				t.Errorf("%s: %q, want %q", name, r.Unknown[i], want)
+			}
+		}
+	}
+}
+
+// A backup says where it goes, without the settings of the store; without a place
+// the hold is shown.
+func TestBackupOffline(t *testing.T) {
+	options := offlineOptions()
+	r, err := PlanOffline(inGit(), inGit(toVersion("3.6.16")), options)
+	if err != nil || !strings.HasSuffix(r.Steps[0].Reason, "a verified backup must be taken first (store: s3://backups/{{ .UID }}.db)") {
+		t.Errorf("%v %+v", err, r.Steps)
+	}
+	if r.Disruption != "3 restarts, one at a time, quorum kept; 1 to 2 leader moves" {
+		t.Error(r.Disruption)
+	}
+	options.BackupURL = ""
+	r, err = PlanOffline(inGit(), inGit(toVersion("3.6.16")), options)
+	if err != nil || r.Hold == nil || !strings.Contains(r.Hold.Message, "nothing says where to put it") {
+		t.Errorf("%v %+v", err, r.Hold)
+	}
+}
+
+// 17 19: the same two files give the same report, whatever the order of a map.
+func TestPlanOfflineIsStable(t *testing.T) {
+	options := map[string]string{}
+	for _, name := range strings.Fields("heartbeat-interval election-timeout snapshot-count max-txn-ops max-request-bytes") {
+		options[name] = "100000"
+	}
+	var first string
+	for range 20 {
+		shuffled := map[string]string{}
+		for name, value := range options {
+			shuffled[name] = value
+		}
+		r, err := PlanOffline(inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = shuffled }), offlineOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		report := plan.Report{Clusters: []plan.ClusterReport{r}}
+		if text := report.Text(); first == "" {
+			first = text
+		} else if text != first {
+			t.Fatalf("first\n%s\nthen\n%s", first, text)
+		}
+	}
+	if !strings.Contains(first, "spec.etcd.options.election-timeout: (none) → 100000\n  spec.etcd.options.heartbeat-interval") {
+		t.Error(first)
+	}
+}
+
+// Backups, schedules and restores are listed as they differ; a document that is
+// bad now is not taken for a removed one.
+func TestCompareOthers(t *testing.T) {
+	seven, last := int32(7), int32(3)
+	nightly := schema.Schedule{Origin: schema.Origin{File: "nightly.yaml"}}
+	nightly.Metadata = schema.Metadata{Namespace: "shop", Name: "nightly"}
+	nightly.Spec = schema.BackupScheduleSpec{
+		Schedule: "0 2 * * *", TimeZone: "Europe/Berlin", Retention: schema.RetentionSpec{KeepDaily: seven},
+		BackupTemplate: schema.BackupRequest{Source: schema.BackupSource{ClusterName: "orders"}},
+	}
+	longer := nightly
+	longer.Spec.Retention, longer.Spec.Suspend = schema.RetentionSpec{KeepLast: &last, KeepDaily: 14, MaxAge: &metav1.Duration{Duration: 720 * time.Hour}}, true
+	backup := schema.Backup{}
+	backup.Metadata = schema.Metadata{Namespace: "shop", Name: "before"}
+	backup.Spec = schema.BackupRequest{
+		Source:      schema.BackupSource{ClusterURL: "https://etcd.example.com:2379"},
+		Destination: schema.Destination{ObjectURLTemplate: "s3://b/{{ .UID }}.db?region=r"},
+	}
+	restore := schema.Restore{}
+	restore.Metadata = schema.Metadata{Namespace: "shop", Name: "again"}
+	restore.Spec = schema.RestoreSpec{
+		Source: schema.RestoreSource{Schedule: "nightly", Before: &metav1.Time{Time: time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC)}}, ClusterName: "orders2",
+	}
+	restore.Spec.ClusterTemplate.Version = "3.6.16"
+	with := func(s ...schema.Schedule) schema.Set { return schema.Set{Schedules: s} }
+	for name, test := range map[string]struct {
+		before, after schema.Set
+		want          []string
+	}{
+		"25 no change": {with(nightly), with(nightly), nil},
+		"added":        {with(), with(nightly), []string{"EtcdBackupSchedule shop/nightly: added: 0 2 * * * Europe/Berlin, of orders, keeps 7 daily; not carried out by this version of quorate yet"}},
+		"changed":      {with(nightly), with(longer), []string{"EtcdBackupSchedule shop/nightly: changed: 0 2 * * * Europe/Berlin, of orders, keeps 3 last and 14 daily, none older than 720h0m0s, suspended; not"}},
+		"removed":      {with(nightly), with(), []string{"EtcdBackupSchedule shop/nightly: removed: 0 2 * * *"}},
+		"held by name": {with(nightly), schema.Set{Held: []schema.Held{{Kind: schema.KindBackupSchedule, Namespace: "shop", Name: "nightly"}}}, nil},
+		"held by file": {with(nightly), schema.Set{Held: []schema.Held{{Origin: schema.Origin{File: "nightly.yaml"}}}}, nil},
+		"another held": {with(nightly), schema.Set{Held: []schema.Held{{Origin: schema.Origin{File: "other.yaml"}}}}, []string{"EtcdBackupSchedule shop/nightly: removed"}},
+		"the others": {with(), schema.Set{Backups: []schema.Backup{backup}, Restores: []schema.Restore{restore}}, []string{
+			"EtcdBackup shop/before: added: of https://etcd.example.com:2379 to s3://b/{{ .UID }}.db; not",
+			"EtcdRestore shop/again: added: the newest backup of schedule nightly before 2026-11-20T08:00:00Z into orders2, etcd 3.6.16; not",
+		}},
+	} {
+		got, err := CompareOthers(test.before, test.after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		same := slices.EqualFunc(got, test.want, func(o plan.ObjectReport, want string) bool { return strings.HasPrefix(o.String(), want) })
+		if !same {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if all := DescribeOthers(with(nightly)); len(all) != 1 || all[0].Change != "" || strings.Contains(all[0].String(), "added") {
+		t.Errorf("%v", all)
+	}
+}
