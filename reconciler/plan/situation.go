@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -181,6 +182,7 @@ func (s *situation) warnings() []string {
 	}
 	if s.rolling() {
 		texts = append(texts, s.hops(release.Warn)...)
+		texts = append(texts, s.defaultsChanged()...)
 		texts = append(texts, s.willWait()...)
 	}
 	if s.d.Spec.Upgrade.Backup == schema.BackupSkip && s.rolling() && s.versioned() {
@@ -188,6 +190,18 @@ func (s *situation) warnings() []string {
 	}
 	slices.Sort(texts)
 	return slices.Compact(texts)
+}
+
+// defaultsChanged says what members will do otherwise although no setting
+// changes.
+func (s *situation) defaultsChanged() []string {
+	var texts []string
+	for _, v := range s.versions() {
+		for _, text := range release.DefaultsChanged(v, s.wanted()) {
+			texts = append(texts, fmt.Sprintf("%s → %s: %s", v, s.wanted(), text))
+		}
+	}
+	return texts
 }
 
 // hops are the findings of one severity about any member's way to the wanted
