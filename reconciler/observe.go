@@ -62,15 +62,15 @@ type view struct {
 	endpoints []Endpoint
 	// notAfter is when the first certificate expires.
 	notAfter time.Time
-	// domain is the daemon's DNS domain, for a cluster that names none.
-	domain string
+	// domain are changes of the DNS domain that certificates stand against.
+	domain []string
 }
 
 // observe looks at one cluster: at the caches for Kubernetes, at the members for
 // etcd. The caches hold nothing that is not quorate's: only while a cluster has no
 // record, and for Secrets that its file names, does it ask the API server itself.
 func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
-	v := &view{cluster: c.identified(), domain: r.options.Render.ClusterDomain}
+	v := &view{cluster: c.identified()}
 	live, err := r.cache.read(c)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
@@ -316,7 +316,7 @@ func (v *view) observeSet(live *liveCluster) {
 		Settled: v.set.Status.ObservedGeneration >= v.set.Generation,
 	}
 	c := v.cluster.EtcdCluster
-	set.Immutable = slices.Concat(immutableChanges(v.set, c), familyChanges(live.services, c), domainChanges(live.secrets, c, v.domain))
+	set.Immutable = slices.Concat(immutableChanges(v.set, c), familyChanges(live.services, c), v.domain)
 	if v.set.Spec.Replicas != nil {
 		set.Replicas = *v.set.Spec.Replicas
 	}

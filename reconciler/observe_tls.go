@@ -48,16 +48,19 @@ func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
 	if len(v.cluster.Problems) > 0 {
 		return
 	}
-	status := r.checkCertificates(v.cluster, live.secrets)
-	v.notAfter = status.NotAfter
-	v.observed.Certificates = plan.Certificates{Missing: status.Missing, Problems: status.Problems}
+	check := r.checkCertificates(v.cluster, live.secrets)
+	v.notAfter, v.domain = check.status.NotAfter, check.domain
+	v.observed.Certificates = plan.Certificates{Missing: check.status.Missing, Problems: check.status.Problems}
 }
 
 // certificateCheck is what was found in one version of a cluster's Secrets.
 type certificateCheck struct {
 	versions string
 	status   CertificateStatus
-	at       time.Time
+	// domain is what domainChanges says: to read a certificate in every pass
+	// would cost more than all the rest of it.
+	domain []string
+	at     time.Time
 	// secrets are those that were checked, and digest the file that wanted them.
 	secrets map[string]*corev1.Secret
 	digest  string
@@ -69,7 +72,7 @@ const certificateRecheck = time.Minute
 
 // checkCertificates checks the Secrets, unless the same ones were checked a
 // moment ago and none has expired since.
-func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Secret) CertificateStatus {
+func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Secret) certificateCheck {
 	var versions strings.Builder
 	versions.WriteString(c.digest)
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
@@ -79,10 +82,14 @@ func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Sec
 	if kept, ok := r.checked.Load(c.Key()); ok {
 		k := kept.(certificateCheck)
 		if k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
-			return k.status
+			return k
 		}
 	}
-	status := CheckCertificates(c.EtcdCluster, r.options.Render.ClusterDomain, secrets, now)
-	r.checked.Store(c.Key(), certificateCheck{versions.String(), status, now, secrets, c.digest})
-	return status
+	daemons := r.options.Render.ClusterDomain
+	check := certificateCheck{
+		versions: versions.String(), at: now, secrets: secrets, digest: c.digest,
+		status: CheckCertificates(c.EtcdCluster, daemons, secrets, now), domain: domainChanges(secrets, c.EtcdCluster, daemons),
+	}
+	r.checked.Store(c.Key(), check)
+	return check
 }

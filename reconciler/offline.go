@@ -47,7 +47,7 @@ func orphaned(before Cluster) plan.ClusterReport {
 
 // suppose is a view of a cluster that nobody has looked at.
 func (r *Reconciler) suppose(c Cluster, set *appsv1.StatefulSet) (*view, error) {
-	v := &view{cluster: c.identified(), set: set, domain: r.options.Render.ClusterDomain}
+	v := &view{cluster: c.identified(), set: set}
 	if err := r.render(v); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
 	}
