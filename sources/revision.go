@@ -2,31 +2,42 @@ package sources
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
 // ReadRevision reads what a revision of a local Git repository says at the given
 // files and directories, by the rules of ReadPaths: the files have the same
 // names as those on disk, so that the two can be compared. revision is a branch,
-// a remote branch such as origin/main, a tag, or a commit.
+// a remote branch such as origin/main, a tag or a commit, with ~N or ^ behind it
+// for an earlier one.
 //
-// A path that the revision does not have is no error: there was nothing yet. The
-// paths must lie in one repository; they need not exist on disk.
+// A path that the revision does not have is no error: there was nothing yet, and
+// where that is so of all paths, the snapshot's Tree is empty. The paths must lie
+// in one repository; they need not exist on disk. A revision that cannot be found
+// is an ErrBranchGone, a path outside a repository an ErrRepositoryNotFound.
 func ReadRevision(ctx context.Context, paths []string, revision string, limits Limits) (Snapshot, error) {
-	during := "read revision " + revision
-	r := &revisionReader{revision: revision, limits: limits.withDefaults(), seen: map[string]bool{}}
+	r := &revisionReader{
+		collector: collector{limits: limits.withDefaults()},
+		revision:  revision,
+		seen:      map[string]bool{},
+	}
 	for _, given := range paths {
 		if err := r.read(ctx, given); err != nil {
-			return Snapshot{}, explain(ctx, during, err)
+			return Snapshot{}, explain(ctx, "read revision "+revision, err)
 		}
 	}
 	r.out.Files, r.out.Skipped = r.sorted()
@@ -37,44 +48,69 @@ func ReadRevision(ctx context.Context, paths []string, revision string, limits L
 type revisionReader struct {
 	collector
 	revision string
-	limits   Limits
+	clone    *clone // of the first path
+	head     plumbing.Hash
 	seen     map[string]bool // files by path, as the paths asked for may overlap
 	out      Snapshot
 }
 
 // read adds what the revision has at one path of this machine.
 func (r *revisionReader) read(ctx context.Context, given string) error {
-	repository, inside, err := openAround(given)
+	inside, err := r.enter(given)
 	if err != nil {
 		return err
 	}
-	head, err := r.resolve(repository)
+	part, err := readAt(ctx, objects{EncodedObjectStorer: r.clone.Storer}, r.head, inside, r.limits)
 	if err != nil {
-		return err
+		return r.clone.hint(err)
 	}
-	part, err := readAt(ctx, objects{EncodedObjectStorer: repository.Storer}, head, inside, r.limits)
-	if errors.Is(err, ErrPathGone) {
-		part, err = Snapshot{Commit: head.String()}, nil
-	}
-	if err != nil {
-		return err
-	}
-	if r.out.Commit == "" {
+	if r.out.Commit == "" || r.out.Tree == "" && part.Tree != "" {
 		r.out = part
 	}
-	r.collector.limits = r.limits
 	return r.rename(part, given, inside)
 }
 
-// rename gives the files of a part the names that they have on disk.
+// enter says where in the repository a path lies. The first path decides which
+// repository that is.
+func (r *revisionReader) enter(given string) (string, error) {
+	path, err := realPath(given)
+	if err != nil {
+		return "", unreadable(err)
+	}
+	root, err := rootAround(given, path)
+	if err != nil {
+		return "", err
+	}
+	if r.clone == nil {
+		if r.clone, err = openClone(root); err != nil {
+			return "", err
+		}
+		if r.head, err = r.clone.resolve(r.revision); err != nil {
+			return "", err
+		}
+	}
+	if root != r.clone.root {
+		return "", notFound(fmt.Sprintf("%s lies in the repository %s, and what was given before it in %s", given, root, r.clone.root), "give the paths of one repository")
+	}
+	inside, err := filepath.Rel(root, path)
+	if err != nil || inside == "." {
+		return "", err
+	}
+	return filepath.ToSlash(inside), nil
+}
+
+// rename gives what was read at one path the names that it has on disk.
 func (r *revisionReader) rename(part Snapshot, given, inside string) error {
 	root := filepath.ToSlash(filepath.Clean(given))
 	shown := func(name string) string {
-		rest := strings.TrimPrefix(strings.TrimPrefix(name, inside), "/")
-		if rest == "" {
-			return root
+		rest := strings.TrimPrefix(name, inside)
+		switch {
+		case root == ".":
+			return strings.TrimPrefix(rest, "/")
+		case inside == "":
+			return strings.TrimSuffix(root, "/") + "/" + rest
 		}
-		return filepath.ToSlash(filepath.Join(root, rest))
+		return root + rest
 	}
 	for _, f := range part.Files {
 		name := shown(f.Path)
@@ -87,113 +123,277 @@ func (r *revisionReader) rename(part Snapshot, given, inside string) error {
 		r.seen[name] = true
 		r.add(name, f.Data)
 	}
-	r.skipped = append(r.skipped, part.Skipped...)
+	for _, skipped := range part.Skipped {
+		r.skipped = append(r.skipped, shown(skipped))
+	}
 	return nil
 }
 
-// resolve finds the commit of the revision.
-func (r *revisionReader) resolve(repository *git.Repository) (plumbing.Hash, error) {
-	hash, err := repository.ResolveRevision(plumbing.Revision(r.revision))
-	if err == nil {
-		return *hash, nil
-	}
-	next := "see `git branch -a` for the ones that there are"
-	if remote, branch, ok := strings.Cut(r.revision, "/"); ok {
-		next = fmt.Sprintf("fetch it first, with `git fetch %s %s`; a CI system often fetches one commit only, so ask it for the whole history (fetch-depth: 0)", remote, branch)
-	}
-	return plumbing.ZeroHash, &failure{
-		why: "the repository does not know it", next: next, kinds: []error{ErrBranchGone},
-	}
-}
-
-// openAround opens the repository that a path lies in, and says where in it.
-func openAround(given string) (*git.Repository, string, error) {
-	path, err := realPath(given)
-	if err != nil {
-		return nil, "", unreadable(err)
-	}
-	repository, err := git.PlainOpenWithOptions(nearest(path), &git.PlainOpenOptions{DetectDotGit: true, EnableDotGitCommonDir: true})
-	if err != nil {
-		return nil, "", notFound(given+" is in no Git repository ("+oneLine(err.Error())+")", "give a path in a clone")
-	}
-	tree, err := repository.Worktree()
-	if err != nil {
-		return nil, "", notFound(given+" is in a bare repository", "give a path in a clone with files")
-	}
-	root, err := realPath(tree.Filesystem.Root())
-	if err != nil {
-		return nil, "", unreadable(err)
-	}
-	inside, err := filepath.Rel(root, path)
-	if err != nil || strings.HasPrefix(inside, "..") {
-		return nil, "", notFound(given+" is not in the repository at "+root, "give a path in a clone")
-	}
-	if inside == "." {
-		inside = ""
-	}
-	return repository, filepath.ToSlash(inside), nil
-}
-
-// realPath is an absolute path with its links followed, as far as it exists.
+// realPath is an absolute path with its links followed, as far as it exists: a
+// change may have removed the rest.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return "", err
 	}
-	there := nearest(path)
-	resolved, err := filepath.EvalSymlinks(there)
+	for there := path; ; there = filepath.Dir(there) {
+		resolved, err := filepath.EvalSymlinks(there)
+		if err == nil {
+			return filepath.Join(resolved, strings.TrimPrefix(path, there)), nil
+		}
+		if there == filepath.Dir(there) {
+			return "", err
+		}
+	}
+}
+
+// rootAround is the top directory of the working tree that a path lies in. given
+// is the path as the messages name it.
+func rootAround(given, path string) (string, error) {
+	for dir := path; ; dir = filepath.Dir(dir) {
+		switch {
+		case exists(dir, ".git"):
+			return dir, nil
+		case exists(dir, "HEAD") && exists(dir, "objects") && exists(dir, "refs"):
+			return "", notFound(given+" is in a bare repository, which has no files beside its history", "give a path in a clone of it")
+		case dir == filepath.Dir(dir):
+			return "", notFound(given+" is in no Git repository", "give a path in a clone of one")
+		}
+	}
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+// clone is a repository with a working tree on this machine.
+type clone struct {
+	*git.Repository
+	root string
+}
+
+func openClone(root string) (*clone, error) {
+	repository, err := git.PlainOpenWithOptions(root, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
+	switch {
+	case err == nil:
+		return &clone{repository, root}, nil
+	case errors.Is(err, git.ErrRepositoryNotExists):
+		return nil, notFound("what .git in "+root+" stands for is no Git repository", "clone it again")
+	case strings.Contains(strings.ToLower(err.Error()), "objectformat"):
+		return nil, unreachable("the repository "+root+" names its objects by SHA-256, which quorate cannot read", "use a clone with SHA-1, which is Git's default")
+	}
+	return nil, unreachable(fmt.Sprintf("the repository %s cannot be opened (%s)", root, oneLine(osReason(err))), "see whether `git status` works there")
+}
+
+// revisionForm is what resolve understands: a name, and steps back from it. What
+// else Git knows, such as a range, a time or a path, is refused, because go-git
+// reads some of it as something else without a word.
+var revisionForm = regexp.MustCompile(`^([^\s~^:?*\[\\@]+|@)((?:~[0-9]{0,6}|\^[0-2]?|\^\{\}|\^\{commit\})*)$`)
+
+// resolve finds the commit of a revision.
+func (c *clone) resolve(revision string) (plumbing.Hash, error) {
+	form := revisionForm.FindStringSubmatch(revision)
+	if form == nil || strings.Contains(revision, "..") {
+		return plumbing.ZeroHash, unknownRevision("this is not the form of a revision",
+			"write a branch, a remote branch such as origin/main, a tag or a commit, with ~N or ^ behind it for an earlier one")
+	}
+	start, err := c.find(form[1])
 	if err != nil {
-		return "", err
+		return plumbing.ZeroHash, err
 	}
-	return filepath.Join(resolved, strings.TrimPrefix(path, there)), nil
+	hash, err := c.ResolveRevision(plumbing.Revision(start.String() + form[2]))
+	if err != nil {
+		return plumbing.ZeroHash, unknownRevision("there is no such commit here", c.elsewhere())
+	}
+	return *hash, nil
 }
 
-// nearest is the path itself, or the nearest directory above it that exists: a
-// change may have removed the path.
-func nearest(path string) string {
-	for {
-		if info, err := os.Stat(path); err == nil && info.IsDir() {
-			return path
-		}
-		if parent := filepath.Dir(path); parent != path {
-			path = parent
-			continue
-		}
-		return path
+// find finds what a name stands for. As in Git a whole hash goes before a branch
+// or tag of that name, and an abbreviated one behind it.
+func (c *clone) find(name string) (plumbing.Hash, error) {
+	if hash := plumbing.NewHash(name); plumbing.IsHash(name) && c.Storer.HasEncodedObject(hash) == nil {
+		return hash, nil
+	}
+	if hash, ok := c.reference(name); ok {
+		return hash, nil
+	}
+	switch commits := c.abbreviated(name); len(commits) {
+	case 0:
+		return plumbing.ZeroHash, c.unknown(name)
+	case 1:
+		return commits[0], nil
+	default:
+		return plumbing.ZeroHash, unknownRevision(fmt.Sprintf("%d commits begin with %s", len(commits), name), "write more of the hash")
 	}
 }
 
-// readAt reads a directory of a commit, or the one file that stands there.
+// reference finds a branch or tag by Git's own rules, "@" being HEAD.
+func (c *clone) reference(name string) (plumbing.Hash, bool) {
+	if name == "@" {
+		name = "HEAD"
+	}
+	for _, rule := range plumbing.RefRevParseRules {
+		ref, err := storer.ResolveReference(c.Storer, plumbing.ReferenceName(fmt.Sprintf(rule, name)))
+		if err == nil {
+			return ref.Hash(), true
+		}
+	}
+	return plumbing.ZeroHash, false
+}
+
+// abbreviated finds the commits whose hash begins with a name of four digits or
+// more.
+func (c *clone) abbreviated(name string) []plumbing.Hash {
+	storage, ok := c.Storer.(*filesystem.Storage)
+	prefix, err := hex.DecodeString(name[:len(name)&^1]) // whole bytes; the last digit is looked at below
+	if !ok || err != nil || len(name) < 4 {
+		return nil
+	}
+	hashes, err := storage.HashesWithPrefix(prefix)
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(hashes, func(hash plumbing.Hash) bool {
+		_, err := c.CommitObject(hash)
+		return err != nil || !strings.HasPrefix(hash.String(), strings.ToLower(name))
+	})
+}
+
+func unknownRevision(why, next string) *failure {
+	return &failure{why: why, next: next, kinds: []error{ErrBranchGone}}
+}
+
+// inActions is the next step of those who meet a small clone in a CI system.
+const inActions = "or in GitHub Actions give actions/checkout fetch-depth: 0"
+
+// unknown says what makes a name known.
+func (c *clone) unknown(name string) *failure {
+	if (diskSession{c.Repository}).isEmpty() {
+		return unknownRevision("the repository has no commits yet", "commit something first")
+	}
+	if fetch := c.fetchCommand(name); fetch != "" {
+		return unknownRevision("it is not known here", fmt.Sprintf("run `%s`, %s", fetch, inActions))
+	}
+	if _, ok := c.reference("origin/" + name); ok {
+		return unknownRevision("it is not known here", "did you mean origin/"+name+"?")
+	}
+	return unknownRevision("it is not known here", c.elsewhere())
+}
+
+// elsewhere says where a commit may be that this clone does not have.
+func (c *clone) elsewhere() string {
+	if commits, err := c.Storer.Shallow(); err == nil && len(commits) > 0 {
+		return "this clone is shallow: run `git fetch --unshallow --tags`, " + inActions
+	}
+	if next := c.borrowed(); next != "" {
+		return next
+	}
+	return "`git branch -a`, `git tag` and `git log` list what there is"
+}
+
+// fetchCommand makes a remote branch known; "" for a name that is none. A clone
+// of a single branch does not note other ones unless it is told where.
+func (c *clone) fetchCommand(name string) string {
+	origin, branch, _ := strings.Cut(name, "/")
+	remote, err := c.Remote(origin)
+	if err != nil || branch == "" {
+		return ""
+	}
+	for _, spec := range remote.Config().Fetch {
+		if spec.Match(plumbing.NewBranchReferenceName(branch)) {
+			return "git fetch " + origin + " " + branch
+		}
+	}
+	return fmt.Sprintf("git fetch %s %s:refs/remotes/%s", origin, branch, name)
+}
+
+// hint says what to do where a clone lacks files on purpose.
+func (c *clone) hint(err error) error {
+	var f *failure
+	if !errors.As(err, &f) || !errors.Is(err, ErrUnreachable) {
+		return err
+	}
+	if next := c.borrowed(); next != "" {
+		f.next = next
+	}
+	config, configErr := c.Config()
+	if configErr != nil {
+		return err
+	}
+	for _, remote := range config.Raw.Section("remote").Subsections {
+		if remote.Option("promisor") == "true" {
+			f.next = "this is a partial clone, which left files out: clone without --filter"
+		}
+	}
+	return err
+}
+
+// borrowed says what to do about objects that lie in another clone.
+func (c *clone) borrowed() string {
+	storage, ok := c.Storer.(*filesystem.Storage)
+	if !ok {
+		return ""
+	}
+	if _, err := storage.Filesystem().Stat("objects/info/alternates"); err != nil {
+		return ""
+	}
+	return "this clone borrows from another one, where quorate does not look: run `git repack -a` and remove .git/objects/info/alternates"
+}
+
+// readAt reads what a commit has at a path, "" for all of it.
 func readAt(ctx context.Context, objs objects, head plumbing.Hash, inside string, limits Limits) (Snapshot, error) {
+	if inside == "" {
+		return readCommit(ctx, objs, head, "", limits)
+	}
 	r := &treeReader{objects: objs, collector: collector{limits: limits}}
 	commit, err := r.commit(head)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	dir, name := "", inside
-	if i := strings.LastIndexByte(inside, '/'); i >= 0 {
-		dir, name = inside[:i], inside[i+1:]
-	}
-	if inside == "" {
-		return readCommit(ctx, objs, head, "", limits)
-	}
-	parent, err := r.descend(commit, dir)
-	if err != nil {
+	parent, entry, err := r.lookUp(commit, inside)
+	switch {
+	case err != nil:
 		return Snapshot{}, err
-	}
-	entry := find(parent, name)
-	if entry == nil || entry.Mode == filemode.Dir {
+	case entry == nil:
+		nothing := r.snapshot(commit, &object.Tree{})
+		nothing.Tree = ""
+		return nothing, nil
+	case entry.Mode == filemode.Dir:
 		return readCommit(ctx, objs, head, inside, limits)
+	case !isYAML(inside):
+		r.skip(inside, "neither .yaml nor .yml")
+	default:
+		err = r.file(inside, entry.Hash)
 	}
-	return r.one(commit, parent, *entry, inside)
+	return r.snapshot(commit, parent), err
 }
 
-// one reads a single file.
-func (r *treeReader) one(commit *object.Commit, parent *object.Tree, entry object.TreeEntry, name string) (Snapshot, error) {
-	if entry.Mode.IsFile() && entry.Mode != filemode.Symlink && isYAML(name) {
-		if err := r.file(name, entry.Hash); err != nil {
-			return Snapshot{}, err
+// lookUp finds the entry at a path and its directory; nil for nothing. A link or
+// a submodule on the way is an error rather than nothing: something is there, and
+// what a change does to it cannot be told.
+func (r *treeReader) lookUp(commit *object.Commit, inside string) (parent *object.Tree, entry *object.TreeEntry, err error) {
+	hash, rest := commit.TreeHash, inside
+	for {
+		name, below, more := strings.Cut(rest, "/")
+		if parent, err = r.tree(hash); err != nil {
+			return nil, nil, err
 		}
+		entry = find(parent, name)
+		switch {
+		case entry == nil:
+			return nil, nil, nil
+		case entry.Mode == filemode.Symlink || entry.Mode == filemode.Submodule:
+			at := strings.TrimSuffix(strings.TrimSuffix(inside, below), "/")
+			return nil, nil, &failure{
+				why:  fmt.Sprintf("%s is %s there, which is never followed", at, kind(entry.Mode)),
+				next: "give the path of the files themselves, in the clone that has them", kinds: []error{ErrPathGone},
+			}
+		case !more:
+			return parent, entry, nil
+		case entry.Mode != filemode.Dir:
+			return nil, nil, nil
+		}
+		hash, rest = entry.Hash, below
 	}
-	return r.snapshot(commit, parent), nil
 }

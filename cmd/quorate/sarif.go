@@ -16,8 +16,9 @@ type (
 		Runs    []sarifRun `json:"runs"`
 	}
 	sarifRun struct {
-		Tool    sarifTool     `json:"tool"`
-		Results []sarifResult `json:"results"`
+		Tool       sarifTool     `json:"tool"`
+		ColumnKind string        `json:"columnKind"`
+		Results    []sarifResult `json:"results"`
 	}
 	sarifTool struct {
 		Driver sarifDriver `json:"driver"`
@@ -46,7 +47,7 @@ type (
 	}
 	sarifPhysical struct {
 		ArtifactLocation sarifArtifact `json:"artifactLocation"`
-		Region           *sarifRegion  `json:"region,omitempty"`
+		Region           sarifRegion   `json:"region"`
 	}
 	sarifArtifact struct {
 		URI string `json:"uri"`
@@ -67,7 +68,8 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 				{"quorate/warning", sarifText{"The object is carried out all the same."}},
 			},
 		}},
-		Results: []sarifResult{},
+		ColumnKind: "unicodeCodePoints",
+		Results:    []sarifResult{},
 	}
 	for _, p := range problems {
 		run.Results = append(run.Results, sarifOf(p))
@@ -77,15 +79,16 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 	return encoder.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// sarifOf is one problem as a result.
+// sarifOf is one problem as a result. A problem of a whole file stands at its
+// first line, because code hosts refuse results without one.
 func sarifOf(p schema.Problem) sarifResult {
 	level := "error"
 	if p.Warning {
 		level = "warning"
 	}
-	at := sarifPhysical{ArtifactLocation: sarifArtifact{URI: (&url.URL{Path: p.File}).String()}}
-	if p.Line > 0 {
-		at.Region = &sarifRegion{StartLine: p.Line, StartColumn: p.Column}
+	at := sarifPhysical{
+		ArtifactLocation: sarifArtifact{URI: (&url.URL{Path: p.File}).String()},
+		Region:           sarifRegion{StartLine: max(p.Line, 1), StartColumn: p.Column},
 	}
 	return sarifResult{
 		RuleID: "quorate/" + level, Level: level, Message: sarifText{message(p)},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/schema"
-	"github.com/quorate/quorate/sources"
 )
 
 // validateFlags are the flags of quorate validate.
@@ -18,6 +16,8 @@ type validateFlags struct {
 	base   string
 	color  string
 	strict bool
+	// compare is set where there is a --base, be it an empty one.
+	compare bool
 }
 
 // newValidate checks files and nothing else.
@@ -28,8 +28,17 @@ func newValidate() *cobra.Command {
 		Short: "Check files",
 		Long: `validate checks every YAML file of the given files and directories, or of
 standard input for -, and prints every problem with its file, line, column and
-field. With --base it also checks what the files change, compared with another
-revision of the Git repository that they lie in.
+field. Symbolic links and other Git repositories in a directory are named and
+not followed.
+
+With --base it also checks what the files change, compared with another revision
+of the Git repository that they lie in: a branch, a tag or a commit, with ~N for
+an earlier one. What another branch has done since shows as if it was taken back;
+$(git merge-base origin/main HEAD) is where this one began.
+
+With -o json the output is a list of problems, [] where there are none. Each has
+file, line and column from 1 (0 or missing where they are not known), message,
+warning, and as far as they are known object and field.
 
 It ends with 0 when there is no error, and with 1 when there is one, or when
 there is nothing to check. Warnings do not count, but with --strict.`,
@@ -39,7 +48,8 @@ there is nothing to check. Warnings do not count, but with --strict.`,
   quorate validate -o sarif clusters/ > quorate.sarif
   cat orders.yaml | quorate validate -`,
 		RunE: func(cmd *cobra.Command, paths []string) error {
-			return f.run(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout(), paths)
+			f.compare = cmd.Flags().Changed("base")
+			return f.run(cmd, paths)
 		},
 	}
 	outputFlag(cmd, &f.output, "text", "json", "github", "sarif")
@@ -50,92 +60,70 @@ there is nothing to check. Warnings do not count, but with --strict.`,
 	return cmd
 }
 
-func (f *validateFlags) run(ctx context.Context, in io.Reader, out io.Writer, paths []string) error {
-	if len(paths) == 0 {
-		return errors.New("say which files or directories to check, such as clusters/, or - for standard input")
-	}
-	set, err := readInput(ctx, in, paths)
+func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
+	in, err := f.read(cmd.Context(), cmd.InOrStdin(), paths)
 	if err != nil {
 		return err
 	}
-	nothing := countDocuments(set) == 0
-	if f.base != "" {
-		before, err := sources.ReadRevision(ctx, paths, f.base, sources.Limits{})
-		if err != nil {
-			return err
-		}
-		set.Problems = append(set.Problems, schema.Compare(parse(before), set)...)
-		schema.SortProblems(set.Problems)
-		nothing = nothing && len(before.Files) == 0
-	}
+	problems := in.check()
 	if f.strict {
-		for i := range set.Problems {
-			set.Problems[i].Warning = false
+		for i := range problems {
+			problems[i].Warning = false
 		}
 	}
-	if err := printProblems(out, set, f.output, useColor(f.color, out)); err != nil {
+	for _, skipped := range in.skipped {
+		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate: not read:", skipped)
+	}
+	out := cmd.OutOrStdout()
+	if err := f.print(out, in.set, problems); err != nil {
 		return err
 	}
-	if nothing {
-		return fmt.Errorf("nothing of quorate's in %s (%s of others): give the directory that holds the files", listPaths(paths), plural(set.Ignored, "document"))
+	if in.isEmpty() {
+		return fmt.Errorf("nothing of quorate's in %s (%s of others): give the directory that holds the files", listPaths(paths), plural(in.set.Ignored, "document"))
 	}
-	if _, failed := countProblems(set.Problems); failed > 0 {
+	if _, failed := countProblems(problems); failed > 0 {
 		return exitError(1)
 	}
 	return nil
 }
 
-// readInput reads files and directories, or standard input for "-".
-func readInput(ctx context.Context, in io.Reader, paths []string) (schema.Set, error) {
-	if len(paths) != 1 || paths[0] != "-" {
-		return readPaths(ctx, paths)
-	}
-	const most = 64 << 20
-	data, err := io.ReadAll(io.LimitReader(in, most))
-	if err != nil {
-		return schema.Set{}, fmt.Errorf("read standard input: %w", err)
-	}
-	return schema.Parse([]schema.File{{Path: "stdin.yaml", Data: data}}), nil
-}
-
-// countDocuments counts what is quorate's, good or bad.
-func countDocuments(set schema.Set) int {
-	return len(set.Clusters) + len(set.Backups) + len(set.Schedules) + len(set.Restores) + len(set.Held)
-}
-
-// summarize is "3 clusters, 1 schedule, 2 errors, 0 warnings".
-func summarize(set schema.Set) string {
-	text := plural(len(set.Clusters), "good cluster")
-	for _, kind := range []struct {
-		n    int
-		noun string
-	}{
-		{len(set.Backups), "backup"},
-		{len(set.Schedules), "schedule"},
-		{len(set.Restores), "restore"},
-	} {
-		if kind.n > 0 {
-			text += ", " + plural(kind.n, kind.noun)
-		}
-	}
-	problems, _ := countProblems(set.Problems)
-	return text + ", " + problems
-}
-
-// printProblems prints what is wrong.
-func printProblems(out io.Writer, set schema.Set, output string, color bool) error {
-	switch output {
+// print prints what is wrong.
+func (f *validateFlags) print(out io.Writer, set schema.Set, problems []schema.Problem) error {
+	switch f.output {
 	case "json":
-		return printJSON(out, set.Problems)
+		return printJSON(out, problems)
 	case "sarif":
-		return printSARIF(out, set.Problems)
+		return printSARIF(out, relative(problems))
 	case "github":
-		printAnnotations(out, set.Problems)
+		printAnnotations(out, relative(problems))
 	default:
-		for _, p := range set.Problems {
-			_, _ = fmt.Fprintln(out, colored(p, color))
+		for _, p := range problems {
+			if _, err := fmt.Fprintln(out, colored(p, useColor(f.color, out))); err != nil {
+				return err
+			}
 		}
 	}
-	_, err := fmt.Fprintln(out, summarize(set))
+	_, err := fmt.Fprintln(out, summarize(set, problems))
 	return err
+}
+
+// usage is what is wrong with the command line, as far as cobra does not know.
+func (f *validateFlags) usage(paths []string) error {
+	stdin := 0
+	for _, path := range paths {
+		if path == "-" {
+			stdin++
+		}
+	}
+	switch {
+	case len(paths) == 0:
+		return errors.New("say which files or directories to check, such as clusters/, or - for standard input")
+	case stdin > 0 && len(paths) > 1:
+		return errors.New("- is standard input and cannot be checked together with files: check one, then the other")
+	case f.compare && stdin > 0:
+		return errors.New("--base compares files with what Git has of them, and - is none: give the path of the file")
+	case f.compare && f.base == "":
+		return errors.New("--base is empty: give a Git revision, such as --base origin/main, or leave it out")
+	}
+	return nil
 }
