@@ -89,6 +89,13 @@ func TestReadRevisionRefusesWhatItDoesNotUnderstand(t *testing.T) {
 	}
 }
 
+func TestReadRevisionRefusesAnAbbreviationBelowFourDigits(t *testing.T) {
+	u := history(t)
+	short := u.git(u.work, "rev-parse", "HEAD")[:3]
+	snapshot, err := sources.ReadRevision(t.Context(), []string{"clusters"}, short, sources.Limits{})
+	wantRefusal(t, snapshot, err, sources.ErrBranchGone, "it is not known here")
+}
+
 // A year is a fine tag, and may well be how some commit's hash begins.
 func TestReadRevisionTakesATagBeforeAnAbbreviatedHash(t *testing.T) {
 	u := history(t)
