@@ -178,7 +178,7 @@ func hasGap(field string) bool { return slices.Contains(strings.Split(field, ","
 // shortestInterval is the shortest time between two strikes, on clocks that are
 // never changed.
 func shortestInterval(s cron.Schedule) time.Duration {
-	const strikes = 100
+	const strikes = 30
 	if w, ok := s.(wallClock); ok {
 		s = w.line
 	}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -47,16 +48,31 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.As(err, &status):
 		return int(status)
 	}
-	_, _ = fmt.Fprintln(stderr, "quorate:", err)
-	if isUsage(err) {
-		_, _ = fmt.Fprintln(stderr, "quorate --help lists the commands and flags")
-	}
+	_, _ = fmt.Fprintln(stderr, "quorate:", explainCommand(err.Error()))
 	return 1
 }
 
-// isUsage says whether cobra did not understand the command line.
-func isUsage(err error) bool {
-	return strings.HasPrefix(err.Error(), "unknown ")
+// explainCommand makes one line of what cobra says of a command that it does not
+// know, and of arguments that a command does not take:
+//
+//	unknown command "validat" for "quorate"
+//
+//	Did you mean this?
+//		validate
+func explainCommand(text string) string {
+	unknown, isUnknown := strings.CutPrefix(text, "unknown command ")
+	if !isUnknown {
+		return text
+	}
+	unknown, near, found := strings.Cut(unknown, "\n\nDid you mean this?\n")
+	if found {
+		return "unknown command " + unknown + ", did you mean " + strings.Join(strings.Fields(near), " or ") + "?"
+	}
+	if given, command, _ := strings.Cut(unknown, " for "); command != `"quorate"` {
+		command = strings.Trim(command, `"`)
+		return fmt.Sprintf("%s takes no argument %s: leave it out; see %s --help", command, given, command)
+	}
+	return text + "; quorate --help lists the commands"
 }
 
 // newRoot is the command without a verb.
@@ -73,23 +89,52 @@ the live clusters, plans safe ordered steps, and carries them out one at a time.
 		Version: buildVersion(),
 	}
 	root.SetFlagErrorFunc(explainFlag)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
 	root.AddCommand(newRun(), newPlan(), newValidate(), newConvert(), newSchema(), newVersion())
 	return root
 }
 
-// explainFlag says which flag was meant.
+// explainFlag says which flag was meant, or what may be written behind it.
 func explainFlag(cmd *cobra.Command, err error) error {
-	var unknown *pflag.NotExistError
-	if !errors.As(err, &unknown) {
-		return fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())
-	}
+	return fmt.Errorf("%s; see %s --help", flagHint(cmd, err), cmd.CommandPath())
+}
+
+func flagHint(cmd *cobra.Command, err error) string {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	hint := ""
-	if near := release.Nearest(unknown.GetSpecifiedName(), names); near != "" {
-		hint = ", did you mean --" + near + "?"
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) {
+		if near := release.Nearest(unknown.GetSpecifiedName(), names); near != "" {
+			return fmt.Sprintf("%v, did you mean --%s?", err, near)
+		}
+		return err.Error()
 	}
-	return fmt.Errorf("%w%s; see %s --help", err, hint, cmd.CommandPath())
+	var invalid *pflag.InvalidValueError
+	if !errors.As(err, &invalid) {
+		return err.Error()
+	}
+	flag := invalid.GetFlag()
+	// -output is -o with the value utput.
+	if flag.Shorthand != "" && slices.Contains(names, flag.Shorthand+invalid.GetValue()) {
+		return fmt.Sprintf("-%s%s is -%s and a value: did you mean --%s?", flag.Shorthand, invalid.GetValue(), flag.Shorthand, flag.Name)
+	}
+	if want := wanted(flag.Value.Type()); want != "" {
+		return fmt.Sprintf("--%s %q is not understood: write %s", flag.Name, invalid.GetValue(), want)
+	}
+	return err.Error()
+}
+
+// wanted describes the values of a type of flag, "" for one that does so itself.
+func wanted(kind string) string {
+	switch kind {
+	case "bool":
+		return "true or false"
+	case "duration":
+		return "a number and its unit, such as 30s or 5m"
+	case "int":
+		return "a whole number"
+	}
+	return ""
 }
 
 func newVersion() *cobra.Command {
