@@ -23,6 +23,11 @@ func ParseSchedule(text, timeZone string) (cron.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
+	return parseSchedule(text, zone)
+}
+
+// parseSchedule is ParseSchedule in a zone that has been found.
+func parseSchedule(text string, zone *time.Location) (cron.Schedule, error) {
 	text = strings.TrimSpace(text)
 	if err := checkSchedule(text); err != nil {
 		return nil, err

@@ -79,9 +79,7 @@ func (p *parser) source(d *declaration, field, cluster string) {
 		return
 	}
 	if c, ok := found.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
-		problem := d.origin.Problem(field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
-		problem.Warning = true
-		p.note(d, problem)
+		p.warn(d, field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
 	}
 }
 
@@ -92,9 +90,7 @@ func (p *parser) restore(d *declaration, r *EtcdRestore) {
 	}
 	if c := r.Spec.Source.ClusterName; c != "" && p.find(KindCluster, d.namespace, c) == nil {
 		// A cluster that is gone may well be the reason for the restore.
-		problem := d.origin.Problem("spec.source.clusterName", "%s; the backups of a cluster that is gone are looked for under the daemon's --backup-url only, others are named by objectURL", p.missing(KindCluster, d.namespace, c))
-		problem.Warning = true
-		p.note(d, problem)
+		p.warn(d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are looked for under the daemon's --backup-url only, others are named by objectURL", p.missing(KindCluster, d.namespace, c))
 	}
 	target := p.find(KindCluster, d.namespace, r.Spec.ClusterName)
 	if target == nil {
@@ -183,15 +179,24 @@ func (p *parser) report(indices []int, field string, warning bool, message func(
 		if other.identity == d.identity {
 			continue // said already: the object is declared twice
 		}
-		problem := d.origin.Problem(field, "%s", message(fmt.Sprintf("%s at %s", other.identity, other.origin)))
-		problem.Warning = warning
-		p.note(d, problem)
+		note := p.blame
+		if warning {
+			note = p.warn
+		}
+		note(d, field, "%s", message(fmt.Sprintf("%s at %s", other.identity, other.origin)))
 	}
 }
 
 // blame notes an error of a declaration.
 func (p *parser) blame(d *declaration, field, format string, args ...any) {
 	p.note(d, d.origin.Problem(field, format, args...))
+}
+
+// warn notes a warning about a declaration.
+func (p *parser) warn(d *declaration, field, format string, args ...any) {
+	problem := d.origin.Problem(field, format, args...)
+	problem.Warning = true
+	p.note(d, problem)
 }
 
 // note adds a problem to a declaration, and to all problems.

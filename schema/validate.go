@@ -95,10 +95,6 @@ func oneOf[T ~string](v *validator, field string, value T, allowed ...T) {
 	for _, a := range allowed {
 		names = append(names, string(a))
 	}
-	if len(names) == 1 {
-		v.fail(field, "%s is not known to this version of quorate: write %s or leave it out", clip(string(value)), names[0])
-		return
-	}
 	v.fail(field, "%s is not one of %s%s", clip(string(value)), strings.Join(names, ", "), didYouMean(string(value), names))
 }
 

@@ -49,11 +49,12 @@ func (v *validator) cron(field, schedule, timeZone string) time.Duration {
 		v.fail(field+".schedule", "is missing: write a crontab line such as \"0 2 * * 6\"")
 		return 0
 	}
-	if _, err := loadZone(timeZone); err != nil {
+	zone, err := loadZone(timeZone)
+	if err != nil {
 		v.fail(field+".timeZone", "%v", err)
 		return 0
 	}
-	parsed, err := ParseSchedule(schedule, timeZone)
+	parsed, err := parseSchedule(schedule, zone)
 	if err != nil {
 		v.fail(field+".schedule", "%v", err)
 		return 0

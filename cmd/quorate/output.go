@@ -58,14 +58,11 @@ func completeFlag(cmd *cobra.Command, name string, values []string) {
 	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// printJSON prints one indented document; an empty list is [], not null.
-func printJSON[T any](out io.Writer, list []T) error {
-	if list == nil {
-		list = []T{}
-	}
+// printJSON prints one indented document.
+func printJSON(out io.Writer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetIndent("", "  ")
-	return encoder.Encode(list)
+	return encoder.Encode(value)
 }
 
 // useColor says whether to colour text: when asked to, or when somebody reads it

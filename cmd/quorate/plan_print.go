@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -50,9 +49,7 @@ func (o *planOutput) print(out io.Writer, report *plan.Report) error {
 	var err error
 	switch {
 	case o.format == "json":
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(report)
+		err = printJSON(out, report)
 	case o.dir != "":
 		err = o.write(report.Markdown(o.markdown))
 		_, _ = fmt.Fprintln(out, report.Summary.Line())

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"io"
 	"net/url"
 
@@ -74,9 +73,7 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 	for _, p := range problems {
 		run.Results = append(run.Results, sarifOf(p))
 	}
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return printJSON(out, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 // sarifOf is one problem as a result. A problem of a whole file stands at its

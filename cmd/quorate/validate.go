@@ -91,7 +91,8 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 func (f *validateFlags) print(out io.Writer, set schema.Set, problems []schema.Problem) error {
 	switch f.output {
 	case "json":
-		return printJSON(out, problems)
+		// An empty list is [], not null.
+		return printJSON(out, append([]schema.Problem{}, problems...))
 	case "sarif":
 		return printSARIF(out, relative(problems))
 	case "github":

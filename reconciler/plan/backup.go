@@ -39,9 +39,12 @@ func (s *situation) needsBackup() bool {
 
 // hasBackup says whether the recorded backup is the one that this roll needs.
 func (s *situation) hasBackup() bool {
+	return s.backedUp() && (s.started() || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)
+}
+
+// backedUp says whether a backup of this cluster was taken for this target,
+// however long ago.
+func (s *situation) backedUp() bool {
 	b := s.o.Record.Backup
-	if b == nil || b.ClusterID != s.o.Record.ClusterID || b.Target != s.d.Spec.Version {
-		return false
-	}
-	return s.started() || s.now.Sub(b.Time) <= backupFresh
+	return b != nil && b.ClusterID == s.o.Record.ClusterID && b.Target == s.d.Spec.Version
 }

@@ -93,7 +93,4 @@ func nextOpening(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
 
 // firstBackup says whether this roll needs a backup and none has succeeded yet.
 // Whether that one is too old to rest on is the business of the backup rule.
-func (s *situation) firstBackup() bool {
-	b := s.o.Record.Backup
-	return s.needsBackup() && (b == nil || b.ClusterID != s.o.Record.ClusterID || b.Target != s.d.Spec.Version)
-}
+func (s *situation) firstBackup() bool { return s.needsBackup() && !s.backedUp() }
