@@ -286,7 +286,7 @@ func TestStartRollTouchesNoPod(t *testing.T) {
 func TestStartRollAsksForTheBackupAgain(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(setVersion("3.6.16"))
-		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", From: "3.6.12", Target: "3.6.16"})
+		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
 		url := w.record().Backup.URL
 		path := strings.TrimPrefix(url[:strings.Index(url, "?")], "file://")
 		roll := plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"}
@@ -343,7 +343,7 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.snapshot = data
 		w.commit(setVersion("3.6.16"))
-		backup := plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", From: "3.6.12", Target: "3.6.16"}
+		backup := plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
 		w.mustDo(backup)
 		first := w.record().Backup
 		w.mustDo(backup)
@@ -370,7 +370,7 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 func TestDamagedSnapshotIsNotRecorded(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.snapshot[100] ^= 1
-		err := w.do(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", From: "3.6.12", Target: "3.6.16"})
+		err := w.do(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
 		wantErrorText(t, err, "damaged")
 		if b := w.record().Backup; b != nil {
 			t.Errorf("recorded %+v", b)

@@ -135,7 +135,7 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	v.record = &record
 	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members}
 	if b := record.Backup; b != nil {
-		v.observed.Record.Backup = &plan.Backup{ClusterID: b.ClusterID, Target: b.TargetVersion, URL: b.URL, Time: b.TakenAt}
+		v.observed.Record.Backup = &plan.Backup{ClusterID: b.ClusterID, For: b.For, URL: b.URL, Time: b.TakenAt}
 	}
 	if a := record.Applied; a != nil {
 		v.observed.Record.Applied = &plan.Applied{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}

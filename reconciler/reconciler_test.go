@@ -727,7 +727,7 @@ func upgradeToIdle(w *world, leader string) {
 		}
 	}
 	r := w.record()
-	if r.Applied.Version != "3.6.16" || r.Applied.Commit != w.wish.Commit || r.Backup == nil || r.Backup.TargetVersion != "3.6.16" {
+	if r.Applied.Version != "3.6.16" || r.Applied.Commit != w.wish.Commit || r.Backup == nil || r.Backup.For != "3.6.16" {
 		w.Errorf("the record is %+v", r)
 	}
 	if _, err := VerifyBackup(w.Context(), r.Backup.URL); err != nil {

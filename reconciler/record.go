@@ -48,7 +48,7 @@ type Record struct {
 	// Members are the IDs in hex of the members by name; empty until the cluster
 	// has formed.
 	Members map[string]string `json:"members"`
-	// Backup is the verified backup that the pending upgrade rests on.
+	// Backup is the verified backup that what comes next rests on.
 	Backup *BackupRecord `json:"backup,omitempty"`
 	// Applied is what was carried out to the end last.
 	Applied *AppliedRecord `json:"applied,omitempty"`
@@ -58,8 +58,8 @@ type Record struct {
 type BackupRecord struct {
 	// ClusterID is the cluster it was taken from, in hex.
 	ClusterID string `json:"clusterID"`
-	// TargetVersion is the upgrade that it was taken for.
-	TargetVersion string `json:"targetVersion"`
+	// For is what it was taken for: a version, or a word such as "hibernation".
+	For string `json:"for"`
 	// URL of the stored object.
 	URL string `json:"url"`
 	// SHA256 of the stored object in hex.

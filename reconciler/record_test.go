@@ -31,7 +31,7 @@ func storedRecord(r Record) *corev1.ConfigMap {
 func TestRecordRoundTrip(t *testing.T) {
 	full := formedRecord()
 	full.Backup = &BackupRecord{
-		ClusterID: full.ClusterID, TargetVersion: "3.6.16", URL: "s3://b/orders.db", SHA256: "ab", Revision: 7, Size: 4096,
+		ClusterID: full.ClusterID, For: "3.6.16", URL: "s3://b/orders.db", SHA256: "ab", Revision: 7, Size: 4096,
 		TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}

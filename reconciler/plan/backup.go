@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/schema"
@@ -17,18 +16,44 @@ func backup(s *situation) verdict {
 	if !s.needsBackup() || s.hasBackup() {
 		return pass()
 	}
+	way := change(s.from(), s.d.Spec.Version)
+	return s.takeBackup(backupWish{
+		what: "the upgrade", setting: "spec.upgrade.backup", purpose: s.d.Spec.Version, why: "upgrade " + way,
+		reason: "before " + way + ", so that there is a way back that does not depend on the members",
+	})
+}
+
+// backupWish says what a backup is wanted for.
+type backupWish struct {
+	// what needs it, as the subject of a sentence, and the setting that lets it
+	// go without.
+	what, setting string
+	// purpose and why are TakeBackup's For and Why, reason is the step's.
+	purpose, why, reason string
+}
+
+// backupFirst takes a backup unless the policy goes without, or one for that
+// purpose was taken a moment ago.
+func (s *situation) backupFirst(policy schema.BackupPolicy, w backupWish) verdict {
+	if policy == schema.BackupSkip || (s.backedUpFor(w.purpose) && s.now.Sub(s.o.Record.Backup.Time) <= backupFresh) {
+		return pass()
+	}
+	return s.takeBackup(w)
+}
+
+// takeBackup takes a backup through the leader.
+func (s *situation) takeBackup(w backupWish) verdict {
 	if s.d.BackupURL == "" {
-		return refuse("the upgrade needs a backup first, and nothing says where to put it",
-			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or spec.upgrade.backup: Skip to go without")
+		return refuse(w.what+" needs a backup first, and nothing says where to put it",
+			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or "+w.setting+": Skip to go without")
 	}
 	m := s.o.round().leader()
 	if m == nil {
-		return refuse("the upgrade needs a backup first, and no member can give one", "revert the commit to go back to where the cluster was")
+		return refuse(w.what+" needs a backup first, and no member can give one", "revert the commit to go back to where the cluster was")
 	}
 	return do(TakeBackup{
-		Member: m.Name, MemberID: m.ID, ClusterID: s.o.Record.ClusterID,
-		From: s.from(), Target: s.d.Spec.Version,
-	}, fmt.Sprintf("before %s, so that there is a way back that does not depend on the members", change(s.from(), s.d.Spec.Version)))
+		Member: m.Name, MemberID: m.ID, ClusterID: s.o.Record.ClusterID, For: w.purpose, Why: w.why,
+	}, w.reason)
 }
 
 // needsBackup says whether this roll is an upgrade that must have one. Giving a
@@ -44,7 +69,11 @@ func (s *situation) hasBackup() bool {
 
 // backedUp says whether a backup of this cluster was taken for this target,
 // however long ago.
-func (s *situation) backedUp() bool {
+func (s *situation) backedUp() bool { return s.backedUpFor(s.d.Spec.Version) }
+
+// backedUpFor says whether the recorded backup is of this cluster and was taken
+// for that purpose, however long ago.
+func (s *situation) backedUpFor(purpose string) bool {
 	b := s.o.Record.Backup
-	return b != nil && b.ClusterID == s.o.Record.ClusterID && b.Target == s.d.Spec.Version
+	return b != nil && b.ClusterID == s.o.Record.ClusterID && b.For == purpose
 }

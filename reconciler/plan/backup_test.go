@@ -22,7 +22,7 @@ func TestBackup(t *testing.T) {
 		{name: "60: stale", change: with(commit(newVersion), backedUp(15*time.Minute+time.Second)), want: take},
 		{name: "a roll that has begun keeps its backup", change: with(commit(newVersion), backedUp(time.Hour), begun)},
 		{name: "60: of another cluster", change: recorded(func(b *Backup) { b.ClusterID = "c2" }), want: take},
-		{name: "60: for another target", change: recorded(func(b *Backup) { b.Target = "3.6.15" }), want: take},
+		{name: "60: for another target", change: recorded(func(b *Backup) { b.For = "3.6.15" }), want: take},
 		{name: "60: for another target, in the middle of a roll", change: with(commit(newVersion), backedUp(time.Minute), begun, rolled(newVersion, 2), func(s *situation) {
 			s.d.Template, s.d.Spec.Version = "c", "3.6.15"
 		}), want: "back up through orders-2: before 3.5.35 → 3.6.15"},
@@ -36,7 +36,7 @@ func TestBackup(t *testing.T) {
 func TestABackupIsBoundToItsClusterAndTarget(t *testing.T) {
 	s := healthy(3)
 	commit(newVersion)(s)
-	want := TakeBackup{Member: "orders-2", MemberID: "m2", ClusterID: "c1", From: oldVersion, Target: newVersion}
+	want := TakeBackup{Member: "orders-2", MemberID: "m2", ClusterID: "c1", For: newVersion, Why: "upgrade " + oldVersion + " → " + newVersion}
 	if got := backup(s).step.Action; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

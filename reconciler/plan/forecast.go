@@ -2,7 +2,6 @@ package plan
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 )
 
@@ -81,57 +80,17 @@ func (s *situation) awaited(h Hold) *situation {
 // after is the situation after an action that went well.
 func (s *situation) after(a Action) *situation {
 	c := s.clone()
-	switch a := a.(type) {
-	case CreateRecord:
-		c.o.Record = &Record{}
-	case IssueCertificates:
-		c.o.Certificates.Missing = nil
-	case ApplyObject:
-		c.applied(a)
-	case CreateSet:
-		c.created(a)
-	case RecordFormed:
-		c.o.Record.ClusterID, c.o.Record.Members = a.ClusterID, maps.Clone(a.Members)
-	case TakeBackup:
-		c.o.Record.Backup = &Backup{ClusterID: a.ClusterID, Target: a.Target, Time: c.now}
-	case StartRoll:
-		c.o.Set.Template, c.o.Set.Version, c.o.Set.Partition = a.Template, a.To, a.Partition
-	case MoveLeader:
-		c.lead(a.ToID)
-	case RestartMember:
-		c.restarted(a)
-	case EndRoll:
-		c.o.Set.Partition = a.Replicas
-	case RecordApplied:
-		c.o.Record.Applied = &Applied{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}
-	}
+	a.after(c)
 	return c
 }
 
-func (s *situation) applied(a ApplyObject) {
-	for i := range s.o.Objects {
-		if s.o.Objects[i].Kind == a.Kind && s.o.Objects[i].Name == a.Name {
-			s.o.Objects[i].State = ObjectInSync
-		}
-	}
-}
-
-func (s *situation) created(a CreateSet) {
-	s.o.Set = &Set{
-		Replicas: a.Replicas, Partition: a.Replicas, Template: s.d.Template, Version: s.d.Spec.Version,
-		CurrentTemplate: s.d.Template, CurrentVersion: s.d.Spec.Version, Settled: true,
-	}
-	s.settle()
-}
-
-func (s *situation) restarted(a RestartMember) {
-	s.o.Set.Partition = a.Partition
+// replacePod lets the StatefulSet make the pod of an ordinal anew.
+func (s *situation) replacePod(ordinal int32) {
 	for i := range s.o.Pods {
-		if s.o.Pods[i].Name == a.Member {
-			s.o.Pods[i] = s.reborn(a.Ordinal)
+		if s.o.Pods[i].Ordinal == ordinal {
+			s.o.Pods[i] = s.reborn(ordinal)
 		}
 	}
-	s.settle()
 }
 
 // reborn is the pod that the StatefulSet makes for an ordinal now.

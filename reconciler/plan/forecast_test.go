@@ -202,7 +202,7 @@ func TestAfterAnAction(t *testing.T) {
 		{"an object", func(s *situation) { s.o.Objects[0].State = ObjectMissing }, ApplyObject{"Service", "orders"}, func(s *situation) bool { return s.o.Objects[0].State == ObjectInSync }},
 		{"the set", with(unformed, func(s *situation) { s.o.Set = nil }), CreateSet{3}, func(s *situation) bool { return len(s.o.Pods) == 3 && s.unformed(s.o.round()) == "" }},
 		{"the IDs", unformed, RecordFormed{ClusterID: "c1"}, func(s *situation) bool { return s.formed() }},
-		{"a backup", commit(newVersion), TakeBackup{ClusterID: "c1", Target: newVersion}, func(s *situation) bool { return s.hasBackup() }},
+		{"a backup", commit(newVersion), TakeBackup{ClusterID: "c1", For: newVersion}, func(s *situation) bool { return s.hasBackup() }},
 		{"the template", commit(newVersion), roll, func(s *situation) bool { return s.started() && s.o.Set.Version == newVersion }},
 		{"the leader", nil, MoveLeader{ToID: "m0"}, func(s *situation) bool { return s.o.round().leader().Name == "orders-0" }},
 		{"a restart", with(commit(newVersion), begun), restarts, func(s *situation) bool {

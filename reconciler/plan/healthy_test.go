@@ -112,7 +112,7 @@ func leads(ordinal int32) mutation {
 // backedUp records a backup of this cluster for what Git says, of some age.
 func backedUp(age time.Duration) mutation {
 	return func(s *situation) {
-		s.o.Record.Backup = &Backup{ClusterID: "c1", Target: s.d.Spec.Version, Time: noon.Add(-age)}
+		s.o.Record.Backup = &Backup{ClusterID: "c1", For: s.d.Spec.Version, Time: noon.Add(-age)}
 	}
 }
 

@@ -54,7 +54,7 @@ type Record struct {
 	ClusterID string
 	// Members maps a member's name to its ID in hexadecimal.
 	Members map[string]string
-	// Backup is the last verified backup that an upgrade asked for.
+	// Backup is the last verified backup that something asked for.
 	Backup *Backup
 	// Applied is the last spec that was carried out to its end.
 	Applied *Applied
@@ -66,10 +66,10 @@ func (r *Record) Formed() bool { return r != nil && r.ClusterID != "" }
 // Backup is a verified backup, bound to what it was taken for.
 type Backup struct {
 	ClusterID string
-	// Target is the version that the upgrade was to reach.
-	Target string
-	URL    string
-	Time   time.Time
+	// For is what it was taken for: see TakeBackup.
+	For  string
+	URL  string
+	Time time.Time
 }
 
 // Applied is a spec that was carried out.

@@ -13,6 +13,8 @@ import (
 const (
 	// harmless steps leave nothing to take back.
 	harmless = "nothing to take back"
+	// onlyNotes is the undo of an action that changes nothing but the record.
+	onlyNotes = harmless + ": it only writes down what is"
 	// anytime is for steps that a revert takes back, soon or late.
 	anytime = "reversible at any time by reverting the commit"
 	// until is for steps that a revert takes back while the roll is under way.
@@ -23,40 +25,15 @@ const (
 
 // judged is a step that says until when it can be taken back.
 func (s *situation) judged(step Step) Step {
-	step.Undo = s.undo(step.Action)
+	step.Undo = step.Action.undo(s)
 	return step
 }
 
-// undo says until when an action can be taken back, and how.
-//
-//	action            can be taken back
-//	a read or a note  nothing to take back
-//	a new cluster     not by a revert: absence from Git deletes nothing
-//	services, budget  at any time by a revert
-//	a template        at any time by a revert: it touches no pod
-//	a restart         at any time, but in a minor upgrade: see undoRestart
-func (s *situation) undo(a Action) string {
-	switch a := a.(type) {
-	case TakeBackup:
-		return harmless + ": a backup only reads"
-	case MoveLeader:
-		return harmless + ": the next roll moves the leader again"
-	case RecordFormed, EndRoll, RecordApplied:
-		return harmless + ": it only writes down what is"
-	case StartRoll:
-		return anytime
-	case RestartMember:
-		return s.undoRestart(a)
-	case CreateRecord, IssueCertificates, ApplyObject, CreateSet:
-	}
-	if _, set := a.(CreateSet); set && !s.formed() {
-		return final + ": a cluster whose file is gone is left running"
-	}
+// undoMade is the undo of an action that makes what a cluster needs before it
+// forms, or brings it back.
+func (s *situation) undoMade() string {
 	if !s.formed() {
 		return harmless + ": no member runs yet"
-	}
-	if _, object := a.(ApplyObject); object {
-		return anytime
 	}
 	return harmless + ": it brings back what was there"
 }

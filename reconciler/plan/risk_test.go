@@ -52,7 +52,7 @@ func TestUndoOfAStep(t *testing.T) {
 			if c.change != nil {
 				c.change(s)
 			}
-			if got := s.undo(c.action); !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+			if got := c.action.undo(s); !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})

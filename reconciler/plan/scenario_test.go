@@ -243,7 +243,7 @@ func (a archive) observeRecord(t *testing.T, o *Observed) {
 		}
 	}
 	if b := strings.Fields(s["backup"]); len(b) == 3 {
-		o.Record.Backup = &Backup{ClusterID: b[0], Target: b[1], Time: ago(t, b[2])}
+		o.Record.Backup = &Backup{ClusterID: b[0], For: b[1], Time: ago(t, b[2])}
 	}
 	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
 		o.Record.Applied = &Applied{SpecHash: applied[0], Version: applied[1]}

@@ -102,7 +102,7 @@ func TestWindow(t *testing.T) {
 		})},
 		{name: "the first backup of an upgrade does not wait", change: with(commit(newVersion), closed)},
 		{name: "a backup that has become too old waits for the window", change: with(commit(newVersion), backedUp(time.Hour), closed), want: says},
-		{name: "a backup for another target is none", change: with(commit(newVersion), backedUp(time.Hour), closed, func(s *situation) { s.o.Record.Backup.Target = "3.5.36" })},
+		{name: "a backup for another target is none", change: with(commit(newVersion), backedUp(time.Hour), closed, func(s *situation) { s.o.Record.Backup.For = "3.5.36" })},
 		{name: "without a backup the start waits", change: with(commit(newVersion), closed, func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), want: says},
 		{name: "a schedule that cannot be read never counts as open", change: with(upgrade, only(windowOf("often", "1h", "UTC"))), want: "Refused: nobody can say when spec.maintenance[0] opens: "},
 		{name: "nor does a zone that nobody knows", change: with(upgrade, only(saturdays, windowOf("0 2 * * 6", "1h", "Mars/Olympus"))), want: "nobody can say when spec.maintenance[1] opens: "},

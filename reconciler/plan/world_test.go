@@ -225,7 +225,7 @@ func (w *world) observedRecord() *Record {
 		}
 	}
 	if w.backup >= 0 {
-		r.Backup = &Backup{ClusterID: "c1", Target: variants[w.backup].version, Time: w.now()}
+		r.Backup = &Backup{ClusterID: "c1", For: variants[w.backup].version, Time: w.now()}
 	}
 	if w.applied >= 0 {
 		r.Applied = &Applied{SpecHash: fmt.Sprintf("spec-%d", w.applied), Version: variants[w.applied].version}

@@ -35,7 +35,7 @@ func TestKilledAtEachStep(t *testing.T) {
 		t.Errorf("backups %q, want one, and at most one more", keys)
 	}
 	record := w.record()
-	if b := record.Backup; b == nil || b.ClusterID != record.ClusterID || b.TargetVersion != want.version {
+	if b := record.Backup; b == nil || b.ClusterID != record.ClusterID || b.For != want.version {
 		t.Errorf("the recorded backup is %+v", b)
 	}
 }

@@ -1,0 +1,87 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// backupTimeout bounds one backup, however large the database.
+const backupTimeout = time.Hour
+
+// takeBackup streams a snapshot of the member into the store, and records it
+// once what the store holds has been read back.
+func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup) error {
+	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
+	defer cancel()
+	url, err := r.backupURL(v)
+	if err != nil {
+		return err
+	}
+	endpoint, err := v.endpoint(a.Member)
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	snapshot, err := r.etcd.Snapshot(ctx, v.cluster.Key(), endpoint)
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
+	defer func() { _ = snapshot.Close() }()
+	m, err := SaveBackup(ctx, url, snapshot, r.manifestOf(v, a))
+	if err != nil {
+		return err
+	}
+	return r.updateRecord(ctx, v, func(record *Record) {
+		record.Backup = &BackupRecord{
+			ClusterID: m.ClusterID, For: a.For, URL: url,
+			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: r.now().UTC(),
+		}
+	})
+}
+
+// backupURL is the place of one more backup of the cluster. The name is new
+// every time: nothing is ever overwritten, not even a failed try.
+func (r *Reconciler) backupURL(v *view) (string, error) {
+	unique, err := randomHex(3)
+	if err != nil {
+		return "", fmt.Errorf("back up: %w", err)
+	}
+	c := v.cluster
+	return schema.ExpandObjectURL(r.backupTemplate(c), schema.ObjectURLData{
+		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version,
+		UID: r.now().UTC().Format("20060102T150405Z") + "-" + unique,
+	})
+}
+
+// manifestOf describes the backup that is about to be taken.
+func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) Manifest {
+	m := Manifest{
+		Namespace: v.cluster.Metadata.Namespace, Name: v.cluster.Metadata.Name,
+		ClusterID: a.ClusterID, Member: a.Member, Commit: v.cluster.Commit,
+		Reason: a.Why, Time: r.now(),
+	}
+	if _, err := release.Parse(a.For); err == nil {
+		m.TargetVersion = a.For
+	}
+	for _, round := range v.observed.Rounds {
+		for _, member := range round.Members {
+			if member.ID == a.MemberID {
+				m.describe(member)
+			}
+		}
+	}
+	return m
+}
+
+// describe adds what the member said of itself.
+func (m *Manifest) describe(member plan.Member) {
+	m.EtcdVersion, m.StorageVersion = member.Version, member.StorageVersion
+	m.Revision = max(m.Revision, member.Revision)
+	if member.HashRevision > 0 {
+		m.Hash, m.HashRevision, m.CompactRevision = member.Hash, member.HashRevision, member.CompactRevision
+	}
+}

@@ -1,0 +1,51 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// startRoll gives the StatefulSet the new template. Before an upgrade the store
+// is asked once more whether the backup is still there.
+func (r *Reconciler) startRoll(ctx context.Context, v *view, a plan.StartRoll) error {
+	if b := v.record.Backup; b != nil && b.For == a.To {
+		m, err := ReadManifest(ctx, b.URL)
+		if err != nil {
+			return fmt.Errorf("start the roll: %w", err)
+		}
+		if m.ClusterID != b.ClusterID || m.SHA256 != b.SHA256 {
+			return fmt.Errorf("start the roll: the backup at %s is not the one that was verified; another is taken when that one is 15 minutes old", m.Object)
+		}
+	}
+	return r.applySet(ctx, v, a.Partition)
+}
+
+func (r *Reconciler) moveLeader(ctx context.Context, v *view, a plan.MoveLeader) error {
+	endpoint, err := v.endpoint(a.From)
+	if err != nil {
+		return fmt.Errorf("move the leader: %w", err)
+	}
+	return r.etcd.MoveLeader(ctx, v.cluster.Key(), endpoint, a.ToID)
+}
+
+// restartMember lets one member go: by lowering the partition to it, or by
+// deleting exactly the pod that the decision was made on.
+func (r *Reconciler) restartMember(ctx context.Context, v *view, a plan.RestartMember) error {
+	if !a.ByDeletion {
+		return r.applySet(ctx, v, a.Partition)
+	}
+	uid := types.UID(a.PodUID)
+	err := r.kube.CoreV1().Pods(v.cluster.Metadata.Namespace).Delete(ctx, a.Member, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s: %w", a.Member, err)
+	}
+	return nil
+}
