@@ -94,9 +94,7 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.observeSet(live)
-	for _, claim := range live.claims {
-		v.observed.Volumes = append(v.observed.Volumes, claim.Name)
-	}
+	v.observeVolumes(live.claims)
 	v.findEndpoints(live)
 	if len(v.endpoints) > 0 {
 		v.observed.Rounds = []plan.Round{r.etcd.Round(ctx, c.Key(), v.endpoints, false)}

@@ -38,7 +38,11 @@ func Assume(before Desired, now time.Time, leader int32) Observed {
 func (o *Observed) assumeMember(before Desired, ordinal int32) {
 	name := podName(before.Name, ordinal)
 	o.Record.Members[name] = fmt.Sprintf("(%s)", name)
-	o.Volumes = append(o.Volumes, "data-"+name)
+	size := before.Spec.Storage.Size.Value()
+	o.Volumes = append(o.Volumes, Volume{
+		Claim: claimOf(name), UID: fmt.Sprintf("(%s)", claimOf(name)), Member: name, Ordinal: ordinal,
+		Size: size, Capacity: size, Class: classOf(before.Spec.Storage), Bound: true,
+	})
 	o.Pods = append(o.Pods, Pod{
 		Name: name, Ordinal: ordinal, UID: fmt.Sprintf("(%s)", name), Template: before.Template,
 		Version: before.Spec.Version, Ready: true, Ran: true,

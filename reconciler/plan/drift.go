@@ -28,10 +28,21 @@ func lostSet(s *situation) verdict {
 		return refuse("the StatefulSet is gone, and the file has changed since it was last carried out",
 			"revert the file to what was last applied, so that the members can come back as they were")
 	}
-	if len(s.o.Volumes) < s.memberCount() {
+	if left := s.volumesLeft(); left < s.memberCount() {
 		return refuse(
-			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", len(s.o.Volumes), s.memberCount()),
+			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", left, s.memberCount()),
 			"a restore is needed; nothing is begun on empty volumes under the old identity")
 	}
 	return do(CreateSet{s.d.Spec.Replicas}, "the StatefulSet is gone; its members go on from their volumes")
+}
+
+// volumesLeft counts the recorded members whose volume is there to stay.
+func (s *situation) volumesLeft() int {
+	left := 0
+	for member := range s.o.Record.Members {
+		if v := s.o.volume(member); v != nil && !v.Terminating {
+			left++
+		}
+	}
+	return left
 }

@@ -7,7 +7,7 @@ func TestDrift(t *testing.T) {
 		return func(s *situation) { s.o.Objects[0].State, s.o.Objects[0].Detail = state, detail }
 	}
 	noSet := func(s *situation) { s.o.Set, s.o.Pods, s.o.Rounds = nil, nil, nil }
-	volumes := func(s *situation) { s.o.Volumes = []string{"data-orders-0", "data-orders-1", "data-orders-2"} }
+	volumes := func(s *situation) { s.o.Volumes = memberVolumes(3) }
 	checkRule(t, drift, []ruleCase{
 		{name: "17: in sync passes"},
 		{name: "a foreign object is another rule's", change: object(ObjectForeign, "")},
@@ -17,6 +17,10 @@ func TestDrift(t *testing.T) {
 		{name: "not together with a new commit", change: with(noSet, volumes, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "not when nothing was ever applied", change: with(noSet, volumes, func(s *situation) { s.o.Record.Applied = nil }), want: "Refused: the StatefulSet is gone"},
 		{name: "77: nor when one volume is gone", change: with(noSet, volumes, func(s *situation) { s.o.Volumes = s.o.Volumes[1:] }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
+		{name: "77: nor while one is being deleted", change: with(noSet, volumes, func(s *situation) { s.o.Volumes[2].Terminating = true }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
+		{name: "nor does the volume of a stranger stand in for one", change: with(noSet, volumes, func(s *situation) {
+			s.o.Volumes[2] = memberVolume("data-orders-7", 8<<30)
+		}), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
 		{name: "86: without any volume there is nothing to go on from", change: noSet, want: "Refused: "},
 	})
 }

@@ -175,7 +175,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 		t.Errorf("a quiet cluster has steps: %v", steps)
 	}
 	gone := healthy(3)
-	gone.o.Set, gone.o.Volumes = nil, []string{"data-orders-0", "data-orders-1", "data-orders-2"}
+	gone.o.Set, gone.o.Volumes = nil, memberVolumes(3)
 	if steps := forecastBehind(table(), gone, Hold{Kind: HoldWaiting}); len(steps) != 1 {
 		t.Errorf("a lost StatefulSet has steps: %v", steps)
 	}

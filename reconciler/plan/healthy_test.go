@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -52,6 +53,27 @@ func healthy(n int32) *situation {
 	now.At, now.Members = noon, append([]Member(nil), r.Members...)
 	o.Rounds = []Round{r, now}
 	return newSituation(d, o, noon)
+}
+
+// memberVolume is the volume behind a claim, as large as it was asked for.
+func memberVolume(claim string, size int64) Volume {
+	ordinal, err := strconv.ParseInt(claim[strings.LastIndex(claim, "-")+1:], 10, 32)
+	if err != nil {
+		panic(err) // a slip in a table
+	}
+	return Volume{
+		Claim: claim, UID: "uid-" + claim, Member: strings.TrimPrefix(claim, "data-"), Ordinal: int32(ordinal),
+		Size: size, Capacity: size, Bound: true,
+	}
+}
+
+// memberVolumes are those of the first n members, of 8 GiB each.
+func memberVolumes(n int32) []Volume {
+	var volumes []Volume
+	for i := range n {
+		volumes = append(volumes, memberVolume(claimOf(podName("orders", i)), 8<<30))
+	}
+	return volumes
 }
 
 // pod and member give a row of the situation to change.

@@ -28,7 +28,7 @@ func ownership(s *situation) verdict {
 	if s.o.Record == nil && s.o.Set == nil && s.o.RecordProblem == "" && len(s.o.Volumes) > 0 {
 		return refuse(
 			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be somebody's only copy",
-				s.o.Volumes[0], s.d.Name),
+				s.o.Volumes[0].Claim, s.d.Name),
 			"rename the cluster, or delete the claim if its data is not needed")
 	}
 	return pass()

@@ -13,11 +13,11 @@ func TestReadable(t *testing.T) {
 
 func TestOwnership(t *testing.T) {
 	leftover := func(s *situation) {
-		s.o.Record, s.o.Set, s.o.Volumes = nil, nil, []string{"data-orders-0"}
+		s.o.Record, s.o.Set, s.o.Volumes = nil, nil, memberVolumes(1)
 	}
 	checkRule(t, ownership, []ruleCase{
 		{name: "own objects pass"},
-		{name: "own volumes pass", change: func(s *situation) { s.o.Volumes = []string{"data-orders-0"} }},
+		{name: "own volumes pass", change: func(s *situation) { s.o.Volumes = memberVolumes(1) }},
 		{name: "35: another's object is never touched", change: func(s *situation) {
 			s.o.Objects[0].State, s.o.Objects[0].Detail = ObjectForeign, "made by helm"
 		}, want: "Refused: Service orders exists and is not quorate's (made by helm)"},

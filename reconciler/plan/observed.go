@@ -42,8 +42,8 @@ type Observed struct {
 	Set *Set
 	// Pods of the StatefulSet.
 	Pods []Pod
-	// Volumes are the names of the volume claims that carry this cluster's name.
-	Volumes []string
+	// Volumes are the volume claims that carry this cluster's name, by ordinal.
+	Volumes []Volume
 	// Rounds are looks at the members' health, oldest first.
 	Rounds []Round
 }

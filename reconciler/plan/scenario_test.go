@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              target and age); no section is no record
 //	certificates  missing, problem
 //	objects       kind name state detail; no section is one Service in sync
-//	volumes       claims, one a line
+//	volumes       a row each, sizes in Gi; the capacity is the size
 //	set           template and current (hash and version), partition, settled,
 //	              immutable; no section is no StatefulSet
 //	pods          a row each
@@ -102,7 +102,7 @@ func vocabulary() map[string]string {
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state",
 		"record":  "cluster members applied backup problem", "certificates": "missing problem",
-		"objects": "kind name state detail", "volumes": "",
+		"objects": "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
 		"set":     "template current replicas partition settled immutable",
 		"pods":    "name template version ready since terminating ran trouble",
 		"members": look, "before": look, "plan": "",
@@ -254,7 +254,10 @@ func (a archive) observeObjects(t *testing.T, o *Observed) {
 	t.Helper()
 	s, _ := a.read(t, "certificates")
 	o.Certificates = Certificates{Missing: list(s["missing"]), Problems: list(s["problem"])}
-	o.Volumes = strings.Fields(a.sections["volumes"])
+	_, volumes := a.read(t, "volumes")
+	for _, r := range volumes {
+		o.Volumes = append(o.Volumes, volumeOf(t, r))
+	}
 	_, objects := a.read(t, "objects")
 	if objects == nil {
 		o.Objects = []Object{{Kind: "Service", Name: "orders", State: ObjectInSync}}
@@ -278,6 +281,16 @@ func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
 		Immutable: list(s["immutable"]),
 	}
+}
+
+func volumeOf(t *testing.T, r row) Volume {
+	t.Helper()
+	const gi = 1 << 30
+	v := memberVolume(r["claim"], number(t, r, "size", int64(8))*gi)
+	v.Capacity = number(t, r, "capacity", v.Size/gi) * gi
+	v.Class, v.Trouble = r["class"], r["trouble"]
+	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
+	return v
 }
 
 func podOf(t *testing.T, r row) Pod {

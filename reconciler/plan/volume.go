@@ -1,0 +1,50 @@
+package plan
+
+import "github.com/quorate/quorate/schema"
+
+// Volume is the volume claim of one member, and the volume behind it.
+type Volume struct {
+	// Claim is the name of the claim, for example data-orders-2.
+	Claim string
+	// UID of the claim.
+	UID string
+	// Member that mounts it, and its ordinal; "" and -1 for a claim whose name is
+	// not one that a member's claim has.
+	Member  string
+	Ordinal int32
+	// Size that is asked for, in bytes.
+	Size int64
+	// Capacity that the volume has, in bytes; 0 until there is one.
+	Capacity int64
+	// Class is the name of the storage class; "" for none, or for a default that
+	// Kubernetes has not filled in yet.
+	Class string
+	// Bound says that there is a volume behind the claim.
+	Bound bool
+	// Terminating says that the claim is deleted as soon as no pod uses it.
+	Terminating bool
+	// Trouble says why the claim has no volume, or no longer has it, or why the
+	// volume does not grow, in Kubernetes' words; empty while all is well.
+	Trouble string
+}
+
+// volume returns the volume of the member, or nil.
+func (o *Observed) volume(member string) *Volume {
+	for i := range o.Volumes {
+		if o.Volumes[i].Member == member {
+			return &o.Volumes[i]
+		}
+	}
+	return nil
+}
+
+// claimOf is the name that a StatefulSet gives the claim of a member.
+func claimOf(member string) string { return "data-" + member }
+
+// classOf is the storage class that a spec names, or "".
+func classOf(storage schema.StorageSpec) string {
+	if storage.StorageClassName == nil {
+		return ""
+	}
+	return *storage.StorageClassName
+}
