@@ -60,6 +60,7 @@ type Etcd interface {
 	Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error)
 	// Forget closes what is kept for a cluster that is no longer looked at.
 	Forget(cluster string)
+	Membership
 }
 
 // Clients is Etcd over the network. It keeps a connection to each member.
@@ -211,9 +212,16 @@ func (c *Clients) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 			a.problem = err.Error()
 			return a
 		}
+		if a.status.IsLearner {
+			return a // it answers nothing else, and that is how it should be
+		}
 	}
 	return a
 }
+
+// complete says whether the member has answered all questions. A learner never
+// does.
+func (a *answer) complete() bool { return a.problem == "" && a.status != nil && !a.status.IsLearner }
 
 func (a *answer) maintenance() pb.MaintenanceClient {
 	return pb.NewMaintenanceClient(a.client.etcd.ActiveConnection())
@@ -278,13 +286,13 @@ func (a *answer) askVersion(ctx context.Context) error {
 func compareHashes(ctx context.Context, answers []*answer) {
 	var revision int64
 	for _, a := range answers {
-		if a.problem == "" && (revision == 0 || a.status.Header.Revision < revision) {
+		if a.complete() && (revision == 0 || a.status.Header.Revision < revision) {
 			revision = a.status.Header.Revision
 		}
 	}
 	eachMember(len(answers), func(i int) {
 		a := answers[i]
-		if a.problem != "" {
+		if !a.complete() {
 			return
 		}
 		// No bound of its own: hashing a large key space takes a while, and the
@@ -309,7 +317,7 @@ func assemble(answers []*answer) plan.Round {
 	byName := map[string]*answer{}
 	for _, a := range answers {
 		byName[a.endpoint.Member] = a
-		if listed == nil && a.problem == "" {
+		if listed == nil && a.complete() {
 			listed = a
 		}
 	}
@@ -343,6 +351,11 @@ func describe(m *plan.Member, a *answer) {
 		return
 	case hexID(a.status.Header.MemberId) != m.ID:
 		m.Problem = "its pod answers as member " + hexID(a.status.Header.MemberId)
+		return
+	case a.status.IsLearner && !m.Learner:
+		// It was promoted a moment ago, or lags behind: it was not asked all that
+		// a voter is asked.
+		m.Problem = "it does not know yet that it is a voter"
 		return
 	}
 	s := a.status

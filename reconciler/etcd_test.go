@@ -26,11 +26,17 @@ import (
 
 // The releases that the tests talk to.
 const (
-	newEtcd = "v3.6.16"
-	oldEtcd = "v3.4.34"
+	nextEtcd  = "v3.7.3"
+	newEtcd   = "v3.6.16"
+	olderEtcd = "v3.5.35"
+	oldEtcd   = "v3.4.34"
 )
 
 var (
+	nextEtcdBinary  = sync.OnceValues(func() (string, error) { return etcdBinary(nextEtcd, "go.etcd.io/etcd/server/v3", "QUORATE_ETCD_NEXT") })
+	olderEtcdBinary = sync.OnceValues(func() (string, error) {
+		return etcdBinary(olderEtcd, "go.etcd.io/etcd/server/v3", "QUORATE_ETCD_OLDER")
+	})
 	newEtcdBinary = sync.OnceValues(func() (string, error) { return etcdBinary(newEtcd, "go.etcd.io/etcd/server/v3", "QUORATE_ETCD") })
 	oldEtcdBinary = sync.OnceValues(func() (string, error) { return etcdBinary(oldEtcd, "go.etcd.io/etcd", "QUORATE_ETCD_OLD") })
 )
@@ -71,6 +77,11 @@ type etcdServers struct {
 	endpoints []Endpoint
 	processes []*exec.Cmd
 	start     []func() *exec.Cmd
+	// initial are the members as etcd's initial-cluster wants them, path and args
+	// what all of them are started with.
+	initial []string
+	path    string
+	args    []string
 }
 
 // startEtcd starts a cluster of n members on loopback that ends with the test.
@@ -82,26 +93,26 @@ func startEtcd(t *testing.T, binary func() (string, error), n int, secure bool, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &etcdServers{T: t, clients: NewClients()}
+	s := &etcdServers{T: t, clients: NewClients(), path: path}
 	t.Cleanup(func() { s.clients.Forget("shop/orders") })
 	c := ordersCluster(setReplicas(int32(n)))
-	var initial []string
 	peers := make([]string, n)
 	for i := range n {
 		peers[i] = "http://" + freeAddress(t)
-		initial = append(initial, MemberName(c, i)+"="+peers[i])
+		s.initial = append(s.initial, MemberName(c, i)+"="+peers[i])
 	}
 	var secrets map[string]*corev1.Secret
 	if secure {
 		secrets, _ = issueCertificates(t, c, nil, time.Now())
 		args = append(args, serverTLSFlags(t, secrets["orders-server"])...)
 	}
+	s.args = append([]string{
+		"--initial-cluster-token=" + t.Name(), "--logger=zap", "--log-level=error",
+		// Nothing outlives the test, and a slow disk must not cost an election.
+		"--heartbeat-interval=100", "--election-timeout=1000",
+	}, args...)
 	for i := range n {
-		s.add(path, c, i, peers[i], secrets["orders-client"], append([]string{
-			"--initial-cluster=" + strings.Join(initial, ","), "--initial-cluster-token=" + t.Name(), "--logger=zap", "--log-level=error",
-			// Nothing outlives the test, and a slow disk must not cost an election.
-			"--heartbeat-interval=100", "--election-timeout=1000",
-		}, args...))
+		s.add(c, i, peers[i], secrets["orders-client"], "--initial-cluster="+strings.Join(s.initial, ","))
 	}
 	s.await("every member to be well", func(r plan.Round) bool { return len(r.Members) == n && troubleOf(r) == "" })
 	return s
@@ -122,7 +133,7 @@ func serverTLSFlags(t *testing.T, secret *corev1.Secret) []string {
 }
 
 // add starts one member.
-func (s *etcdServers) add(path string, c schema.EtcdCluster, i int, peer string, client *corev1.Secret, args []string) {
+func (s *etcdServers) add(c schema.EtcdCluster, i int, peer string, client *corev1.Secret, args ...string) {
 	s.Helper()
 	e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: freeAddress(s.T), Incarnation: "1"}
 	scheme := "http://"
@@ -134,9 +145,9 @@ func (s *etcdServers) add(path string, c schema.EtcdCluster, i int, peer string,
 	args = append([]string{
 		"--name=" + e.Member, "--data-dir=" + dir, "--listen-client-urls=" + scheme + e.Address,
 		"--advertise-client-urls=" + scheme + e.Host + ":2379", "--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
-	}, args...)
+	}, slices.Concat(s.args, args)...)
 	start := func() *exec.Cmd {
-		cmd := exec.Command(path, args...)
+		cmd := exec.Command(s.path, args...)
 		var said bytes.Buffer
 		cmd.Stderr = &said
 		if err := cmd.Start(); err != nil {

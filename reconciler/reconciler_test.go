@@ -218,9 +218,22 @@ type fakeEtcd struct {
 	leader   string
 	calls    []string
 	members  []string
+	// learners among the members.
+	learners map[string]bool
+	// joined counts how often a member of that name was added: each time it gets
+	// another ID.
+	joined map[string]int
+	// refuse is what a change of the member list answers instead of happening;
+	// loseAnswer is what it answers after it happened.
+	refuse, loseAnswer error
 }
 
 func fakeMemberID(name string) string { return "a" + strconv.Itoa(memberOrdinal(name)) }
+
+// id is the member's ID: another one after each time that it was added.
+func (e *fakeEtcd) id(name string) string {
+	return fakeMemberID(name) + strings.Repeat("f", e.joined[name])
+}
 
 func (e *fakeEtcd) Round(_ context.Context, _ string, members []Endpoint, deep bool) plan.Round {
 	e.mu.Lock()
@@ -228,7 +241,7 @@ func (e *fakeEtcd) Round(_ context.Context, _ string, members []Endpoint, deep b
 	r := plan.Round{At: time.Now(), ClusterID: "c1", Deep: deep}
 	lowest := ""
 	for _, name := range e.members {
-		m := plan.Member{ID: fakeMemberID(name), Name: name, Problem: "it has no pod with an address"}
+		m := plan.Member{ID: e.id(name), Name: name, Learner: e.learners[name], Problem: "it has no pod with an address"}
 		if slices.ContainsFunc(members, func(e Endpoint) bool { return e.Member == name }) {
 			e.answer(&m, deep)
 		}
@@ -250,7 +263,7 @@ func (e *fakeEtcd) answer(m *plan.Member, deep bool) {
 		m.Problem = "status: connection refused"
 		return
 	}
-	m.Leader, m.Term, m.Commit, m.Applied, m.Revision = fakeMemberID(e.leader), 2, 100, 100, 7
+	m.Leader, m.Term, m.Commit, m.Applied, m.Revision = e.id(e.leader), 2, 100, 100, 7
 	if deep {
 		m.Hash, m.HashRevision = 99, 7
 	}
@@ -261,11 +274,80 @@ func (e *fakeEtcd) MoveLeader(_ context.Context, _ string, leader Endpoint, toID
 	defer e.mu.Unlock()
 	e.calls = append(e.calls, "move leader from "+leader.Member+" to "+toID)
 	for _, name := range e.members {
-		if fakeMemberID(name) == toID {
+		if e.id(name) == toID {
 			e.leader = name
 		}
 	}
 	return nil
+}
+
+// changed is what a change answers that was carried out.
+func (e *fakeEtcd) changed(call string) error {
+	e.calls = append(e.calls, call)
+	return e.loseAnswer
+}
+
+// named is the name of the member with the ID, "" for none.
+func (e *fakeEtcd) named(id string) string {
+	for _, name := range e.members {
+		if e.id(name) == id {
+			return name
+		}
+	}
+	return ""
+}
+
+func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, _ []Endpoint, peerURL string) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	host := peerURL[strings.Index(peerURL, "//")+2:]
+	name := host[:strings.Index(host, ".")]
+	switch {
+	case e.learners[name]:
+		return e.id(name), nil
+	case e.refuse != nil:
+		return "", e.refuse
+	}
+	if e.learners == nil {
+		e.learners, e.joined = map[string]bool{}, map[string]int{}
+	}
+	e.members, e.learners[name] = append(e.members, name), true
+	e.joined[name]++
+	if err := e.changed("add learner " + peerURL); err != nil {
+		return "", err
+	}
+	return e.id(name), nil
+}
+
+func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, _ []Endpoint, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := e.named(id)
+	switch {
+	case name == "":
+		return ErrNotAMember
+	case !e.learners[name]:
+		return nil
+	case e.refuse != nil:
+		return e.refuse
+	}
+	delete(e.learners, name)
+	return e.changed("promote " + id)
+}
+
+func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, _ []Endpoint, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := e.named(id)
+	switch {
+	case name == "":
+		return nil
+	case e.refuse != nil:
+		return e.refuse
+	}
+	e.members = slices.DeleteFunc(e.members, func(n string) bool { return n == name })
+	delete(e.learners, name)
+	return e.changed("remove " + id)
 }
 
 func (e *fakeEtcd) Snapshot(_ context.Context, _ string, member Endpoint) (io.ReadCloser, error) {

@@ -1,0 +1,336 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// The membership of real members of every minor that quorate runs: from one
+// member to two and back, each change asked for twice.
+func TestMembershipOfRealMembers(t *testing.T) {
+	for name, binary := range map[string]func() (string, error){
+		oldEtcd: oldEtcdBinary, olderEtcd: olderEtcdBinary, newEtcd: newEtcdBinary, nextEtcd: nextEtcdBinary,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time etcd waits for its members to be in touch
+			s := startEtcd(t, binary, 1, false)
+			peer := "http://" + freeAddress(t)
+			id := learnerIsAdded(s, peer)
+			learnerIsNotReady(s, id)
+			startLearner(s, peer)
+			learnerIsPromoted(s, id)
+			memberIsRemoved(s, id)
+		})
+	}
+}
+
+func (s *etcdServers) clusterID() string {
+	s.Helper()
+	return s.await("a member list", func(r plan.Round) bool { return r.Problem == "" }).ClusterID
+}
+
+// roster is the member list as text: ID, and "learner" for one that is.
+func (s *etcdServers) roster() []string {
+	s.Helper()
+	var list []string
+	for _, m := range s.await("a member list", func(r plan.Round) bool { return r.Problem == "" }).Members {
+		text := m.ID
+		if m.Learner {
+			text += " learner"
+		}
+		list = append(list, text)
+	}
+	slices.Sort(list)
+	return list
+}
+
+func learnerIsAdded(s *etcdServers, peer string) string {
+	s.Helper()
+	cluster, before := s.clusterID(), s.roster()
+	_, err := s.clients.AddLearner(s.Context(), "shop/orders", "c0ffee", s.endpoints, peer)
+	if !errors.Is(err, ErrOtherCluster) || !slices.Equal(s.roster(), before) {
+		s.Errorf("in another cluster: %v, the members are %q", err, s.roster())
+	}
+	id, err := s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, peer)
+	if err != nil {
+		s.Fatal(err)
+	}
+	again, err := s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, peer)
+	if err != nil || again != id || len(s.roster()) != 2 || !slices.Contains(s.roster(), id+" learner") {
+		s.Errorf("again: %s and not %s, %v, the members are %q", again, id, err, s.roster())
+	}
+	_, err = s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, "http://127.0.0.1:1")
+	if !errors.Is(err, ErrTooManyLearners) || len(s.roster()) != 2 {
+		s.Errorf("a second learner: %v, the members are %q", err, s.roster())
+	}
+	voter := strings.SplitN(s.initial[0], "=", 2)[1]
+	_, err = s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, voter)
+	wantErrorText(s.T, err, "is a voter", "must be removed first")
+	return id
+}
+
+func learnerIsNotReady(s *etcdServers, id string) {
+	s.Helper()
+	err := s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), s.endpoints, id)
+	if !errors.Is(err, ErrLearnerNotReady) || !slices.Contains(s.roster(), id+" learner") {
+		s.Errorf("a learner that never ran: %v, the members are %q", err, s.roster())
+	}
+	err = s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), s.endpoints, "beef")
+	if !errors.Is(err, ErrNotAMember) {
+		s.Errorf("one that does not exist: %v", err)
+	}
+	wantErrorText(s.T, s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), s.endpoints, "x"), "promote member x")
+}
+
+// startLearner starts the second member, and checks that it shows as a learner
+// with which nothing is wrong, although it answers next to nothing.
+func startLearner(s *etcdServers, peer string) {
+	s.Helper()
+	c := ordersCluster()
+	s.initial = append(s.initial, MemberName(c, 1)+"="+peer)
+	s.add(c, 1, peer, nil, "--initial-cluster="+strings.Join(s.initial, ","), "--initial-cluster-state=existing")
+	s.await("the learner", func(r plan.Round) bool {
+		return r.Problem == "" && troubleOf(r) == "" && slices.ContainsFunc(r.Members, func(m plan.Member) bool {
+			return m.Learner && m.Name == "orders-1" && m.Version != "" && m.Applied > 0 && m.Leader != ""
+		})
+	})
+	r := s.round(true)
+	if trouble := troubleOf(r); trouble != "" {
+		s.Errorf("a deep round: %s", trouble)
+	}
+	for _, m := range r.Members {
+		if (m.Hash != 0) == m.Learner {
+			s.Errorf("hash of %+v", m)
+		}
+	}
+	// A learner alone does not speak for the cluster.
+	all := s.endpoints
+	s.endpoints = all[1:]
+	if r := s.round(false); r.Problem == "" || len(r.Members) > 0 {
+		s.Errorf("a round of the learner alone: %+v", r)
+	}
+	s.endpoints = all
+}
+
+func learnerIsPromoted(s *etcdServers, id string) {
+	s.Helper()
+	// The learner stands first: it is passed over.
+	asked := []Endpoint{s.endpoints[1], s.endpoints[0]}
+	err := s.clients.PromoteMember(s.Context(), "shop/orders", "c0ffee", asked, id)
+	if !errors.Is(err, ErrOtherCluster) || !slices.Contains(s.roster(), id+" learner") {
+		s.Errorf("in another cluster: %v, the members are %q", err, s.roster())
+	}
+	for range 100 {
+		err = s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), asked, id)
+		if !errors.Is(err, ErrLearnerNotReady) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	if err := s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), asked, id); err != nil {
+		s.Errorf("again: %v", err)
+	}
+	s.await("two voters", func(r plan.Round) bool {
+		return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m plan.Member) bool { return m.Learner })
+	})
+}
+
+func memberIsRemoved(s *etcdServers, id string) {
+	s.Helper()
+	cluster := s.clusterID()
+	err := s.clients.RemoveMember(s.Context(), "shop/orders", "c0ffee", s.endpoints, id)
+	if !errors.Is(err, ErrOtherCluster) || len(s.roster()) != 2 {
+		s.Errorf("in another cluster: %v, the members are %q", err, s.roster())
+	}
+	err = s.clients.RemoveMember(s.Context(), "shop/orders", cluster, s.endpoints[1:], id)
+	wantErrorText(s.T, err, "remove member "+id, "orders-1: it is the member that is to go")
+	asked := []Endpoint{s.endpoints[1], s.endpoints[0]}
+	// Just after a promotion etcd may find its members out of touch.
+	for range 100 {
+		err = s.clients.RemoveMember(s.Context(), "shop/orders", cluster, asked, id)
+		if !errors.Is(err, ErrUnhealthyCluster) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.endpoints = s.endpoints[:1]
+	if err := s.clients.RemoveMember(s.Context(), "shop/orders", cluster, asked, id); err != nil {
+		s.Errorf("again: %v", err)
+	}
+	last := s.roster()
+	if len(last) != 1 {
+		s.Fatalf("the members are %q", last)
+	}
+	err = s.clients.RemoveMember(s.Context(), "shop/orders", cluster, s.endpoints, last[0])
+	if err == nil || !slices.Equal(s.roster(), last) {
+		s.Errorf("the last voter: %v, the members are %q", err, s.roster())
+	}
+}
+
+// forgetfulProxy passes connections on to a member, and cuts each one whose
+// answer comes after the change was carried out, as often as it is told.
+type forgetfulProxy struct {
+	listener net.Listener
+	target   string
+	applied  func() bool
+	mu       sync.Mutex
+	left     int
+	cuts     int
+}
+
+func newForgetfulProxy(t *testing.T, target string, applied func() bool) *forgetfulProxy {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &forgetfulProxy{listener: l, target: target, applied: applied, left: 1}
+	go p.serve()
+	return p
+}
+
+func (p *forgetfulProxy) serve() {
+	for {
+		client, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.target)
+		if err != nil {
+			_ = client.Close()
+			continue
+		}
+		go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+		go p.answer(client, server)
+	}
+}
+
+// answer copies what the member says, until it is time to cut.
+func (p *forgetfulProxy) answer(client, server net.Conn) {
+	defer func() { _ = client.Close(); _ = server.Close() }()
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := server.Read(buffer)
+		if err != nil || p.cut() {
+			return
+		}
+		if _, err := client.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+func (p *forgetfulProxy) cut() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left == 0 || !p.applied() {
+		return false
+	}
+	p.left, p.cuts = p.left-1, p.cuts+1
+	return true
+}
+
+// through is the endpoint as it is reached through a proxy that cuts the
+// connection once the member list is as applied wants it.
+func (s *etcdServers) through(applied func(roster []string) bool) (Endpoint, *forgetfulProxy) {
+	s.Helper()
+	direct := NewClients()
+	s.Cleanup(func() { direct.Forget("direct") })
+	p := newForgetfulProxy(s.T, s.endpoints[0].Address, func() bool {
+		list, err := direct.listMembers(context.Background(), membersToAsk{cluster: "direct", clusterID: s.clusterID(), endpoints: s.endpoints[:1]})
+		if err != nil {
+			return false
+		}
+		var roster []string
+		for _, m := range list.members {
+			roster = append(roster, hexID(m.ID))
+			if m.IsLearner {
+				roster[len(roster)-1] += " learner"
+			}
+		}
+		return applied(roster)
+	})
+	e := s.endpoints[0]
+	e.Address, e.Incarnation = p.listener.Addr().String(), p.listener.Addr().String()
+	return e, p
+}
+
+// I24, scenarios 44 and 45: the answer is lost after the change was carried out.
+// It is not asked for again, and counts as done.
+func TestLostAnswersOfMembershipChanges(t *testing.T) {
+	for name, binary := range map[string]func() (string, error){oldEtcd: oldEtcdBinary, newEtcd: newEtcdBinary} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel() // most of the time etcd waits for its members to be in touch
+			s := startEtcd(t, binary, 1, false)
+			cluster, peer := s.clusterID(), "http://"+freeAddress(t)
+			lost := func(p *forgetfulProxy, err error) {
+				t.Helper()
+				if err != nil || p.cuts != 1 {
+					t.Fatalf("%v after %d lost answers", err, p.cuts)
+				}
+			}
+			e, p := s.through(func(roster []string) bool { return len(roster) == 2 })
+			id, err := s.clients.AddLearner(t.Context(), t.Name(), cluster, []Endpoint{e}, peer)
+			if lost(p, err); !slices.Contains(s.roster(), id+" learner") || len(s.roster()) != 2 {
+				t.Fatalf("added %s, the members are %q", id, s.roster())
+			}
+			startLearner(s, peer)
+			promoteThroughProxy(t, s, cluster, id)
+			e, p = s.through(func(roster []string) bool { return len(roster) == 1 })
+			for range 100 {
+				if err = s.clients.RemoveMember(t.Context(), t.Name(), cluster, []Endpoint{e}, id); !errors.Is(err, ErrUnhealthyCluster) {
+					break
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+			s.endpoints = s.endpoints[:1]
+			if lost(p, err); len(s.roster()) != 1 {
+				t.Errorf("the members are %q", s.roster())
+			}
+			s.clients.Forget(t.Name())
+		})
+	}
+}
+
+func promoteThroughProxy(t *testing.T, s *etcdServers, cluster, id string) {
+	t.Helper()
+	e, p := s.through(func(roster []string) bool { return slices.Contains(roster, id) })
+	var err error
+	for range 100 {
+		if err = s.clients.PromoteMember(t.Context(), t.Name(), cluster, []Endpoint{e}, id); !errors.Is(err, ErrLearnerNotReady) {
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	if err != nil || p.cuts != 1 || !slices.Contains(s.roster(), id) {
+		t.Fatalf("%v after %d lost answers, the members are %q", err, p.cuts, s.roster())
+	}
+}
+
+// Nobody who could be asked, or nobody who answers: nothing is known, and that is
+// said.
+func TestMembershipWithoutAnybodyToAsk(t *testing.T) {
+	clients := NewClients()
+	t.Cleanup(func() { clients.Forget("shop/orders") })
+	_, err := clients.AddLearner(t.Context(), "shop/orders", "c1", nil, "http://127.0.0.1:1")
+	wantErrorText(t, err, "add the learner http://127.0.0.1:1", "no member could be asked")
+	dead := Endpoint{Member: "orders-0", Host: "orders-0", Address: freeAddress(t), Incarnation: "1"}
+	wantErrorText(t, clients.RemoveMember(t.Context(), "shop/orders", "c1", []Endpoint{dead}, "a1"), "remove member a1", "orders-0: ")
+	wantErrorText(t, clients.RemoveMember(t.Context(), "shop/orders", "c1", []Endpoint{dead}, "0"), "remove member 0", "no member's ID")
+}
