@@ -54,6 +54,7 @@ func (s *situation) clone() *situation {
 	c.o.Objects = slices.Clone(s.o.Objects)
 	c.o.Pods = slices.Clone(s.o.Pods)
 	c.o.Rounds = slices.Clone(s.o.Rounds)
+	c.o.Volumes = slices.Clone(s.o.Volumes)
 	if s.o.Record != nil {
 		record := *s.o.Record
 		c.o.Record = &record
@@ -90,6 +91,13 @@ func (s *situation) replacePod(ordinal int32) {
 		if s.o.Pods[i].Ordinal == ordinal {
 			s.o.Pods[i] = s.reborn(ordinal)
 		}
+	}
+}
+
+// unlist takes a member out of the rounds.
+func (s *situation) unlist(id string) {
+	for i := range s.o.Rounds {
+		s.o.Rounds[i].Members = slices.DeleteFunc(slices.Clone(s.o.Rounds[i].Members), func(m Member) bool { return m.ID == id })
 	}
 }
 

@@ -38,6 +38,9 @@ type Observed struct {
 	// Objects are the services, the disruption budget and, as far as it is not a
 	// roll, the StatefulSet.
 	Objects []Object
+	// Leftovers are objects that go only with the cluster and its volumes: the
+	// Secrets that quorate has made for it.
+	Leftovers []Object
 	// Set is the StatefulSet; nil when there is none.
 	Set *Set
 	// Pods of the StatefulSet.
@@ -54,10 +57,57 @@ type Record struct {
 	ClusterID string
 	// Members maps a member's name to its ID in hexadecimal.
 	Members map[string]string
+	// Founders is how many members the cluster begins with; 0 in a record that
+	// does not say.
+	Founders int32
+	// Joining is the member that is being added, and Leaving the one that is being
+	// removed; nil when there is none. Never both.
+	Joining *Joining
+	Leaving *Leaving
+	// Replacing is the name of a member that was removed and whose place another
+	// one is to take.
+	Replacing string
+	// Retired are the last IDs of members that were removed, by name, as long as
+	// their volumes may exist.
+	Retired map[string]string
+	// FailedJoin is the last learner that did not become a voter, until one does.
+	FailedJoin *FailedJoin
+	// Hibernated says that the members sleep: their volumes are all there is.
+	Hibernated bool
+	// Deleted says that everything but the volumes is gone or going.
+	Deleted bool
 	// Backup is the last verified backup that something asked for.
 	Backup *Backup
 	// Applied is the last spec that was carried out to its end.
 	Applied *Applied
+}
+
+// Joining is a member on its way in.
+type Joining struct {
+	Member string
+	// ID of the learner; empty until etcd has added it.
+	ID    string
+	Since time.Time
+	// Promoting says that it may be a voter already.
+	Promoting bool
+	// Replace says that it takes the place of a member that was removed.
+	Replace bool
+}
+
+// Leaving is a member on its way out.
+type Leaving struct {
+	Member, ID, Why string
+	// Replace says that another one is to take its place.
+	Replace bool
+	Since   time.Time
+}
+
+// FailedJoin is a learner that did not become a voter.
+type FailedJoin struct {
+	Member string
+	At     time.Time
+	// Times is how often in a row.
+	Times int
 }
 
 // Formed says whether the cluster has ever had a quorum.
@@ -123,6 +173,9 @@ type Set struct {
 	CurrentVersion  string
 	// Settled says that the StatefulSet controller has seen the last change.
 	Settled bool
+	// ScaledBy says who else has set the number of replicas, and when; empty for
+	// nobody.
+	ScaledBy string
 	// Immutable lists changes of the spec that a StatefulSet cannot take.
 	Immutable []string
 }
@@ -222,6 +275,19 @@ func (r *Round) member(name string) *Member {
 	}
 	for i := range r.Members {
 		if r.Members[i].Name == name {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// byID returns the member with the ID, or nil.
+func (r *Round) byID(id string) *Member {
+	if r == nil || id == "" {
+		return nil
+	}
+	for i := range r.Members {
+		if r.Members[i].ID == id {
 			return &r.Members[i]
 		}
 	}
