@@ -30,9 +30,12 @@ func elsewhere() map[string]string {
 		"spec.network.clusterDomain":                     "the certificates: see TestEveryFieldOfASpecIsCarriedOut",
 		"spec.tls.secrets.client":                        "the reconciler: findEndpoints",
 		"spec.maintenance":                               "the planner: rule window",
-		"spec.state":                                     "the planner: rule unsupported",
-		"spec.deletion.volumes":                          "nobody yet: it only speaks of state: Deleted, which rule unsupported refuses",
-		"spec.deletion.backup":                           "nobody yet: it only speaks of state: Deleted, which rule unsupported refuses",
+		"spec.state":                                     "the planner: rules hibernated, hibernate and deletion",
+		"spec.deletion.volumes":                          "the planner: rule deletion",
+		"spec.deletion.backup":                           "the planner: rule deletion",
+		"spec.repair.mode":                               "the planner: rule repair",
+		"spec.repair.after":                              "the planner: rule repair",
+		"spec.storage.removedVolumes":                    "the planner: rule remove",
 		"spec.mode":                                      "the planner: observeOnly",
 	}
 }
@@ -50,6 +53,7 @@ func another() map[string]any {
 		"spec.etcd.autoCompaction.mode": "revision", "spec.etcd.autoCompaction.retention": "10",
 		"spec.tls.mode":               schema.TLSDisabled,
 		"spec.upgrade.soak":           &metav1.Duration{Duration: time.Hour},
+		"spec.repair.after":           &metav1.Duration{Duration: time.Hour},
 		"spec.network.ipFamilyPolicy": corev1.IPFamilyPolicyPreferDualStack,
 		"spec.network.ipFamilies":     []corev1.IPFamily{corev1.IPv6Protocol},
 		"spec.maintenance":            []schema.MaintenanceWindow{{Schedule: "0 2 * * 6"}},

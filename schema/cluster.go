@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +27,8 @@ type ClusterSpec struct {
 	// major 3 only, for example "3.6.16". It names the image tag v3.6.16.
 	Version string `json:"version" jsonschema:"form=version"`
 	// Replicas is the number of voting members: 1 to 7. An even number is warned
-	// about: it survives no more lost members than the odd number below it.
-	// Immutable for now.
+	// about: it survives no more lost members than the odd number below it. A
+	// change is carried out one member at a time, between two rolls.
 	Replicas int32 `json:"replicas" jsonschema:"minimum=1,maximum=7"`
 	// Image says where the etcd image is pulled from.
 	Image ImageSpec `json:"image,omitzero"`
@@ -42,6 +44,8 @@ type ClusterSpec struct {
 	Backup BackupSpec `json:"backup,omitzero"`
 	// Upgrade sets the pace and the safety net of version changes.
 	Upgrade UpgradeSpec `json:"upgrade,omitzero"`
+	// Repair says what becomes of a member whose data is lost.
+	Repair RepairSpec `json:"repair,omitzero"`
 	// Network says under which names and addresses members are reached.
 	Network NetworkSpec `json:"network,omitzero"`
 	// Maintenance lists the windows in which members may be restarted. Without
@@ -76,6 +80,10 @@ type StorageSpec struct {
 	// StorageClassName of each member's volume. Default: the default class of
 	// Kubernetes. Immutable.
 	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain"`
+	// RemovedVolumes says what becomes of the volume of a member that is removed
+	// because replicas is lowered: Keep (default) keeps it until another member
+	// of its name begins on an empty one, Delete deletes it.
+	RemovedVolumes VolumePolicy `json:"removedVolumes,omitempty"`
 }
 
 // PodTemplate is the part of a pod that a file may set.
@@ -216,6 +224,35 @@ type UpgradeSpec struct {
 	// Path is Strict (default), which refuses a change that needs more than one
 	// roll, or Stepwise, which goes through the releases in between by itself.
 	Path UpgradePath `json:"path,omitempty"`
+}
+
+// RepairMode says which lost members are replaced.
+type RepairMode string
+
+// The repair modes.
+const (
+	// RepairAutomatic replaces a member when it is the only one that is lost.
+	RepairAutomatic RepairMode = "Automatic"
+	// RepairOneByOne replaces several lost members, too, one after the other, as
+	// long as the others hold a quorum.
+	RepairOneByOne RepairMode = "OneByOne"
+	// RepairNever replaces none, and says what is lost.
+	RepairNever RepairMode = "Never"
+)
+
+// DefaultRepairAfter is how long a member must be lost before it is replaced.
+const DefaultRepairAfter = 5 * time.Minute
+
+// RepairSpec says what becomes of a member whose data is lost: its volume is
+// gone, empty, corrupt or not its own, or its node is gone with it. It is removed
+// from the cluster, its volume is deleted, and a new member of its name catches up
+// from the others. A backup comes first, as upgrade.backup says. A member whose
+// data is there is never replaced.
+type RepairSpec struct {
+	// Mode is Automatic (default), OneByOne or Never.
+	Mode RepairMode `json:"mode,omitempty"`
+	// After is how long the loss must last, 0s to 24h. Default 5m.
+	After *metav1.Duration `json:"after,omitempty"`
 }
 
 // Mode says whether quorate acts.

@@ -18,6 +18,8 @@ const (
 	maxName     = 40
 	maxReplicas = 7
 	maxSoak     = time.Hour
+	// maxRepairAfter is the longest time of grace for a lost member.
+	maxRepairAfter = 24 * time.Hour
 	// advisedQuota is the size up to which etcd's authors test, in bytes.
 	advisedQuota = 8 << 30
 )
@@ -48,6 +50,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	v.etcd(spec)
 	v.destination("backup.destination", spec.Backup.Destination)
 	v.upgrade(spec.Upgrade)
+	v.repair(spec.Repair)
 	v.tls(spec.TLS)
 	v.network(spec.Network)
 	v.maintenance(spec.Maintenance)
@@ -201,6 +204,9 @@ func (v *validator) storage(s StorageSpec) {
 	if s.Size.Sign() <= 0 {
 		v.fail("storage.size", "must be given and more than 0, such as 8Gi")
 	}
+	if s.RemovedVolumes != "" {
+		oneOf(v, "storage.removedVolumes", s.RemovedVolumes, VolumesKeep, VolumesDelete)
+	}
 	if s.StorageClassName != nil && len(validation.IsDNS1123Subdomain(*s.StorageClassName)) > 0 {
 		v.fail("storage.storageClassName", "%s is no name of a storage class: leave the field out for the default class", clip(*s.StorageClassName))
 	}
@@ -212,6 +218,17 @@ func (v *validator) upgrade(u UpgradeSpec) {
 	oneOf(v, "upgrade.path", u.Path, PathStrict, PathStepwise)
 	if u.Soak != nil && (u.Soak.Duration < 0 || u.Soak.Duration > maxSoak) {
 		v.fail("upgrade.soak", "is %s and must be 0s to 1h", u.Soak.Duration)
+	}
+}
+
+// repair checks when lost members are replaced. What is left out is not filled
+// in: a spec that says nothing keeps its hash.
+func (v *validator) repair(r RepairSpec) {
+	if r.Mode != "" {
+		oneOf(v, "repair.mode", r.Mode, RepairAutomatic, RepairOneByOne, RepairNever)
+	}
+	if r.After != nil && (r.After.Duration < 0 || r.After.Duration > maxRepairAfter) {
+		v.fail("repair.after", "is %s and must be 0s to 24h", r.After.Duration)
 	}
 }
 

@@ -7,7 +7,12 @@ import (
 
 // CreateRecord writes the cluster's record with a fresh token. It never
 // overwrites a record.
-type CreateRecord struct{}
+type CreateRecord struct {
+	// Founders is how many members the cluster begins with. That does not change
+	// before it has formed, whatever Git says meanwhile: members that disagree
+	// about it form two clusters.
+	Founders int32
+}
 
 func (CreateRecord) isAction() {}
 
@@ -18,7 +23,7 @@ func (CreateRecord) String() string { return "create the record" }
 func (CreateRecord) Disruptive() bool { return false }
 
 // after implements Action.
-func (CreateRecord) after(s *situation) { s.o.Record = &Record{} }
+func (a CreateRecord) after(s *situation) { s.o.Record = &Record{Founders: a.Founders} }
 
 // undo implements Action.
 func (CreateRecord) undo(s *situation) string { return s.undoMade() }
@@ -82,7 +87,7 @@ func (CreateSet) Disruptive() bool { return false }
 // after implements Action.
 func (a CreateSet) after(s *situation) {
 	s.o.Set = &Set{
-		Replicas: a.Replicas, Partition: a.Replicas, Template: s.d.Template, Version: s.d.Spec.Version,
+		UID: assumedCluster, Replicas: a.Replicas, Partition: a.Replicas, Template: s.d.Template, Version: s.d.Spec.Version,
 		CurrentTemplate: s.d.Template, CurrentVersion: s.d.Spec.Version, Settled: true,
 	}
 	s.settle()
@@ -120,7 +125,11 @@ func (RecordFormed) undo(*situation) string { return onlyNotes }
 
 // RecordApplied writes down that the spec has been carried out to its end.
 type RecordApplied struct {
-	SpecHash, Version, Commit string
+	SpecHash string
+	// Settings is a hash of the part of the spec that makes the members what they
+	// are.
+	Settings        string
+	Version, Commit string
 }
 
 func (RecordApplied) isAction() {}
@@ -133,7 +142,7 @@ func (RecordApplied) Disruptive() bool { return false }
 
 // after implements Action.
 func (a RecordApplied) after(s *situation) {
-	s.o.Record.Applied = &Applied{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}
+	s.o.Record.Applied = &Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 }
 
 // undo implements Action.

@@ -88,7 +88,6 @@ func TestTwoChangesAtOnce(t *testing.T) {
 		change func(*Desired, *Observed)
 		want   string
 	}{
-		{"size and version", func(d *Desired, _ *Observed) { d.Spec.Replicas = 5 }, "set spec.replicas back to 3"},
 		{"TLS and version", func(_ *Desired, o *Observed) { o.Set.Immutable = []string{"spec.tls.mode"} }, "spec.tls.mode cannot be changed"},
 	} {
 		d, o := s.d, Assume(was, noon, 0)
@@ -97,6 +96,12 @@ func TestTwoChangesAtOnce(t *testing.T) {
 		if p.Hold == nil || p.Hold.Kind != HoldRefused || len(p.Steps) > 0 || !strings.Contains(p.Hold.String(), c.want) {
 			t.Errorf("%s:\n%s", c.name, p.Text())
 		}
+	}
+	larger := s.d
+	larger.Spec.Replicas = 5
+	if p := Make(larger, Assume(was, noon, 0), noon); p.Hold != nil || len(Restarts(p.Steps)) != 3 ||
+		!strings.Contains(p.Text(), "7. end the roll") || !strings.Contains(p.Text(), "13. write down that orders-4 joins") {
+		t.Errorf("size and version: the roll first, then the members:\n%s", p.Text())
 	}
 	o := Assume(was, noon, 0)
 	o.Objects = []Object{{Kind: "Service", Name: "orders", State: ObjectDrifted, Detail: "metadata.labels"}}

@@ -34,7 +34,7 @@ func bootstrap(s *situation) verdict {
 		return refuse(refused[0], "name another release in spec.version")
 	}
 	if s.o.Record == nil {
-		return do(CreateRecord{}, "no cluster of this name exists: its record, with a token of its own, comes before anything else")
+		return do(CreateRecord{Founders: s.d.Spec.Replicas}, "no cluster of this name exists: its record, with a token of its own, comes before anything else")
 	}
 	for _, obj := range s.o.Objects {
 		if obj.State == ObjectMissing {
@@ -42,8 +42,11 @@ func bootstrap(s *situation) verdict {
 		}
 	}
 	if s.o.Set == nil {
-		return do(CreateSet{s.d.Spec.Replicas},
-			fmt.Sprintf("everything that %s of etcd %s needs is in place", members(int(s.d.Spec.Replicas)), s.d.Spec.Version))
+		return do(CreateSet{s.founders()},
+			fmt.Sprintf("everything that %s of etcd %s needs is in place", members(int(s.founders())), s.d.Spec.Version))
+	}
+	if v := s.resize(); !v.silent() {
+		return v
 	}
 	return forming(s)
 }
@@ -81,8 +84,8 @@ func (s *situation) unformed(r *Round) string {
 		return "no member was asked yet"
 	case r.Problem != "":
 		return r.Problem
-	case len(r.Members) != int(s.d.Spec.Replicas):
-		return fmt.Sprintf("%d of %d members have joined", len(r.Members), s.d.Spec.Replicas)
+	case len(r.Members) != int(s.founders()):
+		return fmt.Sprintf("%d of %d members have joined", len(r.Members), s.founders())
 	case r.leader() == nil:
 		return "no leader yet"
 	}

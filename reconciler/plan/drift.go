@@ -24,7 +24,7 @@ func drift(s *situation) verdict {
 // are there, so its members go on where they were; but only when nothing else
 // changed, because a new StatefulSet starts all its members at once.
 func lostSet(s *situation) verdict {
-	if a := s.o.Record.Applied; a == nil || a.SpecHash != s.d.SpecHash {
+	if !s.sameSettings() {
 		return refuse("the StatefulSet is gone, and the file has changed since it was last carried out",
 			"revert the file to what was last applied, so that the members can come back as they were")
 	}
@@ -33,7 +33,7 @@ func lostSet(s *situation) verdict {
 			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", left, s.memberCount()),
 			"a restore is needed; nothing is begun on empty volumes under the old identity")
 	}
-	return do(CreateSet{s.d.Spec.Replicas}, "the StatefulSet is gone; its members go on from their volumes")
+	return do(CreateSet{s.size()}, "the StatefulSet is gone; its members go on from their volumes")
 }
 
 // volumesLeft counts the recorded members whose volume is there to stay.
@@ -45,4 +45,10 @@ func (s *situation) volumesLeft() int {
 		}
 	}
 	return left
+}
+
+// sameSettings says whether the members would come back as what they were.
+func (s *situation) sameSettings() bool {
+	a := s.o.Record.Applied
+	return a != nil && (a.SpecHash == s.d.SpecHash || (a.Settings != "" && a.Settings == s.settings()))
 }

@@ -74,7 +74,7 @@ func (w *world) judge(a Action) string {
 		return "I12: acted on a live cluster whose record is lost: " + a.String()
 	}
 	if w.scaled {
-		return "I5: acted on a change of replicas: " + a.String()
+		return "I5: acted on a change that no StatefulSet can take: " + a.String()
 	}
 	if w.asleep {
 		return "I25: acted on a file that asks for more than can be done: " + a.String()

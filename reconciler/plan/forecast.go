@@ -176,11 +176,12 @@ func (s *situation) healthyRound() Round {
 		if p.Version != s.d.Spec.Version && s.o.round() != nil {
 			r.ClusterVersion = s.o.round().ClusterVersion
 		}
-		m := Member{ID: "(" + p.Name + ")", Name: p.Name, Version: p.Version, Term: 1}
-		if s.formed() {
-			m.ID = s.o.Record.Members[p.Name]
+		if m, ok := s.healthyMember(p); ok {
+			r.Members = append(r.Members, m)
 		}
-		r.Members = append(r.Members, m)
+	}
+	if s.formed() && s.o.Record.Joining != nil && s.o.pod(s.o.Record.Joining.Member) == nil && s.o.Record.Joining.ID != "" {
+		r.Members = append(r.Members, Member{ID: s.o.Record.Joining.ID, Learner: true, Term: 1})
 	}
 	if leader == "" && len(r.Members) > 0 {
 		leader = r.Members[0].ID
@@ -189,4 +190,23 @@ func (s *situation) healthyRound() Round {
 		r.Members[i].Leader = leader
 	}
 	return r
+}
+
+// healthyMember is the member of a pod when all is well; false for a pod that
+// belongs to none.
+func (s *situation) healthyMember(p Pod) (Member, bool) {
+	m := Member{ID: "(" + p.Name + ")", Name: p.Name, Version: p.Version, Term: 1}
+	if !s.formed() {
+		return m, true
+	}
+	r := s.o.Record
+	if j := r.Joining; j != nil && j.Member == p.Name {
+		m.ID, m.Learner = j.ID, !j.Promoting
+		return m, j.ID != ""
+	}
+	if l := r.Leaving; l != nil && l.Member == p.Name && s.o.round().byID(l.ID) == nil {
+		return m, false
+	}
+	m.ID = r.Members[p.Name]
+	return m, m.ID != ""
 }

@@ -180,7 +180,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 		t.Errorf("a lost StatefulSet has steps: %v", steps)
 	}
 	s := healthy(3)
-	s.d.Spec.Replicas = 5
+	s.o.Set.Immutable = []string{"spec.tls.mode"}
 	if steps := forecastBehind(table(), s, Hold{Kind: HoldWaiting}); steps != nil {
 		t.Errorf("a refused change has steps: %v", steps)
 	}

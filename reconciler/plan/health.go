@@ -120,7 +120,7 @@ func (s *situation) identity(r *Round, _ string) string {
 func (s *situation) podsReady() string {
 	v := s.victim()
 	for _, p := range s.o.Pods {
-		exempt := s.rolling() && v != nil && p.Name == v.Name
+		exempt := !s.isMember(p.Name) || (s.rolling() && v != nil && p.Name == v.Name)
 		if !exempt && (!p.Ready || p.Terminating) {
 			return "the pod of " + p.Name + " is not ready"
 		}

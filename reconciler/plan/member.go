@@ -52,7 +52,7 @@ func (s *situation) closing() bool {
 		return false
 	}
 	for _, p := range s.o.Pods {
-		if p.Template != s.o.Set.Template || !s.wellNow(p) {
+		if s.isMember(p.Name) && (p.Template != s.o.Set.Template || !s.wellNow(p)) {
 			return false
 		}
 	}
@@ -71,7 +71,7 @@ func member(s *situation) verdict {
 		}
 	}
 	for _, p := range s.o.Pods {
-		if p.Template == s.d.Template && !s.wellNow(p) {
+		if s.isMember(p.Name) && p.Template == s.d.Template && !s.wellNow(p) {
 			return s.comingBack(p)
 		}
 	}
@@ -118,7 +118,7 @@ func (s *situation) unfinished() bool {
 		return false
 	}
 	a := s.o.Record.Applied
-	return s.rolling() || s.o.Set.CurrentTemplate != s.d.Template || s.o.Set.Partition != s.o.Set.Replicas ||
+	return s.rolling() || !s.complete() || s.o.Set.CurrentTemplate != s.d.Template || s.o.Set.Partition != s.o.Set.Replicas ||
 		a == nil || a.SpecHash != s.d.SpecHash
 }
 

@@ -125,6 +125,9 @@ type Backup struct {
 // Applied is a spec that was carried out.
 type Applied struct {
 	SpecHash string
+	// Settings is a hash of the part of the spec that makes the members what they
+	// are; empty in a record that does not say.
+	Settings string
 	Version  string
 	Commit   string
 }
@@ -199,6 +202,14 @@ type Pod struct {
 	Unpulled bool
 	// Trouble says why the pod does not run, in Kubernetes' words.
 	Trouble string
+	// Damage says in which way the data on its volume is lost, and DamageSince
+	// since when that is known; empty while nothing is known of a loss.
+	Damage      string
+	DamageSince time.Time
+	// NodeGone says that the node which has its volume is gone, so that the pod
+	// can start nowhere.
+	NodeGone      bool
+	NodeGoneSince time.Time
 }
 
 // Round is one look at every member, all within a moment.

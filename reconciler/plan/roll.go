@@ -3,6 +3,8 @@ package plan
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/quorate/quorate/schema"
 )
 
 // start gives the StatefulSet the new template and touches no pod.
@@ -16,7 +18,7 @@ func start(s *situation) verdict {
 // startRoll is the action that puts the partition above every pod.
 func (s *situation) startRoll() StartRoll {
 	return StartRoll{
-		SetUID: s.o.Set.UID, Template: s.d.Template, Partition: s.d.Spec.Replicas,
+		SetUID: s.o.Set.UID, Template: s.d.Template, Partition: s.o.Set.Replicas,
 		From: s.from(), To: s.d.Spec.Version,
 	}
 }
@@ -137,6 +139,21 @@ func applied(s *situation) verdict {
 	if !s.formed() || (s.o.Record.Applied != nil && s.o.Record.Applied.SpecHash == s.d.SpecHash) {
 		return pass()
 	}
-	return do(RecordApplied{SpecHash: s.d.SpecHash, Version: s.d.Spec.Version, Commit: s.d.Commit},
+	return do(s.recordApplied(s.d.Spec.Version),
 		fmt.Sprintf("every member runs etcd %s and is healthy, and the cluster version says so too", s.d.Spec.Version))
+}
+
+// recordApplied is the action that writes down that the spec is carried out, by
+// members of that version.
+func (s *situation) recordApplied(version string) RecordApplied {
+	return RecordApplied{SpecHash: s.d.SpecHash, Settings: s.settings(), Version: version, Commit: s.d.Commit}
+}
+
+// settings is a hash of what the file says of the members themselves: what it
+// says of their number, their sleep, backups and times does not change them.
+func (s *situation) settings() string {
+	spec := s.d.Spec
+	spec.Replicas, spec.State, spec.Mode, spec.Deletion = 0, "", "", schema.DeletionSpec{}
+	spec.Backup, spec.Upgrade, spec.Maintenance, spec.Repair = schema.BackupSpec{}, schema.UpgradeSpec{}, nil, schema.RepairSpec{}
+	return schema.SpecHash(spec)
 }

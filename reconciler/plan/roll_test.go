@@ -99,7 +99,7 @@ func TestApplied(t *testing.T) {
 	})
 	s := healthy(3)
 	commit(newVersion)(s)
-	want := RecordApplied{SpecHash: "b", Version: newVersion, Commit: "beef"}
+	want := RecordApplied{SpecHash: "b", Settings: s.settings(), Version: newVersion, Commit: "beef"}
 	if got := applied(s).step.Action; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

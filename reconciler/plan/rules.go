@@ -2,14 +2,16 @@ package plan
 
 import "time"
 
-// verdict is what one rule says: nothing (the zero verdict), a hold, or a step.
+// verdict is what one rule says: nothing (the zero verdict), a hold, a step, or
+// that nothing is to be done whatever the rules below would say.
 type verdict struct {
 	hold *Hold
 	step *Step
+	idle bool
 }
 
 // silent says whether the rule had nothing to say.
-func (v verdict) silent() bool { return v.hold == nil && v.step == nil }
+func (v verdict) silent() bool { return v.hold == nil && v.step == nil && !v.idle }
 
 // rule is one line of the safety policy.
 type rule struct {
@@ -25,22 +27,29 @@ type rule struct {
 //	ownership     what somebody else made is never touched                   I7
 //	unsupported   a file is carried out as a whole or not at all             I25
 //	record        no record beside a live cluster: nothing is guessed        I4 I12
+//	deletion      a cluster goes only when Git says Deleted, a file that is gone says nothing  I6 I12
 //	immutable     a change that has no safe way yet is refused               I5 I22
 //	certificates  missing ones are issued, bad ones hold                     I22
 //	bootstrap     record → services → StatefulSet → IDs written down         I4 I24
 //	drift         services, budget, replica count back to what Git says      I25
-//	path          every hop of every member is one that etcd supports        I14
+//	hibernated    a cluster that sleeps is left asleep, or woken                I4
 //	settled       the StatefulSet controller has caught up                   I3
+//	membership    a change of the member list that has begun is finished        I1 I19 I24
+//	repair        what is lost for good is replaced, one, backed up first       I1 I5 I17
+//	path          every hop of every member is one that etcd supports        I14
 //	member        a restarted member comes back, or the roll stops           I2 I15
 //	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
 //	window        members restart inside a maintenance window                I26
 //	confirm       the gate again, with hashes and catch-up                   I15 I16
+//	hibernate     a backup, then every member sleeps on its volume              I6
 //	backup        a verified backup of this cluster for this target          I11
+//	remove        volumes of removed members, where Git says so                 I6
 //	start         the new template, touching no pod                          I25
 //	soak          the last restarted member has been ready for a while       I16
 //	leader        leadership leaves before its member stops                  I20
 //	restart       one member, from the highest ordinal down                  I2 I20
 //	end           over when the cluster version says so                      I14
+//	scale         one member at a time, the highest ordinal first               I1 I20
 //	applied       what was carried out is written down                       I13
 func table() []rule {
 	return []rule{
@@ -48,22 +57,29 @@ func table() []rule {
 		{"ownership", ownership},
 		{"unsupported", unsupported},
 		{"record", record},
+		{"deletion", deletion},
 		{"immutable", immutable},
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
 		{"drift", drift},
-		{"path", path},
+		{"hibernated", hibernated},
 		{"settled", settled},
+		{"membership", membership},
+		{"repair", repair},
+		{"path", path},
 		{"member", member},
 		{"health", health},
 		{"window", window},
 		{"confirm", confirm},
+		{"hibernate", hibernate},
 		{"backup", backup},
+		{"remove", remove},
 		{"start", start},
 		{"soak", soak},
 		{"leader", leader},
 		{"restart", restart},
 		{"end", end},
+		{"scale", scale},
 		{"applied", applied},
 	}
 }
@@ -90,6 +106,10 @@ const (
 	rarely  = 5 * time.Minute
 	instant = time.Duration(0)
 )
+
+// idle is the verdict that all is as it should be, and that no rule below is
+// asked.
+func idle() verdict { return verdict{idle: true} }
 
 // pass is the verdict of a rule that has nothing to say.
 func pass() verdict { return verdict{} }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/schema"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios")
@@ -100,11 +101,11 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 func vocabulary() map[string]string {
 	look := "cluster version alarms downgrading problem looks name id leader term applied commit learner hash db quota errors"
 	return map[string]string{
-		"desired": "version template spec replicas soak mode backup backup-url problems window state",
-		"record":  "cluster members applied backup problem", "certificates": "missing problem",
+		"desired": "version template spec replicas soak mode backup backup-url problems window state repair repair-after removed-volumes deletion-volumes deletion-backup",
+		"record":  "cluster members applied backup problem joining leaving replacing retired failed hibernated deleted founders", "certificates": "missing problem",
 		"objects": "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
-		"set":     "template current replicas partition settled immutable",
-		"pods":    "name template version ready since terminating ran trouble",
+		"set":     "template current replicas partition settled immutable scaled-by",
+		"pods":    "name template version ready since terminating ran damage node-gone trouble",
 		"members": look, "before": look, "plan": "",
 	}
 }
@@ -149,7 +150,7 @@ func (a archive) read(t *testing.T, section string) (settings row, rows []row) {
 }
 
 // number is a setting as a number, and a fallback where there is none.
-func number[T int32 | int64 | uint32 | uint64](t *testing.T, r row, key string, fallback T) T {
+func number[T int | int32 | int64 | uint32 | uint64](t *testing.T, r row, key string, fallback T) T {
 	t.Helper()
 	if r[key] == "" {
 		return fallback
@@ -190,6 +191,13 @@ func (a archive) desired(t *testing.T) Desired {
 	d.Spec.Upgrade.Backup = schema.BackupPolicy(cmp.Or(s["backup"], string(schema.BackupRequired)))
 	d.Spec.Upgrade.Soak = seconds(number[int32](t, s, "soak", 0))
 	d.Spec.State = schema.State(s["state"])
+	d.Spec.Repair.Mode = schema.RepairMode(s["repair"])
+	if s["repair-after"] != "" {
+		d.Spec.Repair.After = &metav1.Duration{Duration: noon.Sub(ago(t, s["repair-after"]))}
+	}
+	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
+	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])
+	d.Spec.Deletion.Backup = schema.BackupPolicy(s["deletion-backup"])
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
 	}
@@ -238,16 +246,63 @@ func (a archive) observeRecord(t *testing.T, o *Observed) {
 	o.Record = &Record{ClusterID: s["cluster"]}
 	if o.Record.Formed() {
 		o.Record.Members = map[string]string{}
-		for i := range number[int32](t, s, "members", 0) {
+		for _, i := range ordinals(t, s["members"]) {
 			o.Record.Members[podName("orders", i)] = fmt.Sprintf("m%d", i)
 		}
 	}
+	a.observeChange(t, s, o.Record)
 	if b := strings.Fields(s["backup"]); len(b) == 3 {
 		o.Record.Backup = &Backup{ClusterID: b[0], For: b[1], Time: ago(t, b[2])}
 	}
 	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
 		o.Record.Applied = &Applied{SpecHash: applied[0], Version: applied[1]}
 	}
+}
+
+// ordinals are a number of members, or their ordinals: "3" or "0, 2".
+func ordinals(t *testing.T, text string) []int32 {
+	t.Helper()
+	var all []int32
+	parts := list(text)
+	for _, part := range parts {
+		n := number[int32](t, row{"": part}, "", 0)
+		if len(parts) > 1 {
+			all = append(all, n)
+			continue
+		}
+		for i := range n {
+			all = append(all, i)
+		}
+	}
+	return all
+}
+
+// observeChange reads what the record says of a change of the members: "joining:
+// NAME ID AGE", and "replace" or "promoting" behind it.
+func (a archive) observeChange(t *testing.T, s row, r *Record) {
+	t.Helper()
+	has := func(words []string, word string) bool { return slices.Contains(words, word) }
+	if w := strings.Fields(s["joining"]); len(w) > 2 {
+		r.Joining = &Joining{
+			Member: w[0], ID: strings.TrimPrefix(w[1], "none"), Since: ago(t, w[2]),
+			Promoting: has(w, "promoting"), Replace: has(w, "replace"),
+		}
+	}
+	if w := strings.Fields(s["leaving"]); len(w) > 2 {
+		r.Leaving = &Leaving{Member: w[0], ID: w[1], Since: ago(t, w[2]), Why: "it is to leave", Replace: has(w, "replace")}
+	}
+	if w := strings.Fields(s["failed"]); len(w) == 3 {
+		r.FailedJoin = &FailedJoin{Member: w[0], Times: number[int](t, row{"": w[1]}, "", 0), At: ago(t, w[2])}
+	}
+	for _, pair := range list(s["retired"]) {
+		name, id, _ := strings.Cut(pair, "=")
+		if r.Retired == nil {
+			r.Retired = map[string]string{}
+		}
+		r.Retired[name] = id
+	}
+	r.Replacing, r.Hibernated, r.Deleted = s["replacing"], s["hibernated"] == "yes", s["deleted"] == "yes"
+	r.Founders = number[int32](t, s, "founders", 0)
 }
 
 func (a archive) observeObjects(t *testing.T, o *Observed) {
@@ -279,7 +334,7 @@ func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
 	o.Set = &Set{
 		UID: "set", Replicas: replicas, Partition: number(t, s, "partition", replicas), Settled: s["settled"] != "no",
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
-		Immutable: list(s["immutable"]),
+		Immutable: list(s["immutable"]), ScaledBy: s["scaled-by"],
 	}
 }
 
@@ -302,6 +357,7 @@ func podOf(t *testing.T, r row) Pod {
 	return Pod{
 		Name: r["name"], Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
+		Damage: r["damage"], DamageSince: ago(t, r["since"]), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, r["since"]),
 		Created: ago(t, r["since"]), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 	}
 }

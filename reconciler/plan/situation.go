@@ -31,19 +31,20 @@ func (s *situation) formed() bool { return s.o.Record.Formed() }
 func (s *situation) started() bool { return s.o.Set.Template == s.d.Template }
 
 // rolling says whether a pod or the StatefulSet still has another template
-// than the desired one.
+// than the desired one. Members that are put to sleep sleep as they are, unless a
+// roll is half done.
 func (s *situation) rolling() bool {
-	if s.o.Set == nil || !s.formed() {
+	if s.o.Set == nil || !s.formed() || (s.d.Spec.State == schema.StateHibernated && !s.open()) {
 		return false
 	}
 	return !s.started() || len(s.outdated()) > 0
 }
 
-// outdated are the pods that still have another template, highest ordinal first.
+// outdated are the members' pods that still have another template, highest ordinal first.
 func (s *situation) outdated() []Pod {
 	var pods []Pod
 	for _, p := range s.o.Pods {
-		if p.Template != s.d.Template {
+		if p.Template != s.d.Template && s.isMember(p.Name) {
 			pods = append(pods, p)
 		}
 	}
@@ -104,6 +105,9 @@ func (s *situation) rollback() bool {
 func (s *situation) versions() map[string]release.Version {
 	reported := map[string]release.Version{}
 	for _, p := range s.o.Pods {
+		if !s.isMember(p.Name) {
+			continue
+		}
 		text := p.Version
 		if m := s.o.round().member(p.Name); m != nil && m.Version != "" {
 			text = m.Version
@@ -149,7 +153,7 @@ func (s *situation) versioned() bool {
 }
 
 // small says whether the cluster cannot keep a quorum without one member.
-func (s *situation) small() bool { return s.d.Spec.Replicas < 3 }
+func (s *situation) small() bool { return s.memberCount() < 3 }
 
 // alone says whether a cluster that is too small to keep a quorum without one
 // member has lost it to an abandoned roll whose etcd never ran: nothing serves,

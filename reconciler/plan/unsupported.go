@@ -26,16 +26,6 @@ func unsupported(s *situation) verdict {
 func unmet() []wish {
 	return []wish{
 		{
-			asked:   func(c schema.ClusterSpec) bool { return c.State == schema.StateHibernated },
-			message: "does not hibernate clusters yet: spec.state is Hibernated",
-			do:      "set spec.state back to Running; members that run go on running",
-		},
-		{
-			asked:   func(c schema.ClusterSpec) bool { return c.State == schema.StateDeleted },
-			message: "does not delete clusters yet: spec.state is Deleted",
-			do:      "set spec.state back to Running, or remove the file, which leaves the cluster running and alone, and delete its objects by hand",
-		},
-		{
 			asked:   func(c schema.ClusterSpec) bool { return c.Backup.Destination.Credentials.SecretName != "" },
 			message: "does not read credentials for backups from Secrets yet: spec.backup.destination.credentials.secretName is set",
 			do:      "leave the field out, and give the credentials to the daemon's environment or service account",

@@ -60,8 +60,8 @@ type world struct {
 	foreign                 bool // an object or volume that is somebody else's
 	recordLost              bool
 	fileBroken              bool
-	scaled                  bool // Git asks for another number of members
-	asleep                  bool // Git asks for hibernation
+	scaled                  bool // Git asks for what no StatefulSet can take
+	asleep                  bool // Git asks for what cannot be done yet
 	tampered                bool // somebody has lowered the partition to 0
 	window                  windowState
 
@@ -158,15 +158,12 @@ func (w *world) desired() Desired {
 		Spec: schema.ClusterSpec{Version: v.version, Replicas: int32(w.n), Maintenance: w.windows()},
 	}
 	if w.asleep {
-		d.Spec.State = schema.StateHibernated
+		d.Spec.Backup.Destination.Encryption.Recipients = []string{"age1"}
 	}
 	d.Spec.Upgrade.Backup = w.policy
 	d.Spec.Upgrade.Soak = seconds(w.soak)
 	if w.fileBroken {
 		d.Problems = []string{"orders.yaml:3: spec.version: not a version"}
-	}
-	if w.scaled {
-		d.Spec.Replicas += 2
 	}
 	return d
 }
@@ -200,6 +197,9 @@ func (w *world) observed(before *world) Observed {
 		UID: "set", Replicas: int32(w.n), Partition: int32(w.partition), Settled: w.settled,
 		Template: templateOf(w.template), Version: variants[w.template].version,
 		CurrentTemplate: templateOf(w.current), CurrentVersion: variants[w.current].version,
+	}
+	if w.scaled {
+		o.Set.Immutable = []string{"spec.tls.mode"}
 	}
 	for i := w.n - 1; i >= 0; i-- {
 		if w.pods[i].state != podAbsent {

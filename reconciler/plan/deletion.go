@@ -1,0 +1,112 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// deletion removes a cluster whose file says so, and brings one back whose file
+// no longer does. A file that is gone says nothing.
+//
+// The volumes are kept unless the file says otherwise, and with them the record
+// and the certificates: the same file in state Running goes on with the data.
+func deletion(s *situation) verdict {
+	r := s.o.Record
+	switch {
+	case s.d.Spec.State != schema.StateDeleted && r != nil && r.Deleted:
+		return do(Revive{}, "spec.state is no longer Deleted; the cluster goes on from the volumes that are left")
+	case s.d.Spec.State != schema.StateDeleted:
+		return pass()
+	case r == nil:
+		return idle()
+	case !r.Deleted:
+		return s.beginDeletion()
+	}
+	for _, left := range []func() verdict{s.stopAll, s.deletePods, s.deleteObjects} {
+		if v := left(); !v.silent() {
+			return v
+		}
+	}
+	if s.d.Spec.Deletion.Volumes != schema.VolumesDelete {
+		return idle()
+	}
+	return s.deleteVolumes()
+}
+
+// beginDeletion lets a roll end and takes a backup first, as far as there is
+// something to keep.
+func (s *situation) beginDeletion() verdict {
+	keep := s.d.Spec.Deletion.Volumes != schema.VolumesDelete
+	reason := "spec.state is Deleted; the volumes are deleted, too, because spec.deletion.volumes is Delete"
+	if keep {
+		reason = "spec.state is Deleted; the volumes are kept"
+	}
+	if !s.formed() || s.o.Set == nil {
+		return do(BeginDeletion{}, reason)
+	}
+	asleep := s.o.Record.Hibernated
+	if keep && !asleep && s.open() {
+		return pass() // members of two versions would be kept; the roll ends first
+	}
+	if keep && asleep {
+		return do(BeginDeletion{}, reason)
+	}
+	if s.d.Spec.Deletion.Backup != schema.BackupSkip && !asleep {
+		if v := s.listed(); !v.silent() {
+			return v
+		}
+	}
+	if v := s.backupFirst(s.d.Spec.Deletion.Backup, backupWish{
+		what: "the deletion", setting: "spec.deletion.backup", purpose: "deletion",
+		why: "deletion", reason: "before the cluster is deleted",
+	}); !v.silent() {
+		return v
+	}
+	return do(BeginDeletion{}, reason)
+}
+
+// deletePods deletes what is left when somebody has deleted the StatefulSet alone.
+func (s *situation) deletePods() verdict {
+	for _, p := range s.o.Pods {
+		if !p.Terminating {
+			return do(DeletePod{Member: p.Name, PodUID: p.UID}, "no StatefulSet stops it")
+		}
+	}
+	if n := len(s.o.Pods); n > 0 {
+		return wait(fmt.Sprintf("%s shut down", plural(n, "pod")), time.Time{})
+	}
+	return pass()
+}
+
+// deleteObjects deletes the StatefulSet, the services and the budget.
+func (s *situation) deleteObjects() verdict {
+	if s.o.Set != nil {
+		return do(DeleteObject{Kind: "StatefulSet", Name: s.d.Name}, "no pod of it is left")
+	}
+	for _, obj := range s.o.Objects {
+		if obj.State == ObjectInSync || obj.State == ObjectDrifted {
+			return do(DeleteObject{obj.Kind, obj.Name}, "nobody uses it any more")
+		}
+	}
+	return pass()
+}
+
+// deleteVolumes deletes the volumes, the certificates and last the record: as
+// long as it is there, a crash loses nothing.
+func (s *situation) deleteVolumes() verdict {
+	for _, v := range s.o.Volumes {
+		if !v.Terminating {
+			return do(DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
+		}
+	}
+	if n := len(s.o.Volumes); n > 0 {
+		return wait(fmt.Sprintf("%s are on their way out", plural(n, "volume")), time.Time{})
+	}
+	if len(s.o.Leftovers) > 0 {
+		obj := s.o.Leftovers[0]
+		return do(DeleteObject{obj.Kind, obj.Name}, "it is worth nothing without the volumes")
+	}
+	return do(ForgetCluster{}, "nothing is left that it could speak of")
+}

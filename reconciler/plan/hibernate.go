@@ -1,0 +1,67 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// hibernate puts the members of a healthy cluster to sleep: after a backup, and
+// between two rolls, because members that wake all start at once and must all
+// start as what they were.
+func hibernate(s *situation) verdict {
+	if !s.formed() || s.d.Spec.State != schema.StateHibernated || s.open() {
+		return pass()
+	}
+	if v := s.backupFirst(s.d.Spec.Upgrade.Backup, backupWish{
+		what: "the hibernation", setting: "spec.upgrade.backup", purpose: "hibernation",
+		why: "hibernation", reason: "before the members sleep, so that the data is in two places",
+	}); !v.silent() {
+		return v
+	}
+	return do(Hibernate{}, "spec.state is Hibernated; the volumes are kept, and wake as they are")
+}
+
+// open says whether a roll has begun and not ended: pods of two templates, or a
+// StatefulSet that has not closed it.
+func (s *situation) open() bool {
+	if s.o.Set.CurrentTemplate != s.o.Set.Template {
+		return true
+	}
+	for _, p := range s.o.Pods {
+		if s.isMember(p.Name) && p.Template != s.o.Set.Template {
+			return true
+		}
+	}
+	return false
+}
+
+// hibernated keeps a cluster asleep, or wakes it. While it sleeps there is nobody
+// to ask, so nothing below has anything to say.
+func hibernated(s *situation) verdict {
+	if !s.formed() || !s.o.Record.Hibernated {
+		return pass()
+	}
+	if s.d.Spec.State != schema.StateHibernated {
+		return do(Wake{}, "spec.state is no longer Hibernated; every member goes on from its own volume")
+	}
+	if v := s.stopAll(); !v.silent() {
+		return v
+	}
+	if a := s.o.Record.Applied; a == nil || a.SpecHash != s.d.SpecHash {
+		return do(s.recordApplied(s.o.Set.Version), "every member sleeps; what else has changed is carried out when they wake")
+	}
+	return idle()
+}
+
+// stopAll lets every pod go, and waits until the last one has.
+func (s *situation) stopAll() verdict {
+	if s.o.Set != nil && s.o.Set.Replicas > 0 {
+		return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: 0, Partition: 0}, "no member is to run")
+	}
+	if n := len(s.o.Pods); n > 0 {
+		return wait(fmt.Sprintf("%s shut down", plural(n, "pod")), time.Time{})
+	}
+	return pass()
+}

@@ -1,0 +1,115 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// state lets Git want a state, in a new commit.
+func state(want schema.State) mutation {
+	return func(s *situation) { s.d.Spec.State, s.d.SpecHash = want, "s" }
+}
+
+// asleep is a cluster whose record says that it sleeps.
+func asleep(s *situation) { s.o.Record.Hibernated = true }
+
+// stopped takes every pod away.
+func stopped(s *situation) {
+	s.o.Set.Replicas, s.o.Set.Partition, s.o.Pods, s.o.Rounds = 0, 0, nil, nil
+}
+
+func TestHibernate(t *testing.T) {
+	sleep := state(schema.StateHibernated)
+	checkRule(t, hibernate, []ruleCase{
+		{name: "a cluster that is to run passes", change: state(schema.StateRunning)},
+		{name: "the backup first", change: sleep, want: "back up through orders-2: before the members sleep"},
+		{name: "then sleep", change: with(sleep, savedFor("hibernation")), want: "put the members to sleep: spec.state is Hibernated"},
+		{name: "nowhere to put the backup", change: with(sleep, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the hibernation needs a backup first"},
+		{name: "a half done roll ends first", change: with(sleep, commit(newVersion), begun, rolled(newVersion, 2))},
+		{name: "a roll that has not begun waits until it wakes", change: with(commit(newVersion), sleep, savedFor("hibernation")), want: "put the members to sleep"},
+		{name: "an unformed cluster is the bootstrap's", change: with(unformed, sleep)},
+	})
+}
+
+func TestHibernated(t *testing.T) {
+	sleep := with(state(schema.StateHibernated), asleep)
+	checkRule(t, hibernated, []ruleCase{
+		{name: "a cluster that is awake passes"},
+		{name: "its pods go", change: sleep, want: "resize the StatefulSet 3 → 0: no member is to run"},
+		{name: "until the last one has gone", change: with(sleep, func(s *situation) { s.o.Set.Replicas = 0 }), want: "Waiting: 3 pods shut down"},
+		{name: "what sleeps is what Git wants", change: with(sleep, stopped), want: "record that 3.5.35 is applied: every member sleeps"},
+		{name: "whatever else Git says meanwhile", change: with(commit(newVersion), sleep, stopped), want: "record that 3.5.35 is applied"},
+		{name: "it wakes", change: with(asleep, stopped), want: "wake the members: spec.state is no longer Hibernated"},
+		{name: "deletion is told above", change: with(asleep, stopped, state(schema.StateDeleted)), want: "wake the members"},
+	})
+	s := healthy(3)
+	with(sleep, stopped)(s)
+	s.o.Record.Applied.SpecHash = "s"
+	if v := hibernated(s); !v.idle {
+		t.Errorf("a sleeping cluster asks for %s", words(v))
+	}
+	if p := makeWith(table(), s.d, s.o, noon); !p.Idle() {
+		t.Errorf("a sleeping cluster has a plan: %s", p.Text())
+	}
+}
+
+func TestDeletion(t *testing.T) {
+	gone := state(schema.StateDeleted)
+	volumes := func(p schema.VolumePolicy) mutation {
+		return func(s *situation) { s.d.Spec.Deletion.Volumes, s.o.Volumes = p, memberVolumes(3) }
+	}
+	deleted := func(s *situation) { s.o.Record.Deleted = true }
+	noBackup := func(s *situation) { s.d.Spec.Deletion.Backup = schema.BackupSkip }
+	objects := func(state ObjectState) mutation { return func(s *situation) { s.o.Objects[0].State = state } }
+	noSet := func(s *situation) { s.o.Set = nil }
+	empty := with(gone, deleted, stopped, noSet, objects(ObjectMissing))
+	secrets := func(s *situation) {
+		s.o.Leftovers = []Object{{Kind: "Secret", Name: "orders-ca", State: ObjectInSync}}
+	}
+	onTheirWay := func(s *situation) {
+		for i := range s.o.Volumes {
+			s.o.Volumes[i].Terminating = true
+		}
+	}
+	noVolumes := func(s *situation) { s.o.Volumes = nil }
+	checkRule(t, deletion, []ruleCase{
+		{name: "130: what is to run passes"},
+		{name: "130: nothing is deleted before a backup", change: with(gone, volumes("")), want: "back up through orders-2: before the cluster is deleted"},
+		{name: "130: then it is written down", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
+		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
+		{name: "60: nobody can give a backup", change: with(gone, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
+		{name: "a half done roll ends first where the volumes are kept", change: with(gone, commit(newVersion), begun, rolled(newVersion, 2), gone)},
+		{name: "but not where they go", change: with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion"},
+		{name: "what sleeps and is kept needs no backup", change: with(gone, asleep, stopped), want: "begin the deletion"},
+		{name: "what sleeps and goes needs one", change: with(gone, asleep, stopped, volumes(schema.VolumesDelete)), want: "Refused: the deletion needs a backup first"},
+		{name: "what never formed needs none", change: with(unformed, gone), want: "begin the deletion"},
+		{name: "the pods go", change: with(gone, deleted), want: "resize the StatefulSet 3 → 0"},
+		{name: "then the StatefulSet", change: with(gone, deleted, stopped), want: "delete StatefulSet orders: no pod of it is left"},
+		{name: "pods that nothing stops", change: with(gone, deleted, func(s *situation) { s.o.Set = nil }), want: "Waiting: 3 pods shut down"},
+		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: nobody uses it any more"},
+		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
+		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes are on their way out"},
+		{name: "then the certificates", change: with(empty, volumes(schema.VolumesDelete), noVolumes, secrets), want: "delete Secret orders-ca"},
+		{name: "and last the record", change: with(empty, volumes(schema.VolumesDelete), noVolumes), want: "delete the record"},
+		{name: "130: wanted again", change: with(deleted, stopped, noSet, volumes("")), want: "bring the cluster back: spec.state is no longer Deleted"},
+	})
+	for name, s := range map[string]*situation{"kept": healthy(3), "gone": healthy(3)} {
+		with(empty, volumes(schema.VolumesKeep), secrets)(s)
+		if name == "gone" {
+			s.o.Record = nil
+		}
+		if v := deletion(s); !v.idle {
+			t.Errorf("130: deleted and %s: %s", name, words(v))
+		}
+	}
+	// The same file in state Running goes on where it was.
+	s := healthy(3)
+	with(empty, volumes(""))(s)
+	s.o.Record.Applied.Settings = s.settings()
+	s.d.Spec.State, s.d.SpecHash = schema.StateRunning, "r"
+	s.o.Objects = nil
+	if got := Make(s.d, s.o, noon).Text(); got == "" || len(Make(s.d, s.o, noon).Steps) < 3 {
+		t.Errorf("130: a revived cluster:\n%s", got)
+	}
+}

@@ -1,0 +1,210 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Changes of the members that the tables are made of.
+
+// leaving lets the record say that a member leaves.
+func leaving(ordinal int32, replace bool) mutation {
+	return func(s *situation) {
+		name := podName("orders", ordinal)
+		s.o.Record.Leaving = &Leaving{Member: name, ID: s.o.Record.Members[name], Why: "Git wants fewer", Replace: replace, Since: noon}
+	}
+}
+
+// joining lets the record say that a member joins, since some time. With an ID it
+// is a learner in the list.
+func joining(ordinal int32, id string, age time.Duration) mutation {
+	return func(s *situation) {
+		name := podName("orders", ordinal)
+		s.o.Record.Joining = &Joining{Member: name, ID: id, Since: noon.Add(-age)}
+		if id == "" {
+			return
+		}
+		for r := range s.o.Rounds {
+			leads := s.o.Rounds[r].leader()
+			s.o.Rounds[r].Members = append(s.o.Rounds[r].Members, Member{
+				ID: id, Name: name, Version: oldVersion, Learner: true, Leader: leads.ID, Term: 7, Commit: 5000, Applied: 5000,
+			})
+		}
+	}
+}
+
+// withPod gives an ordinal its pod, and the StatefulSet room for it.
+func withPod(ordinal int32) mutation {
+	return func(s *situation) {
+		name := podName("orders", ordinal)
+		s.o.Set.Replicas = max(s.o.Set.Replicas, ordinal+1)
+		s.o.Pods = append(s.o.Pods, Pod{
+			Name: name, Ordinal: ordinal, UID: "pod-" + name, Template: s.o.Set.Template, Version: s.o.Set.Version, Ran: true, Created: noon.Add(-time.Minute),
+		})
+	}
+}
+
+// without takes a member out of every list and out of the record, as one that has left; its pod and its volume stay.
+func gone(ordinal int32) mutation {
+	return func(s *situation) {
+		name := podName("orders", ordinal)
+		id := s.o.Record.Members[name]
+		s.unlist(id)
+		s.o.Record.Retired = map[string]string{name: id}
+		delete(s.o.Record.Members, name)
+		s.o.Volumes = append(s.o.Volumes, memberVolume(claimOf(name), 8<<30))
+	}
+}
+
+// unlisted takes a member out of the member list only.
+func unlisted(ordinal int32) mutation {
+	return func(s *situation) { s.unlist(s.o.Record.Members[podName("orders", ordinal)]) }
+}
+
+// wanting lets Git want a number of members.
+func wanting(n int32) mutation { return func(s *situation) { s.d.Spec.Replicas = n } }
+
+// oneLook forgets the first look.
+func oneLook(s *situation) { s.o.Rounds = s.o.Rounds[1:] }
+
+func TestMembershipLeaving(t *testing.T) {
+	shrinking := with(wanting(2), leaving(2, false))
+	checkRule(t, membership, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "20: an unformed cluster is the bootstrap's", change: unformed},
+		{name: "39: the leader hands over first", change: shrinking, want: "move the leader orders-2 → orders-0"},
+		{name: "37: then it is removed", change: with(shrinking, leads(0)), want: "remove orders-2 from the members: Git wants fewer"},
+		{name: "45: a removal whose answer was lost is found in the list", change: with(shrinking, leads(0), unlisted(2)), want: "record that orders-2 has left: the member list no longer has it"},
+		{name: "I1: a look alone removes nobody", change: with(shrinking, leads(0), oneLook), want: "Confirm: that the others can do without"},
+		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
+		{name: "42: another one that is down", change: with(shrinking, leads(0), down(1)), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but only 1 of the 2 others are healthy, and their quorum is 2"},
+		{name: "42: it was down a moment ago", change: with(shrinking, leads(0), func(s *situation) { s.o.Rounds[0].member("orders-1").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: only 1 of the 2 others"},
+		{name: "41: one that is down itself goes", change: with(wanting(2), leads(0), down(2), leaving(2, false)), want: "remove orders-2"},
+		{name: "I1: two members, one of them down: etcd would refuse", size: 2, change: with(wanting(1), leads(0), down(1), leaving(1, false)), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 1 of 2 members are healthy, and a quorum is 2"},
+		{name: "I1: the only member", size: 1, change: with(leaving(0, true), down(0)), want: "but it is the only member"},
+		{name: "I19: not while a learner is there", change: with(shrinking, leads(0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "orders-1 is a learner, and one change at a time"},
+		{name: "no leader", change: with(shrinking, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "but there is no leader"},
+		{name: "20: Git has changed its mind", change: with(leaving(2, false)), want: "keep orders-2 after all"},
+		{name: "87: what was lost is back", change: with(leaving(2, true)), want: "keep orders-2 after all"},
+		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
+		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
+		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
+	})
+}
+
+func TestMembershipJoining(t *testing.T) {
+	grows := func(id string, age time.Duration) mutation {
+		return with(wanting(4), joining(3, id, age))
+	}
+	learner := func(edit func(*Member)) mutation {
+		return func(s *situation) {
+			for r := range s.o.Rounds {
+				edit(s.o.Rounds[r].member("orders-3"))
+			}
+		}
+	}
+	ready := with(grows("m3", time.Minute), withPod(3))
+	checkRule(t, membership, []ruleCase{
+		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
+		{name: "42: not without a quorum", change: with(grows("", 0), down(0), down(1)), want: "Unhealthy: orders-3 is to join, but only 1 of 3 members are healthy"},
+		{name: "46: a learner without a pod gets one", change: grows("m3", 0), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
+		{name: "37: one that has caught up is promoted", change: ready, want: "promote orders-3"},
+		{name: "I16: caught up is seen twice", change: with(ready, oneLook), want: "Confirm: that a learner has caught up is seen in two looks"},
+		{name: "I16: one that lags behind waits", change: with(ready, learner(func(m *Member) { m.Applied = 4999 })), want: "Waiting: orders-3 joins: it has not applied yet what the leader had committed"},
+		{name: "a learner that has not started", change: with(ready, learner(func(m *Member) { m.Name = "" })), want: "Waiting: orders-3 joins: it has not started yet"},
+		{name: "a learner that does not answer", change: with(ready, learner(func(m *Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: connection refused"},
+		{name: "a learner whose pod has trouble", change: with(ready, func(s *situation) { s.pod(3).Trouble = "Unschedulable" }), want: "Waiting: orders-3 joins: Unschedulable"},
+		{name: "a learner whose pod stops", change: with(ready, func(s *situation) { s.pod(3).Terminating = true }), want: "its pod is shutting down"},
+		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod(3), learner(func(m *Member) { m.Applied = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
+		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod(3), learner(func(m *Member) { m.Applied, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
+		{name: "I24: one that may be a voter is not removed as a learner", change: with(grows("m3", 11*time.Minute), withPod(3), learner(func(m *Member) { m.Applied = 1 }), func(s *situation) { s.o.Record.Joining.Promoting = true }), want: "Waiting: orders-3 joins"},
+		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
+		{name: "a learner that somebody has removed", change: with(ready, func(s *situation) { s.unlist("m3") }), want: "remove the learner orders-3: the member list no longer has it"},
+		{name: "20: Git has changed its mind", change: with(ready, wanting(3)), want: "remove the learner orders-3: Git wants 3 members, so orders-3 is not to join any more"},
+		{name: "20: before etcd was asked", change: with(grows("", 0), wanting(3)), want: "remove the learner orders-3"},
+		{name: "I24: a voter that Git no longer wants is written down first", change: with(ready, wanting(3), learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member"},
+	})
+	s := healthy(3)
+	with(ready, func(s *situation) { s.o.Record.Joining.Since = noon.Add(-time.Hour) }, learner(func(m *Member) { m.Applied = 1 }))(s)
+	if a, ok := membership(s).step.Action.(DropLearner); !ok || !a.Retire || a.ID != "m3" {
+		t.Errorf("what a learner has written is worth nothing without it, have %+v", a)
+	}
+	s.pod(3).Ran = false
+	if a, ok := membership(s).step.Action.(DropLearner); !ok || a.Retire {
+		t.Errorf("I5: what is on a volume that etcd never saw may be somebody's, have %+v", a)
+	}
+}
+
+func TestMembershipResize(t *testing.T) {
+	scaled := func(n int32, by string) mutation {
+		return func(s *situation) { s.o.Set.Replicas, s.o.Set.ScaledBy = n, by }
+	}
+	checkRule(t, membership, []ruleCase{
+		{name: "47: a pod that is no member's goes", change: with(gone(2), wanting(2)), want: "resize the StatefulSet 3 → 2: its pods are those of 2 members"},
+		{name: "a hole is none", change: gone(1)},
+		{name: "50: kubectl scale up", change: scaled(5, "kubectl-scale at noon"), want: "resize the StatefulSet 5 → 3: somebody else has set it to 5 (kubectl-scale at noon)"},
+		{name: "50: kubectl scale down", change: scaled(1, "kubectl-scale at noon"), want: "resize the StatefulSet 1 → 3"},
+		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation) { s.o.Record.Replacing = "orders-2" })},
+	})
+	s := healthy(3)
+	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 2 })(s)
+	if a := membership(s).step.Action.(ResizeSet); a.Partition != 2 {
+		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
+	}
+}
+
+func TestOrdinalOf(t *testing.T) {
+	for name, want := range map[string]int32{"orders-0": 0, "orders-10": 10, "a-1-2": 2, "orders": 1<<31 - 2, "orders-x": 1<<31 - 2} {
+		if got := ordinalOf(name); got != want {
+			t.Errorf("%s: %d, want %d", name, got, want)
+		}
+	}
+}
+
+func TestScale(t *testing.T) {
+	checkRule(t, scale, []ruleCase{
+		{name: "17: what Git says passes"},
+		{name: "20: an unformed cluster passes", change: with(unformed, wanting(5))},
+		{name: "37: up: the lowest free ordinal", change: wanting(5), want: "write down that orders-3 joins: Git wants 5 members, and there are 3"},
+		{name: "37: down: the highest ordinal", change: wanting(1), want: "write down that orders-2 leaves: Git wants 1 member; the highest ordinal goes first"},
+		{name: "38: ten is higher than nine", size: 12, change: wanting(9), want: "write down that orders-11 leaves"},
+		{name: "89: a hole is filled before anything else grows", change: with(gone(1), func(s *situation) { s.o.Volumes, s.o.Record.Retired = nil, nil }, wanting(5)), want: "write down that orders-1 joins"},
+		{name: "49: not within a roll", change: with(commit(newVersion), wanting(5))},
+		{name: "48: the volume of a former member goes first", change: with(wanting(5), func(s *situation) {
+			s.o.Record.Retired, s.o.Volumes = map[string]string{"orders-3": "m3"}, []Volume{memberVolume(claimOf("orders-3"), 8<<30)}
+		}), want: "delete the volume claim data-orders-3: orders-3 was removed from the cluster"},
+		{name: "48: one that is on its way out", change: with(wanting(5), func(s *situation) {
+			v := memberVolume(claimOf("orders-3"), 8<<30)
+			v.Terminating = true
+			s.o.Volumes = []Volume{v}
+		}), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }), want: "Refused: volume claim data-orders-3 exists, but the record knows nothing of it"},
+		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "delete the volume claim data-orders-3: the volume of the former member is gone already"},
+		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation) {
+			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-time.Minute), Times: 1}
+		}), want: "Stopped: orders-3 could not join, 1 time in a row; the next try is in 9m0s"},
+		{name: "43: but later", change: with(wanting(5), func(s *situation) {
+			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-11 * time.Minute), Times: 1}
+		}), want: "write down that orders-3 joins"},
+		{name: "43: and never rarer than every two hours", change: with(wanting(5), func(s *situation) {
+			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-121 * time.Minute), Times: 99}
+		}), want: "write down that orders-3 joins"},
+	})
+}
+
+func TestRemove(t *testing.T) {
+	policy := func(p schema.VolumePolicy) mutation {
+		return func(s *situation) { s.d.Spec.Storage.RemovedVolumes = p }
+	}
+	shrunk := with(gone(2), wanting(2), func(s *situation) { s.o.Pods = s.o.Pods[1:] })
+	checkRule(t, remove, []ruleCase{
+		{name: "17: a quiet cluster passes", change: policy(schema.VolumesDelete)},
+		{name: "I6: without a word of Git the volume stays", change: shrunk},
+		{name: "I6: Keep keeps it", change: with(shrunk, policy(schema.VolumesKeep))},
+		{name: "Delete deletes it", change: with(shrunk, policy(schema.VolumesDelete)), want: "delete the volume claim data-orders-2: orders-2 was removed, and spec.storage.removedVolumes is Delete"},
+		{name: "I6: not before its pod is gone", change: with(gone(2), wanting(2), policy(schema.VolumesDelete)), want: "Waiting: the pod of the former orders-2 shuts down"},
+		{name: "I6: never that of a member", change: with(policy(schema.VolumesDelete), func(s *situation) { s.o.Volumes = memberVolumes(3) })},
+	})
+}

@@ -1,0 +1,219 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// The kinds of damage that a pod reports of its volume.
+const (
+	// DamageEmpty is a volume without data, although its member had joined.
+	DamageEmpty = "empty"
+	// DamageForeign is data that is not this member's.
+	DamageForeign = "foreign"
+	// DamageCorrupt is data that etcd cannot read.
+	DamageCorrupt = "corrupt"
+)
+
+// loss is a member that does not come back by itself.
+type loss struct {
+	member string
+	why    string
+	since  time.Time
+	// chosen is a loss that Git itself has asked for: nobody waits for it to pass.
+	chosen bool
+}
+
+// repair replaces a member whose data is lost for good: remove it, delete its
+// volume, add a learner of the same name, promote that. It is the last way, so
+// everything else must be beyond doubt: one candidate, the others healthy, the
+// time of grace over, a backup taken.
+//
+// A pod that is gone, crashes, is out of memory or finds its disk full is no
+// candidate: its data is there, and removing the member would not help it.
+func repair(s *situation) verdict {
+	if !s.formed() || s.o.Set == nil {
+		return pass()
+	}
+	if s.o.Record.Replacing != "" {
+		return s.takeOver(s.o.Record.Replacing)
+	}
+	lost := s.losses()
+	switch {
+	case len(lost) == 0:
+		return pass()
+	case len(s.o.Record.Members) == 1:
+		return unhealthy(describeLosses(lost)+", and it is the only member",
+			"nothing is left to repair it from: restore a backup into a new cluster, or bring its volume back")
+	}
+	if v := s.listed(); !v.silent() {
+		return v
+	}
+	if v := s.repairable(lost); !v.silent() {
+		return v
+	}
+	l := lost[0]
+	id := s.o.Record.Members[l.member]
+	if !s.wants(l.member) {
+		return do(BeginLeave{Member: l.member, ID: id, Why: fmt.Sprintf("%s, and Git wants %s", l.why, members(int(s.d.Spec.Replicas)))},
+			"of the members that are too many the unhealthy one goes first")
+	}
+	if v := s.backupFirst(s.d.Spec.Upgrade.Backup, backupWish{
+		what: "the repair of " + l.member, setting: "spec.upgrade.backup", purpose: "repair " + l.member,
+		why: "repair of " + l.member, reason: "before " + l.member + " is replaced, while the others still have everything",
+	}); !v.silent() {
+		return v
+	}
+	return do(BeginLeave{Member: l.member, ID: id, Why: l.why, Replace: true},
+		l.why+"; it is removed first, because a member that is down counts against the quorum, and then joins anew")
+}
+
+// repairable says why nothing is replaced now.
+func (s *situation) repairable(lost []loss) verdict {
+	l := lost[0]
+	if problem := s.unremovable(s.o.round(), l.member); problem != "" {
+		return unhealthy(describeLosses(lost)+"; "+problem,
+			"nothing is replaced without a quorum of the others: bring members back, or restore a backup into a new cluster")
+	}
+	mode, after := s.d.Spec.Repair.Mode, repairAfter(s.d.Spec)
+	switch {
+	case mode == schema.RepairNever:
+		return unhealthy(describeLosses(lost), "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back")
+	case len(lost) > 1 && mode != schema.RepairOneByOne:
+		return unhealthy(describeLosses(lost)+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
+			"mend the cause, or set spec.repair.mode to OneByOne to have them replaced one after the other")
+	}
+	if problem := s.othersWell(lost); problem != "" {
+		return unhealthy(describeLosses(lost)+"; it is replaced when the others are healthy, but "+problem, "look at the member named here")
+	}
+	if left := after - s.now.Sub(l.since); left > 0 && !l.chosen && s.wants(l.member) {
+		v := wait(fmt.Sprintf("%s; it is replaced in %s unless it comes back", l.why, left.Round(time.Second)), l.since)
+		v.hold.Again = min(left, later)
+		return v
+	}
+	return s.seenTwice(l.member)
+}
+
+// seenTwice wants two looks in which the others can do without a member.
+func (s *situation) seenTwice(member string) verdict {
+	if len(s.o.Rounds) < 2 {
+		return confirmIn(instant, "that the others can do without a member counts when it was seen twice")
+	}
+	before := &s.o.Rounds[len(s.o.Rounds)-2]
+	if s.o.round().At.Sub(before.At) < Between {
+		return confirmIn(Between, "the two looks at the members were too close to each other")
+	}
+	if problem := s.unremovable(before, member); problem != "" {
+		return confirmIn(Between, "healthy now, but a moment ago: "+problem)
+	}
+	return pass()
+}
+
+// repairAfter is how long a loss must last.
+func repairAfter(spec schema.ClusterSpec) time.Duration {
+	if spec.Repair.After == nil {
+		return schema.DefaultRepairAfter
+	}
+	return spec.Repair.After.Duration
+}
+
+// losses are the members whose data is lost, those that Git does not want any
+// more first.
+func (s *situation) losses() []loss {
+	var unwanted, lost []loss
+	for _, p := range s.o.Pods {
+		if !s.isMember(p.Name) || s.wellNow(p) {
+			continue
+		}
+		l := s.lossOf(p)
+		switch {
+		case l == nil:
+		case !s.wants(p.Name):
+			unwanted = append(unwanted, *l)
+		default:
+			lost = append(lost, *l)
+		}
+	}
+	return append(unwanted, lost...)
+}
+
+// lossOf says why the data of a pod is lost for good, or nil.
+func (s *situation) lossOf(p Pod) *loss {
+	switch {
+	case p.Damage == DamageEmpty:
+		return &loss{member: p.Name, since: p.DamageSince, why: p.Name + " has lost its data: its volume is empty"}
+	case p.Damage == DamageForeign:
+		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " holds data that is not its own"}
+	case p.Damage == DamageCorrupt:
+		return &loss{member: p.Name, since: p.DamageSince, why: "the data of " + p.Name + " is corrupt"}
+	case p.NodeGone:
+		return &loss{member: p.Name, since: p.NodeGoneSince, why: "the node that has the volume of " + p.Name + " is gone"}
+	}
+	return nil
+}
+
+// othersWell says which of the members that are not lost is not healthy, or "".
+func (s *situation) othersWell(lost []loss) string {
+	for _, name := range s.byOrdinal() {
+		p := s.o.pod(name)
+		switch {
+		case containsLoss(lost, name):
+		case p == nil:
+			return "the pod of " + name + " does not exist"
+		case !s.wellNow(*p):
+			return name + ": " + s.cause(*p)
+		}
+	}
+	return ""
+}
+
+func containsLoss(lost []loss, member string) bool {
+	for _, l := range lost {
+		if l.member == member {
+			return true
+		}
+	}
+	return false
+}
+
+func describeLosses(lost []loss) string {
+	var texts []string
+	for _, l := range lost {
+		texts = append(texts, l.why)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// takeOver makes room for the next member of a name, and has it join.
+func (s *situation) takeOver(member string) verdict {
+	if !s.wants(member) {
+		return do(EndReplace{Member: member}, fmt.Sprintf("Git wants %s now", members(int(s.d.Spec.Replicas))))
+	}
+	if v := s.listed(); !v.silent() {
+		return v
+	}
+	if v := s.alignPartition(ordinalOf(member)); !v.silent() {
+		return v
+	}
+	return s.rejoin(member, "it takes the place of the member that was removed", true)
+}
+
+// alignPartition lets a member that comes back empty have the new template where
+// the old one's etcd is too old to start: every other member has been upgraded,
+// and the cluster version with them.
+func (s *situation) alignPartition(ordinal int32) verdict {
+	version := s.clusterVersion()
+	if ordinal >= s.o.Set.Partition || version == "" || line(s.o.Set.CurrentVersion) == line(version) || line(s.o.Set.Version) != line(version) {
+		return pass()
+	}
+	for _, p := range s.o.Pods {
+		if s.isMember(p.Name) && p.Ordinal >= ordinal && p.Ordinal < s.o.Set.Partition && p.Template != s.o.Set.Template {
+			return pass()
+		}
+	}
+	return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: s.o.Set.Replicas, Partition: ordinal},
+		fmt.Sprintf("the cluster version is %s, and a new member with etcd %s could not start", version, s.o.Set.CurrentVersion))
+}

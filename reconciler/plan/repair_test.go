@@ -1,0 +1,93 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// damaged takes a member away for good, since some time.
+func damaged(ordinal int32, damage string, age time.Duration) mutation {
+	return with(down(ordinal), func(s *situation) {
+		s.pod(ordinal).Damage, s.pod(ordinal).DamageSince = damage, noon.Add(-age)
+		if l := s.o.round().leader(); l != nil && l.Name == s.pod(ordinal).Name {
+			leads((ordinal + 1) % int32(len(s.o.Pods)))(s)
+		}
+	})
+}
+
+// savedFor records a backup for a purpose.
+func savedFor(purpose string) mutation {
+	return func(s *situation) {
+		s.o.Record.Backup = &Backup{ClusterID: "c1", For: purpose, Time: noon.Add(-time.Minute)}
+	}
+}
+
+func TestRepair(t *testing.T) {
+	mode := func(m schema.RepairMode) mutation { return func(s *situation) { s.d.Spec.Repair.Mode = m } }
+	lost := damaged(1, DamageEmpty, 6*time.Minute)
+	five := with(damaged(1, DamageEmpty, 6*time.Minute), damaged(3, DamageCorrupt, 6*time.Minute), leads(0))
+	checkRule(t, repair, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "86: an unformed cluster is the bootstrap's", change: unformed},
+		{name: "75: a pod that is gone is the StatefulSet's", change: func(s *situation) { s.o.Pods = s.o.Pods[1:] }},
+		{name: "81: one that is only down has its data", change: down(1)},
+		{name: "81: out of memory is no loss", change: with(down(1), func(s *situation) { s.pod(1).Trouble = "OOMKilled" })},
+		{name: "78: a wiped volume: the backup first", change: lost, want: "back up through orders-2: before orders-1 is replaced"},
+		{name: "78: then the removal", change: with(lost, savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data: its volume is empty; it is removed first"},
+		{name: "I11: a backup for something else is none", change: with(lost, savedFor("repair orders-2")), want: "back up through"},
+		{name: "Git goes without a backup", change: with(lost, func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), want: "write down that orders-1 leaves"},
+		{name: "60: nowhere to put it", change: with(lost, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and nothing says where to put it"},
+		{name: "79: corrupt data", change: with(damaged(1, DamageCorrupt, time.Hour), savedFor("repair orders-1")), want: "the data of orders-1 is corrupt"},
+		{name: "80: the volume of another", change: with(damaged(1, DamageForeign, time.Hour), savedFor("repair orders-1")), want: "the volume of orders-1 holds data that is not its own"},
+		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation) { s.pod(1).NodeGone, s.pod(1).NodeGoneSince = true, noon.Add(-time.Hour) }), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
+		{name: "87: the time of grace", change: damaged(1, DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced in 4m0s unless it comes back"},
+		{name: "87: as Git has it", change: with(damaged(1, DamageEmpty, time.Minute), func(s *situation) { s.d.Spec.Repair.After = &metav1.Duration{Duration: 30 * time.Second} }), want: "back up through"},
+		{name: "87: one that is back passes", change: with(lost, func(s *situation) {
+			s.pod(1).Ready = true
+			s.member(1).Problem = ""
+		})},
+		{name: "Never only tells", change: with(lost, mode(schema.RepairNever)), want: "Unhealthy: orders-1 has lost its data: its volume is empty; spec.repair.mode is Never: set it to Automatic"},
+		{name: "88: two candidates", size: 5, change: five, want: "Unhealthy: the data of orders-3 is corrupt, orders-1 has lost its data: its volume is empty; that two members are lost at once has mostly one cause"},
+		{name: "83: two of five, one at a time, when Git says so", size: 5, change: with(five, mode(schema.RepairOneByOne), savedFor("repair orders-3")), want: "write down that orders-3 leaves"},
+		{name: "84: a majority: nothing automatic", change: with(lost, damaged(2, DamageEmpty, time.Hour), leads(0)), want: "Unhealthy: "},
+		{name: "84: whatever the mode", change: with(lost, damaged(2, DamageEmpty, time.Hour), leads(0), mode(schema.RepairOneByOne), savedFor("repair orders-1")), want: "Unhealthy: "},
+		{name: "86: the only member", size: 1, change: damaged(0, DamageEmpty, time.Hour), want: "Unhealthy: orders-0 has lost its data: its volume is empty, and it is the only member; nothing is left to repair it from"},
+		{name: "I1: one of two", size: 2, change: with(damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "Unhealthy: orders-1 has lost its data: its volume is empty; only 1 of 2 members are healthy, and a quorum is 2"},
+		{name: "I2: another one is down, too", size: 5, change: with(damaged(1, DamageEmpty, time.Hour), down(3), leads(0)), want: "it is replaced when the others are healthy, but orders-3: its pod is not ready yet"},
+		{name: "I15: seen twice", change: with(lost, oneLook), want: "Confirm: that the others can do without a member counts when it was seen twice"},
+		{name: "I15: two looks apart", change: with(lost, func(s *situation) { s.o.Rounds[0].At = noon }), want: "Confirm: the two looks at the members were too close"},
+		{name: "I15: another one was down a moment ago", change: with(lost, func(s *situation) { s.o.Rounds[0].member("orders-0").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
+		{name: "41: of too many the unhealthy one goes first, at once and for good", size: 5, change: with(wanting(3), damaged(4, DamageEmpty, 0), leads(0)), want: "write down that orders-4 leaves: of the members that are too many the unhealthy one goes first"},
+		{name: "a list that cannot be had", change: with(lost, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed"},
+	})
+}
+
+func TestRepairReplaces(t *testing.T) {
+	replacing := with(gone(1), func(s *situation) { s.o.Record.Replacing = "orders-1" })
+	onItsWayOut := func(s *situation) { s.o.Volumes[0].Terminating, s.o.Record.Retired = true, nil }
+	cleared := func(s *situation) { s.o.Volumes, s.o.Record.Retired = nil, nil }
+	// last is the end of an upgrade in which the last member has been lost.
+	last := with(commit(newVersion), begun, rolled(newVersion, 1, 2), gone(0), cleared, func(s *situation) {
+		s.o.Record.Replacing, s.o.Set.Partition = "orders-0", 1
+		for r := range s.o.Rounds {
+			s.o.Rounds[r].ClusterVersion = "3.6.0"
+		}
+	})
+	checkRule(t, repair, []ruleCase{
+		{name: "I6: the volume of the member that was removed goes", change: replacing, want: "delete the volume claim data-orders-1: orders-1 was removed from the cluster"},
+		{name: "I6: its pod lets it go", change: with(replacing, onItsWayOut), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
+		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation) { s.pod(1).Created = noon }), want: "Waiting: the volume of the former orders-1 is on its way out"},
+		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
+		{name: "20: Git wants it no more", change: with(replacing, wanting(1)), want: "leave the place of orders-1 empty"},
+		{name: "in the last step of an upgrade the new one gets the new release", change: last, want: "set the StatefulSet's partition to 0: the cluster version is 3.6.0, and a new member with etcd 3.5.35 could not start"},
+		{name: "before that step the old one", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
+		{name: "I2: never past a member that has not been upgraded", change: with(last, func(s *situation) {
+			s.pod(1).Template = "a"
+			s.o.Set.Partition = 2
+		}), want: "write down that orders-0 joins"},
+	})
+}
