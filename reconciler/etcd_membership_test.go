@@ -3,14 +3,18 @@ package reconciler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
@@ -28,6 +32,7 @@ func TestMembershipOfRealMembers(t *testing.T) {
 			learnerIsNotReady(s, id)
 			startLearner(s, peer)
 			learnerIsPromoted(s, id)
+			guardKnowsRealLogs(s, id)
 			memberIsRemoved(s, id)
 		})
 	}
@@ -145,6 +150,39 @@ func learnerIsPromoted(s *etcdServers, id string) {
 	s.await("two voters", func(r plan.Round) bool {
 		return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m plan.Member) bool { return m.Learner })
 	})
+}
+
+// guardKnowsRealLogs has the guard look at volumes that a real etcd has written:
+// that of a member that formed the cluster, and that of one that was added.
+func guardKnowsRealLogs(s *etcdServers, joined string) {
+	s.Helper()
+	r := s.round(false)
+	record := NewRecord("token")
+	record.ClusterID, record.Members = r.ClusterID, map[string]string{"orders-0": memberOf(s.T, r, "orders-0").ID, "orders-1": joined}
+	path := filepath.Join(s.TempDir(), guard.RecordFile)
+	for i, member := range []string{"orders-0", "orders-1"} {
+		marker := fmt.Sprintf(`{"token":"token","member":%q}`, member)
+		if err := os.WriteFile(filepath.Join(s.volumes[i], "quorate.json"), []byte(marker), 0o600); err != nil {
+			s.Fatal(err)
+		}
+		for _, want := range []struct {
+			id, cluster string
+			code        int
+		}{
+			{record.Members[member], record.ClusterID, 0},
+			{"beef", record.ClusterID, guard.ExitForeign},
+			{record.Members[member], "beef", guard.ExitForeign},
+		} {
+			seen := record
+			seen.ClusterID, seen.Members = want.cluster, map[string]string{member: want.id}
+			if err := os.WriteFile(path, []byte(seen.ConfigMap(ordersCluster()).Data[keyRecord]), 0o600); err != nil {
+				s.Fatal(err)
+			}
+			if err := guard.Check(path, s.volumes[i], member); guard.ExitCode(err) != want.code {
+				s.Errorf("%s as member %s of cluster %s: %v, want exit code %d", member, want.id, want.cluster, err, want.code)
+			}
+		}
+	}
 }
 
 func memberIsRemoved(s *etcdServers, id string) {

@@ -20,6 +20,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -82,6 +83,8 @@ type etcdServers struct {
 	initial []string
 	path    string
 	args    []string
+	// volumes are the directories in which the members have their data.
+	volumes []string
 }
 
 // startEtcd starts a cluster of n members on loopback that ends with the test.
@@ -141,9 +144,9 @@ func (s *etcdServers) add(c schema.EtcdCluster, i int, peer string, client *core
 		scheme = "https://"
 		e.TLS = func() (*tls.Config, error) { return ClientTLS(client, e.Host) }
 	}
-	dir := s.TempDir()
+	s.volumes = append(s.volumes, s.TempDir())
 	args = append([]string{
-		"--name=" + e.Member, "--data-dir=" + dir, "--listen-client-urls=" + scheme + e.Address,
+		"--name=" + e.Member, "--data-dir=" + filepath.Join(s.volumes[i], guard.DataDir), "--listen-client-urls=" + scheme + e.Address,
 		"--advertise-client-urls=" + scheme + e.Host + ":2379", "--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 	}, slices.Concat(s.args, args)...)
 	start := func() *exec.Cmd {

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
+	"maps"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,7 +24,9 @@ func (r *Reconciler) createRecord(ctx context.Context, v *view) error {
 	if err != nil {
 		return fmt.Errorf("create the record: %w", err)
 	}
-	want := NewRecord(c.Metadata.Name + "-" + token).ConfigMap(c)
+	record := NewRecord(c.Metadata.Name + "-" + token)
+	record.Founders = c.Spec.Replicas
+	want := record.ConfigMap(c)
 	_, err = r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels},
 		Data:       want.Data,
@@ -44,7 +47,7 @@ func randomHex(n int) (string, error) {
 }
 
 // updateRecord changes the live record, and fails when somebody else has
-// changed it in between.
+// changed it in between. A change that changes nothing is not written.
 func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Record)) error {
 	c := v.cluster.EtcdCluster
 	configMaps := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace)
@@ -56,7 +59,11 @@ func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Rec
 	if err != nil {
 		return err
 	}
-	change(&record)
+	before := record.ConfigMap(c).Data
+	if change(&record); maps.Equal(record.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
+		return nil
+	}
+	record.Revision++
 	live.Data = record.ConfigMap(c).Data
 	if _, err := configMaps.Update(ctx, live, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
 		return fmt.Errorf("write the record: %w", err)

@@ -132,6 +132,7 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	}
 	v.record = &record
 	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members}
+	record.describe(v.observed.Record)
 	if b := record.Backup; b != nil {
 		v.observed.Record.Backup = &plan.Backup{ClusterID: b.ClusterID, For: b.For, URL: b.URL, Time: b.TakenAt}
 	}

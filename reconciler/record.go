@@ -52,6 +52,10 @@ type Record struct {
 	Backup *BackupRecord `json:"backup,omitempty"`
 	// Applied is what was carried out to the end last.
 	Applied *AppliedRecord `json:"applied,omitempty"`
+	// Revision rises with every change of the record. A pod may read an older
+	// record than the one that its volume was marked under, and knows it by this.
+	Revision int64 `json:"revision,omitempty"`
+	MembershipRecord
 }
 
 // BackupRecord is one verified backup and what it is good for.
@@ -95,12 +99,16 @@ func NewRecord(token string) Record {
 func (r Record) Formed() bool { return r.ClusterID != "" }
 
 // InitialCluster is the value of etcd's initial-cluster: the members of the
-// record, or those that the cluster starts with.
+// record and the one that is joining, or those that the cluster starts with. A
+// joining member starts only if this is exactly etcd's member list.
 func (r Record) InitialCluster(c schema.EtcdCluster) string {
 	names := slices.Collect(maps.Keys(r.Members))
+	if r.Joining != nil && r.Joining.ID != "" && r.Members[r.Joining.Member] == "" {
+		names = append(names, r.Joining.Member)
+	}
 	if !r.Formed() {
 		names = nil
-		for i := range int(c.Spec.Replicas) {
+		for i := range r.founders(c) {
 			names = append(names, MemberName(c, i))
 		}
 	}

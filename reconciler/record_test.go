@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/plan"
 )
 
 // formedRecord is the record of three members after they have formed.
@@ -28,6 +29,34 @@ func storedRecord(r Record) *corev1.ConfigMap {
 	}
 }
 
+// fullMembership has a value in every field.
+func fullMembership() MembershipRecord {
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	return MembershipRecord{
+		Founders: 3, Replacing: "orders-2", Retired: map[string]string{"orders-4": "a4"}, Hibernated: true, Deleted: true,
+		Joining:    &JoiningRecord{Member: "orders-3", ID: "a3", Since: at, Promoting: true, Replace: true},
+		Leaving:    &LeavingRecord{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
+		FailedJoin: &FailedJoinRecord{Member: "orders-3", At: at, Times: 2},
+	}
+}
+
+// The planner is told every word of it.
+func TestMembershipIsDescribed(t *testing.T) {
+	var p plan.Record
+	full := fullMembership()
+	full.describe(&p)
+	at := full.FailedJoin.At
+	want := plan.Record{
+		Founders: 3, Replacing: "orders-2", Retired: map[string]string{"orders-4": "a4"}, Hibernated: true, Deleted: true,
+		Joining:    &plan.Joining{Member: "orders-3", ID: "a3", Since: at, Promoting: true, Replace: true},
+		Leaving:    &plan.Leaving{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
+		FailedJoin: &plan.FailedJoin{Member: "orders-3", At: at, Times: 2},
+	}
+	if !reflect.DeepEqual(p, want) {
+		t.Errorf("told %+v, want %+v", p, want)
+	}
+}
+
 func TestRecordRoundTrip(t *testing.T) {
 	full := formedRecord()
 	full.Backup = &BackupRecord{
@@ -35,6 +64,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
 	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
+	full.Revision, full.MembershipRecord = 9, fullMembership()
 	for name, want := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord(), "full": full} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadRecord(storedRecord(want))
@@ -52,12 +82,24 @@ func TestRecordKeysForEtcd(t *testing.T) {
 	url := func(member string) string { return member + "=https://" + member + ".orders-peers.shop.svc:2380" }
 	many := formedRecord()
 	many.Members = map[string]string{"orders-10": "a", "orders-9": "b", "orders-0": "c"}
+	founded := NewRecord("t")
+	founded.Founders = 1
+	joining := func(j JoiningRecord) Record {
+		r := formedRecord()
+		delete(r.Members, "orders-2")
+		r.Joining = &j
+		return r
+	}
 	for _, test := range []struct {
 		name    string
 		record  Record
 		state   string
 		members []string
 	}{
+		{"a learner that etcd may not know yet is not among them", joining(JoiningRecord{Member: "orders-2"}), "existing", []string{"orders-0", "orders-1"}},
+		{"a learner that etcd knows is", joining(JoiningRecord{Member: "orders-2", ID: "a2"}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
+		{"and while it is promoted", joining(JoiningRecord{Member: "orders-2", ID: "a2", Promoting: true}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
+		{"before forming: as many as it was created with", founded, "new", []string{"orders-0"}},
 		{"before forming: as many as replicas", NewRecord("t"), "new", []string{"orders-0", "orders-1", "orders-2"}},
 		{"after forming: exactly the members", formedRecord(), "existing", []string{"orders-0", "orders-1", "orders-2"}},
 		{"ordinals are numbers", many, "existing", []string{"orders-0", "orders-9", "orders-10"}},

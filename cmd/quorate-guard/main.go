@@ -18,6 +18,6 @@ func main() {
 	flag.Parse()
 	if err := guard.Check(*record, *volume, *member); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		os.Exit(guard.ExitCode(err))
 	}
 }

@@ -20,19 +20,68 @@ const DataDir = "data"
 // markerName is the file that says whose volume it is.
 const markerName = "quorate.json"
 
+// The exit codes of the guard's program, by which the daemon tells refusals
+// apart. They stay the same in every version.
+const (
+	// ExitUndecided means that the record or the volume could not be read.
+	ExitUndecided = 1
+	// ExitEmpty means that the data of a member that had joined is gone.
+	ExitEmpty = 3
+	// ExitForeign means that the data is another member's, an earlier
+	// incarnation's, or no etcd's at all.
+	ExitForeign = 4
+	// ExitCorrupt means that the data cannot be read as what it should be.
+	ExitCorrupt = 5
+	// ExitNotAMember means that the record does not know this member, or not yet.
+	ExitNotAMember = 6
+)
+
+// refusal is a reason not to start that the guard is sure of.
+type refusal struct {
+	code int
+	text string
+}
+
+func (r *refusal) Error() string { return r.text }
+
+func refuse(code int, format string, args ...any) error {
+	return &refusal{code, fmt.Sprintf(format, args...)}
+}
+
+// ExitCode is the code with which the guard's program ends for what Check
+// returned: 0 for nil.
+func ExitCode(err error) int {
+	var r *refusal
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &r):
+		return r.code
+	case errors.Is(err, errCorrupt):
+		return ExitCorrupt
+	}
+	return ExitUndecided
+}
+
 // volumeMarker says to which member of which incarnation a volume belongs.
 type volumeMarker struct {
 	Token  string `json:"token"`
 	Member string `json:"member"`
+	// ID of the member in hexadecimal, where it was known before its first start.
+	ID string `json:"id,omitempty"`
+	// Revision of the record under which the volume was marked.
+	Revision int64 `json:"revision,omitempty"`
 }
 
 // volumeState is what the guard found on a volume.
 type volumeState struct {
 	// marker is nil when there is none.
 	marker *volumeMarker
-	// hasLog says whether etcd's write-ahead log has a file, which is what etcd
-	// itself takes for "this member has started before".
-	hasLog bool
+	// log says who wrote etcd's write-ahead log, nil when there is no log, which
+	// is what etcd itself takes for "this member has not started before".
+	log *identity
+	// data says whether etcd's data directory holds anything.
+	data bool
 	// strangers are the other names at the top of the volume, etcd's data
 	// directory among them when it holds anything.
 	strangers []string
@@ -40,8 +89,8 @@ type volumeState struct {
 
 // Check decides whether a member may start on the volume that it was given. It
 // runs in the pod before etcd, asks nobody, and returns nil or an error whose
-// one sentence is meant for the pod's status. On a new volume it leaves its
-// marker. Running it again changes nothing.
+// one sentence is meant for the pod's status; see ExitCode. On a new volume it
+// leaves its marker. Running it again changes nothing.
 func Check(recordPath, volume, member string) error {
 	text, err := os.ReadFile(recordPath)
 	if err != nil {
@@ -56,49 +105,90 @@ func Check(recordPath, volume, member string) error {
 		return fmt.Errorf("the volume of %s cannot be examined, so it does not start: %w", member, err)
 	}
 	mark, err := decideStart(core, state, member)
-	if err != nil || !mark {
+	if err != nil || mark == nil {
 		return err
 	}
-	if err := writeMarker(volume, volumeMarker{Token: core.Token, Member: member}); err != nil {
+	if err := writeMarker(volume, *mark); err != nil {
 		return fmt.Errorf("mark the volume of %s as its own, before anything is written to it: %w", member, err)
 	}
 	return nil
 }
 
-// decideStart is the guard's table: nil lets etcd start, mark asks for a marker
-// first.
+// decideStart is the guard's table: no error lets etcd start, after the marker
+// was written where one is returned.
 //
-//	marker        data   record       answer
-//	any           any    formed, without this member   refuse
-//	absent        none   not formed   mark, start
-//	absent        none   formed       refuse: the member had joined, its data is lost
-//	absent        some   any          refuse: foreign data
-//	another's     any    any          refuse: foreign volume
-//	own           some   any          start
-//	own           none   not formed   start: nothing was promised yet
-//	own           none   formed       refuse: wiped
+//	marker     data    record                        answer
+//	absent     none    not formed                    mark, start
+//	absent     none    formed, member                refuse: its data is lost
+//	absent     none    formed, joining               mark, start
+//	absent     none    formed, unknown               refuse: not a member (yet)
+//	absent     some    any                           refuse: foreign data
+//	another's  any     any                           refuse: foreign volume
+//	own        no log  not formed                    start: nothing was promised yet
+//	own        no log  formed, member                refuse: wiped
+//	own        no log  formed, joining               start: it has not started before
+//	own        log     not formed                    start
+//	own        log     formed, names the log's ID    start
+//	own        log     older than the marker         start
+//	own        log     formed, else                  refuse: old data
 //
 // A member that forgot its log may have voted for what it no longer knows; under
 // its old ID it could help an older history to win. So it comes back as a new
-// member, with a new ID.
-func decideStart(core Record, v volumeState, member string) (mark bool, err error) {
-	formed := *core.ClusterID != ""
-	if _, listed := (*core.Members)[member]; formed && !listed {
-		return false, fmt.Errorf("%s is not a member of cluster %s according to its record; it does not start until quorate has added it", member, *core.ClusterID)
-	}
+// member, with a new ID. A joining member has not voted yet: until it may have
+// been promoted, its empty volume is a beginning and no loss.
+func decideStart(core Record, v volumeState, member string) (mark *volumeMarker, err error) {
+	own := &volumeMarker{Token: core.Token, Member: member}
 	switch {
 	case v.marker == nil && len(v.strangers) > 0:
-		return false, fmt.Errorf("the volume of %s holds foreign data (%s) and no %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), markerName)
-	case v.marker == nil && formed:
-		return false, fmt.Errorf("the volume of %s is empty although this member had joined; it does not start on lost data and waits to be replaced as a new member", member)
-	case v.marker == nil:
-		return true, nil
-	case v.marker.Token != core.Token || v.marker.Member != member:
-		return false, fmt.Errorf("the volume of %s belongs to member %s of cluster token %s, and this is cluster token %s; put back the volume that belongs to this member", member, v.marker.Member, v.marker.Token, core.Token)
-	case formed && !v.hasLog:
-		return false, fmt.Errorf("the data of %s was wiped although this member had joined; it does not start on lost data and waits to be replaced as a new member", member)
+		return nil, refuse(ExitForeign, "the volume of %s holds foreign data (%s) and no %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), markerName)
+	case v.marker != nil && (v.marker.Token != core.Token || v.marker.Member != member):
+		return nil, refuse(ExitForeign, "the volume of %s belongs to member %s of cluster token %s, and this is cluster token %s; put back the volume that belongs to this member", member, v.marker.Member, v.marker.Token, core.Token)
+	case !core.formed() && v.marker == nil:
+		return own, nil
+	case !core.formed():
+		return nil, nil
+	case v.log != nil:
+		return nil, decideLog(core, v, member)
+	case !core.expects(member):
+		return nil, refuseEmpty(core, v, member)
 	}
-	return false, nil
+	own.ID, own.Revision = core.Joining.ID, core.Revision
+	switch {
+	case v.marker == nil, !v.data:
+		return own, nil
+	case v.marker.ID != own.ID:
+		return nil, refuse(ExitForeign, "the volume of %s holds what an earlier member of that name left behind, and it is member %s now; it does not start on old data, and waits for a new volume", member, own.ID)
+	}
+	return nil, nil
+}
+
+// refuseEmpty says why a member of a cluster that has formed does not start
+// without a log.
+func refuseEmpty(core Record, v volumeState, member string) error {
+	_, listed := (*core.Members)[member]
+	switch {
+	case !listed && !(core.joins(member) && core.Joining.Promoting):
+		return refuse(ExitNotAMember, "%s is not a member of cluster %s according to its record; it does not start until quorate has added it", member, *core.ClusterID)
+	case v.marker == nil:
+		return refuse(ExitEmpty, "the volume of %s is empty although this member had joined; it does not start on lost data and waits to be replaced as a new member", member)
+	}
+	return refuse(ExitEmpty, "the data of %s was wiped although this member had joined; it does not start on lost data and waits to be replaced as a new member", member)
+}
+
+// decideLog decides about a log in a cluster that has formed: it must be that of
+// the member's present ID. A record can be older than the volume, since the pod's
+// copy of it lags behind; what let the member start before still holds then.
+func decideLog(core Record, v volumeState, member string) error {
+	id := v.log.member
+	switch {
+	case !sameID(v.log.cluster, *core.ClusterID):
+		return refuse(ExitForeign, "the volume of %s holds data of cluster %x, and this is cluster %s; put back the volume that belongs to this member", member, v.log.cluster, *core.ClusterID)
+	case sameID(id, (*core.Members)[member]), core.joins(member) && sameID(id, core.Joining.ID):
+		return nil
+	case sameID(id, v.marker.ID) && v.marker.Revision > core.Revision:
+		return nil
+	}
+	return refuse(ExitForeign, "the volume of %s holds data of member %x, which the record does not know any more; it does not start on old data, and waits for a new volume", member, id)
 }
 
 // inspectVolume reads what decideStart needs. Whatever cannot be read is an
@@ -115,8 +205,12 @@ func inspectVolume(volume string) (volumeState, error) {
 	if v.strangers, err = findStrangers(volume); err != nil {
 		return v, err
 	}
-	logFiles, err := listDir(filepath.Join(volume, DataDir, "member", "wal"))
-	v.hasLog = len(logFiles) > 0
+	inside, err := listDir(filepath.Join(volume, DataDir))
+	if err != nil {
+		return v, err
+	}
+	v.data = len(inside) > 0
+	v.log, err = readIdentity(filepath.Join(volume, DataDir, "member", "wal"))
 	return v, err
 }
 
@@ -132,10 +226,10 @@ func readMarker(volume string) (*volumeMarker, error) {
 	}
 	var m volumeMarker
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("%s is damaged: %w", markerName, err)
+		return nil, fmt.Errorf("%s %w: %w", markerName, errCorrupt, err)
 	}
 	if m.Token == "" || m.Member == "" {
-		return nil, fmt.Errorf("%s is damaged: it names no token or no member", markerName)
+		return nil, fmt.Errorf("%s %w: it names no token or no member", markerName, errCorrupt)
 	}
 	return &m, nil
 }

@@ -1,6 +1,8 @@
 package guard
 
 import (
+	"encoding/binary"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,49 +45,124 @@ func writeTestFile(t *testing.T, path, text string) {
 	}
 }
 
+// logOf is how a file of a write-ahead log begins: the one of a member and a
+// cluster.
+func logOf(member, cluster uint64) string {
+	metadata := binary.AppendUvarint([]byte{1 << 3}, member)
+	metadata = binary.AppendUvarint(append(metadata, 2<<3), cluster)
+	return logRecords(0, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: metadata}) + strings.Repeat("\x00", 100)
+}
+
+// logRecords encodes records as etcd does, with their checksums.
+func logRecords(crc uint32, records ...logRecord) string {
+	var text []byte
+	for _, r := range records {
+		if r.kind != crcRecord {
+			crc = crc32.Update(crc, crc32.MakeTable(crc32.Castagnoli), r.data)
+		}
+		message := binary.AppendUvarint([]byte{1 << 3}, r.kind)
+		message = binary.AppendUvarint(append(message, 2<<3), uint64(crc))
+		if r.data != nil {
+			message = append(binary.AppendUvarint(append(message, 3<<3|2), uint64(len(r.data))), r.data...)
+		}
+		length, padding := uint64(len(message)), (8-uint64(len(message))%8)%8
+		if padding > 0 {
+			length |= (0x80 | padding) << 56
+		}
+		text = binary.LittleEndian.AppendUint64(text, length)
+		text = append(append(text, message...), make([]byte, padding)...)
+	}
+	return string(text)
+}
+
 func TestGuard(t *testing.T) {
 	const (
 		walFile   = "data/member/wal/0000000000000000-0000000000000000.wal"
+		newerWAL  = "data/member/wal/0000000000000001-00000000000027a3.wal"
 		dir       = "/"
 		ownMarker = `{"token":"orders-1f2e","member":"orders-1"}`
+		// Marked for member 91 when the record had the revision 7.
+		newMarker = `{"token":"orders-1f2e","member":"orders-1","id":"91","revision":7}`
 		unformed  = `{"formatVersion":1,"token":"orders-1f2e","clusterID":"","members":{}}`
 		formed    = `{"formatVersion":1,"token":"orders-1f2e","clusterID":"cdf8","members":{"orders-0":"8e","orders-1":"91","orders-2":"fd"}}`
+	)
+	var (
+		without = strings.Replace(formed, `"orders-1":"91",`, "", 1)
+		with    = func(more string) string { return strings.Replace(without, `:1,`, `:1,`+more+`,`, 1) }
+		joining = with(`"revision":7,"joining":{"member":"orders-1","id":"91"}`)
+		// The learner is about to be added, and may have been promoted.
+		begun     = with(`"revision":6,"joining":{"member":"orders-1","id":""}`)
+		promoting = with(`"revision":8,"joining":{"member":"orders-1","id":"91","promoting":true}`)
+		another   = with(`"revision":9,"joining":{"member":"orders-1","id":"92"}`)
+		somebody  = with(`"revision":9,"joining":{"member":"orders-3","id":"92"}`)
+		own       = logOf(0x91, 0xcdf8)
 	)
 	type volume = map[string]string
 	for _, test := range []struct {
 		name   string
 		record string
 		files  volume
+		code   int
 		refuse string // a part of the sentence, "" to start
 	}{
-		{"first start", unformed, nil, ""},
-		{"first start on a fresh file system", unformed, volume{"lost+found": dir}, ""},
-		{"first start after a crash while marking", unformed, volume{"quorate.json.tmp": `{"tok`}, ""},
-		{"first start with an empty data directory", unformed, volume{"data": dir}, ""},
-		{"restart before forming", unformed, volume{"quorate.json": ownMarker, walFile: "x"}, ""},
-		{"restart before etcd wrote anything", unformed, volume{"quorate.json": ownMarker}, ""},
-		{"restart", formed, volume{"quorate.json": ownMarker, walFile: "x", "lost+found": dir}, ""},
-		{"restart under a newer record", strings.Replace(formed, `:1,`, `:9,"more":[1],`, 1), volume{"quorate.json": ownMarker, walFile: "x"}, ""},
+		{"first start", unformed, nil, 0, ""},
+		{"first start on a fresh file system", unformed, volume{"lost+found": dir}, 0, ""},
+		{"first start after a crash while marking", unformed, volume{"quorate.json.tmp": `{"tok`}, 0, ""},
+		{"first start with an empty data directory", unformed, volume{"data": dir}, 0, ""},
+		{"restart before forming", unformed, volume{"quorate.json": ownMarker, walFile: own}, 0, ""},
+		{"restart before etcd wrote anything", unformed, volume{"quorate.json": ownMarker}, 0, ""},
+		{"restart", formed, volume{"quorate.json": ownMarker, walFile: own, "lost+found": dir}, 0, ""},
+		{"restart with a newer log", formed, volume{"quorate.json": ownMarker, walFile: "x", newerWAL: own}, 0, ""},
+		{"restart under a newer record", strings.Replace(formed, `:1,`, `:9,"more":[1],`, 1), volume{"quorate.json": ownMarker, walFile: own}, 0, ""},
+		{"restart under a record with padded IDs", strings.Replace(formed, `"91"`, `"0091"`, 1), volume{"quorate.json": ownMarker, walFile: own}, 0, ""},
 
-		{"new volume after joining", formed, nil, "empty although this member had joined"},
-		{"new file system after joining", formed, volume{"lost+found": dir}, "empty although this member had joined"},
-		{"wiped data", formed, volume{"quorate.json": ownMarker}, "wiped"},
-		{"wiped log", formed, volume{"quorate.json": ownMarker, "data/member/wal": dir, "data/member/snap/db": "x"}, "wiped"},
-		{"data without marker", formed, volume{walFile: "x"}, "foreign data (data)"},
-		{"data without marker before forming", unformed, volume{walFile: "x"}, "foreign data (data)"},
-		{"somebody's files", unformed, volume{"pgdata/PG_VERSION": "17"}, "foreign data (pgdata)"},
-		{"another incarnation", formed, volume{"quorate.json": `{"token":"old","member":"orders-1"}`, walFile: "x"}, "cluster token old"},
-		{"another member's volume", formed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`, walFile: "x"}, "belongs to member orders-2"},
-		{"another member's volume before forming", unformed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`}, "belongs to member orders-2"},
-		{"damaged marker", formed, volume{"quorate.json": "{", walFile: "x"}, "quorate.json is damaged"},
-		{"empty marker", unformed, volume{"quorate.json": "{}"}, "quorate.json is damaged"},
-		{"not a member", strings.Replace(formed, `"orders-1":"91",`, "", 1), volume{"quorate.json": ownMarker, walFile: "x"}, "not a member"},
-		{"not a member yet", strings.Replace(formed, `"orders-1":"91",`, "", 1), nil, "not a member"},
-		{"no record", "", nil, "record cannot be read"},
-		{"empty record", "{}", nil, "record is damaged"},
-		{"record without ID field", `{"formatVersion":1,"token":"t","members":{}}`, nil, "no field clusterID"},
-		{"record without members field", `{"formatVersion":1,"token":"t","clusterID":""}`, nil, "no field members"},
-		{"record that lost its members", `{"formatVersion":1,"token":"t","clusterID":"cdf8","members":{}}`, nil, "0 members"},
+		{"new volume after joining", formed, nil, 3, "empty although this member had joined"},
+		{"new file system after joining", formed, volume{"lost+found": dir}, 3, "empty although this member had joined"},
+		{"wiped data", formed, volume{"quorate.json": ownMarker}, 3, "wiped"},
+		{"wiped data of one that joined later", formed, volume{"quorate.json": newMarker}, 3, "wiped"},
+		{"wiped log", formed, volume{"quorate.json": ownMarker, "data/member/wal": dir, "data/member/snap/db": "x"}, 3, "wiped"},
+		{"log without a finished file", formed, volume{"quorate.json": ownMarker, "data/member/wal/0.tmp": "\x00"}, 3, "wiped"},
+		{"data without marker", formed, volume{walFile: own}, 4, "foreign data (data)"},
+		{"data without marker before forming", unformed, volume{walFile: own}, 4, "foreign data (data)"},
+		{"somebody's files", unformed, volume{"pgdata/PG_VERSION": "17"}, 4, "foreign data (pgdata)"},
+		{"another incarnation", formed, volume{"quorate.json": `{"token":"old","member":"orders-1"}`, walFile: own}, 4, "cluster token old"},
+		{"another member's volume", formed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`, walFile: own}, 4, "belongs to member orders-2"},
+		{"another member's volume before forming", unformed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`}, 4, "belongs to member orders-2"},
+		{"another cluster's log", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x91, 0xcdf9)}, 4, "data of cluster cdf9"},
+		{"the log of an earlier ID", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x90, 0xcdf8)}, 4, "data of member 90, which the record does not know any more"},
+		{"damaged marker", formed, volume{"quorate.json": "{", walFile: own}, 5, "quorate.json is damaged"},
+		{"empty marker", unformed, volume{"quorate.json": "{}"}, 5, "quorate.json is damaged"},
+		{"damaged log", formed, volume{"quorate.json": ownMarker, walFile: "x"}, 5, "0000000000000000-0000000000000000.wal is damaged"},
+		{"damaged newest log", formed, volume{"quorate.json": ownMarker, walFile: own, newerWAL: strings.Repeat("\x00", 64)}, 5, "00000000000027a3.wal is damaged"},
+		{"not a member", without, volume{"quorate.json": ownMarker, walFile: own}, 4, "data of member 91"},
+		{"not a member, without data", without, volume{"quorate.json": ownMarker}, 6, "not a member"},
+		{"not a member yet", without, nil, 6, "not a member"},
+		{"no record", "", nil, 1, "record cannot be read"},
+		{"empty record", "{}", nil, 1, "record is damaged"},
+		{"record without ID field", `{"formatVersion":1,"token":"t","members":{}}`, nil, 1, "no field clusterID"},
+		{"record without members field", `{"formatVersion":1,"token":"t","clusterID":""}`, nil, 1, "no field members"},
+		{"record that lost its members", `{"formatVersion":1,"token":"t","clusterID":"cdf8","members":{}}`, nil, 1, "0 members"},
+		{"record with a joining member of no ID", with(`"joining":{"member":"orders-1","id":"x"}`), nil, 1, "the ID \"x\" of the joining member"},
+
+		{"a joining member's first start", joining, nil, 0, ""},
+		{"a joining member's next start", joining, volume{"quorate.json": newMarker, walFile: own}, 0, ""},
+		{"a joining member that crashed before its log", joining, volume{"quorate.json": newMarker, "data/member/snap/db": "x"}, 0, ""},
+		{"a joining member on a volume that was marked and never used", joining, volume{"quorate.json": ownMarker, "data": dir}, 0, ""},
+		{"a joining member on what another learner never used", joining, volume{"quorate.json": strings.Replace(newMarker, `"91"`, `"90"`, 1)}, 0, ""},
+		{"between promotion and its record", promoting, volume{"quorate.json": newMarker, walFile: own}, 0, ""},
+		{"after promotion, under a record without joining", with(`"revision":6`), volume{"quorate.json": newMarker, walFile: own}, 0, ""},
+		{"after joining, under the record of its beginning", begun, volume{"quorate.json": newMarker, walFile: own}, 0, ""},
+
+		{"joining, but not added yet", begun, nil, 6, "not a member"},
+		{"somebody else joins", somebody, nil, 6, "not a member"},
+		{"somebody else joins, and there is old data", somebody, volume{"quorate.json": ownMarker, walFile: own}, 4, "data of member 91"},
+		{"lost after it may have been promoted", promoting, nil, 3, "empty although this member had joined"},
+		{"wiped after it may have been promoted", promoting, volume{"quorate.json": newMarker}, 3, "wiped"},
+		{"joining on the log of an earlier ID", another, volume{"quorate.json": ownMarker, walFile: own}, 4, "data of member 91"},
+		{"joining on the log of a learner before", another, volume{"quorate.json": newMarker, walFile: own}, 4, "data of member 91"},
+		{"joining on the remains of a learner before", another, volume{"quorate.json": newMarker, "data/member/snap/db": "x"}, 4, "an earlier member of that name left behind"},
+		{"removed, under a newer record", with(`"revision":7`), volume{"quorate.json": newMarker, walFile: own}, 4, "data of member 91"},
+		{"an older record that knows another member's log", with(`"revision":6`), volume{"quorate.json": newMarker, walFile: logOf(0x90, 0xcdf8)}, 4, "data of member 90"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			recordPath, volumePath := guardWorld(t, test.record, test.files)
@@ -98,15 +175,18 @@ func TestGuard(t *testing.T) {
 				if test.refuse != "" && (err == nil || !strings.Contains(err.Error(), test.refuse) || !strings.Contains(err.Error(), "orders-1")) {
 					t.Fatalf("got %v, want a refusal about orders-1 with %q", err, test.refuse)
 				}
+				if ExitCode(err) != test.code {
+					t.Fatalf("exit code %d of %v, want %d", ExitCode(err), err, test.code)
+				}
 			}
-			checkMarker(t, volumePath, test.files["quorate.json"], test.refuse == "")
+			checkMarker(t, volumePath, test.files["quorate.json"], test.refuse == "", test.record == joining)
 		})
 	}
 }
 
 // checkMarker checks that a start leaves the marker and a refusal leaves the
 // volume as it was.
-func checkMarker(t *testing.T, volume, before string, started bool) {
+func checkMarker(t *testing.T, volume, before string, started, joining bool) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(volume, "quorate.json"))
 	if !started {
@@ -115,7 +195,14 @@ func checkMarker(t *testing.T, volume, before string, started bool) {
 		}
 		return
 	}
-	if err != nil || strings.TrimSpace(string(text)) != `{"token":"orders-1f2e","member":"orders-1"}` {
+	want := before
+	switch {
+	case joining:
+		want = `{"token":"orders-1f2e","member":"orders-1","id":"91","revision":7}`
+	case before == "":
+		want = `{"token":"orders-1f2e","member":"orders-1"}`
+	}
+	if err != nil || strings.TrimSpace(string(text)) != want {
 		t.Errorf("marker %q, %v", text, err)
 	}
 }
@@ -129,5 +216,39 @@ func TestGuardTakesUnreadableForUnknown(t *testing.T) {
 	}
 	if err := Check(recordPath, filepath.Join(volume, "absent"), "orders-1"); err == nil {
 		t.Error("started without a volume")
+	}
+}
+
+// A log is read as etcd writes it, or not at all: whatever one flips in its
+// beginning is noticed.
+func TestEveryByteOfALogsBeginningCounts(t *testing.T) {
+	good := logOf(0x91bc3c398fb3c146, 0xcdf818194e3a8c32)
+	id, err := parseHeader([]byte(good))
+	if err != nil || id != (identity{0x91bc3c398fb3c146, 0xcdf818194e3a8c32}) {
+		t.Fatalf("%x, %v", id, err)
+	}
+	end := len(strings.TrimRight(good, "\x00"))
+	for i := range end {
+		for bit := range 8 {
+			text := []byte(good)
+			text[i] ^= 1 << bit
+			if got, err := parseHeader(text); err == nil && got != id {
+				t.Errorf("bit %d of byte %d: taken for %x", bit, i, got)
+			}
+		}
+	}
+	for n := range end {
+		if got, err := parseHeader([]byte(good[:n])); err == nil {
+			t.Errorf("cut after %d bytes: taken for %x", n, got)
+		}
+	}
+	zero := logRecords(0, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: []byte{1 << 3, 0, 2 << 3, 1}})
+	if got, err := parseHeader([]byte(zero)); err == nil {
+		t.Errorf("member 0: taken for %x", got)
+	}
+	// A file that goes on from another begins with that one's checksum.
+	next := logRecords(0xfeed, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: []byte{1 << 3, 5, 2 << 3, 6}})
+	if got, err := parseHeader([]byte(next)); err != nil || got != (identity{5, 6}) {
+		t.Errorf("a later file: %x, %v", got, err)
 	}
 }

@@ -19,6 +19,34 @@ type Record struct {
 	Token         string             `json:"token"`
 	ClusterID     *string            `json:"clusterID"`
 	Members       *map[string]string `json:"members"`
+	// Revision rises with every change of the record; 0 in records that were
+	// written before there was one.
+	Revision int64 `json:"revision"`
+	// Joining is the member that is being added, nil when there is none.
+	Joining *Joining `json:"joining"`
+}
+
+// Joining is a member on its way in.
+type Joining struct {
+	Member string `json:"member"`
+	// ID is empty until etcd has added the member.
+	ID string `json:"id"`
+	// Promoting says that it may be a voter already.
+	Promoting bool `json:"promoting"`
+}
+
+// formed says whether the cluster has ever had a quorum.
+func (r Record) formed() bool { return *r.ClusterID != "" }
+
+// joins says whether the member is the one that is being added.
+func (r Record) joins(member string) bool {
+	return r.formed() && r.Joining != nil && r.Joining.Member == member && (*r.Members)[member] == ""
+}
+
+// expects says whether the member may start on an empty volume in a cluster that
+// has formed: etcd has added it and it does not vote yet.
+func (r Record) expects(member string) bool {
+	return r.joins(member) && r.Joining.ID != "" && !r.Joining.Promoting
 }
 
 // ParseRecord reads the core of a record of any format. Its errors say what the
@@ -48,6 +76,9 @@ func checkIDs(core Record) error {
 	ids := maps.Clone(*core.Members)
 	if *core.ClusterID != "" {
 		ids["the cluster"] = *core.ClusterID
+	}
+	if core.Joining != nil && core.Joining.ID != "" {
+		ids["the joining member"] = core.Joining.ID
 	}
 	for _, name := range slices.Sorted(maps.Keys(ids)) {
 		if id, err := strconv.ParseUint(ids[name], 16, 64); err != nil || id == 0 {
