@@ -42,9 +42,21 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.restartMember(ctx, v, a)
 	case plan.EndRoll:
 		return r.applySet(ctx, v, a.Replicas)
+	case plan.Hibernate:
+		return r.setHibernated(ctx, v, true)
+	case plan.Wake:
+		return r.setHibernated(ctx, v, false)
+	case plan.BeginDeletion:
+		return r.setDeleted(ctx, v, true)
+	case plan.Revive:
+		return r.setDeleted(ctx, v, false)
+	case plan.DeleteObject:
+		return r.deleteObject(ctx, v, a)
+	case plan.ForgetCluster:
+		return r.forgetCluster(ctx, v)
 	case plan.RecordApplied:
 		return r.updateRecord(ctx, v, func(record *Record) {
-			record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}
+			record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 		})
 	}
 	return fmt.Errorf("unknown action %T", action)

@@ -116,6 +116,14 @@ func TestActionsAreIdempotent(t *testing.T) {
 		"start the roll":  plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"},
 		"by partition":    plan.RestartMember{Member: "orders-2", Partition: 2},
 		"the record":      plan.CreateRecord{},
+		"hibernate":       plan.Hibernate{},
+		"wake":            plan.Wake{},
+		"begin to delete": plan.BeginDeletion{},
+		"revive":          plan.Revive{},
+		"delete the set":  plan.DeleteObject{Kind: "StatefulSet", Name: "orders"},
+		"delete a budget": plan.DeleteObject{Kind: "PodDisruptionBudget", Name: "orders"},
+		"delete a secret": plan.DeleteObject{Kind: "Secret", Name: "orders-client-ca"},
+		"forget":          plan.ForgetCluster{},
 	} {
 		t.Run(name+" of a formed cluster", func(t *testing.T) {
 			formed(t, func(w *world) { twice(w, action) })

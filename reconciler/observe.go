@@ -86,6 +86,7 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.desired = r.desire(v)
+	v.observeLeftovers(live.secrets)
 	if live.secrets, err = r.secretsOf(ctx, v.cluster, live.secrets); err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
@@ -137,7 +138,7 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 		v.observed.Record.Backup = &plan.Backup{ClusterID: b.ClusterID, For: b.For, URL: b.URL, Time: b.TakenAt}
 	}
 	if a := record.Applied; a != nil {
-		v.observed.Record.Applied = &plan.Applied{SpecHash: a.SpecHash, Version: a.Version, Commit: a.Commit}
+		v.observed.Record.Applied = &plan.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 	}
 }
 
@@ -305,6 +306,9 @@ func (v *view) observeSetDrift(r *Reconciler) error {
 
 // observeSet describes the StatefulSet and its pods.
 func (v *view) observeSet(live *liveCluster) {
+	for _, p := range live.pods {
+		v.observed.Pods = append(v.observed.Pods, observePod(p))
+	}
 	if v.set == nil {
 		return
 	}
@@ -322,10 +326,10 @@ func (v *view) observeSet(live *liveCluster) {
 	if set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version; v.set.Status.CurrentRevision != v.set.Status.UpdateRevision || !set.Settled {
 		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(live.revisions[v.set.Status.CurrentRevision])
 	}
-	v.observed.Set = set
-	for _, p := range live.pods {
-		v.observed.Pods = append(v.observed.Pods, observePod(p))
+	if v.record != nil && int(set.Replicas) != len(v.record.Members) {
+		set.ScaledBy = scaledBy(v.set)
 	}
+	v.observed.Set = set
 }
 
 // revisionTemplate reads the annotations of the pod template in a revision.

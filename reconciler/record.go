@@ -80,6 +80,9 @@ type BackupRecord struct {
 type AppliedRecord struct {
 	// SpecHash is the hash of the cluster's spec.
 	SpecHash string `json:"specHash"`
+	// Settings is the hash of the part of the spec that makes the members what
+	// they are.
+	Settings string `json:"settings,omitempty"`
 	// Version is the etcd version.
 	Version string `json:"version"`
 	// Commit is the Git commit that it came from.

@@ -1,0 +1,45 @@
+package reconciler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// observeLeftovers lists the Secrets that quorate has made, where Git wants the
+// cluster deleted: nothing else asks for them.
+func (v *view) observeLeftovers(secrets map[string]*corev1.Secret) {
+	if v.cluster.Spec.State != schema.StateDeleted {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		if isOurs(secrets[name], v.cluster.EtcdCluster) {
+			v.observed.Leftovers = append(v.observed.Leftovers, plan.Object{Kind: "Secret", Name: name, State: plan.ObjectInSync})
+		}
+	}
+}
+
+// scaledBy says who else has set the StatefulSet's number of replicas last, or "".
+func scaledBy(set *appsv1.StatefulSet) string {
+	replicas := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas"))
+	own, others, err := splitManagers(set.ManagedFields)
+	if err != nil || own.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
+		return ""
+	}
+	manager, at := lastHolder(others, replicas)
+	switch {
+	case manager == "":
+		return ""
+	case at.IsZero():
+		return manager // a subresource keeps no time
+	}
+	return fmt.Sprintf("%s at %s", manager, at.UTC().Format(time.RFC3339))
+}
