@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,9 +24,15 @@ var (
 	ErrLearnerNotReady = errors.New("the learner has not caught up with the leader yet")
 	// ErrOtherCluster says that who answers is not of the cluster that was meant.
 	ErrOtherCluster = errors.New("the members that answer belong to another cluster")
+	// ErrIsVoter says that a member is none of the learners.
+	ErrIsVoter = errors.New("the member is a voter")
 	// ErrNotAMember says that no member has the ID.
 	ErrNotAMember = errors.New("no such member is in the member list")
 )
+
+// errIDUsed says that a member of that address was added and removed in this very
+// second.
+var errIDUsed = errors.New("etcd would give it the ID of a member that was just removed; a second later it is another one")
 
 // Membership changes etcd's member list. Each method looks at the list before it
 // asks for the change and once more after it, whatever was answered: what is so
@@ -35,7 +42,8 @@ var (
 // ErrOtherCluster.
 type Membership interface {
 	// AddLearner adds the member with the peer URL as a learner, and returns its
-	// ID in hexadecimal. Errors: ErrTooManyLearners, ErrUnhealthyCluster.
+	// ID in hexadecimal. Errors: ErrTooManyLearners, ErrUnhealthyCluster, and
+	// ErrIsVoter where the address is taken.
 	AddLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, peerURL string) (id string, err error)
 	// PromoteMember makes the learner with the ID a voter. Errors:
 	// ErrLearnerNotReady, ErrNotAMember, ErrUnhealthyCluster.
@@ -44,6 +52,9 @@ type Membership interface {
 	// The member itself is not asked, and so the last voter is never removed.
 	// Errors: ErrUnhealthyCluster.
 	RemoveMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string) error
+	// RemoveLearner removes the learner with the ID, or with the peer URL where the
+	// ID is empty; none is success. Errors: ErrIsVoter, ErrUnhealthyCluster.
+	RemoveLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, id, peerURL string) error
 }
 
 // memberList is a member list, and the connection over which it was told.
@@ -176,7 +187,7 @@ func (c *Clients) AddLearner(ctx context.Context, cluster, clusterID string, mem
 		case m == nil:
 			return false, nil
 		case !m.IsLearner:
-			return false, fmt.Errorf("member %s has this address and is a voter: it must be removed first", hexID(m.ID))
+			return false, fmt.Errorf("%w and has this address: %s must be removed first", ErrIsVoter, hexID(m.ID))
 		default:
 			id = hexID(m.ID)
 			return true, nil
@@ -187,6 +198,11 @@ func (c *Clients) AddLearner(ctx context.Context, cluster, clusterID string, mem
 			_, err := client.MemberAddAsLearner(ctx, []string{peerURL})
 			return err
 		})
+	if errors.Is(err, ErrNotAMember) {
+		// Measured: an ID is made of the address and the time in seconds, and that
+		// of a member that was removed is never given again.
+		err = errIDUsed
+	}
 	if err != nil {
 		return "", fmt.Errorf("add the learner %s: %w", peerURL, err)
 	}
@@ -233,6 +249,37 @@ func (c *Clients) RemoveMember(ctx context.Context, cluster, clusterID string, m
 	})
 	if err != nil {
 		return fmt.Errorf("remove member %s: %w", id, err)
+	}
+	return nil
+}
+
+// RemoveLearner implements Membership.
+func (c *Clients) RemoveLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, id, peerURL string) error {
+	number, err := memberNumber(cmp.Or(id, "1"))
+	if err != nil {
+		return fmt.Errorf("remove learner %s: %w", id, err)
+	}
+	done := func(list memberList) (bool, error) {
+		m := list.byID(number)
+		if id == "" {
+			m = list.byPeerURL(peerURL)
+		}
+		switch {
+		case m == nil:
+			return true, nil
+		case !m.IsLearner:
+			return false, ErrIsVoter
+		}
+		number = m.ID
+		return false, nil
+	}
+	err = c.changeMembers(ctx, membersToAsk{cluster: cluster, clusterID: clusterID, endpoints: members}, done,
+		func(ctx context.Context, client *clientv3.Client) error {
+			_, err := client.MemberRemove(ctx, number)
+			return err
+		})
+	if err != nil {
+		return fmt.Errorf("remove learner %s: %w", cmp.Or(id, peerURL), err)
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ func TestMembershipOfRealMembers(t *testing.T) {
 			t.Parallel() // most of the time etcd waits for its members to be in touch
 			s := startEtcd(t, binary, 1, false)
 			peer := "http://" + freeAddress(t)
+			learnerIsDropped(s, learnerIsAdded(s, peer), peer)
 			id := learnerIsAdded(s, peer)
 			learnerIsNotReady(s, id)
 			startLearner(s, peer)
@@ -65,10 +66,7 @@ func learnerIsAdded(s *etcdServers, peer string) string {
 	if !errors.Is(err, ErrOtherCluster) || !slices.Equal(s.roster(), before) {
 		s.Errorf("in another cluster: %v, the members are %q", err, s.roster())
 	}
-	id, err := s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, peer)
-	if err != nil {
-		s.Fatal(err)
-	}
+	id := addLearner(s, cluster, peer)
 	again, err := s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, peer)
 	if err != nil || again != id || len(s.roster()) != 2 || !slices.Contains(s.roster(), id+" learner") {
 		s.Errorf("again: %s and not %s, %v, the members are %q", again, id, err, s.roster())
@@ -80,7 +78,58 @@ func learnerIsAdded(s *etcdServers, peer string) string {
 	voter := strings.SplitN(s.initial[0], "=", 2)[1]
 	_, err = s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, voter)
 	wantErrorText(s.T, err, "is a voter", "must be removed first")
+	if !errors.Is(err, ErrIsVoter) {
+		s.Errorf("at a voter's address: %v", err)
+	}
 	return id
+}
+
+// addLearner adds a learner, in the next second if it must be.
+func addLearner(s *etcdServers, cluster, peer string) string {
+	s.Helper()
+	for {
+		id, err := s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, peer)
+		if err == nil {
+			return id
+		}
+		if !errors.Is(err, errIDUsed) {
+			s.Fatal(err)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// learnerIsDropped drops a learner by its ID, and another one by its address.
+func learnerIsDropped(s *etcdServers, id, peer string) {
+	s.Helper()
+	cluster, voter := s.clusterID(), s.clusterVoter()
+	for _, by := range []string{id, ""} {
+		if by == "" {
+			addLearner(s, cluster, peer)
+		}
+		err := s.clients.RemoveLearner(s.Context(), "shop/orders", "c0ffee", s.endpoints, by, peer)
+		if !errors.Is(err, ErrOtherCluster) || len(s.roster()) != 2 {
+			s.Errorf("in another cluster: %v, the members are %q", err, s.roster())
+		}
+		for range 2 {
+			if err := s.clients.RemoveLearner(s.Context(), "shop/orders", cluster, s.endpoints, by, peer); err != nil || len(s.roster()) != 1 {
+				s.Fatalf("by %q: %v, the members are %q", by, err, s.roster())
+			}
+		}
+	}
+	url := strings.SplitN(s.initial[0], "=", 2)[1]
+	for _, by := range []string{voter, ""} {
+		err := s.clients.RemoveLearner(s.Context(), "shop/orders", cluster, s.endpoints, by, url)
+		if !errors.Is(err, ErrIsVoter) || len(s.roster()) != 1 {
+			s.Errorf("a voter by %q: %v, the members are %q", by, err, s.roster())
+		}
+	}
+}
+
+// clusterVoter is the ID of the first member.
+func (s *etcdServers) clusterVoter() string {
+	s.Helper()
+	return memberOf(s.T, s.round(false), "orders-0").ID
 }
 
 func learnerIsNotReady(s *etcdServers, id string) {

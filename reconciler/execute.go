@@ -59,7 +59,7 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 			record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 		})
 	}
-	return fmt.Errorf("unknown action %T", action)
+	return r.executeMembership(ctx, v, action)
 }
 
 // again reads the record, the StatefulSet and the pods from the API server

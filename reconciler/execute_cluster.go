@@ -167,19 +167,29 @@ func ownAdditions[L liveObject, W any](ctx context.Context, client objects[L, W]
 // applySetDrift brings back what somebody changed in the StatefulSet, and keeps
 // the template that it has: only a roll may change that, behind its gates.
 func (r *Reconciler) applySetDrift(ctx context.Context, v *view) error {
+	keep, err := v.keepTemplate()
+	if err != nil {
+		return err
+	}
+	return r.applySetAs(ctx, v, keep, partitionOf(v.set))
+}
+
+// keepTemplate is the wanted StatefulSet with the template that the live one has.
+func (v *view) keepTemplate() (appsv1ac.StatefulSetApplyConfiguration, error) {
+	keep, spec := *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
+	keep.Spec = &spec
 	if v.set.Spec.Template.Annotations[AnnotationTemplateHash] == v.manifests.TemplateHash {
-		return r.applySet(ctx, v, partitionOf(v.set))
+		return keep, nil
 	}
 	owned, err := appsv1ac.ExtractStatefulSet(v.set, FieldManager)
 	if err != nil {
-		return fmt.Errorf("apply StatefulSet %s: %w", v.set.Name, err)
+		return keep, fmt.Errorf("apply StatefulSet %s: %w", v.set.Name, err)
 	}
 	if owned.Spec == nil || owned.Spec.Template == nil {
-		return fmt.Errorf("apply StatefulSet %s: quorate does not own its template, so it cannot be kept as it is; wait for the roll to end", v.set.Name)
+		return keep, fmt.Errorf("apply StatefulSet %s: quorate does not own its template, so it cannot be kept as it is; wait for the roll to end", v.set.Name)
 	}
-	keep, spec := *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
-	spec.Template, keep.Spec = owned.Spec.Template, &spec
-	return r.applySetAs(ctx, v, keep, partitionOf(v.set))
+	spec.Template = owned.Spec.Template
+	return keep, nil
 }
 
 // applySet applies the StatefulSet with the given partition.

@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
@@ -40,12 +36,5 @@ func (r *Reconciler) restartMember(ctx context.Context, v *view, a plan.RestartM
 	if !a.ByDeletion {
 		return r.applySet(ctx, v, a.Partition)
 	}
-	uid := types.UID(a.PodUID)
-	err := r.kube.CoreV1().Pods(v.cluster.Metadata.Namespace).Delete(ctx, a.Member, metav1.DeleteOptions{
-		Preconditions: &metav1.Preconditions{UID: &uid},
-	})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("delete pod %s: %w", a.Member, err)
-	}
-	return nil
+	return r.deletePod(ctx, v, a.Member, a.PodUID)
 }

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -56,6 +57,17 @@ type RenderOptions struct {
 	// Partition is the lowest ordinal that gets the template; pods below it keep
 	// the one they have.
 	Partition int32
+	// Replicas is how many pods there are to be now; 0 for as many as the file
+	// wants, which is what a cluster begins with.
+	Replicas int32
+	// Disruptions is how many pods anybody else may stop at once. Nil for what the
+	// file's number of members allows.
+	Disruptions *int32
+}
+
+// replicas is how many pods there are to be now.
+func (o RenderOptions) replicas(c schema.EtcdCluster) int32 {
+	return cmp.Or(o.Replicas, c.Spec.Replicas)
 }
 
 // Manifests are the objects of one cluster, ready for server-side apply.
@@ -80,7 +92,7 @@ func Render(c schema.EtcdCluster, o RenderOptions) (Manifests, error) {
 	return Manifests{
 		Headless:     renderHeadlessService(c),
 		Client:       renderClientService(c),
-		PDB:          renderBudget(c),
+		PDB:          renderBudget(c, o),
 		StatefulSet:  renderStatefulSet(c, o, template),
 		TemplateHash: hash,
 	}, nil
@@ -191,20 +203,28 @@ func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguratio
 		WithPort(port).WithTargetPort(intstr.FromString(name))
 }
 
-// renderBudget lets one member go at a time, and none where that would cost the
-// quorum.
+// disruptionsOf is how many of so many voters anybody else may stop at once: one,
+// and none where that would cost the quorum.
 //
-//	members        1  2  3  4  5  6  7
-//	minAvailable   1  2  2  3  4  5  6
+//	voters        1  2  3  4  5  6  7
+//	disruptions   0  0  1  1  1  1  1
 //
 // The budget of a single member allows no eviction at all: a drained node would
 // be a silent outage, so a person has to move such a member on purpose.
-func renderBudget(c schema.EtcdCluster) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
-	n := c.Spec.Replicas
+func disruptionsOf(voters int) int32 { return min(1, int32(max(voters-1, 0)/2)) }
+
+// renderBudget has all pods but those that may be stopped stay. It counts pods
+// that are no voters, too: who is stopped might be a voter while a learner is
+// ready. A learner that is not, as from etcd 3.6 on, only makes it stricter.
+func renderBudget(c schema.EtcdCluster, o RenderOptions) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
+	allowed := disruptionsOf(int(c.Spec.Replicas))
+	if o.Disruptions != nil {
+		allowed = *o.Disruptions
+	}
 	return policyv1ac.PodDisruptionBudget(c.Metadata.Name, c.Metadata.Namespace).
 		WithLabels(ObjectLabels(c)).
 		WithSpec(policyv1ac.PodDisruptionBudgetSpec().
-			WithMinAvailable(intstr.FromInt32(max(n/2+1, n-1))).
+			WithMinAvailable(intstr.FromInt32(max(o.replicas(c)-allowed, 0))).
 			WithSelector(metav1ac.LabelSelector().WithMatchLabels(PodSelector(c))))
 }
 
@@ -215,7 +235,7 @@ func renderStatefulSet(c schema.EtcdCluster, o RenderOptions, template *corev1ac
 		set.WithAnnotations(c.Metadata.Annotations)
 	}
 	return set.WithSpec(appsv1ac.StatefulSetSpec().
-		WithReplicas(c.Spec.Replicas).
+		WithReplicas(o.replicas(c)).
 		WithServiceName(HeadlessServiceName(c)).
 		WithSelector(metav1ac.LabelSelector().WithMatchLabels(PodSelector(c))).
 		// A first start needs a quorum of members at once, and a member that

@@ -157,6 +157,10 @@ func (r *Reconciler) render(v *view) error {
 			o.GuardImage = image
 		}
 	}
+	if v.record != nil {
+		o.Replicas = v.record.replicas(v.cluster.EtcdCluster, v.set)
+		o.Disruptions = new(v.record.disruptions(v.cluster.EtcdCluster))
+	}
 	if err := r.renderWith(v, o); err != nil {
 		return err
 	}
@@ -169,7 +173,10 @@ func (r *Reconciler) render(v *view) error {
 
 // renderWith renders, unless the same was rendered last.
 func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
-	v.wanted = fmt.Sprintf("%s/%d/%s", v.cluster.digest, o.Partition, o.GuardImage)
+	v.wanted = fmt.Sprintf("%s/%d/%s/%d", v.cluster.digest, o.Partition, o.GuardImage, o.Replicas)
+	if o.Disruptions != nil {
+		v.wanted += fmt.Sprintf("/%d", *o.Disruptions)
+	}
 	key := v.cluster.Key()
 	if kept, ok := r.rendered.Load(key); ok && kept.(rendering).wanted == v.wanted {
 		v.manifests = kept.(rendering).manifests
@@ -195,6 +202,14 @@ func partitionOf(set *appsv1.StatefulSet) int32 {
 		return *u.Partition
 	}
 	return 0
+}
+
+// replicasOf is how many pods the StatefulSet has.
+func replicasOf(set *appsv1.StatefulSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1 // the API server's default
+	}
+	return *set.Spec.Replicas
 }
 
 func guardImageOf(set *appsv1.StatefulSet) string {
@@ -314,15 +329,12 @@ func (v *view) observeSet(live *liveCluster) {
 	}
 	template := v.set.Spec.Template.Annotations
 	set := &plan.Set{
-		UID: string(v.set.UID), Partition: partitionOf(v.set), Replicas: 1,
+		UID: string(v.set.UID), Partition: partitionOf(v.set), Replicas: replicasOf(v.set),
 		Template: template[AnnotationTemplateHash], Version: template[AnnotationVersion],
 		Settled: v.set.Status.ObservedGeneration >= v.set.Generation,
 	}
 	c := v.cluster.EtcdCluster
 	set.Immutable = slices.Concat(immutableChanges(v.set, c), familyChanges(live.services, c), v.domain)
-	if v.set.Spec.Replicas != nil {
-		set.Replicas = *v.set.Spec.Replicas
-	}
 	if set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version; v.set.Status.CurrentRevision != v.set.Status.UpdateRevision || !set.Settled {
 		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(live.revisions[v.set.Status.CurrentRevision])
 	}

@@ -350,6 +350,28 @@ func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, _ []Endpoint, id
 	return e.changed("remove " + id)
 }
 
+func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, _ []Endpoint, id, peerURL string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	host := peerURL[strings.Index(peerURL, "//")+2:]
+	name := host[:strings.Index(host, ".")]
+	if id != "" {
+		name = e.named(id)
+	}
+	switch {
+	case !slices.Contains(e.members, name):
+		return nil
+	case !e.learners[name]:
+		return ErrIsVoter
+	case e.refuse != nil:
+		return e.refuse
+	}
+	id = e.id(name)
+	e.members = slices.DeleteFunc(e.members, func(n string) bool { return n == name })
+	delete(e.learners, name)
+	return e.changed("remove learner " + id)
+}
+
 func (e *fakeEtcd) Snapshot(_ context.Context, _ string, member Endpoint) (io.ReadCloser, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -602,6 +624,10 @@ func (w *world) control() bool {
 	}
 	set.Status.UpdateRevision, set.Status.ObservedGeneration = update, set.Generation
 	moved, updated := false, 0
+	for i := int(*set.Spec.Replicas); w.pod(fmt.Sprintf("orders-%d", i)) != nil; i++ {
+		w.deletePod(fmt.Sprintf("orders-%d", i))
+		moved = true
+	}
 	for i := range int(*set.Spec.Replicas) {
 		pod := w.pod(fmt.Sprintf("orders-%d", i))
 		switch {

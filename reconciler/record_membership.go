@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -87,4 +89,40 @@ func (r MembershipRecord) describe(p *plan.Record) {
 	if f := r.FailedJoin; f != nil {
 		p.FailedJoin = &plan.FailedJoin{Member: f.Member, At: f.At, Times: f.Times}
 	}
+}
+
+// moving says whether the record speaks of members or volumes that come or go:
+// then the number of pods is what the last step left.
+func (r MembershipRecord) moving() bool {
+	return r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted
+}
+
+// replicas is how many pods there are to be now, by what was done so far: Git may
+// want another number already, but the steps that lead there go through etcd.
+func (r Record) replicas(c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
+	switch {
+	case !r.Formed():
+		return int32(r.founders(c))
+	case set != nil && r.moving():
+		return replicasOf(set)
+	}
+	highest := 0
+	for name := range r.Members {
+		highest = max(highest, memberOrdinal(name))
+	}
+	return int32(highest + 1)
+}
+
+// disruptions is how many pods anybody else may stop at once. While a voter comes
+// or goes there may be one more or one less than the record lists.
+func (r Record) disruptions(c schema.EtcdCluster) int32 {
+	voters := len(r.Members)
+	if !r.Formed() {
+		voters = r.founders(c)
+	}
+	allowed := disruptionsOf(voters)
+	if r.Leaving != nil {
+		allowed = min(allowed, disruptionsOf(voters-1))
+	}
+	return allowed
 }

@@ -1,0 +1,490 @@
+package reconciler
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// joined is what the tests' etcd calls orders-3 after it was added once.
+const joined = "a3f"
+
+func claimsOf(w *world) []string {
+	w.Helper()
+	var names []string
+	list, err := listOf[*corev1.PersistentVolumeClaim](w.r.cache.claims, "shop/orders")
+	if err != nil {
+		w.Fatal(err)
+	}
+	for _, c := range list {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// claimUID is the UID of a member's claim.
+func claimUID(w *world, member string) string {
+	w.Helper()
+	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "shop", ClaimName(member))
+	if err != nil {
+		w.Fatal(err)
+	}
+	claim, _ := object.(*corev1.PersistentVolumeClaim)
+	return string(claim.UID)
+}
+
+// stepsOf carries out each action twice, and lets the world answer.
+func stepsOf(w *world, actions ...plan.Action) {
+	w.Helper()
+	for _, a := range actions {
+		twice(w, a)
+		w.settle()
+	}
+}
+
+// A member comes and goes again, each action carried out twice: a learner with
+// its pod, a vote, the way out, and the volume last.
+func TestMemberComesAndGoes(t *testing.T) {
+	formed(t, func(w *world) {
+		uid := string(w.set().UID)
+		stepsOf(w, plan.BeginJoin{Member: "orders-3"})
+		if j := w.record().Joining; j == nil || j.Member != "orders-3" || j.ID != "" || !j.Since.Equal(time.Now()) {
+			t.Errorf("joining %+v", j)
+		}
+		stepsOf(w, plan.AddLearner{Member: "orders-3"})
+		if j := w.record().Joining; j.ID != joined || j.Promoting {
+			t.Errorf("joining %+v", j)
+		}
+		stepsOf(w, plan.ResizeSet{SetUID: uid, From: 3, To: 4, Partition: 4})
+		if w.pod("orders-3") == nil || partitionOf(w.set()) != 4 {
+			t.Error("the learner has no pod")
+		}
+		stepsOf(w, plan.PromoteMember{Member: "orders-3", ID: joined})
+		if !w.record().Joining.Promoting {
+			t.Error("that it may be a voter was not written down")
+		}
+		stepsOf(w, plan.EndJoin{Member: "orders-3", ID: joined})
+		if r := w.record(); r.Joining != nil || r.Members["orders-3"] != joined || len(r.Members) != 4 {
+			t.Errorf("the record is %+v", r)
+		}
+		stepsOf(w, plan.BeginLeave{Member: "orders-3", ID: joined, Why: "Git wants three"})
+		if l := w.record().Leaving; l == nil || l.Member != "orders-3" || l.ID != joined || l.Why != "Git wants three" || !l.Since.Equal(time.Now()) {
+			t.Errorf("leaving %+v", l)
+		}
+		stepsOf(w, plan.RemoveMember{Member: "orders-3", ID: joined}, plan.EndLeave{Member: "orders-3", ID: joined})
+		if r := w.record(); r.Leaving != nil || len(r.Members) != 3 || r.Retired["orders-3"] != joined {
+			t.Errorf("the record is %+v", r)
+		}
+		stepsOf(w, plan.ResizeSet{SetUID: uid, From: 4, To: 3, Partition: 3})
+		if w.pod("orders-3") != nil || len(claimsOf(w)) != 4 {
+			t.Errorf("the pod stays, or its volume went with it: %q", claimsOf(w))
+		}
+		stepsOf(w, plan.DeleteVolume{Claim: "data-orders-3", UID: claimUID(w, "orders-3"), Member: "orders-3"})
+		if r := w.record(); len(r.Retired) != 0 || len(claimsOf(w)) != 3 {
+			t.Errorf("the record is %+v, the claims are %q", r, claimsOf(w))
+		}
+		want := []string{"add learner https://orders-3.orders-peers.shop.svc:2380", "promote " + joined, "remove " + joined}
+		if !slices.Equal(w.etcd.calls, want) {
+			t.Errorf("calls %q, want %q", w.etcd.calls, want)
+		}
+	})
+}
+
+// The number of pods is changed, and no pod gets another template by that: not
+// even in the middle of a roll.
+func TestResizeKeepsTheTemplate(t *testing.T) {
+	formed(t, func(w *world) {
+		before := w.set().Spec.Template
+		w.commit(setVersion("3.6.16"))
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
+		w.settle()
+		if after := w.set(); !reflect.DeepEqual(after.Spec.Template, before) || *after.Spec.Replicas != 4 || partitionOf(after) != 4 {
+			t.Errorf("%d replicas, partition %d, the template is that of %s", *after.Spec.Replicas, partitionOf(after), after.Spec.Template.Annotations[AnnotationVersion])
+		}
+		for _, wrong := range []plan.ResizeSet{{SetUID: "another", From: 4, To: 5}, {SetUID: string(w.set().UID), From: 3, To: 5}} {
+			if err := w.do(wrong); !errors.Is(err, errChanged) {
+				t.Errorf("%+v: %v", wrong, err)
+			}
+		}
+	}, setVersion("3.6.12"))
+}
+
+// While a member comes or goes its StatefulSet is as the last step left it: what
+// Git wants in the end is no drift.
+func TestMembersOnTheirWayAreNoDrift(t *testing.T) {
+	formed(t, func(w *world) {
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		w.mustDo(plan.AddLearner{Member: "orders-3"})
+		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
+		w.settle()
+		for _, o := range w.look().observed.Objects {
+			if o.Kind == "StatefulSet" && o.State != plan.ObjectInSync {
+				t.Errorf("%+v", o)
+			}
+		}
+		w.mustDo(plan.ApplyObject{Kind: "StatefulSet", Name: "orders"})
+		if n := *w.set().Spec.Replicas; n != 4 {
+			t.Errorf("applying it made %d replicas", n)
+		}
+	})
+}
+
+// leaving is a world of five members in which orders-4 is on its way out.
+func leaving(t *testing.T, test func(w *world)) {
+	t.Helper()
+	formed(t, func(w *world) {
+		w.mustDo(plan.BeginLeave{Member: "orders-4", ID: "a4", Why: "test"})
+		test(w)
+	}, setReplicas(5))
+}
+
+// unlisted says whether a member is still in etcd's list.
+func unlisted(w *world, name string) bool { return !slices.Contains(w.etcd.members, name) }
+
+// I1: a removal that would leave no quorum is refused by what the members say at
+// that moment, whatever was decided before.
+func TestRemovalLooksAtTheQuorumItself(t *testing.T) {
+	remove := plan.RemoveMember{Member: "orders-4", ID: "a4"}
+	for name, test := range map[string]struct {
+		change func(*plan.Round)
+		want   string
+	}{
+		"two others are ill": {func(r *plan.Round) { r.Members[0].Problem, r.Members[1].Problem = "ill", "ill" }, "only 2 are well, and a quorum is 3"},
+		"they have no leader": {func(r *plan.Round) {
+			for i := range r.Members {
+				r.Members[i].Leader = ""
+			}
+		}, "only 0 are well"},
+		"a learner is there": {func(r *plan.Round) { r.Members[1].Learner = true }, "is a learner"},
+		"there is no list":   {func(r *plan.Round) { r.Problem = "nobody answers" }, "list the members: nobody answers"},
+		"another cluster":    {func(r *plan.Round) { r.ClusterID = "c2" }, "another cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaving(t, func(w *world) {
+				w.etcd.change = test.change
+				wantErrorText(t, w.do(remove), "remove orders-4", test.want)
+				if unlisted(w, "orders-4") {
+					t.Error("it was removed")
+				}
+			})
+		})
+	}
+	t.Run("one other is ill, or the one that goes", func(t *testing.T) {
+		leaving(t, func(w *world) {
+			w.etcd.change = func(r *plan.Round) {
+				for i := range r.Members {
+					if name := r.Members[i].Name; name == "orders-4" || name == "orders-0" {
+						r.Members[i].Problem = "ill"
+					}
+				}
+			}
+			if w.mustDo(remove); !unlisted(w, "orders-4") {
+				t.Error("it was not removed")
+			}
+		})
+	})
+}
+
+// I24: an answer that was lost after the change leaves an error, and the next try
+// finds it done.
+func TestMembershipAfterALostAnswer(t *testing.T) {
+	lost := errors.New("the answer was lost")
+	formed(t, func(w *world) {
+		calls := func() int { return len(w.etcd.calls) }
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		for i, a := range []plan.Action{
+			plan.AddLearner{Member: "orders-3"},
+			plan.PromoteMember{Member: "orders-3", ID: joined},
+			plan.RemoveMember{Member: "orders-3", ID: joined},
+		} {
+			if i == 2 {
+				w.mustDo(plan.EndJoin{Member: "orders-3", ID: joined})
+				w.mustDo(plan.BeginLeave{Member: "orders-3", ID: joined})
+			}
+			w.etcd.loseAnswer = lost
+			if err := w.do(a); !errors.Is(err, lost) {
+				t.Errorf("%s: %v", a, err)
+			}
+			w.etcd.loseAnswer = nil
+			if w.mustDo(a); calls() != i+1 {
+				t.Errorf("%s: calls %q", a, w.etcd.calls)
+			}
+		}
+		if len(w.etcd.members) != 3 {
+			t.Errorf("the members are %q", w.etcd.members)
+		}
+	})
+}
+
+// The intent is in the record before etcd is asked: where it is not, nobody asks.
+func TestNoMembershipChangeWithoutAnIntent(t *testing.T) {
+	formed(t, func(w *world) {
+		for _, a := range []plan.Action{
+			plan.AddLearner{Member: "orders-3"},
+			plan.PromoteMember{Member: "orders-2", ID: "a2"},
+			plan.EndJoin{Member: "orders-3", ID: "a3"},
+			plan.DropLearner{Member: "orders-3", ID: "a3"},
+			plan.RemoveMember{Member: "orders-2", ID: "a2"},
+			plan.EndLeave{Member: "orders-2", ID: "a2"},
+			plan.BeginJoin{Member: "orders-2"},
+			plan.BeginLeave{Member: "orders-2", ID: "another"},
+			plan.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)},
+			plan.DeleteVolume{Member: "orders-2", Claim: "data-orders-2", UID: claimUID(w, "orders-2")},
+		} {
+			if err := w.do(a); !errors.Is(err, errChanged) {
+				t.Errorf("%s: %v", a, err)
+			}
+		}
+		if writes := w.api.writes(); len(writes) > 0 || len(w.etcd.calls) > 0 {
+			t.Errorf("writes %q, calls %q", writes, w.etcd.calls)
+		}
+	})
+}
+
+// Two members are never on their way at once.
+func TestOneMemberMovesAtATime(t *testing.T) {
+	formed(t, func(w *world) {
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		for _, a := range []plan.Action{plan.BeginJoin{Member: "orders-4"}, plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.AddLearner{Member: "orders-4"}} {
+			if err := w.do(a); !errors.Is(err, errChanged) {
+				t.Errorf("%s: %v", a, err)
+			}
+		}
+	})
+	leaving(t, func(w *world) {
+		for _, a := range []plan.Action{
+			plan.BeginJoin{Member: "orders-5"}, plan.BeginLeave{Member: "orders-3", ID: "a3"}, plan.RemoveMember{Member: "orders-3", ID: "a3"},
+			plan.CancelLeave{Member: "orders-3", ID: "a3"},
+		} {
+			if err := w.do(a); !errors.Is(err, errChanged) {
+				t.Errorf("%s: %v", a, err)
+			}
+		}
+		if len(w.etcd.members) != 5 {
+			t.Errorf("the members are %q", w.etcd.members)
+		}
+	})
+}
+
+// A learner that never caught up is dropped, its volume retired, and the next try
+// counted; one that was promoted after all is never dropped.
+func TestDropLearner(t *testing.T) {
+	formed(t, func(w *world) {
+		for try := 1; try <= 2; try++ {
+			id := "a3" + strings.Repeat("f", try)
+			w.mustDo(plan.BeginJoin{Member: "orders-3", Replace: true})
+			w.mustDo(plan.AddLearner{Member: "orders-3"})
+			stepsOf(w, plan.DropLearner{Member: "orders-3", ID: id, Retire: true, Replace: true})
+			r := w.record()
+			if r.Joining != nil || r.Retired["orders-3"] != id || r.Replacing != "orders-3" || !unlisted(w, "orders-3") {
+				t.Errorf("the record is %+v", r)
+			}
+			if f := r.FailedJoin; f == nil || f.Member != "orders-3" || f.Times != try || !f.At.Equal(time.Now()) {
+				t.Errorf("failed join %+v", f)
+			}
+		}
+		stepsOf(w, plan.EndReplace{Member: "orders-3"})
+		if r := w.record(); r.Replacing != "" {
+			t.Errorf("the record is %+v", r)
+		}
+		// Nobody knows whether etcd was asked: the address tells.
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		w.etcd.loseAnswer = errors.New("lost")
+		if err := w.do(plan.AddLearner{Member: "orders-3"}); err == nil {
+			t.Error("the answer was not lost")
+		}
+		w.etcd.loseAnswer = nil
+		stepsOf(w, plan.DropLearner{Member: "orders-3"})
+		if !unlisted(w, "orders-3") || w.record().Joining != nil {
+			t.Errorf("the members are %q, the record is %+v", w.etcd.members, w.record())
+		}
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		w.mustDo(plan.AddLearner{Member: "orders-3"})
+		id := w.record().Joining.ID
+		w.mustDo(plan.PromoteMember{Member: "orders-3", ID: id})
+		if err := w.do(plan.DropLearner{Member: "orders-3", ID: id}); !errors.Is(err, ErrIsVoter) || unlisted(w, "orders-3") {
+			t.Errorf("a voter: %v, the members are %q", err, w.etcd.members)
+		}
+		w.mustDo(plan.EndJoin{Member: "orders-3", ID: id})
+		if f := w.record().FailedJoin; f != nil {
+			t.Errorf("failed join %+v after one that went well", f)
+		}
+	})
+}
+
+// A member is kept as long as etcd has it, and taken off the record only when
+// etcd has it no more.
+func TestTheListDecidesWhoHasLeft(t *testing.T) {
+	leaving(t, func(w *world) {
+		if err := w.do(plan.EndLeave{Member: "orders-4", ID: "a4"}); !errors.Is(err, errChanged) || w.record().Members["orders-4"] == "" {
+			t.Errorf("before it was removed: %v", err)
+		}
+		w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
+		if err := w.do(plan.CancelLeave{Member: "orders-4", ID: "a4"}); !errors.Is(err, errChanged) || w.record().Leaving == nil {
+			t.Errorf("after it was removed: %v", err)
+		}
+		w.etcd.change = func(r *plan.Round) { r.Problem = "nobody answers" }
+		wantErrorText(t, w.do(plan.EndLeave{Member: "orders-4", ID: "a4"}), "record that orders-4 has left", "nobody answers")
+		w.etcd.change = nil
+		stepsOf(w, plan.EndLeave{Member: "orders-4", ID: "a4", Replace: true})
+		if r := w.record(); r.Replacing != "orders-4" || r.Retired["orders-4"] != "a4" || r.Members["orders-4"] != "" {
+			t.Errorf("the record is %+v", r)
+		}
+		stepsOf(w, plan.BeginJoin{Member: "orders-4", Replace: true})
+		if r := w.record(); r.Replacing != "" || !r.Joining.Replace {
+			t.Errorf("the record is %+v", r)
+		}
+	})
+	leaving(t, func(w *world) {
+		stepsOf(w, plan.CancelLeave{Member: "orders-4", ID: "a4"})
+		if r := w.record(); r.Leaving != nil || len(r.Members) != 5 {
+			t.Errorf("the record is %+v", r)
+		}
+	})
+}
+
+// I6: a volume goes only when its member has left, by the record and by etcd's
+// list, and only the very claim that was seen.
+func TestVolumeGoesLast(t *testing.T) {
+	leaving(t, func(w *world) {
+		uid := claimUID(w, "orders-4")
+		volume := plan.DeleteVolume{Claim: "data-orders-4", UID: uid, Member: "orders-4"}
+		kept := func(when, want string) {
+			t.Helper()
+			err := w.do(volume)
+			if err == nil || !strings.Contains(err.Error(), want) || len(claimsOf(w)) != 5 {
+				t.Errorf("%s: %v, the claims are %q", when, err, claimsOf(w))
+			}
+		}
+		kept("while it is a member", errChanged.Error())
+		w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
+		kept("before that is recorded", errChanged.Error())
+		w.mustDo(plan.EndLeave{Member: "orders-4", ID: "a4"})
+		w.etcd.change = func(r *plan.Round) { r.Members = append(r.Members, plan.Member{ID: "a4", Problem: "no pod"}) }
+		kept("while etcd lists it", "etcd's list still has member a4")
+		w.etcd.change = func(r *plan.Round) { r.Problem = "nobody answers" }
+		kept("while nobody answers", "nobody answers")
+		w.etcd.change = nil
+		volume.UID = "another"
+		kept("of another UID", errChanged.Error())
+		volume.UID = ""
+		kept("that was thought to be gone", errChanged.Error())
+		volume.UID, volume.Claim = claimUID(w, "orders-3"), "data-orders-3"
+		kept("of another member", errChanged.Error())
+		volume.UID, volume.Claim = uid, "data-orders-4"
+		stepsOf(w, volume)
+		if len(claimsOf(w)) != 4 || len(w.record().Retired) != 0 {
+			t.Errorf("the claims are %q, the record is %+v", claimsOf(w), w.record())
+		}
+	})
+	t.Run("of one who joins again", func(t *testing.T) {
+		leaving(t, func(w *world) {
+			volume := plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
+			for _, a := range []plan.Action{
+				plan.RemoveMember{Member: "orders-4", ID: "a4"}, plan.EndLeave{Member: "orders-4", ID: "a4"},
+				plan.BeginJoin{Member: "orders-4"}, plan.AddLearner{Member: "orders-4"},
+			} {
+				w.mustDo(a)
+			}
+			if err := w.do(volume); !errors.Is(err, errChanged) || len(claimsOf(w)) != 5 {
+				t.Errorf("%v, the claims are %q", err, claimsOf(w))
+			}
+		})
+	})
+}
+
+// I3: only the very pod that was seen is deleted.
+func TestDeletePodOfNoMember(t *testing.T) {
+	leaving(t, func(w *world) {
+		w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
+		w.mustDo(plan.EndLeave{Member: "orders-4", ID: "a4"})
+		if err := w.do(plan.DeletePod{Member: "orders-4", PodUID: "another"}); !apierrors.IsConflict(err) || w.pod("orders-4") == nil {
+			t.Errorf("with another UID: %v", err)
+		}
+		gone := plan.DeletePod{Member: "orders-4", PodUID: string(w.pod("orders-4").UID)}
+		if twice(w, gone); w.pod("orders-4") != nil {
+			t.Error("the pod is still there")
+		}
+	})
+}
+
+// The budget follows those who vote now, not those whom Git wants in the end.
+func TestBudgetFollowsTheVoters(t *testing.T) {
+	for name, test := range map[string]struct {
+		record Record
+		pods   int32
+		want   int32
+	}{
+		"one":                               {recordOf(1, MembershipRecord{}), 1, 1},
+		"three":                             {recordOf(3, MembershipRecord{}), 3, 2},
+		"a learner's pod beside one voter":  {recordOf(1, MembershipRecord{Joining: &JoiningRecord{Member: "orders-1", ID: "a1"}}), 2, 2},
+		"a learner's pod beside three":      {recordOf(3, MembershipRecord{Joining: &JoiningRecord{Member: "orders-3", ID: "a3"}}), 4, 3},
+		"five of which one goes":            {recordOf(5, MembershipRecord{Leaving: &LeavingRecord{Member: "orders-4"}}), 5, 4},
+		"three of which one goes":           {recordOf(3, MembershipRecord{Leaving: &LeavingRecord{Member: "orders-2"}}), 3, 3},
+		"two, and a pod that has no member": {recordOf(2, MembershipRecord{Retired: map[string]string{"orders-2": "a2"}}), 3, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			// Git wants seven in the end.
+			c := ordersCluster(setReplicas(7))
+			o := ordersOptions()
+			o.Replicas, o.Disruptions = test.pods, new(test.record.disruptions(c))
+			m, err := Render(c, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := m.PDB.Spec.MinAvailable.IntVal; got != test.want || *m.StatefulSet.Spec.Replicas != test.pods {
+				t.Errorf("%d must stay and not %d; %d replicas", got, test.want, *m.StatefulSet.Spec.Replicas)
+			}
+		})
+	}
+}
+
+func recordOf(members int, moving MembershipRecord) Record {
+	r := NewRecord("token")
+	r.ClusterID, r.MembershipRecord = "c1", moving
+	for i := range members {
+		name := MemberName(schema.EtcdCluster{}, i)
+		r.Members["orders"+name] = fakeMemberID(name)
+	}
+	return r
+}
+
+// What Git wants reaches the StatefulSet and the budget only through the steps
+// that change the members.
+func TestReplicasFollowTheMembers(t *testing.T) {
+	formed(t, func(w *world) {
+		w.commit(setReplicas(5))
+		v := w.look()
+		if n, stay := *v.manifests.StatefulSet.Spec.Replicas, v.manifests.PDB.Spec.MinAvailable.IntVal; n != 3 || stay != 2 {
+			t.Errorf("%d replicas, %d must stay", n, stay)
+		}
+	})
+	formed(t, func(w *world) {
+		w.commit(setReplicas(3))
+		v := w.look()
+		if n, stay := *v.manifests.StatefulSet.Spec.Replicas, v.manifests.PDB.Spec.MinAvailable.IntVal; n != 5 || stay != 4 {
+			t.Errorf("%d replicas, %d must stay", n, stay)
+		}
+	}, setReplicas(5))
+	// Before forming it is the number that the cluster was begun with.
+	inWorld(t, func(w *world) {
+		w.mustDo(plan.CreateRecord{})
+		w.commit(setReplicas(5))
+		synctest.Wait()
+		if n := *w.look().manifests.StatefulSet.Spec.Replicas; n != 3 {
+			t.Errorf("%d replicas", n)
+		}
+	})
+}

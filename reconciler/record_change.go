@@ -1,0 +1,131 @@
+package reconciler
+
+import (
+	"maps"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// The changes that actions about members make to the record. Each returns false
+// where the record is not what the action rests on, and changes nothing where it
+// was made already.
+
+func (r *Record) beginJoin(a plan.BeginJoin, now time.Time) bool {
+	switch {
+	case r.Joining != nil:
+		return r.Joining.Member == a.Member
+	case r.Leaving != nil, r.Members[a.Member] != "":
+		return false
+	}
+	r.Joining = &JoiningRecord{Member: a.Member, Replace: a.Replace, Since: now.UTC()}
+	if r.Replacing == a.Member {
+		r.Replacing = ""
+	}
+	return true
+}
+
+// learnerIs notes the ID that etcd gave the member that is joining.
+func (r *Record) learnerIs(member, id string) bool {
+	if r.Joining == nil || r.Joining.Member != member || (r.Joining.ID != "" && r.Joining.ID != id) {
+		return false
+	}
+	j := *r.Joining
+	j.ID, r.Joining = id, &j
+	return true
+}
+
+// promoting notes that the learner may be a voter.
+func (r *Record) promoting(a plan.PromoteMember) bool {
+	if r.Joining == nil || r.Joining.Member != a.Member || r.Joining.ID != a.ID {
+		return false
+	}
+	j := *r.Joining
+	j.Promoting, r.Joining = true, &j
+	return true
+}
+
+func (r *Record) endJoin(a plan.EndJoin) bool {
+	if r.Members[a.Member] == a.ID && r.Joining == nil {
+		return true
+	}
+	if r.Joining == nil || r.Joining.Member != a.Member || r.Joining.ID != a.ID {
+		return false
+	}
+	r.Members = maps.Clone(r.Members)
+	r.Members[a.Member], r.Joining, r.FailedJoin = a.ID, nil, nil
+	return true
+}
+
+func (r *Record) dropLearner(a plan.DropLearner, now time.Time) bool {
+	if r.Joining == nil {
+		return r.FailedJoin != nil && r.FailedJoin.Member == a.Member
+	}
+	if r.Joining.Member != a.Member || r.Joining.ID != a.ID {
+		return false
+	}
+	times := 1
+	if r.FailedJoin != nil && r.FailedJoin.Member == a.Member {
+		times += r.FailedJoin.Times
+	}
+	r.Joining, r.FailedJoin = nil, &FailedJoinRecord{Member: a.Member, At: now.UTC(), Times: times}
+	if a.Retire && a.ID != "" {
+		r.retire(a.Member, a.ID)
+	}
+	if a.Replace {
+		r.Replacing = a.Member
+	}
+	return true
+}
+
+func (r *Record) beginLeave(a plan.BeginLeave, now time.Time) bool {
+	switch l := r.Leaving; {
+	case l != nil:
+		return l.Member == a.Member && l.ID == a.ID
+	case r.Joining != nil, r.Members[a.Member] != a.ID:
+		return false
+	}
+	r.Leaving = &LeavingRecord{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Since: now.UTC()}
+	return true
+}
+
+func (r *Record) cancelLeave(a plan.CancelLeave) bool {
+	if l := r.Leaving; l != nil && (l.Member != a.Member || l.ID != a.ID) {
+		return false
+	}
+	r.Leaving = nil
+	return true
+}
+
+func (r *Record) endLeave(a plan.EndLeave) bool {
+	switch l := r.Leaving; {
+	case l == nil:
+		return r.Members[a.Member] == "" && r.Retired[a.Member] == a.ID
+	case l.Member != a.Member || l.ID != a.ID:
+		return false
+	}
+	r.Members, r.Leaving = maps.Clone(r.Members), nil
+	delete(r.Members, a.Member)
+	r.retire(a.Member, a.ID)
+	if a.Replace {
+		r.Replacing = a.Member
+	}
+	return true
+}
+
+func (r *Record) endReplace(a plan.EndReplace) bool {
+	if r.Replacing != "" && r.Replacing != a.Member {
+		return false
+	}
+	r.Replacing = ""
+	return true
+}
+
+// retire notes whose data is on the volume that a member leaves behind.
+func (r *Record) retire(member, id string) {
+	r.Retired = maps.Clone(r.Retired)
+	if r.Retired == nil {
+		r.Retired = map[string]string{}
+	}
+	r.Retired[member] = id
+}
