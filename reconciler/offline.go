@@ -46,8 +46,8 @@ func orphaned(before Cluster) plan.ClusterReport {
 }
 
 // suppose is a view of a cluster that nobody has looked at.
-func (r *Reconciler) suppose(c Cluster, set *appsv1.StatefulSet) (*view, error) {
-	v := &view{cluster: c.identified(), set: set}
+func (r *Reconciler) suppose(c Cluster, set *appsv1.StatefulSet, record *Record) (*view, error) {
+	v := &view{cluster: c.identified(), set: set, record: record}
 	if err := r.render(v); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
 	}
@@ -55,9 +55,29 @@ func (r *Reconciler) suppose(c Cluster, set *appsv1.StatefulSet) (*view, error) 
 	return v, nil
 }
 
+// supposedRecord is the record of a cluster that is what its file says.
+func supposedRecord(c Cluster) *Record {
+	record := NewRecord("")
+	record.ClusterID = "(assumed)"
+	for i := range int(c.Spec.Replicas) {
+		name := MemberName(c.EtcdCluster, i)
+		record.Members[name] = "(" + name + ")"
+	}
+	return &record
+}
+
+// nothingLeft are the objects of a cluster that was deleted.
+func nothingLeft(objects []plan.Object) []plan.Object {
+	missing := slices.DeleteFunc(objects, func(o plan.Object) bool { return o.Kind == "StatefulSet" })
+	for i := range missing {
+		missing[i].State = plan.ObjectMissing
+	}
+	return missing
+}
+
 // planNew plans a cluster of which nothing exists.
 func (r *Reconciler) planNew(c Cluster) (plan.ClusterReport, error) {
-	v, err := r.suppose(c, nil)
+	v, err := r.suppose(c, nil, nil)
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
@@ -86,7 +106,7 @@ func (r *Reconciler) planChange(before, after Cluster) (plan.ClusterReport, erro
 	if len(changes) == 0 {
 		return plan.ClusterReport{Namespace: after.Metadata.Namespace, Name: after.Metadata.Name, Change: plan.Unchanged}, nil
 	}
-	was, err := r.suppose(before, nil)
+	was, err := r.suppose(before, nil, nil)
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
@@ -94,7 +114,7 @@ func (r *Reconciler) planChange(before, after Cluster) (plan.ClusterReport, erro
 	if err := was.made(was.manifests.StatefulSet, set); err != nil {
 		return plan.ClusterReport{}, err
 	}
-	v, err := r.suppose(after, set)
+	v, err := r.suppose(after, set, supposedRecord(before))
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
@@ -135,7 +155,12 @@ func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterRep
 	var moves []int
 	for leader := range was.desired.Spec.Replicas {
 		o := plan.Assume(was.desired, r.now(), leader)
-		o.Objects, o.Set.Immutable = v.observed.Objects, immutable
+		o.Objects = slices.Clone(v.observed.Objects)
+		if o.Set != nil {
+			o.Set.Immutable = immutable
+		} else {
+			o.Objects = nothingLeft(o.Objects)
+		}
 		p := plan.Make(v.desired, o, r.now())
 		if leader == 0 {
 			shown = p

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -18,7 +19,7 @@ func Assume(before Desired, now time.Time, leader int32) Observed {
 	o := Observed{
 		Record: &Record{
 			ClusterID: assumedCluster, Members: map[string]string{},
-			Applied: &Applied{SpecHash: before.SpecHash, Version: before.Spec.Version, Commit: before.Commit},
+			Applied: assumedApplied(before),
 		},
 		Set: &Set{
 			UID: assumedCluster, Replicas: before.Spec.Replicas, Partition: before.Spec.Replicas, Settled: true,
@@ -30,7 +31,31 @@ func Assume(before Desired, now time.Time, leader int32) Observed {
 		o.assumeMember(before, ordinal)
 	}
 	o.Rounds = assumeRounds(before, o, now, leader)
+	o.assumeState(before.Spec)
 	return o
+}
+
+// assumedApplied is the record of a spec that was carried out.
+func assumedApplied(before Desired) *Applied {
+	s := situation{d: before}
+	return &Applied{SpecHash: before.SpecHash, Settings: s.settings(), Version: before.Spec.Version, Commit: before.Commit}
+}
+
+// assumeState is what is left of a cluster that sleeps, or is deleted.
+func (o *Observed) assumeState(spec schema.ClusterSpec) {
+	if spec.State != schema.StateHibernated && spec.State != schema.StateDeleted {
+		return
+	}
+	o.Pods, o.Rounds = nil, nil
+	o.Set.Replicas, o.Set.Partition = 0, 0
+	if spec.State == schema.StateHibernated {
+		o.Record.Hibernated = true
+		return
+	}
+	o.Set, o.Record.Deleted = nil, true
+	if spec.Deletion.Volumes == schema.VolumesDelete {
+		o.Record, o.Volumes = nil, nil
+	}
 }
 
 // assumeMember adds a member, its pod and its volume. The pod has been ready for

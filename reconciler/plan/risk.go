@@ -126,21 +126,49 @@ func LeaderMoves(steps []Step) int {
 //	2        clients are cut off: a quorum is both
 //	3 …      the others keep the quorum
 func Disruption(replicas int32, steps []Step, least, most int) string {
-	names := Restarts(steps)
-	if len(names) == 0 {
-		return "no member stops"
+	var parts []string
+	if names := Restarts(steps); len(names) > 0 {
+		text := plural(len(names), "restart") + ", one at a time, quorum kept"
+		if replicas < 3 {
+			text = plural(len(names), "restart") + cutOff(names)
+		}
+		parts = append(parts, text)
 	}
-	text := plural(len(names), "restart") + ", one at a time, quorum kept"
-	if replicas < 3 {
-		text = plural(len(names), "restart") + cutOff(names)
+	parts = append(parts, comings(steps)...)
+	if len(parts) == 0 {
+		return "no member stops"
 	}
 	switch {
 	case most == 0:
-		return text
 	case least == most:
-		return text + "; " + plural(most, "leader move")
+		parts = append(parts, plural(most, "leader move"))
+	default:
+		parts = append(parts, fmt.Sprintf("%d to %s", least, plural(most, "leader move")))
 	}
-	return text + fmt.Sprintf("; %d to %s", least, plural(most, "leader move"))
+	return strings.Join(parts, "; ")
+}
+
+// comings says who joins and leaves, and whether all stop.
+func comings(steps []Step) []string {
+	joins, leaves := 0, 0
+	var parts []string
+	for _, s := range steps {
+		switch s.Action.(type) {
+		case BeginJoin:
+			joins++
+		case BeginLeave:
+			leaves++
+		case Hibernate, BeginDeletion:
+			parts = append(parts, "every member stops, and clients are cut off")
+		}
+	}
+	if leaves > 0 {
+		parts = append(parts, plural(leaves, "member")+" removed, one at a time")
+	}
+	if joins > 0 {
+		parts = append(parts, plural(joins, "member")+" added, one at a time")
+	}
+	return parts
 }
 
 // cutOff names the members whose restart is an outage.
