@@ -37,8 +37,8 @@ test: cluster ## Run all tests, end to end on a real Kubernetes too; leaves noth
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	go test ./test/release -count=1 -timeout=15m
 
-e2e: cluster ## Run the end-to-end tests only; RUN='regexp' chooses some
-	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v -run '$(RUN)'
+e2e: cluster ## Run all end-to-end tests, the long ones too; RUN='regexp' chooses some
+	. test/env.sh && go test ./test/e2e -count=1 -timeout=60m -parallel=2 -v -run '$(RUN)' -args -long
 
 verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...

@@ -22,7 +22,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	w.expectRecord(3)
 
 	// 65, 153: while it is upgraded.
-	writer, pods := w.load(), w.watchPods()
+	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
 	w.must(w.cluster.MoveLeader(t.Context(), w.namespace, name, "orders-1"))
 	want.version = "3.6.16"
 	w.commit("Upgrade", want)
@@ -30,6 +30,7 @@ func TestKilledAtEachStep(t *testing.T) {
 	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
 	w.expectVersion(3, want.version)
 	w.finishLoad(writer)
+	w.checkHistory(history)
 	// The kill during the backup may have left one that nothing refers to.
 	if keys := w.backups(shared.store); len(keys) < 1 || len(keys) > 2 {
 		t.Errorf("backups %q, want one, and at most one more", keys)

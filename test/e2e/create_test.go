@@ -25,11 +25,23 @@ func TestCreate(t *testing.T) {
 	}{
 		{"27: one member", 1, 1},
 		{"28: three members", 3, 2},
+		{"29: five members", 5, 4},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, fmt.Sprintf("create-%d", tc.replicas))
-			w.create(spec{version: "3.6.16", replicas: tc.replicas})
+			w.commit("Add orders", spec{version: "3.6.16", replicas: tc.replicas})
+			w.start()
+			// What is acknowledged while the cluster forms counts as much.
+			w.eventually("the first member to serve", createLimit, func(ctx context.Context) (bool, error) {
+				client, err := w.cluster.Dial(ctx, w.namespace, name)
+				return err == nil && client.Close() == nil, nil
+			})
+			history := w.recordHistory("history/")
+			w.awaitIdle("3.6.16", createLimit)
+			w.expectVersion(tc.replicas, "3.6.16")
+			w.checkHistory(history)
+			history.Close()
 			w.expectServing(tc.replicas)
 			w.expectRestricted()
 			w.expectRecord(tc.replicas)

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -36,9 +37,16 @@ type suite struct {
 	keep               bool
 	// endings are namespaces on their way out.
 	endings sync.WaitGroup
+
+	mu sync.Mutex
+	// leftOut are the tests that only -long runs.
+	leftOut []string
 }
 
-var shared suite
+var (
+	shared suite
+	long   = flag.Bool("long", false, "run the tests that take minutes, too")
+)
 
 func TestMain(m *testing.M) {
 	flag.Parse()
@@ -59,7 +67,27 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "e2e:", err)
 		return 1
 	}
+	defer shared.sayLeftOut()
 	return m.Run()
+}
+
+// takesLong leaves a test out unless -long asks for all: together they would
+// keep a person waiting who only wants to know whether all is well.
+func takesLong(t *testing.T) {
+	t.Helper()
+	if *long {
+		return
+	}
+	shared.mu.Lock()
+	shared.leftOut = append(shared.leftOut, t.Name())
+	shared.mu.Unlock()
+	t.Skip("takes minutes: make e2e runs it (-args -long)")
+}
+
+func (s *suite) sayLeftOut() {
+	if len(s.leftOut) > 0 {
+		fmt.Printf("left out, because they take minutes and -long was not given: %s\n", strings.Join(s.leftOut, ", "))
+	}
 }
 
 func (s *suite) prepare(ctx context.Context) (err error) {

@@ -17,7 +17,7 @@ func TestUpgradeChain(t *testing.T) {
 	w := newWorld(t, "chain")
 	want := spec{version: "3.4.34", replicas: 3, backup: "Required"}
 	w.create(want)
-	writer, pods := w.load(), w.watchPods()
+	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
 
 	// 53: two minors at once.
 	want.version = "3.6.16"
@@ -35,6 +35,7 @@ func TestUpgradeChain(t *testing.T) {
 		w.expectVersion(3, version)
 		w.expectClusterVersion(version[:3])
 		w.expectReasons(from, version)
+		w.checkHistory(history)
 	}
 	w.expectEvents("TakeBackup", "StartRoll", "RestartMember", "EndRoll", "RecordApplied")
 	w.expectBackups("3.4.34 before 3.5.35", "3.5.35 before 3.6.16")

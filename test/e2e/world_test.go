@@ -28,6 +28,7 @@ const (
 	createLimit = 2 * time.Minute
 	rollLimit   = 3 * time.Minute
 	holdLimit   = time.Minute
+	changeLimit = 5 * time.Minute
 	// quiet is how long nothing may happen where nothing should.
 	quiet = 3 * time.Second
 )
@@ -42,6 +43,8 @@ type world struct {
 	daemon    *lab.Daemon
 	// mark is the position in the daemon's log from which waits look.
 	mark int
+	// head is the newest commit.
+	head string
 	// options are how the daemon is started.
 	options lab.DaemonOptions
 }
@@ -118,16 +121,16 @@ func tail(d *lab.Daemon, n int) string {
 type spec struct {
 	name, version string
 	replicas      int
-	// backup, soak and mode as in the file; the zero values are Skip, 0s and
-	// Enforce.
-	backup, soak, mode string
+	// backup, soak, mode and state as in the file; the zero values are Skip, 0s,
+	// Enforce and Running.
+	backup, soak, mode, state string
 	// more is added at the end, indented as below spec.
 	more string
 }
 
 // text renders a file.
 func (w *world) text(s spec) string {
-	for field, value := range map[*string]string{&s.name: name, &s.backup: "Skip", &s.soak: "0s", &s.mode: "Enforce"} {
+	for field, value := range map[*string]string{&s.name: name, &s.backup: "Skip", &s.soak: "0s", &s.mode: "Enforce", &s.state: "Running"} {
 		if *field == "" {
 			*field = value
 		}
@@ -141,12 +144,13 @@ spec:
   version: %q
   replicas: %d
   mode: %s
+  state: %s
   storage:
     size: 256Mi
   upgrade:
     backup: %s
     soak: %s
-%s`, s.name, w.namespace, s.version, s.replicas, s.mode, s.backup, s.soak, s.more)
+%s`, s.name, w.namespace, s.version, s.replicas, s.mode, s.state, s.backup, s.soak, s.more)
 }
 
 // commit commits the cluster's file; waits look at the log from here on.
@@ -166,7 +170,8 @@ func (w *world) commitFiles(message string, files map[string]string) {
 	if w.daemon != nil {
 		w.mark = w.daemon.Log.Mark()
 	}
-	_, err := w.git.Commit(w.Context(), message, files)
+	var err error
+	w.head, err = w.git.Commit(w.Context(), message, files)
 	w.must(err)
 }
 
@@ -185,6 +190,23 @@ func (w *world) await(what string, limit time.Duration, match func(lab.LogLine) 
 func (w *world) awaitIdle(version string, limit time.Duration) {
 	w.Helper()
 	w.await("the cluster at "+version, limit, lab.Idle(w.key(), version))
+}
+
+// awaitDone waits until the newest commit is carried out: unlike awaitIdle it
+// does not mistake the cluster before a commit for the one after it, where the
+// version is the same.
+func (w *world) awaitDone(limit time.Duration) {
+	w.Helper()
+	w.await("the cluster to be what the newest commit says", limit, func(l lab.LogLine) bool {
+		return l.Msg == "idle" && l.Cluster == w.key() && l.Commit == w.head
+	})
+}
+
+// carryOut commits the cluster's file and waits until it is carried out.
+func (w *world) carryOut(message string, s spec) {
+	w.Helper()
+	w.commit(message, s)
+	w.awaitDone(changeLimit)
 }
 
 // awaitHold waits for a hold of a kind whose sentence has all the parts.

@@ -11,6 +11,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/guard"
 )
 
 // Sandbox is the sandbox of test/sandbox, by its binary.
@@ -145,6 +149,26 @@ func (s *Sandbox) FillVolume(ctx context.Context, namespace, claim string) error
 func (s *Sandbox) DrainVolume(ctx context.Context, namespace, claim string) error {
 	_, err := s.run(ctx, "drain", namespace+"/"+claim)
 	return err
+}
+
+// WipeVolume removes etcd's data from a claim's volume, and leaves what else is
+// on it. In the sandbox volumes are directories of this machine.
+func (c *Cluster) WipeVolume(ctx context.Context, namespace, claim string) error {
+	if c.Sandbox == nil {
+		return errors.New("wipe a volume: only the sandbox's can be reached")
+	}
+	pvc, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("wipe %s: %w", claim, err)
+	}
+	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, pvc.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("wipe %s: %w", claim, err)
+	}
+	if volume.Spec.Local == nil {
+		return fmt.Errorf("wipe %s: its volume is not a local one", claim)
+	}
+	return os.RemoveAll(filepath.Join(volume.Spec.Local.Path, guard.DataDir))
 }
 
 // run is one command of the sandbox; its error is what the sandbox says.

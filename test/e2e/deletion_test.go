@@ -1,0 +1,101 @@
+package e2e
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// TestDelete deletes a cluster by the one word in Git that means it, brings it
+// back from its volumes by the same file, and deletes it with its volumes.
+func TestDelete(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "delete")
+	want := spec{version: "3.6.16", replicas: 3}
+	w.create(want)
+	history := w.recordHistory("history/")
+	before, revision := w.record(), w.revision()
+	w.checkHistory(history)
+	history.Stop()
+
+	// 130: deleted, the volumes kept.
+	want.state = "Deleted"
+	w.carryOut("Delete", want)
+	w.expectGone("orders-0", "orders-1", "orders-2")
+	w.expectClaims("data-orders-0", "data-orders-1", "data-orders-2")
+	if keys := w.backups(shared.store); len(keys) != 1 {
+		t.Errorf("backups %q, want the one before the deletion", keys)
+	}
+	w.expectNone("StatefulSet", "Service", "Pod", "Budget")
+
+	// The same file again brings the data back.
+	want.state = "Running"
+	w.carryOut("Bring it back", want)
+	w.expectVersion(3, want.version)
+	w.expectRecord(3)
+	if after := w.record(); after.ClusterID != before.ClusterID || !maps.Equal(after.Members, before.Members) {
+		t.Errorf("cluster %s with members %v became %s with %v", before.ClusterID, before.Members, after.ClusterID, after.Members)
+	}
+	if now := w.revision(); now < revision {
+		t.Errorf("revision %d became %d", revision, now)
+	}
+	w.checkHistory(history)
+	again := w.recordHistory("again/")
+	w.checkHistory(again)
+	again.Stop()
+
+	// Deleted for good.
+	want.state, want.more = "Deleted", "  deletion:\n    volumes: Delete\n    backup: Skip\n"
+	w.carryOut("Delete it with its volumes", want)
+	w.expectClaims()
+	w.eventually("everything of quorate's to be gone", holdLimit, func(context.Context) (bool, error) {
+		return len(w.objects()) == 0, nil
+	})
+	w.eventually("the volumes to be gone", rollLimit, func(ctx context.Context) (bool, error) {
+		list, err := w.cluster.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return false, err
+		}
+		for _, v := range list.Items {
+			if v.Spec.ClaimRef != nil && v.Spec.ClaimRef.Namespace == w.namespace {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+}
+
+// expectNone waits until nothing of these kinds is left in the namespace.
+func (w *world) expectNone(kinds ...string) {
+	w.Helper()
+	var left []string
+	w.eventually("these to go: "+strings.Join(kinds, ", "), holdLimit, func(context.Context) (bool, error) {
+		left = left[:0]
+		for key := range w.objects() {
+			if kind, _, _ := strings.Cut(key, " "); slices.Contains(kinds, kind) {
+				left = append(left, key)
+			}
+		}
+		return len(left) == 0, nil
+	})
+}
+
+// TestDeletionNeedsABackup asks for a deletion while no backup can be taken:
+// nothing is deleted.
+func TestDeletionNeedsABackup(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "undeletable")
+	w.options.BackupURL = ""
+	want := spec{version: "3.6.16", replicas: 1}
+	w.create(want)
+	before := w.settled()
+	want.state = "Deleted"
+	w.commit("Delete", want)
+	w.awaitHold("Refused", holdLimit, "backup", "objectURLTemplate")
+	w.expectObjects(before)
+	w.expectServing(1)
+}
