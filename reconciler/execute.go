@@ -15,8 +15,9 @@ import (
 // errChanged says that the world moved between the decision and the action.
 var errChanged = errors.New("the cluster changed between the decision and the action; quorate looks again")
 
-// execute carries out one action. Each method below is idempotent: that
-// something is already so counts as done.
+// execute carries out one action; those of a topic go on in its file. Each
+// method is idempotent: that something is already so counts as done. A kind of
+// action that is missing here is found by the linter.
 func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) error {
 	if err := r.options.Lease(); err != nil {
 		return err
@@ -42,24 +43,17 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.restartMember(ctx, v, a)
 	case plan.EndRoll:
 		return r.applySet(ctx, v, a.Replicas)
-	case plan.Hibernate:
-		return r.setHibernated(ctx, v, true)
-	case plan.Wake:
-		return r.setHibernated(ctx, v, false)
-	case plan.BeginDeletion:
-		return r.setDeleted(ctx, v, true)
-	case plan.Revive:
-		return r.setDeleted(ctx, v, false)
-	case plan.DeleteObject:
-		return r.deleteObject(ctx, v, a)
-	case plan.ForgetCluster:
-		return r.forgetCluster(ctx, v)
+	case plan.BeginJoin, plan.AddLearner, plan.PromoteMember, plan.EndJoin, plan.DropLearner, plan.BeginLeave, plan.CancelLeave,
+		plan.RemoveMember, plan.EndLeave, plan.EndReplace, plan.ResizeSet, plan.DeletePod, plan.DeleteVolume:
+		return r.executeMembership(ctx, v, action)
+	case plan.Hibernate, plan.Wake, plan.BeginDeletion, plan.Revive, plan.DeleteObject, plan.ForgetCluster:
+		return r.executeLifecycle(ctx, v, action)
 	case plan.RecordApplied:
 		return r.updateRecord(ctx, v, func(record *Record) {
 			record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 		})
 	}
-	return r.executeMembership(ctx, v, action)
+	return fmt.Errorf("unknown action %T", action)
 }
 
 // again reads the record, the StatefulSet and the pods from the API server

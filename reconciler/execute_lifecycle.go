@@ -12,6 +12,27 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
+// executeLifecycle carries out what puts a cluster to sleep, wakes it, or deletes
+// it.
+func (r *Reconciler) executeLifecycle(ctx context.Context, v *view, action plan.Action) error {
+	switch a := action.(type) {
+	case plan.Hibernate:
+		return r.setHibernated(ctx, v, true)
+	case plan.Wake:
+		return r.setHibernated(ctx, v, false)
+	case plan.BeginDeletion:
+		return r.setDeleted(ctx, v, true)
+	case plan.Revive:
+		return r.setDeleted(ctx, v, false)
+	case plan.DeleteObject:
+		return r.deleteObject(ctx, v, a)
+	case plan.ForgetCluster:
+		return r.forgetCluster(ctx, v)
+	default:
+		return fmt.Errorf("%s neither begins nor ends a cluster", action)
+	}
+}
+
 // setHibernated writes down whether the members sleep.
 func (r *Reconciler) setHibernated(ctx context.Context, v *view, asleep bool) error {
 	return r.updateRecord(ctx, v, func(record *Record) { record.Hibernated = asleep })

@@ -41,8 +41,9 @@ func (r *Reconciler) executeMembership(ctx context.Context, v *view, action plan
 		return r.deleteIdlePod(ctx, v, a)
 	case plan.DeleteVolume:
 		return r.deleteVolume(ctx, v, a)
+	default:
+		return fmt.Errorf("%s changes no member", action)
 	}
-	return fmt.Errorf("unknown action %T", action)
 }
 
 // noteMembership changes the live record, where change finds what it rests on;

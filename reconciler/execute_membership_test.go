@@ -265,7 +265,9 @@ func TestOneMemberMovesAtATime(t *testing.T) {
 	})
 	leaving(t, func(w *world) {
 		for _, a := range []plan.Action{
-			plan.BeginJoin{Member: "orders-5"}, plan.BeginLeave{Member: "orders-3", ID: "a3"}, plan.RemoveMember{Member: "orders-3", ID: "a3"},
+			plan.BeginJoin{Member: "orders-5"},
+			plan.BeginLeave{Member: "orders-3", ID: "a3"},
+			plan.RemoveMember{Member: "orders-3", ID: "a3"},
 			plan.CancelLeave{Member: "orders-3", ID: "a3"},
 		} {
 			if err := w.do(a); !errors.Is(err, errChanged) {
@@ -393,8 +395,10 @@ func TestVolumeGoesLast(t *testing.T) {
 		leaving(t, func(w *world) {
 			volume := plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
 			for _, a := range []plan.Action{
-				plan.RemoveMember{Member: "orders-4", ID: "a4"}, plan.EndLeave{Member: "orders-4", ID: "a4"},
-				plan.BeginJoin{Member: "orders-4"}, plan.AddLearner{Member: "orders-4"},
+				plan.RemoveMember{Member: "orders-4", ID: "a4"},
+				plan.EndLeave{Member: "orders-4", ID: "a4"},
+				plan.BeginJoin{Member: "orders-4"},
+				plan.AddLearner{Member: "orders-4"},
 			} {
 				w.mustDo(a)
 			}

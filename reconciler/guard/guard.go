@@ -167,7 +167,7 @@ func decideStart(core Record, v volumeState, member string) (mark *volumeMarker,
 func refuseEmpty(core Record, v volumeState, member string) error {
 	_, listed := (*core.Members)[member]
 	switch {
-	case !listed && !(core.joins(member) && core.Joining.Promoting):
+	case !listed && (!core.joins(member) || !core.Joining.Promoting):
 		return refuse(ExitNotAMember, "%s is not a member of cluster %s according to its record; it does not start until quorate has added it", member, *core.ClusterID)
 	case v.marker == nil:
 		return refuse(ExitEmpty, "the volume of %s is empty although this member had joined; it does not start on lost data and waits to be replaced as a new member", member)

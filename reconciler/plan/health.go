@@ -28,6 +28,9 @@ func health(s *situation) verdict {
 	if len(s.o.Rounds) == 0 {
 		return confirmIn(instant, "no member was asked yet")
 	}
+	if name := s.doubtful(); name != "" {
+		return confirmIn(Between, name+" did not answer, and whether the abandoned roll broke it is seen in two looks")
+	}
 	problem := s.gate(s.o.round())
 	if problem == "" {
 		problem = s.podsReady()
@@ -42,6 +45,20 @@ func health(s *situation) verdict {
 		return unhealthy(problem, "nothing is restarted until the cluster is healthy; look at the member named here")
 	}
 	return pass()
+}
+
+// doubtful is a member that only one look has seen, that did not answer in it, and
+// that would be a victim if it did not in the next one either; empty for none.
+func (s *situation) doubtful() string {
+	if !s.rolling() || len(s.o.Rounds) > 1 {
+		return ""
+	}
+	for _, p := range s.outdated() {
+		if p.Ready && !p.Terminating && !s.wellNow(p) && p.Template != s.o.Set.CurrentTemplate {
+			return p.Name
+		}
+	}
+	return ""
 }
 
 // confirm wants the gate to hold twice in a row, the first time with hashes, and

@@ -52,6 +52,10 @@ func TestHealth(t *testing.T) {
 		{name: "87: a pod that is not ready", change: func(s *situation) { s.pod(0).Ready = false }, want: "the pod of orders-0 is not ready"},
 		{name: "68: a pod that is drained", change: func(s *situation) { s.pod(0).Terminating = true }, want: "the pod of orders-0 is not ready"},
 		{name: "62: the member that an abandoned roll broke passes", change: victim},
+		{name: "I15: one that is ready and has lost one answer is no victim", change: with(victim, func(s *situation) {
+			s.pod(1).Ready, s.o.Rounds[0].member("orders-1").Problem = true, ""
+		}), want: "orders-1 does not answer"},
+		{name: "I15: with one look nobody can tell", change: with(victim, func(s *situation) { s.pod(1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
 		{name: "57: another one that is down does not", change: with(victim, down(0)), want: "orders-0 does not answer"},
 		{name: "57: nor do two that the roll broke", change: with(victim, down(2)), want: "orders-1 does not answer"},
 		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation) { s.pod(1).Template, s.o.Set.Template, s.d.Template = "b", "b", "b" }), want: "orders-1 does not answer"},

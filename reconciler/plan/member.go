@@ -33,26 +33,48 @@ func settled(s *situation) verdict {
 		return pass()
 	}
 	loose := slices.DeleteFunc(s.outdated(), func(p Pod) bool { return p.Ordinal < s.o.Set.Partition })
-	switch len(loose) {
-	case 0:
+	switch down := s.otherDown(loose); {
+	case len(loose) == 0:
 		return pass()
-	case 1:
+	case len(loose) == 1 && down == "":
 		return wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{})
+	case len(loose) == 1:
+		return do(s.startRoll(),
+			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
+				s.o.Set.Partition, loose[0].Name, down))
 	}
 	return do(s.startRoll(),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.o.Set.Partition, len(loose)))
 }
 
+// otherDown is a member that is not well, beside those that the StatefulSet is
+// about to replace: it lets no second one go before that one is ready, and quorate
+// does not count on it. Empty for none.
+func (s *situation) otherDown(loose []Pod) string {
+	for _, p := range s.o.Pods {
+		replaced := slices.ContainsFunc(loose, func(l Pod) bool { return l.Name == p.Name })
+		if s.isMember(p.Name) && !replaced && (!p.Ready || p.Terminating) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
 // closing says whether the roll before the desired one has reached every pod,
 // and only the StatefulSet controller's own book-keeping is missing. Until then
-// CurrentTemplate names a template that no pod has any more.
+// CurrentTemplate names a template that no pod has any more. A last one that is
+// still on its way counts, too: another roll that began now would let every pod
+// that restarts by itself come back as what CurrentTemplate says, which a cluster
+// of the next minor no longer takes. One that has trouble keeps no roll from being
+// given up.
 func (s *situation) closing() bool {
 	if s.started() || s.o.Set.CurrentTemplate == s.o.Set.Template {
 		return false
 	}
 	for _, p := range s.o.Pods {
-		if s.isMember(p.Name) && (p.Template != s.o.Set.Template || !s.wellNow(p)) {
+		stuck := !s.wellNow(p) && (p.Trouble != "" || s.now.Sub(p.Created) > comeback)
+		if s.isMember(p.Name) && (p.Template != s.o.Set.Template || stuck) {
 			return false
 		}
 	}

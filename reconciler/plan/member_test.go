@@ -16,10 +16,13 @@ func TestSettled(t *testing.T) {
 		{name: "75: a pod that does not exist", change: func(s *situation) { s.o.Pods = s.o.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
+		{name: "I2: and not while another one is down", change: with(rolling, partition(2), down(0)), want: "the partition is 2 and would let orders-2 go while orders-0 is not well; it goes back above all of them"},
 		{name: "one that has gone", change: with(rolling, rolled(newVersion, 2), partition(2))},
 		{name: "I2: a partition that lets two go", change: with(rolling, partition(1)), want: "start the roll 3.5.35 → 3.6.16: the partition is 1 and would let 2 members go at once"},
 		{name: "a roll that the controller has not closed, and a new commit", change: closing, want: "Waiting: every pod has the last template; the StatefulSet controller closes that roll first"},
-		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1))},
+		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation) { s.pod(0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
+		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble = "CrashLoopBackOff" })},
+		{name: "nor does one that never comes", change: with(closing, down(1))},
 		{name: "a roll that is not over does not close", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" })},
 	})
 }

@@ -35,18 +35,16 @@ func joining(ordinal int32, id string, age time.Duration) mutation {
 	}
 }
 
-// withPod gives an ordinal its pod, and the StatefulSet room for it.
-func withPod(ordinal int32) mutation {
-	return func(s *situation) {
-		name := podName("orders", ordinal)
-		s.o.Set.Replicas = max(s.o.Set.Replicas, ordinal+1)
-		s.o.Pods = append(s.o.Pods, Pod{
-			Name: name, Ordinal: ordinal, UID: "pod-" + name, Template: s.o.Set.Template, Version: s.o.Set.Version, Ran: true, Created: noon.Add(-time.Minute),
-		})
-	}
+// withPod gives orders-3 its pod, and the StatefulSet room for it.
+func withPod(s *situation) {
+	s.o.Set.Replicas = 4
+	s.o.Pods = append(s.o.Pods, Pod{
+		Name: "orders-3", Ordinal: 3, UID: "pod-orders-3", Template: s.o.Set.Template, Version: s.o.Set.Version, Ran: true, Created: noon.Add(-time.Minute),
+	})
 }
 
-// without takes a member out of every list and out of the record, as one that has left; its pod and its volume stay.
+// gone takes a member out of every list and out of the record, as one that has
+// left; its pod and its volume stay.
 func gone(ordinal int32) mutation {
 	return func(s *situation) {
 		name := podName("orders", ordinal)
@@ -105,7 +103,7 @@ func TestMembershipJoining(t *testing.T) {
 			}
 		}
 	}
-	ready := with(grows("m3", time.Minute), withPod(3))
+	ready := with(grows("m3", time.Minute), withPod)
 	checkRule(t, membership, []ruleCase{
 		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
 		{name: "42: not without a quorum", change: with(grows("", 0), down(0), down(1)), want: "Unhealthy: orders-3 is to join, but only 1 of 3 members are healthy"},
@@ -117,9 +115,9 @@ func TestMembershipJoining(t *testing.T) {
 		{name: "a learner that does not answer", change: with(ready, learner(func(m *Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: connection refused"},
 		{name: "a learner whose pod has trouble", change: with(ready, func(s *situation) { s.pod(3).Trouble = "Unschedulable" }), want: "Waiting: orders-3 joins: Unschedulable"},
 		{name: "a learner whose pod stops", change: with(ready, func(s *situation) { s.pod(3).Terminating = true }), want: "its pod is shutting down"},
-		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod(3), learner(func(m *Member) { m.Applied = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
-		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod(3), learner(func(m *Member) { m.Applied, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
-		{name: "I24: one that may be a voter is not removed as a learner", change: with(grows("m3", 11*time.Minute), withPod(3), learner(func(m *Member) { m.Applied = 1 }), func(s *situation) { s.o.Record.Joining.Promoting = true }), want: "Waiting: orders-3 joins"},
+		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
+		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
+		{name: "I24: one that may be a voter is not removed as a learner", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 }), func(s *situation) { s.o.Record.Joining.Promoting = true }), want: "Waiting: orders-3 joins"},
 		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
 		{name: "a learner that somebody has removed", change: with(ready, func(s *situation) { s.unlist("m3") }), want: "remove the learner orders-3: the member list no longer has it"},
 		{name: "20: Git has changed its mind", change: with(ready, wanting(3)), want: "remove the learner orders-3: Git wants 3 members, so orders-3 is not to join any more"},

@@ -160,6 +160,7 @@ func comings(steps []Step) []string {
 			leaves++
 		case Hibernate, BeginDeletion:
 			parts = append(parts, "every member stops, and clients are cut off")
+		default:
 		}
 	}
 	if leaves > 0 {

@@ -75,7 +75,7 @@ func (s *situation) victim() *Pod {
 	var victim *Pod
 	for _, p := range s.outdated() {
 		unborn := !p.Ran && p.Unpulled
-		if s.wellNow(p) || (p.Template == s.o.Set.CurrentTemplate && !unborn) {
+		if s.wellLately(p) || (p.Template == s.o.Set.CurrentTemplate && !unborn) {
 			continue
 		}
 		// One that never ran is broken beyond doubt; another may only be waiting
@@ -91,6 +91,20 @@ func (s *situation) victim() *Pod {
 func (s *situation) wellNow(p Pod) bool {
 	m := s.o.round().member(p.Name)
 	return p.Ready && !p.Terminating && m != nil && m.Problem == ""
+}
+
+// wellLately says whether the pod is ready and its member was fine in one of the
+// looks: one answer that is lost makes nobody a victim, bad is seen twice like good.
+func (s *situation) wellLately(p Pod) bool {
+	if !p.Ready || p.Terminating {
+		return false
+	}
+	for i := range s.o.Rounds {
+		if m := s.o.Rounds[i].member(p.Name); m != nil && m.Problem == "" {
+			return true
+		}
+	}
+	return len(s.o.Rounds) < 2
 }
 
 // rollback says whether the desired template is the one that the last roll that
