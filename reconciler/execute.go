@@ -72,6 +72,9 @@ func (r *Reconciler) again(ctx context.Context, v *view, action plan.Action) (*v
 		return nil, err
 	}
 	fresh.observeSet(live)
+	if err := fresh.observeDamage(ctx, r, live); err != nil {
+		return nil, err
+	}
 	if a, ok := action.(plan.ApplyObject); ok {
 		if err := r.compareAgain(ctx, &fresh, live, a); err != nil {
 			return nil, err

@@ -443,7 +443,7 @@ func TestBudgetFollowsTheVoters(t *testing.T) {
 			// Git wants seven in the end.
 			c := ordersCluster(setReplicas(7))
 			o := ordersOptions()
-			o.Replicas, o.Disruptions = test.pods, new(test.record.disruptions(c))
+			o.Replicas, o.Disruptions = new(test.pods), new(test.record.disruptions(c))
 			m, err := Render(c, o)
 			if err != nil {
 				t.Fatal(err)

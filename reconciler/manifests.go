@@ -1,7 +1,6 @@
 package reconciler
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -57,9 +56,9 @@ type RenderOptions struct {
 	// Partition is the lowest ordinal that gets the template; pods below it keep
 	// the one they have.
 	Partition int32
-	// Replicas is how many pods there are to be now; 0 for as many as the file
+	// Replicas is how many pods there are to be now; nil for as many as the file
 	// wants, which is what a cluster begins with.
-	Replicas int32
+	Replicas *int32
 	// Disruptions is how many pods anybody else may stop at once. Nil for what the
 	// file's number of members allows.
 	Disruptions *int32
@@ -67,7 +66,10 @@ type RenderOptions struct {
 
 // replicas is how many pods there are to be now.
 func (o RenderOptions) replicas(c schema.EtcdCluster) int32 {
-	return cmp.Or(o.Replicas, c.Spec.Replicas)
+	if o.Replicas == nil {
+		return c.Spec.Replicas
+	}
+	return *o.Replicas
 }
 
 // Manifests are the objects of one cluster, ready for server-side apply.

@@ -95,6 +95,9 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.observeSet(live)
+	if err := v.observeDamage(ctx, r, live); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
 	v.observeVolumes(live.claims)
 	v.findEndpoints(live)
 	if len(v.endpoints) > 0 {
@@ -158,7 +161,7 @@ func (r *Reconciler) render(v *view) error {
 		}
 	}
 	if v.record != nil {
-		o.Replicas = v.record.replicas(v.cluster.EtcdCluster, v.set)
+		o.Replicas = new(v.record.replicas(v.cluster.EtcdCluster, v.set))
 		o.Disruptions = new(v.record.disruptions(v.cluster.EtcdCluster))
 	}
 	if err := r.renderWith(v, o); err != nil {
@@ -173,7 +176,7 @@ func (r *Reconciler) render(v *view) error {
 
 // renderWith renders, unless the same was rendered last.
 func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
-	v.wanted = fmt.Sprintf("%s/%d/%s/%d", v.cluster.digest, o.Partition, o.GuardImage, o.Replicas)
+	v.wanted = fmt.Sprintf("%s/%d/%s/%d", v.cluster.digest, o.Partition, o.GuardImage, o.replicas(v.cluster.EtcdCluster))
 	if o.Disruptions != nil {
 		v.wanted += fmt.Sprintf("/%d", *o.Disruptions)
 	}

@@ -202,15 +202,30 @@ type Pod struct {
 	Unpulled bool
 	// Trouble says why the pod does not run, in Kubernetes' words.
 	Trouble string
-	// Damage says in which way the data on its volume is lost, and DamageSince
-	// since when that is known; empty while nothing is known of a loss.
+	// Damage says what is wrong with the member's data, as far as its pod tells: one
+	// of the Damage constants, empty for nothing. DamageSince is since when the pod
+	// has not been ready.
 	Damage      string
 	DamageSince time.Time
-	// NodeGone says that the node which has its volume is gone, so that the pod
-	// can start nowhere.
+	// NodeGone says that the node on which the pod is, or to which its volume is
+	// tied, does not exist or does not answer. NodeGoneSince is since when.
 	NodeGone      bool
 	NodeGoneSince time.Time
 }
+
+// What can be wrong with the data of a member, apart from what passes by itself:
+// a full disk, too little memory or a missing image are no damage.
+const (
+	// DamageEmpty means that the volume is empty although the member had joined.
+	DamageEmpty = "empty"
+	// DamageForeign means that the data is of somebody else, or of an ID that the
+	// record does not know any more.
+	DamageForeign = "foreign"
+	// DamageCorrupt means that the data cannot be read.
+	DamageCorrupt = "corrupt"
+	// DamageLost means that the volume behind the claim does not exist any more.
+	DamageLost = "lost"
+)
 
 // Round is one look at every member, all within a moment.
 type Round struct {

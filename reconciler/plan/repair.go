@@ -8,16 +8,6 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// The kinds of damage that a pod reports of its volume.
-const (
-	// DamageEmpty is a volume without data, although its member had joined.
-	DamageEmpty = "empty"
-	// DamageForeign is data that is not this member's.
-	DamageForeign = "foreign"
-	// DamageCorrupt is data that etcd cannot read.
-	DamageCorrupt = "corrupt"
-)
-
 // loss is a member that does not come back by itself.
 type loss struct {
 	member string
@@ -149,6 +139,8 @@ func (s *situation) lossOf(p Pod) *loss {
 		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " holds data that is not its own"}
 	case p.Damage == DamageCorrupt:
 		return &loss{member: p.Name, since: p.DamageSince, why: "the data of " + p.Name + " is corrupt"}
+	case p.Damage == DamageLost:
+		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " does not exist any more"}
 	case p.NodeGone:
 		return &loss{member: p.Name, since: p.NodeGoneSince, why: "the node that has the volume of " + p.Name + " is gone"}
 	}

@@ -1,0 +1,204 @@
+package reconciler
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// ended is a container that ended and waits for its next start.
+func ended(name string, code int32, reason, message string) corev1.ContainerStatus {
+	return corev1.ContainerStatus{
+		Name: name, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
+		LastTerminationState: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: reason, Message: message}},
+	}
+}
+
+func TestDamageOfAPod(t *testing.T) {
+	passed := corev1.ContainerStatus{Name: GuardContainer, Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
+	etcd := func(code int32, reason, message string) corev1.PodStatus {
+		return corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{passed}, ContainerStatuses: []corev1.ContainerStatus{ended(EtcdContainer, code, reason, message)}}
+	}
+	refused := func(code int32) corev1.PodStatus {
+		return corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended(GuardContainer, code, "Error", "no")}}
+	}
+	const crc = `{"level":"fatal","msg":"failed to read WAL, cannot be repaired","error":"walpb: crc mismatch: expected: 1 computed: 2"}`
+	back := etcd(2, "Error", crc)
+	back.ContainerStatuses[0].Ready = true
+	again := etcd(2, "Error", crc)
+	again.InitContainerStatuses = refused(6).InitContainerStatuses
+	for name, test := range map[string]struct {
+		status corev1.PodStatus
+		want   string
+	}{
+		"nothing yet":                     {corev1.PodStatus{}, ""},
+		"the guard finds nothing":         {refused(3), plan.DamageEmpty},
+		"the guard finds somebody else's": {refused(4), plan.DamageForeign},
+		"the guard cannot read it":        {refused(5), plan.DamageCorrupt},
+		"the guard cannot decide":         {refused(1), ""},
+		"the guard knows no such member":  {refused(6), ""},
+		"the guard was killed":            {refused(137), ""},
+		"the guard looks again":           {again, ""},
+		"the log":                         {etcd(1, "Error", crc), plan.DamageCorrupt},
+		"the database":                    {etcd(2, "Error", `{"msg":"failed to open database","error":"invalid database"}`), plan.DamageCorrupt},
+		"the database is gone":            {etcd(2, "Error", `panic: failed to recover v3 backend from snapshot`), plan.DamageCorrupt},
+		"an older disk":                   {etcd(2, "Error", "panic: tocommit(9) is out of range [lastIndex(3)]. Was the raft log corrupted, truncated, or lost?"), plan.DamageCorrupt},
+		"and it is back":                  {back, ""},
+		"it was removed":                  {etcd(0, "Completed", "the member has been permanently removed from the cluster"), ""},
+		"too little memory":               {etcd(137, "OOMKilled", crc), ""},
+		"a full disk":                     {etcd(1, "Error", `failed to repair WAL: write: no space left on device`), ""},
+		"a disk that does not answer":     {etcd(1, "Error", `{"msg":"failed to open database","error":"checksum error: read: input/output error"}`), ""},
+		"a wrong flag":                    {etcd(2, "Error", "flag provided but not defined: -x"), ""},
+		"the trap of 3.7":                 {etcd(2, "Error", "panic: unmarshal should never fail"), ""},
+		"peers that differ":               {etcd(1, "Error", "error validating peerURLs: member count is unequal"), ""},
+		"no image": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+			Name: EtcdContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "invalid database"}},
+		}}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := podDamage(&corev1.Pod{Status: test.status}); got != test.want {
+				t.Errorf("damage %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// ill makes a pod one that is not ready since a time.
+func ill(w *world, name string, since time.Time, change func(*corev1.Pod)) {
+	w.Helper()
+	pod := w.pod(name)
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(since)}}
+	pod.Status.ContainerStatuses[0].Ready = false
+	change(pod)
+	w.put(podsResource(), pod)
+	w.settle()
+}
+
+func podSeen(w *world, name string) plan.Pod {
+	w.Helper()
+	for _, p := range w.look().observed.Pods {
+		if p.Name == name {
+			return p
+		}
+	}
+	w.Fatalf("no pod %s", name)
+	return plan.Pod{}
+}
+
+func putNode(w *world, name, host string, ready corev1.ConditionStatus, since time.Time) {
+	w.Helper()
+	w.put(corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}}},
+	})
+}
+
+func TestNodeOfAPodThatIsNotReady(t *testing.T) {
+	formed(t, func(w *world) {
+		since, earlier := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(-2*time.Hour).Truncate(time.Second)
+		ill(w, "orders-1", since, func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
+		check := func(when string, gone bool, want time.Time) {
+			t.Helper()
+			if p := podSeen(w, "orders-1"); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" {
+				t.Errorf("%s: %+v", when, p)
+			}
+		}
+		check("no such node", true, since)
+		putNode(w, "n1", "n1", corev1.ConditionTrue, earlier)
+		check("a node that is well", false, time.Time{})
+		putNode(w, "n1", "n1", corev1.ConditionUnknown, earlier)
+		check("a node that does not answer", true, earlier)
+		w.api.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "n1", errors.New("no"))
+		})
+		check("nodes that may not be read", false, time.Time{})
+		w.api.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the API server is away")
+		})
+		_, err := w.r.observe(w.Context(), w.wish)
+		wantErrorText(t, err, "look for the node of orders-1", "away")
+	})
+}
+
+func TestNodeOfAVolume(t *testing.T) {
+	formed(t, func(w *world) {
+		since := time.Now().Add(-time.Hour).Truncate(time.Second)
+		claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
+		claim := &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "data-orders-1", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)},
+			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
+		}
+		w.put(claims, claim)
+		ill(w, "orders-1", since, func(*corev1.Pod) {})
+		if p := podSeen(w, "orders-1"); p.NodeGone || p.Damage != "" {
+			t.Errorf("a volume that is not there to be asked: %+v", p)
+		}
+		w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), &corev1.PersistentVolume{
+			ObjectMeta: metav1.ObjectMeta{Name: "pv-1"},
+			Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"host-1"}}},
+			}}}}},
+		})
+		if p := podSeen(w, "orders-1"); !p.NodeGone || !p.NodeGoneSince.Equal(since) {
+			t.Errorf("the volume's node is gone: %+v", p)
+		}
+		putNode(w, "another-name", "host-1", corev1.ConditionTrue, since)
+		if p := podSeen(w, "orders-1"); p.NodeGone {
+			t.Errorf("the volume's node has another name: %+v", p)
+		}
+		claim = claim.DeepCopy()
+		claim.Status.Phase = corev1.ClaimLost
+		w.put(claims, claim)
+		w.settle()
+		if p := podSeen(w, "orders-1"); p.Damage != plan.DamageLost || !p.DamageSince.Equal(since) {
+			t.Errorf("the volume is lost: %+v", p)
+		}
+	})
+}
+
+// A damaged pod is seen the same way by the second look before an action, and a
+// pod that is ready has nothing that could be wrong.
+func TestDamageIsSeenTwice(t *testing.T) {
+	formed(t, func(w *world) {
+		since := time.Now().Add(-time.Hour).Truncate(time.Second)
+		refusal := []corev1.ContainerStatus{ended(GuardContainer, 3, "Error", "empty")}
+		ill(w, "orders-1", since, func(p *corev1.Pod) { p.Status.InitContainerStatuses = refusal })
+		if p := podSeen(w, "orders-1"); p.Damage != plan.DamageEmpty || !p.DamageSince.Equal(since) {
+			t.Errorf("%+v", p)
+		}
+		live, err := w.r.readLive(w.Context(), w.wish)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := *w.look()
+		v.observed.Pods = nil
+		v.observeSet(live)
+		if err := v.observeDamage(w.Context(), w.r, live); err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(v.observed.Pods, func(p plan.Pod) bool { return p.Damage == plan.DamageEmpty }); i < 0 || v.observed.Pods[i].Name != "orders-1" {
+			t.Errorf("past the caches: %+v", v.observed.Pods)
+		}
+		pod := w.pod("orders-1")
+		pod.Status.Conditions[0].Status = corev1.ConditionTrue
+		w.put(podsResource(), pod)
+		w.settle()
+		w.api.ClearActions()
+		if p := podSeen(w, "orders-1"); p.Damage != "" || p.NodeGone {
+			t.Errorf("a pod that is ready: %+v", p)
+		}
+		if asked := strings.Join(w.api.requests(), " "); strings.Contains(asked, "nodes") {
+			t.Errorf("asked for %s", asked)
+		}
+	})
+}
