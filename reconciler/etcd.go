@@ -58,6 +58,7 @@ type Etcd interface {
 	MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error
 	// Snapshot streams the member's database. The caller closes it.
 	Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error)
+	Maintenance
 	// Forget closes what is kept for a cluster that is no longer looked at.
 	Forget(cluster string)
 	Membership
@@ -223,9 +224,7 @@ func (c *Clients) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 // does.
 func (a *answer) complete() bool { return a.problem == "" && a.status != nil && !a.status.IsLearner }
 
-func (a *answer) maintenance() pb.MaintenanceClient {
-	return pb.NewMaintenanceClient(a.client.etcd.ActiveConnection())
-}
+func (a *answer) maintenance() pb.MaintenanceClient { return a.client.maintenance() }
 
 func (a *answer) askStatus(ctx context.Context) error {
 	s, err := a.maintenance().Status(ctx, &pb.StatusRequest{})
@@ -237,10 +236,11 @@ func (a *answer) askStatus(ctx context.Context) error {
 }
 
 // askRead reads through the member. That the caller may not read the key is an
-// answer as good as the key itself.
+// answer as good as the key itself. So is that etcd serves nobody because of the
+// alarm CORRUPT: the list of alarms says so, and the member lives.
 func (a *answer) askRead(ctx context.Context) error {
 	_, err := a.client.etcd.Get(ctx, probeKey)
-	if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) {
+	if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) && !errors.Is(err, rpctypes.ErrCorrupt) {
 		return fmt.Errorf("linearizable read: %w", plainError(err))
 	}
 	return nil
@@ -327,7 +327,7 @@ func assemble(answers []*answer) plan.Round {
 	}
 	r.ClusterID, r.ClusterVersion = hexID(listed.list.ClusterId), listed.version
 	for _, alarm := range listed.alarms {
-		r.Alarms = append(r.Alarms, fmt.Sprintf("%s on member %s", alarm.Alarm, hexID(alarm.MemberID)))
+		r.Alarms = append(r.Alarms, plan.Alarm{Kind: alarm.Alarm.String(), MemberID: hexID(alarm.MemberID)})
 	}
 	for _, m := range listed.members {
 		member := plan.Member{ID: hexID(m.ID), Name: m.Name, Learner: m.IsLearner}
@@ -360,7 +360,8 @@ func describe(m *plan.Member, a *answer) {
 	}
 	s := a.status
 	m.Problem, m.Version, m.Term = a.problem, s.Version, s.RaftTerm
-	m.Commit, m.Applied, m.DBSize, m.Quota, m.Errors = s.RaftIndex, s.RaftAppliedIndex, s.DbSize, s.DbSizeQuota, s.Errors
+	m.Commit, m.Applied, m.Errors = s.RaftIndex, s.RaftAppliedIndex, s.Errors
+	m.DBSize, m.DBInUse, m.Quota = s.DbSize, s.DbSizeInUse, s.DbSizeQuota
 	m.StorageVersion, m.Revision = s.StorageVersion, s.Header.Revision
 	if s.Leader != 0 {
 		m.Leader = hexID(s.Leader)

@@ -514,7 +514,7 @@ func TestAlarmIsSeen(t *testing.T) {
 	}
 	r := s.await("the alarm", func(r plan.Round) bool { return len(r.Alarms) > 0 })
 	m := r.Members[0]
-	if want := "NOSPACE on member " + m.ID; r.Alarms[0] != want || m.Problem != "" || m.DBSize < m.Quota || m.Quota != 2097152 {
+	if want := (plan.Alarm{Kind: plan.NoSpace, MemberID: m.ID}); r.Alarms[0] != want || m.Problem != "" || m.DBSize < m.Quota || m.Quota != 2097152 {
 		t.Errorf("alarms %q, member %+v", r.Alarms, m)
 	}
 }

@@ -41,6 +41,12 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.moveLeader(ctx, v, a)
 	case plan.RestartMember:
 		return r.restartMember(ctx, v, a)
+	case plan.Compact:
+		return r.compact(ctx, v, a)
+	case plan.Defragment:
+		return r.defragment(ctx, v, a)
+	case plan.Disarm:
+		return r.disarm(ctx, v, a)
 	case plan.EndRoll:
 		return r.applySet(ctx, v, a.Replicas)
 	case plan.BeginJoin, plan.AddLearner, plan.PromoteMember, plan.EndJoin, plan.DropLearner, plan.BeginLeave, plan.CancelLeave,

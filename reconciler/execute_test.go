@@ -452,6 +452,9 @@ func TestNothingIsDoneWithoutTheLease(t *testing.T) {
 		plan.MoveLeader{From: "orders-0", ToID: "a1"},
 		plan.RestartMember{Member: "orders-2"},
 		plan.RestartMember{Member: "orders-2", ByDeletion: true},
+		plan.Compact{Member: "orders-0"},
+		plan.Defragment{Member: "orders-0"},
+		plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"},
 		plan.EndRoll{},
 		plan.RecordApplied{},
 	} {

@@ -170,7 +170,7 @@ func TestLabelsAreBounded(t *testing.T) {
 		for _, problem := range []string{"connection refused", "deadline exceeded", "no leader"} {
 			w.etcd.change = func(r *plan.Round) { r.Problem, r.Members = problem, nil }
 			w.mustPass()
-			w.etcd.change = func(r *plan.Round) { r.Alarms = []string{"NOSPACE on " + problem} }
+			w.etcd.change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: problem}} }
 			w.mustPass()
 		}
 		if after := len(gather(t, w.registry)); after != before {
@@ -199,7 +199,7 @@ func TestMetricNamesFollowTheRules(t *testing.T) {
 // The same hold is said once, however often it is met.
 func TestHoldIsSaidOnce(t *testing.T) {
 	formed(t, func(w *world) {
-		w.etcd.change = func(r *plan.Round) { r.Alarms = []string{"NOSPACE on member a1"} }
+		w.etcd.change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}} }
 		for range 5 {
 			w.mustPass()
 		}
@@ -216,7 +216,7 @@ func TestHoldIsSaidOnce(t *testing.T) {
 		if idle := w.lines("idle", "message"); len(idle) != 1 {
 			t.Errorf("idle %q", idle)
 		}
-		w.etcd.change = func(r *plan.Round) { r.Alarms = []string{"NOSPACE on member a1"} }
+		w.etcd.change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}} }
 		w.mustPass()
 		if holds := w.lines("hold", "message"); len(holds) != 2 {
 			t.Errorf("the hold that is back was said %d times", len(holds))

@@ -137,6 +137,10 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	v.record = &record
 	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members}
 	record.describe(v.observed.Record)
+	v.observed.Record.Defragmented = record.Defragmented
+	if c := record.Compacted; c != nil {
+		v.observed.Record.Compacted = &plan.Compacted{Revision: c.Revision, At: c.At}
+	}
 	if b := record.Backup; b != nil {
 		v.observed.Record.Backup = &plan.Backup{ClusterID: b.ClusterID, For: b.For, URL: b.URL, Time: b.TakenAt}
 	}

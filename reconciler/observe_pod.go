@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -17,7 +18,7 @@ func observePod(p *corev1.Pod) plan.Pod {
 		Name: p.Name, Ordinal: int32(memberOrdinal(p.Name)), UID: string(p.UID),
 		Template: p.Annotations[AnnotationTemplateHash], Version: p.Annotations[AnnotationVersion],
 		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
-		Trouble:  podTrouble(p),
+		Quota: podQuota(p), Trouble: podTrouble(p),
 		Unpulled: slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
 	}
 	for _, condition := range p.Status.Conditions {
@@ -83,4 +84,18 @@ func lastLine(text string) string {
 		return line[:most] + "…"
 	}
 	return line
+}
+
+// podQuota is the quota that the pod gives its member, in bytes; 0 where it leaves
+// that to etcd. Before etcd 3.6 no member tells its own.
+func podQuota(p *corev1.Pod) int64 {
+	for _, c := range p.Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if text, found := strings.CutPrefix(arg, "--quota-backend-bytes="); found && c.Name == EtcdContainer {
+				n, _ := strconv.ParseInt(text, 10, 64) // quorate has written it
+				return n
+			}
+		}
+	}
+	return 0
 }

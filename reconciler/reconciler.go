@@ -284,7 +284,8 @@ func (r *Reconciler) decide(ctx context.Context, c Cluster) (*view, plan.Plan, e
 }
 
 // confirm looks at the members twice more: once with hashes, and once again
-// after the least time that the planner wants between the two.
+// after the least time that the planner wants between the two. Where the hashes
+// raise a suspicion, they are looked at both times.
 func (r *Reconciler) confirm(ctx context.Context, v *view) {
 	first := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, true)
 	select {
@@ -292,7 +293,7 @@ func (r *Reconciler) confirm(ctx context.Context, v *view) {
 		return
 	case <-time.After(max(0, plan.Between-time.Since(first.At))):
 	}
-	second := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, false)
+	second := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, plan.Suspicious(first))
 	v.observed.Rounds = append(v.observed.Rounds, first, second)
 }
 

@@ -379,6 +379,26 @@ func (e *fakeEtcd) Snapshot(_ context.Context, _ string, member Endpoint) (io.Re
 	return io.NopCloser(bytes.NewReader(e.snapshot)), nil
 }
 
+func (e *fakeEtcd) Compact(_ context.Context, _ string, member Endpoint, clusterID string, revision int64) error {
+	return e.called(fmt.Sprintf("compact %s through %s at %d", clusterID, member.Member, revision))
+}
+
+func (e *fakeEtcd) Defragment(_ context.Context, _ string, member Endpoint, memberID string) error {
+	return e.called("defragment " + member.Member + " " + memberID)
+}
+
+func (e *fakeEtcd) Disarm(_ context.Context, _ string, members []Endpoint, alarm plan.Alarm) error {
+	return e.called(fmt.Sprintf("disarm %s with %d", alarm, len(members)))
+}
+
+// called notes a call that always succeeds.
+func (e *fakeEtcd) called(text string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, text)
+	return nil
+}
+
 func (e *fakeEtcd) Forget(cluster string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -56,6 +56,18 @@ type Record struct {
 	// record than the one that its volume was marked under, and knows it by this.
 	Revision int64 `json:"revision,omitempty"`
 	MembershipRecord
+	// Compacted is the last compaction that quorate asked for.
+	Compacted *CompactedRecord `json:"compacted,omitempty"`
+	// Defragmented is when each member was last defragmented by quorate, by name.
+	Defragmented map[string]time.Time `json:"defragmented,omitempty"`
+}
+
+// CompactedRecord is a compaction that was carried out.
+type CompactedRecord struct {
+	// Revision from which on history was kept.
+	Revision int64 `json:"revision"`
+	// At is when that was done.
+	At time.Time `json:"at"`
 }
 
 // BackupRecord is one verified backup and what it is good for.

@@ -54,7 +54,7 @@
 //	I20  the right member: ordinals are numbers, the leader has moved before
 //	I21  one process a volume
 //	I22  certificates never change under members that run
-//	I23  defragmentation one by one, and never on an unsafe release              –
+//	I23  defragmentation one by one, and never on an unsafe release
 //	I24  after an ambiguous answer look, and never repeat blindly
 //	I25  no side effects: nothing restarts that the plan does not say
 //	I26  no member stops outside a maintenance window, but to be mended

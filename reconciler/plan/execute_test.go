@@ -39,6 +39,8 @@ func (w *world) carryOut(a Action) string {
 		w.template, w.partition, w.settled = w.git, int8(a.Partition), false
 	case MoveLeader:
 		w.leader = int8(a.ToID[1] - '0')
+	case Compact, Defragment, Disarm:
+		// The databases of this world are never full.
 	case RestartMember:
 		w.restart(a)
 	case EndRoll:

@@ -168,6 +168,9 @@ func (s *situation) healthyRound() Round {
 	if s.formed() {
 		r.ClusterID = s.o.Record.ClusterID
 	}
+	if before := s.o.round(); before != nil {
+		r.Alarms = before.Alarms
+	}
 	leader := ""
 	if l := s.o.round().leader(); l != nil {
 		leader = l.ID
@@ -177,6 +180,10 @@ func (s *situation) healthyRound() Round {
 			r.ClusterVersion = s.o.round().ClusterVersion
 		}
 		if m, ok := s.healthyMember(p); ok {
+			m.keep(s.o.round().member(p.Name))
+			if p.Template == s.d.Template && m.Quota > 0 {
+				m.Quota = s.wantedQuota()
+			}
 			r.Members = append(r.Members, m)
 		}
 	}

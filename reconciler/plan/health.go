@@ -68,6 +68,11 @@ func confirm(s *situation) verdict {
 	if !s.unfinished() || s.alone() {
 		return pass()
 	}
+	return s.twice()
+}
+
+// twice is what confirm wants, for whoever else is about to touch a member.
+func (s *situation) twice() verdict {
 	last := s.o.round()
 	if s.now.Sub(last.At) > fresh {
 		return confirmIn(instant, "the last look at the members is too old to act on")
@@ -181,8 +186,9 @@ func (s *situation) agreement(r *Round, exempt string) string {
 
 // troubles are what etcd itself complains of.
 func (s *situation) troubles(r *Round, exempt string) string {
-	if len(r.Alarms) > 0 {
-		return "alarm: " + strings.Join(r.Alarms, ", ")
+	pardoned := s.pardons(r)
+	if len(r.Alarms) > 0 && !pardoned {
+		return "alarm: " + alarmList(r.Alarms)
 	}
 	if r.Downgrading {
 		return "a downgrade is in progress"
@@ -190,9 +196,9 @@ func (s *situation) troubles(r *Round, exempt string) string {
 	for _, m := range r.Members {
 		switch {
 		case m.Name == exempt:
-		case len(m.Errors) > 0:
+		case len(m.Errors) > 0 && (!pardoned || !onlyOf(m.Errors, NoSpace)):
 			return fmt.Sprintf("%s reports: %s", m.Name, strings.Join(m.Errors, ", "))
-		case m.Quota > 0 && m.DBSize >= m.Quota:
+		case m.Quota > 0 && m.DBSize >= m.Quota && !pardoned:
 			return fmt.Sprintf("the database of %s has reached its quota", m.Name)
 		}
 	}

@@ -39,7 +39,7 @@ func TestHealth(t *testing.T) {
 		{name: "another term", change: of(0, func(m *Member) { m.Term = 6 }), want: "orders-0 does not follow the leader orders-2"},
 		{name: "72: far behind", change: of(0, func(m *Member) { m.Applied = 3999 }), want: "orders-0 is 1001 entries behind the leader"},
 		{name: "a little behind passes", change: of(0, func(m *Member) { m.Applied = 4000 })},
-		{name: "59: an alarm", change: now(func(r *Round) { r.Alarms = []string{"NOSPACE on orders-1", "CORRUPT on orders-0"} }), want: "alarm: NOSPACE on orders-1, CORRUPT on orders-0"},
+		{name: "59: an alarm", change: now(func(r *Round) { r.Alarms = []Alarm{{NoSpace, "m1"}, {Corrupt, nobody}} }), want: "alarm: NOSPACE on member m1, CORRUPT on an unknown member"},
 		{name: "a downgrade", change: now(func(r *Round) { r.Downgrading = true }), want: "a downgrade is in progress"},
 		{name: "errors that a member reports", change: of(1, func(m *Member) { m.Errors = []string{"disk slow"} }), want: "orders-1 reports: disk slow"},
 		{name: "59: a full database", change: of(1, func(m *Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},

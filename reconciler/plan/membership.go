@@ -93,10 +93,11 @@ func (s *situation) listed() verdict {
 }
 
 // stays says whether a member whose removal has begun, but that etcd still
-// lists, is wanted after all: Git has changed its mind, or what was lost is back.
+// lists, is wanted after all: Git has changed its mind. One that is being replaced
+// is replaced: that it answers again says little of its data.
 func (s *situation) stays(l Leaving) bool {
 	p := s.o.pod(l.Member)
-	return s.wants(l.Member) && p != nil && s.wellNow(*p) && s.lossOf(*p) == nil
+	return !l.Replace && s.wants(l.Member) && p != nil && s.wellNow(*p) && s.lossOf(*p) == nil
 }
 
 // unremovable says why the others cannot do without a member, or "". Etcd needs a

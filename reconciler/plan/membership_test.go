@@ -85,7 +85,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I19: not while a learner is there", change: with(shrinking, leads(0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "orders-1 is a learner, and one change at a time"},
 		{name: "no leader", change: with(shrinking, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "but there is no leader"},
 		{name: "20: Git has changed its mind", change: with(leaving(2, false)), want: "keep orders-2 after all"},
-		{name: "87: what was lost is back", change: with(leaving(2, true)), want: "keep orders-2 after all"},
+		{name: "79: one that is replaced is replaced, whether it answers or not", change: with(leaving(2, true), leads(0)), want: "remove orders-2"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
 		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
 		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},

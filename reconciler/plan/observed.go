@@ -80,6 +80,17 @@ type Record struct {
 	Backup *Backup
 	// Applied is the last spec that was carried out to its end.
 	Applied *Applied
+	// Compacted is the last compaction that quorate asked for.
+	Compacted *Compacted
+	// Defragmented is when each member was last defragmented, by name.
+	Defragmented map[string]time.Time
+}
+
+// Compacted is a compaction.
+type Compacted struct {
+	// Revision from which on history was kept.
+	Revision int64
+	At       time.Time
 }
 
 // Joining is a member on its way in.
@@ -200,6 +211,8 @@ type Pod struct {
 	// Unpulled says that the pod cannot start because an image that its template
 	// names cannot be had.
 	Unpulled bool
+	// Quota in bytes that the pod gives its member; 0 leaves it to etcd.
+	Quota int64
 	// Trouble says why the pod does not run, in Kubernetes' words.
 	Trouble string
 	// Damage says what is wrong with the member's data, as far as its pod tells: one
@@ -235,8 +248,8 @@ type Round struct {
 	// ClusterID in hexadecimal, as the member list's header has it.
 	ClusterID string
 	Members   []Member
-	// Alarms as text, for example "NOSPACE on orders-1".
-	Alarms []string
+	// Alarms that are on.
+	Alarms []Alarm
 	// ClusterVersion is the version that all members have agreed on: it moves
 	// after the last member runs the new release.
 	ClusterVersion string
@@ -245,6 +258,33 @@ type Round struct {
 	// Deep says that hashes were compared, too.
 	Deep bool
 }
+
+// Alarm is one of etcd's alarms, raised by a member or against one.
+type Alarm struct {
+	// Kind is NoSpace, Corrupt or one that a newer etcd knows.
+	Kind string
+	// MemberID in hexadecimal; "0" where etcd does not know which member it is.
+	MemberID string
+}
+
+// The alarms of etcd.
+const (
+	// NoSpace refuses every write because a database has reached its quota.
+	NoSpace = "NOSPACE"
+	// Corrupt refuses every read and write because members hold different data.
+	Corrupt = "CORRUPT"
+)
+
+// String names the alarm and its member.
+func (a Alarm) String() string {
+	if a.MemberID == nobody {
+		return a.Kind + " on an unknown member"
+	}
+	return a.Kind + " on member " + a.MemberID
+}
+
+// nobody is the member of an alarm whose culprit etcd does not know.
+const nobody = "0"
 
 // Member is one member as the member list and its own status have it.
 type Member struct {
@@ -265,9 +305,11 @@ type Member struct {
 	// Commit and Applied are raft indexes.
 	Commit  uint64
 	Applied uint64
-	// DBSize and Quota are in bytes; a Quota of 0 is unknown.
-	DBSize int64
-	Quota  int64
+	// DBSize of the database's file, DBInUse of what it needs of that, and Quota
+	// are in bytes; a Quota of 0 is unknown.
+	DBSize  int64
+	DBInUse int64
+	Quota   int64
 	// Errors that the member itself reports.
 	Errors []string
 	// Hash of the key space at HashRevision since CompactRevision, in a deep round.

@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Only a restart stops a member: the daemon's cap on disruptive actions counts
-// nothing else.
+// Only a restart or a defragmentation stops a member: the daemon's cap on
+// disruptive actions counts nothing else.
 func TestActions(t *testing.T) {
 	for _, c := range []struct {
 		action     Action
@@ -32,6 +32,9 @@ func TestActions(t *testing.T) {
 		{MoveLeader{From: "orders-2", To: "orders-0"}, "move the leader orders-2 → orders-0", false},
 		{RestartMember{Member: "orders-2", From: oldVersion, To: newVersion}, "restart orders-2 3.5.35 → 3.6.16", true},
 		{EndRoll{}, "end the roll", false},
+		{Compact{Revision: 7}, "compact the history", false},
+		{Defragment{Member: "orders-2"}, "defragment orders-2", true},
+		{Disarm{NoSpace, "m1"}, "disarm NOSPACE on member m1", false},
 		{RecordApplied{Version: newVersion}, "record that 3.6.16 is applied", false},
 	} {
 		c.action.isAction()

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,6 +127,10 @@ func (s *situation) losses() []loss {
 		default:
 			lost = append(lost, *l)
 		}
+	}
+	if name, why, proven := s.corruptMember(); proven && s.isMember(name) && !containsLoss(slices.Concat(unwanted, lost), name) {
+		// It was seen twice, and etcd may serve nobody until it is gone.
+		lost = append(lost, loss{member: name, why: why, chosen: true})
 	}
 	return append(unwanted, lost...)
 }

@@ -36,6 +36,7 @@ type rule struct {
 //	settled       the StatefulSet controller has caught up                   I3
 //	membership    a change of the member list that has begun is finished        I1 I19 I24
 //	repair        what is lost for good is replaced, one, backed up first       I1 I5 I17
+//	alarms        space is freed, and an alarm ends when its cause has       I9 I23
 //	path          every hop of every member is one that etcd supports        I14
 //	member        a restarted member comes back, or the roll stops           I2 I15
 //	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
@@ -66,6 +67,7 @@ func table() []rule {
 		{"settled", settled},
 		{"membership", membership},
 		{"repair", repair},
+		{"alarms", alarms},
 		{"path", path},
 		{"member", member},
 		{"health", health},

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/quorate/quorate/schema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -99,9 +101,9 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 // vocabulary are the keys and columns of each section, so that a slip of the
 // pen is no scenario of its own.
 func vocabulary() map[string]string {
-	look := "cluster version alarms downgrading problem looks name id leader term applied commit learner hash db quota errors"
+	look := "cluster version alarms downgrading problem looks deep name id leader term applied commit learner hash db inuse quota revision compacted errors"
 	return map[string]string{
-		"desired": "version template spec replicas soak mode backup backup-url problems window state repair repair-after removed-volumes deletion-volumes deletion-backup",
+		"desired": "version template spec replicas soak mode backup backup-url problems window state quota repair repair-after removed-volumes deletion-volumes deletion-backup",
 		"record":  "cluster members applied backup problem joining leaving replacing retired failed hibernated deleted founders", "certificates": "missing problem",
 		"objects": "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
 		"set":     "template current replicas partition settled immutable scaled-by",
@@ -198,6 +200,9 @@ func (a archive) desired(t *testing.T) Desired {
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])
 	d.Spec.Deletion.Backup = schema.BackupPolicy(s["deletion-backup"])
+	if s["quota"] != "" {
+		d.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse(s["quota"]))
+	}
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
 	}
@@ -228,6 +233,9 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 		before = a.round(t, "before", o.Record)
 	}
 	before.At, before.Deep = noon.Add(-time.Second), true
+	if s, _ := a.read(t, "members"); s["deep"] == "both" {
+		last.Deep = true
+	}
 	o.Rounds = []Round{before, last}
 	if s, _ := a.read(t, "members"); s["looks"] == "1" {
 		o.Rounds = o.Rounds[1:]
@@ -362,14 +370,24 @@ func podOf(t *testing.T, r row) Pod {
 	}
 }
 
+// alarmsOf reads alarms such as "NOSPACE m1".
+func alarmsOf(text string) []Alarm {
+	var alarms []Alarm
+	for _, a := range list(text) {
+		kind, id, _ := strings.Cut(a, " ")
+		alarms = append(alarms, Alarm{kind, id})
+	}
+	return alarms
+}
+
 // round is one look. The columns leader and name hold names; IDs are those of
-// the record, or the column id.
+// the record, or the column id. Sizes are in Mi.
 func (a archive) round(t *testing.T, section string, record *Record) Round {
 	t.Helper()
 	s, rows := a.read(t, section)
 	r := Round{
 		Problem: s["problem"], ClusterID: s["cluster"], ClusterVersion: s["version"],
-		Alarms: list(s["alarms"]), Downgrading: s["downgrading"] == "yes",
+		Alarms: alarmsOf(s["alarms"]), Downgrading: s["downgrading"] == "yes",
 	}
 	if r.ClusterID == "" && record.Formed() {
 		r.ClusterID = record.ClusterID
@@ -387,7 +405,8 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 			ID: ids[m["name"]], Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
 			Term: number[uint64](t, m, "term", 7), Applied: applied, Commit: number(t, m, "commit", applied),
 			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
-			DBSize: number[int64](t, m, "db", 0), Quota: number[int64](t, m, "quota", 0), Errors: list(m["errors"]),
+			DBSize: number[int64](t, m, "db", 0) << 20, DBInUse: number[int64](t, m, "inuse", 0) << 20, Quota: number[int64](t, m, "quota", 0) << 20,
+			Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: list(m["errors"]),
 		})
 	}
 	return r

@@ -16,6 +16,9 @@ type situation struct {
 	d   Desired
 	o   Observed
 	now time.Time
+	// pardoned looks past the alarm NOSPACE and full databases: so that what
+	// frees space is kept from working by nothing but other troubles.
+	pardoned bool
 }
 
 func newSituation(d Desired, o Observed, now time.Time) *situation {

@@ -13,13 +13,14 @@ import (
 //	never waits                       because
 //	what stands above in the table    a member that restarts is seen back to its end
 //	a member that a roll has broken   mending makes the cluster safer
+//	a larger quota under NOSPACE      the cluster takes no writes until it has it
 //	the first backup of an upgrade    a store that refuses it is found by day
 //	end, applied                      they disturb nobody
 //
 // The backup that the upgrade rests on is younger than that first one: it is
 // taken when the window has opened.
 func window(s *situation) verdict {
-	if !s.rolling() || s.victim() != nil || s.firstBackup() {
+	if !s.rolling() || s.victim() != nil || s.firstBackup() || s.relieves() {
 		return pass()
 	}
 	opens, problem := s.opening()

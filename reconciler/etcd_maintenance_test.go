@@ -1,0 +1,200 @@
+package reconciler
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// fill overwrites a few keys until etcd takes no more.
+func (s *etcdServers) fill() plan.Round {
+	s.Helper()
+	for i := range 500 {
+		// On a busy machine a write may time out, which is not what is awaited.
+		if err := s.put(fmt.Sprintf("key-%d", i%4), strings.Repeat("v", 256<<10)); errors.Is(err, rpctypes.ErrNoSpace) {
+			break
+		}
+	}
+	return s.await("the alarm", func(r plan.Round) bool { return len(r.Alarms) > 0 && troubleOf(r) == "" })
+}
+
+// raise raises an alarm against a member, or against nobody.
+func (s *etcdServers) raise(kind pb.AlarmType, member string) {
+	s.Helper()
+	m, err := s.clients.client("shop/orders", s.endpoints[0])
+	if err != nil {
+		s.Fatal(err)
+	}
+	id := uint64(0)
+	if member != "" {
+		if id, err = strconv.ParseUint(memberOf(s.T, s.round(false), member).ID, 16, 64); err != nil {
+			s.Fatal(err)
+		}
+	}
+	if _, err := m.maintenance().Alarm(s.Context(), &pb.AlarmRequest{Action: pb.AlarmRequest_ACTIVATE, MemberID: id, Alarm: kind}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// compactTwice drops the whole history, and again, as after an answer that got lost.
+func (s *etcdServers) compactTwice(r plan.Round) {
+	s.Helper()
+	leader, _, _ := s.leader(r)
+	revision := memberOf(s.T, r, leader.Member).Revision
+	for range 2 {
+		if err := s.clients.Compact(s.Context(), "shop/orders", leader, r.ClusterID, revision); err != nil {
+			s.Fatal(err)
+		}
+	}
+	wantErrorText(s.T, s.clients.Compact(s.Context(), "shop/orders", leader, "c1", revision), "it answers for cluster "+r.ClusterID+", not c1")
+	wantErrorText(s.T, s.clients.Compact(s.Context(), "shop/orders", leader, r.ClusterID, revision+1000), "compact through "+leader.Member, "future")
+	m, err := s.clients.client("shop/orders", leader)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if _, err := m.etcd.Get(s.Context(), "key-0", clientv3.WithRev(revision-1)); !errors.Is(err, rpctypes.ErrCompacted) {
+		s.Errorf("the revision before is still there: %v", err)
+	}
+	if got, err := m.etcd.Get(s.Context(), "key-0"); err != nil || got.Count != 1 {
+		s.Errorf("the newest value: %v, %v", got, err)
+	}
+}
+
+func (s *etcdServers) defragmentTwice(r plan.Round) {
+	s.Helper()
+	for i, e := range s.endpoints {
+		for range 2 {
+			if err := s.clients.Defragment(s.Context(), "shop/orders", e, memberOf(s.T, r, e.Member).ID); err != nil {
+				s.Fatal(err)
+			}
+		}
+		wrong := s.endpoints[(i+1)%len(s.endpoints)]
+		wantErrorText(s.T, s.clients.Defragment(s.Context(), "shop/orders", wrong, memberOf(s.T, r, e.Member).ID),
+			"defragment "+wrong.Member+": its pod answers as member ", ", not ")
+	}
+}
+
+// 91: a full cluster takes writes again after compaction, defragmentation and the
+// end of the alarm, in this order and no other.
+func TestSpaceIsFreed(t *testing.T) {
+	for name, binary := range map[string]func() (string, error){"3.6.16": newEtcdBinary, "3.4.34": oldEtcdBinary} {
+		t.Run(name, func(t *testing.T) {
+			s := startEtcd(t, binary, 3, false, "--quota-backend-bytes=8388608")
+			s.fill()
+			// Members that find themselves full at once each raise an alarm.
+			s.raise(pb.AlarmType_NOSPACE, "orders-2")
+			full := s.await("two alarms", func(r plan.Round) bool { return len(r.Alarms) > 1 && troubleOf(r) == "" })
+			alarm := full.Alarms[0]
+			if alarm.Kind != plan.NoSpace {
+				t.Fatalf("alarms %v", full.Alarms)
+			}
+			disarm := func(members []Endpoint, alarm plan.Alarm) error {
+				return s.clients.Disarm(t.Context(), "shop/orders", members, alarm)
+			}
+			for _, first := range full.Alarms[1:] {
+				if err := disarm(s.endpoints, first); err != nil {
+					t.Errorf("while another alarm is on: %v", err)
+				}
+			}
+			wantErrorText(t, disarm(s.endpoints, alarm), "is disarmed, but orders-", "takes no writes: etcdserver: mvcc: database space exceeded")
+			s.compactTwice(s.await("the alarm to be back", func(r plan.Round) bool { return len(r.Alarms) > 0 && troubleOf(r) == "" }))
+			s.defragmentTwice(full)
+			r := s.await("smaller files", func(r plan.Round) bool {
+				return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m plan.Member) bool { return m.DBSize >= 8388608 || m.DBSize == 0 })
+			})
+			if err := s.put("key", "v"); !errors.Is(err, rpctypes.ErrNoSpace) {
+				t.Errorf("before the alarm ends: %v", err)
+			}
+			for _, alarm := range slices.Concat(r.Alarms, r.Alarms) {
+				if err := disarm(s.endpoints, alarm); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if r := s.round(false); len(r.Alarms) > 0 {
+				t.Errorf("alarms %v", r.Alarms)
+			}
+			s.mustPut("key", "v")
+			wantErrorText(t, disarm(s.endpoints, plan.Alarm{Kind: "LATER", MemberID: "a1"}), "etcd has no such alarm")
+			wantErrorText(t, disarm(s.endpoints, plan.Alarm{Kind: plan.NoSpace, MemberID: "nonsense"}), "etcd has no such alarm")
+			wantErrorText(t, disarm(nil, alarm), "no member has an address")
+		})
+	}
+}
+
+// 90: under the alarm CORRUPT etcd refuses every read, and the members can be
+// listed and compared all the same.
+func TestCorruptMemberIsSeen(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 3, false)
+	for i := range 5 {
+		s.mustPut(fmt.Sprintf("key-%d", i), "hello")
+	}
+	s.await("all to have it", func(r plan.Round) bool { return troubleOf(r) == "" })
+	if r := s.round(true); plan.Suspicious(r) {
+		t.Errorf("suspicious from the start: %+v", r)
+	}
+	// A member that ends in peace has written everything to its database.
+	if err := s.processes[1].Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.processes[1].Wait()
+	s.spoil(1)
+	s.processes[1] = s.start[1]()
+	s.await("the member to be back", func(r plan.Round) bool { return troubleOf(r) == "" })
+	r := s.round(true)
+	if !plan.Suspicious(r) || memberOf(t, r, "orders-1").Hash == memberOf(t, r, "orders-0").Hash {
+		t.Fatalf("other data is not seen: %+v", r)
+	}
+	// As etcd's own check does when it cannot tell who is wrong.
+	s.raise(pb.AlarmType_CORRUPT, "")
+	if err := s.put("key", "v"); !errors.Is(err, rpctypes.ErrCorrupt) {
+		t.Fatalf("a write under CORRUPT: %v", err)
+	}
+	r = s.round(true)
+	want := plan.Alarm{Kind: plan.Corrupt, MemberID: "0"}
+	if len(r.Members) != 3 || troubleOf(r) != "" || !slices.Equal(r.Alarms, []plan.Alarm{want}) || !plan.Suspicious(r) {
+		t.Fatalf("round %+v", r)
+	}
+	if a, b, c := memberOf(t, r, "orders-0"), memberOf(t, r, "orders-1"), memberOf(t, r, "orders-2"); a.Hash != c.Hash || a.Hash == b.Hash || a.HashRevision == 0 || a.HashRevision != b.HashRevision {
+		t.Errorf("%+v\n%+v\n%+v", a, b, c)
+	}
+	if err := s.clients.Disarm(t.Context(), "shop/orders", s.endpoints, want); err != nil {
+		t.Error(err)
+	}
+	s.mustPut("key", "v")
+}
+
+// spoil changes one value in the database of a member that is stopped.
+func (s *etcdServers) spoil(i int) {
+	s.Helper()
+	db, err := bolt.Open(filepath.Join(s.volumes[i], guard.DataDir, "member", "snap", "db"), 0o600, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		keys := tx.Bucket([]byte("key"))
+		k, v := keys.Cursor().First()
+		spoilt := slices.Clone(v)
+		i := strings.Index(string(spoilt), "hello")
+		if i < 0 {
+			return errors.New("the first value is not the one that was written")
+		}
+		spoilt[i] = 'j'
+		return keys.Put(slices.Clone(k), spoilt)
+	})
+	if err = errors.Join(err, db.Close()); err != nil {
+		s.Fatal(err)
+	}
+}

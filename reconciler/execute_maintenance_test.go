@@ -1,0 +1,125 @@
+package reconciler
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// 91: the whole way out of NOSPACE, in the order in which the members are asked.
+func TestNoSpaceIsDrivenToIdle(t *testing.T) {
+	formed(t, func(w *world) {
+		const mi = int64(1) << 20
+		w.etcd.calls = nil
+		w.etcd.change = func(r *plan.Round) { fullAsTold(r, w.etcd.calls, 100*mi) }
+		w.untilIdle()
+		var calls []string
+		for _, call := range w.etcd.calls {
+			if !strings.HasPrefix(call, "round") {
+				calls = append(calls, call)
+			}
+		}
+		want := []string{
+			"snapshot of orders-0", "compact c1 through orders-0 at 7", "defragment orders-2 a2", "defragment orders-1 a1",
+			"move leader from orders-0 to a1", "defragment orders-0 a0", "disarm NOSPACE on member a1 with 3",
+		}
+		if !slices.Equal(calls, want) {
+			t.Errorf("got  %q\nwant %q", calls, want)
+		}
+		r := w.record()
+		if r.Backup == nil || r.Backup.For != "compaction" || r.Compacted == nil || r.Compacted.Revision != 7 || len(r.Defragmented) != 3 {
+			t.Errorf("record %+v", r)
+		}
+	})
+}
+
+// fullAsTold makes every member full of old revisions, until what was called has
+// changed that.
+func fullAsTold(r *plan.Round, calls []string, quota int64) {
+	called := func(prefix string) bool {
+		return slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, prefix) })
+	}
+	for i := range r.Members {
+		m := &r.Members[i]
+		m.DBSize, m.DBInUse, m.Quota = quota, quota, quota
+		if called("defragment " + m.Name) {
+			m.DBSize, m.DBInUse = quota/10, quota/10
+		}
+	}
+	if !called("disarm") {
+		r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}}
+	}
+}
+
+func TestCompactRestsOnItsBackup(t *testing.T) {
+	formed(t, func(w *world) {
+		compact := plan.Compact{Member: "orders-0", ID: "a0", ClusterID: "c1", Revision: 7}
+		wantErrorText(t, w.do(compact), "compact: no backup was taken")
+		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"})
+		w.etcd.calls = nil
+		for range 2 {
+			w.mustDo(compact)
+		}
+		if want := []string{"compact c1 through orders-0 at 7", "compact c1 through orders-0 at 7"}; !slices.Equal(w.etcd.calls, want) {
+			t.Errorf("calls %q", w.etcd.calls)
+		}
+		path, _, _ := strings.Cut(strings.TrimPrefix(w.record().Backup.URL, "file://"), "?")
+		if err := os.Remove(path + manifestSuffix); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.do(compact); !errors.Is(err, ErrNoBackup) || len(w.etcd.calls) != 2 {
+			t.Errorf("without the backup in the store: %v, calls %q", err, w.etcd.calls)
+		}
+		w.commit(func(c *schema.EtcdCluster) { c.Spec.Upgrade.Backup = schema.BackupSkip })
+		w.mustDo(compact)
+	})
+}
+
+func TestDefragmentIsRecorded(t *testing.T) {
+	formed(t, func(w *world) {
+		before := time.Now()
+		for range 2 {
+			w.mustDo(plan.Defragment{Member: "orders-1", ID: "a1"})
+		}
+		w.mustDo(plan.Defragment{Member: "orders-2", ID: "a2"})
+		got := w.record().Defragmented
+		if len(got) != 2 || got["orders-1"].Before(before) || got["orders-2"].Before(got["orders-1"]) {
+			t.Errorf("defragmented %v", got)
+		}
+		wantErrorText(t, w.do(plan.Defragment{Member: "orders-7"}), "defragment", "orders-7 has no address")
+		wantErrorText(t, w.do(plan.Compact{Member: "orders-7"}), "compact")
+	})
+}
+
+func TestDisarmAsksEveryMember(t *testing.T) {
+	formed(t, func(w *world) {
+		w.etcd.calls = nil
+		for range 2 {
+			w.mustDo(plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"})
+		}
+		if want := []string{"disarm NOSPACE on member a1 with 3", "disarm NOSPACE on member a1 with 3"}; !slices.Equal(w.etcd.calls, want) {
+			t.Errorf("calls %q", w.etcd.calls)
+		}
+	})
+}
+
+func TestQuotaOfAPod(t *testing.T) {
+	formed(t, func(w *world) {
+		if got := podQuota(w.pod("orders-0")); got != 4<<30 {
+			t.Errorf("%d", got)
+		}
+	}, func(c *schema.EtcdCluster) { c.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse("4Gi")) })
+	formed(t, func(w *world) {
+		if got := podQuota(w.pod("orders-0")); got != 0 {
+			t.Errorf("%d", got)
+		}
+	})
+}
