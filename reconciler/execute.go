@@ -24,7 +24,9 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 	}
 	switch a := action.(type) {
 	case plan.CreateRecord:
-		return r.createRecord(ctx, v)
+		return r.createRecord(ctx, v, a.Owner)
+	case plan.ClaimCluster:
+		return r.claimCluster(ctx, v, a)
 	case plan.IssueCertificates:
 		return r.issueCertificates(ctx, v)
 	case plan.ApplyObject:
@@ -86,7 +88,10 @@ func (r *Reconciler) again(ctx context.Context, v *view, action plan.Action) (*v
 			return nil, err
 		}
 	}
-	p := plan.Make(fresh.desired, fresh.observed, r.now())
+	p, err := r.plan(ctx, &fresh, true)
+	if err != nil {
+		return nil, err
+	}
 	if p.Hold != nil || len(p.Steps) == 0 || !sameAction(p.Steps[0].Action, action) {
 		return nil, errChanged
 	}

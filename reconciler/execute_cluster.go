@@ -18,7 +18,7 @@ import (
 
 // createRecord creates the record with a fresh token. It never touches a record
 // that exists.
-func (r *Reconciler) createRecord(ctx context.Context, v *view) error {
+func (r *Reconciler) createRecord(ctx context.Context, v *view, owner plan.Owner) error {
 	c := v.cluster.EtcdCluster
 	token, err := randomHex(8)
 	if err != nil {
@@ -26,6 +26,7 @@ func (r *Reconciler) createRecord(ctx context.Context, v *view) error {
 	}
 	record := NewRecord(c.Metadata.Name + "-" + token)
 	record.Founders = c.Spec.Replicas
+	record.Owner = ownerRecord(owner)
 	want := record.ConfigMap(c)
 	_, err = r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels},
@@ -47,8 +48,20 @@ func randomHex(n int) (string, error) {
 }
 
 // updateRecord changes the live record, and fails when somebody else has
-// changed it in between. A change that changes nothing is not written.
+// changed it in between, or the cluster has changed hands. A change that changes
+// nothing is not written.
 func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Record)) error {
+	return r.tryRecord(ctx, v, func(record *Record) error {
+		if owner := ownerOf(*record); owner != nil && !v.desired.Owner.Nobody() && !owner.Is(v.desired.Owner) {
+			return errChanged
+		}
+		change(record)
+		return nil
+	})
+}
+
+// tryRecord is updateRecord with a change that may refuse.
+func (r *Reconciler) tryRecord(ctx context.Context, v *view, change func(*Record) error) error {
 	c := v.cluster.EtcdCluster
 	configMaps := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace)
 	live, err := configMaps.Get(ctx, RecordName(c), metav1.GetOptions{})
@@ -60,7 +73,10 @@ func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Rec
 		return err
 	}
 	before := record.ConfigMap(c).Data
-	if change(&record); maps.Equal(record.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
+	if err := change(&record); err != nil {
+		return fmt.Errorf("write the record: %w", err)
+	}
+	if maps.Equal(record.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
 		return nil
 	}
 	record.Revision++

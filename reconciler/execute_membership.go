@@ -247,7 +247,7 @@ func (r *Reconciler) deleteIdlePod(ctx context.Context, v *view, a plan.DeletePo
 	if err != nil {
 		return err
 	}
-	if record.Members[a.Member] != "" {
+	if record.Members[a.Member] != "" && !record.Deleted {
 		return errChanged
 	}
 	return r.deletePod(ctx, v, a.Member, a.PodUID)

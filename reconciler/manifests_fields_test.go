@@ -37,6 +37,8 @@ func elsewhere() map[string]string {
 		"spec.repair.after":                              "the planner: rule repair",
 		"spec.storage.removedVolumes":                    "the planner: rule remove",
 		"spec.mode":                                      "the planner: observeOnly",
+		"spec.takeOver":                                  "the planner: rule owner",
+		"spec.upgrade.wave":                              "the planner: rule fleet",
 	}
 }
 
@@ -54,6 +56,7 @@ func another() map[string]any {
 		"spec.tls.mode":               schema.TLSDisabled,
 		"spec.upgrade.soak":           &metav1.Duration{Duration: time.Hour},
 		"spec.repair.after":           &metav1.Duration{Duration: time.Hour},
+		"spec.upgrade.wave":           int32(2),
 		"spec.network.ipFamilyPolicy": corev1.IPFamilyPolicyPreferDualStack,
 		"spec.network.ipFamilies":     []corev1.IPFamily{corev1.IPv6Protocol},
 		"spec.maintenance":            []schema.MaintenanceWindow{{Schedule: "0 2 * * 6"}},

@@ -18,6 +18,8 @@ type Metrics struct {
 	actions     *prometheus.CounterVec
 	failures    *prometheus.CounterVec
 	drifted     *prometheus.GaugeVec
+	corrections *prometheus.CounterVec
+	orphans     prometheus.Gauge
 	healthy     *prometheus.GaugeVec
 	certificate *prometheus.GaugeVec
 	backup      *prometheus.GaugeVec
@@ -25,6 +27,7 @@ type Metrics struct {
 	passes      prometheus.Histogram
 	// versions are the values of cluster_info's label, by cluster.
 	versions sync.Map
+	managers managers
 }
 
 // holdKinds are the values of the label kind.
@@ -51,6 +54,8 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		actions:     counter("actions_total", "Actions that were carried out.", with("action")),
 		failures:    counter("pass_failures_total", "Passes that ended with an error.", cluster),
 		drifted:     gauge("cluster_drifted_objects", "Objects that somebody has changed beside Git.", cluster),
+		corrections: counter("drift_corrections_total", "Objects that were put back after a change beside Git, by kind and by who had changed them.", with("kind", "manager")),
+		orphans:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_orphans", Help: "Clusters of this quorate that run and that no file names any more."}),
 		healthy:     gauge("cluster_healthy_members", "Members that answered the last look.", cluster),
 		certificate: gauge("certificate_expiry_timestamp_seconds", "When the first certificate of the cluster expires, as Unix time.", cluster),
 		backup:      gauge("backup_last_success_timestamp_seconds", "When the last verified backup was taken, as Unix time.", cluster),
@@ -60,7 +65,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 300},
 		}),
 	}
-	registry.MustRegister(m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.healthy, m.certificate, m.backup, m.backupSize, m.passes)
+	registry.MustRegister(m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.orphans, m.healthy, m.certificate, m.backup, m.backupSize, m.passes)
 	return m
 }
 
@@ -129,6 +134,40 @@ func (m *Metrics) acted(c Cluster, action string) {
 	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action).Inc()
 }
 
+// maxManagers is how many field managers are told apart by name.
+const maxManagers = 20
+
+// The managers that are no names.
+const (
+	managerUnknown = "unknown"
+	managerOther   = "other"
+)
+
+// managers are the field managers that have a label of their own: the first that
+// were met. Anybody may invent one.
+type managers struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (m *managers) label(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil {
+		m.names = map[string]bool{}
+	}
+	if !m.names[name] && len(m.names) >= maxManagers && name != managerUnknown {
+		return managerOther
+	}
+	m.names[name] = true
+	return name
+}
+
+// corrected counts an object that was put back.
+func (m *Metrics) corrected(c Cluster, kind, manager string) {
+	m.corrections.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, kind, m.managers.label(manager)).Inc()
+}
+
 // failed counts a pass that ended with an error.
 func (m *Metrics) failed(c Cluster) {
 	m.failures.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name).Inc()
@@ -143,7 +182,7 @@ func (m *Metrics) forget(c Cluster) {
 	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}
 	for _, vec := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.healthy, m.certificate, m.backup, m.backupSize} {
+	}{m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.healthy, m.certificate, m.backup, m.backupSize} {
 		vec.DeletePartialMatch(labels)
 	}
 }

@@ -62,6 +62,8 @@ type view struct {
 	endpoints []Endpoint
 	// notAfter is when the first certificate expires.
 	notAfter time.Time
+	// drifts are how objects differ, by kind/name, for those that exist.
+	drifts map[string]Drift
 	// domain are changes of the DNS domain that certificates stand against.
 	domain []string
 }
@@ -110,7 +112,7 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 func (r *Reconciler) desire(v *view) plan.Desired {
 	c := v.cluster
 	return plan.Desired{
-		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit,
+		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: r.options.Owner,
 		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.manifests.TemplateHash,
 		BackupURL: r.backupTemplate(c), Problems: c.Problems,
 	}
@@ -135,7 +137,7 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 		return
 	}
 	v.record = &record
-	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members}
+	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members, Owner: ownerOf(record)}
 	record.describe(v.observed.Record)
 	v.observed.Record.Defragmented = record.Defragmented
 	if c := record.Compacted; c != nil {
@@ -231,7 +233,7 @@ func guardImageOf(set *appsv1.StatefulSet) string {
 // observeObjects compares the services, the budget and, apart from its template,
 // the StatefulSet with what is wanted of them.
 func (v *view) observeObjects(r *Reconciler, live *liveCluster) error {
-	v.observed.Objects = live.foreign
+	v.observed.Objects, v.drifts = live.foreign, map[string]Drift{}
 	if len(v.cluster.Problems) > 0 {
 		return nil
 	}
@@ -284,9 +286,10 @@ func (r *Reconciler) compare(v *view, kind, name string, live metav1.Object, dri
 		}
 		r.drifts.put(cluster, kind+"/"+name, versions, d)
 	}
-	object.State = plan.ObjectInSync
+	object.State, v.drifts[kind+"/"+name] = plan.ObjectInSync, d
 	if !d.Empty() {
 		object.State, object.Detail = plan.ObjectDrifted, describeDrift(d)
+		object.Fight = r.fights.find(cluster, kind+"/"+name, d)
 	}
 	return object, nil
 }

@@ -91,7 +91,7 @@ func (r *Reconciler) planNew(c Cluster) (plan.ClusterReport, error) {
 	}
 	report := plan.NewClusterReport(v.desired, plan.Make(v.desired, v.observed, r.now()), 0, 0)
 	report.Change = plan.Added
-	report.Unknown = append(secretUnknowns(c),
+	report.Unknown = append(slices.Concat(secretUnknowns(c), fleetUnknowns(c, nil)),
 		"whether something of the new cluster's name exists already: nothing is taken over, and volumes that are left of an earlier cluster hold it",
 		"whether the nodes have room for the members, and the storage class gives them volumes")
 	return report, nil
@@ -169,10 +169,23 @@ func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterRep
 	}
 	report := plan.NewClusterReport(v.desired, shown, slices.Min(moves), slices.Max(moves))
 	report.Unknown = append(unknowns(shown.Steps), secretUnknowns(v.cluster)...)
+	report.Unknown = append(report.Unknown, fleetUnknowns(v.cluster, shown.Steps)...)
 	if len(was.cluster.Spec.Network.IPFamilies) == 0 && len(v.cluster.Spec.Network.IPFamilies) > 0 {
 		report.Unknown = append(report.Unknown, "which address family the Services have: the first one cannot be changed")
 	}
 	return report
+}
+
+// fleetUnknowns is what only the other clusters and the record can tell.
+func fleetUnknowns(c Cluster, steps []plan.Step) []string {
+	var texts []string
+	if wave := c.Spec.Upgrade.Wave; wave > 0 && len(plan.Restarts(steps)) > 0 {
+		texts = append(texts, fmt.Sprintf("when wave %d begins: every cluster of a lower wave must be what its file says before, and healthy", wave))
+	}
+	if owner := c.Spec.TakeOver; owner != "" {
+		texts = append(texts, fmt.Sprintf("whether the cluster still belongs to %s: only from that owner is it taken over", owner))
+	}
+	return texts
 }
 
 // secretUnknowns is what only the Secrets can tell that somebody else makes.

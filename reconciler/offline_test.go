@@ -219,3 +219,33 @@ func TestCompareOthers(t *testing.T) {
 		t.Errorf("%v", all)
 	}
 }
+
+// What the other clusters and the record decide is said to be unknown.
+func TestOfflinePlanNamesTheFleet(t *testing.T) {
+	const owner = "https://git.example.com/old.git@main#default/1"
+	late := func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = 2 }
+	taken := func(c *schema.EtcdCluster) { c.Spec.TakeOver = owner }
+	for _, test := range []struct {
+		name          string
+		before, after *Cluster
+		want          string
+	}{
+		{"a roll of a later wave", inGit(late), inGit(late, toVersion("3.6.16")), "when wave 2 begins: every cluster of a lower wave must be what its file says before, and healthy"},
+		{"a cluster that is taken over", inGit(), inGit(taken), "whether the cluster still belongs to " + owner},
+		{"a file that comes from elsewhere", nil, inGit(taken), "whether the cluster still belongs to " + owner},
+		{"a later wave alone", inGit(), inGit(late), ""},
+		{"a roll of the first wave", inGit(), inGit(toVersion("3.6.16")), ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := PlanOffline(test.before, test.after, offlineOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			told := strings.Join(r.Unknown, "\n")
+			named := strings.Contains(told, "wave") || strings.Contains(told, "belongs")
+			if named != (test.want != "") || !strings.Contains(told, test.want) {
+				t.Errorf("unknown:\n%s", told)
+			}
+		})
+	}
+}

@@ -24,6 +24,11 @@ type Options struct {
 	Render RenderOptions
 	// BackupURL is the template of object URLs for clusters that name none.
 	BackupURL string
+	// Owner is who this is: what it follows in Git, and its instance. One without
+	// a source is for plans only: it takes every cluster for its own.
+	Owner plan.Owner
+	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
+	MaxDisrupted int
 	// Workers is how many clusters are looked at at the same time. Default 4.
 	Workers int
 	// Resync is how often an idle cluster is looked at. Default 30s.
@@ -38,6 +43,9 @@ type Options struct {
 func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = 4
+	}
+	if o.MaxDisrupted == 0 {
+		o.MaxDisrupted = 1
 	}
 	if o.Resync == 0 {
 		o.Resync = 30 * time.Second
@@ -67,9 +75,14 @@ type Reconciler struct {
 	// checked holds the last finding about certificates by cluster.
 	checked sync.Map
 	said    said
+	fights  fights
 	pace    pace
-	queue   workqueue.TypedRateLimitingInterface[string]
-	filled  atomic.Bool
+	// beginning holds the place of the one worker that begins to disrupt a cluster.
+	beginning chan struct{}
+	queue     workqueue.TypedRateLimitingInterface[string]
+	filled    atomic.Bool
+	// asked says that Git has been read.
+	asked atomic.Bool
 
 	mu      sync.Mutex
 	desired map[string]Cluster
@@ -79,7 +92,7 @@ type Reconciler struct {
 func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metrics *Metrics, log *slog.Logger, options Options) *Reconciler {
 	return &Reconciler{
 		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options.withDefaults(),
-		cache: newCache(kube), desired: map[string]Cluster{},
+		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
 }
@@ -108,6 +121,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 			}
 		})
 	}
+	workers.Go(func() { r.watchOrphans(ctx) })
 	<-ctx.Done()
 	r.queue.ShutDown()
 	workers.Wait()
@@ -116,23 +130,38 @@ func (r *Reconciler) Run(ctx context.Context) {
 // SetDesired replaces what Git says. A cluster that is no longer named is left
 // running: it is only no longer looked at.
 func (r *Reconciler) SetDesired(clusters []Cluster) {
+	for _, key := range r.replaceDesired(clusters) {
+		r.reportOrphan(key)
+	}
+	r.asked.Store(true)
+	r.findOrphans()
+}
+
+// replaceDesired returns the keys of the clusters that are no longer named.
+func (r *Reconciler) replaceDesired(clusters []Cluster) (vanished []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := make(map[string]Cluster, len(clusters))
 	for _, c := range clusters {
 		c = c.identified()
 		next[c.Key()] = c
-		if old, known := r.desired[c.Key()]; !known || !sameWish(old, c) {
+		old, known := r.desired[c.Key()]
+		if !known {
+			r.said.over(c.Key(), topicOrphan)
+		}
+		if !known || !sameWish(old, c) {
 			r.queue.Add(c.Key())
 		}
 	}
 	for key, c := range r.desired {
 		if _, named := next[key]; !named {
-			r.log.Warn("orphan", "cluster", key, "message", "no file names this cluster any more; it is left running and no longer looked at")
 			r.forget(key, c)
+			vanished = append(vanished, key)
 		}
 	}
 	r.desired = next
+	slices.Sort(vanished)
+	return vanished
 }
 
 // forget drops what is kept to save work or words about a cluster.
@@ -141,6 +170,7 @@ func (r *Reconciler) forget(key string, c Cluster) {
 	r.said.forget(key)
 	r.pace.forget(key)
 	r.drifts.forget(key)
+	r.fights.forget(key)
 	r.rendered.Delete(key)
 	r.checked.Delete(key)
 	r.etcd.Forget(key)
@@ -275,12 +305,12 @@ func (r *Reconciler) decide(ctx context.Context, c Cluster) (*view, plan.Plan, e
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}
-	p := plan.Make(v.desired, v.observed, r.now())
-	if p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.endpoints) > 0 {
+	p, err := r.plan(ctx, v, false)
+	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.endpoints) > 0 {
 		r.confirm(ctx, v)
-		p = plan.Make(v.desired, v.observed, r.now())
+		p, err = r.plan(ctx, v, false)
 	}
-	return v, p, nil
+	return v, p, err
 }
 
 // confirm looks at the members twice more: once with hashes, and once again
@@ -299,9 +329,14 @@ func (r *Reconciler) confirm(ctx context.Context, v *view) {
 
 // carryOut decides again on fresh data, and acts.
 func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) error {
+	release, reserved := r.reserve(ctx, v, step.Action)
+	defer release()
 	fresh, err := r.again(ctx, v, step.Action)
 	if err != nil {
 		return err
+	}
+	if !reserved && r.takesPlace(fresh, step.Action) {
+		return errChanged
 	}
 	r.reportStep(fresh, step)
 	started := time.Now()

@@ -648,6 +648,7 @@ func (w *world) control() bool {
 		w.deletePod(fmt.Sprintf("orders-%d", i))
 		moved = true
 	}
+	set.Status.ReadyReplicas = 0
 	for i := range int(*set.Spec.Replicas) {
 		pod := w.pod(fmt.Sprintf("orders-%d", i))
 		switch {
@@ -656,6 +657,9 @@ func (w *world) control() bool {
 			moved = true
 		case pod.Labels[appsv1.StatefulSetRevisionLabel] == update && podIsReady(pod):
 			updated++
+		}
+		if pod != nil && podIsReady(pod) {
+			set.Status.ReadyReplicas++
 		}
 	}
 	if !moved {

@@ -48,6 +48,9 @@ type Record struct {
 	// Members are the IDs in hex of the members by name; empty until the cluster
 	// has formed.
 	Members map[string]string `json:"members"`
+	// Owner is who looks after the cluster; nil in a record from before there
+	// were owners.
+	Owner *OwnerRecord `json:"owner,omitempty"`
 	// Backup is the verified backup that what comes next rests on.
 	Backup *BackupRecord `json:"backup,omitempty"`
 	// Applied is what was carried out to the end last.
@@ -68,6 +71,16 @@ type CompactedRecord struct {
 	Revision int64 `json:"revision"`
 	// At is when that was done.
 	At time.Time `json:"at"`
+}
+
+// OwnerRecord is one daemon that follows one place in Git.
+type OwnerRecord struct {
+	// Source is what it follows: REPOSITORY@BRANCH:PATH, without credentials.
+	Source string `json:"source"`
+	// Instance is the daemon's --instance.
+	Instance string `json:"instance"`
+	// Claim counts the changes of owner, from 1 on.
+	Claim int `json:"claim"`
 }
 
 // BackupRecord is one verified backup and what it is good for.
@@ -102,7 +115,9 @@ type AppliedRecord struct {
 }
 
 // RecordName is the ConfigMap that holds the record of c.
-func RecordName(c schema.EtcdCluster) string { return c.Metadata.Name + "-record" }
+func RecordName(c schema.EtcdCluster) string { return recordNameOf(c.Metadata.Name) }
+
+func recordNameOf(cluster string) string { return cluster + "-record" }
 
 // NewRecord is the record of a cluster that has not formed yet.
 func NewRecord(token string) Record {

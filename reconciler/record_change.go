@@ -59,16 +59,18 @@ func (r *Record) endJoin(a plan.EndJoin) bool {
 
 func (r *Record) dropLearner(a plan.DropLearner, now time.Time) bool {
 	if r.Joining == nil {
-		return r.FailedJoin != nil && r.FailedJoin.Member == a.Member
+		return true
 	}
 	if r.Joining.Member != a.Member || r.Joining.ID != a.ID {
 		return false
 	}
-	times := 1
-	if r.FailedJoin != nil && r.FailedJoin.Member == a.Member {
-		times += r.FailedJoin.Times
+	if r.Joining = nil; a.Failed {
+		times := 1
+		if r.FailedJoin != nil && r.FailedJoin.Member == a.Member {
+			times += r.FailedJoin.Times
+		}
+		r.FailedJoin = &FailedJoinRecord{Member: a.Member, At: now.UTC(), Times: times}
 	}
-	r.Joining, r.FailedJoin = nil, &FailedJoinRecord{Member: a.Member, At: now.UTC(), Times: times}
 	if a.Retire && a.ID != "" {
 		r.retire(a.Member, a.ID)
 	}

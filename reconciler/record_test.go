@@ -65,6 +65,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
 	full.Revision, full.MembershipRecord = 9, fullMembership()
+	full.Owner = &OwnerRecord{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default", Claim: 1}
 	for name, want := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord(), "full": full} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadRecord(storedRecord(want))

@@ -109,6 +109,7 @@ func (r *Reconciler) reportDone(v *view, s plan.Step, took time.Duration) {
 	r.said.over(v.cluster.Key(), topicStep, topicFailure)
 	r.metrics.acted(v.cluster, actionName(s.Action))
 	r.log.Info("done", "cluster", v.cluster.Key(), "action", s.Action.String(), "took", took.Round(time.Millisecond).String())
+	r.reportCorrection(v, s.Action)
 }
 
 // reportError tells a failed pass. It is tried again, later each time.
@@ -123,13 +124,18 @@ func (r *Reconciler) reportError(c Cluster, err error) {
 	}
 }
 
-// event records an Event on the StatefulSet, once there is one.
+// event records an Event on the StatefulSet; without one on the record, once there
+// is that.
 func (r *Reconciler) event(v *view, kind, reason, message string) {
-	if v.set == nil {
-		return
+	var about runtime.Object
+	if v.set != nil {
+		about = v.set
+	} else if cm := r.recordOf(v.cluster.Key()); cm != nil {
+		about = cm
 	}
-	var object runtime.Object = v.set
-	r.events.Event(object, kind, reason, shorten(message))
+	if about != nil {
+		r.events.Event(about, kind, reason, shorten(message))
+	}
 }
 
 // shorten keeps an Event's message below the API's limit of 1024 bytes.

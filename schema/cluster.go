@@ -59,6 +59,11 @@ type ClusterSpec struct {
 	Deletion DeletionSpec `json:"deletion,omitzero"`
 	// Mode is Enforce (default) or Observe: plan and report, touch nothing.
 	Mode Mode `json:"mode,omitempty"`
+	// TakeOver names the owner that this cluster is taken from, once, as the
+	// hold of a cluster with another owner tells it:
+	// "https://git.example.com/etcd.git@main:clusters#default/1". The number
+	// rises with each change of owner, so the same words never work twice.
+	TakeOver string `json:"takeOver,omitempty" jsonschema:"form=owner"`
 }
 
 // ImageSpec names the etcd image.
@@ -224,6 +229,11 @@ type UpgradeSpec struct {
 	// Path is Strict (default), which refuses a change that needs more than one
 	// roll, or Stepwise, which goes through the releases in between by itself.
 	Path UpgradePath `json:"path,omitempty"`
+	// Wave orders the rolls of all clusters of one daemon, 0 to 99: a roll of
+	// this cluster begins only when every cluster of a lower wave is what its
+	// file says, and healthy. Repairs and a roll that has begun never wait.
+	// Default 0.
+	Wave int32 `json:"wave,omitempty" jsonschema:"minimum=0,maximum=99"`
 }
 
 // RepairMode says which lost members are replaced.

@@ -80,13 +80,14 @@ type change struct {
 //
 //	rule       what it guards against
 //	deletion   data that is gone for good, unnoticed
+//	owner      two that act on one cluster
 //	storage    what no volume can do
 //	tls        members that do not understand each other
 //	network    what no Service can do
 //	version    steps that etcd does not support
 //
-// All but the first ask what running members can follow, and are left out where
-// none have to: an observed cluster is not touched, and need not have been what
+// All but the first two ask what running members can follow, and are left out
+// where none have to: an observed cluster is not touched, and need not have been what
 // its file said; of a deleted one without its volumes nothing is left.
 func (c *comparison) cluster(before, after *Cluster) {
 	ch := change{
@@ -99,6 +100,7 @@ func (c *comparison) cluster(before, after *Cluster) {
 		},
 	}
 	deletionChange(ch)
+	ownerChange(ch)
 	observed := before.Spec.Mode == ModeObserve || after.Spec.Mode == ModeObserve
 	gone := before.Spec.State == StateDeleted && before.Spec.Deletion.Volumes == VolumesDelete
 	if observed || gone {
@@ -123,6 +125,13 @@ func deletionChange(c change) {
 	}
 	if is.Backup == BackupSkip && was.Backup != BackupSkip {
 		c.warn("spec.deletion.backup", "is Skip: the cluster is deleted without a last backup")
+	}
+}
+
+// ownerChange says aloud that a cluster changes hands.
+func ownerChange(c change) {
+	if from := c.after.TakeOver; from != "" && from != c.before.TakeOver {
+		c.warn("spec.takeOver", "takes the cluster from %s with this change: write mode: Observe there first, so that nothing is under way", clip(from))
 	}
 }
 

@@ -44,6 +44,8 @@ func TestCompare(t *testing.T) {
 		{"130 deleted as before", cluster("state: Deleted", "deletion: {volumes: Delete, backup: Skip}"), cluster("state: Deleted", "deletion: {volumes: Delete, backup: Skip}", "podTemplate: {metadata: {labels: {a: b}}}"), ""},
 		{"130 file removed of a cluster that exists elsewhere, too", cluster() + "---\n" + web, web, "a.yaml: EtcdCluster shop/orders is no longer in Git, which deletes nothing"},
 		{"130 document that became bad and lost its kind", cluster() + "---\n" + other, strings.Replace(cluster(), "kind: EtcdCluster\n", "", 1) + "---\n" + other, ""},
+		{"142 taken over", cluster(), cluster(`takeOver: "/srv/git@main#default/1"`), "warning: spec.takeOver: takes the cluster from \"/srv/git@main#default/1\" with this change"},
+		{"142 taken over before", cluster(`takeOver: "/srv/git@main#default/1"`), cluster(`takeOver: "/srv/git@main#default/1"`, "podTemplate: {metadata: {labels: {a: b}}}"), ""},
 		{"deleted cluster runs again", cluster("state: Deleted"), cluster(), ""},
 		{"6 kept volumes shrink", cluster("state: Deleted"), smaller, "spec.storage.size: shrinks"},
 		{"volumes that are gone shrink", cluster("state: Deleted", "deletion: {volumes: Delete}"), smaller, ""},

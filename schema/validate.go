@@ -20,6 +20,8 @@ const (
 	maxSoak     = time.Hour
 	// maxRepairAfter is the longest time of grace for a lost member.
 	maxRepairAfter = 24 * time.Hour
+	maxWave        = 99
+	maxOwner       = 1024
 	// advisedQuota is the size up to which etcd's authors test, in bytes.
 	advisedQuota = 8 << 30
 )
@@ -58,6 +60,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	oneOf(v, "deletion.volumes", spec.Deletion.Volumes, VolumesKeep, VolumesDelete)
 	oneOf(v, "deletion.backup", spec.Deletion.Backup, BackupRequired, BackupSkip)
 	oneOf(v, "mode", spec.Mode, ModeEnforce, ModeObserve)
+	v.takeOver(spec.TakeOver)
 }
 
 // validator gathers problems.
@@ -219,6 +222,36 @@ func (v *validator) upgrade(u UpgradeSpec) {
 	if u.Soak != nil && (u.Soak.Duration < 0 || u.Soak.Duration > maxSoak) {
 		v.fail("upgrade.soak", "is %s and must be 0s to 1h", u.Soak.Duration)
 	}
+	if u.Wave < 0 || u.Wave > maxWave {
+		v.fail("upgrade.wave", "is %d and must be 0 to %d", u.Wave, maxWave)
+	}
+}
+
+// takeOver checks the name of the owner that the cluster is taken from. Whether
+// there is such an owner, only the cluster's record knows.
+func (v *validator) takeOver(owner string) {
+	if owner == "" {
+		return
+	}
+	source, claim, marked := cutLast(owner, "#")
+	instance, number, numbered := cutLast(claim, "/")
+	n, err := strconv.ParseInt(number, 10, 64)
+	switch {
+	case len(owner) > maxOwner:
+		v.fail("takeOver", "is longer than %d characters: copy the owner from the hold of the cluster", maxOwner)
+	case strings.TrimSpace(source) != source || source == "" || strings.ContainsAny(owner, "\r\n"),
+		!marked, !numbered, len(validation.IsDNS1123Label(instance)) > 0, err != nil, n < 1, number != strconv.FormatInt(n, 10):
+		v.fail("takeOver", "%s is no owner: copy the one that the hold of the cluster names, such as https://git.example.com/etcd.git@main:clusters#default/1", clip(owner))
+	}
+}
+
+// cutLast cuts a text around the last separator.
+func cutLast(text, separator string) (before, after string, found bool) {
+	i := strings.LastIndex(text, separator)
+	if i < 0 {
+		return text, "", false
+	}
+	return text[:i], text[i+len(separator):], true
 }
 
 // repair checks when lost members are replaced. What is left out is not filled

@@ -46,6 +46,8 @@ func TestValidate(t *testing.T) {
 	soak := func(d time.Duration) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: d} }
 	}
+	wave := func(n int32) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.Upgrade.Wave = n } }
+	takeOver := func(owner string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.TakeOver = owner } }
 	template := func(u string) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Backup.Destination.ObjectURLTemplate = u }
 	}
@@ -132,6 +134,18 @@ func TestValidate(t *testing.T) {
 		}, "spec.etcd.options: compaction-batch-limit and experimental-compaction-batch-limit are one setting"},
 		{"unknown mode", func(c *EtcdCluster) { c.Spec.Mode = "enforce" }, "spec.mode: \"enforce\" is not one of Enforce, Observe, did you mean Enforce?"},
 		{"unknown TLS mode", func(c *EtcdCluster) { c.Spec.TLS.Mode = "Off" }, "spec.tls.mode"},
+		{"wave", wave(99), ""},
+		{"wave too high", wave(100), "spec.upgrade.wave: is 100 and must be 0 to 99"},
+		{"wave below zero", wave(-1), "spec.upgrade.wave"},
+		{"142 taken over", takeOver("https://git.example.com/etcd.git@main:clusters#default/12"), ""},
+		{"142 taken over from a directory", takeOver("/srv/my git@main#eu-1/1"), ""},
+		{"142 taken over from nobody in particular", takeOver("https://git.example.com/etcd.git"), "spec.takeOver: \"https://git.example.com/etcd.git\" is no owner: copy the one that the hold"},
+		{"142 taken over without a number", takeOver("https://git.example.com/etcd.git@main#default"), "is no owner"},
+		{"142 taken over with another number", takeOver("/srv/git@main#default/01"), "is no owner"},
+		{"142 taken over from an odd instance", takeOver("/srv/git@main#De fault/1"), "is no owner"},
+		{"142 taken over from two lines", takeOver("/srv/git\n@main#default/1"), "is no owner"},
+		{"142 taken over from no source", takeOver("#default/1"), "is no owner"},
+		{"142 taken over from a long name", takeOver("/" + strings.Repeat("a", 1020) + "@main#default/1"), "spec.takeOver: is longer than 1024 characters"},
 		{"path by steps", func(c *EtcdCluster) { c.Spec.Upgrade.Path = PathStepwise }, ""},
 		{"unknown path", func(c *EtcdCluster) { c.Spec.Upgrade.Path = "Stepwize" }, "did you mean Stepwise?"},
 		{"unknown backup policy", func(c *EtcdCluster) { c.Spec.Upgrade.Backup = "No" }, "spec.upgrade.backup"},

@@ -73,3 +73,23 @@ func TestNewRefusesWhatItCannotRead(t *testing.T) {
 		})
 	}
 }
+
+// 142: two daemons know each other by what they follow.
+func TestSourceNamesWhatIsWatched(t *testing.T) {
+	for _, tc := range []struct{ url, path, want string }{
+		{"https://git.example.com/org/repo.git", "clusters", "https://git.example.com/org/repo.git@main:clusters"},
+		{"HTTPS://Git.example.com/org/repo.git/", "./clusters/", "https://git.example.com/org/repo.git@main:clusters"},
+		{"https://git.example.com/Org/repo.git", "", "https://git.example.com/Org/repo.git@main"},
+		{"https://git.example.com/org/repo.git", ".", "https://git.example.com/org/repo.git@main"},
+		{"file:///srv/git/repo.git", "a/b", "/srv/git/repo.git@main:a/b"},
+		{"/srv/git/repo.git/", "", "/srv/git/repo.git@main"},
+	} {
+		r, err := sources.New(sources.Config{URL: tc.url, Path: tc.path, Branch: "main"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r.Source(); got != tc.want {
+			t.Errorf("%s %s: got %s, want %s", tc.url, tc.path, got, tc.want)
+		}
+	}
+}

@@ -39,6 +39,7 @@ type Config struct {
 // concurrently.
 type Repository struct {
 	origin  origin
+	source  string
 	branch  string
 	path    string
 	during  string
@@ -89,12 +90,32 @@ func New(cfg Config) (*Repository, error) {
 	}
 	return &Repository{
 		origin:  newOrigin(where, cfg),
+		source:  nameOf(where, cfg.Branch, dir),
 		branch:  cfg.Branch,
 		path:    dir,
 		during:  fmt.Sprintf("fetch branch %s of %s", cfg.Branch, where),
 		timeout: cmp.Or(cfg.Timeout, 2*time.Minute),
 		limits:  cfg.Limits.withDefaults(),
 	}, nil
+}
+
+// Source names what is watched: REPOSITORY@BRANCH, and :PATH where it is not the
+// whole repository. It holds no credentials, and is the same for every way to
+// write one URL that differs in the case of its host or a slash at its end.
+func (r *Repository) Source() string { return r.source }
+
+func nameOf(where location, branch, dir string) string {
+	name := strings.TrimRight(where.String(), "/")
+	if u := where.remote; u != nil {
+		same := *u
+		same.Host = strings.ToLower(u.Host)
+		name = strings.TrimRight(same.String(), "/")
+	}
+	name += "@" + branch
+	if dir != "" && dir != "." {
+		name += ":" + dir
+	}
+	return name
 }
 
 func newOrigin(where location, cfg Config) origin {

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -25,7 +26,20 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", reconciler.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
+	flags.StringVar(&f.options.Owner.Instance, "instance", "default", "name of this quorate, where several follow the same path; a cluster belongs to one of them")
+	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at once; repairs and a roll that has begun do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
+}
+
+// check refuses values that no cluster could be looked after with.
+func (f *kubeFlags) check() error {
+	if problems := validation.IsDNS1123Label(f.options.Owner.Instance); len(problems) > 0 {
+		return fmt.Errorf("--instance is %q: give lower-case letters, digits and dashes, at most 63", f.options.Owner.Instance)
+	}
+	if f.options.MaxDisrupted < 1 {
+		return fmt.Errorf("--max-disrupted is %d: give at least 1", f.options.MaxDisrupted)
+	}
+	return nil
 }
 
 // connect returns a client for the API server. It sends nothing yet.

@@ -74,7 +74,7 @@ differ, and with 1 on an error, a file with errors included.`,
 }
 
 func (f *planFlags) run(ctx context.Context, out io.Writer, paths []string) error {
-	if err := errors.Join(f.output.check(), f.check()); err != nil {
+	if err := errors.Join(f.output.check(), f.kube.check(), f.check()); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
@@ -121,7 +121,9 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*plan.Report, err
 	report := newReport(set)
 	report.Head = commit
 	report.Others = reconciler.DescribeOthers(set)
-	for _, c := range wishes(set, commit, nil) {
+	clusters := wishes(set, commit, nil)
+	r.SetDesired(clusters)
+	for _, c := range clusters {
 		p, err := r.Plan(ctx, c)
 		if err != nil {
 			return nil, err
@@ -170,6 +172,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	if err != nil {
 		return schema.Set{}, "", err
 	}
+	f.kube.options.Owner.Source = repository.Source()
 	s, err := repository.Fetch(ctx)
 	if err != nil {
 		return schema.Set{}, "", err

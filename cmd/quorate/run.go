@@ -68,6 +68,9 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
+	if err := f.kube.check(); err != nil {
+		return err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	git, err := newPoller(f, log, registry)
@@ -91,7 +94,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	}
 	return f.lease.hold(ctx, kube, log, func(ctx context.Context, held func() error) error {
 		options := f.kube.options
-		options.Lease = held
+		options.Lease, options.Owner.Source = held, git.repository.Source()
 		events, stop := newRecorder(kube)
 		defer stop()
 		r := reconciler.New(kube, reconciler.NewClients(), events, reconciler.NewMetrics(registry), log, options)

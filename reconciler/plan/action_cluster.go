@@ -5,9 +5,10 @@ import (
 	"maps"
 )
 
-// CreateRecord writes the cluster's record with a fresh token. It never
-// overwrites a record.
+// CreateRecord writes the cluster's record with a fresh token and its first owner.
+// It never overwrites a record.
 type CreateRecord struct {
+	Owner Owner
 	// Founders is how many members the cluster begins with. That does not change
 	// before it has formed, whatever Git says meanwhile: members that disagree
 	// about it form two clusters.
@@ -23,7 +24,12 @@ func (CreateRecord) String() string { return "create the record" }
 func (CreateRecord) Disruptive() bool { return false }
 
 // after implements Action.
-func (a CreateRecord) after(s *situation) { s.o.Record = &Record{Founders: a.Founders} }
+func (a CreateRecord) after(s *situation) {
+	s.o.Record = &Record{Founders: a.Founders}
+	if !a.Owner.Nobody() {
+		s.o.Record.Owner = &a.Owner
+	}
+}
 
 // undo implements Action.
 func (CreateRecord) undo(s *situation) string { return s.undoMade() }

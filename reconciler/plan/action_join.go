@@ -97,6 +97,8 @@ type DropLearner struct {
 	// Retire says that what is on its volume is the learner's, and worth nothing
 	// without it.
 	Retire bool
+	// Failed says that it had its chance: the next try waits for a while.
+	Failed bool
 	// Replace says that the member is still to be replaced.
 	Replace bool
 }
@@ -112,7 +114,9 @@ func (DropLearner) Disruptive() bool { return false }
 // after implements Action.
 func (a DropLearner) after(s *situation) {
 	r := s.o.Record
-	r.Joining, r.FailedJoin = nil, &FailedJoin{Member: a.Member, At: s.now, Times: 1}
+	if r.Joining = nil; a.Failed {
+		r.FailedJoin = &FailedJoin{Member: a.Member, At: s.now, Times: 1}
+	}
 	if a.Retire {
 		r.Retired = maps.Clone(r.Retired)
 		if r.Retired == nil {

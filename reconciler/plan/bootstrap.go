@@ -34,7 +34,7 @@ func bootstrap(s *situation) verdict {
 		return refuse(refused[0], "name another release in spec.version")
 	}
 	if s.o.Record == nil {
-		return do(CreateRecord{Founders: s.d.Spec.Replicas}, "no cluster of this name exists: its record, with a token of its own, comes before anything else")
+		return do(CreateRecord{Owner: s.claimant(), Founders: s.d.Spec.Replicas}, "no cluster of this name exists: its record, with a token of its own, comes before anything else")
 	}
 	for _, obj := range s.o.Objects {
 		if obj.State == ObjectMissing {

@@ -54,6 +54,9 @@ func (s *situation) beginDeletion() verdict {
 		return do(BeginDeletion{}, reason)
 	}
 	if s.d.Spec.Deletion.Backup != schema.BackupSkip && !asleep {
+		if s.o.Set.Replicas < s.size() {
+			return s.resize() // nobody could give the backup
+		}
 		if v := s.listed(); !v.silent() {
 			return v
 		}

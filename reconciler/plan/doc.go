@@ -57,5 +57,7 @@
 //	I23  defragmentation one by one, and never on an unsafe release
 //	I24  after an ambiguous answer look, and never repeat blindly
 //	I25  no side effects: nothing restarts that the plan does not say
-//	I26  no member stops outside a maintenance window, but to be mended
+//	I26  no member stops outside a maintenance window, but to be mended or deleted
+//	I27  one daemon that follows one place in Git acts on a cluster
+//	I28  no more clusters are disrupted at once than were allowed, wave by wave
 package plan

@@ -10,6 +10,12 @@ func drift(s *situation) verdict {
 		case ObjectMissing:
 			return do(ApplyObject{obj.Kind, obj.Name}, "it is gone, and Git says that it should be there")
 		case ObjectDrifted:
+			if s.contested(obj) && obj.Kind != "StatefulSet" {
+				continue // a rule below tells
+			}
+			if s.contested(obj) {
+				return s.truce(obj) // all below rests on the StatefulSet
+			}
 			return do(ApplyObject{obj.Kind, obj.Name}, "it differs from what Git says: "+obj.Detail)
 		case ObjectInSync, ObjectForeign:
 		}

@@ -74,6 +74,9 @@ func (s *situation) awaited(h Hold) *situation {
 	if opens, _ := s.opening(); h.Rule == "window" && opens.After(c.now) {
 		c.now = opens
 	}
+	if h.Rule == "fleet" {
+		c.o.Fleet = Fleet{}
+	}
 	c.settle()
 	return c
 }

@@ -90,7 +90,7 @@ func (s *situation) twice() verdict {
 	if problem := s.gate(before); problem != "" {
 		return confirmIn(Between, "healthy now, but a moment ago: "+problem)
 	}
-	if problem := s.behind(before, last); problem != "" {
+	if problem := s.behind(before, last, ""); problem != "" {
 		return confirmIn(Between, problem)
 	}
 	return pass()
@@ -262,11 +262,12 @@ func (s *situation) restarting(exempt string) string {
 }
 
 // behind says who has not yet applied what the leader had committed before; who
-// does not answer at all is the gate's business.
-func (s *situation) behind(before, last *Round) string {
+// does not answer at all is the gate's business, and one that leaves need not
+// catch up.
+func (s *situation) behind(before, last *Round, leaves string) string {
 	goal := before.leader().Commit
 	for _, m := range last.Members {
-		if m.Problem == "" && m.Applied < goal {
+		if m.Problem == "" && m.Applied < goal && (leaves == "" || m.Name != leaves) {
 			return fmt.Sprintf("%s has applied %d of %d entries", m.Name, m.Applied, goal)
 		}
 	}

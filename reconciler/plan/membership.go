@@ -23,8 +23,7 @@ const (
 
 // membership finishes a change of the member list that has begun, whatever
 // happened in between: what the record intends and what etcd lists say together
-// how far it has come. Then the StatefulSet gets as many pods as there are
-// members.
+// how far it has come.
 //
 //	record   etcd lists the member   then
 //	leaving  yes                     leadership away, remove
@@ -42,7 +41,7 @@ func membership(s *situation) verdict {
 	case s.o.Record.Joining != nil:
 		return s.join(*s.o.Record.Joining)
 	}
-	return s.resize()
+	return pass()
 }
 
 // leave brings a removal that has begun to its end.
@@ -65,8 +64,12 @@ func (s *situation) leave(l Leaving) verdict {
 	if len(s.o.Rounds) < 2 {
 		return confirmIn(instant, "that the others can do without a member counts when it was seen twice")
 	}
-	if problem := s.unremovable(&s.o.Rounds[len(s.o.Rounds)-2], l.Member); problem != "" {
+	before := &s.o.Rounds[len(s.o.Rounds)-2]
+	if problem := s.unremovable(before, l.Member); problem != "" {
 		return confirmIn(Between, "healthy now, but a moment ago: "+problem)
+	}
+	if problem := s.behind(before, r, l.Member); problem != "" {
+		return confirmIn(Between, problem)
 	}
 	if lead := r.leader(); lead != nil && lead.ID == l.ID {
 		if heir := s.heir(l.Member); heir != nil {
@@ -140,26 +143,27 @@ func (s *situation) join(j Joining) verdict {
 	case m != nil && !m.Learner:
 		return do(EndJoin{Member: j.Member, ID: j.ID}, "etcd counts it as a voter")
 	case !s.wants(j.Member):
-		return do(s.drop(j), fmt.Sprintf("Git wants %s, so %s is not to join any more", members(int(s.d.Spec.Replicas)), j.Member))
+		return do(s.drop(j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", members(int(s.d.Spec.Replicas)), j.Member))
 	case j.ID == "":
 		if problem := s.electable(); problem != "" {
 			return unhealthy(j.Member+" is to join, but "+problem, "look at the members named here")
 		}
 		return do(AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
 	case m == nil:
-		return do(s.drop(j), "the member list no longer has it: somebody has removed it")
-	case s.o.Set.Replicas <= ordinalOf(j.Member):
-		return s.resize()
+		return do(s.drop(j, true), "the member list no longer has it: somebody has removed it")
 	}
 	return s.catchUp(j, *m)
 }
 
-// drop is the action that takes a join back.
-func (s *situation) drop(j Joining) DropLearner {
+// drop is the action that takes a join back. The claim that its pod has was made
+// for it: a claim that nobody knows lets no join begin. But where the guard found
+// somebody's data on it, nobody deletes that.
+func (s *situation) drop(j Joining, failed bool) DropLearner {
 	p := s.o.pod(j.Member)
+	foreign := p != nil && p.Damage == DamageForeign
 	return DropLearner{
-		Member: j.Member, ID: j.ID, Retire: j.ID != "" && p != nil && p.Ran,
-		Replace: j.Replace && s.wants(j.Member),
+		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.wants(j.Member),
+		Retire: j.ID != "" && !foreign && s.o.volume(j.Member) != nil,
 	}
 }
 
@@ -206,7 +210,7 @@ func (s *situation) catchUp(j Joining, m Member) verdict {
 		return do(PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
 	}
 	if left := s.joinTime() - s.now.Sub(j.Since); left <= 0 && !j.Promoting {
-		return do(s.drop(j), fmt.Sprintf("it did not become a member within %s: %s", s.joinTime(), problem))
+		return do(s.drop(j, true), fmt.Sprintf("it did not become a member within %s: %s", s.joinTime(), problem))
 	}
 	return wait(j.Member+" joins: "+problem, j.Since)
 }
@@ -238,9 +242,18 @@ func (s *situation) joinTime() time.Duration {
 	return joinTime + (time.Duration(largest>>20) * joinTimePerGiB >> 10).Round(time.Second)
 }
 
-// resize gives the StatefulSet as many pods as there are members, up to the
-// highest ordinal. A cursor of a roll stays where it is; else the partition stands
-// above every pod.
+// resize gives the StatefulSet as many pods as there are members, whatever else is
+// under way: the members are in the record, and pods that are missing or too many
+// stand in the way of everything.
+func resize(s *situation) verdict {
+	if !s.formed() || s.o.Set == nil {
+		return pass()
+	}
+	return s.resize()
+}
+
+// resize sets the number of pods to the highest ordinal of a member. A cursor of a
+// roll stays where it is; else the partition stands above every pod.
 func (s *situation) resize() verdict {
 	from, to := s.o.Set.Replicas, s.size()
 	if from == to {
@@ -357,6 +370,9 @@ func (s *situation) rejoin(member, reason string, replace bool) verdict {
 // volume that nobody knows is never touched.
 func (s *situation) clearVolume(member string) verdict {
 	volume, pod := s.o.volume(member), s.o.pod(member)
+	if pod != nil && !pod.Terminating && pod.Template != s.templateFor(pod.Ordinal) {
+		return do(DeletePod{Member: member, PodUID: pod.UID}, "an earlier roll has left it, and the StatefulSet would never make it anew")
+	}
 	_, retired := s.o.Record.Retired[member]
 	switch {
 	case retired && volume == nil:
@@ -377,6 +393,14 @@ func (s *situation) clearVolume(member string) verdict {
 			"delete the claim if its data is not needed; "+member+" joins then")
 	}
 	return pass()
+}
+
+// templateFor is the template that a pod of the ordinal is made from now.
+func (s *situation) templateFor(ordinal int32) string {
+	if ordinal < s.o.Set.Partition && s.o.Set.CurrentTemplate != "" {
+		return s.o.Set.CurrentTemplate
+	}
+	return s.o.Set.Template
 }
 
 // makesWay is how long a pod that was made beside a volume that is being deleted

@@ -78,6 +78,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I1: a look alone removes nobody", change: with(shrinking, leads(0), oneLook), want: "Confirm: that the others can do without"},
 		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "42: another one that is down", change: with(shrinking, leads(0), down(1)), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but only 1 of the 2 others are healthy, and their quorum is 2"},
+		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-1").Applied = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
 		{name: "42: it was down a moment ago", change: with(shrinking, leads(0), func(s *situation) { s.o.Rounds[0].member("orders-1").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: only 1 of the 2 others"},
 		{name: "41: one that is down itself goes", change: with(wanting(2), leads(0), down(2), leaving(2, false)), want: "remove orders-2"},
 		{name: "I1: two members, one of them down: etcd would refuse", size: 2, change: with(wanting(1), leads(0), down(1), leaving(1, false)), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 1 of 2 members are healthy, and a quorum is 2"},
@@ -107,7 +108,7 @@ func TestMembershipJoining(t *testing.T) {
 	checkRule(t, membership, []ruleCase{
 		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
 		{name: "42: not without a quorum", change: with(grows("", 0), down(0), down(1)), want: "Unhealthy: orders-3 is to join, but only 1 of 3 members are healthy"},
-		{name: "46: a learner without a pod gets one", change: grows("m3", 0), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
+		{name: "46: a learner without a pod", change: grows("m3", 0), want: "Waiting: orders-3 joins: its pod does not exist yet"},
 		{name: "37: one that has caught up is promoted", change: ready, want: "promote orders-3"},
 		{name: "I16: caught up is seen twice", change: with(ready, oneLook), want: "Confirm: that a learner has caught up is seen in two looks"},
 		{name: "I16: one that lags behind waits", change: with(ready, learner(func(m *Member) { m.Applied = 4999 })), want: "Waiting: orders-3 joins: it has not applied yet what the leader had committed"},
@@ -124,22 +125,34 @@ func TestMembershipJoining(t *testing.T) {
 		{name: "20: before etcd was asked", change: with(grows("", 0), wanting(3)), want: "remove the learner orders-3"},
 		{name: "I24: a voter that Git no longer wants is written down first", change: with(ready, wanting(3), learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member"},
 	})
-	s := healthy(3)
-	with(ready, func(s *situation) { s.o.Record.Joining.Since = noon.Add(-time.Hour) }, learner(func(m *Member) { m.Applied = 1 }))(s)
-	if a, ok := membership(s).step.Action.(DropLearner); !ok || !a.Retire || a.ID != "m3" {
-		t.Errorf("what a learner has written is worth nothing without it, have %+v", a)
-	}
-	s.pod(3).Ran = false
-	if a, ok := membership(s).step.Action.(DropLearner); !ok || a.Retire {
-		t.Errorf("I5: what is on a volume that etcd never saw may be somebody's, have %+v", a)
+	late := with(ready, func(s *situation) { s.o.Record.Joining.Since = noon.Add(-time.Hour) }, learner(func(m *Member) { m.Applied = 1 }))
+	volume := func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }
+	for name, c := range map[string]struct {
+		change mutation
+		want   DropLearner
+	}{
+		"its volume is worth nothing without it": {with(late, volume), DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation) { s.pod(3).Damage = DamageForeign }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"no volume":                              {late, DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"Git's word is no failure":               {with(ready, volume, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if a := membership(s).step.Action; a != c.want {
+			t.Errorf("%s: %+v, want %+v", name, a, c.want)
+		}
 	}
 }
 
-func TestMembershipResize(t *testing.T) {
+func TestResize(t *testing.T) {
 	scaled := func(n int32, by string) mutation {
 		return func(s *situation) { s.o.Set.Replicas, s.o.Set.ScaledBy = n, by }
 	}
-	checkRule(t, membership, []ruleCase{
+	checkRule(t, resize, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "an unformed cluster is the bootstrap's", change: with(unformed, scaled(5, ""))},
+		{name: "46: a learner gets its pod", change: with(wanting(4), joining(3, "m3", 0)), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
+		{name: "50: scaled to nothing while a member leaves", change: with(wanting(2), leaving(2, false), scaled(0, "kubectl-scale"), func(s *situation) { s.o.Pods, s.o.Rounds = nil, nil }), want: "resize the StatefulSet 0 → 3"},
 		{name: "47: a pod that is no member's goes", change: with(gone(2), wanting(2)), want: "resize the StatefulSet 3 → 2: its pods are those of 2 members"},
 		{name: "a hole is none", change: gone(1)},
 		{name: "50: kubectl scale up", change: scaled(5, "kubectl-scale at noon"), want: "resize the StatefulSet 5 → 3: somebody else has set it to 5 (kubectl-scale at noon)"},
@@ -148,7 +161,7 @@ func TestMembershipResize(t *testing.T) {
 	})
 	s := healthy(3)
 	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 2 })(s)
-	if a := membership(s).step.Action.(ResizeSet); a.Partition != 2 {
+	if a := resize(s).step.Action.(ResizeSet); a.Partition != 2 {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
 	}
 }
@@ -161,13 +174,25 @@ func TestOrdinalOf(t *testing.T) {
 	}
 }
 
-func TestScale(t *testing.T) {
-	checkRule(t, scale, []ruleCase{
+func TestShrink(t *testing.T) {
+	checkRule(t, shrink, []ruleCase{
+		{name: "17: what Git says passes"},
+		{name: "20: an unformed cluster passes", change: with(unformed, wanting(1))},
+		{name: "37: growing is the business of grow", change: wanting(5)},
+		{name: "37: the highest ordinal", change: wanting(1), want: "write down that orders-2 leaves: Git wants 1 member; the highest ordinal goes first"},
+		{name: "38: ten is higher than nine", size: 12, change: wanting(9), want: "write down that orders-11 leaves"},
+		{name: "49: before a roll, which then has fewer to restart", change: with(commit(newVersion), wanting(1)), want: "write down that orders-2 leaves"},
+	})
+}
+
+func TestGrow(t *testing.T) {
+	checkRule(t, grow, []ruleCase{
 		{name: "17: what Git says passes"},
 		{name: "20: an unformed cluster passes", change: with(unformed, wanting(5))},
 		{name: "37: up: the lowest free ordinal", change: wanting(5), want: "write down that orders-3 joins: Git wants 5 members, and there are 3"},
-		{name: "37: down: the highest ordinal", change: wanting(1), want: "write down that orders-2 leaves: Git wants 1 member; the highest ordinal goes first"},
-		{name: "38: ten is higher than nine", size: 12, change: wanting(9), want: "write down that orders-11 leaves"},
+		{name: "13: a pod that an abandoned roll has left makes way", change: with(gone(1), func(s *situation) {
+			s.o.Volumes, s.o.Record.Retired, s.pod(1).Template = nil, nil, "broken"
+		}), want: "delete the pod of orders-1: an earlier roll has left it"},
 		{name: "89: a hole is filled before anything else grows", change: with(gone(1), func(s *situation) { s.o.Volumes, s.o.Record.Retired = nil, nil }, wanting(5)), want: "write down that orders-1 joins"},
 		{name: "49: not within a roll", change: with(commit(newVersion), wanting(5))},
 		{name: "48: the volume of a former member goes first", change: with(wanting(5), func(s *situation) {

@@ -12,6 +12,8 @@ type Desired struct {
 	Name      string
 	// Commit is the Git commit that says so.
 	Commit string
+	// Owner is who asks, and would act; nobody where it is only for a plan.
+	Owner Owner
 	// Spec is the defaulted spec.
 	Spec schema.ClusterSpec
 	// SpecHash identifies the spec.
@@ -49,6 +51,8 @@ type Observed struct {
 	Volumes []Volume
 	// Rounds are looks at the members' health, oldest first.
 	Rounds []Round
+	// Fleet is what the other clusters do; filled in only where Begins says so.
+	Fleet Fleet
 }
 
 // Record is what must outlive every process.
@@ -80,6 +84,9 @@ type Record struct {
 	Backup *Backup
 	// Applied is the last spec that was carried out to its end.
 	Applied *Applied
+	// Owner is who looks after the cluster; nil in a record from before there
+	// were owners.
+	Owner *Owner
 	// Compacted is the last compaction that quorate asked for.
 	Compacted *Compacted
 	// Defragmented is when each member was last defragmented, by name.
@@ -170,6 +177,8 @@ type Object struct {
 	State ObjectState
 	// Detail says what drifted, or who owns a foreign object.
 	Detail string
+	// Fight is set where somebody undoes each time what quorate does.
+	Fight *Fight
 }
 
 // Set is the StatefulSet.

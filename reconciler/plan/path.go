@@ -20,6 +20,9 @@ func path(s *situation) verdict {
 	}
 	versions := s.versions()
 	for _, p := range s.o.Pods {
+		if !s.isMember(p.Name) {
+			continue
+		}
 		if _, known := versions[p.Name]; !known {
 			return refuse(fmt.Sprintf("nobody knows which etcd %s runs, so nobody can say whether it can go to %s", p.Name, s.wanted()),
 				"look at that member; quorate goes on when it reports a release")

@@ -154,6 +154,7 @@ func (s *situation) recordApplied(version string) RecordApplied {
 func (s *situation) settings() string {
 	spec := s.d.Spec
 	spec.Replicas, spec.State, spec.Mode, spec.Deletion = 0, "", "", schema.DeletionSpec{}
+	spec.Storage.RemovedVolumes, spec.TakeOver = "", ""
 	spec.Backup, spec.Upgrade, spec.Maintenance, spec.Repair = schema.BackupSpec{}, schema.UpgradeSpec{}, nil, schema.RepairSpec{}
 	return schema.SpecHash(spec)
 }

@@ -25,6 +25,7 @@ type rule struct {
 //	rule          says                                                       guards
 //	readable      a file with errors leaves its cluster alone                I12
 //	ownership     what somebody else made is never touched                   I7
+//	owner         one daemon and one place in Git act on a cluster           I27
 //	unsupported   a file is carried out as a whole or not at all             I25
 //	record        no record beside a live cluster: nothing is guessed        I4 I12
 //	deletion      a cluster goes only when Git says Deleted, a file that is gone says nothing  I6 I12
@@ -33,6 +34,7 @@ type rule struct {
 //	bootstrap     record → services → StatefulSet → IDs written down         I4 I24
 //	drift         services, budget, replica count back to what Git says      I25
 //	hibernated    a cluster that sleeps is left asleep, or woken                I4
+//	resize        as many pods as there are members                             I20
 //	settled       the StatefulSet controller has caught up                   I3
 //	membership    a change of the member list that has begun is finished        I1 I19 I24
 //	repair        what is lost for good is replaced, one, backed up first       I1 I5 I17
@@ -40,22 +42,26 @@ type rule struct {
 //	path          every hop of every member is one that etcd supports        I14
 //	member        a restarted member comes back, or the roll stops           I2 I15
 //	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
+//	fight         nothing begins while somebody undoes what quorate does     I25
+//	fleet         few clusters at once are disrupted, wave by wave           I28
 //	window        members restart inside a maintenance window                I26
 //	confirm       the gate again, with hashes and catch-up                   I15 I16
 //	hibernate     a backup, then every member sleeps on its volume              I6
 //	backup        a verified backup of this cluster for this target          I11
+//	shrink        one member at a time, the highest ordinal first               I1 I20
 //	remove        volumes of removed members, where Git says so                 I6
 //	start         the new template, touching no pod                          I25
 //	soak          the last restarted member has been ready for a while       I16
 //	leader        leadership leaves before its member stops                  I20
 //	restart       one member, from the highest ordinal down                  I2 I20
 //	end           over when the cluster version says so                      I14
-//	scale         one member at a time, the highest ordinal first               I1 I20
+//	grow          one learner at a time, and only between two rolls             I1 I19
 //	applied       what was carried out is written down                       I13
 func table() []rule {
 	return []rule{
 		{"readable", readable},
 		{"ownership", ownership},
+		{"owner", owner},
 		{"unsupported", unsupported},
 		{"record", record},
 		{"deletion", deletion},
@@ -64,6 +70,7 @@ func table() []rule {
 		{"bootstrap", bootstrap},
 		{"drift", drift},
 		{"hibernated", hibernated},
+		{"resize", resize},
 		{"settled", settled},
 		{"membership", membership},
 		{"repair", repair},
@@ -71,17 +78,20 @@ func table() []rule {
 		{"path", path},
 		{"member", member},
 		{"health", health},
+		{"fight", fight},
+		{"fleet", fleet},
 		{"window", window},
 		{"confirm", confirm},
 		{"hibernate", hibernate},
 		{"backup", backup},
+		{"shrink", shrink},
 		{"remove", remove},
 		{"start", start},
 		{"soak", soak},
 		{"leader", leader},
 		{"restart", restart},
 		{"end", end},
-		{"scale", scale},
+		{"grow", grow},
 		{"applied", applied},
 	}
 }

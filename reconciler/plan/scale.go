@@ -6,22 +6,31 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// scale changes the number of members, one at a time: the highest ordinal leaves
-// first, as a number, and the lowest free one joins first. It waits for the end
-// of a roll, and every step for the health gate.
-func scale(s *situation) verdict {
-	if !s.formed() || s.rolling() || s.complete() {
+// shrink removes the members that Git no longer wants, one at a time, the highest
+// ordinal first, as a number. It comes before a roll, which then has fewer to
+// restart, and is not stopped by a pod that belongs to no member.
+func shrink(s *situation) verdict {
+	if !s.formed() || s.complete() {
 		return pass()
 	}
 	names := s.byOrdinal()
-	if last := names[len(names)-1]; !s.wants(last) {
-		return do(BeginLeave{
-			Member: last, ID: s.o.Record.Members[last], Why: fmt.Sprintf("Git wants %s", members(int(s.d.Spec.Replicas))),
-		}, fmt.Sprintf("Git wants %s; the highest ordinal goes first", members(int(s.d.Spec.Replicas))))
+	last := names[len(names)-1]
+	if s.wants(last) {
+		return pass()
+	}
+	why := "Git wants " + members(int(s.d.Spec.Replicas))
+	return do(BeginLeave{Member: last, ID: s.o.Record.Members[last], Why: why}, why+"; the highest ordinal goes first")
+}
+
+// grow adds the members that Git wants, one at a time, the lowest free ordinal
+// first. It waits for the end of a roll: a member that joins has nothing to roll.
+func grow(s *situation) verdict {
+	if !s.formed() || s.rolling() || s.complete() {
+		return pass()
 	}
 	for ordinal := range s.d.Spec.Replicas {
 		if name := podName(s.d.Name, ordinal); !s.isMember(name) {
-			return s.rejoin(name, fmt.Sprintf("Git wants %s, and there are %d", members(int(s.d.Spec.Replicas)), len(names)), false)
+			return s.rejoin(name, fmt.Sprintf("Git wants %s, and there are %d", members(int(s.d.Spec.Replicas)), s.memberCount()), false)
 		}
 	}
 	return pass()

@@ -37,6 +37,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	pods          a row each
 //	members       a row each, as the second of two looks had them
 //	before        the first look, where it differs
+//	fleet         limit, and a row each for other clusters: disrupted or unfinished
 //	plan          what Make says
 func TestScenarios(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txtar"))
@@ -103,9 +104,15 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 func vocabulary() map[string]string {
 	look := "cluster version alarms downgrading problem looks deep name id leader term applied commit learner hash db inuse quota revision compacted errors"
 	return map[string]string{
-		"desired": "version template spec replicas soak mode backup backup-url problems window state quota repair repair-after removed-volumes deletion-volumes deletion-backup",
-		"record":  "cluster members applied backup problem joining leaving replacing retired failed hibernated deleted founders", "certificates": "missing problem",
-		"objects": "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
+		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
+			"repair repair-after removed-volumes deletion-volumes deletion-backup " +
+			"owner take-over wave",
+		"record": "cluster members applied backup problem " +
+			"joining leaving replacing retired failed hibernated deleted founders " +
+			"owner",
+		"certificates": "missing problem",
+		"fleet":        "limit state name wave why",
+		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
 		"set":     "template current replicas partition settled immutable scaled-by",
 		"pods":    "name template version ready since terminating ran damage node-gone trouble",
 		"members": look, "before": look, "plan": "",
@@ -203,6 +210,8 @@ func (a archive) desired(t *testing.T) Desired {
 	if s["quota"] != "" {
 		d.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse(s["quota"]))
 	}
+	d.Spec.TakeOver, d.Spec.Upgrade.Wave = s["take-over"], number[int32](t, s, "wave", 0)
+	d.Owner.Source, d.Owner.Instance, _ = strings.Cut(s["owner"], "#")
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
 	}
@@ -223,6 +232,7 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 	a.observeRecord(t, o)
 	a.observeObjects(t, o)
 	a.observeSet(t, d, o)
+	a.observeFleet(t, o)
 	if _, asked := a.sections["members"]; !asked {
 		return
 	}
@@ -251,7 +261,7 @@ func (a archive) observeRecord(t *testing.T, o *Observed) {
 	if o.RecordProblem = s["problem"]; o.RecordProblem != "" {
 		return
 	}
-	o.Record = &Record{ClusterID: s["cluster"]}
+	o.Record = &Record{ClusterID: s["cluster"], Owner: ownerOf(t, s["owner"])}
 	if o.Record.Formed() {
 		o.Record.Members = map[string]string{}
 		for _, i := range ordinals(t, s["members"]) {
@@ -311,6 +321,35 @@ func (a archive) observeChange(t *testing.T, s row, r *Record) {
 	}
 	r.Replacing, r.Hibernated, r.Deleted = s["replacing"], s["hibernated"] == "yes", s["deleted"] == "yes"
 	r.Founders = number[int32](t, s, "founders", 0)
+}
+
+// ownerOf reads SOURCE#INSTANCE/CLAIM; nil for nothing.
+func ownerOf(t *testing.T, text string) *Owner {
+	t.Helper()
+	if text == "" {
+		return nil
+	}
+	source, rest, _ := strings.Cut(text, "#")
+	instance, claim, _ := strings.Cut(rest, "/")
+	n, err := strconv.Atoi(claim)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Owner{source, instance, n}
+}
+
+func (a archive) observeFleet(t *testing.T, o *Observed) {
+	t.Helper()
+	s, rows := a.read(t, "fleet")
+	o.Fleet.Limit = int(number[int32](t, s, "limit", 0))
+	for _, r := range rows {
+		n := Neighbour{Name: r["name"], Wave: number[int32](t, r, "wave", 0), Why: r["why"]}
+		if r["state"] == "unfinished" {
+			o.Fleet.Unfinished = append(o.Fleet.Unfinished, n)
+		} else {
+			o.Fleet.Disrupted = append(o.Fleet.Disrupted, n)
+		}
+	}
 }
 
 func (a archive) observeObjects(t *testing.T, o *Observed) {

@@ -8,31 +8,42 @@ import (
 )
 
 // window keeps what disturbs clients inside the maintenance windows: the start of
-// a roll, the moves of the leader, and restarts.
+// a roll, the moves of the leader, restarts, the removal of members that Git no
+// longer wants, and sleep.
 //
 //	never waits                       because
 //	what stands above in the table    a member that restarts is seen back to its end
 //	a member that a roll has broken   mending makes the cluster safer
 //	a larger quota under NOSPACE      the cluster takes no writes until it has it
+//	deletion                          nobody is to be served any more
 //	the first backup of an upgrade    a store that refuses it is found by day
 //	end, applied                      they disturb nobody
 //
 // The backup that the upgrade rests on is younger than that first one: it is
 // taken when the window has opened.
 func window(s *situation) verdict {
-	if !s.rolling() || s.victim() != nil || s.firstBackup() || s.relieves() {
+	if !s.disturbs() || (s.rolling() && (s.victim() != nil || s.firstBackup() || s.relieves())) {
 		return pass()
 	}
 	opens, problem := s.opening()
 	switch {
 	case problem != "":
-		return refuse(problem, "mend spec.maintenance in a new commit; no member is restarted until then")
+		return refuse(problem, "mend spec.maintenance in a new commit; no member is stopped until then")
 	case !opens.After(s.now):
 		return pass()
 	}
 	v := wait("outside the maintenance window; the next one opens "+opens.Format(openingLayout), time.Time{})
 	v.hold.Again = min(opens.Sub(s.now), rarely)
 	return v
+}
+
+// disturbs says whether what is wanted stops a member that serves.
+func (s *situation) disturbs() bool {
+	if !s.formed() || s.o.Set == nil {
+		return false
+	}
+	names := s.byOrdinal()
+	return s.rolling() || s.d.Spec.State == schema.StateHibernated || !s.wants(names[len(names)-1])
 }
 
 // openingLayout is how an opening is written, in the zone of its window.

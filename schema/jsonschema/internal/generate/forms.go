@@ -45,6 +45,7 @@ func forms() map[string]form {
 		"objectURL":  {pattern: `^(s3|gs|azblob|file)://([^#{]|\{[^#{])+$`, longest: 2048, remedy: "Write s3://, gs://, azblob:// or file:/// and the path of one backup."},
 		"clusterURL": {pattern: `^https?://(\[[0-9A-Fa-f:.]+\]|[^\s/@?#:]+):[0-9]+/?$`, remedy: "Write a client URL such as https://etcd.example.com:2379."},
 		"recipient":  {pattern: `^age1[02-9ac-hj-np-z]{58}$`, remedy: "Write the public key of an age key pair, age1…."},
+		"owner":      {pattern: `^[^\s#][^\n\r]*#` + label + `/[1-9][0-9]*$`, longest: 1024, remedy: "Copy the owner from the hold, such as https://git.example.com/etcd.git@main:clusters#default/1."},
 		// Maps.
 		"resources":   {keys: `^(cpu|memory|ephemeral-storage|hugepages-.+|[^/]+/.+)$`, remedy: "Write cpu, memory or ephemeral-storage."},
 		"options":     {pattern: `^[^\n\r\x00]+$`, keys: `^[a-z0-9][a-z0-9.-]*$`, remedy: "Write flags by name, in lower case, without dashes before it, and their values in quotes."},

@@ -1,0 +1,242 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// plan asks the planner about a view. Where the cluster is about to be disrupted
+// anew, it tells it of the other clusters first; fresh reads these from the API
+// server itself.
+func (r *Reconciler) plan(ctx context.Context, v *view, fresh bool) (plan.Plan, error) {
+	v.observed.Fleet = plan.Fleet{}
+	if plan.Begins(v.desired, v.observed, r.now()) {
+		fleet, err := r.fleet(ctx, v.cluster, fresh)
+		if err != nil {
+			return plan.Plan{}, err
+		}
+		v.observed.Fleet = fleet
+	}
+	return plan.Make(v.desired, v.observed, r.now()), nil
+}
+
+// reserve lets one worker at a time begin to disrupt a cluster. While it is held,
+// the other workers' beginnings are on the API server or have not been decided
+// yet, so that a fresh read sees them all: two never take the last place.
+func (r *Reconciler) reserve(ctx context.Context, v *view, action plan.Action) (release func(), reserved bool) {
+	if !r.takesPlace(v, action) {
+		return func() {}, false
+	}
+	select {
+	case r.beginning <- struct{}{}:
+		return func() { <-r.beginning }, true
+	case <-ctx.Done():
+		return func() {}, false
+	}
+}
+
+// takesPlace says whether the action may disrupt a cluster that is not disrupted
+// yet. A backup disrupts nobody and takes long, so it keeps no other worker off.
+func (r *Reconciler) takesPlace(v *view, action plan.Action) bool {
+	_, backup := action.(plan.TakeBackup)
+	return !backup && plan.Begins(v.desired, v.observed, r.now())
+}
+
+// fleet describes the other clusters, as far as they matter for one that is about
+// to be disrupted. Nothing of it is kept: it is what they are now.
+func (r *Reconciler) fleet(ctx context.Context, c Cluster, fresh bool) (plan.Fleet, error) {
+	others, read := r.others(c), r.standing
+	if fresh {
+		live, err := r.standings(ctx)
+		if err != nil {
+			return plan.Fleet{}, fmt.Errorf("look at the other clusters: %w", err)
+		}
+		read = func(o Cluster) (standing, error) { return live[o.Key()], nil }
+	}
+	f := plan.Fleet{Limit: r.options.MaxDisrupted}
+	var below []Cluster
+	for _, o := range others {
+		s, err := read(o)
+		if err != nil {
+			return plan.Fleet{}, fmt.Errorf("look at %s: %w", o.Key(), err)
+		}
+		n := plan.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
+		if n.Why = s.disrupted(o); n.Why != "" {
+			f.Disrupted = append(f.Disrupted, n)
+		}
+		if n.Wave >= c.Spec.Upgrade.Wave {
+			continue
+		}
+		if n.Why = s.unfinished(o); n.Why != "" {
+			f.Unfinished = append(f.Unfinished, n)
+		} else {
+			below = append(below, o)
+		}
+	}
+	if len(f.Unfinished) > 0 {
+		return f, nil
+	}
+	f.Unfinished = r.lookBelow(ctx, below)
+	return f, nil
+}
+
+// others are the other clusters that Git names, by name.
+func (r *Reconciler) others(c Cluster) []Cluster {
+	var others []Cluster
+	for key, o := range r.Desired() {
+		if key != c.Key() {
+			others = append(others, o)
+		}
+	}
+	slices.SortFunc(others, func(a, b Cluster) int { return cmp.Compare(a.Key(), b.Key()) })
+	return others
+}
+
+// lookBelow looks at clusters that Kubernetes shows nothing wrong of, members
+// included, until one is found that is not done.
+func (r *Reconciler) lookBelow(ctx context.Context, clusters []Cluster) []plan.Neighbour {
+	for _, o := range clusters {
+		v, err := r.observe(ctx, o)
+		why := ""
+		if err != nil {
+			why = "it cannot be looked at: " + err.Error()
+		} else {
+			why = leftToDo(plan.Make(v.desired, v.observed, r.now()))
+		}
+		if why != "" {
+			return []plan.Neighbour{{Name: o.Key(), Wave: o.Spec.Upgrade.Wave, Why: why}}
+		}
+	}
+	return nil
+}
+
+// leftToDo is why a cluster is not what Git says, "" when it is. One that is only
+// observed never notes down that it is.
+func leftToDo(p plan.Plan) string {
+	if p.Idle() {
+		return ""
+	}
+	if h := p.Hold; h != nil && (len(p.Steps) == 0 || (h.Kind != plan.HoldConfirm && h.Kind != plan.HoldObserve)) {
+		return h.Message
+	}
+	for _, s := range p.Steps {
+		if _, note := s.Action.(plan.RecordApplied); !note {
+			return "still to do: " + s.Action.String()
+		}
+	}
+	return ""
+}
+
+// standing is what Kubernetes shows of a cluster, nil for what is not there.
+type standing struct {
+	record *corev1.ConfigMap
+	set    *appsv1.StatefulSet
+}
+
+// standing reads the caches.
+func (r *Reconciler) standing(c Cluster) (standing, error) {
+	records, err := listOf[*corev1.ConfigMap](r.cache.records, c.Key())
+	if err != nil {
+		return standing{}, err
+	}
+	sets, err := listOf[*appsv1.StatefulSet](r.cache.sets, c.Key())
+	if err != nil {
+		return standing{}, err
+	}
+	return standing{named(records)[RecordName(c.EtcdCluster)], named(sets)[c.Metadata.Name]}, nil
+}
+
+// standings reads all clusters from the API server itself, by key.
+func (r *Reconciler) standings(ctx context.Context) (map[string]standing, error) {
+	all := metav1.ListOptions{LabelSelector: LabelCluster}
+	records, err := r.kube.CoreV1().ConfigMaps("").List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	sets, err := r.kube.AppsV1().StatefulSets("").List(ctx, all)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]standing{}
+	for i := range records.Items {
+		if name := records.Items[i].Labels[LabelCluster]; records.Items[i].Name == recordNameOf(name) {
+			found[records.Items[i].Namespace+"/"+name] = standing{record: &records.Items[i]}
+		}
+	}
+	for i := range sets.Items {
+		if name := sets.Items[i].Labels[LabelCluster]; sets.Items[i].Name == name {
+			key := sets.Items[i].Namespace + "/" + name
+			found[key] = standing{found[key].record, &sets.Items[i]}
+		}
+	}
+	return found, nil
+}
+
+// disrupted is why the cluster counts as disrupted, "" when it does not: members
+// are missing, or quorate has begun something that restarts them. One that never
+// served, or that quorate only watches, does not count.
+func (s standing) disrupted(c Cluster) string {
+	if s.record == nil || c.Spec.Mode == schema.ModeObserve {
+		return ""
+	}
+	record, err := ReadRecord(s.record)
+	switch {
+	case err != nil:
+		return "its record cannot be read"
+	case !record.Formed():
+		return ""
+	case s.set == nil && c.Spec.State == schema.StateRunning:
+		return "its StatefulSet is gone"
+	case s.set == nil:
+		return ""
+	}
+	return unsettled(s.set)
+}
+
+// unsettled is why the members of a StatefulSet are not all up for good, or "".
+func unsettled(set *appsv1.StatefulSet) string {
+	replicas := int32(1)
+	if set.Spec.Replicas != nil {
+		replicas = *set.Spec.Replicas
+	}
+	switch status := set.Status; {
+	case status.ObservedGeneration < set.Generation:
+		return "its StatefulSet has just been changed"
+	case status.CurrentRevision != status.UpdateRevision:
+		return "it is being rolled"
+	case status.ReadyReplicas < replicas:
+		return fmt.Sprintf("%d of %d members are ready", status.ReadyReplicas, replicas)
+	}
+	return ""
+}
+
+// unfinished is why a running cluster is plainly not what its file says, or "":
+// then the members have to be asked.
+func (s standing) unfinished(c Cluster) string {
+	if len(c.Problems) > 0 {
+		return "its file has errors"
+	}
+	if c.Spec.State != schema.StateRunning || c.Spec.Mode == schema.ModeObserve {
+		return ""
+	}
+	if s.record == nil {
+		return "it has not been made yet"
+	}
+	record, err := ReadRecord(s.record)
+	switch {
+	case err != nil:
+		return "its record cannot be read"
+	case record.Applied == nil || record.Applied.SpecHash != schema.SpecHash(c.Spec):
+		return "its file has not been carried out yet"
+	}
+	return s.disrupted(c)
+}

@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"testing"
+	"time"
+)
+
+// fought lets somebody change an object again and again; it is put back next in
+// some time.
+func fought(kind string, left time.Duration) mutation {
+	return func(s *situation) {
+		s.o.Objects[0].Kind, s.o.Objects[0].State, s.o.Objects[0].Detail = kind, ObjectDrifted, "spec.type (by meddler)"
+		s.o.Objects[0].Fight = &Fight{Manager: "meddler", Fields: "spec.type", Times: 4, Until: noon.Add(left)}
+	}
+}
+
+func TestFight(t *testing.T) {
+	service, over := fought("Service", time.Minute), fought("Service", 0)
+	const says = "Waiting: Service orders: spec.type was put back 4 times and changed again by meddler each time; it is put back next at 2026-03-01T12:01:00Z; stop meddler from changing it, or write what it wants into the file"
+	checkRule(t, fight, []ruleCase{
+		{name: "peace passes"},
+		{name: "who fights and what a person can do is told", change: service, want: says},
+		{name: "the time is over", change: over},
+		{name: "what is in sync is no fight any more", change: with(service, func(s *situation) { s.o.Objects[0].State = ObjectInSync })},
+		{name: "no roll begins meanwhile", change: with(service, commit(newVersion)), want: says},
+		{name: "a roll that has begun goes on", change: with(service, commit(newVersion), begun, rolled(newVersion, 2))},
+	})
+	checkRule(t, drift, []ruleCase{
+		{name: "50: a contested Service waits, and nothing waits for it", change: service},
+		{name: "50: when its time comes it is put back", change: over, want: "apply Service orders: it differs from what Git says"},
+		{name: "50: nothing happens to a StatefulSet that somebody else changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back 4 times"},
+		{name: "a deleted object comes back at once", change: with(service, func(s *situation) { s.o.Objects[0].State = ObjectMissing }), want: "apply Service orders: it is gone"},
+		{name: "another object is put back meanwhile", change: with(service, func(s *situation) {
+			s.o.Objects = append(s.o.Objects, Object{Kind: "PodDisruptionBudget", Name: "orders", State: ObjectDrifted})
+		}), want: "apply PodDisruptionBudget orders"},
+	})
+}

@@ -1,0 +1,54 @@
+package plan
+
+import "testing"
+
+// neighbour is another cluster of the fleet.
+func neighbour(name, why string) Neighbour { return Neighbour{Name: name, Why: why} }
+
+// atMost lets so many clusters be disrupted, and some are.
+func atMost(limit int, disrupted ...Neighbour) mutation {
+	return func(s *situation) { s.o.Fleet.Limit, s.o.Fleet.Disrupted = limit, disrupted }
+}
+
+// behind puts the cluster into wave 2, and leaves others of lower waves to do.
+func behind(unfinished ...Neighbour) mutation {
+	return func(s *situation) { s.d.Spec.Upgrade.Wave, s.o.Fleet.Unfinished = 2, unfinished }
+}
+
+func TestFleet(t *testing.T) {
+	upgrade := with(commit(newVersion), backedUp(0))
+	rolls := neighbour("db/baskets", "it is being rolled")
+	late := neighbour("db/test", "its file has not been carried out yet")
+	full := atMost(1, rolls)
+	checkRule(t, fleet, []ruleCase{
+		{name: "nothing to do needs no place", change: full},
+		{name: "nobody else is disrupted", change: with(upgrade, atMost(1))},
+		{name: "one who plans alone knows no limit", change: with(upgrade, atMost(0, rolls))},
+		{name: "the places are taken", change: with(upgrade, full), want: "Waiting: at most 1 cluster may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled)"},
+		{name: "one place is left", change: with(upgrade, atMost(2, rolls))},
+		{name: "none is left of two", change: with(upgrade, atMost(2, rolls, neighbour("db/users", "2 of 3 members are ready"))), want: "at most 2 clusters may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled), db/users (2 of 3 members are ready)"},
+		{name: "a change of settings disrupts as much", change: with(commit(oldVersion), full), want: "Waiting: at most 1"},
+		{name: "a lower wave is not done", change: with(upgrade, atMost(1), behind(late)), want: "Waiting: wave 2 begins when every lower wave is done; not yet: db/test (its file has not been carried out yet)"},
+		{name: "many are not done", change: with(upgrade, behind(late, late, late, late, late)), want: "carried out yet), db/test (its file has not been carried out yet) and 2 more"},
+		{name: "every lower wave is done", change: with(upgrade, atMost(1), behind())},
+		{name: "a roll that has begun goes on", change: with(upgrade, begun, full, behind(late))},
+		{name: "a roll in the middle goes on", change: with(upgrade, begun, rolled(newVersion, 2), full, behind(late))},
+		{name: "a roll in the middle turns to a newer file", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" }, full, behind(late))},
+		{name: "a roll in the middle is given up", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "a" }, full, behind(late))},
+		{name: "a member that an abandoned roll broke is mended", change: with(upgrade, begun, rolled(newVersion, 2), down(2), func(s *situation) { s.d.Template = "c" }, full, behind(late))},
+		{name: "a member whose image cannot be had is mended", change: with(upgrade, down(2), func(s *situation) {
+			s.pod(2).Ran, s.pod(2).Unpulled, s.pod(2).Trouble = false, true, "ImagePullBackOff"
+		}, full, behind(late))},
+		{name: "a cluster that has never formed comes up", change: with(unformed, full, behind(late))},
+	})
+}
+
+// The forecast supposes that the others get done.
+func TestForecastGoesBeyondTheFleet(t *testing.T) {
+	s := healthy(3)
+	with(commit(newVersion), backedUp(0), atMost(1, neighbour("db/baskets", "it is being rolled")))(s)
+	p := Make(s.d, s.o, noon)
+	if p.Hold == nil || p.Hold.Rule != "fleet" || len(Restarts(p.Steps)) != 3 {
+		t.Errorf("got:\n%s", p.Text())
+	}
+}
