@@ -62,6 +62,7 @@ type Etcd interface {
 	// Forget closes what is kept for a cluster that is no longer looked at.
 	Forget(cluster string)
 	Membership
+	Upgrades
 }
 
 // Clients is Etcd over the network. It keeps a connection to each member.
@@ -333,7 +334,7 @@ func assemble(answers []*answer) plan.Round {
 		member := plan.Member{ID: hexID(m.ID), Name: m.Name, Learner: m.IsLearner}
 		describe(&member, byName[m.Name])
 		if a := byName[m.Name]; a != nil && a.status.GetDowngradeInfo().GetEnabled() {
-			r.Downgrading = true
+			r.Downgrading, r.DowngradeTarget = true, downgradeLine(a.status)
 		}
 		r.Members = append(r.Members, member)
 	}

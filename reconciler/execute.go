@@ -34,7 +34,9 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 	case plan.CreateSet:
 		return r.applySet(ctx, v, a.Replicas)
 	case plan.RecordFormed:
-		return r.updateRecord(ctx, v, func(record *Record) { record.ClusterID, record.Members = a.ClusterID, maps.Clone(a.Members) })
+		return r.updateRecord(ctx, v, func(record *Record) {
+			record.ClusterID, record.Members, record.BornOn = a.ClusterID, maps.Clone(a.Members), a.BornOn
+		})
 	case plan.TakeBackup:
 		return r.takeBackup(ctx, v, a)
 	case plan.StartRoll:
@@ -50,16 +52,16 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 	case plan.Disarm:
 		return r.disarm(ctx, v, a)
 	case plan.EndRoll:
-		return r.applySet(ctx, v, a.Replicas)
+		return r.applyKept(ctx, v, a.Replicas)
 	case plan.BeginJoin, plan.AddLearner, plan.PromoteMember, plan.EndJoin, plan.DropLearner, plan.BeginLeave, plan.CancelLeave,
 		plan.RemoveMember, plan.EndLeave, plan.EndReplace, plan.ResizeSet, plan.DeletePod, plan.DeleteVolume:
 		return r.executeMembership(ctx, v, action)
 	case plan.Hibernate, plan.Wake, plan.BeginDeletion, plan.Revive, plan.DeleteObject, plan.ForgetCluster:
 		return r.executeLifecycle(ctx, v, action)
+	case plan.Nudge, plan.RecordFlushed, plan.EnableDowngrade, plan.CancelDowngrade:
+		return r.executeMinor(ctx, v, action)
 	case plan.RecordApplied:
-		return r.updateRecord(ctx, v, func(record *Record) {
-			record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
-		})
+		return r.updateRecord(ctx, v, recordApplied(a))
 	}
 	return fmt.Errorf("unknown action %T", action)
 }
@@ -76,10 +78,10 @@ func (r *Reconciler) again(ctx context.Context, v *view, action plan.Action) (*v
 	fresh.set = live.set
 	fresh.observed.Record, fresh.observed.RecordProblem, fresh.observed.Set, fresh.observed.Pods = nil, "", nil, nil
 	fresh.observeRecord(live.record)
-	if err := r.render(&fresh); err != nil {
+	fresh.observeSet(live)
+	if err := r.aim(&fresh); err != nil {
 		return nil, err
 	}
-	fresh.observeSet(live)
 	if err := fresh.observeDamage(ctx, r, live); err != nil {
 		return nil, err
 	}

@@ -180,14 +180,19 @@ func ownAdditions[L liveObject, W any](ctx context.Context, client objects[L, W]
 	return client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
-// applySetDrift brings back what somebody changed in the StatefulSet, and keeps
-// the template that it has: only a roll may change that, behind its gates.
+// applySetDrift brings back what somebody changed in the StatefulSet.
 func (r *Reconciler) applySetDrift(ctx context.Context, v *view) error {
+	return r.applyKept(ctx, v, partitionOf(v.set))
+}
+
+// applyKept applies the StatefulSet with the given partition, and keeps the
+// template that it has: only a roll may change that, behind its gates.
+func (r *Reconciler) applyKept(ctx context.Context, v *view, partition int32) error {
 	keep, err := v.keepTemplate()
 	if err != nil {
 		return err
 	}
-	return r.applySetAs(ctx, v, keep, partitionOf(v.set))
+	return r.applySetAs(ctx, v, keep, partition)
 }
 
 // keepTemplate is the wanted StatefulSet with the template that the live one has.

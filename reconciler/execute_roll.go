@@ -10,13 +10,9 @@ import (
 // startRoll gives the StatefulSet the new template. Before an upgrade the store
 // is asked once more whether the backup is still there.
 func (r *Reconciler) startRoll(ctx context.Context, v *view, a plan.StartRoll) error {
-	if b := v.record.Backup; b != nil && b.For == a.To {
-		m, err := ReadManifest(ctx, b.URL)
-		if err != nil {
+	for _, purpose := range []string{a.To, plan.DowngradeTo(a.To)} {
+		if err := v.backupIsThere(ctx, purpose); err != nil {
 			return fmt.Errorf("start the roll: %w", err)
-		}
-		if m.ClusterID != b.ClusterID || m.SHA256 != b.SHA256 {
-			return fmt.Errorf("start the roll: the backup at %s is not the one that was verified; another is taken when that one is 15 minutes old", m.Object)
 		}
 	}
 	return r.applySet(ctx, v, a.Partition)

@@ -53,6 +53,9 @@ type RenderOptions struct {
 	// manifests do without it: their names end in .svc and the pod's search path
 	// adds the domain. It stands in certificates only.
 	ClusterDomain string
+	// Passing renders a release that the cluster only passes through on its way to
+	// another: flags of the file that it does not take are left out.
+	Passing bool
 	// Partition is the lowest ordinal that gets the template; pods below it keep
 	// the one they have.
 	Partition int32

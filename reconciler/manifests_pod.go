@@ -192,7 +192,7 @@ func renderEtcdContainer(c schema.EtcdCluster, o RenderOptions) (*corev1ac.Conta
 	if err != nil {
 		return nil, err
 	}
-	args, err := renderArgs(c, version)
+	args, err := renderArgs(c, version, o.Passing)
 	if err != nil {
 		return nil, err
 	}
@@ -257,15 +257,16 @@ func httpProbe(path string) *corev1ac.ProbeApplyConfiguration {
 }
 
 // renderArgs are etcd's flags. What depends on the number of members is not
-// among them, see renderEnv.
-func renderArgs(c schema.EtcdCluster, version release.Version) ([]string, error) {
+// among them, see renderEnv. Of a release that is only passed through, those that
+// it does not take are left out.
+func renderArgs(c schema.EtcdCluster, version release.Version, passing bool) ([]string, error) {
 	settings, err := releaseSettings(c)
 	if err != nil {
 		return nil, err
 	}
 	flags, findings := release.Flags(version, settings)
 	for _, f := range findings {
-		if f.Severity == release.Refuse {
+		if f.Severity == release.Refuse && !passing {
 			return nil, fmt.Errorf("etcd %s: %s", c.Spec.Version, f.Message)
 		}
 	}

@@ -64,6 +64,8 @@ type view struct {
 	notAfter time.Time
 	// drifts are how objects differ, by kind/name, for those that exist.
 	drifts map[string]Drift
+	// stops are the rolls that are left on the way to what Git says.
+	stops []plan.Stop
 	// domain are changes of the DNS domain that certificates stand against.
 	domain []string
 }
@@ -84,18 +86,11 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 	}
 	v.set = live.set
 	v.observeRecord(live.record)
-	if err := r.render(v); err != nil {
-		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
-	}
-	v.desired = r.desire(v)
 	v.observeLeftovers(live.secrets)
 	if live.secrets, err = r.secretsOf(ctx, v.cluster, live.secrets); err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.observeCertificates(r, live)
-	if err := v.observeObjects(r, live); err != nil {
-		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
-	}
 	v.observeSet(live)
 	if err := v.observeDamage(ctx, r, live); err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
@@ -105,17 +100,31 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 	if len(v.endpoints) > 0 {
 		v.observed.Rounds = []plan.Round{r.etcd.Round(ctx, c.Key(), v.endpoints, false)}
 	}
+	// What the members report says which stop is due, and that what is wanted.
+	if err := r.aim(v); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
+	if len(v.observed.Rounds) > 0 {
+		r.countSnapshots(ctx, v, &v.observed.Rounds[0])
+	}
+	if err := v.observeObjects(r, live); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
 	return v, nil
 }
 
 // desire is what the planner is told of the file.
 func (r *Reconciler) desire(v *view) plan.Desired {
 	c := v.cluster
-	return plan.Desired{
+	d := plan.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: r.options.Owner,
 		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.manifests.TemplateHash,
 		BackupURL: r.backupTemplate(c), Problems: c.Problems,
 	}
+	if len(v.stops) > 1 {
+		d.Stops, d.Template = v.stops, v.stops[len(v.stops)-1].Template
+	}
+	return d
 }
 
 // backupTemplate is where the cluster's backups go: its own word, else the
@@ -149,6 +158,7 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	if a := record.Applied; a != nil {
 		v.observed.Record.Applied = &plan.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 	}
+	record.observeMinor(v.observed.Record)
 }
 
 // render renders the cluster with the guard's image that the live StatefulSet
@@ -182,7 +192,8 @@ func (r *Reconciler) render(v *view) error {
 
 // renderWith renders, unless the same was rendered last.
 func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
-	v.wanted = fmt.Sprintf("%s/%d/%s/%d", v.cluster.digest, o.Partition, o.GuardImage, o.replicas(v.cluster.EtcdCluster))
+	stop := v.due()
+	v.wanted = fmt.Sprintf("%s/%d/%s/%d/%s/%t", v.cluster.digest, o.Partition, o.GuardImage, o.replicas(v.cluster.EtcdCluster), stop.Version, stop.Flush)
 	if o.Disruptions != nil {
 		v.wanted += fmt.Sprintf("/%d", *o.Disruptions)
 	}
@@ -191,7 +202,7 @@ func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
 		v.manifests = kept.(rendering).manifests
 		return nil
 	}
-	m, err := Render(v.cluster.EtcdCluster, o)
+	m, err := Render(v.clusterAt(stop), v.optionsAt(stop, o))
 	if err != nil {
 		return err
 	}

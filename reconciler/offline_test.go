@@ -52,7 +52,10 @@ func TestPlanOffline(t *testing.T) {
 		{"a file that is mended", &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"no"}}, inGit(), plan.Changed, "", "", "", 0},
 		{"53 a minor up", inGit(), inGit(toVersion("3.6.16")), plan.Changed, "spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16, restart orders-2 3.5.35 → 3.6.16", 3},
 		{"55 below the floor", inGit(toVersion("3.5.20")), inGit(toVersion("3.6.16")), plan.Changed, "spec.version", "cannot go from 3.5.20 to 3.6.16", "", 0},
-		{"24 an older commit", inGit(toVersion("3.6.16")), inGit(), plan.Changed, "spec.version", "orders-0 cannot go from 3.6.16 to 3.5.35", "", 0},
+		{"24 an older commit", inGit(toVersion("3.6.16")), inGit(), plan.Changed, "spec.version", "", "back up through orders-0, enable the downgrade 3.6 → 3.5, start the roll 3.6.16 → 3.5.35, restart orders-2 3.6.16 → 3.5.35", 3},
+		{"53 a minor down that etcd has no way for", inGit(), inGit(toVersion("3.4.45")), plan.Changed, "spec.version", "orders-0 cannot go from 3.5.35 to 3.4.45", "", 0},
+		{"53 by steps", inGit(toVersion("3.4.34")), inGit(toVersion("3.7.3"), stepwise), plan.Changed, "spec.upgrade.path, spec.version", "", "back up through orders-0, start the roll 3.4.34 → 3.5.35, restart orders-2 3.4.34 → 3.5.35", 9},
+		{"55 through the log of 3.5", inGit(toVersion("3.6.16")), inGit(toVersion("3.7.3")), plan.Changed, "spec.version", "", "start the roll on 3.6.16, restart orders-2 on 3.6.16", 6},
 		{"a setting", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} }), plan.Changed, "spec.etcd.options.heartbeat-interval", "", "start the roll on 3.5.35", 3},
 		{"a label", inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team.io/name": "checkout"} }), plan.Changed, `metadata.labels["team.io/name"]`, "", "apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, apply StatefulSet orders", 0},
 		{"an annotation", inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Annotations = map[string]string{"owner": "ada"} }), plan.Changed, "metadata.annotations.owner", "", "apply StatefulSet orders", 0},
@@ -105,7 +108,8 @@ func TestUnknownOffline(t *testing.T) {
 		}), []string{"the Secrets of spec.tls.secrets", "exists already", "the nodes have room"}},
 		"an address family": {inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
 		"a removed file":    {inGit(), nil, nil},
-		"a refused change":  {inGit(toVersion("3.6.16")), inGit(), []string{"has been carried out"}},
+		"a refused change":  {inGit(), inGit(toVersion("3.4.45")), []string{"has been carried out"}},
+		"the log of 3.5":    {inGit(toVersion("3.6.16")), inGit(toVersion("3.7.3")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "may hold entries of 3.5", "the store takes a backup", "authentication"}},
 	} {
 		r, err := PlanOffline(test.before, test.after, offlineOptions())
 		if err != nil || len(r.Unknown) != len(test.want) {

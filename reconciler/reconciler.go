@@ -317,13 +317,13 @@ func (r *Reconciler) decide(ctx context.Context, c Cluster) (*view, plan.Plan, e
 // after the least time that the planner wants between the two. Where the hashes
 // raise a suspicion, they are looked at both times.
 func (r *Reconciler) confirm(ctx context.Context, v *view) {
-	first := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, true)
+	first := r.round(ctx, v, true)
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(max(0, plan.Between-time.Since(first.At))):
 	}
-	second := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, plan.Suspicious(first))
+	second := r.round(ctx, v, plan.Suspicious(first))
 	v.observed.Rounds = append(v.observed.Rounds, first, second)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
@@ -226,6 +227,46 @@ type fakeEtcd struct {
 	// refuse is what a change of the member list answers instead of happening;
 	// loseAnswer is what it answers after it happened.
 	refuse, loseAnswer error
+	// downgrade is the line of the downgrade under way, "" for none.
+	downgrade string
+	// saved is how often each member has saved its state; it rises by one with each
+	// nudge for those that save.
+	saved map[string]int64
+	saves func(member string) bool
+}
+
+func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Endpoint, line string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.downgrade = line
+	return e.changed("enable the downgrade to " + line + " through " + member.Member)
+}
+
+func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Endpoint) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.downgrade = ""
+	return e.changed("cancel the downgrade through " + member.Member)
+}
+
+func (e *fakeEtcd) Nudge(_ context.Context, _ string, member Endpoint) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, name := range e.members {
+		if e.saves == nil || e.saves(name) {
+			e.saved[name]++
+		}
+	}
+	return e.changed("nudge " + member.Member)
+}
+
+func (e *fakeEtcd) Snapshots(_ context.Context, _ string, member Endpoint) (int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.version(member.Member) == "" {
+		return 0, errors.New("connection refused")
+	}
+	return e.saved[member.Member], nil
 }
 
 func fakeMemberID(name string) string { return "a" + strconv.Itoa(memberOrdinal(name)) }
@@ -251,10 +292,29 @@ func (e *fakeEtcd) Round(_ context.Context, _ string, members []Endpoint, deep b
 		r.Members = append(r.Members, m)
 	}
 	r.ClusterVersion = lowest[:max(0, strings.LastIndex(lowest, "."))] + ".0"
+	e.descend(&r)
 	if e.change != nil {
 		e.change(&r)
 	}
 	return r
+}
+
+// descend is what a downgrade makes of a round. It ends by itself when every
+// member runs the older line.
+func (e *fakeEtcd) descend(r *plan.Round) {
+	if e.downgrade == "" {
+		return
+	}
+	over := true
+	for i := range r.Members {
+		r.Members[i].StorageVersion = e.downgrade + ".0"
+		over = over && strings.HasPrefix(r.Members[i].Version, e.downgrade+".")
+	}
+	if over {
+		e.downgrade = ""
+		return
+	}
+	r.Downgrading, r.DowngradeTarget, r.ClusterVersion = true, e.downgrade, e.downgrade+".0"
 }
 
 func (e *fakeEtcd) answer(m *plan.Member, deep bool) {
@@ -438,7 +498,7 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		T: t, api: newFakeAPI(), events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
 		log: &bytes.Buffer{}, wish: Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
 	}
-	w.etcd = &fakeEtcd{version: w.versionOf, snapshot: snapshotOf(8 << 10), leader: "orders-0"}
+	w.etcd = &fakeEtcd{version: w.versionOf, snapshot: snapshotOf(8 << 10), leader: "orders-0", saved: map[string]int64{}}
 	for i := range int(c.Spec.Replicas) {
 		w.etcd.members = append(w.etcd.members, MemberName(c, i))
 	}

@@ -63,6 +63,17 @@ type Record struct {
 	Compacted *CompactedRecord `json:"compacted,omitempty"`
 	// Defragmented is when each member was last defragmented by quorate, by name.
 	Defragmented map[string]time.Time `json:"defragmented,omitempty"`
+	// BornOn is the lowest line that the cluster has ever run, such as "3.5";
+	// empty when nobody knows.
+	BornOn string `json:"bornOn,omitempty"`
+	// Flushed are the IDs of the members by name whose logs hold nothing from
+	// before 3.6, which 3.7 cannot read.
+	Flushed map[string]string `json:"flushed,omitempty"`
+	// Nudged is when entries were added to the log so that members save their
+	// state, while that is under way.
+	Nudged *NudgedRecord `json:"nudged,omitempty"`
+	// Downgrade is the downgrade that etcd was told of, while it is under way.
+	Downgrade *DowngradeRecord `json:"downgrade,omitempty"`
 }
 
 // CompactedRecord is a compaction that was carried out.
@@ -99,6 +110,25 @@ type BackupRecord struct {
 	Size int64 `json:"size"`
 	// TakenAt is when the backup was complete.
 	TakenAt time.Time `json:"takenAt"`
+}
+
+// NudgedRecord is that entries were added to the log.
+type NudgedRecord struct {
+	// Template is the hash of the pod template that every member had.
+	Template string `json:"template"`
+	// Since is when that was first done under this template, At when last.
+	Since time.Time `json:"since"`
+	At    time.Time `json:"at"`
+	// Before is how often each member had saved its state just before.
+	Before map[string]int64 `json:"before"`
+}
+
+// DowngradeRecord is a downgrade through etcd's own API.
+type DowngradeRecord struct {
+	// Line is where it goes to, such as "3.6".
+	Line string `json:"line"`
+	// Since is when etcd was first to be told of it.
+	Since time.Time `json:"since"`
 }
 
 // AppliedRecord is the desired state that was reached last.

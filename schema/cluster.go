@@ -73,7 +73,8 @@ type ImageSpec struct {
 	Repository string `json:"repository,omitempty" jsonschema:"form=repository"`
 	// Digest pins the image beyond its tag, for example "sha256:" and 64
 	// hexadecimal digits. It must be the digest of the tag's image: change it
-	// together with the version. Default: none.
+	// together with the version. It pins one image, so upgrade.path Stepwise goes
+	// through no other release with it. Default: none.
 	Digest string `json:"digest,omitempty" jsonschema:"form=digest"`
 }
 
@@ -213,7 +214,7 @@ type UpgradePath string
 
 // The upgrade paths.
 const (
-	// PathStrict refuses a change that etcd does not support in one roll.
+	// PathStrict refuses a change that etcd does not support in one step.
 	PathStrict UpgradePath = "Strict"
 	// PathStepwise walks through the releases in between, one roll each.
 	PathStepwise UpgradePath = "Stepwise"
@@ -226,8 +227,11 @@ type UpgradeSpec struct {
 	// Soak is how long a restarted member must be ready before the next one is
 	// touched, 0s to 1h. Default 10s.
 	Soak *metav1.Duration `json:"soak,omitempty"`
-	// Path is Strict (default), which refuses a change that needs more than one
-	// roll, or Stepwise, which goes through the releases in between by itself.
+	// Path is Strict (default), which refuses a change that etcd does not support
+	// in one step, or Stepwise, which goes through the releases in between by
+	// itself, with a backup for each. Another minor down goes through etcd's
+	// downgrade API either way. Before 3.7 members may be restarted once more on
+	// 3.6, so that no log holds entries that 3.7 cannot read.
 	Path UpgradePath `json:"path,omitempty"`
 	// Wave orders the rolls of all clusters of one daemon, 0 to 99: a roll of
 	// this cluster begins only when every cluster of a lower wave is what its

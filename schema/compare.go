@@ -201,7 +201,7 @@ func versionFindings(from, to release.Version, path UpgradePath) []release.Findi
 	var findings []release.Finding
 	at := from
 	for _, stop := range stops {
-		findings = append(findings, release.Hop(at, stop)...)
+		findings = append(append(findings, release.Hop(at, stop)...), logFindings(at, stop)...)
 		at = stop
 	}
 	if slices.ContainsFunc(findings, isRefusal) {
@@ -213,6 +213,18 @@ func versionFindings(from, to release.Version, path UpgradePath) []release.Findi
 		}
 	}
 	return findings
+}
+
+// logFindings says what a step costs whose new minor cannot read every log. Only
+// the live cluster can tell whether its log is one of these.
+func logFindings(from, to release.Version) []release.Finding {
+	oldest, limited := release.OldestLog(to)
+	if _, before := release.OldestLog(from); !limited || before || release.Compare(from, to) > 0 {
+		return nil
+	}
+	return []release.Finding{{Severity: release.Warn, Message: fmt.Sprintf(
+		"%s → %s: %s panics at log entries from before %s: unless quorate knows that the cluster has none, it restarts every member once more on %s first",
+		from, to, to.Line(), oldest, from.Line())}}
 }
 
 // isRefusal says whether a finding forbids the change.

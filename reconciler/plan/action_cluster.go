@@ -111,6 +111,8 @@ func (CreateSet) undo(s *situation) string {
 type RecordFormed struct {
 	ClusterID string
 	Members   map[string]string
+	// BornOn is the line of the oldest member, such as "3.6".
+	BornOn string
 }
 
 func (RecordFormed) isAction() {}
@@ -123,7 +125,7 @@ func (RecordFormed) Disruptive() bool { return false }
 
 // after implements Action.
 func (a RecordFormed) after(s *situation) {
-	s.o.Record.ClusterID, s.o.Record.Members = a.ClusterID, maps.Clone(a.Members)
+	s.o.Record.ClusterID, s.o.Record.Members, s.o.Record.BornOn = a.ClusterID, maps.Clone(a.Members), a.BornOn
 }
 
 // undo implements Action.
@@ -149,6 +151,10 @@ func (RecordApplied) Disruptive() bool { return false }
 // after implements Action.
 func (a RecordApplied) after(s *situation) {
 	s.o.Record.Applied = &Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
+	s.o.Record.Downgrade, s.o.Record.Nudged = nil, nil
+	if ReadsLogs(a.Version) {
+		s.o.Record.Flushed = maps.Clone(s.o.Record.Members)
+	}
 }
 
 // undo implements Action.

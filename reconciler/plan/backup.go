@@ -16,12 +16,27 @@ func backup(s *situation) verdict {
 	if !s.needsBackup() || s.hasBackup() {
 		return pass()
 	}
-	way := change(s.from(), s.d.Spec.Version)
+	way, noun := change(s.from(), s.d.Spec.Version), "upgrade"
+	if s.goesDown() || s.descending() {
+		noun = "downgrade"
+	}
 	return s.takeBackup(backupWish{
-		what: "the upgrade", setting: "spec.upgrade.backup", purpose: s.d.Spec.Version, why: "upgrade " + way,
+		what: "the " + noun, setting: "spec.upgrade.backup", purpose: s.purpose(), why: noun + " " + way,
 		reason: "before " + way + ", so that there is a way back that does not depend on the members",
 	})
 }
+
+// purpose is what the backup of this roll is taken for. One from before an upgrade
+// to a release is none from before a downgrade to it.
+func (s *situation) purpose() string {
+	if s.goesDown() || s.descending() {
+		return DowngradeTo(s.d.Spec.Version)
+	}
+	return s.d.Spec.Version
+}
+
+// DowngradeTo is what a backup before a downgrade to a version is taken for.
+func DowngradeTo(version string) string { return "downgrade to " + version }
 
 // backupWish says what a backup is wanted for.
 type backupWish struct {
@@ -56,20 +71,22 @@ func (s *situation) takeBackup(w backupWish) verdict {
 	}, w.reason)
 }
 
-// needsBackup says whether this roll is an upgrade that must have one. Giving a
-// roll up goes back to what was there: its backup has been taken.
+// needsBackup says whether this roll is a change of version that must have one.
+// Giving a roll up goes back to what was there: its backup has been taken. Where
+// the cluster version has moved meanwhile, going back is a downgrade like any.
 func (s *situation) needsBackup() bool {
-	return s.rolling() && s.versioned() && !s.rollback() && s.d.Spec.Upgrade.Backup != schema.BackupSkip
+	back := s.rollback() && !s.goesDown() && !s.descending()
+	return s.rolling() && s.versioned() && !back && s.d.Spec.Upgrade.Backup != schema.BackupSkip
 }
 
 // hasBackup says whether the recorded backup is the one that this roll needs.
 func (s *situation) hasBackup() bool {
-	return s.backedUp() && (s.started() || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)
+	return s.backedUp() && (s.started() || s.descending() || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)
 }
 
 // backedUp says whether a backup of this cluster was taken for this target,
 // however long ago.
-func (s *situation) backedUp() bool { return s.backedUpFor(s.d.Spec.Version) }
+func (s *situation) backedUp() bool { return s.backedUpFor(s.purpose()) }
 
 // backedUpFor says whether the recorded backup is of this cluster and was taken
 // for that purpose, however long ago.

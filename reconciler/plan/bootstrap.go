@@ -68,7 +68,8 @@ func forming(s *situation) verdict {
 	for _, m := range r.Members {
 		members[m.Name] = m.ID
 	}
-	return do(RecordFormed{ClusterID: r.ClusterID, Members: members},
+	oldest, _, _ := s.span()
+	return do(RecordFormed{ClusterID: r.ClusterID, Members: members, BornOn: oldest.Line()},
 		"every member has joined; from now on an empty volume is a loss, not a beginning")
 }
 

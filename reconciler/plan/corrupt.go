@@ -141,7 +141,7 @@ func (s *situation) corrupt() verdict {
 		return confirmIn(instant, "the members' data has not been compared twice yet")
 	case provable:
 		return unhealthy("alarm CORRUPT: "+why, name+" is replaced by a new member as soon as the others are well; etcd serves nobody until then")
-	case name == "" && s.agreed(looks) && s.replaced():
+	case name == "" && s.sameData(looks) && s.replaced():
 		return s.disarm(Corrupt, "all members hold the same data, and the one that did not is a member no longer")
 	}
 	return unhealthy(
@@ -149,8 +149,8 @@ func (s *situation) corrupt() verdict {
 		"compare the members with `etcdctl endpoint hashkv --cluster`; then either delete the pod and the volume claim of the one that is wrong, which is then replaced, or restore a backup into a new cluster, or, if all agree, end the alarm with `etcdctl alarm disarm`")
 }
 
-// agreed says whether all members were seen with the same data, each time.
-func (s *situation) agreed(looks []*Round) bool {
+// sameData says whether all members were seen with the same data, each time.
+func (s *situation) sameData(looks []*Round) bool {
 	for _, r := range looks {
 		if odd, problem := oddOne(r); odd != "" || problem != "" || s.identity(r, "") != "" {
 			return false

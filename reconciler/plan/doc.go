@@ -22,6 +22,7 @@
 //	template   the hash of a rendered pod template; a pod carries the hash of
 //	           the template that it was made from
 //	roll       replacing pods, one by one, until all carry the desired template
+//	stop       one roll on the way to what Git says; most ways have one
 //	partition  the StatefulSet's cursor of a roll: only pods with an ordinal at
 //	           or above it may take the new template
 //	round      one look at every member's health

@@ -33,7 +33,7 @@ func (w *world) carryOut(a Action) string {
 		w.formed = true
 	case TakeBackup:
 		if !w.bucketBad {
-			w.backup = w.git
+			w.backup, w.down = w.git, a.For == DowngradeTo(variants[w.git].version)
 		}
 	case StartRoll:
 		w.template, w.partition, w.settled = w.git, int8(a.Partition), false
@@ -46,7 +46,18 @@ func (w *world) carryOut(a Action) string {
 	case EndRoll:
 		w.partition, w.settled = w.n, false
 	case RecordApplied:
-		w.applied = w.git
+		w.applied, w.noted = w.git, -1
+	case EnableDowngrade:
+		for i := range w.n {
+			w.pods[i].lowered = false
+		}
+		w.downgrading, w.version, w.noted = w.git, w.git, w.git
+	case CancelDowngrade:
+		w.downgrading, w.noted = -1, -1
+		for i := range w.n {
+			w.pods[i].lowered = false
+		}
+	case Nudge, RecordFlushed: // no variant of this world is 3.7
 	}
 	return ""
 }
@@ -104,7 +115,7 @@ func (w *world) judge(a Action) string {
 		return w.judgeRestart(a)
 	case RecordApplied:
 		return w.judgeApplied()
-	case CreateRecord, IssueCertificates, ApplyObject, TakeBackup, EndRoll:
+	case CreateRecord, IssueCertificates, ApplyObject, TakeBackup, EndRoll, Nudge, RecordFlushed, EnableDowngrade, CancelDowngrade:
 	}
 	return ""
 }
@@ -139,7 +150,7 @@ func (w *world) judgeStart() string {
 		return "" // only the partition goes back up
 	}
 	if w.git != w.current && w.policy == "Required" && w.changesVersion() {
-		if w.backup < 0 || variants[w.backup].version != variants[w.git].version {
+		if w.backup < 0 || variants[w.backup].version != variants[w.git].version || w.down != (w.downgrading >= 0) {
 			return "I11: an upgrade began without a backup for its target"
 		}
 	}
@@ -205,6 +216,9 @@ func (w *world) judgeRestart(a RestartMember) string {
 		if w.pods[i].template != w.git && !a.ByDeletion {
 			return fmt.Sprintf("I20: member %d is restarted before %d", target, i)
 		}
+	}
+	if p := w.pods[target]; w.downgrading >= 0 && p.state == podUp && !p.lowered && minorOf(p.template) != minorOf(w.downgrading) {
+		return fmt.Sprintf("I14: member %d gets the older minor before its storage is brought down", target)
 	}
 	return w.judgePath()
 }

@@ -78,6 +78,7 @@ func (s *situation) awaited(h Hold) *situation {
 		c.o.Fleet = Fleet{}
 	}
 	c.settle()
+	c.aim()
 	return c
 }
 
@@ -85,6 +86,7 @@ func (s *situation) awaited(h Hold) *situation {
 func (s *situation) after(a Action) *situation {
 	c := s.clone()
 	a.after(c)
+	c.aim()
 	return c
 }
 
@@ -165,9 +167,29 @@ func (s *situation) replace() {
 	slices.SortFunc(s.o.Pods, func(a, b Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
 }
 
+// agreedOn is the cluster version when all is well: it follows the oldest member
+// up, and goes down in a downgrade only.
+func (s *situation) agreedOn() string {
+	var lines []string
+	for _, p := range s.o.Pods {
+		lines = append(lines, line(p.Version))
+	}
+	version := cmp.Or(s.clusterVersion(), s.d.Spec.Version)
+	if !slices.ContainsFunc(lines, func(l string) bool { return !older(line(version), l) }) && len(lines) > 0 {
+		oldest := slices.MinFunc(lines, func(a, b string) int {
+			if older(a, b) {
+				return -1
+			}
+			return 1
+		})
+		return oldest + ".0"
+	}
+	return version
+}
+
 // healthyRound is what the members say when all is well.
 func (s *situation) healthyRound() Round {
-	r := Round{At: s.now, ClusterID: "(new)", ClusterVersion: s.d.Spec.Version}
+	r := Round{At: s.now, ClusterID: "(new)", ClusterVersion: s.agreedOn()}
 	if s.formed() {
 		r.ClusterID = s.o.Record.ClusterID
 	}
@@ -179,9 +201,6 @@ func (s *situation) healthyRound() Round {
 		leader = l.ID
 	}
 	for _, p := range s.o.Pods {
-		if p.Version != s.d.Spec.Version && s.o.round() != nil {
-			r.ClusterVersion = s.o.round().ClusterVersion
-		}
 		if m, ok := s.healthyMember(p); ok {
 			m.keep(s.o.round().member(p.Name))
 			if p.Template == s.d.Template && m.Quota > 0 {
@@ -199,6 +218,7 @@ func (s *situation) healthyRound() Round {
 	for i := range r.Members {
 		r.Members[i].Leader = leader
 	}
+	s.descent(&r)
 	return r
 }
 

@@ -166,7 +166,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 	} {
 		s := healthy(3)
 		with(commit(newVersion))(s)
-		steps := forecastBehind(table(), s, Hold{Kind: kind})
+		steps := forecastBehind(table(), newSituation(s.d, s.o, s.now), Hold{Kind: kind})
 		if got := len(steps) > 0; got != want {
 			t.Errorf("%s: %d steps", kind, len(steps))
 		}
@@ -181,7 +181,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 	}
 	s := healthy(3)
 	s.o.Set.Immutable = []string{"spec.tls.mode"}
-	if steps := forecastBehind(table(), s, Hold{Kind: HoldWaiting}); steps != nil {
+	if steps := forecastBehind(table(), newSituation(s.d, s.o, s.now), Hold{Kind: HoldWaiting}); steps != nil {
 		t.Errorf("a refused change has steps: %v", steps)
 	}
 }
@@ -216,6 +216,7 @@ func TestAfterAnAction(t *testing.T) {
 			if c.before != nil {
 				c.before(s)
 			}
+			s = newSituation(s.d, s.o, s.now)
 			if c.holds(s) {
 				t.Fatal("it was so before")
 			}

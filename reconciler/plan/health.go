@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -190,8 +191,8 @@ func (s *situation) troubles(r *Round, exempt string) string {
 	if len(r.Alarms) > 0 && !pardoned {
 		return "alarm: " + alarmList(r.Alarms)
 	}
-	if r.Downgrading {
-		return "a downgrade is in progress"
+	if r.Downgrading && !s.ours(r) {
+		return fmt.Sprintf("a downgrade to %s is in progress, which nobody asked for in Git; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))
 	}
 	for _, m := range r.Members {
 		switch {

@@ -29,7 +29,7 @@ func healthy(n int32) *situation {
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
 	o := Observed{
-		Record:  &Record{ClusterID: "c1", Members: map[string]string{}, Applied: &Applied{SpecHash: "a", Version: oldVersion}},
+		Record:  &Record{ClusterID: "c1", Members: map[string]string{}, Applied: &Applied{SpecHash: "a", Version: oldVersion}, BornOn: line(oldVersion)},
 		Objects: []Object{{Kind: "Service", Name: "orders", State: ObjectInSync}},
 		Set: &Set{
 			UID: "set", Replicas: n, Partition: n, Settled: true,
@@ -165,12 +165,25 @@ func checkRule(t *testing.T, eval func(*situation) verdict, cases []ruleCase) {
 			if c.change != nil {
 				c.change(s)
 			}
+			s.d = rendered(s.d, s.o)
+			s = newSituation(s.d, s.o, s.now)
 			got := said(eval, s)
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
 	}
+}
+
+// rendered gives the stops on the way a template each, as the shell does.
+func rendered(d Desired, o Observed) Desired {
+	if stops := Stops(d.Spec, o); d.Stops == nil && len(stops) > 1 {
+		d.Stops = stops[:len(stops)-1]
+		for i, stop := range d.Stops {
+			d.Stops[i].Template = stopTexts([]Stop{stop})
+		}
+	}
+	return d
 }
 
 // said is what a rule says. A panic is an answer too, a wrong one, and must not

@@ -189,10 +189,10 @@ func (r ClusterReport) risk() string {
 	case r.Change == Removed:
 		return "left running"
 	}
-	for _, kind := range []string{final, until} {
+	for _, kind := range []string{final, byDowngrade, until} {
 		for i, s := range r.Steps {
-			if strings.HasPrefix(s.Undo, kind) && kind == final {
-				return fmt.Sprintf("%s from step %d on", final, i+1)
+			if strings.HasPrefix(s.Undo, kind) && kind != until {
+				return fmt.Sprintf("%s from step %d on", kind, i+1)
 			} else if strings.HasPrefix(s.Undo, kind) {
 				return s.Undo
 			}

@@ -29,6 +29,10 @@ func settled(s *situation) verdict {
 	if s.closing() {
 		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
 	}
+	if s.leftOpen() {
+		return do(EndRoll{SetUID: s.o.Set.UID, Template: s.o.Set.Template, Replicas: s.o.Set.Replicas},
+			"every pod has the last template; the partition goes back above them all before the next roll, so that no edit by hand restarts one")
+	}
 	if !s.rolling() || !s.started() {
 		return pass()
 	}
@@ -79,6 +83,16 @@ func (s *situation) closing() bool {
 		}
 	}
 	return true
+}
+
+// leftOpen says whether the roll before the desired one is over, but for its
+// partition: what comes next may have to wait for long.
+func (s *situation) leftOpen() bool {
+	set := s.o.Set
+	if s.started() || set.CurrentTemplate != set.Template || set.Partition == set.Replicas {
+		return false
+	}
+	return !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != set.Template })
 }
 
 // member waits for a restarted member, and stops the roll at one that does not

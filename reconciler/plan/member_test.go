@@ -23,6 +23,8 @@ func TestSettled(t *testing.T) {
 		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation) { s.pod(0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
 		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble = "CrashLoopBackOff" })},
 		{name: "nor does one that never comes", change: with(closing, down(1))},
+		{name: "a roll that is over, but for its partition, and a new commit", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 0 }), want: "end the roll: every pod has the last template; the partition goes back above them all before the next roll"},
+		{name: "the same with its partition", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 3 })},
 		{name: "a roll that is not over does not close", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" })},
 	})
 }

@@ -20,6 +20,9 @@ type Desired struct {
 	SpecHash string
 	// Template is the hash of the pod template that the spec renders to.
 	Template string
+	// Stops are the rolls on the way there as Stops lists them, with their
+	// templates; empty where there is one roll only.
+	Stops []Stop
 	// BackupURL is the template of the place for backups; empty where neither
 	// the file nor the daemon names one.
 	BackupURL string
@@ -91,6 +94,18 @@ type Record struct {
 	Compacted *Compacted
 	// Defragmented is when each member was last defragmented, by name.
 	Defragmented map[string]time.Time
+	// BornOn is the lowest line that the cluster has ever run, such as "3.5";
+	// empty when nobody knows.
+	BornOn string
+	// Flushed are the members, with their IDs, whose logs hold nothing of a line
+	// before 3.6: they have saved their state beside it since.
+	Flushed map[string]string
+	// Nudged is when entries were last added to the log so that members save
+	// their state, nil when that was never needed or is over.
+	Nudged *Nudged
+	// Downgrade is the downgrade that quorate has told etcd of; nil when there is
+	// none under way.
+	Downgrade *Downgrade
 }
 
 // Compacted is a compaction.
@@ -138,6 +153,31 @@ type Backup struct {
 	For  string
 	URL  string
 	Time time.Time
+}
+
+// Nudged is that entries were added to the log.
+type Nudged struct {
+	// Template that every pod had.
+	Template string
+	// Since is when that was done first under this template, Time when last.
+	Since, Time time.Time
+	// Before is how often each member had saved its state just before.
+	Before map[string]int64
+}
+
+// Downgrade is a downgrade through etcd's own API.
+type Downgrade struct {
+	// Line is where it goes to, such as "3.6".
+	Line  string
+	Since time.Time
+}
+
+// downgradeSince is when the downgrade was begun, zero when nobody knows.
+func (r *Record) downgradeSince() time.Time {
+	if r == nil || r.Downgrade == nil {
+		return time.Time{}
+	}
+	return r.Downgrade.Since
 }
 
 // Applied is a spec that was carried out.
@@ -262,8 +302,10 @@ type Round struct {
 	// ClusterVersion is the version that all members have agreed on: it moves
 	// after the last member runs the new release.
 	ClusterVersion string
-	// Downgrading says that etcd has a downgrade in progress.
-	Downgrading bool
+	// Downgrading says that etcd has a downgrade in progress, and DowngradeTarget
+	// to which line, such as "3.6".
+	Downgrading     bool
+	DowngradeTarget string
 	// Deep says that hashes were compared, too.
 	Deep bool
 }
@@ -311,6 +353,9 @@ type Member struct {
 	StorageVersion string
 	// Revision of the key space.
 	Revision int64
+	// Snapshots is how often the member has saved its state beside its log since
+	// it started. It is asked at a stop with Flush only, and 0 when unknown.
+	Snapshots int64
 	// Commit and Applied are raft indexes.
 	Commit  uint64
 	Applied uint64

@@ -5,14 +5,13 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
 // path refuses a change of version that etcd does not support, by what every
-// member itself reports.
+// member itself reports. It looks at the whole way before its first roll.
 func path(s *situation) verdict {
-	if !s.rolling() || !s.versioned() {
+	if !s.rolling() || (!s.versioned() && !s.passing()) {
 		return pass()
 	}
 	if refused := messages(release.Bad(s.wanted()), release.Refuse); len(refused) > 0 && !s.rollback() {
@@ -28,38 +27,32 @@ func path(s *situation) verdict {
 				"look at that member; quorate goes on when it reports a release")
 		}
 	}
+	if s.d.Template == "" {
+		return refuse(fmt.Sprintf("nobody can say what the pods of the stop at %s look like", s.d.Spec.Version), "report this: it is a mistake of quorate's own; meanwhile go there by two commits")
+	}
+	if s.betweenTwo(versions) {
+		v := wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.wanted().Line()), s.newestPod())
+		v.hold.Again = quickly
+		return v
+	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
-		if stop := s.firstStop(versions[name]); stop != "" {
-			return refuse(fmt.Sprintf("%s goes from %s to %s through %s, and this version of quorate does not walk a path: Stepwise by itself yet", name, versions[name], s.wanted(), stop),
-				"set spec.version to "+stop+" first")
-		}
 		if why := s.blocked(versions[name]); why != "" {
-			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.wanted(), why),
+			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.git.Spec.Version, why),
 				"set spec.version to a release that every member can go to")
 		}
 	}
-	return pass()
+	return s.pinned()
 }
 
-// firstStop is where a member would go first on a stepwise path of several rolls,
-// or "".
-func (s *situation) firstStop(v release.Version) string {
-	if s.d.Spec.Upgrade.Path != schema.PathStepwise || v.Line() == s.wanted().Line() {
-		return ""
-	}
-	stops, err := release.Path(v, s.wanted())
-	if err != nil || len(stops) < 2 {
-		return ""
-	}
-	return stops[0].String()
-}
-
-// blocked says why a member that runs v cannot go to the wanted version, or "".
+// blocked says why a member that runs v cannot go to the stop that is due or on
+// from there, or "".
 func (s *situation) blocked(v release.Version) string {
-	if v.Major == s.wanted().Major && v.Minor > s.wanted().Minor {
-		return s.noWayBack()
+	if older(s.wanted().Line(), v.Line()) && !s.goesDown() {
+		if why := s.noWayBack(); why != "" {
+			return why
+		}
 	}
-	if texts := messages(release.Hop(v, s.wanted()), release.Refuse); len(texts) > 0 {
+	if texts := messages(s.hopsOf(v), release.Refuse); len(texts) > 0 {
 		return texts[0]
 	}
 	return ""
@@ -81,15 +74,61 @@ func (s *situation) noWayBack() string {
 		return "the cluster version is unknown, so nobody can say whether the way back is still open"
 	}
 	if line(version) != old {
-		return fmt.Sprintf("the cluster version is already %s, and an older binary would refuse to start on it; a downgrade through etcd's own API or a restore is needed",
-			version)
+		return fmt.Sprintf("the cluster version is %s, which is below both", version)
 	}
-	for _, m := range s.o.round().Members {
-		if m.Problem == "" && line(m.Version) == old {
-			return ""
-		}
+	if s.descending() || s.reports(old) {
+		return ""
 	}
 	return "no member reports " + old + " any more, so the cluster version is about to move"
+}
+
+// reports says whether a member that answers runs a line.
+func (s *situation) reports(wanted string) bool {
+	return slices.ContainsFunc(s.o.round().Members, func(m Member) bool { return m.Problem == "" && line(m.Version) == wanted })
+}
+
+// betweenTwo says whether a roll was given up too late, when every member has the
+// newer minor, and the cluster version has not moved yet: what the way back is,
+// is then decided by what it moves to. Where it has no way down it is refused.
+func (s *situation) betweenTwo(versions map[string]release.Version) bool {
+	r, old := s.o.round(), s.wanted().Line()
+	if r == nil || line(r.ClusterVersion) != old || r.Downgrading || len(r.Members) == 0 {
+		return false
+	}
+	for _, v := range versions {
+		if !older(old, v.Line()) || len(messages(release.Hop(v, s.wanted()), release.Refuse)) > 0 {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(r.Members, func(m Member) bool { return m.Problem != "" })
+}
+
+// pinned refuses to go through a release whose image nobody has pinned, where Git
+// pins that of the last one.
+func (s *situation) pinned() verdict {
+	if s.git.Spec.Image.Digest == "" || !s.passing() {
+		return pass()
+	}
+	for _, stop := range s.stops[:len(s.stops)-1] {
+		if stop.Version != s.o.Set.Version {
+			return refuse(fmt.Sprintf("the way to %s goes through %s, and spec.image.digest pins one image only", s.git.Spec.Version, stop.Version),
+				"go there by two commits, each with its digest, or leave spec.image.digest out until the last stop")
+		}
+	}
+	return pass()
+}
+
+// agreed waits, before a roll to another minor, until the members have agreed on
+// the one that they run: with two steps at once the older ones would crash.
+func (s *situation) agreed() verdict {
+	low, _, known := s.span()
+	version := s.clusterVersion()
+	if !known || !older(line(version), low.Line()) || !older(low.Line(), s.wanted().Line()) {
+		return pass()
+	}
+	v := wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.newestPod())
+	v.hold.Again = quickly
+	return v
 }
 
 // line is the release line of a version text: "3.6" of "3.6.16", or "".

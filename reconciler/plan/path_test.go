@@ -17,17 +17,31 @@ func TestPath(t *testing.T) {
 		{name: "53: patch down passes, with a warning elsewhere", change: commit("3.5.34")},
 		{name: "53: a minor up passes", change: commit(newVersion)},
 		{name: "53: two minors up are refused", change: with(runs("3.4.45"), commit(newVersion)), want: "Refused: orders-0 cannot go from 3.4.45 to 3.6.16: 3.4.45 → 3.6.16: etcd must not skip a minor"},
-		{name: "53: a minor down is refused", change: with(runs(newVersion), commit(oldVersion)), want: "Refused: orders-0 cannot go from 3.6.16 to 3.5.35: the cluster version is already 3.6.0"},
+		{name: "53: a minor down passes where etcd has a way", change: with(runs(newVersion), commit(oldVersion))},
+		{name: "53: a minor down is refused where it has none", change: with(runs(oldVersion), commit("3.4.45")), want: "Refused: orders-0 cannot go from 3.5.35 to 3.4.45: 3.5.35 → 3.4.45: etcd 3.5 has no way down: restore a backup from before the upgrade"},
+		{name: "53: two minors down are refused", change: with(runs("3.7.3"), commit(oldVersion)), want: "etcd goes down one minor at a time: go to a release of 3.6 first"},
+		{name: "53: down from a release that cannot is refused", change: with(runs("3.7.1"), commit(newVersion)), want: "3.7.1 cannot be downgraded safely, every member must first run 3.7.3 or later; with `path: Stepwise` quorate goes through 3.7.3"},
+		{name: "53: one member that cannot is enough", change: with(runs("3.7.3"), commit(newVersion), func(s *situation) { s.member(1).Version = "3.7.0" }), want: "Refused: orders-1 cannot go from 3.7.0 to 3.6.16"},
+		{name: "53: down by steps from a release that cannot passes", change: with(runs("3.7.1"), commit(newVersion), stepwise)},
 		{name: "55: below the floor of 3.6 is refused", change: with(runs("3.5.20"), commit(newVersion)), want: "every member must first run 3.5.32 or later"},
 		{name: "55: below the floor of 3.7 is refused", change: with(runs("3.6.10"), commit("3.7.3")), want: "every member must first run 3.6.11 or later"},
 		{name: "55: one member below the floor is enough", change: with(commit(newVersion), func(s *situation) { s.member(1).Version = "3.5.20" }), want: "Refused: orders-1 cannot go from 3.5.20"},
-		{name: "53: a stepwise path is named, and not walked yet", change: with(runs("3.4.45"), commit(newVersion), stepwise), want: "Refused: orders-0 goes from 3.4.45 to 3.6.16 through 3.5.35, and this version of quorate does not walk"},
+		{name: "53: Strict names the stops", change: with(runs("3.4.34"), commit("3.7.3")), want: "with `path: Stepwise` quorate goes through 3.5.35 and 3.6.16"},
+		{name: "53: a stepwise path passes", change: with(runs("3.4.45"), commit(newVersion), stepwise)},
+		{name: "53: a stepwise path to a bad release is refused at once", change: with(runs("3.4.45"), commit("3.6.1"), stepwise), want: "Refused: "},
+		{name: "53: a stepwise path through an image that is not pinned is refused", change: with(runs("3.4.45"), commit(newVersion), stepwise, pins), want: "Refused: the way to 3.6.16 goes through 3.5.35, and spec.image.digest pins one image only; go there by two commits"},
+		{name: "a pinned image of one step passes", change: with(commit(newVersion), stepwise, pins)},
+		{name: "a flush at the release that runs needs no other image", change: with(runs(newVersion), commit("3.7.3"), exposedTo35, pins)},
 		{name: "53: a stepwise path of one step passes", change: with(commit(newVersion), stepwise)},
 		{name: "a bad release is refused", change: commit("3.5.1"), want: "Refused: 3.5.1 "},
 		{name: "going back to a bad release is not", change: with(runs("3.5.1"), commit(oldVersion), begun, rolled(oldVersion, 2), back)},
 		{name: "62: back while one member is old", change: with(mixed(oldVersion, newVersion), back)},
-		{name: "63: not when every member is new", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back), want: "no member reports 3.5 any more, so the cluster version is about to move"},
-		{name: "63: not when the cluster version has moved", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.6.0")), want: "the cluster version is already 3.6.0"},
+		{name: "63: not when every member is new", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back), want: "Waiting: no member reports 3.5 any more, so the cluster version moves within seconds; then the way back is a downgrade"},
+		{name: "63: not when every member is new and there is no way down", change: with(runs("3.4.45"), commit(oldVersion), begun, rolled(oldVersion, 0, 1, 2), back), want: "Refused: orders-0 cannot go from 3.5.35 to 3.4.45: no member reports 3.4 any more, so the cluster version is about to move"},
+		{name: "63: a downgrade when the cluster version has moved", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.6.0"))},
+		{name: "63: refused when it has moved and there is no way down", change: with(runs("3.4.45"), mixedUp(oldVersion), back, clusterVersion("3.5.0")), want: "etcd 3.5 has no way down"},
+		{name: "63: a downgrade under way goes on", change: with(runs("3.7.3"), commit(newVersion), clusterVersion("3.6.0"), descends("3.6"))},
+		{name: "63: the cluster version is below both", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.4.0")), want: "the cluster version is 3.4.0, which is below both"},
 		{name: "63: not when the cluster version is unknown", change: with(mixed(oldVersion, newVersion), back, clusterVersion("")), want: "the cluster version is unknown"},
 		{name: "63: not when nobody was asked", change: with(mixed(oldVersion, newVersion), back, func(s *situation) { s.o.Rounds = nil }), want: "the cluster version is unknown"},
 		{name: "63: an old member that does not answer does not count", change: with(commit(newVersion), begun, rolled(newVersion, 1, 2), down(0), back), want: "no member reports 3.5 any more"},
@@ -49,12 +63,31 @@ func runs(version string) mutation {
 			}
 			s.o.Rounds[r].ClusterVersion = line(version) + ".0"
 		}
+		s.o.Record.BornOn = line(version)
 		s.o.Set.Version, s.o.Set.CurrentVersion, s.o.Record.Applied.Version, s.d.Spec.Version = version, version, version, version
 	}
 }
 
 // stepwise lets the file ask for a walk through the releases in between.
 func stepwise(s *situation) { s.d.Spec.Upgrade.Path = schema.PathStepwise }
+
+// pins lets the file name the digest of its image.
+func pins(s *situation) { s.d.Spec.Image.Digest = "sha256:feed" }
+
+// exposedTo35 is a cluster of which nobody knows whether 3.5 ever ran.
+func exposedTo35(s *situation) { s.o.Record.BornOn = "" }
+
+// mixedUp is a roll to another minor after two of three members.
+func mixedUp(to string) mutation { return with(commit(to), begun, rolled(to, 1, 2)) }
+
+// descends lets etcd go down to a line.
+func descends(to string) mutation {
+	return func(s *situation) {
+		for i := range s.o.Rounds {
+			s.o.Rounds[i].Downgrading, s.o.Rounds[i].DowngradeTarget, s.o.Rounds[i].ClusterVersion = true, to, to+".0"
+		}
+	}
+}
 
 // neverRan lets a pod wait for its image since it was made.
 func neverRan(ordinal int32) mutation {

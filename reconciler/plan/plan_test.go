@@ -35,6 +35,10 @@ func TestActions(t *testing.T) {
 		{Compact{Revision: 7}, "compact the history", false},
 		{Defragment{Member: "orders-2"}, "defragment orders-2", true},
 		{Disarm{NoSpace, "m1"}, "disarm NOSPACE on member m1", false},
+		{Nudge{}, "add to the log", false},
+		{RecordFlushed{}, "record that every member has saved its state", false},
+		{EnableDowngrade{From: "3.7", To: "3.6"}, "enable the downgrade 3.7 → 3.6", false},
+		{CancelDowngrade{Line: "3.6"}, "cancel the downgrade to 3.6", false},
 		{RecordApplied{Version: newVersion}, "record that 3.6.16 is applied", false},
 	} {
 		c.action.isAction()

@@ -19,6 +19,9 @@ const (
 	anytime = "reversible at any time by reverting the commit"
 	// until is for steps that a revert takes back while the roll is under way.
 	until = "reversible by reverting the commit until the last member runs "
+	// byDowngrade is for steps that a revert takes back at any time, but by another
+	// roll through etcd's downgrade API.
+	byDowngrade = "reversible by reverting the commit, but as a downgrade"
 	// final steps have no way back through Git.
 	final = "not reversible by a revert"
 )
@@ -40,7 +43,8 @@ func (s *situation) undoMade() string {
 
 // undoRestart says until when a member can get its old template back. The cluster
 // version moves when the last member of the old minor is gone, and then etcd
-// refuses the older binary: everything before can be undone by a revert.
+// refuses the older binary before it was told of a downgrade, which it knows since
+// 3.6: everything before can be undone by a revert.
 func (s *situation) undoRestart(a RestartMember) string {
 	from, to, known := parsePair(a.From, a.To)
 	switch {
@@ -49,7 +53,9 @@ func (s *situation) undoRestart(a RestartMember) string {
 	case !known:
 		return "nobody knows: the version that the member comes from is unknown"
 	case to.Major == from.Major && to.Minor > from.Minor:
-		return s.undoUpgrade(a, to)
+		return s.undoUpgrade(a, from, to)
+	case s.descending():
+		return anytime + ": until the last member runs " + to.String() + " that cancels the downgrade, after it the revert is an upgrade"
 	}
 	if refused := s.refusedBack(to, from); refused != "" {
 		return until + to.String() + "; after it the way back is refused: " + refused
@@ -58,7 +64,10 @@ func (s *situation) undoRestart(a RestartMember) string {
 }
 
 // undoUpgrade is undoRestart for a step up to another minor.
-func (s *situation) undoUpgrade(a RestartMember, to release.Version) string {
+func (s *situation) undoUpgrade(a RestartMember, from, to release.Version) string {
+	if s.last(a) && s.refusedBack(to, from) == "" {
+		return fmt.Sprintf("%s: the cluster version is %s then, and etcd is told before a member gets %s back", byDowngrade, to.Line(), from)
+	}
 	if s.last(a) {
 		way := "the way back is a restore of the backup that was taken before"
 		if s.d.Spec.Upgrade.Backup == schema.BackupSkip {

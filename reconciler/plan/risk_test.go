@@ -40,8 +40,14 @@ func TestUndoOfAStep(t *testing.T) {
 		{"53: a setting", nil, restart("orders-0", oldVersion, oldVersion), "reversible at any time by reverting the commit"},
 		{"62: a member in a minor upgrade", nil, restart("orders-2", oldVersion, newVersion), "reversible by reverting the commit until the last member runs 3.6.16"},
 		{"62: all but one in a minor upgrade", with(commit(newVersion), rolled(2)), restart("orders-1", oldVersion, newVersion), "reversible by reverting the commit until"},
-		{"63: the last in a minor upgrade", with(commit(newVersion), rolled(1, 2)), restart("orders-0", oldVersion, newVersion), "not reversible by a revert: after it the cluster version is 3.6; the way back is a restore of the backup"},
-		{"63: the last without a backup", with(commit(newVersion), rolled(1, 2), func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), restart("orders-0", oldVersion, newVersion), "no backup was asked for"},
+		{"63: the last in a minor upgrade that etcd can take back", with(commit(newVersion), rolled(1, 2)), restart("orders-0", oldVersion, newVersion), "reversible by reverting the commit, but as a downgrade: the cluster version is 3.6 then"},
+		{"63: the last in one that it cannot", with(runs(oldVersion), commit("3.5.35")), restart("orders-0", "3.4.45", oldVersion), "not reversible by a revert: after it the cluster version is 3.5; the way back is a restore of the backup"},
+		{"63: the last without a backup", with(runs(oldVersion), commit("3.5.35"), func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), restart("orders-0", "3.4.45", oldVersion), "no backup was asked for"},
+		{"a member in a downgrade", with(runs("3.7.3"), commit(newVersion), descends("3.6")), restart("orders-2", "3.7.3", newVersion), "reversible at any time by reverting the commit: until the last member runs 3.6.16 that cancels the downgrade"},
+		{"a downgrade is enabled", with(runs("3.7.3"), commit(newVersion)), EnableDowngrade{From: "3.7", To: "3.6"}, "reversible by reverting the commit until the last member runs 3.6.16: that cancels"},
+		{"a downgrade is cancelled", nil, CancelDowngrade{Line: "3.6"}, "reversible at any time"},
+		{"entries that touch no key", nil, Nudge{}, "nothing to take back"},
+		{"the members have saved their state", nil, RecordFlushed{}, "nothing to take back: it only writes down"},
 		{"62: back to the older minor", nil, restart("orders-2", newVersion, oldVersion), "reversible at any time"},
 		{"a patch that leaves a bad release", nil, restart("orders-2", "3.5.0", oldVersion), "reversible by reverting the commit until the last member runs 3.5.35; after it the way back is refused: "},
 		{"a cluster that never formed", unformed, restart("orders-2", oldVersion, newVersion), "nothing to take back: the cluster has never formed"},
@@ -64,7 +70,7 @@ func TestUndoOfAStep(t *testing.T) {
 func TestUndoOfAWholeUpgrade(t *testing.T) {
 	for _, n := range []int32{1, 2, 3, 5} {
 		s := healthy(n)
-		commit(newVersion)(s)
+		with(runs("3.4.45"), commit(oldVersion))(s)
 		var undos []string
 		for _, step := range Make(s.d, s.o, noon).Steps {
 			if step.Undo == "" {
@@ -86,11 +92,11 @@ func TestUndoOfAWholeUpgrade(t *testing.T) {
 }
 
 // 62 63: what a restart says of its undo is what a revert after it gets: a
-// reversible one is taken back, a final one refused.
+// reversible one is taken back, a final one refused. 3.4 → 3.5 has no way back.
 func TestUndoIsTrue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.SampledFrom([]int8{1, 3}).Draw(t, "members")
-		from := rapid.SampledFrom([]int8{1, 4}).Draw(t, "from")
+		from := rapid.SampledFrom([]int8{0, 1, 4}).Draw(t, "from")
 		w := runningWorld(n, from)
 		w.leader, w.git = rapid.Int8Range(0, n-1).Draw(t, "leader"), rapid.SampledFrom([]int8{1, 2}).Draw(t, "to")
 		stop := rapid.Int8Range(1, n).Draw(t, "restarts")
@@ -98,7 +104,7 @@ func TestUndoIsTrue(t *testing.T) {
 		for passes := 0; stop > 0; passes++ {
 			before := w
 			p := Make(w.desired(), w.observed(&before), w.now())
-			if p.Idle() {
+			if p.Idle() || p.Hold != nil && p.Hold.Kind == HoldRefused {
 				return // there was nothing to restart
 			}
 			if passes > 400 {

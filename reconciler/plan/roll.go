@@ -12,6 +12,12 @@ func start(s *situation) verdict {
 	if !s.rolling() || s.started() {
 		return pass()
 	}
+	if v := s.agreed(); !v.silent() {
+		return v
+	}
+	if s.stop().Flush {
+		return do(s.startRoll(), s.flushReason())
+	}
 	return do(s.startRoll(), "the StatefulSet learns the new template; its partition stands above every pod, so none restarts yet")
 }
 
@@ -43,7 +49,8 @@ func leader(s *situation) verdict {
 // already, so that it need not move again in this roll. Among equals it is the
 // one with the lowest ordinal, which restarts last: in this roll, and in the
 // next one. Every move counts, because etcd drops the proposals that reach a
-// leader while it hands over.
+// leader while it hands over. In a downgrade a member with the newer minor leads
+// for as long as there is one: it is the one that knows of the downgrade.
 func (s *situation) heir(leaving string) *Member {
 	var best, upgraded *Member
 	for _, p := range s.o.Pods {
@@ -52,7 +59,7 @@ func (s *situation) heir(leaving string) *Member {
 			continue
 		}
 		best = m
-		if p.Template == s.d.Template {
+		if stays := p.Template != s.d.Template; stays == s.descending() {
 			upgraded = m
 		}
 	}
@@ -124,6 +131,11 @@ func end(s *situation) verdict {
 		v.hold.Again = quickly
 		return v
 	}
+	if r := s.o.round(); s.unfinished() && r.Downgrading {
+		v := wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade by itself within seconds", s.d.Spec.Version), s.newestPod())
+		v.hold.Again = quickly
+		return v
+	}
 	if s.o.Set.CurrentTemplate != s.d.Template {
 		return wait("every pod has the template; the StatefulSet controller closes the roll", s.newestPod())
 	}
@@ -136,7 +148,7 @@ func end(s *situation) verdict {
 
 // applied writes down what was carried out.
 func applied(s *situation) verdict {
-	if !s.formed() || (s.o.Record.Applied != nil && s.o.Record.Applied.SpecHash == s.d.SpecHash) {
+	if !s.formed() || s.passing() || (s.o.Record.Applied != nil && s.o.Record.Applied.SpecHash == s.d.SpecHash) {
 		return pass()
 	}
 	return do(s.recordApplied(s.d.Spec.Version),

@@ -13,6 +13,9 @@ func TestStart(t *testing.T) {
 		{name: "53: a new version", change: commit(newVersion), want: "start the roll 3.5.35 → 3.6.16: "},
 		{name: "I25: new settings are a roll, too", change: commit(oldVersion), want: "start the roll on 3.5.35: "},
 		{name: "one that has begun passes", change: with(commit(newVersion), begun)},
+		{name: "71: the step before has not been agreed on", change: with(commit(newVersion), now(func(r *Round) { r.ClusterVersion = "3.4.0" })), want: "Waiting: every member runs etcd 3.5.35; the cluster version is still 3.4.0 and follows within seconds"},
+		{name: "71: which keeps no patch and no setting from it", change: with(commit("3.5.36"), now(func(r *Round) { r.ClusterVersion = "3.4.0" })), want: "start the roll 3.5.35 → 3.5.36"},
+		{name: "55: before 3.7 the reason is said", change: with(runs("3.6.16"), commit("3.7.3"), exposedTo35, func(s *situation) { s.d.Stops = []Stop{{Version: "3.6.16", Flush: true, Template: "f"}} }), want: "start the roll on 3.6.16: before 3.7.3: the logs may hold entries of 3.5, at which 3.7 panics"},
 	})
 }
 
@@ -24,6 +27,8 @@ func TestLeader(t *testing.T) {
 		{name: "64: the leader is not next", change: with(rolling, leads(1))},
 		{name: "64: an upgraded member takes over before any other", change: with(rolling, rolled(newVersion, 2), leads(1)), want: "move the leader orders-1 → orders-2"},
 		{name: "64: of two upgraded members the lower takes over", change: with(rolling, rolled(newVersion, 1, 2), leads(0)), want: "move the leader orders-0 → orders-1"},
+		{name: "64: in a downgrade a member with the newer minor leads for as long as there is one", change: with(runs("3.7.3"), commit("3.6.16"), begun, rolled("3.6.16", 2), leads(1), descends("3.6")), want: "move the leader orders-1 → orders-0"},
+		{name: "64: and the last of them hands over to an older one", change: with(runs("3.7.3"), commit("3.6.16"), begun, rolled("3.6.16", 1, 2), leads(0), descends("3.6")), want: "move the leader orders-0 → orders-1"},
 		{name: "64: no leader to move", change: with(rolling, func(s *situation) { s.o.Rounds = nil })},
 		{name: "64: one that is down does not take over", change: with(rolling, down(0)), want: "move the leader orders-2 → orders-1"},
 		{name: "64: nor does a learner", change: with(rolling, of(0, func(m *Member) { m.Learner = true })), want: "move the leader orders-2 → orders-1"},
@@ -85,6 +90,7 @@ func TestEnd(t *testing.T) {
 		{name: "the controller has not closed the roll", change: with(over, moved), want: "Waiting: every pod has the template; the StatefulSet controller closes the roll"},
 		{name: "the partition goes up again", change: with(over, moved, closed, lowered), want: "end the roll: "},
 		{name: "the end passes", change: with(over, moved, closed)},
+		{name: "53: etcd has not ended the downgrade", change: with(over, moved, closed, descends("3.6")), want: "Waiting: every member runs etcd 3.6.16; etcd ends the downgrade by itself within seconds"},
 		{name: "I25: a partition that was lowered by hand goes up", change: lowered, want: "end the roll: "},
 	})
 }
@@ -94,6 +100,7 @@ func TestApplied(t *testing.T) {
 		{name: "17: what is written down passes"},
 		{name: "a new spec is written down", change: commit(oldVersion), want: "record that 3.5.35 is applied: "},
 		{name: "28: a new cluster's first spec is written down", change: func(s *situation) { s.o.Record.Applied = nil }, want: "record that 3.5.35 is applied: "},
+		{name: "53: a stop on the way is not", change: with(runs("3.4.34"), commit(newVersion), stepwise)},
 		{name: "a cluster that has not formed passes", change: unformed},
 		{name: "a cluster without a record passes", change: func(s *situation) { s.o.Record = nil }},
 	})

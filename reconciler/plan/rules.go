@@ -50,6 +50,8 @@ type rule struct {
 //	backup        a verified backup of this cluster for this target          I11
 //	shrink        one member at a time, the highest ordinal first               I1 I20
 //	remove        volumes of removed members, where Git says so                 I6
+//	flush         no log holds what the next minor cannot read               I14
+//	downgrade     etcd is told before an older minor comes, and its storage is I14
 //	start         the new template, touching no pod                          I25
 //	soak          the last restarted member has been ready for a while       I16
 //	leader        leadership leaves before its member stops                  I20
@@ -86,6 +88,8 @@ func table() []rule {
 		{"backup", backup},
 		{"shrink", shrink},
 		{"remove", remove},
+		{"flush", flush},
+		{"downgrade", downgrade},
 		{"start", start},
 		{"soak", soak},
 		{"leader", leader},

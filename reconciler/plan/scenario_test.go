@@ -26,9 +26,12 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 // first line names the columns, "-" is empty, and the last column may hold
 // blanks. What is left out is as in a healthy cluster.
 //
-//	desired       version, template, replicas …, as Git says
+//	desired       version, template, replicas …, as Git says; stops are those on
+//	              the way, their templates are their names (3.6.16+flush)
 //	record        cluster, members, applied (hash and version), backup (cluster,
-//	              target and age); no section is no record
+//	              what for and age), born (unless it is the applied line), nudged
+//	              (template, age, and how often each had saved its state),
+//	              downgrade (line and age); no section is no record
 //	certificates  missing, problem
 //	objects       kind name state detail; no section is one Service in sync
 //	volumes       a row each, sizes in Gi; the capacity is the size
@@ -102,14 +105,16 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 // vocabulary are the keys and columns of each section, so that a slip of the
 // pen is no scenario of its own.
 func vocabulary() map[string]string {
-	look := "cluster version alarms downgrading problem looks deep name id leader term applied commit learner hash db inuse quota revision compacted errors"
+	look := "cluster version alarms downgrading problem looks deep name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved"
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup " +
-			"owner take-over wave",
+			"owner take-over wave " +
+			"path stops",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
-			"owner",
+			"owner " +
+			"born flushed nudged downgrade",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
 		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
@@ -212,6 +217,11 @@ func (a archive) desired(t *testing.T) Desired {
 	}
 	d.Spec.TakeOver, d.Spec.Upgrade.Wave = s["take-over"], number[int32](t, s, "wave", 0)
 	d.Owner.Source, d.Owner.Instance, _ = strings.Cut(s["owner"], "#")
+	d.Spec.Upgrade.Path = schema.UpgradePath(s["path"])
+	for _, stop := range strings.Fields(s["stops"]) {
+		version, flush := strings.CutSuffix(stop, "+flush")
+		d.Stops = append(d.Stops, Stop{Version: version, Flush: flush, Template: stop})
+	}
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
 	}
@@ -269,11 +279,33 @@ func (a archive) observeRecord(t *testing.T, o *Observed) {
 		}
 	}
 	a.observeChange(t, s, o.Record)
-	if b := strings.Fields(s["backup"]); len(b) == 3 {
-		o.Record.Backup = &Backup{ClusterID: b[0], For: b[1], Time: ago(t, b[2])}
+	if b := strings.Fields(s["backup"]); len(b) > 2 {
+		o.Record.Backup = &Backup{ClusterID: b[0], For: strings.Join(b[1:len(b)-1], " "), Time: ago(t, b[len(b)-1])}
 	}
 	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
 		o.Record.Applied = &Applied{SpecHash: applied[0], Version: applied[1]}
+		o.Record.BornOn = line(applied[1])
+	}
+	a.observeUpgrade(t, s, o.Record)
+}
+
+// observeUpgrade is what the record knows of a change of minor.
+func (a archive) observeUpgrade(t *testing.T, s row, record *Record) {
+	t.Helper()
+	if s["born"] != "" {
+		record.BornOn = strings.TrimSuffix(s["born"], "?")
+	}
+	if s["flushed"] == "yes" {
+		record.Flushed = record.Members
+	}
+	if n := strings.Fields(s["nudged"]); len(n) == 3 {
+		record.Nudged = &Nudged{Template: n[0], Since: ago(t, n[1]), Time: ago(t, n[1]), Before: map[string]int64{}}
+		for name := range record.Members {
+			record.Nudged.Before[name] = number[int64](t, row{"before": n[2]}, "before", 0)
+		}
+	}
+	if d := strings.Fields(s["downgrade"]); len(d) == 2 {
+		record.Downgrade = &Downgrade{Line: d[0], Since: ago(t, d[1])}
 	}
 }
 
@@ -426,7 +458,7 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 	s, rows := a.read(t, section)
 	r := Round{
 		Problem: s["problem"], ClusterID: s["cluster"], ClusterVersion: s["version"],
-		Alarms: alarmsOf(s["alarms"]), Downgrading: s["downgrading"] == "yes",
+		Alarms: alarmsOf(s["alarms"]), Downgrading: s["downgrading"] != "", DowngradeTarget: s["downgrading"],
 	}
 	if r.ClusterID == "" && record.Formed() {
 		r.ClusterID = record.ClusterID
@@ -443,6 +475,7 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 		r.Members = append(r.Members, Member{
 			ID: ids[m["name"]], Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
 			Term: number[uint64](t, m, "term", 7), Applied: applied, Commit: number(t, m, "commit", applied),
+			StorageVersion: m["storage"], Snapshots: number[int64](t, m, "saved", 0),
 			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
 			DBSize: number[int64](t, m, "db", 0) << 20, DBInUse: number[int64](t, m, "inuse", 0) << 20, Quota: number[int64](t, m, "quota", 0) << 20,
 			Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: list(m["errors"]),

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/schema"
 )
 
 // pass is one pass of quorate: look, look again, plan, do the first step.
@@ -276,6 +278,7 @@ func TestEveryRuleIsNeeded(t *testing.T) {
 		{"health", "I2", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
 		{"confirm", "I16", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
 		{"backup", "I11", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
+		{"downgrade", "I14", func() world { w := runningWorld(3, 2); w.git, w.policy = 1, schema.BackupSkip; return w }},
 		{"leader", "I20", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
 		{"end", "I14", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
 	}

@@ -12,10 +12,15 @@ import (
 
 // situation is the input of the rules, with the questions that several of them
 // ask answered in one place.
+//
+// git is what Git says. d is the same with the version and the template of the
+// stop that is due: what the rules work towards. See aim.
 type situation struct {
-	d   Desired
-	o   Observed
-	now time.Time
+	git   Desired
+	d     Desired
+	stops []Stop
+	o     Observed
+	now   time.Time
 	// pardoned looks past the alarm NOSPACE and full databases: so that what
 	// frees space is kept from working by nothing but other troubles.
 	pardoned bool
@@ -24,7 +29,9 @@ type situation struct {
 func newSituation(d Desired, o Observed, now time.Time) *situation {
 	o.Pods = slices.Clone(o.Pods)
 	slices.SortFunc(o.Pods, func(a, b Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
-	return &situation{d: d, o: o, now: now}
+	s := &situation{git: d, o: o, now: now}
+	s.aim()
+	return s
 }
 
 // formed says whether the cluster has ever had a quorum.
@@ -74,6 +81,9 @@ func (s *situation) target() *Pod {
 func (s *situation) victim() *Pod {
 	if s.o.Set.CurrentTemplate == "" {
 		return nil // unknown: nobody can say what the roll has broken
+	}
+	if s.goesDown() {
+		return nil // an older binary does not even start
 	}
 	var victim *Pod
 	for _, p := range s.outdated() {
@@ -150,13 +160,19 @@ func (s *situation) wanted() release.Version {
 	return v
 }
 
-// from is the version that a roll comes from: the lowest that a pod has which
-// is not yet on the desired template, for messages.
+// from is the version that a roll comes from, for messages: that of the lowest
+// pod that is not yet on the desired template, of those that change it if any do.
 func (s *situation) from() string {
-	if pods := s.outdated(); len(pods) > 0 {
-		return pods[len(pods)-1].Version
+	pods := s.outdated()
+	if len(pods) == 0 {
+		return s.o.Set.CurrentVersion
 	}
-	return s.o.Set.CurrentVersion
+	for _, p := range slices.Backward(pods) {
+		if p.Version != s.d.Spec.Version {
+			return p.Version
+		}
+	}
+	return pods[len(pods)-1].Version
 }
 
 // versioned says whether the roll changes the version of etcd.
@@ -207,7 +223,11 @@ func (s *situation) warnings() []string {
 		texts = append(texts, s.willWait()...)
 	}
 	if s.d.Spec.Upgrade.Backup == schema.BackupSkip && s.rolling() && s.versioned() {
-		texts = append(texts, "spec.upgrade.backup is Skip: this upgrade has no backup to go back to")
+		noun := "upgrade"
+		if s.goesDown() || s.descending() {
+			noun = "downgrade"
+		}
+		texts = append(texts, "spec.upgrade.backup is Skip: this "+noun+" has no backup to go back to")
 	}
 	slices.Sort(texts)
 	return slices.Compact(texts)
@@ -230,10 +250,27 @@ func (s *situation) defaultsChanged() []string {
 func (s *situation) hops(severity release.Severity) []string {
 	var texts []string
 	for _, v := range s.versions() {
-		texts = append(texts, messages(release.Hop(v, s.wanted()), severity)...)
+		texts = append(texts, messages(s.hopsOf(v), severity)...)
 	}
 	slices.Sort(texts)
 	return slices.Compact(texts)
+}
+
+// hopsOf are the findings about one member's way, stop by stop. That a member
+// gets its old minor back while the cluster version has not moved is no hop.
+func (s *situation) hopsOf(at release.Version) []release.Finding {
+	var findings []release.Finding
+	for _, stop := range s.stops {
+		to, err := release.Parse(stop.Version)
+		if err != nil {
+			return findings
+		}
+		if down := older(to.Line(), at.Line()); !down || s.goesDown() || s.descending() {
+			findings = append(findings, release.Hop(at, to)...)
+		}
+		at = to
+	}
+	return findings
 }
 
 // messages are the texts of the findings of one severity.

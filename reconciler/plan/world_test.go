@@ -43,6 +43,8 @@ type fakePod struct {
 	uid      int8
 	// behind: the member has not applied what the others have.
 	behind bool
+	// lowered: it has brought its storage down for the downgrade.
+	lowered bool
 	// readyAt in seconds; only kept by the random simulation.
 	readyAt int32
 }
@@ -69,12 +71,16 @@ type world struct {
 	template, current int8
 	partition         int8
 
-	pods    [3]fakePod
-	uids    int8
-	leader  int8 // ordinal, or -1
-	version int8 // the variant whose minor is the cluster version; -1 before
+	pods   [3]fakePod
+	uids   int8
+	leader int8 // ordinal, or -1
+	// downgrading is the variant whose minor a downgrade goes to; -1 for none.
+	downgrading int8
+	version     int8 // the variant whose minor is the cluster version; -1 before
 
 	backup    int8 // the variant that the recorded backup was taken for; -1 for none
+	down      bool // it was taken for a downgrade
+	noted     int8 // the variant of the recorded downgrade; -1 for none
 	bucketBad bool
 	applied   int8 // the variant that was applied; -1 for none
 	soak      int32
@@ -113,7 +119,7 @@ func (w *world) windows() []schema.MaintenanceWindow {
 }
 
 func newWorld(n int8) world {
-	return world{n: n, git: 1, policy: schema.BackupRequired, leader: -1, version: -1, backup: -1, applied: -1}
+	return world{n: n, git: 1, policy: schema.BackupRequired, leader: -1, version: -1, downgrading: -1, backup: -1, noted: -1, applied: -1}
 }
 
 // runningWorld is a formed, healthy cluster at variant v.
@@ -226,6 +232,12 @@ func (w *world) observedRecord() *Record {
 	}
 	if w.backup >= 0 {
 		r.Backup = &Backup{ClusterID: "c1", For: variants[w.backup].version, Time: w.now()}
+		if w.down {
+			r.Backup.For = DowngradeTo(variants[w.backup].version)
+		}
+	}
+	if w.noted >= 0 {
+		r.Downgrade = &Downgrade{Line: minorOf(w.noted), Since: w.now()}
 	}
 	if w.applied >= 0 {
 		r.Applied = &Applied{SpecHash: fmt.Sprintf("spec-%d", w.applied), Version: variants[w.applied].version}
@@ -261,6 +273,9 @@ func (w *world) round(at time.Time, deep bool) Round {
 	if w.version >= 0 {
 		r.ClusterVersion = variants[w.version].version
 	}
+	if w.downgrading >= 0 {
+		r.Downgrading, r.DowngradeTarget = true, minorOf(w.downgrading)
+	}
 	for i := range w.n {
 		m := Member{ID: memberID(i), Name: podName("orders", int32(i)), Term: 7, Commit: 100, Applied: 100}
 		if !w.up(i) {
@@ -269,6 +284,10 @@ func (w *world) round(at time.Time, deep bool) Round {
 			continue
 		}
 		m.Version = variants[w.pods[i].template].version
+		m.StorageVersion = m.Version
+		if w.pods[i].lowered {
+			m.StorageVersion = r.DowngradeTarget + ".0"
+		}
 		if w.leader >= 0 {
 			m.Leader = memberID(w.leader)
 		}
@@ -299,10 +318,35 @@ func (w *world) moves() []move {
 	for i := range w.n {
 		all = append(all, w.podMoves(i)...)
 	}
-	if v, ok := w.nextClusterVersion(); ok {
+	if w.downgrading >= 0 {
+		all = append(all, w.downgradeMoves()...)
+	} else if v, ok := w.nextClusterVersion(); ok {
 		all = append(all, move{"the cluster version moves", false, func(w *world) { w.version = v }})
 	}
 	return all
+}
+
+// downgradeMoves are those of etcd while a downgrade is enabled: members bring
+// their storage down, and when all run the older minor it ends.
+func (w *world) downgradeMoves() []move {
+	over := w.upCount() == w.n
+	for i := range w.n {
+		over = over && minorOf(w.pods[i].template) == minorOf(w.downgrading)
+	}
+	if over {
+		return []move{{"the downgrade ends", false, func(w *world) {
+			w.downgrading = -1
+			for i := range w.n {
+				w.pods[i].lowered = false
+			}
+		}}}
+	}
+	for i := range w.n {
+		if w.up(i) && !w.pods[i].lowered {
+			return []move{{fmt.Sprintf("member %d brings its storage down", i), false, func(w *world) { w.pods[i].lowered = true }}}
+		}
+	}
+	return nil
 }
 
 // controllerMoves is the StatefulSet controller: it creates absent pods, and
@@ -316,7 +360,7 @@ func (w *world) controllerMoves() []move {
 			}
 			return []move{{fmt.Sprintf("pod %d is created", i), false, func(w *world) {
 				w.uids++
-				w.pods[i] = fakePod{state: podStarting, template: template, uid: w.uids}
+				w.pods[i] = fakePod{state: podStarting, template: template, uid: w.uids, lowered: w.pods[i].lowered}
 			}}}
 		}
 	}
@@ -354,7 +398,7 @@ func (w *world) podMoves(i int8) []move {
 			w.elect()
 		}}}
 	case p.state == podStopping:
-		return []move{{fmt.Sprintf("pod %d is gone", i), false, func(w *world) { w.pods[i] = fakePod{}; w.elect() }}}
+		return []move{{fmt.Sprintf("pod %d is gone", i), false, func(w *world) { w.pods[i] = fakePod{lowered: w.pods[i].lowered}; w.elect() }}}
 	case p.state == podDown:
 		return []move{{fmt.Sprintf("pod %d comes back", i), false, func(w *world) {
 			w.pods[i].state, w.pods[i].behind, w.pods[i].readyAt = podUp, true, w.clock

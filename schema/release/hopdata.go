@@ -11,6 +11,9 @@ type hopRow struct {
 	// back is the oldest patch of the new minor that etcd's downgrade API takes
 	// back to the old one, and zero where there is no such way.
 	back Version
+	// reads is the oldest line whose log entries the new minor reads, and zero
+	// where it reads all.
+	reads Version
 	// notes hold for every such step; each completes "3.4.34 → 3.5.35: …".
 	notes []string
 	// source is where the row comes from, for whoever checks it.
@@ -52,9 +55,8 @@ func hopRows() []hopRow {
 			source: "upgrade guide 3.6; CHANGELOG-3.5.md v3.5.26, PR 20995; CHANGELOG-3.6.md v3.6.4, PR 20387; the way back measured",
 		},
 		{
-			floor: Version{3, 6, 11}, advised: Version{3, 6, 11}, target: Version{3, 7, 0}, back: Version{3, 7, 2},
-			notes:  []string{"3.7 panics on log entries that 3.5 wrote: if the cluster ever ran 3.5, restart each member once on 3.6 with snapshot-count=1, write a few keys, and only then go on"},
-			source: "upgrade guide 3.7; CHANGELOG-3.7.md v3.7.2, PR 22201; the note measured (3.5.35 → 3.6.16 → 3.7.3), as the way back",
+			floor: Version{3, 6, 11}, advised: Version{3, 6, 11}, target: Version{3, 7, 0}, back: Version{3, 7, 2}, reads: Version{3, 6, 0},
+			source: "upgrade guide 3.7; CHANGELOG-3.7.md v3.7.2, PR 22201; what it reads and the way back measured (3.5.35 → 3.6.16 → 3.7.3)",
 		},
 	}
 }

@@ -1,15 +1,16 @@
 package release
 
 // Hop says what stands between one member, which reports from, and the target.
-// Nothing is said of a patch up or of the same version. Whether a minor down
-// may be undone while the roll is still under way is for the planner to know:
-// here it is refused. Where Path knows a way round, the refusal names it.
+// Nothing is said of a patch up or of the same version. A minor down is taken for
+// a downgrade of the whole cluster: whether it only undoes a roll that is still
+// under way is for the planner to know. Where Path knows a way round, the refusal
+// names it.
 func Hop(from, to Version) []Finding {
 	switch {
 	case from.Major != to.Major:
 		return []Finding{refuse("%s → %s: etcd cannot change its major version in place: make a new cluster and move the data", from, to)}
 	case to.Minor < from.Minor:
-		return []Finding{refuse("%s → %s: an older minor cannot read the data of a newer one: restore a backup into a new cluster instead", from, to)}
+		return minorDown(from, to)
 	case to.Minor > from.Minor+1:
 		return []Finding{refuse("%s → %s: etcd must not skip a minor, the members of the old one would crash%s", from, to, detour(from, to))}
 	case to.Minor > from.Minor:
@@ -59,4 +60,30 @@ func minorUp(from, to Version) []Finding {
 		findings = append(findings, warn("%s → %s: %s", from, to, note))
 	}
 	return findings
+}
+
+// minorDown checks a downgrade through etcd's own API.
+func minorDown(from, to Version) []Finding {
+	path, err := pathDown(from, to)
+	switch {
+	case err != nil:
+		return []Finding{{Severity: Refuse, Message: err.Error()}}
+	case len(path) > 1:
+		return []Finding{refuse("%s → %s: %s cannot be downgraded safely, every member must first run %s or later%s",
+			from, to, from, path[0], stepwise(from, to))}
+	}
+	return []Finding{warn("%s → %s: a downgrade, through etcd's own API and after a backup: what only %s can do is lost, and until the last member runs %s a revert cancels it",
+		from, to, from.Line(), to)}
+}
+
+// OldestLog is the oldest line whose log entries a member of the line of to can
+// read, and false where it reads those of every line that the catalogue knows. A
+// member panics at older entries when it starts.
+func OldestLog(to Version) (line string, limited bool) {
+	for _, row := range hopRows() {
+		if row.reads != (Version{}) && !to.before(row.target) {
+			line, limited = row.reads.Line(), true
+		}
+	}
+	return line, limited
 }

@@ -7,12 +7,15 @@ import (
 )
 
 // Path lists the releases to go through from one release to another, to itself
-// last, and nothing when they are the same. It goes one minor at a time, and
-// leaves each minor from a patch that the step is well tried from. The error
-// says what to do where there is no way.
+// last, and nothing when they are the same. It goes one minor at a time. It stops
+// at another patch of a minor where etcd demands that, and not where one is only
+// advised: each stop is a roll of every member. The error says what to do where
+// there is no way.
 //
 //	3.5.20 → 3.5.35   3.5.35
 //	3.5.12 → 3.6.16   3.5.35, 3.6.16
+//	3.5.30 → 3.6.16   3.6.16, although 3.5.32 is advised
+//	3.4.34 → 3.6.16   3.5.35, 3.6.16
 //	3.5.33 → 3.7.3    3.6.16, 3.7.3
 //	3.7.3  → 3.6.16   3.6.16, by etcd's downgrade API
 //	3.7.1  → 3.6.16   3.7.3, 3.6.16: 3.7.1 cannot be downgraded safely
@@ -49,7 +52,7 @@ func mustBeGood(v Version) error {
 }
 
 // pathUp goes up minor by minor. The last releases of the lines in between are
-// well tried as a start and good as a target: the tests of the tables see to it.
+// fit as a start and good as a target: the tests of the tables see to it.
 func pathUp(from, to Version) ([]Version, error) {
 	var stops []Version
 	for at := from; !at.sameLine(to); {
@@ -58,7 +61,7 @@ func pathUp(from, to Version) ([]Version, error) {
 		if !known || !ok {
 			return nil, fmt.Errorf("%s → %s: this quorate does not know what the step from %s needs: update quorate first", from, to, at.Line())
 		}
-		if last, _ := Latest(at.Line()); at.before(row.advised) {
+		if last, _ := Latest(at.Line()); at.before(row.floor) {
 			stops = append(stops, last)
 		}
 		if at = up; up.sameLine(to) {

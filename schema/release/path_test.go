@@ -18,9 +18,11 @@ func TestPath(t *testing.T) {
 		{"53 a patch newer than the catalogue", "3.6.16", "3.6.99", "3.6.99"},
 		{"53 a minor up", "3.5.35", "3.6.12", "3.6.12"},
 		{"55 a minor up from below the advice", "3.5.12", "3.6.16", "3.5.35 3.6.16"},
+		{"55 a minor up from the floor, below the advice", "3.5.26", "3.6.16", "3.6.16"},
+		{"55 a minor up from just below the floor", "3.5.25", "3.6.16", "3.5.35 3.6.16"},
 		{"55 a minor up from the advice stays on its patch", "3.5.32", "3.6.16", "3.6.16"},
 		{"55 a patch newer than the catalogue is good enough", "3.5.99", "3.6.16", "3.6.16"},
-		{"53 two minors up", "3.4.34", "3.6.16", "3.4.45 3.5.35 3.6.16"},
+		{"53 two minors up", "3.4.34", "3.6.16", "3.5.35 3.6.16"},
 		{"53 all minors up", "3.2.0", "3.7.3", "3.2.32 3.3.27 3.4.45 3.5.35 3.6.16 3.7.3"},
 		{"53 the target is not overshot", "3.4.45", "3.5.21", "3.5.21"},
 		{"53 a minor down by the downgrade API", "3.7.3", "3.6.16", "3.6.16"},
@@ -95,8 +97,7 @@ func checkPath(t *testing.T, from, to release.Version) {
 		t.Errorf("%s → %s goes back and forth: %v", from, to, path)
 	}
 	for at := from; len(path) > 0; at, path = path[0], path[1:] {
-		// Hop does not know the downgrade API.
-		if down := path[0].Minor < at.Minor; !down && refused(release.Hop(at, path[0])) || refused(release.Bad(path[0])) {
+		if refused(release.Hop(at, path[0])) || refused(release.Bad(path[0])) {
 			t.Errorf("%s → %s stops at %s after %s:\n%s", from, to, path[0], at, texts(release.Hop(at, path[0])))
 		}
 	}

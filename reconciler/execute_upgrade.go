@@ -1,0 +1,117 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// executeMinor carries out what a change of minor needs beside its roll.
+func (r *Reconciler) executeMinor(ctx context.Context, v *view, action plan.Action) error {
+	switch a := action.(type) {
+	case plan.Nudge:
+		return r.nudge(ctx, v, a)
+	case plan.RecordFlushed:
+		return r.updateRecord(ctx, v, func(record *Record) { record.Flushed, record.Nudged = maps.Clone(a.Members), nil })
+	case plan.EnableDowngrade:
+		return r.enableDowngrade(ctx, v, a)
+	case plan.CancelDowngrade:
+		return r.cancelDowngrade(ctx, v, a)
+	default:
+		return fmt.Errorf("unknown action %T", action)
+	}
+}
+
+// nudge adds entries to the members' log, after it has written down how often each
+// of them has saved its state. More entries a second time do no harm.
+func (r *Reconciler) nudge(ctx context.Context, v *view, a plan.Nudge) error {
+	endpoint, err := v.endpoint(a.Member)
+	if err != nil {
+		return fmt.Errorf("add to the log: %w", err)
+	}
+	saved := r.snapshots(ctx, v)
+	for member := range v.record.Members {
+		if _, known := saved[member]; !known {
+			return fmt.Errorf("add to the log: %s does not say how often it has saved its state", member)
+		}
+	}
+	now := r.now().UTC()
+	err = r.updateRecord(ctx, v, func(record *Record) {
+		nudged := &NudgedRecord{Template: a.Template, Since: now, At: now, Before: saved}
+		if before := record.Nudged; before != nil && before.Template == a.Template {
+			nudged.Since = before.Since
+		}
+		record.Nudged = nudged
+	})
+	if err != nil {
+		return err
+	}
+	return r.etcd.Nudge(ctx, v.cluster.Key(), endpoint)
+}
+
+// enableDowngrade tells etcd of a downgrade, after it has written that down, and
+// what the older minor will make of the members' logs. The store is asked once
+// more whether the backup is still there.
+func (r *Reconciler) enableDowngrade(ctx context.Context, v *view, a plan.EnableDowngrade) error {
+	endpoint, err := v.endpoint(a.Member)
+	if err != nil {
+		return fmt.Errorf("enable the downgrade: %w", err)
+	}
+	if err := v.backupIsThere(ctx, a.Backup); err != nil {
+		return fmt.Errorf("enable the downgrade: %w", err)
+	}
+	now := r.now().UTC()
+	err = r.updateRecord(ctx, v, func(record *Record) {
+		if record.Downgrade == nil || record.Downgrade.Line != a.To {
+			record.Downgrade = &DowngradeRecord{Line: a.To, Since: now}
+		}
+		record.BornOn, record.Flushed = plan.LogsAfter(record.BornOn, record.Members, a.From, a.To)
+	})
+	if err != nil {
+		return err
+	}
+	return r.etcd.EnableDowngrade(ctx, v.cluster.Key(), endpoint, a.To)
+}
+
+// cancelDowngrade tells etcd that there is no downgrade any more. The record
+// forgets it last: until then it says that the downgrade is quorate's.
+func (r *Reconciler) cancelDowngrade(ctx context.Context, v *view, a plan.CancelDowngrade) error {
+	endpoint, err := v.endpoint(a.Member)
+	if err != nil {
+		return fmt.Errorf("cancel the downgrade: %w", err)
+	}
+	if err := r.etcd.CancelDowngrade(ctx, v.cluster.Key(), endpoint); err != nil {
+		return err
+	}
+	return r.updateRecord(ctx, v, func(record *Record) { record.Downgrade = nil })
+}
+
+// recordApplied writes down what was carried out, and that what led there is over.
+func recordApplied(a plan.RecordApplied) func(*Record) {
+	return func(record *Record) {
+		record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
+		record.Downgrade, record.Nudged = nil, nil
+		if plan.ReadsLogs(a.Version) {
+			record.Flushed = maps.Clone(record.Members)
+		}
+	}
+}
+
+// backupIsThere asks the store whether the recorded backup, when it was taken for
+// that purpose, is still the one that was verified.
+func (v *view) backupIsThere(ctx context.Context, purpose string) error {
+	b := v.record.Backup
+	if b == nil || purpose == "" || b.For != purpose {
+		return nil
+	}
+	m, err := ReadManifest(ctx, b.URL)
+	if err != nil {
+		return err
+	}
+	if m.ClusterID != b.ClusterID || m.SHA256 != b.SHA256 {
+		return fmt.Errorf("the backup at %s is not the one that was verified; another is taken when that one is 15 minutes old", m.Object)
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// snapshotCountFlag sets after how many entries a member saves its state beside
+// its log; everyEntry is what has it do so at once.
+const (
+	snapshotCountFlag = "snapshot-count"
+	everyEntry        = "1"
+)
+
+// aim finds out at which stop the cluster is on its way to what Git says, and
+// renders what that stop looks like. Most ways have one stop.
+func (r *Reconciler) aim(v *view) error {
+	v.stops = nil
+	if len(v.cluster.Problems) == 0 {
+		v.stops = plan.Stops(v.cluster.Spec, v.observed)
+	}
+	if err := r.render(v); err != nil {
+		return err
+	}
+	if len(v.stops) > 1 {
+		for i := range v.stops {
+			_, hash, err := renderTemplate(v.clusterAt(v.stops[i]), v.optionsAt(v.stops[i], r.options.Render))
+			if err != nil {
+				return fmt.Errorf("render %s at %s: %w", v.cluster.Key(), v.stops[i].Version, err)
+			}
+			v.stops[i].Template = hash
+		}
+	}
+	v.desired = r.desire(v)
+	return nil
+}
+
+// due is the stop that is due: what Git says where there is only that.
+func (v *view) due() plan.Stop {
+	if len(v.stops) == 0 {
+		return plan.Stop{Version: v.cluster.Spec.Version}
+	}
+	return v.stops[0]
+}
+
+// clusterAt is the cluster's file at a stop.
+func (v *view) clusterAt(stop plan.Stop) schema.EtcdCluster {
+	c := v.cluster.EtcdCluster
+	if stop.Version != c.Spec.Version {
+		// The file's digest is that of its own version's image.
+		c.Spec.Image.Digest = digestAt(v.set, stop.Version)
+		c.Spec.Version = stop.Version
+	}
+	if stop.Flush {
+		options := maps.Clone(c.Spec.Etcd.Options)
+		if options == nil {
+			options = map[string]string{}
+		}
+		options[snapshotCountFlag] = everyEntry
+		c.Spec.Etcd.Options = options
+	}
+	return c
+}
+
+// optionsAt are the options to render a stop with. What the file asks of its own
+// release, another one on the way may not know: there it is left out.
+func (v *view) optionsAt(stop plan.Stop, o RenderOptions) RenderOptions {
+	o.Passing = stop.Version != v.cluster.Spec.Version
+	return o
+}
+
+// digestAt is the digest that the live StatefulSet's image of a version is pinned
+// to, or "".
+func digestAt(set *appsv1.StatefulSet, version string) string {
+	if set == nil || set.Spec.Template.Annotations[AnnotationVersion] != version {
+		return ""
+	}
+	for _, c := range set.Spec.Template.Spec.Containers {
+		if _, digest, pinned := strings.Cut(c.Image, "@"); c.Name == EtcdContainer && pinned {
+			return digest
+		}
+	}
+	return ""
+}
+
+// round looks at every member once. At a stop that is there for that, it asks how
+// often each has saved its state, too.
+func (r *Reconciler) round(ctx context.Context, v *view, deep bool) plan.Round {
+	round := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, deep)
+	r.countSnapshots(ctx, v, &round)
+	return round
+}
+
+// countSnapshots asks each member how often it has saved its state. Who does not
+// answer has saved none as far as anybody knows.
+func (r *Reconciler) countSnapshots(ctx context.Context, v *view, round *plan.Round) {
+	if !v.due().Flush {
+		return
+	}
+	saved := r.snapshots(ctx, v)
+	for i := range round.Members {
+		round.Members[i].Snapshots = saved[round.Members[i].Name]
+	}
+}
+
+// snapshots is how often each member has saved its state, of those that say so.
+func (r *Reconciler) snapshots(ctx context.Context, v *view) map[string]int64 {
+	counts := make([]int64, len(v.endpoints))
+	known := make([]bool, len(v.endpoints))
+	eachMember(len(v.endpoints), func(i int) {
+		n, err := r.etcd.Snapshots(ctx, v.cluster.Key(), v.endpoints[i])
+		counts[i], known[i] = n, err == nil
+	})
+	saved := map[string]int64{}
+	for i, e := range v.endpoints {
+		if known[i] {
+			saved[e.Member] = counts[i]
+		}
+	}
+	return saved
+}
+
+// observeMinor tells what is written down about changes of minor.
+func (r Record) observeMinor(to *plan.Record) {
+	to.BornOn, to.Flushed = r.BornOn, r.Flushed
+	if n := r.Nudged; n != nil {
+		to.Nudged = &plan.Nudged{Template: n.Template, Since: n.Since, Time: n.At, Before: n.Before}
+	}
+	if d := r.Downgrade; d != nil {
+		to.Downgrade = &plan.Downgrade{Line: d.Line, Since: d.Since}
+	}
+}
