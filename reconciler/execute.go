@@ -29,6 +29,8 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.claimCluster(ctx, v, a)
 	case plan.IssueCertificates:
 		return r.issueCertificates(ctx, v)
+	case plan.WidenCertificates:
+		return r.widenCertificates(ctx, v, a)
 	case plan.ApplyObject:
 		return r.applyObject(ctx, v, a)
 	case plan.CreateSet:

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,6 +111,38 @@ func (r *Reconciler) issueCertificates(ctx context.Context, v *view) error {
 		}
 		if err != nil {
 			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
+		}
+	}
+	return nil
+}
+
+// widenCertificates replaces certificates that name too few members. Secrets and
+// authorities are read past the caches; one that has changed in between stays.
+func (r *Reconciler) widenCertificates(ctx context.Context, v *view, a plan.WidenCertificates) error {
+	c := v.cluster.EtcdCluster
+	secrets, domain := r.kube.CoreV1().Secrets(c.Metadata.Namespace), r.options.Render.ClusterDomain
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
+	if err != nil {
+		return fmt.Errorf("list the certificates: %w", err)
+	}
+	live := map[string]*corev1.Secret{}
+	for i := range list.Items {
+		live[list.Items[i].Name] = &list.Items[i]
+	}
+	status := CheckCertificates(c, domain, live, r.now())
+	if len(status.Missing)+len(status.Problems) > 0 {
+		return errChanged
+	}
+	for _, l := range certificateLeaves(c, domain) {
+		if !slices.Contains(a.Secrets, l.secret) || !slices.Contains(status.Narrow, l.secret) {
+			continue
+		}
+		wide, err := WidenedLeaf(c, domain, live[l.secret], live[l.authority], r.now())
+		if err != nil {
+			return err
+		}
+		if _, err := secrets.Update(ctx, wide, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
+			return fmt.Errorf("update Secret %s: %w", l.secret, err)
 		}
 	}
 	return nil

@@ -492,3 +492,43 @@ func TestReplicasFollowTheMembers(t *testing.T) {
 		}
 	})
 }
+
+// Certificates for fewer members than Git wants are issued anew by the same
+// authority, and nothing else of them is touched.
+func TestWidenCertificates(t *testing.T) {
+	formed(t, func(w *world) {
+		before := map[string]*corev1.Secret{}
+		for _, name := range []string{"orders-ca", "orders-peer-ca", "orders-server", "orders-client", "orders-peer"} {
+			secret, _ := w.contents()["Secret "+name].(*corev1.Secret)
+			before[name] = secret.DeepCopy()
+		}
+		c := w.wish.EtcdCluster
+		for _, l := range certificateLeaves(c, w.r.options.Render.ClusterDomain) {
+			l.members = l.members[:min(3, len(l.members))]
+			leaf, err := newLeaf(c, l, before[l.authority], time.Now())
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret := before[l.secret].DeepCopy()
+			secret.Data = leaf.Data
+			w.put(corev1.SchemeGroupVersion.WithResource("secrets"), secret)
+			before[l.secret] = secret
+		}
+		w.settle()
+		w.commit(setReplicas(5))
+		narrow := w.look().observed.Certificates.Narrow
+		if want := []string{"orders-server", "orders-peer"}; !slices.Equal(narrow, want) {
+			t.Fatalf("narrow %q, want %q", narrow, want)
+		}
+		stepsOf(w, plan.WidenCertificates{Secrets: narrow})
+		if c := w.look().observed.Certificates; len(c.Narrow)+len(c.Problems)+len(c.Missing) > 0 {
+			t.Errorf("%+v", c)
+		}
+		for name, was := range before {
+			is, _ := w.contents()["Secret "+name].(*corev1.Secret)
+			if changed := !reflect.DeepEqual(was.Data, is.Data); changed != slices.Contains(narrow, name) || is.UID != was.UID {
+				t.Errorf("%s: changed %v", name, changed)
+			}
+		}
+	})
+}

@@ -169,7 +169,7 @@ func TestEveryFieldOfASpecIsCarriedOut(t *testing.T) {
 func certificateHosts(c schema.EtcdCluster) []string {
 	var hosts []string
 	for _, l := range certificateLeaves(c, "cluster.local") {
-		hosts = append(hosts, l.hosts...)
+		hosts = append(hosts, l.names()...)
 	}
 	return hosts
 }

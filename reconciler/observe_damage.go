@@ -70,6 +70,9 @@ func soundsCorrupt(lastWords string) bool {
 		// Snapshots, and the database.
 		"snap: crc mismatch", "snap: snapshot file doesn't exist", "failed to find database snapshot file", "failed to recover v3 backend from snapshot",
 		"database file is corrupt", "invalid database", "checksum error", "file size too small", "illegal v2store content",
+		// Measured: a pod's status keeps the last two kilobytes, and of a panic that
+		// is only where it happened. Nothing else panics in there.
+		"go.etcd.io/bbolt.(*DB).freepages", "go.etcd.io/bbolt.(*DB).loadFreelist", "etcdserver.recoverSnapshot(",
 		// Raft found less than it had promised.
 		"Was the raft log corrupted, truncated, or lost?")
 }
@@ -110,47 +113,32 @@ func (v *view) observeDamage(ctx context.Context, r *Reconciler, live *liveClust
 	return nil
 }
 
-// nodeGone says whether the node that a pod needs is gone, and since when. Where
-// quorate may not look at nodes, none is.
+// nodeGone says whether the node is gone to which a pod's volume is tied, and since
+// when. A volume that can go to another node loses nothing with one, and where
+// quorate may not look at nodes, none is gone. A volume names its node by a label,
+// which need not be the node's name.
 func (r *Reconciler) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (bool, time.Time, error) {
-	node, known, err := r.nodeOf(ctx, p, claim)
+	var nodes *corev1.NodeList
+	host, err := r.hostOfVolume(ctx, claim)
+	if err == nil && host != "" {
+		nodes, err = r.kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelHostname + "=" + host})
+	}
 	switch {
 	case apierrors.IsForbidden(err):
 		return false, time.Time{}, nil
 	case err != nil:
 		return false, time.Time{}, fmt.Errorf("look for the node of %s: %w", p.Name, err)
-	case !known:
+	case host == "":
 		return false, time.Time{}, nil
-	case node == nil:
+	case len(nodes.Items) == 0:
 		return true, notReadySince(p), nil
 	}
-	for _, condition := range node.Status.Conditions {
+	for _, condition := range nodes.Items[0].Status.Conditions {
 		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
 			return true, condition.LastTransitionTime.Time, nil
 		}
 	}
 	return false, time.Time{}, nil
-}
-
-// nodeOf is the node that a pod needs: its own, or the one that its volume is on.
-// Known is false where it needs none in particular; then, and only then, a nil
-// node does not mean that it is gone.
-func (r *Reconciler) nodeOf(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (node *corev1.Node, known bool, err error) {
-	nodes := r.kube.CoreV1().Nodes()
-	if p.Spec.NodeName != "" {
-		node, err = foundOrNil(nodes.Get(ctx, p.Spec.NodeName, metav1.GetOptions{}))
-		return node, true, err
-	}
-	host, err := r.hostOfVolume(ctx, claim)
-	if host == "" || err != nil {
-		return nil, false, err
-	}
-	// A volume names its node by a label, which need not be the node's name.
-	list, err := nodes.List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelHostname + "=" + host})
-	if err != nil || len(list.Items) == 0 {
-		return nil, true, err
-	}
-	return &list.Items[0], true, nil
 }
 
 // hostOfVolume is the host name of the only node on which the volume of a claim is,

@@ -52,6 +52,9 @@ func TestDamageOfAPod(t *testing.T) {
 		"the log":                         {etcd(1, "Error", crc), plan.DamageCorrupt},
 		"the database":                    {etcd(2, "Error", `{"msg":"failed to open database","error":"invalid database"}`), plan.DamageCorrupt},
 		"the database is gone":            {etcd(2, "Error", `panic: failed to recover v3 backend from snapshot`), plan.DamageCorrupt},
+		"a database without its middle":   {etcd(2, "Error", "go.etcd.io/bbolt.(*DB).freepages(0x1a41e293e6c8)\n\t/root/go.etcd.io/bbolt@v1.4.3/db.go:1251"), plan.DamageCorrupt},
+		"a database that is cut off":      {etcd(2, "Error", "created by go.etcd.io/bbolt.(*DB).freepages in goroutine 131"), plan.DamageCorrupt},
+		"a snapshot without its database": {etcd(2, "Error", "go.etcd.io/etcd/server/v3/etcdserver.recoverSnapshot({{0x7ffd, 0x8}})\n\t/root"), plan.DamageCorrupt},
 		"an older disk":                   {etcd(2, "Error", "panic: tocommit(9) is out of range [lastIndex(3)]. Was the raft log corrupted, truncated, or lost?"), plan.DamageCorrupt},
 		"and it is back":                  {back, ""},
 		"it was removed":                  {etcd(0, "Completed", "the member has been permanently removed from the cluster"), ""},
@@ -73,10 +76,10 @@ func TestDamageOfAPod(t *testing.T) {
 	}
 }
 
-// ill makes a pod one that is not ready since a time.
-func ill(w *world, name string, since time.Time, change func(*corev1.Pod)) {
+// ill makes orders-1 a pod that is not ready since a time.
+func ill(w *world, since time.Time, change func(*corev1.Pod)) {
 	w.Helper()
-	pod := w.pod(name)
+	pod := w.pod("orders-1")
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(since)}}
 	pod.Status.ContainerStatuses[0].Ready = false
 	change(pod)
@@ -84,14 +87,15 @@ func ill(w *world, name string, since time.Time, change func(*corev1.Pod)) {
 	w.settle()
 }
 
-func podSeen(w *world, name string) plan.Pod {
+// podSeen is orders-1 as the planner sees it.
+func podSeen(w *world) plan.Pod {
 	w.Helper()
 	for _, p := range w.look().observed.Pods {
-		if p.Name == name {
+		if p.Name == "orders-1" {
 			return p
 		}
 	}
-	w.Fatalf("no pod %s", name)
+	w.Fatal("no pod orders-1")
 	return plan.Pod{}
 }
 
@@ -103,26 +107,50 @@ func putNode(w *world, name, host string, ready corev1.ConditionStatus, since ti
 	})
 }
 
-func TestNodeOfAPodThatIsNotReady(t *testing.T) {
+// tie binds the claim of orders-1 to a volume that only one host has.
+func tie(w *world, phase corev1.PersistentVolumeClaimPhase, hosts ...string) {
+	w.Helper()
+	w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{
+		ObjectMeta: metav1.ObjectMeta{Name: "data-orders-1", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)},
+		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
+		Status:     corev1.PersistentVolumeClaimStatus{Phase: phase},
+	})
+	volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
+	if len(hosts) > 0 {
+		volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: hosts}},
+		}}}}
+	}
+	w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), volume)
+	w.settle()
+}
+
+func TestNodeThatHasTheVolume(t *testing.T) {
 	formed(t, func(w *world) {
 		since, earlier := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(-2*time.Hour).Truncate(time.Second)
-		ill(w, "orders-1", since, func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
 		check := func(when string, gone bool, want time.Time) {
 			t.Helper()
-			if p := podSeen(w, "orders-1"); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" {
+			if p := podSeen(w); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" {
 				t.Errorf("%s: %+v", when, p)
 			}
 		}
+		ill(w, since, func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
+		check("a claim without a volume", false, time.Time{})
+		tie(w, corev1.ClaimBound)
+		check("a volume that can go elsewhere", false, time.Time{})
+		tie(w, corev1.ClaimBound, "host-1", "host-2")
+		check("a volume that one other node can have", false, time.Time{})
+		tie(w, corev1.ClaimBound, "host-1")
 		check("no such node", true, since)
-		putNode(w, "n1", "n1", corev1.ConditionTrue, earlier)
-		check("a node that is well", false, time.Time{})
-		putNode(w, "n1", "n1", corev1.ConditionUnknown, earlier)
+		putNode(w, "another-name", "host-1", corev1.ConditionTrue, earlier)
+		check("a node of another name that is well", false, time.Time{})
+		putNode(w, "another-name", "host-1", corev1.ConditionUnknown, earlier)
 		check("a node that does not answer", true, earlier)
-		w.api.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
-			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "n1", errors.New("no"))
+		w.api.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
 		})
 		check("nodes that may not be read", false, time.Time{})
-		w.api.PrependReactor("get", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.api.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the API server is away")
 		})
 		_, err := w.r.observe(w.Context(), w.wish)
@@ -130,38 +158,13 @@ func TestNodeOfAPodThatIsNotReady(t *testing.T) {
 	})
 }
 
-func TestNodeOfAVolume(t *testing.T) {
+func TestVolumeThatIsLost(t *testing.T) {
 	formed(t, func(w *world) {
 		since := time.Now().Add(-time.Hour).Truncate(time.Second)
-		claims := corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
-		claim := &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "data-orders-1", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)},
-			Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
-		}
-		w.put(claims, claim)
-		ill(w, "orders-1", since, func(*corev1.Pod) {})
-		if p := podSeen(w, "orders-1"); p.NodeGone || p.Damage != "" {
-			t.Errorf("a volume that is not there to be asked: %+v", p)
-		}
-		w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), &corev1.PersistentVolume{
-			ObjectMeta: metav1.ObjectMeta{Name: "pv-1"},
-			Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-				MatchExpressions: []corev1.NodeSelectorRequirement{{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"host-1"}}},
-			}}}}},
-		})
-		if p := podSeen(w, "orders-1"); !p.NodeGone || !p.NodeGoneSince.Equal(since) {
-			t.Errorf("the volume's node is gone: %+v", p)
-		}
-		putNode(w, "another-name", "host-1", corev1.ConditionTrue, since)
-		if p := podSeen(w, "orders-1"); p.NodeGone {
-			t.Errorf("the volume's node has another name: %+v", p)
-		}
-		claim = claim.DeepCopy()
-		claim.Status.Phase = corev1.ClaimLost
-		w.put(claims, claim)
-		w.settle()
-		if p := podSeen(w, "orders-1"); p.Damage != plan.DamageLost || !p.DamageSince.Equal(since) {
-			t.Errorf("the volume is lost: %+v", p)
+		ill(w, since, func(*corev1.Pod) {})
+		tie(w, corev1.ClaimLost)
+		if p := podSeen(w); p.Damage != plan.DamageLost || !p.DamageSince.Equal(since) {
+			t.Errorf("%+v", p)
 		}
 	})
 }
@@ -172,8 +175,8 @@ func TestDamageIsSeenTwice(t *testing.T) {
 	formed(t, func(w *world) {
 		since := time.Now().Add(-time.Hour).Truncate(time.Second)
 		refusal := []corev1.ContainerStatus{ended(GuardContainer, 3, "Error", "empty")}
-		ill(w, "orders-1", since, func(p *corev1.Pod) { p.Status.InitContainerStatuses = refusal })
-		if p := podSeen(w, "orders-1"); p.Damage != plan.DamageEmpty || !p.DamageSince.Equal(since) {
+		ill(w, since, func(p *corev1.Pod) { p.Status.InitContainerStatuses = refusal })
+		if p := podSeen(w); p.Damage != plan.DamageEmpty || !p.DamageSince.Equal(since) {
 			t.Errorf("%+v", p)
 		}
 		live, err := w.r.readLive(w.Context(), w.wish)
@@ -194,7 +197,7 @@ func TestDamageIsSeenTwice(t *testing.T) {
 		w.put(podsResource(), pod)
 		w.settle()
 		w.api.ClearActions()
-		if p := podSeen(w, "orders-1"); p.Damage != "" || p.NodeGone {
+		if p := podSeen(w); p.Damage != "" || p.NodeGone {
 			t.Errorf("a pod that is ready: %+v", p)
 		}
 		if asked := strings.Join(w.api.requests(), " "); strings.Contains(asked, "nodes") {

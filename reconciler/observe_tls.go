@@ -50,7 +50,7 @@ func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
 	}
 	check := r.checkCertificates(v.cluster, live.secrets)
 	v.notAfter, v.domain = check.status.NotAfter, check.domain
-	v.observed.Certificates = plan.Certificates{Missing: check.status.Missing, Problems: check.status.Problems}
+	v.observed.Certificates = plan.Certificates{Missing: check.status.Missing, Problems: check.status.Problems, Narrow: check.status.Narrow}
 }
 
 // certificateCheck is what was found in one version of a cluster's Secrets.

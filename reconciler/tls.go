@@ -82,13 +82,25 @@ func domainOf(c schema.EtcdCluster, daemons string) string {
 	return cmp.Or(c.Spec.Network.ClusterDomain, daemons)
 }
 
+// certificateMembers is how many members certificates are issued for: as many as
+// a cluster can have, so that scaling needs no other certificate.
+const certificateMembers = 7
+
 // certificateLeaf is one certificate to issue.
 type certificateLeaf struct {
 	secret    string
 	authority string
 	cn        string
-	hosts     []string
-	usages    []x509.ExtKeyUsage
+	// hosts are the names apart from those of members, and members those of each
+	// member that a cluster can have, by ordinal.
+	hosts   []string
+	members [][]string
+	usages  []x509.ExtKeyUsage
+}
+
+// names are all names that the certificate is issued for.
+func (l certificateLeaf) names() []string {
+	return slices.Concat(l.hosts, slices.Concat(l.members...))
 }
 
 // certificateLeaves lists the leaves of a cluster. Server and peer leaves have
@@ -99,9 +111,9 @@ func certificateLeaves(c schema.EtcdCluster, clusterDomain string) []certificate
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
 	members := certificateMemberHosts(c, clusterDomain)
 	return []certificateLeaf{
-		{name + serverLeafSuffix, name + authoritySuffix, name + serverLeafSuffix, append(certificateServiceHosts(c, clusterDomain), members...), both},
-		{name + clientLeafSuffix, name + authoritySuffix, clientCommonName, nil, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
-		{name + peerLeafSuffix, name + peerAuthoritySuffix, name + peerLeafSuffix, members, both},
+		{name + serverLeafSuffix, name + authoritySuffix, name + serverLeafSuffix, certificateServiceHosts(c, clusterDomain), members, both},
+		{name + clientLeafSuffix, name + authoritySuffix, clientCommonName, nil, nil, []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}},
+		{name + peerLeafSuffix, name + peerAuthoritySuffix, name + peerLeafSuffix, nil, members, both},
 	}
 }
 
@@ -113,14 +125,15 @@ func certificateServiceHosts(c schema.EtcdCluster, clusterDomain string) []strin
 	return append(hosts, inClusterDomain(inNamespace+".svc", clusterDomain)...)
 }
 
-// certificateMemberHosts are the names of the members' pods under the headless service.
-func certificateMemberHosts(c schema.EtcdCluster, clusterDomain string) []string {
-	var hosts []string
-	for i := range c.Spec.Replicas {
+// certificateMemberHosts are the names of the members' pods under the headless
+// service, by ordinal.
+func certificateMemberHosts(c schema.EtcdCluster, clusterDomain string) [][]string {
+	var members [][]string
+	for i := range max(certificateMembers, int(c.Spec.Replicas)) {
 		pod := fmt.Sprintf("%s-%d.%s.%s.svc", c.Metadata.Name, i, HeadlessServiceName(c), c.Metadata.Namespace)
-		hosts = append(hosts, inClusterDomain(pod, clusterDomain)...)
+		members = append(members, inClusterDomain(pod, clusterDomain))
 	}
-	return hosts
+	return members
 }
 
 // inClusterDomain gives host, and host in the cluster's domain when that is known.
@@ -250,7 +263,7 @@ func newLeaf(c schema.EtcdCluster, l certificateLeaf, authority *corev1.Secret, 
 		ExtKeyUsage:           l.usages,
 		BasicConstraintsValid: true,
 	}
-	for _, host := range l.hosts {
+	for _, host := range l.names() {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
 			continue
@@ -296,6 +309,25 @@ func certificateSecret(c schema.EtcdCluster, name string, kind corev1.SecretType
 		Type:       kind,
 		Data:       data,
 	}
+}
+
+// WidenedLeaf issues the leaf in a Secret anew, by the authority that has signed
+// it, with the names of all members that a cluster can have. Certificates of early
+// clusters name fewer. The rest of the Secret stays.
+func WidenedLeaf(c schema.EtcdCluster, clusterDomain string, leaf, authority *corev1.Secret, now time.Time) (*corev1.Secret, error) {
+	for _, l := range certificateLeaves(c, clusterDomain) {
+		if l.secret != leaf.Name || l.authority != authority.Name {
+			continue
+		}
+		issued, err := newLeaf(c, l, authority, now)
+		if err != nil {
+			return nil, fmt.Errorf("issue %s with %s: %w", l.secret, l.authority, err)
+		}
+		wide := leaf.DeepCopy()
+		wide.Data = issued.Data
+		return wide, nil
+	}
+	return nil, fmt.Errorf("issue %s: it is no certificate that %s signs", leaf.Name, authority.Name)
 }
 
 // ClientTLS makes the TLS settings of a client out of a leaf's Secret. Servers

@@ -20,6 +20,9 @@ type CertificateStatus struct {
 	// Problems are phrases for people, one a defect, such as "orders-peer
 	// expired on 2027-03-01". None means that all that exist are good.
 	Problems []string
+	// Narrow names the Secrets whose certificate is good but for the names of
+	// members that the cluster has none of yet.
+	Narrow []string
 	// NotAfter is when the first of them expires, authorities included. Zero
 	// when none could be read.
 	NotAfter time.Time
@@ -115,6 +118,7 @@ func (s *CertificateStatus) checkLeaf(c schema.EtcdCluster, l certificateLeaf, s
 	}
 	s.checkDates(l.secret, pair.Leaf, now)
 	s.checkUse(l, pair.Leaf)
+	s.checkMembers(c, l, pair.Leaf)
 	if authority != nil && pair.Leaf.CheckSignatureFrom(authority) != nil {
 		s.problem(l.secret, "is not signed by %s", l.authority)
 	}
@@ -124,6 +128,22 @@ func (s *CertificateStatus) checkLeaf(c schema.EtcdCluster, l certificateLeaf, s
 	roots.AppendCertsFromPEM(secret.Data[authorityCertKey])
 	if !leafTrusted(roots, pair.Leaf) {
 		s.problem(l.secret, "does not trust its own authority: its %s is not that of %s", authorityCertKey, l.authority)
+	}
+}
+
+// checkMembers compares the members that a certificate names with those that are
+// wanted. One that names the first, but not all, was issued for fewer.
+func (s *CertificateStatus) checkMembers(c schema.EtcdCluster, l certificateLeaf, cert *x509.Certificate) {
+	missing := func(host string) bool { return cert.VerifyHostname(host) != nil }
+	for i, names := range l.members[:min(len(l.members), int(c.Spec.Replicas))] {
+		absent := slices.IndexFunc(names, missing)
+		switch {
+		case absent < 0:
+		case slices.ContainsFunc(l.members[0], missing):
+			s.problem(l.secret, "does not cover %s", names[absent])
+		case i > 0 && !slices.Contains(s.Narrow, l.secret):
+			s.Narrow = append(s.Narrow, l.secret)
+		}
 	}
 }
 

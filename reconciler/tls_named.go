@@ -23,7 +23,7 @@ import (
 func namedLeaves(c schema.EtcdCluster) []certificateLeaf {
 	domain, secrets := c.Spec.Network.ClusterDomain, tlsSecrets(c)
 	both := []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	members := certificateMemberHosts(c, domain)
+	members := slices.Concat(certificateMemberHosts(c, domain)[:c.Spec.Replicas]...)
 	service := inClusterDomain(ClientServiceName(c)+"."+c.Metadata.Namespace+".svc", domain)
 	return []certificateLeaf{
 		{secret: secrets.Server, hosts: slices.Concat([]string{"localhost"}, service, members), usages: both},

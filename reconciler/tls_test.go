@@ -116,7 +116,8 @@ func TestCertificateHandshakes(t *testing.T) {
 		"client to peer port":            {peer, client, member, false},
 		"server leaf to peer port":       {peer, server, member, false},
 		"peer to client port":            {server, peer, member, false},
-		"client to a member beyond":      {server, client, "orders-3.orders-peers.shop.svc", false},
+		"client to a member to come":     {server, client, "orders-6.orders-peers.shop.svc", true},
+		"client to a member beyond":      {server, client, "orders-7.orders-peers.shop.svc", false},
 		"client to another namespace":    {server, client, "orders-client.prod.svc", false},
 		"another cluster's client":       {server, others["other-client"], "orders-client", false},
 		"client leaf passing for server": {client, client, "", false},
@@ -282,8 +283,8 @@ func TestCheckCertificatesFindsProblems(t *testing.T) {
 		}
 		return changed
 	}
-	grown := c
-	grown.Spec.Replicas = 4
+	moved := c
+	moved.Metadata.Namespace = "other"
 	empty := &corev1.Secret{}
 	for name, tc := range map[string]struct {
 		cluster schema.EtcdCluster
@@ -293,7 +294,7 @@ func TestCheckCertificatesFindsProblems(t *testing.T) {
 	}{
 		"expired":           {c, all, certificateEpoch.Add(leafLifetime + time.Minute), "orders-peer expired on 2027-11-20"},
 		"not yet":           {c, all, certificateEpoch.Add(-time.Hour), "orders-ca is not valid before 2026-11-20T11:55:00Z"},
-		"grown":             {grown, all, certificateEpoch, "orders-peer does not cover orders-3.orders-peers.shop.svc"},
+		"elsewhere":         {moved, all, certificateEpoch, "orders-peer does not cover orders-0.orders-peers.other.svc"},
 		"foreign leaf":      {c, with("orders-client", fresh["orders-client"]), certificateEpoch, "orders-client is not signed by orders-ca"},
 		"foreign authority": {c, with("orders-peer-ca", fresh["orders-peer-ca"]), certificateEpoch, "orders-peer is not signed by orders-peer-ca"},
 		"wrong usage":       {c, with("orders-server", all["orders-client"]), certificateEpoch, "orders-server lacks the usage serverAuth"},
@@ -332,4 +333,58 @@ func TestClientTLSRefusesABadSecret(t *testing.T) {
 	noCA.Data[authorityCertKey] = []byte("nothing")
 	_, err = ClientTLS(noCA, "")
 	wantErrorText(t, err, "ca.crt holds no certificate")
+}
+
+// narrow replaces the leaves by ones for the first members only, as they were
+// issued once.
+func narrow(t *testing.T, c schema.EtcdCluster, secrets map[string]*corev1.Secret, members int) {
+	t.Helper()
+	for _, l := range certificateLeaves(c, "cluster.local") {
+		l.members = l.members[:min(len(l.members), members)]
+		leaf, err := newLeaf(c, l, secrets[l.authority], certificateEpoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[l.secret].Data = leaf.Data
+	}
+}
+
+// Certificates are for all members that a cluster can have; those that are for
+// fewer are issued anew before they are needed, and no sooner.
+func TestCertificatesNameEveryMember(t *testing.T) {
+	c := clusterForCertificates()
+	all, _ := issueCertificates(t, c, nil, certificateEpoch)
+	for replicas := int32(1); replicas <= 7; replicas++ {
+		c.Spec.Replicas = replicas
+		if status := CheckCertificates(c, "cluster.local", all, certificateEpoch); len(status.Problems)+len(status.Narrow)+len(status.Missing) > 0 {
+			t.Errorf("%d replicas: %+v", replicas, status)
+		}
+	}
+	narrow(t, c, all, 3)
+	c.Spec.Replicas = 3
+	if status := CheckCertificates(c, "cluster.local", all, certificateEpoch); len(status.Problems)+len(status.Narrow) > 0 {
+		t.Errorf("three of three: %+v", status)
+	}
+	c.Spec.Replicas = 5
+	status := CheckCertificates(c, "cluster.local", all, certificateEpoch)
+	if want := []string{"orders-server", "orders-peer"}; !slices.Equal(status.Narrow, want) || len(status.Problems) > 0 {
+		t.Fatalf("%+v", status)
+	}
+	for leaf, authority := range map[string]string{"orders-server": "orders-ca", "orders-peer": "orders-peer-ca"} {
+		wide, err := WidenedLeaf(c, "cluster.local", all[leaf], all[authority], certificateEpoch)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(wide.Data[authorityCertKey], all[leaf].Data[authorityCertKey]) {
+			t.Errorf("%s trusts another authority", leaf)
+		}
+		if _, err := WidenedLeaf(c, "cluster.local", all[leaf], all["orders-client"], certificateEpoch); err == nil {
+			t.Errorf("%s: signed by orders-client", leaf)
+		}
+		all[leaf] = wide
+	}
+	c.Spec.Replicas = 7
+	if status := CheckCertificates(c, "cluster.local", all, certificateEpoch); len(status.Problems)+len(status.Narrow) > 0 {
+		t.Errorf("widened: %+v", status)
+	}
 }

@@ -51,6 +51,27 @@ func (IssueCertificates) after(s *situation) { s.o.Certificates.Missing = nil }
 // undo implements Action.
 func (IssueCertificates) undo(s *situation) string { return s.undoMade() }
 
+// WidenCertificates issues certificates anew that name too few members, by the
+// authority that has signed them.
+type WidenCertificates struct{ Secrets []string }
+
+func (WidenCertificates) isAction() {}
+
+// String implements Action.
+func (WidenCertificates) String() string { return "widen certificates" }
+
+// Disruptive implements Action: no member stops, for a certificate is loaded at
+// each handshake.
+func (WidenCertificates) Disruptive() bool { return false }
+
+// after implements Action.
+func (WidenCertificates) after(s *situation) { s.o.Certificates.Narrow = nil }
+
+// undo implements Action.
+func (WidenCertificates) undo(*situation) string {
+	return harmless + ": the certificates name more members, and all that they named before"
+}
+
 // ApplyObject makes one Kubernetes object what quorate wants.
 type ApplyObject struct{ Kind, Name string }
 

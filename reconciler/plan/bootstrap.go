@@ -17,7 +17,13 @@ func certificates(s *situation) verdict {
 			Again:   later,
 		}}
 	}
-	if s.o.Record == nil || len(s.o.Certificates.Missing) == 0 {
+	switch {
+	case s.o.Record == nil:
+		return pass()
+	case len(s.o.Certificates.Missing) == 0 && len(s.o.Certificates.Narrow) > 0:
+		return do(WidenCertificates{Secrets: s.o.Certificates.Narrow},
+			"they were issued for fewer members than Git wants; the same authority signs, and members load a certificate when they need it")
+	case len(s.o.Certificates.Missing) == 0:
 		return pass()
 	}
 	return do(IssueCertificates{Secrets: s.o.Certificates.Missing},

@@ -199,6 +199,7 @@ func TestAfterAnAction(t *testing.T) {
 	}{
 		{"a record", func(s *situation) { s.o.Record = nil }, CreateRecord{}, func(s *situation) bool { return s.o.Record != nil && !s.formed() }},
 		{"certificates", func(s *situation) { s.o.Certificates.Missing = []string{"orders-ca"} }, IssueCertificates{}, func(s *situation) bool { return s.o.Certificates.Missing == nil }},
+		{"wider certificates", func(s *situation) { s.o.Certificates.Narrow = []string{"orders-peer"} }, WidenCertificates{}, func(s *situation) bool { return s.o.Certificates.Narrow == nil }},
 		{"an object", func(s *situation) { s.o.Objects[0].State = ObjectMissing }, ApplyObject{"Service", "orders"}, func(s *situation) bool { return s.o.Objects[0].State == ObjectInSync }},
 		{"the set", with(unformed, func(s *situation) { s.o.Set = nil }), CreateSet{3}, func(s *situation) bool { return len(s.o.Pods) == 3 && s.unformed(s.o.round()) == "" }},
 		{"the IDs", unformed, RecordFormed{ClusterID: "c1"}, func(s *situation) bool { return s.formed() }},

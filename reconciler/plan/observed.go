@@ -196,6 +196,9 @@ type Certificates struct {
 	Missing []string
 	// Problems are sentences: expired, of another authority, a name not covered.
 	Problems []string
+	// Narrow are the names of Secrets whose certificate does not name all members
+	// that are wanted, and is good otherwise.
+	Narrow []string
 }
 
 // ObjectState says how an object differs from what quorate wants.
@@ -269,8 +272,8 @@ type Pod struct {
 	// has not been ready.
 	Damage      string
 	DamageSince time.Time
-	// NodeGone says that the node on which the pod is, or to which its volume is
-	// tied, does not exist or does not answer. NodeGoneSince is since when.
+	// NodeGone says that the node to which its volume is tied does not exist or does
+	// not answer, so that the pod can start nowhere. NodeGoneSince is since when.
 	NodeGone      bool
 	NodeGoneSince time.Time
 }

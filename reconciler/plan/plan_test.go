@@ -22,6 +22,7 @@ func TestActions(t *testing.T) {
 	}{
 		{CreateRecord{}, "create the record", false},
 		{IssueCertificates{}, "issue certificates", false},
+		{WidenCertificates{}, "widen certificates", false},
 		{ApplyObject{"Service", "orders"}, "apply Service orders", false},
 		{CreateSet{1}, "create 1 member", false},
 		{CreateSet{3}, "create 3 members", false},

@@ -145,7 +145,7 @@ func (s *situation) lossOf(p Pod) *loss {
 	case p.Damage == DamageCorrupt:
 		return &loss{member: p.Name, since: p.DamageSince, why: "the data of " + p.Name + " is corrupt"}
 	case p.Damage == DamageLost:
-		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " does not exist any more"}
+		return &loss{member: p.Name, since: p.DamageSince, why: "the volume behind the claim of " + p.Name + " does not exist any more"}
 	case p.NodeGone:
 		return &loss{member: p.Name, since: p.NodeGoneSince, why: "the node that has the volume of " + p.Name + " is gone"}
 	}

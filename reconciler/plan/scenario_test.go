@@ -387,7 +387,7 @@ func (a archive) observeFleet(t *testing.T, o *Observed) {
 func (a archive) observeObjects(t *testing.T, o *Observed) {
 	t.Helper()
 	s, _ := a.read(t, "certificates")
-	o.Certificates = Certificates{Missing: list(s["missing"]), Problems: list(s["problem"])}
+	o.Certificates = Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Narrow: list(s["narrow"])}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {
 		o.Volumes = append(o.Volumes, volumeOf(t, r))

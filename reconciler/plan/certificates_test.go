@@ -1,0 +1,29 @@
+package plan
+
+import "testing"
+
+// Certificates for too few members are issued anew before anything joins; one
+// that is missing comes first, and one that is bad holds.
+func TestCertificatesThatAreNarrow(t *testing.T) {
+	for name, test := range map[string]struct {
+		certificates Certificates
+		want         string
+	}{
+		"good":              {Certificates{}, ""},
+		"narrow":            {Certificates{Narrow: []string{"orders-peer"}}, "widen certificates"},
+		"narrow and gone":   {Certificates{Narrow: []string{"orders-peer"}, Missing: []string{"orders-server"}}, "issue certificates"},
+		"narrow and broken": {Certificates{Narrow: []string{"orders-peer"}, Problems: []string{"orders-ca expired"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &situation{o: Observed{Record: &Record{}, Certificates: test.certificates}}
+			v := certificates(s)
+			got := ""
+			if v.step != nil {
+				got = v.step.Action.String()
+			}
+			if got != test.want || (v.hold != nil) != (len(test.certificates.Problems) > 0) {
+				t.Errorf("step %q, hold %+v, want %q", got, v.hold, test.want)
+			}
+		})
+	}
+}
