@@ -57,6 +57,16 @@ func TestPlanOffline(t *testing.T) {
 		{"53 by steps", inGit(toVersion("3.4.34")), inGit(toVersion("3.7.3"), stepwise), plan.Changed, "spec.upgrade.path, spec.version", "", "back up through orders-0, start the roll 3.4.34 → 3.5.35, restart orders-2 3.4.34 → 3.5.35", 9},
 		{"55 through the log of 3.5", inGit(toVersion("3.6.16")), inGit(toVersion("3.7.3")), plan.Changed, "spec.version", "", "start the roll on 3.6.16, restart orders-2 on 3.6.16", 6},
 		{"a setting", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} }), plan.Changed, "spec.etcd.options.heartbeat-interval", "", "start the roll on 3.5.35", 3},
+		{"18 a setting and a version", inGit(), inGit(toVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} }), plan.Changed, "spec.etcd.options.heartbeat-interval, spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16, restart orders-2 3.5.35 → 3.6.16, restart orders-1 3.5.35 → 3.6.16", 3},
+		{"18 54 another repository and resources", inGit(), inGit(func(c *schema.EtcdCluster) {
+			c.Spec.Image.Repository = "registry.example:5000/etcd"
+			c.Spec.PodTemplate.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("1")}
+		}), plan.Changed, "spec.image.repository, spec.podTemplate.spec.resources.requests.cpu", "", "start the roll on 3.5.35, restart orders-2 on 3.5.35", 3},
+		{"18 a window, the pace and the place of backups restart nobody", inGit(), inGit(func(c *schema.EtcdCluster) {
+			c.Spec.Maintenance = []schema.MaintenanceWindow{{Schedule: "0 2 * * 6", Duration: metav1.Duration{Duration: time.Hour}, TimeZone: "UTC"}}
+			c.Spec.Upgrade.Path = schema.PathStepwise
+			c.Spec.Backup.Destination.ObjectURLTemplate = "s3://others/{{ .UID }}.db"
+		}), plan.Changed, "spec.backup.destination.objectURLTemplate, spec.maintenance[0].duration, spec.maintenance[0].schedule, spec.maintenance[0].timeZone, spec.upgrade.path", "", "record that 3.5.35 is applied", 0},
 		{"a label", inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team.io/name": "checkout"} }), plan.Changed, `metadata.labels["team.io/name"]`, "", "apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, apply StatefulSet orders", 0},
 		{"an annotation", inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Annotations = map[string]string{"owner": "ada"} }), plan.Changed, "metadata.annotations.owner", "", "apply StatefulSet orders", 0},
 		{"18 37 size and version", inGit(), inGit(toVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Replicas = 5 }), plan.Changed, "spec.replicas, spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16", 3},

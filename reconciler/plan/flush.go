@@ -16,7 +16,7 @@ const nudgeAgain = 5 * time.Second
 // Saved counts what a member says of itself, after entries that came when every
 // member ran the release of the stop with the flag for it.
 func flush(s *situation) verdict {
-	if !s.formed() || !s.stop().Flush || s.rolling() {
+	if !s.formed() || !s.stop().Flush || s.rolling() || s.o.Set.CurrentTemplate != s.d.Template {
 		return pass()
 	}
 	n := s.o.Record.Nudged

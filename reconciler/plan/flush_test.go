@@ -33,6 +33,7 @@ func TestFlush(t *testing.T) {
 		{name: "55: born on 3.6 passes", change: with(runs("3.6.16"), commit("3.7.3"))},
 		{name: "27: an unformed cluster is the bootstrap's", change: with(at, unformed)},
 		{name: "55: the roll to the stop comes first", change: with(at, func(s *situation) { s.pod(1).Template = "b" })},
+		{name: "55: and it is closed first", change: with(at, func(s *situation) { s.o.Set.CurrentTemplate = "old" })},
 		{name: "55: nothing was added yet", change: at, want: first},
 		{name: "55: what was saved before counts for nothing", change: with(at, saved(5, 5, 5)), want: first},
 		{name: "55: what was added under another template counts for nothing", change: with(at, nudged(time.Second, 0), saved(5, 5, 5), func(s *situation) { s.o.Record.Nudged.Template = "b" }), want: first},

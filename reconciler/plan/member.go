@@ -30,6 +30,9 @@ func settled(s *situation) verdict {
 		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
 	}
 	if s.leftOpen() {
+		if v := s.soaking(s.o.Set.Template); !v.silent() {
+			return v
+		}
 		return do(EndRoll{SetUID: s.o.Set.UID, Template: s.o.Set.Template, Replicas: s.o.Set.Replicas},
 			"every pod has the last template; the partition goes back above them all before the next roll, so that no edit by hand restarts one")
 	}
@@ -86,7 +89,8 @@ func (s *situation) closing() bool {
 }
 
 // leftOpen says whether the roll before the desired one is over, but for its
-// partition: what comes next may have to wait for long.
+// partition: what comes next may have to wait for long. The last member that it
+// restarted soaks like any.
 func (s *situation) leftOpen() bool {
 	set := s.o.Set
 	if s.started() || set.CurrentTemplate != set.Template || set.Partition == set.Replicas {
@@ -163,9 +167,14 @@ func soak(s *situation) verdict {
 	if !s.rolling() {
 		return pass()
 	}
+	return s.soaking(s.d.Template)
+}
+
+// soaking waits for the pods of a template that have not been ready for long.
+func (s *situation) soaking(template string) verdict {
 	for _, p := range s.o.Pods {
 		left := s.soakTime() - s.now.Sub(p.ReadySince)
-		if p.Template == s.d.Template && left > 0 {
+		if p.Template == template && left > 0 {
 			v := wait(fmt.Sprintf("%s is back and soaks for %s", p.Name, s.soakTime()), p.ReadySince)
 			v.hold.Again = left
 			return v

@@ -24,6 +24,9 @@ func TestSettled(t *testing.T) {
 		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble = "CrashLoopBackOff" })},
 		{name: "nor does one that never comes", change: with(closing, down(1))},
 		{name: "a roll that is over, but for its partition, and a new commit", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 0 }), want: "end the roll: every pod has the last template; the partition goes back above them all before the next roll"},
+		{name: "I16: its last member soaks first", change: with(closing, func(s *situation) {
+			s.o.Set.CurrentTemplate, s.o.Set.Partition, s.d.Spec.Upgrade.Soak, s.pod(0).ReadySince = "b", 0, seconds(10), noon.Add(-4*time.Second)
+		}), want: "Waiting: orders-0 is back and soaks for 10s"},
 		{name: "the same with its partition", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 3 })},
 		{name: "a roll that is not over does not close", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" })},
 	})

@@ -46,17 +46,22 @@ func Stops(spec schema.ClusterSpec, o Observed) []Stop {
 }
 
 // walk are the versions on the way. Where there is no way the path rule says so.
+// A roll that is not closed counts as not begun: the walk stays at its stop until
+// every pod is ready there, and with it at the first member that does not come back.
 func (s *situation) walk(low, high release.Version) []string {
 	straight := []string{s.d.Spec.Version}
-	from := low
+	from := s.lowestOf(low)
 	if older(s.wanted().Line(), high.Line()) {
 		if !s.goesDown() {
 			return straight // a roll that is given up, or a downgrade under way
 		}
-		from = s.oldestOf(high.Line())
+		from = s.lowestOf(s.oldestOf(high.Line()))
+	}
+	if s.d.Spec.Upgrade.Path != schema.PathStepwise || from.Line() == s.wanted().Line() {
+		return straight
 	}
 	path, err := release.Path(from, s.wanted())
-	if s.d.Spec.Upgrade.Path != schema.PathStepwise || err != nil || len(path) < 2 {
+	if err != nil || len(path) < 2 {
 		return straight
 	}
 	var versions []string
@@ -122,6 +127,18 @@ func (s *situation) span() (low, high release.Version, known bool) {
 		known = true
 	}
 	return low, high, known
+}
+
+// lowestOf is v, or the version that a roll which is not closed comes from, where
+// that is older.
+func (s *situation) lowestOf(v release.Version) release.Version {
+	if s.o.Set == nil || s.o.Set.CurrentTemplate == s.o.Set.Template {
+		return v
+	}
+	if before, err := release.Parse(s.o.Set.CurrentVersion); err == nil && release.Compare(before, v) < 0 {
+		return before
+	}
+	return v
 }
 
 // oldestOf is the oldest release of a line that a member runs.

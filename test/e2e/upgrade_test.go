@@ -40,10 +40,20 @@ func TestUpgradeChain(t *testing.T) {
 	w.expectEvents("TakeBackup", "StartRoll", "RestartMember", "EndRoll", "RecordApplied")
 	w.expectBackups("3.4.34 before 3.5.35", "3.5.35 before 3.6.16")
 
-	// 53, 63: no way back once no member has the old minor.
+	// 53, 63: once no member has the old minor, going back is a downgrade.
 	want.version = "3.5.35"
 	w.commit("Go back too late", want)
-	w.awaitHold("Refused", holdLimit, "cluster version is already 3.6")
+	w.awaitIdle("3.5.35", rollLimit)
+	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
+	w.expectVersion(3, "3.5.35")
+	w.expectClusterVersion("3.5")
+	w.expectEvents("EnableDowngrade")
+	w.checkHistory(history)
+
+	// 53: from there etcd has no way down.
+	want.version = "3.4.34"
+	w.commit("Go back further", want)
+	w.awaitHold("Refused", holdLimit, "etcd 3.5 has no way down")
 	w.expectRoll(pods)
 	w.finishLoad(writer)
 }
