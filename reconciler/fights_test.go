@@ -147,6 +147,21 @@ func TestDeletedSetIsToldOnTheRecord(t *testing.T) {
 	})
 }
 
+// What Git deleted and brings back, nobody has deleted beside it.
+func TestRevivedClusterIsNoCorrection(t *testing.T) {
+	formed(t, func(w *world) {
+		w.wish.Spec.State = schema.StateDeleted
+		w.untilIdle()
+		w.wish.Spec.State = schema.StateRunning
+		w.untilIdle()
+		for series := range gather(t, w.registry) {
+			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
+				t.Errorf("%s", series)
+			}
+		}
+	})
+}
+
 // What a commit changes is nobody's drift.
 func TestCommitIsNoCorrection(t *testing.T) {
 	formed(t, func(w *world) {

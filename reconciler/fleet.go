@@ -192,8 +192,14 @@ func (s standing) disrupted(c Cluster) string {
 	switch {
 	case err != nil:
 		return "its record cannot be read"
-	case !record.Formed():
+	case !record.Formed(), record.Hibernated, record.Deleted:
 		return ""
+	case record.Joining != nil:
+		return record.Joining.Member + " is on its way in"
+	case record.Leaving != nil:
+		return record.Leaving.Member + " is on its way out"
+	case record.Replacing != "":
+		return record.Replacing + " is being replaced"
 	case s.set == nil && c.Spec.State == schema.StateRunning:
 		return "its StatefulSet is gone"
 	case s.set == nil:

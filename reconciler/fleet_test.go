@@ -322,6 +322,23 @@ func TestObservedClusterInAFleet(t *testing.T) {
 	})
 }
 
+// A change of members shows in the record, and counts as well.
+func TestMembersOnTheirWayDisrupt(t *testing.T) {
+	for want, edit := range map[string]func(*Record){
+		"orders-3 is on its way in":  func(r *Record) { r.Joining = &JoiningRecord{Member: "orders-3"} },
+		"orders-2 is on its way out": func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-2", ID: "fd422379fda50e48"} },
+		"orders-2 is being replaced": func(r *Record) { r.Replacing = "orders-2" },
+		"its StatefulSet is gone":    func(*Record) {},
+		"":                           func(r *Record) { r.Hibernated = true },
+	} {
+		r := formedRecord()
+		edit(&r)
+		if got := (standing{record: storedRecord(r)}).disrupted(wishOf("orders")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 // At rest nobody asks what the others do.
 func TestFleetAtRestAsksNothing(t *testing.T) {
 	inFleet(t, []string{"baskets"}, func(f *fleet) {

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/quorate/quorate/reconciler/plan"
 )
 
 // watchOrphans looks for orphans now and then until ctx ends: their records come
@@ -41,7 +39,7 @@ func (r *Reconciler) findOrphans() {
 		if _, named := r.wish(key); named {
 			continue
 		}
-		if owner := r.ownerIn(cm); owner != nil && owner.Is(r.options.Owner) {
+		if r.isOurs(cm) && r.isMissed(cm) {
 			orphans++
 			r.reportOrphan(key)
 		}
@@ -49,26 +47,33 @@ func (r *Reconciler) findOrphans() {
 	r.metrics.orphans.Set(float64(orphans))
 }
 
-// ownerIn is who looks after the cluster of a record, nil when nobody can tell.
-func (r *Reconciler) ownerIn(cm *corev1.ConfigMap) *plan.Owner {
+// isOurs says whether this quorate looks after the cluster of a record. Nobody can
+// tell whose a record is that cannot be read.
+func (r *Reconciler) isOurs(cm *corev1.ConfigMap) bool {
 	record, err := ReadRecord(cm)
-	if err != nil {
-		return nil
-	}
-	return ownerOf(record)
+	return err == nil && record.Owner != nil && ownerOf(record).Is(r.options.Owner)
 }
 
 // topicOrphan is told once, until a file names the cluster again.
 const topicOrphan = "orphan"
 
-// reportOrphan tells of a cluster that no file names, unless it is another's.
+// isMissed says whether a file ought to name the cluster of a record: not one that
+// another owner looks after, nor one that was deleted by a word in Git.
+func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
+	record, err := ReadRecord(cm)
+	if err != nil {
+		return true
+	}
+	owner := ownerOf(record)
+	return !record.Deleted && (owner == nil || r.options.Owner.Nobody() || owner.Is(r.options.Owner))
+}
+
+// reportOrphan tells of a cluster that no file names.
 func (r *Reconciler) reportOrphan(key string) {
 	const message = "no file that can be read names this cluster any more; it is left running and no longer looked at"
 	cm := r.recordOf(key)
-	if cm != nil {
-		if owner := r.ownerIn(cm); owner != nil && !r.options.Owner.Nobody() && !owner.Is(r.options.Owner) {
-			return
-		}
+	if cm != nil && !r.isMissed(cm) {
+		return
 	}
 	if !r.said.news(key, topicOrphan, message) {
 		return

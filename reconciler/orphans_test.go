@@ -99,3 +99,16 @@ func TestOrphanThatIsTakenOverIsNoneAnyMore(t *testing.T) {
 		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 	})
 }
+
+// 130: what was deleted by a word in Git is nothing to miss when its file goes.
+func TestDeletedClusterIsNoOrphan(t *testing.T) {
+	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
+		w.mustDo(plan.BeginDeletion{})
+		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired(nil)
+		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
+		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
+			t.Errorf("orphans %q", orphans)
+		}
+	})
+}

@@ -76,6 +76,9 @@ type Reconciler struct {
 	checked sync.Map
 	said    said
 	fights  fights
+	// revived are the clusters that Git brings back, until they are what it says:
+	// what is missing there, nobody has deleted beside it.
+	revived sync.Map
 	pace    pace
 	// beginning holds the place of the one worker that begins to disrupt a cluster.
 	beginning chan struct{}
@@ -171,6 +174,7 @@ func (r *Reconciler) forget(key string, c Cluster) {
 	r.pace.forget(key)
 	r.drifts.forget(key)
 	r.fights.forget(key)
+	r.revived.Delete(key)
 	r.rendered.Delete(key)
 	r.checked.Delete(key)
 	r.etcd.Forget(key)

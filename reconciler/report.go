@@ -73,6 +73,9 @@ func (r *Reconciler) report(v *view, p plan.Plan) {
 	if p.Hold != nil || len(p.Steps) == 0 {
 		r.said.over(key, topicStep, topicFailure)
 	}
+	if p.Idle() {
+		r.revived.Delete(key)
+	}
 	switch {
 	case p.Hold != nil:
 		r.reportHold(v, *p.Hold)
@@ -109,6 +112,9 @@ func (r *Reconciler) reportDone(v *view, s plan.Step, took time.Duration) {
 	r.said.over(v.cluster.Key(), topicStep, topicFailure)
 	r.metrics.acted(v.cluster, actionName(s.Action))
 	r.log.Info("done", "cluster", v.cluster.Key(), "action", s.Action.String(), "took", took.Round(time.Millisecond).String())
+	if _, revived := s.Action.(plan.Revive); revived {
+		r.revived.Store(v.cluster.Key(), true)
+	}
 	r.reportCorrection(v, s.Action)
 }
 

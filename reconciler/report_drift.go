@@ -15,7 +15,8 @@ func (r *Reconciler) reportCorrection(v *view, a plan.Action) {
 	kind, name, d, deleted := corrected(v, a)
 	manager := d.Manager
 	if manager == "" {
-		if kind == "" || !v.applied() {
+		_, revived := r.revived.Load(v.cluster.Key())
+		if kind == "" || !v.applied() || revived {
 			return
 		}
 		manager = managerUnknown
@@ -44,8 +45,9 @@ func corrected(v *view, a plan.Action) (kind, name string, d Drift, deleted bool
 		return a.Kind, a.Name, d, !there
 	case plan.CreateSet:
 		return "StatefulSet", v.cluster.Metadata.Name, Drift{}, true
+	default:
+		return "", "", Drift{}, false
 	}
-	return "", "", Drift{}, false
 }
 
 // applied says whether what Git says was carried out before, so that whatever

@@ -21,6 +21,17 @@ import (
 type leaseFlags struct {
 	elect     bool
 	namespace string
+	// instance is the daemon's --instance. Each instance has a lease of its own:
+	// which clusters are whose stands in their records.
+	instance string
+}
+
+// name of the lease.
+func (f *leaseFlags) name() string {
+	if f.instance == "" || f.instance == defaultInstance {
+		return "quorate"
+	}
+	return "quorate-" + f.instance
 }
 
 func (f *leaseFlags) add(cmd *cobra.Command) {
@@ -98,7 +109,7 @@ func (f *leaseFlags) lock(kube kubernetes.Interface) resourcelock.Interface {
 		identity = host + "_" + string(uuid.NewUUID())
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: "quorate", Namespace: f.namespace},
+		LeaseMeta:  metav1.ObjectMeta{Name: f.name(), Namespace: f.namespace},
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}

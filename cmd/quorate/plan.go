@@ -189,7 +189,7 @@ func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, err
 	if err := reachable(ctx, kube); err != nil {
 		return nil, err
 	}
-	r := reconciler.New(kube, reconciler.NewClients(), record.NewFakeRecorder(0),
+	r := reconciler.New(kube, reconciler.NewClients(), &record.FakeRecorder{},
 		reconciler.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), f.kube.options)
 	return r, r.Start(ctx)
 }

@@ -92,6 +92,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err := f.findGuardImage(ctx, kube); err != nil {
 		return err
 	}
+	f.lease.instance = f.kube.options.Owner.Instance
 	return f.lease.hold(ctx, kube, log, func(ctx context.Context, held func() error) error {
 		options := f.kube.options
 		options.Lease, options.Owner.Source = held, git.repository.Source()

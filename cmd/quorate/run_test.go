@@ -256,3 +256,35 @@ func TestEventsReachTheAPIServer(t *testing.T) {
 		return err == nil && len(list.Items) == 1 && list.Items[0].Message == "hello" && list.Items[0].Source.Component == "quorate"
 	})
 }
+
+// 142: instances do not wait for each other; two daemons of one instance do.
+func TestEachInstanceHasItsLease(t *testing.T) {
+	for instance, want := range map[string]string{"": "quorate", "default": "quorate", "eu": "quorate-eu"} {
+		f := leaseFlags{namespace: "quorate-system", instance: instance}
+		if got := f.lock(fake.NewClientset()).Describe(); got != "quorate-system/"+want {
+			t.Errorf("%q: got %s, want %s", instance, got, want)
+		}
+	}
+}
+
+func TestFlagsOfTheFleetAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		instance string
+		most     int
+		want     string
+	}{
+		{"default", 1, ""},
+		{"eu-1", 20, ""},
+		{"", 1, "--instance is \"\""},
+		{"EU", 1, "--instance is \"EU\""},
+		{"default", 0, "--max-disrupted is 0: give at least 1"},
+		{"default", -1, "--max-disrupted is -1"},
+	} {
+		f := kubeFlags{}
+		f.options.Owner.Instance, f.options.MaxDisrupted = c.instance, c.most
+		err := f.check()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q %d: got %v, want %q", c.instance, c.most, err, c.want)
+		}
+	}
+}

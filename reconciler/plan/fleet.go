@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -66,16 +65,16 @@ func inLine(message string) verdict {
 }
 
 // begins says whether what comes next would disrupt a cluster that is not yet
-// disrupted.
+// disrupted: a roll, or a change of the number of members.
 func (s *situation) begins() bool {
-	return s.rolling() && !s.begun() && s.victim() == nil && !s.alone()
-}
-
-// begun says whether a roll is under way, to the desired template or another.
-func (s *situation) begun() bool {
-	set := s.o.Set
-	return set.Template != set.CurrentTemplate ||
-		slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != set.Template })
+	r := s.o.Record
+	if !s.formed() || s.o.Set == nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" {
+		return false
+	}
+	if s.rolling() {
+		return !s.open() && s.victim() == nil && !s.alone()
+	}
+	return !s.complete()
 }
 
 // neighbours names the first neighbours, and counts the others.

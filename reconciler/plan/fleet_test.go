@@ -39,6 +39,9 @@ func TestFleet(t *testing.T) {
 		{name: "a member whose image cannot be had is mended", change: with(upgrade, down(2), func(s *situation) {
 			s.pod(2).Ran, s.pod(2).Unpulled, s.pod(2).Trouble = false, true, "ImagePullBackOff"
 		}, full, behind(late))},
+		{name: "a change of the number of members takes a place", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5 }), want: "Waiting: at most 1"},
+		{name: "a change of the number of members that has begun goes on", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5; s.o.Record.Joining = &Joining{Member: "orders-3"} })},
+		{name: "a member that was lost is replaced", change: with(full, func(s *situation) { delete(s.o.Record.Members, "orders-2"); s.o.Record.Replacing = "orders-2" })},
 		{name: "a cluster that has never formed comes up", change: with(unformed, full, behind(late))},
 	})
 }

@@ -70,6 +70,9 @@ func TestEditsByHand(t *testing.T) {
 	if after := w.record(); after.ClusterID != before.ClusterID {
 		t.Errorf("cluster %s became %s", before.ClusterID, after.ClusterID)
 	}
+	if w.events()["DriftCorrected"] == 0 {
+		t.Errorf("no Event says who had changed the StatefulSet: %v", w.events())
+	}
 }
 
 // kubectl runs kubectl in the test's namespace.
