@@ -34,7 +34,11 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 	case plan.ApplyObject:
 		return r.applyObject(ctx, v, a)
 	case plan.CreateSet:
-		return r.applySet(ctx, v, a.Replicas)
+		return r.createSet(ctx, v, a)
+	case plan.GrowVolume:
+		return r.growVolume(ctx, v, a)
+	case plan.ReleaseSet:
+		return r.releaseSet(ctx, v, a)
 	case plan.RecordFormed:
 		return r.updateRecord(ctx, v, func(record *Record) {
 			record.ClusterID, record.Members, record.BornOn = a.ClusterID, maps.Clone(a.Members), a.BornOn

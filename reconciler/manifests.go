@@ -59,6 +59,9 @@ type RenderOptions struct {
 	// Partition is the lowest ordinal that gets the template; pods below it keep
 	// the one they have.
 	Partition int32
+	// Claims is what the live StatefulSet asks for members' volumes; nil while
+	// there is none. It cannot change while the StatefulSet lives.
+	Claims *schema.StorageSpec
 	// Replicas is how many pods there are to be now; nil for as many as the file
 	// wants, which is what a cluster begins with.
 	Replicas *int32
@@ -256,18 +259,22 @@ func renderStatefulSet(c schema.EtcdCluster, o RenderOptions, template *corev1ac
 		WithMinReadySeconds(0).
 		WithRevisionHistoryLimit(10).
 		WithTemplate(template).
-		WithVolumeClaimTemplates(renderClaimTemplate(c)))
+		WithVolumeClaimTemplates(renderClaimTemplate(c, o)))
 }
 
 // renderClaimTemplate names the volume mode although Filesystem is the default:
 // claim templates are owned as one value, defaults included.
-func renderClaimTemplate(c schema.EtcdCluster) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+func renderClaimTemplate(c schema.EtcdCluster, o RenderOptions) *corev1ac.PersistentVolumeClaimApplyConfiguration {
+	storage := c.Spec.Storage
+	if o.Claims != nil {
+		storage = *o.Claims
+	}
 	spec := corev1ac.PersistentVolumeClaimSpec().
 		WithAccessModes(corev1.ReadWriteOnce).
 		WithVolumeMode(corev1.PersistentVolumeFilesystem).
 		WithResources(corev1ac.VolumeResourceRequirements().
-			WithRequests(corev1.ResourceList{corev1.ResourceStorage: c.Spec.Storage.Size}))
-	spec.StorageClassName = c.Spec.Storage.StorageClassName
+			WithRequests(corev1.ResourceList{corev1.ResourceStorage: storage.Size}))
+	spec.StorageClassName = storage.StorageClassName
 	claim := corev1ac.PersistentVolumeClaim("data", "").WithLabels(OwnLabels(c)).WithSpec(spec)
 	// A client that speaks protobuf sees neither of the two in a nested object.
 	claim.Namespace, claim.Kind, claim.APIVersion = nil, nil, nil

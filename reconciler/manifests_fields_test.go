@@ -37,6 +37,10 @@ func elsewhere() map[string]string {
 		"spec.repair.after":                              "the planner: rule repair",
 		"spec.storage.removedVolumes":                    "the planner: rule remove",
 		"spec.mode":                                      "the planner: observeOnly",
+		"spec.storage.classChange":                       "the planner: rule volumes and misplaced",
+		"spec.defragmentation.mode":                      "the planner: rule defragment",
+		"spec.defragmentation.schedule":                  "the planner: rule defragment",
+		"spec.defragmentation.timeZone":                  "the planner: rule defragment",
 		"spec.takeOver":                                  "the planner: rule owner",
 		"spec.upgrade.wave":                              "the planner: rule fleet",
 	}

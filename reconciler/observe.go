@@ -96,6 +96,9 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.observeVolumes(live.claims)
+	if err := r.askForClasses(ctx, v); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
 	v.findEndpoints(live)
 	if len(v.endpoints) > 0 {
 		v.observed.Rounds = []plan.Round{r.etcd.Round(ctx, c.Key(), v.endpoints, false)}
@@ -171,7 +174,7 @@ func (r *Reconciler) render(v *view) error {
 	o := r.options.Render
 	o.Partition = v.cluster.Spec.Replicas
 	if v.set != nil {
-		o.Partition = partitionOf(v.set)
+		o.Partition, o.Claims = partitionOf(v.set), claimTemplateOf(v.set)
 		if image := guardImageOf(v.set); image != "" {
 			o.GuardImage = image
 		}
@@ -193,7 +196,7 @@ func (r *Reconciler) render(v *view) error {
 // renderWith renders, unless the same was rendered last.
 func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
 	stop := v.due()
-	v.wanted = fmt.Sprintf("%s/%d/%s/%d/%s/%t", v.cluster.digest, o.Partition, o.GuardImage, o.replicas(v.cluster.EtcdCluster), stop.Version, stop.Flush)
+	v.wanted = fmt.Sprintf("%s/%d/%s/%d/%s/%t/%s", v.cluster.digest, o.Partition, o.GuardImage, o.replicas(v.cluster.EtcdCluster), stop.Version, stop.Flush, claimsText(o.Claims))
 	if o.Disruptions != nil {
 		v.wanted += fmt.Sprintf("/%d", *o.Disruptions)
 	}
@@ -353,6 +356,13 @@ func (v *view) observeSet(live *liveCluster) {
 		UID: string(v.set.UID), Partition: partitionOf(v.set), Replicas: replicasOf(v.set),
 		Template: template[AnnotationTemplateHash], Version: template[AnnotationVersion],
 		Settled: v.set.Status.ObservedGeneration >= v.set.Generation,
+	}
+	set.Terminating = v.set.DeletionTimestamp != nil
+	if claims := claimTemplateOf(v.set); claims != nil {
+		set.ClaimSize = claims.Size.Value()
+		if claims.StorageClassName != nil {
+			set.ClaimClass = *claims.StorageClassName
+		}
 	}
 	c := v.cluster.EtcdCluster
 	set.Immutable = slices.Concat(immutableChanges(v.set, c), familyChanges(live.services, c), v.domain)

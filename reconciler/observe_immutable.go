@@ -14,10 +14,10 @@ import (
 func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []string {
 	var changes []string
 	for _, claim := range set.Spec.VolumeClaimTemplates {
-		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) != 0 {
+		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) > 0 {
 			changes = append(changes, fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String()))
 		}
-		if class := c.Spec.Storage.StorageClassName; class != nil && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
+		if class := c.Spec.Storage.StorageClassName; class != nil && c.Spec.Storage.ClassChange != schema.ClassChangeReplace && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
 			changes = append(changes, "spec.storage.storageClassName")
 		}
 	}

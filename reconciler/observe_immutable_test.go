@@ -127,7 +127,7 @@ func (w *world) wantHold(kind plan.HoldKind, rule, part string) {
 func TestAChangeOfTheDomainHolds(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.org" })
-		w.wantHold(plan.HoldRefused, "immutable", "spec.network.clusterDomain (to example.org) cannot be changed on a live cluster yet")
+		w.wantHold(plan.HoldRefused, "immutable", "spec.network.clusterDomain (to example.org) cannot be changed on a live cluster: ")
 		if writes := w.api.writes(); len(writes) > 0 {
 			t.Errorf("wrote %q", writes)
 		}

@@ -126,9 +126,13 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 		edit func(*schema.EtcdCluster)
 		want []string
 	}{
-		"nothing":           {func(*schema.EtcdCluster) {}, nil},
-		"same size":         {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("8192Mi") }, nil},
-		"size":              {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("16Gi") }, []string{"spec.storage.size (8Gi to 16Gi)"}},
+		"nothing":   {func(*schema.EtcdCluster) {}, nil},
+		"same size": {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("8192Mi") }, nil},
+		"more":      {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("16Gi") }, nil},
+		"less":      {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("4Gi") }, []string{"spec.storage.size (8Gi to 4Gi)"}},
+		"class, insisting": {func(c *schema.EtcdCluster) {
+			c.Spec.Storage.StorageClassName, c.Spec.Storage.ClassChange = &fast, schema.ClassChangeReplace
+		}, nil},
 		"class":             {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName"}},
 		"class left out":    {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = nil }, nil},
 		"no more TLS":       {disableTLS, []string{"spec.tls.mode"}},

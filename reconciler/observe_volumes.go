@@ -2,10 +2,16 @@ package reconciler
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
@@ -31,9 +37,11 @@ func (v *view) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
 // observeVolume describes one claim.
 func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim) plan.Volume {
 	size, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	growing, since := claimGrowth(claim)
 	v := plan.Volume{
 		Claim: claim.Name, UID: string(claim.UID), Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
+		Growing: growing, GrowingSince: since,
 	}
 	if member := strings.TrimPrefix(claim.Name, claimPrefix); member == MemberName(c, memberOrdinal(member)) && member != claim.Name {
 		v.Member, v.Ordinal = member, int32(memberOrdinal(member))
@@ -56,5 +64,76 @@ func claimTrouble(claim *corev1.PersistentVolumeClaim) string {
 			return string(condition.Type) + ": " + lastLine(condition.Message)
 		}
 	}
+	switch state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]; state {
+	case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible:
+		return string(state)
+	}
 	return ""
+}
+
+// claimGrowth says how far the growth of a volume is, and since when.
+func claimGrowth(claim *corev1.PersistentVolumeClaim) (text string, since time.Time) {
+	for _, condition := range claim.Status.Conditions {
+		under := condition.Type == corev1.PersistentVolumeClaimResizing || condition.Type == corev1.PersistentVolumeClaimFileSystemResizePending
+		if under && condition.Status == corev1.ConditionTrue {
+			text, since = strings.TrimSuffix(string(condition.Type)+": "+lastLine(condition.Message), ": "), condition.LastTransitionTime.Time
+		}
+	}
+	return text, since
+}
+
+// askForClasses asks why a volume cannot grow, only where one should.
+func (r *Reconciler) askForClasses(ctx context.Context, v *view) error {
+	wanted := v.cluster.Spec.Storage.Size.Value()
+	for i := range v.observed.Volumes {
+		volume := &v.observed.Volumes[i]
+		if !volume.Bound || volume.Size >= wanted {
+			continue
+		}
+		var err error
+		if volume.Rigid, err = r.rigidity(ctx, volume.Class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rigidity says why volumes of the class cannot grow, or "".
+func (r *Reconciler) rigidity(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return "its claim has no StorageClass, and only volumes of a class can grow", nil
+	}
+	class, err := r.kube.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("its StorageClass %s no longer exists", name), nil
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("quorate may not read StorageClass %s to see whether it allows that; grant get on storageclasses", name), nil
+	case err != nil:
+		return "", fmt.Errorf("read StorageClass %s: %w", name, err)
+	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
+		return fmt.Sprintf("its StorageClass %s does not allow it (allowVolumeExpansion)", name), nil
+	}
+	return "", nil
+}
+
+// claimTemplateOf is what a StatefulSet asks for members' volumes.
+func claimTemplateOf(set *appsv1.StatefulSet) *schema.StorageSpec {
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		return &schema.StorageSpec{
+			Size: claim.Spec.Resources.Requests[corev1.ResourceStorage], StorageClassName: claim.Spec.StorageClassName,
+		}
+	}
+	return nil
+}
+
+// claimsText is the same as text.
+func claimsText(claims *schema.StorageSpec) string {
+	switch {
+	case claims == nil:
+		return "-"
+	case claims.StorageClassName == nil:
+		return claims.Size.String()
+	}
+	return claims.Size.String() + " " + *claims.StorageClassName
 }

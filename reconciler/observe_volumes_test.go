@@ -51,7 +51,12 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 		"growing": {testClaim("data-orders-2", func(c *corev1.PersistentVolumeClaim) {
 			c.Spec.Resources.Requests = corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("16Gi")}
 			c.Status.Conditions = []corev1.PersistentVolumeClaimCondition{{Type: corev1.PersistentVolumeClaimFileSystemResizePending, Status: corev1.ConditionTrue}}
-		}), like(func(v *plan.Volume) { v.Size = 16 * gi })},
+		}), like(func(v *plan.Volume) { v.Size, v.Growing = 16*gi, "FileSystemResizePending" })},
+		"too large to grow": {testClaim("data-orders-2", func(c *corev1.PersistentVolumeClaim) {
+			c.Status.AllocatedResourceStatuses = map[corev1.ResourceName]corev1.ClaimResourceStatus{
+				corev1.ResourceStorage: corev1.PersistentVolumeClaimControllerResizeInfeasible,
+			}
+		}), like(func(v *plan.Volume) { v.Trouble = "ControllerResizeInfeasible" })},
 		"does not grow":     {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimNodeResizeError, corev1.ConditionTrue)), like(func(v *plan.Volume) { v.Trouble = "NodeResizeError: the disk is full" })},
 		"did not grow once": {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionFalse)), usual},
 		"waits for its first pod": {testClaim("data-orders-2", func(c *corev1.PersistentVolumeClaim) {

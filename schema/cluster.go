@@ -52,6 +52,8 @@ type ClusterSpec struct {
 	// any, every time is good. Backups and repairs never wait for a window. At
 	// most 16.
 	Maintenance []MaintenanceWindow `json:"maintenance,omitempty" jsonschema:"maxItems=16"`
+	// Defragmentation says when members make their databases' files smaller.
+	Defragmentation DefragmentationSpec `json:"defragmentation,omitzero"`
 	// State is Running (default), Hibernated or Deleted. A file that is gone is
 	// never a wish to delete: only this field is.
 	State State `json:"state,omitempty"`
@@ -80,17 +82,32 @@ type ImageSpec struct {
 
 // StorageSpec is the volume claim of each member.
 type StorageSpec struct {
-	// Size of each member's volume, for example 8Gi. It may grow and never
-	// shrink. Immutable for now.
+	// Size of each member's volume, for example 8Gi. It may grow, where its
+	// StorageClass allows that, and never shrinks. Nothing restarts.
 	Size resource.Quantity `json:"size" jsonschema:"positive"`
 	// StorageClassName of each member's volume. Default: the default class of
-	// Kubernetes. Immutable.
+	// Kubernetes. A change is refused, but see classChange.
 	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain"`
+	// ClassChange is Refuse (default) or Replace: then a change of the class
+	// replaces the members one by one by new ones on new volumes, and the old
+	// volumes are deleted.
+	ClassChange ClassChange `json:"classChange,omitempty"`
 	// RemovedVolumes says what becomes of the volume of a member that is removed
 	// because replicas is lowered: Keep (default) keeps it until another member
 	// of its name begins on an empty one, Delete deletes it.
 	RemovedVolumes VolumePolicy `json:"removedVolumes,omitempty"`
 }
+
+// ClassChange says what a change of the storage class does.
+type ClassChange string
+
+// The ways to take a change of the storage class.
+const (
+	// ClassChangeRefuse refuses it.
+	ClassChangeRefuse ClassChange = "Refuse"
+	// ClassChangeReplace replaces every member by a new one, one by one.
+	ClassChangeReplace ClassChange = "Replace"
+)
 
 // PodTemplate is the part of a pod that a file may set.
 type PodTemplate struct {
@@ -222,7 +239,8 @@ const (
 
 // UpgradeSpec sets the pace and the safety net of version changes.
 type UpgradeSpec struct {
-	// Backup is Required (default) or Skip.
+	// Backup is Required (default) or Skip. It also goes for the compaction that
+	// frees space under the alarm NOSPACE.
 	Backup BackupPolicy `json:"backup,omitzero"`
 	// Soak is how long a restarted member must be ready before the next one is
 	// touched, 0s to 1h. Default 10s.
@@ -307,6 +325,37 @@ type MaintenanceWindow struct {
 	// opens at the first moment after it.
 	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
 }
+
+// DefragmentationSpec says when members make their databases' files smaller. A
+// member answers nobody meanwhile, so they are taken one by one, the leader last
+// and after it has handed over, and never on a release that may lose data in it.
+// Under the alarm NOSPACE members are defragmented whatever stands here.
+type DefragmentationSpec struct {
+	// Mode is Auto (default) or Never. Auto defragments a member whose database
+	// fills 80 % of its quota, or has more than 200Mi that it does not need; inside
+	// the maintenance windows, where there are any.
+	Mode DefragmentationMode `json:"mode,omitempty"`
+	// Schedule is when all members are defragmented besides, in crontab syntax
+	// with five fields, for example "0 3 * * 0": Sundays at three. It is a time of
+	// its own and waits for no window; one that cannot be kept within an hour is
+	// left out. Default: never.
+	Schedule string `json:"schedule,omitempty" jsonschema:"form=opening"`
+	// TimeZone of the schedule by its IANA name, for example "Europe/Berlin".
+	// Default "UTC".
+	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
+}
+
+// DefragmentationMode says whether members are defragmented without a full
+// database.
+type DefragmentationMode string
+
+// The modes of defragmentation.
+const (
+	// DefragmentationAuto defragments by threshold, and by schedule if there is one.
+	DefragmentationAuto DefragmentationMode = "Auto"
+	// DefragmentationNever defragments under the alarm NOSPACE only.
+	DefragmentationNever DefragmentationMode = "Never"
+)
 
 // State says what should be there of a cluster.
 type State string

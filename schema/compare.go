@@ -142,8 +142,13 @@ func storageChange(c change) {
 		c.fail("spec.storage.size", "shrinks from %s to %s, which no volume can: keep %s, or restore a backup into a new cluster to get smaller volumes",
 			&was.Size, &is.Size, &was.Size)
 	}
-	if was, is := className(was), className(is); was != is {
-		c.fail("spec.storage.storageClassName", "changes from %s to %s and is immutable: take it back, or restore a backup into a new cluster", was, is)
+	from, to := className(was), className(is)
+	switch {
+	case from == to:
+	case is.ClassChange == ClassChangeReplace:
+		c.warn("spec.storage.storageClassName", "changes from %s to %s: every member is replaced by a new one on a new volume, one by one, and the old volumes are deleted", from, to)
+	default:
+		c.fail("spec.storage.storageClassName", "changes from %s to %s, which no volume can: take it back, or write storage.classChange: Replace to have the members replaced one by one, or restore a backup into a new cluster", from, to)
 	}
 }
 

@@ -37,6 +37,9 @@ func defaultSpec(spec *ClusterSpec) {
 	for i := range spec.Maintenance {
 		fill(&spec.Maintenance[i].TimeZone, defaultTimeZone)
 	}
+	if spec.Defragmentation.Schedule != "" {
+		fill(&spec.Defragmentation.TimeZone, defaultTimeZone)
+	}
 	// A mode without a retention means nothing to etcd, so none is written.
 	if spec.Etcd.AutoCompaction.Retention != "" {
 		fill(&spec.Etcd.AutoCompaction.Mode, compactPeriodic)

@@ -56,6 +56,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	v.tls(spec.TLS)
 	v.network(spec.Network)
 	v.maintenance(spec.Maintenance)
+	v.defragmentation(spec.Defragmentation)
 	oneOf(v, "state", spec.State, StateRunning, StateHibernated, StateDeleted)
 	oneOf(v, "deletion.volumes", spec.Deletion.Volumes, VolumesKeep, VolumesDelete)
 	oneOf(v, "deletion.backup", spec.Deletion.Backup, BackupRequired, BackupSkip)
@@ -212,6 +213,12 @@ func (v *validator) storage(s StorageSpec) {
 	}
 	if s.StorageClassName != nil && len(validation.IsDNS1123Subdomain(*s.StorageClassName)) > 0 {
 		v.fail("storage.storageClassName", "%s is no name of a storage class: leave the field out for the default class", clip(*s.StorageClassName))
+	}
+	if s.ClassChange != "" {
+		oneOf(v, "storage.classChange", s.ClassChange, ClassChangeRefuse, ClassChangeReplace)
+	}
+	if s.ClassChange == ClassChangeReplace && s.StorageClassName == nil {
+		v.fail("storage.classChange", "is Replace and no class is named: write storage.storageClassName, or leave the field out")
 	}
 }
 

@@ -19,6 +19,9 @@ const (
 	maxKeep          = 10000
 	minInterval      = time.Minute
 	frequentInterval = 5 * time.Minute
+	// minDefragmentation is the least time between two defragmentations that is
+	// not warned of.
+	minDefragmentation = 12 * time.Hour
 )
 
 // maintenance checks the windows in which members may be restarted.
@@ -38,6 +41,27 @@ func (v *validator) maintenance(windows []MaintenanceWindow) {
 			v.fail(field+".duration", "is %s and must be 15m to 168h", d)
 		case interval > 0 && d >= interval:
 			v.warn(field+".duration", "is %s and the window opens again after %s, so it never closes: shorten it, or leave the window out", d, interval)
+		}
+	}
+}
+
+// defragmentation checks when members are defragmented.
+func (v *validator) defragmentation(d DefragmentationSpec) {
+	const field = "defragmentation"
+	if d.Mode != "" {
+		oneOf(v, field+".mode", d.Mode, DefragmentationAuto, DefragmentationNever)
+	}
+	switch {
+	case d.Schedule == "" && d.TimeZone != "":
+		v.fail(field+".timeZone", "has no effect without a schedule: write one, or leave the field out")
+	case d.Schedule == "":
+	case d.Mode == DefragmentationNever:
+		v.fail(field+".schedule", "has no effect with mode Never: leave one of the two out")
+	case strings.HasPrefix(strings.TrimSpace(d.Schedule), "@every"):
+		v.fail(field+".schedule", "@every says how often and not when: write the time at which members are defragmented, such as \"0 3 * * 0\"")
+	default:
+		if interval := v.cron(field, d.Schedule, d.TimeZone); interval > 0 && interval < minDefragmentation {
+			v.warn(field+".schedule", "strikes every %s: a member answers nobody while it is defragmented, so once a day or less often is advised", interval)
 		}
 	}
 }

@@ -92,3 +92,27 @@ func TestDefaultsOfAllKinds(t *testing.T) {
 		t.Error("defaulting twice changes something")
 	}
 }
+
+func TestDefragmentationIsChecked(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", `{}`, ""},
+		{"a mode", `{mode: Never}`, ""},
+		{"a schedule", `{schedule: "0 3 * * 0", timeZone: Europe/Berlin}`, ""},
+		{"another mode", `{mode: Sometimes}`, `spec.defragmentation.mode: "Sometimes" is not one of Auto, Never`},
+		{"a schedule that says how often", `{schedule: "@every 24h"}`, "spec.defragmentation.schedule: @every says how often and not when"},
+		{"11 a bad schedule", `{schedule: "0 3 * *"}`, "spec.defragmentation.schedule"},
+		{"a bad zone", `{schedule: "0 3 * * 0", timeZone: Europe/Nowhere}`, "spec.defragmentation.timeZone"},
+		{"a zone for nothing", `{timeZone: UTC}`, "spec.defragmentation.timeZone: has no effect without a schedule"},
+		{"a schedule for nothing", `{mode: Never, schedule: "0 3 * * 0"}`, "spec.defragmentation.schedule: has no effect with mode Never"},
+		{"often", `{schedule: "0 * * * *"}`, "spec.defragmentation.schedule: strikes every 1h0m0s"},
+	} {
+		got := lines(one(clusterText("orders", "defragmentation: "+c.text)).Problems)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+	set := one(clusterText("orders", `defragmentation: {schedule: "0 3 * * 0"}`))
+	if len(set.Clusters) != 1 || set.Clusters[0].Spec.Defragmentation.TimeZone != "UTC" {
+		t.Errorf("the time zone is not UTC: %+v", set)
+	}
+}

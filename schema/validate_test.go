@@ -99,6 +99,8 @@ func TestValidate(t *testing.T) {
 		{"54 repository with a gap", repository("quay.io//etcd"), "no image repository"},
 		{"54 registry with bad port", repository("quay.io:x/etcd"), "no image repository"},
 		{"3 storage missing", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.Quantity{} }, "spec.storage.size: must be given"},
+		{"class change that is none", func(c *EtcdCluster) { c.Spec.Storage.ClassChange = "Maybe" }, "spec.storage.classChange: \"Maybe\" is not one of Refuse, Replace"},
+		{"class change to no class", func(c *EtcdCluster) { c.Spec.Storage.ClassChange = ClassChangeReplace }, "spec.storage.classChange: is Replace and no class is named"},
 		{"3 storage negative", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("-1Gi") }, "spec.storage.size"},
 		{"quota as large as the volume", quota("8Gi"), "warning"},
 		{"quota above the volume", quota("9Gi"), "spec.etcd.quotaBackendBytes: is 9Gi, more than the volume of 8Gi"},

@@ -116,6 +116,7 @@ func (a CreateSet) after(s *situation) {
 	s.o.Set = &Set{
 		UID: assumedCluster, Replicas: a.Replicas, Partition: a.Replicas, Template: s.d.Template, Version: s.d.Spec.Version,
 		CurrentTemplate: s.d.Template, CurrentVersion: s.d.Spec.Version, Settled: true,
+		ClaimSize: s.wantedSize(), ClaimClass: classOf(s.d.Spec.Storage),
 	}
 	s.settle()
 }

@@ -25,6 +25,7 @@ func Assume(before Desired, now time.Time, leader int32) Observed {
 			UID: assumedCluster, Replicas: before.Spec.Replicas, Partition: before.Spec.Replicas, Settled: true,
 			Template: before.Template, Version: before.Spec.Version,
 			CurrentTemplate: before.Template, CurrentVersion: before.Spec.Version,
+			ClaimSize: before.Spec.Storage.Size.Value(), ClaimClass: classOf(before.Spec.Storage),
 		},
 	}
 	for ordinal := range before.Spec.Replicas {

@@ -1,10 +1,17 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"time"
+)
 
 // drift brings back what somebody changed beside Git: services, the disruption
 // budget, the StatefulSet's replica count. None of it restarts a member.
 func drift(s *situation) verdict {
+	if s.o.Set != nil && s.o.Set.Terminating {
+		return wait("the StatefulSet is being deleted; its pods stay, and are taken over by the next one", time.Time{})
+	}
 	for _, obj := range s.o.Objects {
 		switch obj.State {
 		case ObjectMissing:
@@ -26,10 +33,14 @@ func drift(s *situation) verdict {
 	return pass()
 }
 
-// lostSet brings back a StatefulSet that was deleted beside Git. Its volumes
-// are there, so its members go on where they were; but only when nothing else
-// changed, because a new StatefulSet starts all its members at once.
+// lostSet brings back a StatefulSet that was deleted beside Git, or that has
+// released its pods. Those that run are taken over. Where none run, volumes are
+// there, so the members go on where they were; but only when nothing else changed,
+// because a new StatefulSet starts all its members at once.
 func lostSet(s *situation) verdict {
+	if s.adoptable() && s.volumesLeft() == s.memberCount() {
+		return do(CreateSet{s.size()}, "the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts")
+	}
 	if !s.sameSettings() {
 		return refuse("the StatefulSet is gone, and the file has changed since it was last carried out",
 			"revert the file to what was last applied, so that the members can come back as they were")
@@ -51,6 +62,12 @@ func (s *situation) volumesLeft() int {
 		}
 	}
 	return left
+}
+
+// adoptable says whether every pod that is left has the desired template, so that
+// a StatefulSet with that template restarts none of them.
+func (s *situation) adoptable() bool {
+	return len(s.o.Pods) > 0 && !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != s.d.Template })
 }
 
 // sameSettings says whether the members would come back as what they were.

@@ -40,7 +40,9 @@ func (w *world) carryOut(a Action) string {
 	case MoveLeader:
 		w.leader = int8(a.ToID[1] - '0')
 	case Compact, Defragment, Disarm:
-		// The databases of this world are never full.
+		// The databases of this world are never full,
+	case GrowVolume, ReleaseSet:
+		// and its volumes have no size.
 	case RestartMember:
 		w.restart(a)
 	case EndRoll:

@@ -132,6 +132,13 @@ func (s *situation) lead(id string) {
 // ready and every member healthy, in two rounds, as they are when nothing goes
 // wrong. A pod that cannot start with an old template does not get better.
 func (s *situation) settle() {
+	s.o.Volumes = slices.Clone(s.o.Volumes)
+	for i := range s.o.Volumes {
+		s.o.Volumes[i].Capacity = s.o.Volumes[i].Size
+	}
+	if s.o.Set != nil && s.o.Set.Terminating {
+		s.o.Set = nil
+	}
 	if s.o.Set == nil {
 		return
 	}

@@ -242,6 +242,12 @@ type Set struct {
 	// ScaledBy says who else has set the number of replicas, and when; empty for
 	// nobody.
 	ScaledBy string
+	// Terminating says that it is being deleted.
+	Terminating bool
+	// ClaimSize in bytes and ClaimClass are what it asks for new members' volumes;
+	// a class of "" is the default.
+	ClaimSize  int64
+	ClaimClass string
 	// Immutable lists changes of the spec that a StatefulSet cannot take.
 	Immutable []string
 }

@@ -35,6 +35,8 @@ func TestActions(t *testing.T) {
 		{EndRoll{}, "end the roll", false},
 		{Compact{Revision: 7}, "compact the history", false},
 		{Defragment{Member: "orders-2"}, "defragment orders-2", true},
+		{GrowVolume{Member: "orders-2", From: 8 << 30, To: 16 << 30}, "grow the volume of orders-2 8Gi → 16Gi", false},
+		{ReleaseSet{}, "release the pods from the StatefulSet", false},
 		{Disarm{NoSpace, "m1"}, "disarm NOSPACE on member m1", false},
 		{Nudge{}, "add to the log", false},
 		{RecordFlushed{}, "record that every member has saved its state", false},

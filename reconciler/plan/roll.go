@@ -168,5 +168,6 @@ func (s *situation) settings() string {
 	spec.Replicas, spec.State, spec.Mode, spec.Deletion = 0, "", "", schema.DeletionSpec{}
 	spec.Storage.RemovedVolumes, spec.TakeOver = "", ""
 	spec.Backup, spec.Upgrade, spec.Maintenance, spec.Repair = schema.BackupSpec{}, schema.UpgradeSpec{}, nil, schema.RepairSpec{}
+	spec.Storage, spec.Defragmentation = schema.StorageSpec{}, schema.DefragmentationSpec{}
 	return schema.SpecHash(spec)
 }

@@ -33,6 +33,7 @@ type rule struct {
 //	certificates  missing ones are issued, bad ones hold                     I22
 //	bootstrap     record → services → StatefulSet → IDs written down         I4 I24
 //	drift         services, budget, replica count back to what Git says      I25
+//	enlarge       larger volumes are asked for, whatever else is wrong       I6
 //	hibernated    a cluster that sleeps is left asleep, or woken                I4
 //	resize        as many pods as there are members                             I20
 //	settled       the StatefulSet controller has caught up                   I3
@@ -57,7 +58,9 @@ type rule struct {
 //	leader        leadership leaves before its member stops                  I20
 //	restart       one member, from the highest ordinal down                  I2 I20
 //	end           over when the cluster version says so                      I14
+//	volumes       they have grown, and new members get the same              I25
 //	grow          one learner at a time, and only between two rolls             I1 I19
+//	defragment    files are made smaller, one by one, on safe releases only  I23 I26
 //	applied       what was carried out is written down                       I13
 func table() []rule {
 	return []rule{
@@ -71,6 +74,7 @@ func table() []rule {
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
 		{"drift", drift},
+		{"enlarge", enlarge},
 		{"hibernated", hibernated},
 		{"resize", resize},
 		{"settled", settled},
@@ -95,7 +99,9 @@ func table() []rule {
 		{"leader", leader},
 		{"restart", restart},
 		{"end", end},
+		{"volumes", volumes},
 		{"grow", grow},
+		{"defragment", defragment},
 		{"applied", applied},
 	}
 }

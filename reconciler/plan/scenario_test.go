@@ -108,7 +108,7 @@ func vocabulary() map[string]string {
 	look := "cluster version alarms downgrading problem looks deep name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved"
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
-			"repair repair-after removed-volumes deletion-volumes deletion-backup " +
+			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
 			"owner take-over wave " +
 			"path stops",
 		"record": "cluster members applied backup problem " +
@@ -117,8 +117,8 @@ func vocabulary() map[string]string {
 			"born flushed nudged downgrade",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
-		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound trouble",
-		"set":     "template current replicas partition settled immutable scaled-by",
+		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
+		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
 		"pods":    "name template version ready since terminating ran damage node-gone trouble",
 		"members": look, "before": look, "plan": "",
 	}
@@ -205,6 +205,16 @@ func (a archive) desired(t *testing.T) Desired {
 	d.Spec.Upgrade.Backup = schema.BackupPolicy(cmp.Or(s["backup"], string(schema.BackupRequired)))
 	d.Spec.Upgrade.Soak = seconds(number[int32](t, s, "soak", 0))
 	d.Spec.State = schema.State(s["state"])
+	// A schedule of five fields and its zone.
+	if last := strings.LastIndex(s["defragmentation"], " "); last > 0 {
+		d.Spec.Defragmentation = schema.DefragmentationSpec{Schedule: s["defragmentation"][:last], TimeZone: s["defragmentation"][last+1:]}
+	}
+	if size, class, _ := strings.Cut(s["storage"], " "); size != "" {
+		d.Spec.Storage = schema.StorageSpec{Size: resource.MustParse(size), ClassChange: schema.ClassChange(s["class-change"])}
+		if class != "" {
+			d.Spec.Storage.StorageClassName = &class
+		}
+	}
 	d.Spec.Repair.Mode = schema.RepairMode(s["repair"])
 	if s["repair-after"] != "" {
 		d.Spec.Repair.After = &metav1.Duration{Duration: noon.Sub(ago(t, s["repair-after"]))}
@@ -413,7 +423,11 @@ func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
 	o.Set = &Set{
 		UID: "set", Replicas: replicas, Partition: number(t, s, "partition", replicas), Settled: s["settled"] != "no",
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
-		Immutable: list(s["immutable"]), ScaledBy: s["scaled-by"],
+		Immutable: list(s["immutable"]), Terminating: s["terminating"] == "yes", ScaledBy: s["scaled-by"],
+	}
+	if size, class, _ := strings.Cut(s["claims"], " "); size != "" {
+		claims := resource.MustParse(size)
+		o.Set.ClaimSize, o.Set.ClaimClass = claims.Value(), class
 	}
 }
 
@@ -422,7 +436,7 @@ func volumeOf(t *testing.T, r row) Volume {
 	const gi = 1 << 30
 	v := memberVolume(r["claim"], number(t, r, "size", int64(8))*gi)
 	v.Capacity = number(t, r, "capacity", v.Size/gi) * gi
-	v.Class, v.Trouble = r["class"], r["trouble"]
+	v.Class, v.Trouble, v.Growing, v.Rigid = r["class"], r["trouble"], r["growing"], r["rigid"]
 	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
 	return v
 }

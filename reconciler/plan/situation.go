@@ -229,6 +229,7 @@ func (s *situation) warnings() []string {
 		}
 		texts = append(texts, "spec.upgrade.backup is Skip: this "+noun+" has no backup to go back to")
 	}
+	texts = append(texts, s.notDefragmented()...)
 	slices.Sort(texts)
 	return slices.Compact(texts)
 }

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/quorate/quorate/schema"
+import (
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
 
 // Volume is the volume claim of one member, and the volume behind it.
 type Volume struct {
@@ -23,6 +27,11 @@ type Volume struct {
 	Bound bool
 	// Terminating says that the claim is deleted as soon as no pod uses it.
 	Terminating bool
+	// Growing says how far a growth is, in Kubernetes' words, and since when.
+	Growing      string
+	GrowingSince time.Time
+	// Rigid says why the volume cannot grow; only looked up when it should.
+	Rigid string
 	// Trouble says why the claim has no volume, or no longer has it, or why the
 	// volume does not grow, in Kubernetes' words; empty while all is well.
 	Trouble string

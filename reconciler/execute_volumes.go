@@ -1,0 +1,79 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// growVolume asks for a larger volume in the claim that the decision was made on.
+// One that asks for as much already counts as done.
+func (r *Reconciler) growVolume(ctx context.Context, v *view, a plan.GrowVolume) error {
+	claims := r.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace)
+	live, err := claims.Get(ctx, a.Claim, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
+	}
+	size := live.Spec.Resources.Requests[corev1.ResourceStorage]
+	switch {
+	case string(live.UID) != a.UID || live.DeletionTimestamp != nil:
+		return fmt.Errorf("grow claim %s: %w", a.Claim, errChanged)
+	case size.Value() >= a.To:
+		return nil
+	}
+	// Strings always encode.
+	patch, _ := json.Marshal(map[string]any{
+		"metadata": map[string]string{"uid": a.UID, "resourceVersion": live.ResourceVersion},
+		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{
+			string(corev1.ResourceStorage): resource.NewQuantity(a.To, resource.BinarySI).String(),
+		}}},
+	})
+	_, err = claims.Patch(ctx, a.Claim, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	if apierrors.IsConflict(err) {
+		return fmt.Errorf("grow claim %s: %w: %w", a.Claim, errChanged, err)
+	}
+	if err != nil {
+		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
+	}
+	return nil
+}
+
+// releaseSet deletes the StatefulSet that the decision was made on, and orphans
+// its pods: that nothing but it goes is the API server's word, not a race.
+func (r *Reconciler) releaseSet(ctx context.Context, v *view, a plan.ReleaseSet) error {
+	if v.set == nil || v.set.DeletionTimestamp != nil {
+		return nil
+	}
+	if string(v.set.UID) != a.SetUID {
+		return fmt.Errorf("release the pods: %w", errChanged)
+	}
+	orphan := metav1.DeletePropagationOrphan
+	err := r.kube.AppsV1().StatefulSets(v.cluster.Metadata.Namespace).Delete(ctx, v.set.Name, metav1.DeleteOptions{
+		PropagationPolicy: &orphan,
+		Preconditions:     &metav1.Preconditions{UID: &v.set.UID, ResourceVersion: &v.set.ResourceVersion},
+	})
+	switch {
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("release the pods: %w: %w", errChanged, err)
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("release the pods: %w", err)
+	}
+	return nil
+}
+
+// createSet creates the StatefulSet for as many members as there are, which may
+// not be as many as Git asks for. Its partition is above them: pods that it takes
+// over stay as they are.
+func (r *Reconciler) createSet(ctx context.Context, v *view, a plan.CreateSet) error {
+	set, spec := *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
+	spec.Replicas, set.Spec = &a.Replicas, &spec
+	return r.applySetAs(ctx, v, set, a.Replicas)
+}

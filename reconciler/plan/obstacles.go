@@ -1,0 +1,47 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+)
+
+// obstacle says why a field does not change on a live cluster, and what a person
+// can do instead.
+type obstacle struct{ field, why, way string }
+
+// obstacles are told apart by how the change begins.
+//
+//	what changes instead, without a new cluster     by
+//	spec.storage.size, to more                      rule enlarge
+//	spec.storage.storageClassName                   spec.storage.classChange: Replace
+//	the content of named Secrets                    their owner: members read it anew
+func obstacles() []obstacle {
+	const elsewhere = ", or restore a backup into a new cluster that has it and move the clients there"
+	return []obstacle{
+		{"spec.storage.size", "no volume shrinks", "set the size back" + elsewhere},
+		{"spec.storage.storageClassName", "a volume stays in its class", "set the class back, or write spec.storage.classChange: Replace to have every member replaced by a new one on a new volume, one by one"},
+		{"spec.tls.mode", "members of two modes do not understand each other, so the roll between them would have no quorum", "set the mode back" + elsewhere},
+		{"spec.tls.secrets", "members with Secrets of two authorities would not trust each other in the middle of a roll", "set the name back and renew the Secret's content, which members read anew" + elsewhere},
+		{"spec.network.ipFamilies", "the first family is that of the Services' addresses", "put that family first again, where another one may stand behind it" + elsewhere},
+		{"spec.network.clusterDomain", "the certificates of running members name the domain", "set the domain back" + elsewhere},
+		{"the cluster domain", "the certificates of running members name the domain", "start quorate with the --cluster-domain that they were issued for, or write that one to spec.network.clusterDomain"},
+	}
+}
+
+// explain refuses changes, each with its reason and its way.
+func explain(changes []string) verdict {
+	var whys, ways []string
+	for _, change := range changes {
+		why, way := change+" cannot be changed on a live cluster", "revert that part of the file"
+		for _, o := range obstacles() {
+			if strings.HasPrefix(change, o.field) {
+				why, way = why+": "+o.why, o.way
+			}
+		}
+		whys = append(whys, why)
+		if !slices.Contains(ways, way) {
+			ways = append(ways, way)
+		}
+	}
+	return refuse(strings.Join(whys, "; and "), strings.Join(ways, "; and "))
+}
