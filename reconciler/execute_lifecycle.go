@@ -21,9 +21,9 @@ func (r *Reconciler) executeLifecycle(ctx context.Context, v *view, action plan.
 	case plan.Wake:
 		return r.setHibernated(ctx, v, false)
 	case plan.BeginDeletion:
-		return r.setDeleted(ctx, v, true)
+		return r.beginDeletion(ctx, v, a)
 	case plan.Revive:
-		return r.setDeleted(ctx, v, false)
+		return r.updateRecord(ctx, v, func(record *Record) { record.Deleted = false })
 	case plan.DeleteObject:
 		return r.deleteObject(ctx, v, a)
 	case plan.ForgetCluster:
@@ -38,9 +38,14 @@ func (r *Reconciler) setHibernated(ctx context.Context, v *view, asleep bool) er
 	return r.updateRecord(ctx, v, func(record *Record) { record.Hibernated = asleep })
 }
 
-// setDeleted writes down whether the cluster is being deleted.
-func (r *Reconciler) setDeleted(ctx context.Context, v *view, deleted bool) error {
-	return r.updateRecord(ctx, v, func(record *Record) { record.Deleted = deleted })
+// beginDeletion writes down that the cluster is being deleted, and as what its
+// members may come back.
+func (r *Reconciler) beginDeletion(ctx context.Context, v *view, a plan.BeginDeletion) error {
+	return r.updateRecord(ctx, v, func(record *Record) {
+		if record.Deleted = true; a.Version != "" {
+			record.Applied = &AppliedRecord{Settings: a.Settings, Version: a.Version, Commit: v.cluster.Commit}
+		}
+	})
 }
 
 // deleteObject deletes one object of a cluster that Git wants deleted, and only

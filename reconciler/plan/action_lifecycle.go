@@ -42,7 +42,11 @@ func (Wake) after(s *situation) { s.o.Record.Hibernated = false }
 func (Wake) undo(*situation) string { return anytime }
 
 // BeginDeletion writes down that the cluster is being deleted.
-type BeginDeletion struct{}
+type BeginDeletion struct {
+	// Settings and Version are what the members are, as in RecordApplied; no
+	// Settings when a roll is half done, and then they cannot come back.
+	Settings, Version string
+}
 
 func (BeginDeletion) isAction() {}
 
@@ -53,10 +57,18 @@ func (BeginDeletion) String() string { return "begin the deletion" }
 func (BeginDeletion) Disruptive() bool { return true }
 
 // after implements Action.
-func (BeginDeletion) after(s *situation) { s.o.Record.Deleted = true }
+func (a BeginDeletion) after(s *situation) {
+	s.o.Record.Deleted = true
+	if a.Version != "" {
+		s.o.Record.Applied = &Applied{Settings: a.Settings, Version: a.Version}
+	}
+}
 
 // undo implements Action.
-func (BeginDeletion) undo(s *situation) string {
+func (a BeginDeletion) undo(s *situation) string {
+	if a.Version != "" && a.Settings == "" {
+		return final + ": the members are of two releases, and cannot come back together"
+	}
 	if s.d.Spec.Deletion.Volumes == schema.VolumesDelete {
 		return "reversible by reverting the commit until the first volume is deleted"
 	}

@@ -44,14 +44,14 @@ func (s *situation) beginDeletion() verdict {
 		reason = "spec.state is Deleted; the volumes are kept"
 	}
 	if !s.formed() || s.o.Set == nil {
-		return do(BeginDeletion{}, reason)
+		return do(s.deletionBegins(), reason)
 	}
 	asleep := s.o.Record.Hibernated
 	if keep && !asleep && s.open() {
 		return pass() // members of two versions would be kept; the roll ends first
 	}
 	if keep && asleep {
-		return do(BeginDeletion{}, reason)
+		return do(s.deletionBegins(), reason)
 	}
 	if s.d.Spec.Deletion.Backup != schema.BackupSkip && !asleep {
 		if s.o.Set.Replicas < s.size() {
@@ -67,7 +67,24 @@ func (s *situation) beginDeletion() verdict {
 	}); !v.silent() {
 		return v
 	}
-	return do(BeginDeletion{}, reason)
+	return do(s.deletionBegins(), reason)
+}
+
+// deletionBegins is the action that writes down what the members were, as far as
+// that is known: only as that may they ever come back.
+func (s *situation) deletionBegins() BeginDeletion {
+	if !s.formed() || s.o.Set == nil {
+		return BeginDeletion{}
+	}
+	a := BeginDeletion{Version: s.o.Set.CurrentVersion}
+	switch was := s.o.Record.Applied; {
+	case s.open():
+	case s.started() && !s.o.Record.Hibernated:
+		a.Settings = s.settings()
+	case was != nil:
+		a.Settings = was.Settings
+	}
+	return a
 }
 
 // deletePods deletes what is left when somebody has deleted the StatefulSet alone.

@@ -73,5 +73,8 @@ func (s *situation) adoptable() bool {
 // sameSettings says whether the members would come back as what they were.
 func (s *situation) sameSettings() bool {
 	a := s.o.Record.Applied
-	return a != nil && (a.SpecHash == s.d.SpecHash || (a.Settings != "" && a.Settings == s.settings()))
+	if a == nil || a.Settings == "" {
+		return a != nil && a.SpecHash == s.d.SpecHash
+	}
+	return a.Settings == s.settings()
 }

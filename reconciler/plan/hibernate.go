@@ -50,9 +50,19 @@ func hibernated(s *situation) verdict {
 		return v
 	}
 	if a := s.o.Record.Applied; a == nil || a.SpecHash != s.d.SpecHash {
-		return do(s.recordApplied(s.o.Set.Version), "every member sleeps; what else has changed is carried out when they wake")
+		return do(s.recordAsleep(), "every member sleeps; what else has changed is carried out when they wake")
 	}
 	return idle()
+}
+
+// recordAsleep writes down that a sleeping cluster is as Git wants it. What its
+// members are stays what it was: what Git says of that meanwhile is not carried out.
+func (s *situation) recordAsleep() RecordApplied {
+	a := s.recordApplied(s.o.Set.Version)
+	if a.Settings = ""; s.o.Record.Applied != nil {
+		a.Settings = s.o.Record.Applied.Settings
+	}
+	return a
 }
 
 // stopAll lets every pod go, and waits until the last one has.

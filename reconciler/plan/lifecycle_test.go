@@ -103,6 +103,23 @@ func TestDeletion(t *testing.T) {
 			t.Errorf("130: deleted and %s: %s", name, words(v))
 		}
 	}
+	for name, c := range map[string]struct {
+		change mutation
+		want   string
+	}{
+		"what the members are is written down":   {with(gone, savedFor("deletion")), "yes"},
+		"also when nothing was applied yet":      {with(gone, savedFor("deletion"), func(s *situation) { s.o.Record.Applied = nil }), "yes"},
+		"not of members of two releases":         {with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), ""},
+		"nor what Git says of those that sleep":  {with(commit(newVersion), gone, asleep, stopped), ""},
+		"a roll that has not begun says nothing": {with(commit(newVersion), gone, savedFor("deletion")), ""},
+	} {
+		s := healthy(3)
+		c.change(s)
+		a, ok := deletion(s).step.Action.(BeginDeletion)
+		if !ok || (a.Settings != "") != (c.want != "") {
+			t.Errorf("130: %s: %+v", name, a)
+		}
+	}
 	// The same file in state Running goes on where it was.
 	s := healthy(3)
 	with(empty, volumes(""))(s)

@@ -40,7 +40,13 @@ func settled(s *situation) verdict {
 		return pass()
 	}
 	loose := slices.DeleteFunc(s.outdated(), func(p Pod) bool { return p.Ordinal < s.o.Set.Partition })
-	switch down := s.otherDown(loose); {
+	// A cluster of one or two has no quorum while its victim is down, and whoever
+	// waits for one is not well either.
+	down := s.otherDown(loose)
+	if s.small() {
+		down = ""
+	}
+	switch {
 	case len(loose) == 0:
 		return pass()
 	case len(loose) == 1 && down == "":

@@ -71,6 +71,10 @@ func (s *situation) leave(l Leaving) verdict {
 	if problem := s.behind(before, r, l.Member); problem != "" {
 		return confirmIn(Between, problem)
 	}
+	if problem := cmp.Or(s.hashes(before), s.hashes(r)); problem != "" && !l.Replace {
+		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s, and nobody knows yet which is right", l.Member, l.Why, problem),
+			"nothing is removed until it is known whose data is wrong")
+	}
 	if lead := r.leader(); lead != nil && lead.ID == l.ID {
 		if heir := s.heir(l.Member); heir != nil {
 			return do(MoveLeader{From: lead.Name, FromID: lead.ID, To: heir.Name, ToID: heir.ID},
@@ -87,7 +91,7 @@ func (s *situation) listed() verdict {
 	case r == nil || s.now.Sub(r.At) > fresh:
 		return confirmIn(instant, "the members have not been asked a moment ago")
 	case r.Problem != "":
-		return unhealthy("the members cannot be listed: "+r.Problem, "a change of the members is under way and goes on when they answer")
+		return unhealthy("the members cannot be listed: "+r.Problem, "nothing changes among the members until they answer; look at their pods")
 	case r.ClusterID != s.o.Record.ClusterID:
 		return refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.o.Record.ClusterID),
 			"find out who answers under the names of this cluster; nothing is changed until then")
@@ -96,11 +100,11 @@ func (s *situation) listed() verdict {
 }
 
 // stays says whether a member whose removal has begun, but that etcd still
-// lists, is wanted after all: Git has changed its mind. One that is being replaced
-// is replaced: that it answers again says little of its data.
+// lists, is wanted after all: Git has changed its mind, and its data is there. One
+// that is being replaced is replaced: that it answers again says little of its data.
 func (s *situation) stays(l Leaving) bool {
 	p := s.o.pod(l.Member)
-	return !l.Replace && s.wants(l.Member) && p != nil && s.wellNow(*p) && s.lossOf(*p) == nil
+	return !l.Replace && s.wants(l.Member) && (p == nil || s.lossOf(*p) == nil)
 }
 
 // unremovable says why the others cannot do without a member, or "". Etcd needs a
@@ -209,7 +213,13 @@ func (s *situation) catchUp(j Joining, m Member) verdict {
 	if problem == "" {
 		return do(PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
 	}
-	if left := s.joinTime() - s.now.Sub(j.Since); left <= 0 && !j.Promoting {
+	// That the list still calls it a learner is proof that it has no vote, whatever
+	// was written down before it was promoted.
+	p := s.o.pod(j.Member)
+	if p != nil && p.Damage != "" {
+		return do(s.drop(j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem))
+	}
+	if s.now.Sub(j.Since) >= s.joinTime() {
 		return do(s.drop(j, true), fmt.Sprintf("it did not become a member within %s: %s", s.joinTime(), problem))
 	}
 	return wait(j.Member+" joins: "+problem, j.Since)
@@ -252,15 +262,16 @@ func resize(s *situation) verdict {
 	return s.resize()
 }
 
-// resize sets the number of pods to the highest ordinal of a member. A cursor of a
-// roll stays where it is; else the partition stands above every pod.
+// resize sets the number of pods to the highest ordinal of a member. The partition
+// of an open roll stays where it is, so that who comes back comes back as what the
+// roll has made of it; else it stands above every pod.
 func (s *situation) resize() verdict {
 	from, to := s.o.Set.Replicas, s.size()
 	if from == to {
 		return pass()
 	}
 	partition := min(s.o.Set.Partition, to)
-	if s.o.Set.Partition >= from {
+	if s.o.Set.Partition >= from && !s.open() {
 		partition = to
 	}
 	reason := fmt.Sprintf("its pods are those of %s", members(len(s.o.Record.Members)))

@@ -87,6 +87,11 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "no leader", change: with(shrinking, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "but there is no leader"},
 		{name: "20: Git has changed its mind", change: with(leaving(2, false)), want: "keep orders-2 after all"},
 		{name: "79: one that is replaced is replaced, whether it answers or not", change: with(leaving(2, true), leads(0)), want: "remove orders-2"},
+		{name: "20: also while its pod restarts", change: with(leaving(2, false), leads(0), down(2)), want: "keep orders-2 after all"},
+		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, DamageEmpty, time.Minute)), want: "remove orders-2"},
+		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation) {
+			s.o.Rounds[0].member("orders-2").Hash = 7
+		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
 		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
 		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
@@ -118,7 +123,8 @@ func TestMembershipJoining(t *testing.T) {
 		{name: "a learner whose pod stops", change: with(ready, func(s *situation) { s.pod(3).Terminating = true }), want: "its pod is shutting down"},
 		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
 		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
-		{name: "I24: one that may be a voter is not removed as a learner", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 }), func(s *situation) { s.o.Record.Joining.Promoting = true }), want: "Waiting: orders-3 joins"},
+		{name: "43: the list, and not the intent to promote, says what it is", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 }), func(s *situation) { s.o.Record.Joining.Promoting = true }), want: "remove the learner orders-3: it did not become a member"},
+		{name: "78: one that loses its volume on the way is removed at once", change: with(ready, learner(func(m *Member) { m.Problem = "connection refused" }), func(s *situation) { s.pod(3).Damage, s.o.Record.Joining.Promoting = DamageEmpty, true }), want: "remove the learner orders-3: its volume is not what it was (empty)"},
 		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
 		{name: "a learner that somebody has removed", change: with(ready, func(s *situation) { s.unlist("m3") }), want: "remove the learner orders-3: the member list no longer has it"},
 		{name: "20: Git has changed its mind", change: with(ready, wanting(3)), want: "remove the learner orders-3: Git wants 3 members, so orders-3 is not to join any more"},
@@ -159,7 +165,12 @@ func TestResize(t *testing.T) {
 		{name: "50: kubectl scale down", change: scaled(1, "kubectl-scale at noon"), want: "resize the StatefulSet 1 → 3"},
 		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation) { s.o.Record.Replacing = "orders-2" })},
 	})
-	s := healthy(3)
+	s := healthy(1)
+	with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) { s.o.Set.Replicas, s.o.Set.Partition, s.o.Pods = 0, 0, nil })(s)
+	if a := resize(s).step.Action.(ResizeSet); a.Partition != 0 {
+		t.Errorf("I14: after an open roll the member comes back as what it was before it: partition %d", a.Partition)
+	}
+	s = healthy(3)
 	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 2 })(s)
 	if a := resize(s).step.Action.(ResizeSet); a.Partition != 2 {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
