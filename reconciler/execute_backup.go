@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan"
@@ -64,8 +65,8 @@ func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) Manifest {
 		ClusterID: a.ClusterID, Member: a.Member, Commit: v.cluster.Commit,
 		Reason: a.Why, Time: r.now(),
 	}
-	if _, err := release.Parse(a.For); err == nil {
-		m.TargetVersion = a.For
+	if to := strings.TrimPrefix(a.For, plan.DowngradeTo("")); isRelease(to) {
+		m.TargetVersion = to
 	}
 	for _, round := range v.observed.Rounds {
 		for _, member := range round.Members {
@@ -75,6 +76,12 @@ func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) Manifest {
 		}
 	}
 	return m
+}
+
+// isRelease says whether a text is a version of etcd.
+func isRelease(text string) bool {
+	_, err := release.Parse(text)
+	return err == nil
 }
 
 // describe adds what the member said of itself.
