@@ -71,10 +71,15 @@ func (s *situation) begins() bool {
 	if !s.formed() || s.o.Set == nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" {
 		return false
 	}
-	if s.rolling() {
-		return !s.open() && s.victim() == nil && !s.alone()
+	switch {
+	case !s.rolling():
+		return !s.complete()
+	case s.open(), s.victim() != nil, s.alone(), s.relieves():
+		return false
 	}
-	return !s.complete()
+	// Once etcd was told to go down, half of it is worse than either end.
+	round := s.o.round()
+	return round == nil || !round.Downgrading
 }
 
 // neighbours names the first neighbours, and counts the others.
