@@ -95,7 +95,9 @@ func TestSpaceIsFreed(t *testing.T) {
 			s := startEtcd(t, binary, 3, false, "--quota-backend-bytes=8388608")
 			s.fill()
 			// Members that find themselves full at once each raise an alarm.
-			s.raise(pb.AlarmType_NOSPACE, "orders-2")
+			for _, name := range []string{"orders-0", "orders-2"} {
+				s.raise(pb.AlarmType_NOSPACE, name)
+			}
 			full := s.await("two alarms", func(r plan.Round) bool { return len(r.Alarms) > 1 && troubleOf(r) == "" })
 			alarm := full.Alarms[0]
 			if alarm.Kind != plan.NoSpace {

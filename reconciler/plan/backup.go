@@ -40,6 +40,8 @@ func DowngradeTo(version string) string { return "downgrade to " + version }
 
 // backupWish says what a backup is wanted for.
 type backupWish struct {
+	// avoid is a member whose data is not to be trusted; empty for none.
+	avoid string
 	// what needs it, as the subject of a sentence, and the setting that lets it
 	// go without.
 	what, setting string
@@ -62,7 +64,7 @@ func (s *situation) takeBackup(w backupWish) verdict {
 		return refuse(w.what+" needs a backup first, and nothing says where to put it",
 			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or "+w.setting+": Skip to go without")
 	}
-	m := s.o.round().leader()
+	m := s.source(w.avoid)
 	if m == nil {
 		return refuse(w.what+" needs a backup first, and no member can give one", "revert the commit to go back to where the cluster was")
 	}
@@ -93,4 +95,14 @@ func (s *situation) backedUp() bool { return s.backedUpFor(s.purpose()) }
 func (s *situation) backedUpFor(purpose string) bool {
 	b := s.o.Record.Backup
 	return b != nil && b.ClusterID == s.o.Record.ClusterID && b.For == purpose
+}
+
+// source is the member that a backup is taken from: the leader, or another one
+// that answers where the leader is the one to avoid. Nil when there is none.
+func (s *situation) source(avoid string) *Member {
+	l := s.o.round().leader()
+	if l == nil || l.Name != avoid {
+		return l
+	}
+	return s.find(func(m Member) bool { return m.Name != avoid && m.Problem == "" && !m.Learner && m.Name != "" })
 }

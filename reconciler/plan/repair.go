@@ -53,13 +53,17 @@ func repair(s *situation) verdict {
 			"of the members that are too many the unhealthy one goes first")
 	}
 	if v := s.backupFirst(s.d.Spec.Upgrade.Backup, backupWish{
-		what: "the repair of " + l.member, setting: "spec.upgrade.backup", purpose: "repair " + l.member,
+		avoid: l.member, what: "the repair of " + l.member, setting: "spec.upgrade.backup", purpose: "repair " + l.member,
 		why: "repair of " + l.member, reason: "before " + l.member + " is replaced, while the others still have everything",
 	}); !v.silent() {
 		return v
 	}
+	first := "a member that is down counts against the quorum"
+	if p := s.o.pod(l.member); p != nil && s.wellNow(*p) {
+		first = "no two members share a name"
+	}
 	return do(BeginLeave{Member: l.member, ID: id, Why: l.why, Replace: true},
-		l.why+"; it is removed first, because a member that is down counts against the quorum, and then joins anew")
+		l.why+"; it is removed first, because "+first+", and then joins anew")
 }
 
 // repairable says why nothing is replaced now.
@@ -131,6 +135,12 @@ func (s *situation) losses() []loss {
 	if name, why, proven := s.corruptMember(); proven && s.isMember(name) && !containsLoss(slices.Concat(unwanted, lost), name) {
 		// It was seen twice, and etcd may serve nobody until it is gone.
 		lost = append(lost, loss{member: name, why: why, chosen: true})
+	}
+	if name := s.nextMisplaced(); name != "" && len(unwanted)+len(lost) == 0 {
+		lost = append(lost, loss{
+			member: name, chosen: true,
+			why: fmt.Sprintf("the volume of %s is of %s, and Git asks for %s", name, className(s.o.volume(name).Class), className(s.o.Set.ClaimClass)),
+		})
 	}
 	return append(unwanted, lost...)
 }

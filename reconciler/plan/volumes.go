@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/quorate/quorate/schema"
 )
@@ -73,7 +74,30 @@ func volumes(s *situation) verdict {
 			return s.awaitSize(v)
 		}
 	}
-	return s.reshape()
+	if v := s.reshape(); !v.silent() {
+		return v
+	}
+	return s.awaitPlaces()
+}
+
+// awaitPlaces says why members that are to be replaced for their volumes are not.
+func (s *situation) awaitPlaces() verdict {
+	left := s.misplaced()
+	if len(left) == 0 {
+		return pass()
+	}
+	text := fmt.Sprintf("volumes of %s are to be of %s: %s", members(len(left)), className(s.o.Set.ClaimClass), strings.Join(left, ", "))
+	if len(s.o.Record.Members) == 1 {
+		return refuse(text+"; the only member has nobody to take its data over from",
+			"raise spec.replicas to 3 first, and lower it again after that; or restore a backup into a new cluster")
+	}
+	opens, problem := s.opening()
+	if problem != "" || !opens.After(s.now) {
+		return pass()
+	}
+	v := wait(text+", one by one, once the maintenance window opens at "+opens.Format(openingLayout), time.Time{})
+	v.hold.Again = min(opens.Sub(s.now), rarely)
+	return v
 }
 
 // awaitSize waits for a volume that was asked to grow.
@@ -143,4 +167,18 @@ func className(class string) string {
 		return "the default class"
 	}
 	return "class " + class
+}
+
+// nextMisplaced is the member that is replaced next for the sake of its volume, or
+// "". That mends nothing, so it waits for a window and for a cluster that is well.
+func (s *situation) nextMisplaced() string {
+	members := s.misplaced()
+	r := s.o.round()
+	if len(members) == 0 || r == nil || len(s.o.Record.Members) == 1 || s.rolling() || s.gate(r) != "" || s.podsReady() != "" {
+		return ""
+	}
+	if opens, problem := s.opening(); problem != "" || opens.After(s.now) {
+		return ""
+	}
+	return members[0]
 }
