@@ -41,6 +41,7 @@ type rule struct {
 //	repair        what is lost for good is replaced, one, backed up first       I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has       I9 I23
 //	path          every hop of every member is one that etcd supports        I14
+//	mend          who is broken by a given-up roll comes back before a way down  I15
 //	member        a restarted member comes back, or the roll stops           I2 I15
 //	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
 //	fight         nothing begins while somebody undoes what quorate does     I25
@@ -82,6 +83,7 @@ func table() []rule {
 		{"repair", repair},
 		{"alarms", alarms},
 		{"path", path},
+		{"mend", mend},
 		{"member", member},
 		{"health", health},
 		{"fight", fight},
