@@ -324,6 +324,7 @@ func assemble(answers []*answer) plan.Round {
 	}
 	if listed == nil {
 		r.Problem = firstProblem(answers)
+		r.Members = eachAlone(answers)
 		return r
 	}
 	r.ClusterID, r.ClusterVersion = hexID(listed.list.ClusterId), listed.version
@@ -339,6 +340,24 @@ func assemble(answers []*answer) plan.Round {
 		r.Members = append(r.Members, member)
 	}
 	return r
+}
+
+// eachAlone is what each member says of itself where none of them can list them
+// all. A status needs no quorum.
+func eachAlone(answers []*answer) []plan.Member {
+	var members []plan.Member
+	for _, a := range answers {
+		m := plan.Member{Name: a.endpoint.Member}
+		if a.status != nil {
+			m.ID, m.Learner = hexID(a.status.Header.MemberId), a.status.IsLearner
+		}
+		// Only a learner has answered all that it is asked.
+		if describe(&m, a); m.Problem == "" {
+			m.Problem = "nobody lists it"
+		}
+		members = append(members, m)
+	}
+	return members
 }
 
 // describe adds to a listed member what it says of itself.

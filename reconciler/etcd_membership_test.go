@@ -169,7 +169,7 @@ func startLearner(s *etcdServers, peer string) {
 	// A learner alone does not speak for the cluster.
 	all := s.endpoints
 	s.endpoints = all[1:]
-	if r := s.round(false); r.Problem == "" || len(r.Members) > 0 {
+	if r := s.round(false); r.Problem == "" || len(r.Members) != 1 || !r.Members[0].Learner || r.Members[0].Problem == "" {
 		s.Errorf("a round of the learner alone: %+v", r)
 	}
 	s.endpoints = all

@@ -479,8 +479,15 @@ func noQuorumNoList(t *testing.T, s *etcdServers) {
 	kill(s.processes[1])
 	kill(s.processes[2])
 	r := s.round(true)
-	if r.Problem == "" || len(r.Members) > 0 || r.ClusterID != "" {
-		t.Errorf("round %+v", r)
+	if r.Problem == "" || r.ClusterID != "" || len(r.Members) != 3 {
+		t.Fatalf("round %+v", r)
+	}
+	// The one that is left still says how far it is; nobody confirms it.
+	if m := r.Members[0]; m.ID == "" || m.Revision == 0 || m.Applied == 0 || m.Term == 0 || !strings.Contains(m.Problem, "linearizable read") {
+		t.Errorf("the member that is left: %+v", m)
+	}
+	if m := r.Members[1]; m.ID != "" || m.Problem == "" {
+		t.Errorf("a member that is gone: %+v", m)
 	}
 	if none := s.clients.Round(t.Context(), "shop/orders", nil, false); none.Problem != "no member has an address yet" {
 		t.Errorf("a round of nobody: %+v", none)

@@ -68,6 +68,8 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.executeMinor(ctx, v, action)
 	case plan.RecordApplied:
 		return r.updateRecord(ctx, v, recordApplied(a))
+	case plan.BeginRecovery, plan.RestoreVolume, plan.AdoptRecovery, plan.EndRecovery, plan.RefuseRecovery:
+		return r.executeRecovery(ctx, v, action)
 	}
 	return fmt.Errorf("unknown action %T", action)
 }
@@ -89,6 +91,9 @@ func (r *Reconciler) again(ctx context.Context, v *view, action plan.Action) (*v
 		return nil, err
 	}
 	if err := fresh.observeDamage(ctx, r, live); err != nil {
+		return nil, err
+	}
+	if err := r.observeRestore(ctx, &fresh); err != nil {
 		return nil, err
 	}
 	if a, ok := action.(plan.ApplyObject); ok {

@@ -41,6 +41,9 @@ func elsewhere() map[string]string {
 		"spec.defragmentation.mode":                      "the planner: rule defragment",
 		"spec.defragmentation.schedule":                  "the planner: rule defragment",
 		"spec.defragmentation.timeZone":                  "the planner: rule defragment",
+		"spec.recovery.clusterID":                        "the planner: rule recovery",
+		"spec.recovery.member":                           "the planner: rule recovery",
+		"spec.recovery.objectURL":                        "the planner: rule recovery",
 		"spec.takeOver":                                  "the planner: rule owner",
 		"spec.upgrade.wave":                              "the planner: rule fleet",
 	}

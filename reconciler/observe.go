@@ -95,12 +95,16 @@ func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
 	if err := v.observeDamage(ctx, r, live); err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
+	if err := r.observeRestore(ctx, v); err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
 	v.observeVolumes(live.claims)
 	if err := r.askForClasses(ctx, v); err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
 	v.findEndpoints(live)
-	if len(v.endpoints) > 0 {
+	// That nobody is there to be asked is an answer, too, of a cluster that formed.
+	if len(v.endpoints) > 0 || v.observed.Record.Formed() {
 		v.observed.Rounds = []plan.Round{r.etcd.Round(ctx, c.Key(), v.endpoints, false)}
 	}
 	// What the members report says which stop is due, and that what is wanted.
@@ -150,7 +154,8 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	}
 	v.record = &record
 	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members, Owner: ownerOf(record)}
-	record.describe(v.observed.Record)
+	record.MembershipRecord.describe(v.observed.Record)
+	record.RecoveryRecord.describe(v.observed.Record)
 	v.observed.Record.Defragmented = record.Defragmented
 	if c := record.Compacted; c != nil {
 		v.observed.Record.Compacted = &plan.Compacted{Revision: c.Revision, At: c.At}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -22,8 +23,12 @@ func observePod(p *corev1.Pod) plan.Pod {
 		Unpulled: slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
 	}
 	for _, condition := range p.Status.Conditions {
-		if condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue {
+		switch {
+		case condition.Type != corev1.PodReady:
+		case condition.Status == corev1.ConditionTrue:
 			pod.Ready, pod.ReadySince = true, condition.LastTransitionTime.Time
+		case condition.LastTransitionTime.After(etcdStarted(p)):
+			pod.UnreadySince = condition.LastTransitionTime.Time
 		}
 	}
 	for _, s := range p.Status.ContainerStatuses {
@@ -32,6 +37,17 @@ func observePod(p *corev1.Pod) plan.Pod {
 		}
 	}
 	return pod
+}
+
+// etcdStarted is when the etcd that runs in the pod was started; far in the future
+// while none runs.
+func etcdStarted(p *corev1.Pod) time.Time {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Name == EtcdContainer && s.State.Running != nil {
+			return s.State.Running.StartedAt.Time
+		}
+	}
+	return time.Unix(1<<40, 0)
 }
 
 // podTrouble says why a pod does not run, or "" while it does or just starts. The

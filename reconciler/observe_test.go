@@ -120,6 +120,32 @@ func TestPodAsThePlannerSeesIt(t *testing.T) {
 	}
 }
 
+// Only a pod whose etcd runs on since before has ceased to be ready: one that just
+// starts never was.
+func TestPodThatCeasedToBeReady(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		started time.Time
+		want    bool
+	}{
+		"cut off later":    {noon.Add(-time.Hour), true},
+		"just starts":      {noon.Add(time.Second), false},
+		"etcd did not run": {time.Time{}, false},
+	} {
+		state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(test.started)}}
+		if test.started.IsZero() {
+			state = waitingFor("PodInitializing", "")
+		}
+		pod := observePod(&corev1.Pod{Status: corev1.PodStatus{
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon)}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: state}},
+		}})
+		if got := pod.UnreadySince.Equal(noon); got != test.want || pod.Ready {
+			t.Errorf("%s: %+v", name, pod)
+		}
+	}
+}
+
 func TestImmutableChangesAreNamed(t *testing.T) {
 	slow, fast := "slow", "fast"
 	for name, test := range map[string]struct {

@@ -11,6 +11,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
 )
 
 // PlanOffline says what a change of a cluster's file would do, without asking any
@@ -156,6 +157,9 @@ func (r *Reconciler) immutable(was, v *view) ([]string, error) {
 func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterReport {
 	var shown plan.Plan
 	var moves []int
+	// A healthy cluster is no place to plan a recovery in.
+	recovery := v.desired.Spec.Recovery
+	v.desired.Spec.Recovery = schema.RecoverySpec{}
 	for leader := range was.desired.Spec.Replicas {
 		o := plan.Assume(was.desired, r.now(), leader)
 		o.Objects = slices.Clone(v.observed.Objects)
@@ -172,6 +176,9 @@ func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterRep
 	}
 	report := plan.NewClusterReport(v.desired, shown, slices.Min(moves), slices.Max(moves))
 	report.Unknown = append(unknowns(shown.Steps), secretUnknowns(v.cluster)...)
+	if source := recovery.Source(); source != "" {
+		report.Unknown = append(report.Unknown, fmt.Sprintf("whether cluster %s has lost its quorum, and can go on from %s: with a quorum, spec.recovery is refused", recovery.ClusterID, source))
+	}
 	report.Unknown = append(report.Unknown, fleetUnknowns(v.cluster, shown.Steps)...)
 	if len(was.cluster.Spec.Network.IPFamilies) == 0 && len(v.cluster.Spec.Network.IPFamilies) > 0 {
 		report.Unknown = append(report.Unknown, "which address family the Services have: the first one cannot be changed")

@@ -117,9 +117,12 @@ func TestUnknownOffline(t *testing.T) {
 			c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSSecrets, Secrets: schema.TLSSecretNames{Server: "s", Peer: "p", Client: "c"}}
 		}), []string{"the Secrets of spec.tls.secrets", "exists already", "the nodes have room"}},
 		"an address family": {inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
-		"a removed file":    {inGit(), nil, nil},
-		"a refused change":  {inGit(), inGit(toVersion("3.4.45")), []string{"has been carried out"}},
-		"the log of 3.5":    {inGit(toVersion("3.6.16")), inGit(toVersion("3.7.3")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "may hold entries of 3.5", "the store takes a backup", "authentication"}},
+		"a recovery": {inGit(), inGit(func(c *schema.EtcdCluster) {
+			c.Spec.Recovery = schema.RecoverySpec{ClusterID: "c1", Member: "orders-0"}
+		}), []string{"has been carried out", "health and alarms", "whether cluster c1 has lost its quorum, and can go on from member orders-0"}},
+		"a removed file":   {inGit(), nil, nil},
+		"a refused change": {inGit(), inGit(toVersion("3.4.45")), []string{"has been carried out"}},
+		"the log of 3.5":   {inGit(toVersion("3.6.16")), inGit(toVersion("3.7.3")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "may hold entries of 3.5", "the store takes a backup", "authentication"}},
 	} {
 		r, err := PlanOffline(test.before, test.after, offlineOptions())
 		if err != nil || len(r.Unknown) != len(test.want) {

@@ -59,6 +59,7 @@ type Record struct {
 	// record than the one that its volume was marked under, and knows it by this.
 	Revision int64 `json:"revision,omitempty"`
 	MembershipRecord
+	RecoveryRecord
 	// Compacted is the last compaction that quorate asked for.
 	Compacted *CompactedRecord `json:"compacted,omitempty"`
 	// Defragmented is when each member was last defragmented by quorate, by name.

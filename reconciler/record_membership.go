@@ -93,8 +93,8 @@ func (r MembershipRecord) describe(p *plan.Record) {
 
 // moving says whether the record speaks of members or volumes that come or go:
 // then the number of pods is what the last step left.
-func (r MembershipRecord) moving() bool {
-	return r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted
+func (r Record) moving() bool {
+	return r.Recovering != nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted
 }
 
 // replicas is how many pods there are to be now, by what was done so far: Git may

@@ -59,6 +59,9 @@ type ClusterSpec struct {
 	State State `json:"state,omitempty"`
 	// Deletion says what state: Deleted leaves behind.
 	Deletion DeletionSpec `json:"deletion,omitzero"`
+	// Recovery says, once, what a cluster goes on from that has lost its quorum.
+	// Nothing recovers a cluster but this field. Take it out when it is done.
+	Recovery RecoverySpec `json:"recovery,omitzero"`
 	// Mode is Enforce (default) or Observe: plan and report, touch nothing.
 	Mode Mode `json:"mode,omitempty"`
 	// TakeOver names the owner that this cluster is taken from, once, as the
@@ -388,4 +391,32 @@ type DeletionSpec struct {
 	// Backup is Required (default), which deletes nothing before a verified
 	// backup, or Skip.
 	Backup BackupPolicy `json:"backup,omitempty"`
+}
+
+// RecoverySpec is a person's choice for a cluster that has lost its quorum:
+// exactly one of a member and a backup to go on from. What only the lost members
+// had is lost. It is carried out once, and only when the quorum was lost before
+// it was written. The old data is kept on the volumes.
+type RecoverySpec struct {
+	// ClusterID of the lost cluster in hexadecimal, as the hold names it. The
+	// recovered cluster has another one.
+	ClusterID string `json:"clusterID" jsonschema:"form=clusterID"`
+	// Member whose data the cluster goes on from, for example "orders-1". It must
+	// answer, and no other member that answers may be further.
+	Member string `json:"member,omitempty" jsonschema:"form=label"`
+	// ObjectURL of the backup that the cluster goes on from, for example
+	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1". It must be a
+	// backup of this cluster.
+	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
+}
+
+// Source is what the recovery goes on from, in words; "" for no recovery.
+func (r RecoverySpec) Source() string {
+	switch {
+	case r.Member != "":
+		return "member " + r.Member
+	case r.ObjectURL != "":
+		return "backup " + r.ObjectURL
+	}
+	return ""
 }

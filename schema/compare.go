@@ -80,13 +80,14 @@ type change struct {
 //
 //	rule       what it guards against
 //	deletion   data that is gone for good, unnoticed
+//	recovery   writes that are gone for good, unnoticed
 //	owner      two that act on one cluster
 //	storage    what no volume can do
 //	tls        members that do not understand each other
 //	network    what no Service can do
 //	version    steps that etcd does not support
 //
-// All but the first two ask what running members can follow, and are left out
+// All but the first three ask what running members can follow, and are left out
 // where none have to: an observed cluster is not touched, and need not have been what
 // its file said; of a deleted one without its volumes nothing is left.
 func (c *comparison) cluster(before, after *Cluster) {
@@ -100,6 +101,7 @@ func (c *comparison) cluster(before, after *Cluster) {
 		},
 	}
 	deletionChange(ch)
+	recoveryChange(ch)
 	ownerChange(ch)
 	observed := before.Spec.Mode == ModeObserve || after.Spec.Mode == ModeObserve
 	gone := before.Spec.State == StateDeleted && before.Spec.Deletion.Volumes == VolumesDelete
@@ -125,6 +127,13 @@ func deletionChange(c change) {
 	}
 	if is.Backup == BackupSkip && was.Backup != BackupSkip {
 		c.warn("spec.deletion.backup", "is Skip: the cluster is deleted without a last backup")
+	}
+}
+
+// recoveryChange says aloud what a recovery loses.
+func recoveryChange(c change) {
+	if r := c.after.Recovery; r.Source() != "" && r != c.before.Recovery {
+		c.warn("spec.recovery", "lets cluster %s go on from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
 	}
 }
 

@@ -49,6 +49,18 @@ func TestFields(t *testing.T) {
 		{"deletion", cluster("state: Deleted", "deletion: {volumes: Delete, backup: Skip}"), ""},
 		{"unknown policy for volumes", cluster("deletion: {volumes: Retain}"), "spec.deletion.volumes: \"Retain\" is not one of Keep, Delete"},
 
+		{"recovery from a member", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-2}"), ""},
+		{"recovery from a backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\"}"), ""},
+		{"recovery from nothing", cluster("recovery: {clusterID: c0db8ad50b63ff47}"), "spec.recovery: names nothing to go on from: write member or objectURL"},
+		{"recovery from both", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-0, objectURL: \"s3://b/1.db\"}"), "spec.recovery: names a member and a backup"},
+		{"recovery of nobody", cluster("recovery: {member: orders-0}"), "spec.recovery.clusterID"},
+		{"recovery of no ID", cluster("recovery: {clusterID: orders, member: orders-0}"), "spec.recovery.clusterID: \"orders\" is no ID of a cluster"},
+		{"recovery from another's member", cluster("recovery: {clusterID: c1, member: basket-0}"), "spec.recovery.member: \"basket-0\" is no member of this cluster: write one such as orders-0"},
+		{"recovery from no number", cluster("recovery: {clusterID: c1, member: orders-00}"), "spec.recovery.member: \"orders-00\" is no member"},
+		{"recovery from a member that is to leave", cluster("recovery: {clusterID: c1, member: orders-3}"), "spec.recovery.member: \"orders-3\" is beyond spec.replicas, so it would leave at once: set spec.replicas to 4 at least"},
+		{"recovery from a template", cluster("recovery: {clusterID: c1, objectURL: \"s3://b/{{ .UID }}.db\"}"), "spec.recovery.objectURL: is a template"},
+		{"restore with a recovery", strings.Replace(restore("{objectURL: \"s3://b/x.db\"}"), "clusterTemplate: {", "clusterTemplate: {recovery: {clusterID: c1, objectURL: \"s3://b/1.db\"}, ", 1), "spec.clusterTemplate.recovery: is for a cluster that has lost its quorum"},
+
 		{"toleration", cluster("podTemplate: {spec: {tolerations: [{operator: Exists}]}}"), ""},
 		{"toleration without a key", cluster("podTemplate: {spec: {tolerations: [{effect: NoSchedule}]}}"), "tolerations[0].key: is missing"},
 		{"toleration with an unknown effect", cluster("podTemplate: {spec: {tolerations: [{operator: Exists, effect: Never}]}}"), "tolerations[0].effect"},

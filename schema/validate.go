@@ -38,6 +38,7 @@ func Validate(c *EtcdCluster) []Problem {
 	v := &validator{}
 	v.metadata(c.Metadata, maxName)
 	v.spec(c.Spec, "spec")
+	v.recoveredMember(c)
 	return v.problems
 }
 
@@ -61,6 +62,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	oneOf(v, "deletion.volumes", spec.Deletion.Volumes, VolumesKeep, VolumesDelete)
 	oneOf(v, "deletion.backup", spec.Deletion.Backup, BackupRequired, BackupSkip)
 	oneOf(v, "mode", spec.Mode, ModeEnforce, ModeObserve)
+	v.recovery(spec.Recovery)
 	v.takeOver(spec.TakeOver)
 }
 

@@ -16,6 +16,9 @@ func validateRestore(r *EtcdRestore) []Problem {
 	if s := r.Spec.ClusterTemplate.State; s != StateRunning {
 		v.fail("spec.clusterTemplate.state", "is %s: a restore makes a running cluster, leave the field out", s)
 	}
+	if r.Spec.ClusterTemplate.Recovery != (RecoverySpec{}) {
+		v.fail("spec.clusterTemplate.recovery", "is for a cluster that has lost its quorum, and a restore makes a new one: leave the field out")
+	}
 	return v.problems
 }
 

@@ -100,6 +100,12 @@ func Check(recordPath, volume, member string) error {
 	if err != nil {
 		return fmt.Errorf("the cluster's record is damaged, so %s does not start; mend the record and the pod goes on by itself: %w", member, err)
 	}
+	if core.stopped() {
+		return refuse(ExitNotAMember, "cluster %s is being recovered; %s does not start meanwhile", *core.ClusterID, member)
+	}
+	if err := core.takeOver(volume, member); err != nil {
+		return err
+	}
 	state, err := inspectVolume(volume)
 	if err != nil {
 		return fmt.Errorf("the volume of %s cannot be examined, so it does not start: %w", member, err)

@@ -81,6 +81,7 @@ func TestGuard(t *testing.T) {
 		newerWAL  = "data/member/wal/0000000000000001-00000000000027a3.wal"
 		dir       = "/"
 		ownMarker = `{"token":"orders-1f2e","member":"orders-1"}`
+		oldMarker = `{"token":"old","member":"orders-1"}`
 		// Marked for member 91 when the record had the revision 7.
 		newMarker = `{"token":"orders-1f2e","member":"orders-1","id":"91","revision":7}`
 		unformed  = `{"formatVersion":1,"token":"orders-1f2e","clusterID":"","members":{}}`
@@ -96,6 +97,10 @@ func TestGuard(t *testing.T) {
 		another   = with(`"revision":9,"joining":{"member":"orders-1","id":"92"}`)
 		somebody  = with(`"revision":9,"joining":{"member":"orders-3","id":"92"}`)
 		own       = logOf(0x91, 0xcdf8)
+		// The cluster lost its quorum once, and went on under another token.
+		recovered = func(record string) string {
+			return strings.Replace(record, `:1,`, `:1,"recovered":[{"clusterID":"aaaa","token":"old"}],`, 1)
+		}
 	)
 	type volume = map[string]string
 	for _, test := range []struct {
@@ -130,6 +135,16 @@ func TestGuard(t *testing.T) {
 		{"another member's volume before forming", unformed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`}, 4, "belongs to member orders-2"},
 		{"another cluster's log", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x91, 0xcdf9)}, 4, "data of cluster cdf9"},
 		{"the log of an earlier ID", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x90, 0xcdf8)}, 4, "data of member 90, which the record does not know any more"},
+		{"while the cluster is being recovered", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"cdf8"},`, 1), volume{"quorate.json": ownMarker, walFile: own}, 6, "cluster cdf8 is being recovered; orders-1 does not start meanwhile"},
+		{"the first member of a recovered cluster", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"aaaa"},`, 1), volume{"quorate.json": ownMarker, walFile: own, "data-old/member/snap/db": "x"}, 0, ""},
+		{"a lost incarnation's volume, not a member yet", recovered(without), volume{"quorate.json": oldMarker, walFile: own}, 6, "holds data of a lost cluster, which is kept; it does not start until quorate has added it to cluster cdf8"},
+		{"a lost incarnation's volume, joining without an ID", recovered(begun), volume{"quorate.json": oldMarker, walFile: own}, 6, "data of a lost cluster"},
+		{"a lost incarnation's volume, perhaps promoted", recovered(promoting), volume{"quorate.json": oldMarker, walFile: own}, 6, "data of a lost cluster"},
+		{"a lost incarnation's volume, joining", recovered(joining), volume{"quorate.json": oldMarker, walFile: own}, 0, ""},
+		{"a lost incarnation's damaged log, joining", recovered(joining), volume{"quorate.json": oldMarker, walFile: "x"}, 0, ""},
+		{"a lost incarnation's empty volume, joining", recovered(joining), volume{"quorate.json": oldMarker}, 0, ""},
+		{"another member's lost volume, joining", recovered(joining), volume{"quorate.json": `{"token":"old","member":"orders-2"}`, walFile: own}, 4, "belongs to member orders-2"},
+		{"an unknown incarnation's volume, joining", recovered(joining), volume{"quorate.json": `{"token":"older","member":"orders-1"}`, walFile: own}, 4, "cluster token older"},
 		{"damaged marker", formed, volume{"quorate.json": "{", walFile: own}, 5, "quorate.json is damaged"},
 		{"empty marker", unformed, volume{"quorate.json": "{}"}, 5, "quorate.json is damaged"},
 		{"damaged log", formed, volume{"quorate.json": ownMarker, walFile: "x"}, 5, "0000000000000000-0000000000000000.wal is damaged"},
@@ -179,7 +194,7 @@ func TestGuard(t *testing.T) {
 					t.Fatalf("exit code %d of %v, want %d", ExitCode(err), err, test.code)
 				}
 			}
-			checkMarker(t, volumePath, test.files["quorate.json"], test.refuse == "", test.record == joining)
+			checkMarker(t, volumePath, test.files["quorate.json"], test.refuse == "", test.record == joining || test.record == recovered(joining))
 		})
 	}
 }

@@ -24,6 +24,29 @@ type Record struct {
 	Revision int64 `json:"revision"`
 	// Joining is the member that is being added, nil when there is none.
 	Joining *Joining `json:"joining"`
+	// Recovering is a recovery under way, nil when there is none, and Recovered are
+	// those that are over.
+	Recovering *Recovery  `json:"recovering"`
+	Recovered  []Recovery `json:"recovered"`
+}
+
+// Recovery is the end of one incarnation of the cluster, which lost its quorum,
+// and the beginning of another.
+type Recovery struct {
+	// ClusterID is that of the lost cluster, and Token its token.
+	ClusterID string `json:"clusterID"`
+	Token     string `json:"token"`
+}
+
+// stopped says whether no member may start, because the cluster is on its way
+// from one incarnation to the next.
+func (r Record) stopped() bool {
+	return r.Recovering != nil && r.formed() && r.Recovering.ClusterID == *r.ClusterID
+}
+
+// lost says whether a token is that of an incarnation that was lost.
+func (r Record) lost(token string) bool {
+	return token != r.Token && slices.ContainsFunc(r.Recovered, func(g Recovery) bool { return g.Token == token })
 }
 
 // Joining is a member on its way in.

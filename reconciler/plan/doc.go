@@ -40,12 +40,12 @@
 //	I5   an old identity only on its own volume, never on an empty or foreign one
 //	I6   no volume goes before its member, and none by cascade
 //	I7   what exists and is not quorate's is never taken over
-//	I8   a restore never moves revisions back                                    –
+//	I8   a restore never moves revisions back
 //	I9   a backup counts after its bytes were read back from the store
 //	I10  retention never takes the newest or the only good backup                –
 //	I11  no upgrade without a verified backup of this cluster for this target
 //	I12  absence (of a file, a branch, a record) is never an intent
-//	I13  nothing that was to happen once happens again                           –
+//	I13  nothing that was to happen once happens again
 //	I14  every hop of every reported version is one that etcd supports
 //	I15  healthy is what members say of themselves, by ID, twice in a row
 //	I16  no next step before everybody has caught up

@@ -74,6 +74,7 @@ func (s *situation) awaited(h Hold) *situation {
 	if opens, _ := s.opening(); h.Rule == "window" && opens.After(c.now) {
 		c.now = opens
 	}
+	c.recoverOn()
 	if h.Rule == "fleet" {
 		c.o.Fleet = Fleet{}
 	}
@@ -243,6 +244,9 @@ func (s *situation) healthyMember(p Pod) (Member, bool) {
 	}
 	if l := r.Leaving; l != nil && l.Member == p.Name && s.o.round().byID(l.ID) == nil {
 		return m, false
+	}
+	if g := r.Recovering; g != nil {
+		m.Revision = g.Revision + RecoveryBump
 	}
 	m.ID = r.Members[p.Name]
 	return m, m.ID != ""

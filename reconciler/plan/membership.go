@@ -55,9 +55,12 @@ func (s *situation) leave(l Leaving) verdict {
 		return do(EndLeave{Member: l.Member, ID: l.ID, Replace: l.Replace}, "the member list no longer has it")
 	}
 	if s.stays(l) {
-		return do(CancelLeave{Member: l.Member, ID: l.ID}, "it is healthy, and Git wants it to be a member")
+		return do(CancelLeave{Member: l.Member, ID: l.ID}, "Git wants it to be a member, and its data is there")
 	}
 	if problem := s.unremovable(r, l.Member); problem != "" {
+		if lost := s.losses(); !l.Replace && len(lost) > 0 && !containsLoss(lost, l.Member) {
+			return do(CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost)+", and that comes first")
+		}
 		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s", l.Member, l.Why, problem),
 			"nothing is removed until the others are healthy; look at the members named here")
 	}
@@ -161,13 +164,14 @@ func (s *situation) join(j Joining) verdict {
 
 // drop is the action that takes a join back. The claim that its pod has was made
 // for it: a claim that nobody knows lets no join begin. But where the guard found
-// somebody's data on it, nobody deletes that.
+// somebody's data on it, or a recovery has kept the data of the lost cluster beside
+// the new, nobody deletes that.
 func (s *situation) drop(j Joining, failed bool) DropLearner {
 	p := s.o.pod(j.Member)
 	foreign := p != nil && p.Damage == DamageForeign
 	return DropLearner{
 		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.wants(j.Member),
-		Retire: j.ID != "" && !foreign && s.o.volume(j.Member) != nil,
+		Retire: j.ID != "" && !foreign && s.o.volume(j.Member) != nil && len(s.o.Record.Recovered) == 0,
 	}
 }
 
@@ -398,6 +402,8 @@ func (s *situation) clearVolume(member string) verdict {
 		return do(DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
 	case retired:
 		return wait("the volume of the former "+member+" is on its way out", time.Time{})
+	case s.o.Record.Kept[member]:
+		// The guard keeps what a lost cluster left, beside the new data.
 	case volume != nil && volume.Bound && pod == nil:
 		return refuse(
 			fmt.Sprintf("volume claim %s exists, but the record knows nothing of it: its data may be somebody's only copy", volume.Claim),

@@ -92,6 +92,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation) {
 			s.o.Rounds[0].member("orders-2").Hash = 7
 		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data"},
+		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
 		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
 		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
@@ -139,6 +140,7 @@ func TestMembershipJoining(t *testing.T) {
 	}{
 		"its volume is worth nothing without it": {with(late, volume), DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
 		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation) { s.pod(3).Damage = DamageForeign }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"18: what a recovery has kept stays":     {with(late, volume, func(s *situation) { s.o.Record.Recovered = []Recovered{{ClusterID: "c0"}} }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
 		"no volume":                              {late, DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
 		"Git's word is no failure":               {with(ready, volume, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 	} {
@@ -214,6 +216,10 @@ func TestGrow(t *testing.T) {
 			v.Terminating = true
 			s.o.Volumes = []Volume{v}
 		}), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "the volume of a lost cluster's member is kept, and used", change: with(wanting(5), func(s *situation) {
+			s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)}
+			s.o.Record.Kept = map[string]bool{"orders-3": true}
+		}), want: "write down that orders-3 joins"},
 		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }), want: "Refused: volume claim data-orders-3 exists, but the record knows nothing of it"},
 		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "delete the volume claim data-orders-3: the volume of the former member is gone already"},
 		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation) {

@@ -52,6 +52,8 @@ type Observed struct {
 	Pods []Pod
 	// Volumes are the volume claims that carry this cluster's name, by ordinal.
 	Volumes []Volume
+	// Restore is how far the restore of a volume is, while a recovery is under way.
+	Restore Restore
 	// Rounds are looks at the members' health, oldest first.
 	Rounds []Round
 	// Fleet is what the other clusters do; filled in only where Begins says so.
@@ -83,6 +85,15 @@ type Record struct {
 	Hibernated bool
 	// Deleted says that everything but the volumes is gone or going.
 	Deleted bool
+	// Recovering is a recovery under way; nil when there is none. Recovered are
+	// those that are over, and RefusedRecovery is one that stood in Git while the
+	// cluster had a quorum.
+	Recovering      *Recovering
+	Recovered       []Recovered
+	RefusedRecovery string
+	// Kept are the members of a lost incarnation whose volumes are kept, with its
+	// data aside, when a new member of their name joins.
+	Kept map[string]bool
 	// Backup is the last verified backup that something asked for.
 	Backup *Backup
 	// Applied is the last spec that was carried out to its end.
@@ -141,6 +152,42 @@ type FailedJoin struct {
 	At     time.Time
 	// Times is how often in a row.
 	Times int
+}
+
+// Recovering is a recovery under way.
+type Recovering struct {
+	// OneShot is what Git asked for, ClusterID the lost cluster.
+	OneShot, ClusterID string
+	// NewClusterID and NewMemberID are the IDs that the recovered cluster and its
+	// first member have.
+	NewClusterID, NewMemberID string
+	// Member is the first member, ObjectURL the backup if it is one.
+	Member, ObjectURL string
+	// Revision that is recovered, at least.
+	Revision int64
+	Since    time.Time
+}
+
+// Recovered is a recovery that is over.
+type Recovered struct{ OneShot, ClusterID string }
+
+// RestoreState says how far the restore of a volume is.
+type RestoreState string
+
+// The states of a restore.
+const (
+	RestoreNone    RestoreState = ""
+	RestoreRunning RestoreState = "running"
+	RestoreDone    RestoreState = "done"
+	RestoreFailed  RestoreState = "failed"
+)
+
+// Restore is the restore of one volume.
+type Restore struct {
+	State RestoreState
+	// Detail says what is awaited, or what failed, and Job is the name of the Job.
+	Detail, Job string
+	Since       time.Time
 }
 
 // Formed says whether the cluster has ever had a quorum.
@@ -259,11 +306,14 @@ type Pod struct {
 	UID      string
 	Template string
 	// Version of etcd in the template that the pod was made from.
-	Version     string
-	Ready       bool
-	ReadySince  time.Time
-	Created     time.Time
-	Terminating bool
+	Version    string
+	Ready      bool
+	ReadySince time.Time
+	// UnreadySince is when a pod that was ready ceased to be, without its etcd
+	// having been started again; zero for any other.
+	UnreadySince time.Time
+	Created      time.Time
+	Terminating  bool
 	// Ran says that etcd has been started in this pod at least once.
 	Ran bool
 	// Unpulled says that the pod cannot start because an image that its template
@@ -305,7 +355,10 @@ type Round struct {
 	Problem string
 	// ClusterID in hexadecimal, as the member list's header has it.
 	ClusterID string
-	Members   []Member
+	// Members of the list. While there is none, those that were asked: what each
+	// says of itself, which nobody else confirms, beside its Problem. One that did
+	// not even do that has no ID.
+	Members []Member
 	// Alarms that are on.
 	Alarms []Alarm
 	// ClusterVersion is the version that all members have agreed on: it moves

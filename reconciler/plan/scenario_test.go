@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	desired       version, template, replicas …, as Git says; stops are those on
 //	              the way, their templates are their names (3.6.16+flush)
 //	record        cluster, members, applied (hash and version), backup (cluster,
-//	              what for and age), born (unless it is the applied line), nudged
+//	              what for and age; stored is its URL), born (unless it is the applied line), nudged
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
 //	certificates  missing, problem
@@ -38,6 +38,7 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	set           template and current (hash and version), partition, settled,
 //	              immutable; no section is no StatefulSet
 //	pods          a row each
+//	restore       how far the restore of a volume is
 //	members       a row each, as the second of two looks had them
 //	before        the first look, where it differs
 //	fleet         limit, and a row each for other clusters: disrupted or unfinished
@@ -109,17 +110,18 @@ func vocabulary() map[string]string {
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
-			"owner take-over wave " +
+			"owner take-over wave recovery " +
 			"path stops",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
-			"owner " +
+			"owner recovering recovered refused stored " +
 			"born flushed nudged downgrade",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
 		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
 		"pods":    "name template version ready since terminating ran damage node-gone trouble",
+		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
 }
@@ -219,6 +221,7 @@ func (a archive) desired(t *testing.T) Desired {
 	if s["repair-after"] != "" {
 		d.Spec.Repair.After = &metav1.Duration{Duration: noon.Sub(ago(t, s["repair-after"]))}
 	}
+	d.Spec.Recovery = recoveryOf(s["recovery"])
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])
 	d.Spec.Deletion.Backup = schema.BackupPolicy(s["deletion-backup"])
@@ -250,6 +253,9 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 		o.Pods = append(o.Pods, podOf(t, r))
 	}
 	a.observeRecord(t, o)
+	if s, _ := a.read(t, "restore"); s["state"] != "" {
+		o.Restore = Restore{State: RestoreState(s["state"]), Detail: s["detail"], Job: s["job"], Since: noon}
+	}
 	a.observeObjects(t, o)
 	a.observeSet(t, d, o)
 	a.observeFleet(t, o)
@@ -289,8 +295,9 @@ func (a archive) observeRecord(t *testing.T, o *Observed) {
 		}
 	}
 	a.observeChange(t, s, o.Record)
+	observeRecovery(t, s, o.Record)
 	if b := strings.Fields(s["backup"]); len(b) > 2 {
-		o.Record.Backup = &Backup{ClusterID: b[0], For: strings.Join(b[1:len(b)-1], " "), Time: ago(t, b[len(b)-1])}
+		o.Record.Backup = &Backup{ClusterID: b[0], For: strings.Join(b[1:len(b)-1], " "), Time: ago(t, b[len(b)-1]), URL: s["stored"]}
 	}
 	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
 		o.Record.Applied = &Applied{SpecHash: applied[0], Version: applied[1]}
@@ -335,6 +342,33 @@ func ordinals(t *testing.T, text string) []int32 {
 		}
 	}
 	return all
+}
+
+// recoveryOf is what Git says: the cluster, and the member or the URL of a backup.
+func recoveryOf(text string) schema.RecoverySpec {
+	id, from, _ := strings.Cut(text, " ")
+	if strings.Contains(from, "://") {
+		return schema.RecoverySpec{ClusterID: id, ObjectURL: from}
+	}
+	return schema.RecoverySpec{ClusterID: id, Member: from}
+}
+
+// observeRecovery reads what the record says of recoveries: "recovering: MEMBER
+// REVISION", of the lost cluster c1, which becomes c2.
+func observeRecovery(t *testing.T, s row, r *Record) {
+	t.Helper()
+	r.RefusedRecovery = s["refused"]
+	for _, oneShot := range list(s["recovered"]) {
+		id, _, _ := strings.Cut(oneShot, " ")
+		r.Recovered = append(r.Recovered, Recovered{OneShot: oneShot, ClusterID: id})
+		r.Kept = map[string]bool{"orders-0": true, "orders-1": true, "orders-2": true}
+	}
+	if w := strings.Fields(s["recovering"]); len(w) == 2 {
+		r.Recovering = &Recovering{
+			OneShot: "c1 from member " + w[0], ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n-" + w[0],
+			Member: w[0], Revision: number[int64](t, row{"": w[1]}, "", 0), Since: ago(t, "1m"),
+		}
+	}
 }
 
 // observeChange reads what the record says of a change of the members: "joining:
@@ -466,7 +500,8 @@ func alarmsOf(text string) []Alarm {
 }
 
 // round is one look. The columns leader and name hold names; IDs are those of
-// the record, or the column id. Sizes are in Mi.
+// the record, or the column id; "none" for a member that did not even say who it
+// is. Sizes are in Mi.
 func (a archive) round(t *testing.T, section string, record *Record) Round {
 	t.Helper()
 	s, rows := a.read(t, section)
@@ -480,7 +515,10 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 	ids := map[string]string{}
 	for _, m := range rows {
 		ids[m["name"]] = m["id"]
-		if m["id"] == "" && record != nil {
+		switch {
+		case m["id"] == "none":
+			ids[m["name"]] = ""
+		case m["id"] == "" && record != nil:
 			ids[m["name"]] = record.Members[m["name"]]
 		}
 	}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// The backup that is stored is the one that was verified, or none; and who has the
+// URL has the data, so that no error repeats it.
+func TestFetchBackup(t *testing.T) {
+	content := bytes.Repeat([]byte("etcd"), 1000)
+	hash := sha256.Sum256(content)
+	sum := hex.EncodeToString(hash[:])
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/1.db" {
+			http.Error(w, "no", http.StatusForbidden)
+			return
+		}
+		_, _ = w.Write(content)
+	}))
+	defer store.Close()
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for name, c := range map[string]struct {
+		url, sum string
+		size     int64
+		want     string
+	}{
+		"the verified one": {store.URL + "/1.db?token=s3cret", sum, 4000, ""},
+		"another one":      {store.URL + "/1.db?token=s3cret", strings.Repeat("0", 64), 4000, "the backup has 4000 bytes and sha256 " + sum},
+		"another size":     {store.URL + "/1.db?token=s3cret", sum, 4001, "the one that was verified has 4001"},
+		"expired":          {store.URL + "/2.db?token=s3cret", sum, 4000, "the store answers 403 Forbidden"},
+		"no store":         {gone.URL + "/1.db?token=s3cret", sum, 4000, "connection refused"},
+		"no URL":           {"http://%zz?token=s3cret", sum, 4000, "the URL is not understood"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "backup.db")
+			err := fetchBackup(t.Context(), c.url, path, c.sum, c.size)
+			if c.want == "" {
+				if text, errRead := os.ReadFile(path); err != nil || errRead != nil || !bytes.Equal(text, content) {
+					t.Errorf("%v, %v, %d bytes", err, errRead, len(text))
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// What is missing is said, and a volume that is not the member's is left alone.
+func TestRestoreVolumeRefuses(t *testing.T) {
+	t.Setenv(backupURLEnv, "")
+	var out bytes.Buffer
+	run := func(args ...string) error {
+		cmd := newRestoreVolume()
+		cmd.SetArgs(args)
+		cmd.SetOut(&out)
+		cmd.SetErr(&out)
+		cmd.SilenceUsage, cmd.SilenceErrors = true, true
+		return cmd.ExecuteContext(context.Background())
+	}
+	if err := run("--member=orders-0"); err == nil || !strings.Contains(err.Error(), "--volume, --member, --peer-url, --former-token and --token are needed") {
+		t.Error(err)
+	}
+	volume := t.TempDir()
+	if err := os.WriteFile(filepath.Join(volume, "somebody.txt"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	err := run("--volume="+volume, "--member=orders-0", "--peer-url=https://orders-0:2380", "--former-token=a", "--token=b")
+	if err == nil || !strings.Contains(err.Error(), "holds foreign data (somebody.txt)") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,73 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"gocloud.dev/blob"
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// offerTime is for how long a restore may read a backup: its pod may have to wait
+// for its node.
+const offerTime = 6 * time.Hour
+
+// rest rests a recovery on a backup, which is read whole and checked. A backup of
+// another cluster, or one that the members' release cannot take, is refused.
+func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error {
+	m, err := VerifyBackup(ctx, a.ObjectURL)
+	if err != nil {
+		return err
+	}
+	if m.ClusterID != a.ClusterID {
+		return fmt.Errorf("the backup at %s is of cluster %s, and this is cluster %s: name a backup of this one", m.Object, m.ClusterID, a.ClusterID)
+	}
+	from, errFrom := release.Parse(m.EtcdVersion)
+	to, errTo := release.Parse(a.Version)
+	if errFrom != nil || errTo != nil || from.Major != to.Major || to.Minor < from.Minor || to.Minor > from.Minor+1 {
+		return fmt.Errorf("the backup at %s was made by etcd %q, and the pods are made for %s, which cannot start on it: name another one", m.Object, m.EtcdVersion, a.Version)
+	}
+	g.Revision, g.SHA256, g.Size = m.Revision, m.SHA256, m.Size
+	// Not to find out later that the restore cannot read it.
+	_, err = signBackup(ctx, a.ObjectURL)
+	return err
+}
+
+// signBackup is a URL by which anybody can read the backup for some hours: the
+// restore has no credentials of its own.
+func signBackup(ctx context.Context, objectURL string) (string, error) {
+	s, err := openBackupStore(ctx, "offer backup", objectURL, false)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	signed, err := s.bucket.SignedURL(ctx, s.key, &blob.SignedURLOptions{Expiry: offerTime})
+	if err != nil {
+		return "", s.problem("this store gives out no URL by which a pod could read the backup", "put the backup into S3, Google Cloud Storage or Azure, or recover from a member", err)
+	}
+	return signed, nil
+}
+
+// offerBackup writes the Secret by which the restore finds its backup.
+func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecord) error {
+	if g.ObjectURL == "" {
+		return nil
+	}
+	signed, err := signBackup(ctx, g.ObjectURL)
+	if err != nil {
+		return err
+	}
+	c := v.cluster.EtcdCluster
+	name := restoreName(c.Metadata.Name, g)
+	secret := corev1ac.Secret(name, c.Metadata.Namespace).WithLabels(map[string]string{labelRestore: c.Metadata.Name}).
+		WithType(corev1.SecretTypeOpaque).WithStringData(map[string]string{keyBackupURL: signed})
+	if _, err := r.kube.CoreV1().Secrets(c.Metadata.Namespace).Apply(ctx, secret, applyOptions()); err != nil {
+		return fmt.Errorf("write Secret %s: %w", name, err)
+	}
+	return nil
+}

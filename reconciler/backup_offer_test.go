@@ -1,0 +1,112 @@
+package reconciler
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// offered is a backup of cluster c1 at revision 7, made by etcd 3.6.16.
+func offered(t *testing.T, url string, snapshot []byte, edits ...func(*Manifest)) Manifest {
+	t.Helper()
+	m := Manifest{ClusterID: "c1", EtcdVersion: "3.6.16", Revision: 7}
+	for _, edit := range edits {
+		edit(&m)
+	}
+	saved, err := SaveBackup(t.Context(), url, bytes.NewReader(snapshot), m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return saved
+}
+
+// A pod without credentials can read the backup, and nothing else, by the URL that
+// it is given; the URL does not hold the credentials.
+func TestABackupIsOfferedToTheRestore(t *testing.T) {
+	s := startS3(t)
+	snapshot := snapshotOf(64 << 10)
+	m := offered(t, s.url("c1.db"), snapshot)
+	var g RecoveringRecord
+	if err := g.rest(t.Context(), plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.url("c1.db"), Version: "3.6.16"}); err != nil {
+		t.Fatal(err)
+	}
+	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
+		t.Errorf("it rests on %+v, the backup is %+v", g, m)
+	}
+	signed, err := signBackup(t.Context(), s.url("c1.db"))
+	if err != nil || strings.Contains(signed, s3TestSecret) {
+		t.Fatalf("%v, or the secret is in the URL", err)
+	}
+	get := func(url string) (int, []byte) {
+		resp, err := http.Get(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, text
+	}
+	if code, text := get(signed); code != http.StatusOK || !bytes.Equal(text, snapshot) {
+		t.Errorf("the store answers %d with %d bytes", code, len(text))
+	}
+	plain, _, _ := strings.Cut(signed, "?")
+	if code, _ := get(plain); code == http.StatusOK {
+		t.Error("the test proves nothing: anybody can read the bucket")
+	}
+}
+
+// I8, I11, 120: what cannot be gone on from is refused before anything is touched.
+func TestABackupThatARecoveryRefuses(t *testing.T) {
+	dir := t.TempDir()
+	url := func(name string) string { return "file://" + dir + "/" + name + "?root=" + dir }
+	snapshot := snapshotOf(8 << 10)
+	offered(t, url("other/1.db"), snapshot, func(m *Manifest) { m.ClusterID = "c9" })
+	offered(t, url("newer/1.db"), snapshot, func(m *Manifest) { m.EtcdVersion = "3.7.3" })
+	offered(t, url("older/1.db"), snapshot, func(m *Manifest) { m.EtcdVersion = "3.4.34" })
+	offered(t, url("unknown/1.db"), snapshot, func(m *Manifest) { m.EtcdVersion = "" })
+	offered(t, url("local/1.db"), snapshot)
+	for name, want := range map[string]string{
+		"other":   "is of cluster c9, and this is cluster c1: name a backup of this one",
+		"newer":   `was made by etcd "3.7.3", and the pods are made for 3.6.16, which cannot start on it`,
+		"older":   `was made by etcd "3.4.34"`,
+		"unknown": `was made by etcd ""`,
+		"local":   "gives out no URL by which a pod could read the backup",
+		"absent":  "no backup is stored there",
+	} {
+		var g RecoveringRecord
+		err := g.rest(t.Context(), plan.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"})
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// The record does not change for a backup that is refused, and there is no Secret
+// where nothing is offered.
+func TestARefusedBackupBeginsNothing(t *testing.T) {
+	formed(t, func(w *world) {
+		err := w.do(plan.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: "file:///nowhere/1.db", Version: "3.6.16"})
+		if err == nil || w.record().Recovering != nil {
+			t.Errorf("%v, the record is %+v", err, w.record())
+		}
+		w.mustDo(plan.BeginRecovery{OneShot: "y", ClusterID: "c1", Member: "orders-0", Revision: 7, Version: "3.6.16"})
+		g := w.record().Recovering
+		if err := w.r.offerBackup(w.Context(), w.look(), *g); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if o, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "shop", restoreName("orders", *g)); err == nil {
+			t.Errorf("there is a Secret: %v", o)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/restore"
+)
+
+// executeRecovery carries out what a person has chosen for a lost cluster.
+func (r *Reconciler) executeRecovery(ctx context.Context, v *view, action plan.Action) error {
+	switch a := action.(type) {
+	case plan.BeginRecovery:
+		return r.beginRecovery(ctx, v, a)
+	case plan.RestoreVolume:
+		return r.restoreVolume(ctx, v, a)
+	case plan.AdoptRecovery:
+		return r.noteMembership(ctx, v, func(m *Record) bool { return m.adoptRecovery(a) })
+	case plan.EndRecovery:
+		return r.noteMembership(ctx, v, func(m *Record) bool { return m.endRecovery(a, r.now()) })
+	case plan.RefuseRecovery:
+		return r.updateRecord(ctx, v, func(m *Record) { m.RefusedRecovery = a.OneShot })
+	default:
+		return fmt.Errorf("unknown action %T", action)
+	}
+}
+
+// beginRecovery chooses the identity of the recovered cluster, and writes down
+// what is going to happen.
+func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRecovery) error {
+	record, err := r.liveRecord(ctx, v)
+	if err != nil {
+		return err
+	}
+	if record.Recovering != nil && record.Recovering.OneShot == a.OneShot {
+		return nil
+	}
+	g := RecoveringRecord{
+		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Revision: a.Revision, Since: r.now().UTC(),
+	}
+	random, err := randomHex(8)
+	if err != nil {
+		return fmt.Errorf("begin the recovery: %w", err)
+	}
+	c := v.cluster.EtcdCluster
+	g.Token = c.Metadata.Name + "-" + random
+	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, PeerURL(c, a.Member)); err != nil {
+		return fmt.Errorf("begin the recovery: %w", err)
+	}
+	if a.ObjectURL != "" {
+		if err := g.rest(ctx, a); err != nil {
+			return fmt.Errorf("begin the recovery: %w", err)
+		}
+	}
+	return r.noteMembership(ctx, v, func(m *Record) bool { return m.beginRecovery(g) })
+}
+
+// restoreVolume creates the Job that restores, when no member runs and the claim
+// is the one that the decision was made on.
+func (r *Reconciler) restoreVolume(ctx context.Context, v *view, a plan.RestoreVolume) error {
+	record, err := r.liveRecord(ctx, v)
+	if err != nil {
+		return err
+	}
+	g := record.Recovering
+	if g == nil || g.NewClusterID != a.ClusterID || record.ClusterID != g.ClusterID || g.Member != a.Member {
+		return errChanged
+	}
+	ns := v.cluster.Metadata.Namespace
+	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + v.cluster.Metadata.Name})
+	if err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	claim, err := r.kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, a.Claim, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read claim %s: %w", a.Claim, err)
+	case len(pods.Items) > 0, string(claim.UID) != a.ClaimUID, claim.DeletionTimestamp != nil:
+		return errChanged
+	}
+	if err := r.offerBackup(ctx, v, *g); err != nil {
+		return err
+	}
+	job := renderRestore(v.cluster, v.set, r.options.Render.GuardImage, a.Claim, *g)
+	if _, err := r.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// observeRestore looks how far the restore is, where one is due. It asks the API
+// server itself: Jobs are no part of a cluster's daily life, and not watched.
+func (r *Reconciler) observeRestore(ctx context.Context, v *view) error {
+	v.observed.Restore = plan.Restore{}
+	if v.record == nil || v.record.Recovering == nil || v.record.ClusterID != v.record.Recovering.ClusterID {
+		return nil
+	}
+	ns, name := v.cluster.Metadata.Namespace, restoreName(v.cluster.Metadata.Name, *v.record.Recovering)
+	job, err := foundOrNil(r.kube.BatchV1().Jobs(ns).Get(ctx, name, metav1.GetOptions{}))
+	if err != nil {
+		return fmt.Errorf("read Job %s: %w", name, err)
+	}
+	if job == nil {
+		return nil
+	}
+	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
+	if err != nil {
+		return fmt.Errorf("list the pods of Job %s: %w", name, err)
+	}
+	v.observed.Restore = restoreStateOf(job, pods.Items)
+	return nil
+}
+
+// restoreStateOf says how far a restore is. A Job counts as done or failed only
+// by its own last word, when its last pod has ended.
+func restoreStateOf(job *batchv1.Job, pods []corev1.Pod) plan.Restore {
+	state := plan.Restore{State: plan.RestoreRunning, Job: job.Name, Since: job.CreationTimestamp.Time}
+	said := restoreSaid(pods)
+	if said != "" {
+		state.Detail = "the restore: " + said
+	}
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != corev1.ConditionTrue:
+		case c.Type == batchv1.JobComplete:
+			state.State = plan.RestoreDone
+		case c.Type == batchv1.JobFailed:
+			state.State, state.Detail = plan.RestoreFailed, cmp.Or(said, c.Message, c.Reason)
+		}
+	}
+	return state
+}
+
+// restoreSaid is what the newest pod of a restore has to say, or "".
+func restoreSaid(pods []corev1.Pod) string {
+	newest := slices.MaxFunc(append([]corev1.Pod{{}}, pods...), func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	return podTrouble(&newest)
+}

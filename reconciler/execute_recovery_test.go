@@ -1,0 +1,328 @@
+package reconciler
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/schema"
+)
+
+// loseQuorum leaves one member that answers, for itself: at revision 7. The others
+// have lost their volumes.
+func loseQuorum(w *world, left string) {
+	for _, name := range []string{"orders-0", "orders-1", "orders-2"} {
+		pod := *w.pod(name)
+		pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		w.put(corev1.SchemeGroupVersion.WithResource("pods"), &pod)
+	}
+	w.etcd.change = func(r *plan.Round) {
+		*r = plan.Round{At: r.At, Problem: left + ": linearizable read: context deadline exceeded", Members: r.Members}
+		for i := range r.Members {
+			m := &r.Members[i]
+			m.Leader = ""
+			if m.Problem != "" {
+				continue
+			}
+			if m.Problem = "linearizable read: context deadline exceeded"; m.Name != left {
+				*m = plan.Member{Name: m.Name, Problem: "status: connection refused"}
+			}
+		}
+	}
+	synctest.Wait()
+}
+
+// asksRecovery is a commit that asks for a recovery of c1.
+func asksRecovery(member, objectURL string) func(*schema.EtcdCluster) {
+	return func(c *schema.EtcdCluster) {
+		c.Spec.Recovery = schema.RecoverySpec{ClusterID: "c1", Member: member, ObjectURL: objectURL}
+	}
+}
+
+// jobs are the Jobs that exist.
+func jobs(w *world) []batchv1.Job {
+	w.Helper()
+	list, err := w.api.BatchV1().Jobs("shop").List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return list.Items
+}
+
+// jobEnded lets the Job end.
+func jobEnded(w *world, condition batchv1.JobConditionType) {
+	w.Helper()
+	job := jobs(w)[0]
+	job.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: corev1.ConditionTrue, Message: "it has failed"}}
+	if _, err := w.api.BatchV1().Jobs("shop").UpdateStatus(w.Context(), &job, metav1.UpdateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// startsAlone lets the first member of the recovered cluster answer.
+func startsAlone(w *world, name string, revision int64) {
+	g := w.record().Recovering
+	w.etcd.change = func(r *plan.Round) {
+		*r = plan.Round{At: r.At, ClusterID: g.NewClusterID, ClusterVersion: r.ClusterVersion, Members: []plan.Member{{
+			ID: g.NewMemberID, Name: name, Leader: g.NewMemberID, Revision: revision, Version: w.versionOf(name), Term: 2,
+		}}}
+	}
+}
+
+// actions are what quorate did since the log began.
+func actions(w *world) []string { return w.lines("step", "action") }
+
+// 84: from the loss to its end, with what a person commits: the loss is held, and
+// the commit carried out, each action twice.
+func TestALostClusterIsRecovered(t *testing.T) {
+	formed(t, func(w *world) {
+		loseQuorum(w, "orders-1")
+		lost := w.record()
+		w.mustPass()
+		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || p.Hold == nil || p.Hold.Rule != "recovery" || len(p.Steps) > 0 {
+			t.Fatalf("%s, %v", p.Text(), err)
+		}
+		w.commit(asksRecovery("orders-1", ""))
+		oneShot := "c1 from member orders-1"
+		stepsOf(w, plan.BeginRecovery{OneShot: oneShot, ClusterID: "c1", Member: "orders-1", MemberID: "a1", Revision: 7, Version: "3.6.16"})
+		g := w.record().Recovering
+		wantCluster, wantMember, err := restore.Identity(g.Token, "orders-1", "https://orders-1.orders-peers.shop.svc:2380")
+		if err != nil || g.NewClusterID != wantCluster || g.NewMemberID != wantMember || g.FormerToken != lost.Token || g.Token == lost.Token {
+			t.Errorf("recovering %+v, want %s and %s: %v", g, wantCluster, wantMember, err)
+		}
+		if r := w.record(); r.ClusterID != "c1" || r.Token != lost.Token || len(r.Members) != 3 {
+			t.Errorf("the identity has changed too early: %+v", r)
+		}
+		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
+		if drift := w.look().observed.Objects; hasDrift(drift) {
+			t.Errorf("no pods are drift: %+v", drift)
+		}
+		stepsOf(w, plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: g.NewClusterID})
+		if all := jobs(w); len(all) != 1 {
+			t.Fatalf("%d Jobs", len(all))
+		}
+		if state := w.look().observed.Restore; state.State != plan.RestoreRunning {
+			t.Errorf("%+v", state)
+		}
+		jobEnded(w, batchv1.JobComplete)
+		if state := w.look().observed.Restore; state.State != plan.RestoreDone {
+			t.Errorf("%+v", state)
+		}
+		stepsOf(w, plan.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: "orders-1", MemberID: g.NewMemberID})
+		if r := w.record(); r.ClusterID != g.NewClusterID || r.Token != g.Token || !reflect.DeepEqual(r.Members, map[string]string{"orders-1": g.NewMemberID}) {
+			t.Errorf("the record is %+v", r)
+		}
+		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 2, Partition: 2}, plan.EndRecovery{OneShot: oneShot, ClusterID: "c1"})
+		r := w.record()
+		if len(r.Recovered) != 1 || r.Recovering != nil || r.Recovered[0].Token != lost.Token || !reflect.DeepEqual(r.Recovered[0].Members, lost.Members) {
+			t.Errorf("the record is %+v", r)
+		}
+		if kept := w.look().observed.Record.Kept; !kept["orders-0"] || len(claimsOf(w)) != 3 {
+			t.Errorf("kept are %v of %v", kept, claimsOf(w))
+		}
+	})
+}
+
+func hasDrift(objects []plan.Object) bool {
+	for _, o := range objects {
+		if o.Kind == "StatefulSet" && o.State != plan.ObjectInSync {
+			return true
+		}
+	}
+	return false
+}
+
+// 84, I18: the same by itself, pass after pass, once Git says so; and never again.
+func TestRecoveryRunsToItsEndByItself(t *testing.T) {
+	formed(t, func(w *world) {
+		loseQuorum(w, "orders-1")
+		for range 3 {
+			w.mustPass()
+		}
+		if done := actions(w); len(done) > 0 {
+			t.Fatalf("without a word in Git: %q", done)
+		}
+		w.commit(asksRecovery("orders-1", ""))
+		for range 20 {
+			w.mustPass()
+			time.Sleep(time.Second)
+			switch r := w.record(); {
+			case r.Recovering != nil && len(jobs(w)) == 1 && r.ClusterID == "c1":
+				jobEnded(w, batchv1.JobComplete)
+			case r.Recovering != nil && r.ClusterID != "c1":
+				startsAlone(w, "orders-1", 7+plan.RecoveryBump)
+			}
+			if len(w.record().Recovered) > 0 {
+				break
+			}
+		}
+		if r := w.record(); len(r.Recovered) != 1 || r.Recovering != nil || r.ClusterID == "c1" || len(r.Members) != 1 {
+			t.Fatalf("the record is %+v, done was %q", r, actions(w))
+		}
+		before := len(jobs(w))
+		for range 5 {
+			w.mustPass()
+			time.Sleep(time.Second)
+		}
+		if len(w.record().Recovered) != 1 || len(jobs(w)) != before || w.record().Recovering != nil {
+			t.Errorf("it was done again: %q", actions(w))
+		}
+	})
+}
+
+// What the Job runs as, on what, and what nobody must see in it.
+func TestRestoreJob(t *testing.T) {
+	formed(t, func(w *world) {
+		g := RecoveringRecord{
+			ClusterID: "c1", FormerToken: "orders-11", Token: "orders-2233445566", Member: "orders-1", Revision: 7,
+			ObjectURL: "s3://backups/1.db", SHA256: "abc", Size: 42,
+		}
+		job := renderRestore(w.wish, w.set(), "quorate:1", "data-orders-1", g)
+		pod, member := job.Spec.Template, w.set().Spec.Template
+		if job.Name != "orders-recovery-22334455" || job.Namespace != "shop" {
+			t.Errorf("it is %s/%s", job.Namespace, job.Name)
+		}
+		// A member's label would put it behind the Service, and into the budget.
+		if pod.Labels[LabelCluster] != "" || job.Labels[LabelCluster] != "" || pod.Labels["app.kubernetes.io/name"] == "etcd" {
+			t.Errorf("labels %v", pod.Labels)
+		}
+		if !reflect.DeepEqual(pod.Spec.SecurityContext, member.Spec.SecurityContext) || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "data-orders-1" {
+			t.Errorf("the pod is %+v", pod.Spec)
+		}
+		step := pod.Spec.Containers[0]
+		want := "restore-volume --volume=/var/lib/etcd --member=orders-1 --peer-url=https://orders-1.orders-peers.shop.svc:2380 " +
+			"--former-token=orders-11 --token=orders-2233445566 --at-least=7 --sha256=abc --size=42"
+		if got := strings.Join(step.Args, " "); got != want || step.Image != "quorate:1" {
+			t.Errorf("%s runs %s", step.Image, got)
+		}
+		if e := step.Env; len(e) != 1 || e[0].Name != backupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name {
+			t.Errorf("environment %+v", e)
+		}
+		g.ObjectURL = ""
+		if step := renderRestore(w.wish, nil, "quorate:1", "data-orders-1", g).Spec.Template.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 {
+			t.Errorf("without a backup: %+v", step)
+		}
+	})
+}
+
+// I3, I21: nothing is restored under a member that runs, on another claim than the
+// one that was seen, or for a recovery that the record does not speak of.
+func TestRestoreVolumeLooksAgain(t *testing.T) {
+	formed(t, func(w *world) {
+		begin := plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}
+		refused := func(why string, a plan.RestoreVolume) {
+			t.Helper()
+			if err := w.do(a); !errors.Is(err, errChanged) {
+				t.Errorf("%s: %v", why, err)
+			}
+			if len(jobs(w)) > 0 {
+				t.Fatalf("%s: there is a Job", why)
+			}
+		}
+		a := plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1")}
+		refused("no recovery", a)
+		w.mustDo(begin)
+		a.ClusterID = w.record().Recovering.NewClusterID
+		refused("members run", a)
+		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
+		w.settle()
+		other := a
+		other.ClaimUID = "another"
+		refused("another claim", other)
+		other = a
+		other.ClusterID = "c3"
+		refused("another recovery", other)
+		other = a
+		other.Member = "orders-2"
+		refused("another member", other)
+		w.mustDo(a)
+	})
+}
+
+// I13, I24: the record changes only from what an action rests on.
+func TestRecoveryRecordTransitions(t *testing.T) {
+	g := RecoveringRecord{OneShot: "a", ClusterID: "c1", Token: "t2", NewClusterID: "c2", Member: "orders-1", NewMemberID: "b1"}
+	fresh := func() Record {
+		return Record{ClusterID: "c1", Token: "t1", Members: map[string]string{"orders-1": "a1"}}
+	}
+	adopt := plan.AdoptRecovery{From: "c1", ClusterID: "c2", Member: "orders-1", MemberID: "b1"}
+	r := fresh()
+	r.Joining = &JoiningRecord{Member: "orders-3"}
+	if r.adoptRecovery(adopt) || r.endRecovery(plan.EndRecovery{OneShot: "a"}, time.Now()) {
+		t.Error("what has not begun goes on")
+	}
+	if !r.beginRecovery(g) || r.Joining != nil || r.Recovering.FormerToken != "t1" {
+		t.Errorf("it does not begin: %+v", r)
+	}
+	other := g
+	other.OneShot = "b"
+	if r.beginRecovery(other) {
+		t.Error("another one begins meanwhile")
+	}
+	if r.endRecovery(plan.EndRecovery{OneShot: "a"}, time.Now()) {
+		t.Error("it ends before the identity has changed")
+	}
+	for _, wrong := range []plan.AdoptRecovery{
+		{From: "c0", ClusterID: "c2", Member: "orders-1", MemberID: "b1"},
+		{From: "c1", ClusterID: "c3", Member: "orders-1", MemberID: "b1"},
+		{From: "c1", ClusterID: "c2", Member: "orders-2", MemberID: "b1"},
+		{From: "c1", ClusterID: "c2", Member: "orders-1", MemberID: "b2"},
+	} {
+		if r.adoptRecovery(wrong) || r.ClusterID != "c1" {
+			t.Errorf("%+v is taken", wrong)
+		}
+	}
+	for range 2 {
+		if !r.adoptRecovery(adopt) || r.Token != "t2" {
+			t.Errorf("the identity is %+v", r)
+		}
+	}
+	for range 2 {
+		if !r.endRecovery(plan.EndRecovery{OneShot: "a"}, time.Now()) || len(r.Recovered) != 1 {
+			t.Errorf("the end is %+v", r)
+		}
+	}
+	wrong := fresh()
+	wrong.ClusterID = "c9"
+	if wrong.beginRecovery(g) {
+		t.Error("another cluster is recovered")
+	}
+}
+
+// 120: a restore that failed says why, in the words of its newest pod.
+func TestRestoreThatFails(t *testing.T) {
+	pod := func(age time.Duration, said string) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
+			Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "restore", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 1, Message: said}},
+			}}},
+		}
+	}
+	failed := batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: "too often"}}}}
+	if s := restoreStateOf(&failed, []corev1.Pod{pod(time.Hour, "first"), pod(time.Minute, "no space left")}); s.State != plan.RestoreFailed || s.Detail != "restore: no space left" {
+		t.Errorf("%+v", s)
+	}
+	if s := restoreStateOf(&failed, nil); s.Detail != "too often" {
+		t.Errorf("%+v", s)
+	}
+	if s := restoreStateOf(&batchv1.Job{}, []corev1.Pod{pod(time.Minute, "no space left")}); s.State != plan.RestoreRunning || !strings.Contains(s.Detail, "no space left") {
+		t.Errorf("%+v", s)
+	}
+}
+
+// The planner and the restore mean the same revisions.
+func TestBumpIsTheSame(t *testing.T) {
+	if plan.RecoveryBump != restore.RevisionBump {
+		t.Error("the planner awaits another revision than the restore makes")
+	}
+}

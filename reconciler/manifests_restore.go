@@ -1,0 +1,102 @@
+package reconciler
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// labelRestore marks the pods of a restore with the name of its cluster. They
+	// carry none of the members' labels: no Service and no budget may count them.
+	labelRestore = "quorate.dev/restore-of"
+	// restoreContainer is the name of the container that restores.
+	restoreContainer = "restore"
+	// backupURLEnv holds a URL by which the backup can be read for some hours. It
+	// comes from a Secret, because who has it has the data.
+	backupURLEnv = "QUORATE_BACKUP_URL"
+	// keyBackupURL is where it stands in the Secret.
+	keyBackupURL = "url"
+)
+
+// restoreName is the name of the Job, and of its Secret: another one for every
+// recovery, so that no old Job is ever taken for this one's.
+func restoreName(cluster string, g RecoveringRecord) string {
+	suffix := g.Token[strings.LastIndex(g.Token, "-")+1:]
+	return cluster + "-recovery-" + suffix[:min(8, len(suffix))]
+}
+
+// renderRestore is the Job that makes the volume of a recovered cluster's first
+// member. It runs where, and as whom, the member would: on the same nodes, with
+// the same user, so that the member can read what it wrote.
+func renderRestore(c Cluster, set *appsv1.StatefulSet, image, claim string, g RecoveringRecord) *batchv1.Job {
+	name := restoreName(c.Metadata.Name, g)
+	labels := map[string]string{
+		"app.kubernetes.io/name": "quorate-restore", "app.kubernetes.io/instance": c.Metadata.Name,
+		"app.kubernetes.io/managed-by": "quorate", labelRestore: c.Metadata.Name,
+	}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Metadata.Namespace, Labels: labels},
+		Spec: batchv1.JobSpec{
+			// What is refused once is refused again; the retries are for a node that
+			// goes away.
+			BackoffLimit: new(int32(2)),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec: restorePod(set, corev1.PodSpec{
+					RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
+					Containers: []corev1.Container{restoreStep(c, image, name, g)},
+					Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+					}}},
+				}),
+			},
+		},
+	}
+}
+
+// restorePod gives the pod what decides where it runs and as whom.
+func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
+	if set == nil {
+		return pod
+	}
+	member := set.Spec.Template.Spec
+	pod.SecurityContext, pod.NodeSelector, pod.Tolerations = member.SecurityContext, member.NodeSelector, member.Tolerations
+	pod.ImagePullSecrets, pod.PriorityClassName = member.ImagePullSecrets, member.PriorityClassName
+	return pod
+}
+
+func restoreStep(c Cluster, image, name string, g RecoveringRecord) corev1.Container {
+	args := []string{
+		"restore-volume", "--volume=" + podVolumePath, "--member=" + g.Member, "--peer-url=" + PeerURL(c.EtcdCluster, g.Member),
+		"--former-token=" + g.FormerToken, "--token=" + g.Token, "--at-least=" + strconv.FormatInt(g.Revision, 10),
+	}
+	var env []corev1.EnvVar
+	if g.ObjectURL != "" {
+		args = append(args, "--sha256="+g.SHA256, fmt.Sprintf("--size=%d", g.Size))
+		env = append(env, corev1.EnvVar{Name: backupURLEnv, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: keyBackupURL,
+		}}})
+	}
+	return corev1.Container{
+		Name: restoreContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Command: []string{"/usr/local/bin/quorate"}, Args: args, Env: env,
+		// The whole database passes through the page cache, which is not counted as
+		// needed; the process itself is small.
+		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
+			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
+		}},
+		VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: podVolumePath}},
+		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		SecurityContext: &corev1.SecurityContext{
+			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),
+			Capabilities: &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+		},
+	}
+}

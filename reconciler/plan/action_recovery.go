@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+)
+
+// BeginRecovery writes down what a lost cluster goes on from, and the identity
+// that it will have, before anything is touched. A backup is read and checked
+// first.
+type BeginRecovery struct {
+	// OneShot is what Git asks for, ClusterID the lost cluster.
+	OneShot, ClusterID string
+	// Member is the first member of the recovered cluster: the survivor, or for a
+	// backup the one whose volume takes it. MemberID is its lost ID.
+	Member, MemberID string
+	// ObjectURL of the backup; empty for the survivor's own data.
+	ObjectURL string
+	// Revision that the survivor is at; 0 for a backup, which says it itself.
+	Revision int64
+	// Version that the members' pods will run.
+	Version string
+}
+
+func (BeginRecovery) isAction() {}
+
+// String implements Action.
+func (a BeginRecovery) String() string {
+	return fmt.Sprintf("begin to recover cluster %s from %s", a.ClusterID, recoverySource(a.Member, a.ObjectURL))
+}
+
+// Disruptive implements Action: nobody serves what has no quorum.
+func (BeginRecovery) Disruptive() bool { return false }
+
+// after implements Action.
+func (a BeginRecovery) after(s *situation) {
+	s.o.Record.Recovering = &Recovering{
+		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Revision: a.Revision,
+		NewClusterID: "(new)", NewMemberID: "(new " + a.Member + ")", Since: s.now,
+	}
+	s.o.Record.Joining, s.o.Record.Leaving, s.o.Record.Replacing, s.o.Record.FailedJoin = nil, nil, "", nil
+}
+
+// undo implements Action.
+func (BeginRecovery) undo(*situation) string {
+	return final + ": what only the lost members had is given up; their volumes are kept"
+}
+
+// RestoreVolume has a pod of its own make the volume of the first member that of
+// the recovered cluster. What was on it is kept beside the new data.
+type RestoreVolume struct {
+	Member string
+	// Claim of its volume, and the claim's UID.
+	Claim, ClaimUID string
+	ClusterID       string
+}
+
+func (RestoreVolume) isAction() {}
+
+// String implements Action.
+func (a RestoreVolume) String() string { return "restore the volume of " + a.Member }
+
+// Disruptive implements Action: no member runs.
+func (RestoreVolume) Disruptive() bool { return false }
+
+// after implements Action.
+func (RestoreVolume) after(s *situation) { s.o.Restore = Restore{State: RestoreDone} }
+
+// undo implements Action.
+func (RestoreVolume) undo(*situation) string { return BeginRecovery{}.undo(nil) }
+
+// AdoptRecovery writes down the identity of the recovered cluster: from now on
+// only its first member may start, and the others join it.
+type AdoptRecovery struct{ From, ClusterID, Member, MemberID string }
+
+func (AdoptRecovery) isAction() {}
+
+// String implements Action.
+func (a AdoptRecovery) String() string {
+	return fmt.Sprintf("record that cluster %s goes on as %s", a.From, a.ClusterID)
+}
+
+// Disruptive implements Action: no member runs.
+func (AdoptRecovery) Disruptive() bool { return false }
+
+// after implements Action.
+func (a AdoptRecovery) after(s *situation) {
+	r := s.o.Record
+	r.Kept = map[string]bool{}
+	for name := range r.Members {
+		if name != a.Member {
+			r.Kept[name] = true
+		}
+	}
+	r.ClusterID, r.Members, r.Retired = a.ClusterID, map[string]string{a.Member: a.MemberID}, nil
+}
+
+// undo implements Action.
+func (AdoptRecovery) undo(*situation) string { return BeginRecovery{}.undo(nil) }
+
+// EndRecovery writes down that a recovery is over, so that it never happens again.
+type EndRecovery struct{ OneShot, ClusterID string }
+
+func (EndRecovery) isAction() {}
+
+// String implements Action.
+func (a EndRecovery) String() string { return "record that cluster " + a.ClusterID + " was recovered" }
+
+// Disruptive implements Action: no member stops.
+func (EndRecovery) Disruptive() bool { return false }
+
+// after implements Action.
+func (a EndRecovery) after(s *situation) {
+	s.o.Record.Recovered = append(slices.Clip(s.o.Record.Recovered), Recovered(a))
+	s.o.Record.Recovering = nil
+}
+
+// undo implements Action.
+func (EndRecovery) undo(*situation) string { return onlyNotes }
+
+// RefuseRecovery writes down that a recovery stood in Git while the cluster had
+// a quorum, or, without one, that none stands there any more.
+type RefuseRecovery struct{ OneShot string }
+
+func (RefuseRecovery) isAction() {}
+
+// String implements Action.
+func (a RefuseRecovery) String() string {
+	if a.OneShot == "" {
+		return "forget the refused recovery"
+	}
+	return "refuse the recovery of " + a.OneShot
+}
+
+// Disruptive implements Action: no member stops.
+func (RefuseRecovery) Disruptive() bool { return false }
+
+// after implements Action.
+func (a RefuseRecovery) after(s *situation) { s.o.Record.RefusedRecovery = a.OneShot }
+
+// undo implements Action.
+func (RefuseRecovery) undo(*situation) string { return onlyNotes }
+
+// recoverySource is what a recovery goes on from, in words.
+func recoverySource(member, objectURL string) string {
+	if objectURL != "" {
+		return "a backup, on the volume of " + member
+	}
+	return "what " + member + " has"
+}

@@ -1,0 +1,132 @@
+package reconciler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// RecoveryRecord is the part of a record about a lost quorum.
+type RecoveryRecord struct {
+	// Recovering is the recovery under way, nil when there is none.
+	Recovering *RecoveringRecord `json:"recovering,omitempty"`
+	// Recovered are the recoveries that are over, oldest first: none of them
+	// happens again, and data of these incarnations is kept when a volume is used
+	// anew.
+	Recovered []RecoveredRecord `json:"recovered,omitempty"`
+	// RefusedRecovery is one that stood in Git while the cluster had a quorum.
+	RefusedRecovery string `json:"refusedRecovery,omitempty"`
+}
+
+// RecoveringRecord is a recovery under way.
+type RecoveringRecord struct {
+	// OneShot is what Git asked for, in words.
+	OneShot string `json:"oneShot"`
+	// ClusterID and FormerToken are those of the lost cluster.
+	ClusterID   string `json:"clusterID"`
+	FormerToken string `json:"formerToken"`
+	// NewClusterID and Token are those of the recovered cluster.
+	NewClusterID string `json:"newClusterID"`
+	Token        string `json:"token"`
+	// Member is the first member of the recovered cluster, and NewMemberID its ID.
+	Member      string `json:"member"`
+	NewMemberID string `json:"newMemberID"`
+	// ObjectURL of the backup; empty for what the member has. SHA256 and Size are
+	// those of the backup.
+	ObjectURL string `json:"objectURL,omitempty"`
+	SHA256    string `json:"sha256,omitempty"`
+	Size      int64  `json:"size,omitempty"`
+	// Revision that is recovered, at least.
+	Revision int64 `json:"revision"`
+	// Members are the IDs in hex of the lost members by name.
+	Members map[string]string `json:"members"`
+	// Since is when it was decided.
+	Since time.Time `json:"since"`
+}
+
+// RecoveredRecord is a recovery that is over.
+type RecoveredRecord struct {
+	// OneShot is what Git asked for, in words.
+	OneShot string `json:"oneShot"`
+	// ClusterID and Token are those of the lost cluster.
+	ClusterID string `json:"clusterID"`
+	Token     string `json:"token"`
+	// Members are the IDs in hex of the lost members by name: their volumes are
+	// kept.
+	Members map[string]string `json:"members"`
+	// NewClusterID is that of the recovered cluster, and Member its first member.
+	NewClusterID string `json:"newClusterID"`
+	Member       string `json:"member"`
+	// At is when it was over.
+	At time.Time `json:"at"`
+}
+
+// describe tells the planner.
+func (r RecoveryRecord) describe(p *plan.Record) {
+	p.RefusedRecovery = r.RefusedRecovery
+	if g := r.Recovering; g != nil {
+		p.Recovering = &plan.Recovering{
+			OneShot: g.OneShot, ClusterID: g.ClusterID, NewClusterID: g.NewClusterID, NewMemberID: g.NewMemberID,
+			Member: g.Member, ObjectURL: g.ObjectURL, Revision: g.Revision, Since: g.Since,
+		}
+	}
+	for _, done := range r.Recovered {
+		p.Recovered = append(p.Recovered, plan.Recovered{OneShot: done.OneShot, ClusterID: done.ClusterID})
+		if p.Kept == nil {
+			p.Kept = map[string]bool{}
+		}
+		for name := range done.Members {
+			p.Kept[name] = true
+		}
+	}
+}
+
+// beginRecovery writes down what is going to happen. What was under way in the
+// lost cluster never comes to its end.
+func (r *Record) beginRecovery(g RecoveringRecord) bool {
+	if r.Recovering != nil {
+		return r.Recovering.OneShot == g.OneShot
+	}
+	if r.ClusterID != g.ClusterID {
+		return false
+	}
+	g.FormerToken, g.Members = r.Token, maps.Clone(r.Members)
+	r.Recovering = &g
+	r.Joining, r.Leaving, r.Replacing, r.FailedJoin = nil, nil, "", nil
+	return true
+}
+
+// adoptRecovery gives the record the identity of the recovered cluster.
+func (r *Record) adoptRecovery(a plan.AdoptRecovery) bool {
+	g := r.Recovering
+	if g == nil || g.ClusterID != a.From || g.NewClusterID != a.ClusterID || g.Member != a.Member || g.NewMemberID != a.MemberID {
+		return false
+	}
+	if r.ClusterID != a.From {
+		return r.ClusterID == a.ClusterID
+	}
+	r.ClusterID, r.Token, r.Retired = g.NewClusterID, g.Token, nil
+	r.Members = map[string]string{g.Member: g.NewMemberID}
+	// What was known of the members' logs was known of logs that are set aside.
+	r.Flushed, r.Nudged = nil, nil
+	return true
+}
+
+// endRecovery writes down that a recovery is over.
+func (r *Record) endRecovery(a plan.EndRecovery, now time.Time) bool {
+	if slices.ContainsFunc(r.Recovered, func(done RecoveredRecord) bool { return done.OneShot == a.OneShot }) {
+		return true
+	}
+	g := r.Recovering
+	if g == nil || g.OneShot != a.OneShot || r.ClusterID != g.NewClusterID {
+		return false
+	}
+	r.Recovered = append(r.Recovered, RecoveredRecord{
+		OneShot: g.OneShot, ClusterID: g.ClusterID, Token: g.FormerToken, Members: g.Members,
+		NewClusterID: g.NewClusterID, Member: g.Member, At: now.UTC(),
+	})
+	r.Recovering = nil
+	return true
+}

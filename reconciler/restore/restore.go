@@ -1,0 +1,192 @@
+// Package restore makes the volume of a cluster's first member out of a
+// database: that of a surviving member, or that of a backup. It runs in a pod of
+// its own, on a volume that no member uses, and it alone knows etcd's code for
+// restoring.
+package restore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/client/pkg/v3/types"
+	"go.etcd.io/etcd/etcdutl/v3/snapshot"
+	"go.etcd.io/etcd/server/v3/etcdserver/api/membership"
+	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/reconciler/guard"
+)
+
+// RevisionBump is by how many revisions a restored cluster is ahead of what it
+// was made from: more than anybody can have written since. What clients saw of
+// the lost cluster is never a revision of the future, and a watch from there is
+// told that it was compacted.
+const RevisionBump = 1_000_000_000
+
+// Request says which volume becomes what.
+type Request struct {
+	// Volume is the directory of the volume.
+	Volume string
+	// Member is the name of the member, PeerURL where its peers will find it.
+	Member, PeerURL string
+	// Former is the token of the lost incarnation, Token that of the new one.
+	Former, Token string
+	// AtLeast is the revision that the source must have reached.
+	AtLeast int64
+	// Fetch writes a backup, as etcd sent it, checksum included, into a new file.
+	// Nil for the database that is on the volume.
+	Fetch func(path string) error
+}
+
+// handover is what becomes of the volume.
+func (r Request) handover() guard.Handover {
+	return guard.Handover{Volume: r.Volume, Member: r.Member, Former: r.Former, Token: r.Token, Prepared: true}
+}
+
+// Run makes the volume one of a new cluster with one member. What was on it is
+// kept beside the new data. Running it again after a crash goes on where it was;
+// running it again after its end changes nothing. Nothing is moved before the
+// new data is whole.
+func Run(r Request, log *zap.Logger) error {
+	h := r.handover()
+	done, err := h.Begin()
+	if done || err != nil {
+		return err
+	}
+	switch _, err := os.Lstat(h.PreparedDir()); {
+	case errors.Is(err, fs.ErrNotExist):
+		if err := r.prepare(h, log); err != nil {
+			return fmt.Errorf("prepare the data of %s: %w", r.Member, err)
+		}
+	case err != nil:
+		return fmt.Errorf("prepare the data of %s: %w", r.Member, err)
+	}
+	return h.Finish()
+}
+
+// prepare makes the new data in a directory that has its name only when it is
+// whole. What an earlier try left behind is made anew: it is nobody's data yet.
+func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
+	if installed, err := isDir(h.KeptDir()); err != nil || installed {
+		return err // the earlier data is set aside, so the new data was whole: see guard.Handover
+	}
+	source := filepath.Join(h.DataPath(), "member", "snap", "db")
+	if r.Fetch != nil {
+		source = h.PreparedDir() + ".download"
+		defer func() { _ = os.Remove(source) }()
+		if err := r.fetch(source); err != nil {
+			return err
+		}
+	}
+	last, reached, err := revisions(source)
+	if err != nil {
+		return err
+	}
+	if reached < r.AtLeast {
+		return fmt.Errorf("its database is at revision %d and was to be at %d or later; nothing is touched", reached, r.AtLeast)
+	}
+	draft := h.PreparedDir() + ".draft"
+	if err := os.RemoveAll(draft); err != nil {
+		return err
+	}
+	err = snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
+		SnapshotPath: source, Name: r.Member, OutputDataDir: draft,
+		PeerURLs: []string{r.PeerURL}, InitialCluster: r.Member + "=" + r.PeerURL, InitialClusterToken: r.Token,
+		// A file from a data directory has no checksum; etcd itself starts on it.
+		SkipHashCheck: r.Fetch == nil,
+		RevisionBump:  uint64(RevisionBump + max(0, reached-last)), MarkCompacted: true,
+	})
+	if err != nil {
+		return err
+	}
+	if err := syncTree(draft); err != nil {
+		return err
+	}
+	return os.Rename(draft, h.PreparedDir())
+}
+
+// fetch gets the backup; what an earlier try has left makes way.
+func (r Request) fetch(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return r.Fetch(path)
+}
+
+// isDir says whether there is a directory.
+func isDir(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && info.IsDir(), err
+}
+
+// revisions reads the last revision that the database has a key for, and the one
+// that it has reached: a compaction may have removed the last keys.
+func revisions(path string) (last, reached int64, err error) {
+	// bolt makes a file that is not there, even to read it.
+	if _, err := os.Stat(path); err != nil {
+		return 0, 0, err
+	}
+	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
+	if err != nil {
+		return 0, 0, fmt.Errorf("open the database %s: %w", path, err)
+	}
+	defer func() { _ = db.Close() }()
+	err = db.View(func(tx *bolt.Tx) error {
+		keys, meta := tx.Bucket([]byte("key")), tx.Bucket([]byte("meta"))
+		if keys == nil || meta == nil {
+			return errors.New("it is no database of etcd")
+		}
+		newest, _ := keys.Cursor().Last()
+		last = mainRevision(newest)
+		reached = max(last, mainRevision(meta.Get([]byte("finishedCompactRev"))), mainRevision(meta.Get([]byte("scheduledCompactRev"))))
+		return nil
+	})
+	return last, reached, err
+}
+
+// mainRevision reads etcd's binary form of a revision, 0 for none.
+func mainRevision(key []byte) int64 {
+	if len(key) < 8 {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(key))
+}
+
+// syncTree makes files and directories survive a power cut.
+func syncTree(root string) error {
+	return filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return errors.Join(f.Sync(), f.Close())
+	})
+}
+
+// Identity is the IDs in hexadecimal that etcd will have on a volume that Run
+// has made: they follow from the token and the peer URL alone.
+func Identity(token, member, peerURL string) (clusterID, memberID string, err error) {
+	urls, err := types.NewURLsMap(member + "=" + peerURL)
+	if err != nil {
+		return "", "", fmt.Errorf("identity of %s: %w", member, err)
+	}
+	c, err := membership.NewClusterFromURLsMap(zap.NewNop(), token, urls)
+	if err != nil {
+		return "", "", fmt.Errorf("identity of %s: %w", member, err)
+	}
+	return hexID(c.ID()), hexID(c.MemberByName(member).ID), nil
+}
+
+func hexID(id types.ID) string { return strconv.FormatUint(uint64(id), 16) }
