@@ -10,11 +10,22 @@ import (
 // ends; each history of a test has a prefix of its own.
 func (w *world) recordHistory(prefix string) *lab.History {
 	w.Helper()
+	w.awaitService()
 	h, err := w.cluster.Record(w.Context(), w.namespace, name, lab.HistoryOptions{Prefix: prefix})
 	w.must(err)
 	w.Cleanup(h.Close)
 	w.expectProgress(h)
 	return h
+}
+
+// awaitService waits until the client Service leads to a member: kube-proxy
+// learns of it a moment after the member is ready.
+func (w *world) awaitService() {
+	w.Helper()
+	w.eventually("the client Service to lead to a member", createLimit, func(ctx context.Context) (bool, error) {
+		client, err := w.cluster.Dial(ctx, w.namespace, name)
+		return err == nil && client.Close() == nil, nil
+	})
 }
 
 // expectProgress waits until writes are acknowledged, more than there were.
@@ -30,6 +41,7 @@ func (w *world) expectProgress(h *lab.History) {
 // every answer is right: nothing acknowledged is lost, nothing stale was read.
 func (w *world) checkHistory(h *lab.History) {
 	w.Helper()
+	w.awaitService()
 	client, err := w.cluster.Dial(w.Context(), w.namespace, name)
 	w.must(err)
 	defer func() { _ = client.Close() }()

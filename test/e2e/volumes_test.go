@@ -53,7 +53,7 @@ func TestVolumesGrow(t *testing.T) {
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "nospace")
-	want := spec{version: "3.6.16", replicas: 3, more: "  etcd:\n    quotaBackendBytes: 16Mi\n"}
+	want := spec{version: "3.6.16", replicas: 3, backup: "Required", more: "  etcd:\n    quotaBackendBytes: 16Mi\n"}
 	w.create(want)
 	history := w.recordHistory("history/")
 	before := w.uids()
