@@ -3,8 +3,6 @@ package plan
 import (
 	"testing"
 	"time"
-
-	"github.com/quorate/quorate/schema"
 )
 
 // Changes of the members that the tables are made of.
@@ -185,66 +183,4 @@ func TestOrdinalOf(t *testing.T) {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}
-}
-
-func TestShrink(t *testing.T) {
-	checkRule(t, shrink, []ruleCase{
-		{name: "17: what Git says passes"},
-		{name: "20: an unformed cluster passes", change: with(unformed, wanting(1))},
-		{name: "37: growing is the business of grow", change: wanting(5)},
-		{name: "37: the highest ordinal", change: wanting(1), want: "write down that orders-2 leaves: Git wants 1 member; the highest ordinal goes first"},
-		{name: "38: ten is higher than nine", size: 12, change: wanting(9), want: "write down that orders-11 leaves"},
-		{name: "49: before a roll, which then has fewer to restart", change: with(commit(newVersion), wanting(1)), want: "write down that orders-2 leaves"},
-	})
-}
-
-func TestGrow(t *testing.T) {
-	checkRule(t, grow, []ruleCase{
-		{name: "17: what Git says passes"},
-		{name: "20: an unformed cluster passes", change: with(unformed, wanting(5))},
-		{name: "37: up: the lowest free ordinal", change: wanting(5), want: "write down that orders-3 joins: Git wants 5 members, and there are 3"},
-		{name: "13: a pod that an abandoned roll has left makes way", change: with(gone(1), func(s *situation) {
-			s.o.Volumes, s.o.Record.Retired, s.pod(1).Template = nil, nil, "broken"
-		}), want: "delete the pod of orders-1: an earlier roll has left it"},
-		{name: "89: a hole is filled before anything else grows", change: with(gone(1), func(s *situation) { s.o.Volumes, s.o.Record.Retired = nil, nil }, wanting(5)), want: "write down that orders-1 joins"},
-		{name: "49: not within a roll", change: with(commit(newVersion), wanting(5))},
-		{name: "48: the volume of a former member goes first", change: with(wanting(5), func(s *situation) {
-			s.o.Record.Retired, s.o.Volumes = map[string]string{"orders-3": "m3"}, []Volume{memberVolume(claimOf("orders-3"), 8<<30)}
-		}), want: "delete the volume claim data-orders-3: orders-3 was removed from the cluster"},
-		{name: "48: one that is on its way out", change: with(wanting(5), func(s *situation) {
-			v := memberVolume(claimOf("orders-3"), 8<<30)
-			v.Terminating = true
-			s.o.Volumes = []Volume{v}
-		}), want: "Waiting: the volume of the former orders-3 is on its way out"},
-		{name: "the volume of a lost cluster's member is kept, and used", change: with(wanting(5), func(s *situation) {
-			s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)}
-			s.o.Record.Kept = map[string]bool{"orders-3": true}
-		}), want: "write down that orders-3 joins"},
-		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }), want: "Refused: volume claim data-orders-3 exists, but the record knows nothing of it"},
-		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "delete the volume claim data-orders-3: the volume of the former member is gone already"},
-		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation) {
-			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-time.Minute), Times: 1}
-		}), want: "Stopped: orders-3 could not join, 1 time in a row; the next try is in 9m0s"},
-		{name: "43: but later", change: with(wanting(5), func(s *situation) {
-			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-11 * time.Minute), Times: 1}
-		}), want: "write down that orders-3 joins"},
-		{name: "43: and never rarer than every two hours", change: with(wanting(5), func(s *situation) {
-			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-121 * time.Minute), Times: 99}
-		}), want: "write down that orders-3 joins"},
-	})
-}
-
-func TestRemove(t *testing.T) {
-	policy := func(p schema.VolumePolicy) mutation {
-		return func(s *situation) { s.d.Spec.Storage.RemovedVolumes = p }
-	}
-	shrunk := with(gone(2), wanting(2), func(s *situation) { s.o.Pods = s.o.Pods[1:] })
-	checkRule(t, remove, []ruleCase{
-		{name: "17: a quiet cluster passes", change: policy(schema.VolumesDelete)},
-		{name: "I6: without a word of Git the volume stays", change: shrunk},
-		{name: "I6: Keep keeps it", change: with(shrunk, policy(schema.VolumesKeep))},
-		{name: "Delete deletes it", change: with(shrunk, policy(schema.VolumesDelete)), want: "delete the volume claim data-orders-2: orders-2 was removed, and spec.storage.removedVolumes is Delete"},
-		{name: "I6: not before its pod is gone", change: with(gone(2), wanting(2), policy(schema.VolumesDelete)), want: "Waiting: the pod of the former orders-2 shuts down"},
-		{name: "I6: never that of a member", change: with(policy(schema.VolumesDelete), func(s *situation) { s.o.Volumes = memberVolumes(3) })},
-	})
 }

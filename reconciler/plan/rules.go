@@ -22,49 +22,49 @@ type rule struct {
 // table is the safety policy: the first rule that has something to say wins, so
 // whatever stands above a rule is true when it is asked.
 //
-//	rule          says                                                       guards
-//	readable      a file with errors leaves its cluster alone                I12
-//	ownership     what somebody else made is never touched                   I7
-//	owner         one daemon and one place in Git act on a cluster           I27
-//	unsupported   a file is carried out as a whole or not at all             I25
-//	record        no record beside a live cluster: nothing is guessed        I4 I12
-//	deletion      a cluster goes only when Git says Deleted, a file that is gone says nothing  I6 I12
-//	immutable     a change that has no safe way yet is refused               I5 I22
-//	certificates  missing ones are issued, bad ones hold                     I22
-//	bootstrap     record → services → StatefulSet → IDs written down         I4 I24
-//	drift         services, budget, replica count back to what Git says      I25
-//	recovering    a recovery that has begun is brought to its end            I5 I8 I13 I21
-//	enlarge       larger volumes are asked for, whatever else is wrong       I6
-//	hibernated    a cluster that sleeps is left asleep, or woken                I4
-//	resize        as many pods as there are members                             I20
-//	settled       the StatefulSet controller has caught up                   I3
-//	recovery      a lost quorum: what Git says, once, or nothing             I8 I13 I17 I18
-//	membership    a change of the member list that has begun is finished        I1 I19 I24
-//	repair        what is lost for good is replaced, one, backed up first       I1 I5 I17
-//	alarms        space is freed, and an alarm ends when its cause has       I9 I23
-//	path          every hop of every member is one that etcd supports        I14
-//	mend          who is broken by a given-up roll comes back before a way down  I15
-//	member        a restarted member comes back, or the roll stops           I2 I15
-//	health        the gate: every member, by ID, by its own words            I1 I2 I15 I17
-//	fight         nothing begins while somebody undoes what quorate does     I25
-//	fleet         few clusters at once are disrupted, wave by wave           I28
-//	window        members restart inside a maintenance window                I26
-//	confirm       the gate again, with hashes and catch-up                   I15 I16
-//	hibernate     a backup, then every member sleeps on its volume              I6
-//	backup        a verified backup of this cluster for this target          I11
-//	shrink        one member at a time, the highest ordinal first               I1 I20
-//	remove        volumes of removed members, where Git says so                 I6
-//	flush         no log holds what the next minor cannot read               I14
-//	downgrade     etcd is told before an older minor comes, and its storage is I14
-//	start         the new template, touching no pod                          I25
-//	soak          the last restarted member has been ready for a while       I16
-//	leader        leadership leaves before its member stops                  I20
-//	restart       one member, from the highest ordinal down                  I2 I20
-//	end           over when the cluster version says so                      I14
-//	volumes       they have grown, and new members get the same              I25
-//	grow          one learner at a time, and only between two rolls             I1 I19
-//	defragment    files are made smaller, one by one, on safe releases only  I23 I26
-//	applied       what was carried out is written down                       I13
+//	rule          says                                                                         guards
+//	readable      a file with errors leaves its cluster alone                                  I12
+//	ownership     what somebody else made is never touched                                     I7
+//	owner         one daemon and one place in Git act on a cluster                             I27
+//	unsupported   a file is carried out as a whole or not at all                               I25
+//	record        no record beside a live cluster: nothing is guessed                          I4 I12
+//	deletion      a cluster goes only when Git says Deleted; a file that is gone says nothing  I6 I12
+//	immutable     a change that has no safe way yet is refused                                 I5 I22
+//	certificates  missing ones are issued, bad ones hold                                       I22
+//	bootstrap     record → services → StatefulSet → IDs written down                           I4 I24
+//	drift         services, budget, replica count back to what Git says                        I25
+//	recovering    a recovery that has begun is brought to its end                              I5 I8 I13 I21
+//	enlarge       larger volumes are asked for, whatever else is wrong                         I6
+//	hibernated    a cluster that sleeps is left asleep, or woken                               I4
+//	resize        as many pods as there are members                                            I20
+//	settled       the StatefulSet controller has caught up                                     I3
+//	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
+//	membership    a change of the member list that has begun is finished                       I1 I19 I24
+//	repair        what is lost for good is replaced, one, backed up first                      I1 I5 I17
+//	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
+//	path          every hop of every member is one that etcd supports                          I14
+//	mend          who is broken by a given-up roll comes back before a way down                I15
+//	member        a restarted member comes back, or the roll stops                             I2 I15
+//	health        the gate: every member, by ID, by its own words                              I1 I2 I15 I17
+//	fight         nothing begins while somebody undoes what quorate does                       I25
+//	fleet         few clusters at once are disrupted, wave by wave                             I28
+//	window        members restart inside a maintenance window                                  I26
+//	confirm       the gate again, with hashes and catch-up                                     I15 I16
+//	hibernate     a backup, then every member sleeps on its volume                             I6
+//	backup        a verified backup of this cluster for this target                            I11
+//	shrink        one member at a time, the highest ordinal first                              I1 I20
+//	remove        volumes of removed members, where Git says so                                I6
+//	flush         no log holds what the next minor cannot read                                 I14
+//	downgrade     etcd is told before an older minor comes, and its storage is                 I14
+//	start         the new template, touching no pod                                            I25
+//	soak          the last restarted member has been ready for a while                         I16
+//	leader        leadership leaves before its member stops                                    I20
+//	restart       one member, from the highest ordinal down                                    I2 I20
+//	end           over when the cluster version says so                                        I14
+//	volumes       they have grown, and new members get the same                                I25
+//	grow          one learner at a time, and only between two rolls                            I1 I19
+//	defragment    files are made smaller, one by one, on safe releases only                    I23 I26
+//	applied       what was carried out is written down                                         I13
 func table() []rule {
 	return []rule{
 		{"readable", readable},

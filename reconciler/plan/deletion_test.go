@@ -6,54 +6,6 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// state lets Git want a state, in a new commit.
-func state(want schema.State) mutation {
-	return func(s *situation) { s.d.Spec.State, s.d.SpecHash = want, "s" }
-}
-
-// asleep is a cluster whose record says that it sleeps.
-func asleep(s *situation) { s.o.Record.Hibernated = true }
-
-// stopped takes every pod away.
-func stopped(s *situation) {
-	s.o.Set.Replicas, s.o.Set.Partition, s.o.Pods, s.o.Rounds = 0, 0, nil, nil
-}
-
-func TestHibernate(t *testing.T) {
-	sleep := state(schema.StateHibernated)
-	checkRule(t, hibernate, []ruleCase{
-		{name: "a cluster that is to run passes", change: state(schema.StateRunning)},
-		{name: "the backup first", change: sleep, want: "back up through orders-2: before the members sleep"},
-		{name: "then sleep", change: with(sleep, savedFor("hibernation")), want: "put the members to sleep: spec.state is Hibernated"},
-		{name: "nowhere to put the backup", change: with(sleep, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the hibernation needs a backup first"},
-		{name: "a half done roll ends first", change: with(sleep, commit(newVersion), begun, rolled(newVersion, 2))},
-		{name: "a roll that has not begun waits until it wakes", change: with(commit(newVersion), sleep, savedFor("hibernation")), want: "put the members to sleep"},
-		{name: "an unformed cluster is the bootstrap's", change: with(unformed, sleep)},
-	})
-}
-
-func TestHibernated(t *testing.T) {
-	sleep := with(state(schema.StateHibernated), asleep)
-	checkRule(t, hibernated, []ruleCase{
-		{name: "a cluster that is awake passes"},
-		{name: "its pods go", change: sleep, want: "resize the StatefulSet 3 → 0: no member is to run"},
-		{name: "until the last one has gone", change: with(sleep, func(s *situation) { s.o.Set.Replicas = 0 }), want: "Waiting: 3 pods shut down"},
-		{name: "what sleeps is what Git wants", change: with(sleep, stopped), want: "record that 3.5.35 is applied: every member sleeps"},
-		{name: "whatever else Git says meanwhile", change: with(commit(newVersion), sleep, stopped), want: "record that 3.5.35 is applied"},
-		{name: "it wakes", change: with(asleep, stopped), want: "wake the members: spec.state is no longer Hibernated"},
-		{name: "deletion is told above", change: with(asleep, stopped, state(schema.StateDeleted)), want: "wake the members"},
-	})
-	s := healthy(3)
-	with(sleep, stopped)(s)
-	s.o.Record.Applied.SpecHash = "s"
-	if v := hibernated(s); !v.idle {
-		t.Errorf("a sleeping cluster asks for %s", words(v))
-	}
-	if p := makeWith(table(), s.d, s.o, noon); !p.Idle() {
-		t.Errorf("a sleeping cluster has a plan: %s", p.Text())
-	}
-}
-
 func TestDeletion(t *testing.T) {
 	gone := state(schema.StateDeleted)
 	volumes := func(p schema.VolumePolicy) mutation {

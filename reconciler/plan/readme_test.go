@@ -1,0 +1,46 @@
+package plan
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// The safety table of the README names every rule in its order, and links to the
+// table test that holds it.
+func TestTheReadmeNamesEveryRule(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile("(?m)^\\| `(\\w+)` \\| .* \\| \\[\\w+\\.go\\]\\((\\S+)\\) \\| I").FindAllStringSubmatch(string(readme), -1)
+	rules := table()
+	if len(rows) != len(rules) {
+		t.Fatalf("%d rows for %d rules", len(rows), len(rules))
+	}
+	for i, r := range rules {
+		name, path := rows[i][1], rows[i][2]
+		if name != r.name {
+			t.Errorf("row %d is about %s, and the rule is %s", i+1, name, r.name)
+		}
+		test, err := os.ReadFile(filepath.Join("../..", path))
+		if err != nil || !strings.Contains(string(test), "checkRule(t, "+name+",") {
+			t.Errorf("%s: %s holds no table of that rule (%v)", name, path, err)
+		}
+	}
+}
+
+// A link of the README leads somewhere.
+func TestTheReadmesLinksLeadSomewhere(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(readme), -1) {
+		if _, err := os.Stat(filepath.Join("../..", link[1])); err != nil {
+			t.Error(err)
+		}
+	}
+}
