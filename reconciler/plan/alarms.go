@@ -39,6 +39,9 @@ func alarms(s *situation) verdict {
 // noSpace frees space. Whatever else is wrong with the cluster is for the rules
 // below to say: a member that does not answer is not made to work harder.
 func (s *situation) noSpace() verdict {
+	if s.rolling() && s.victim() != nil {
+		return pass() // it is mended first: nobody else is made to work while it is away
+	}
 	mending := *s
 	mending.pardoned = true
 	if mending.gate(s.o.round()) != "" {

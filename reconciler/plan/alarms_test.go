@@ -80,6 +80,7 @@ func TestAlarms(t *testing.T) {
 		})
 	}
 	checkRule(t, alarms, []ruleCase{
+		{name: "I2: not while a given-up roll has broken a member", change: with(holds(90, 10, 100), alarmed(Alarm{NoSpace, "m1"}), commit(newVersion), begun, rolled(newVersion, 1), func(s *situation) { s.d.Template = "c" }, begun, down(1), leads(0))},
 		{name: "17: no alarm", change: holds(100, 99, 100)},
 		{name: "an unformed cluster", change: unformed},
 		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }},

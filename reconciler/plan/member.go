@@ -36,7 +36,10 @@ func settled(s *situation) verdict {
 		return do(EndRoll{SetUID: s.o.Set.UID, Template: s.o.Set.Template, Replicas: s.o.Set.Replicas},
 			"every pod has the last template; the partition goes back above them all before the next roll, so that no edit by hand restarts one")
 	}
-	if !s.rolling() || !s.started() {
+	if s.rolling() && !s.started() {
+		return s.recall()
+	}
+	if !s.rolling() {
 		return pass()
 	}
 	loose := slices.DeleteFunc(s.outdated(), func(p Pod) bool { return p.Ordinal < s.o.Set.Partition })
@@ -59,6 +62,18 @@ func settled(s *situation) verdict {
 	return do(s.startRoll(),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.o.Set.Partition, len(loose)))
+}
+
+// recall stops the StatefulSet from giving a pod the template that Git no longer
+// wants: it was let go for that, and is not replaced yet.
+func (s *situation) recall() verdict {
+	for _, p := range s.o.Pods {
+		if p.Ordinal >= s.o.Set.Partition && p.Template != s.o.Set.Template && s.isMember(p.Name) && s.o.Set.Partition < s.o.Set.Replicas {
+			return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: s.o.Set.Replicas, Partition: s.o.Set.Replicas},
+				fmt.Sprintf("Git no longer wants what %s was let go for; the partition goes back above all members", p.Name))
+		}
+	}
+	return pass()
 }
 
 // otherDown is a member that is not well, beside those that the StatefulSet is

@@ -10,8 +10,8 @@ import (
 // ordinal first, as a number. It comes before a roll, which then has fewer to
 // restart, and is not stopped by a pod that belongs to no member.
 func shrink(s *situation) verdict {
-	if !s.formed() || s.complete() {
-		return pass()
+	if !s.formed() || s.complete() || (s.rolling() && s.victim() != nil) {
+		return pass() // whom a given-up roll has broken is mended first
 	}
 	names := s.byOrdinal()
 	last := names[len(names)-1]

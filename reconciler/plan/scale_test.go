@@ -14,6 +14,7 @@ func TestShrink(t *testing.T) {
 		{name: "37: growing is the business of grow", change: wanting(5)},
 		{name: "37: the highest ordinal", change: wanting(1), want: "write down that orders-2 leaves: Git wants 1 member; the highest ordinal goes first"},
 		{name: "38: ten is higher than nine", size: 12, change: wanting(9), want: "write down that orders-11 leaves"},
+		{name: "I2: not while a given-up roll has broken another one", change: with(commit(newVersion), begun, rolled(newVersion, 1), func(s *situation) { s.d.Template = "c" }, begun, down(1), leads(0), wanting(2))},
 		{name: "49: before a roll, which then has fewer to restart", change: with(commit(newVersion), wanting(1)), want: "write down that orders-2 leaves"},
 	})
 }

@@ -59,10 +59,11 @@ func share(part, whole int64) int64 {
 }
 
 // pardons says whether the alarm NOSPACE and full databases stand in nobody's
-// way: that of the rule that frees space, and that of a roll to a larger quota.
-// They are the ways out of it.
+// way: that of the rule that frees space, that of a roll to a larger quota, and that
+// of a roll that mends its victim, without whom no space is freed. They are the
+// ways out of it.
 func (s *situation) pardons(r *Round) bool {
-	return onlyAlarm(r.Alarms, NoSpace) && (s.pardoned || s.relieves())
+	return onlyAlarm(r.Alarms, NoSpace) && (s.pardoned || s.relieves() || (s.rolling() && s.victim() != nil))
 }
 
 // relieves says whether the roll is one that ends the alarm NOSPACE: every
