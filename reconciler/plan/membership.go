@@ -373,7 +373,7 @@ func (s *situation) rejoin(member, reason string, replace bool) verdict {
 		if left := pause - s.now.Sub(f.At); left > 0 {
 			return verdict{hold: &Hold{
 				Kind: HoldStopped, Since: f.At, Again: min(left, rarely),
-				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is in %s", member, plural(max(f.Times, 1), "time"), left.Round(time.Second)),
+				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, plural(max(f.Times, 1), "time"), pause),
 				Do:      "look at its pod and its node meanwhile",
 			}}
 		}

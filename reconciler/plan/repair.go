@@ -85,7 +85,8 @@ func (s *situation) repairable(lost []loss) verdict {
 		return unhealthy(describeLosses(lost)+"; it is replaced when the others are healthy, but "+problem, "look at the member named here")
 	}
 	if left := after - s.now.Sub(l.since); left > 0 && !l.chosen && s.wants(l.member) {
-		v := wait(fmt.Sprintf("%s; it is replaced in %s unless it comes back", l.why, left.Round(time.Second)), l.since)
+		// No countdown: each of its seconds would be a line in the log.
+		v := wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.why, after), l.since)
 		v.hold.Again = min(left, later)
 		return v
 	}

@@ -45,7 +45,7 @@ func TestRepair(t *testing.T) {
 		{name: "77: a volume that is gone", change: with(damaged(1, DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
 		{name: "80: the volume of another", change: with(damaged(1, DamageForeign, time.Hour), savedFor("repair orders-1")), want: "the volume of orders-1 holds data that is not its own"},
 		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation) { s.pod(1).NodeGone, s.pod(1).NodeGoneSince = true, noon.Add(-time.Hour) }), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
-		{name: "87: the time of grace", change: damaged(1, DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced in 4m0s unless it comes back"},
+		{name: "87: the time of grace", change: damaged(1, DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced when that has lasted 5m0s, unless it comes back"},
 		{name: "87: as Git has it", change: with(damaged(1, DamageEmpty, time.Minute), func(s *situation) { s.d.Spec.Repair.After = &metav1.Duration{Duration: 30 * time.Second} }), want: "back up through"},
 		{name: "87: one that is back passes", change: with(lost, func(s *situation) {
 			s.pod(1).Ready = true

@@ -45,7 +45,7 @@ func TestGrow(t *testing.T) {
 		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "delete the volume claim data-orders-3: the volume of the former member is gone already"},
 		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation) {
 			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-time.Minute), Times: 1}
-		}), want: "Stopped: orders-3 could not join, 1 time in a row; the next try is in 9m0s"},
+		}), want: "Stopped: orders-3 could not join, 1 time in a row; the next try is 10m0s after the last"},
 		{name: "43: but later", change: with(wanting(5), func(s *situation) {
 			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-11 * time.Minute), Times: 1}
 		}), want: "write down that orders-3 joins"},

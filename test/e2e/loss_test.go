@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/test/lab"
 )
 
 // TestLostVolume takes a member's volume away. It must not start on an empty
@@ -40,6 +41,10 @@ func TestLostVolume(t *testing.T) {
 	time.Sleep(2 * quiet)
 	if hold := w.daemon.Log.LastHold(); !strings.HasPrefix(hold, "Waiting hold: orders-2 has lost its data") {
 		t.Errorf("the last hold is not that orders-2 has lost its data: %s", hold)
+	}
+	says := lab.Hold("orders-2 has lost its data", "it is replaced")
+	if n := len(w.lines(0, says)); n > 3 { // as often as something else was said in between
+		t.Errorf("the same was said %d times", n)
 	}
 	if n := w.events()["StartRoll"] + w.events()["RestartMember"] + w.events()["BeginLeave"]; n > 0 {
 		t.Error("quorate acted beside a lost member")
@@ -98,6 +103,10 @@ func TestUnreachableMember(t *testing.T) {
 		if before[pod] != uid {
 			t.Errorf("%s was replaced", pod)
 		}
+	}
+	says := lab.Hold("orders-2 has lost its data", "it is replaced")
+	if n := len(w.lines(0, says)); n > 3 { // as often as something else was said in between
+		t.Errorf("the same was said %d times", n)
 	}
 	if n := w.events()["StartRoll"]; n > 0 {
 		t.Error("the roll was started")
