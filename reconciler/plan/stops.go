@@ -38,6 +38,9 @@ func Stops(spec schema.ClusterSpec, o Observed) []Stop {
 	if !known || !s.formed() {
 		return []Stop{{Version: spec.Version}}
 	}
+	if set := o.Set; low == high && low == s.wanted() && set != nil && set.CurrentTemplate == set.Template {
+		return []Stop{{Version: spec.Version}} // at rest, which is nearly always
+	}
 	var stops []Stop
 	for _, v := range s.walk(low, high) {
 		stops = append(stops, Stop{Version: v})
@@ -114,6 +117,9 @@ func (s *situation) exposed(oldest string) bool {
 func (s *situation) span() (low, high release.Version, known bool) {
 	versions := s.versions()
 	for _, p := range s.o.Pods {
+		if !s.isMember(p.Name) {
+			continue
+		}
 		v, ok := versions[p.Name]
 		if !ok {
 			return low, high, false

@@ -15,6 +15,9 @@ type Version struct {
 // Parse reads exactly MAJOR.MINOR.PATCH. The error of any other text says what
 // to write instead.
 func Parse(text string) (Version, error) {
+	if v, ok := plain(text); ok {
+		return v, nil
+	}
 	if hint := wrongForm(text); hint != "" {
 		return Version{}, fmt.Errorf("%s is not an etcd release: %s", quoted(text), hint)
 	}
@@ -29,6 +32,26 @@ func Parse(text string) (Version, error) {
 	return Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, nil
 }
 
+// plain reads a version of three plain numbers without allocating: a pass over a
+// cluster at rest reads many. Whatever it does not take may still be right.
+func plain(text string) (v Version, ok bool) {
+	const digits = 6
+	for i, number := range []*int{&v.Major, &v.Minor, &v.Patch} {
+		part, rest, dot := strings.Cut(text, ".")
+		if dot != (i < 2) || part == "" || len(part) > digits || (part[0] == '0' && part != "0") {
+			return Version{}, false
+		}
+		for _, c := range []byte(part) {
+			if c < '0' || c > '9' {
+				return Version{}, false
+			}
+			*number = *number*10 + int(c-'0')
+		}
+		text = rest
+	}
+	return v, true
+}
+
 // String writes the version as in "3.6.16", without a leading v.
 func (v Version) String() string {
 	return fmt.Sprintf("%d.%d.%d", v.Major, v.Minor, v.Patch)
@@ -36,7 +59,7 @@ func (v Version) String() string {
 
 // Line is the release line of the version, its major and minor, as in "3.6".
 func (v Version) Line() string {
-	return fmt.Sprintf("%d.%d", v.Major, v.Minor)
+	return strconv.Itoa(v.Major) + "." + strconv.Itoa(v.Minor)
 }
 
 // Compare is negative when a is older than b, zero when they are the same, and

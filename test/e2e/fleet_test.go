@@ -22,11 +22,11 @@ func TestFleet(t *testing.T) {
 			"clusters/canary.yaml": w.text(spec{name: "canary", version: version, replicas: 1}),
 		}
 	}
-	w.commitFiles("Add a fleet", files("3.6.15", ""))
+	w.commitFiles("Add a fleet", files("3.6.12", ""))
 	w.start()
 	for _, key := range []string{canary, w.key()} {
 		w.mark = 0
-		w.await(key, createLimit, lab.Idle(key, "3.6.15"))
+		w.await(key, createLimit, lab.Idle(key, "3.6.12"))
 	}
 
 	w.commitFiles("Upgrade the fleet", files("3.6.16", ""))
@@ -39,8 +39,8 @@ func TestFleet(t *testing.T) {
 		}
 	}
 	want := []string{
-		canary + ": start the roll 3.6.15 → 3.6.16", canary + ": record that 3.6.16 is applied",
-		w.key() + ": start the roll 3.6.15 → 3.6.16", w.key() + ": record that 3.6.16 is applied",
+		canary + ": start the roll 3.6.12 → 3.6.16", canary + ": record that 3.6.16 is applied",
+		w.key() + ": start the roll 3.6.12 → 3.6.16", w.key() + ": record that 3.6.16 is applied",
 	}
 	if strings.Join(order, "\n") != strings.Join(want, "\n") {
 		t.Errorf("the order was\n%s", strings.Join(order, "\n"))
