@@ -34,11 +34,12 @@ func TestOfflineForecastIsWhatHappens(t *testing.T) {
 		n := rapid.SampledFrom([]int8{1, 3}).Draw(t, "members")
 		from := rapid.SampledFrom([]int8{0, 1, 2, 4}).Draw(t, "from")
 		w := runningWorld(n, from)
-		w.policy = rapid.SampledFrom([]schema.BackupPolicy{schema.BackupRequired, schema.BackupSkip}).Draw(t, "backup")
-		w.soak = rapid.SampledFrom([]int32{0, 3}).Draw(t, "soak")
+		w.ask.skip = rapid.Bool().Draw(t, "skip")
+		w.ask.soak = rapid.SampledFrom([]int16{0, 3}).Draw(t, "soak")
+		w.record.applied = w.ask
 		w.leader = rapid.Int8Range(0, n-1).Draw(t, "leader")
 		before := w.desired()
-		w.git = rapid.SampledFrom([]int8{0, 1, 2, 4}).Draw(t, "to")
+		w.ask.variant = rapid.SampledFrom([]int8{0, 1, 2, 4}).Draw(t, "to")
 		shown := Make(w.desired(), Assume(before, w.now(), int32(w.leader)), w.now())
 		var executed []string
 		var last Plan
@@ -115,7 +116,7 @@ func TestTwoChangesAtOnce(t *testing.T) {
 func midway(t *testing.T) world {
 	t.Helper()
 	w := runningWorld(3, 1)
-	w.git = 2
+	w.ask.variant = 2
 	for range 100 {
 		before := w
 		p := Make(w.desired(), w.observed(&before), w.now())
@@ -123,7 +124,7 @@ func midway(t *testing.T) world {
 			w.carryOut(p.Steps[0].Action)
 		}
 		moveOn(&w)
-		if w.pods[2].template == 2 && w.pods[2].state == podUp && !w.pods[2].behind {
+		if w.pods[2].template == 2 && w.pods[2].state == podUp && !w.claims[2].behind {
 			return w
 		}
 	}
@@ -135,7 +136,7 @@ func midway(t *testing.T) world {
 // restarts no other and needs no further backup.
 func TestARevertInTheMiddle(t *testing.T) {
 	w := midway(t)
-	w.git = 1
+	w.ask.variant = 1
 	executed, _ := run(t, w)
 	want := []string{"start the roll 3.6.16 → 3.5.35 partition 3", "restart orders-2 3.6.16 → 3.5.35 partition 2 by deletion false"}
 	if got := executed[:min(2, len(executed))]; !slices.Equal(got, want) {
@@ -155,7 +156,7 @@ func TestAFileThatIsDeletedInTheMiddle(t *testing.T) {
 	w := midway(t)
 	for range 100 {
 		moveOn(&w)
-		if w.pods[0].template != 1 || w.pods[1].template != 1 || w.upCount() < 2 {
+		if w.pods[0].template != 1 || w.pods[1].template != 1 || !w.hasQuorum() {
 			t.Fatalf("the cluster went on by itself: %+v", w)
 		}
 	}

@@ -10,11 +10,8 @@ import (
 // moveOn lets one thing happen in the world that is no fault.
 func moveOn(w *world) {
 	w.clock++
-	for _, m := range w.moves() {
-		if !m.fault {
-			m.apply(w)
-			return
-		}
+	if moves := w.moves(nil); len(moves) > 0 && !moves[0].fault() {
+		w.apply(moves[0])
 	}
 }
 
@@ -74,18 +71,18 @@ func run(t *testing.T, w world) (executed []string, plans []shown) {
 func wishes() map[string]world {
 	upgrade := func(n, from, to, leader int8) world {
 		w := runningWorld(n, from)
-		w.git, w.leader = to, leader
+		w.ask.variant, w.leader = to, leader
 		return w
 	}
 	soaking := upgrade(3, 1, 2, 2)
-	soaking.soak = 5
+	soaking.ask.soak = 5
 	skip := upgrade(3, 1, 2, 2)
-	skip.policy = "Skip"
+	skip.ask.skip = true
 	inTheMiddle := upgrade(3, 1, 2, 0)
-	inTheMiddle.template, inTheMiddle.backup, inTheMiddle.partition = 2, 2, 2
+	inTheMiddle.set.template, inTheMiddle.set.partition, inTheMiddle.record.backup = v36, 2, fakeBackup{there: true, purpose: wordOf("3.6.16")}
 	inTheMiddle.pods[2].template = 2
 	back := inTheMiddle
-	back.git = 1
+	back.ask.variant = 1
 	return map[string]world{
 		"27: a new cluster of 1":            newWorld(1),
 		"28: a new cluster of 3":            newWorld(3),
@@ -131,7 +128,7 @@ func TestEveryPlanOfARunShowsTheRest(t *testing.T) {
 // 61: a cluster that could not form is begun anew, and then just forms.
 func TestForecastOfAReform(t *testing.T) {
 	w := newWorld(3)
-	w.git = 3 // an image that does not exist
+	w.ask.variant = 3 // an image that does not exist
 	for range 30 {
 		before := w
 		if p := Make(w.desired(), w.observed(&before), w.now()); p.Hold == nil && len(p.Steps) > 0 {
@@ -139,7 +136,7 @@ func TestForecastOfAReform(t *testing.T) {
 		}
 		moveOn(&w)
 	}
-	w.git = 2
+	w.ask.variant = 2
 	before := w
 	p := Make(w.desired(), w.observed(&before), w.now())
 	if len(p.Steps) == 0 {

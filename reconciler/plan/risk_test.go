@@ -98,7 +98,7 @@ func TestUndoIsTrue(t *testing.T) {
 		n := rapid.SampledFrom([]int8{1, 3}).Draw(t, "members")
 		from := rapid.SampledFrom([]int8{0, 1, 4}).Draw(t, "from")
 		w := runningWorld(n, from)
-		w.leader, w.git = rapid.Int8Range(0, n-1).Draw(t, "leader"), rapid.SampledFrom([]int8{1, 2}).Draw(t, "to")
+		w.leader, w.ask.variant = rapid.Int8Range(0, n-1).Draw(t, "leader"), rapid.SampledFrom([]int8{1, 2}).Draw(t, "to")
 		stop := rapid.Int8Range(1, n).Draw(t, "restarts")
 		undo := ""
 		for passes := 0; stop > 0; passes++ {
@@ -122,7 +122,7 @@ func TestUndoIsTrue(t *testing.T) {
 		for range 20 {
 			moveOn(&w) // what was begun comes to its end
 		}
-		w.git = from
+		w.ask.variant = from
 		for range 200 {
 			before := w
 			if p := Make(w.desired(), w.observed(&before), w.now()); p.Hold == nil && len(p.Steps) > 0 {

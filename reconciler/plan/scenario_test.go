@@ -77,7 +77,12 @@ func readArchive(t *testing.T, path string) archive {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := archive{path: path, text: string(data), sections: map[string]string{}}
+	return parseArchive(t, path, string(data))
+}
+
+func parseArchive(t *testing.T, path, text string) archive {
+	t.Helper()
+	a := archive{path: path, text: text, sections: map[string]string{}}
 	a.title, _, _ = strings.Cut(a.text, "\n")
 	name := ""
 	for l := range strings.Lines(a.text) {
@@ -120,7 +125,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave why",
 		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
-		"pods":    "name template version ready since terminating ran damage node-gone trouble",
+		"pods":    "name template version ready since terminating ran unpulled damage node-gone trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -486,6 +491,7 @@ func podOf(t *testing.T, r row) Pod {
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
 		Damage: r["damage"], DamageSince: ago(t, r["since"]), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, r["since"]),
 		Created: ago(t, r["since"]), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
+		Unpulled: r["unpulled"] == "yes",
 	}
 }
 

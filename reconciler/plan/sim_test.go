@@ -1,355 +1,307 @@
 package plan
 
 import (
+	"flag"
 	"fmt"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"github.com/quorate/quorate/schema"
 )
 
-// pass is one pass of quorate: look, look again, plan, do the first step.
-func (w *world) pass(rules []rule, before *world) (verdict, string) {
-	v := first(rules, newSituation(w.desired(), w.observed(before), w.now()))
-	if v.step == nil {
-		return v, ""
+// history is one run of the simulation as numbers, so that it can be drawn,
+// shrunk and run again: the world that it starts from, and an event each. A
+// smaller number is a more ordinary event.
+type history struct {
+	start  uint64
+	events []uint64
+}
+
+// drawn is a history that rapid draws, and shrinks when it fails.
+func drawn(t *rapid.T) history {
+	h := history{start: rapid.Uint64().Draw(t, "start")}
+	// A slice of rapid is short unless it may not be, and then cannot be shrunk.
+	for range 10 {
+		h.events = append(h.events, rapid.SliceOfN(rapid.Uint64(), 0, 90).Draw(t, "events")...)
 	}
-	return v, w.carryOut(v.step.Action)
+	return h
+}
+
+// dice are the bits of a number, drawn one after the other. They are mixed, as
+// rapid prefers small numbers; zero stays zero.
+type dice uint64
+
+func diceOf(x uint64) dice {
+	x *= 0x9e3779b97f4a7c15
+	x ^= x >> 32
+	x *= 0xd6e8feb86659fd93
+	return dice(x ^ x>>32)
+}
+
+// roll is a number below n.
+func (d *dice) roll(n int) int {
+	v := int(uint64(*d) % uint64(n))
+	*d = dice(uint64(*d) / uint64(n))
+	return v
+}
+
+// one says yes once in n times.
+func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
+
+// startOf is the world that a history starts from.
+func startOf(d dice) world {
+	n := []int8{3, 1, 3, 5}[d.roll(4)]
+	w := runningWorld(n, []int8{v35, v35, v34, v36}[d.roll(4)])
+	if d.one(4) {
+		w = newWorld(n)
+		w.ask.variant = []int8{v35, v36}[d.roll(2)]
+	}
+	w.ask.soak = []int16{0, 30}[d.roll(2)]
+	w.ask.skip, w.ask.wipe, w.ask.sweep = d.one(8), d.one(2), d.one(3)
+	w.ask.repair = []repairMode{repairAutomatic, repairAutomatic, repairOneByOne, repairNever}[d.roll(4)]
+	w.window = []windowState{noWindows, windowOpen, windowClosed}[d.roll(3)]
+	w.record.applied = w.ask
+	if w.record.formed && d.one(10) {
+		w.record.backup = fakeBackup{there: true, foreign: d.one(2), purpose: wordOf(variants[v36].version), at: w.clock}
+	}
+	if w.leader >= 0 {
+		w.leader = int8(d.roll(int(n)))
+	}
+	return w
+}
+
+// played is one history as it is played.
+type played struct {
+	e *engine
+	w world
+	// past are the last worlds, for eyes that are slow.
+	past [8]world
+	at   int
+	// trace, where somebody wants it, is what has happened.
+	trace *[]string
+}
+
+// play plays a history to its end and lets its world come to rest. It returns
+// the invariant that it broke, or "".
+func (e *engine) play(h history, from func(dice) world, trace *[]string) string {
+	e.tally.runs++
+	p := &played{e: e, w: from(diceOf(h.start)), trace: trace}
+	e.noteSettings(&p.w)
+	for i := range p.past {
+		p.past[i] = p.w
+	}
+	for _, x := range h.events {
+		p.w.clock++
+		p.at = (p.at + 1) % len(p.past)
+		p.past[p.at] = p.w
+		if broken := p.event(diceOf(x)); broken != "" {
+			return broken
+		}
+	}
+	return p.rest()
+}
+
+// rest lets the world come to rest, first as it is, then after a person has
+// mended what only a person can.
+func (p *played) rest() string {
+	p.tell("the faults end")
+	if broken := p.e.settle(&p.w); broken != "" {
+		return broken
+	}
+	p.tell("people mend what they can")
+	p.w.mend()
+	return p.e.settle(&p.w)
+}
+
+func (p *played) tell(what any) {
+	if p.trace != nil {
+		*p.trace = append(*p.trace, fmt.Sprint(what))
+	}
+}
+
+// event is one thing that happens, and mostly a pass of quorate after it.
+func (p *played) event(d dice) string {
+	broken := ""
+	switch k := d.roll(64); {
+	case k < 46:
+		broken = p.ordinary(&d)
+	case k < 50:
+		broken = p.fault(&d)
+	default:
+		p.unusual(k, &d)
+	}
+	if broken != "" || d.one(4) {
+		return broken
+	}
+	return p.look(&d)
+}
+
+// ordinary lets something happen that happens by itself.
+func (p *played) ordinary(d *dice) string {
+	p.e.moves = p.w.moves(p.e.moves[:0])
+	n := 0
+	for n < len(p.e.moves) && !p.e.moves[n].fault() {
+		n++
+	}
+	if n == 0 {
+		p.w.clock += int32(d.roll(20))
+		return ""
+	}
+	m := p.e.moves[d.roll(n)]
+	p.tell(m)
+	return p.w.apply(m)
+}
+
+// fault lets something happen that should not.
+func (p *played) fault(d *dice) string {
+	p.e.moves = p.w.moves(p.e.moves[:0])
+	n := 0
+	for n < len(p.e.moves) && !p.e.moves[n].fault() {
+		n++
+	}
+	if n == len(p.e.moves) {
+		return ""
+	}
+	m := p.e.moves[n+d.roll(len(p.e.moves)-n)]
+	if many := p.w.losses()+1 > memberCount(&p.w)/2; m.loses() && many && !d.one(6) {
+		return "" // a lost majority only ends in a word to a person
+	}
+	p.tell(m)
+	return p.w.apply(m)
+}
+
+// unusual is a commit, or what people and the store do.
+func (p *played) unusual(k int, d *dice) {
+	w := &p.w
+	what := ""
+	switch k {
+	case 50, 51, 52:
+		w.ask.variant = int8(d.roll(len(variants)))
+		what = "a commit asks for " + templates[w.ask.variant] + " (" + variants[w.ask.variant].version + ")"
+	case 53:
+		if w.record.wasApplied {
+			w.ask, what = w.record.applied, "the last commit is reverted"
+		}
+	case 54:
+		w.bucketBad, what = !w.bucketBad, "the store turns bad or good"
+	case 55:
+		w.window, what = []windowState{noWindows, windowClosed, windowOpen}[w.window], "the window turns"
+	case 56:
+		w.clock += []int32{1200, 60, 90000, -300}[d.roll(4)]
+		what = "the clock jumps"
+	case 57:
+		what = w.fill()
+	case 58:
+		w.corrupt, what = memberCount(w) > 1 && !w.corrupt, "a member's data differs, or does no more"
+	case 59:
+		w.ask.broken, what = !w.ask.broken, "the file gets errors, or is mended"
+	case 60:
+		w.ask.replicas, what = []int8{1, 3, 5}[d.roll(3)], "a commit asks for another number of members"
+	case 61:
+		switch d.roll(5) {
+		case 3:
+			w.ask.odd, what = !w.ask.odd, "a commit asks for what cannot be done yet, or no more"
+			p.tell(what)
+			return
+		case 4:
+			w.ask.frozen, what = !w.ask.frozen, "a commit changes what has no safe way, or no more"
+			p.tell(what)
+			return
+		}
+		w.ask.state, what = askedState(d.roll(3)), "a commit asks for another state"
+	case 62:
+		w.foreign, what = !w.foreign, "somebody else's object is in the way, or no more"
+	case 63:
+		w.record.lost, what = w.record.formed && !w.record.lost, "the record is lost, or restored"
+	}
+	p.tell(what)
+}
+
+// fill lets the databases reach their quota, or be emptied by their users.
+func (w *world) fill() string {
+	w.alarm = !w.alarm && w.record.formed
+	for i := range w.claims {
+		w.claims[i].full = w.alarm && w.claims[i].data != 0
+	}
+	return "the databases are full, or no more"
+}
+
+// look is a pass of quorate, whose eyes and hands may be slow. A second daemon,
+// or the same after a crash, is no other: it remembers nothing.
+func (p *played) look(d *dice) string {
+	now := p.w
+	s, f := plainly(&now), done
+	if d.roll(5) > 2 {
+		s = sight{first: p.ago(d), second: p.ago(d), caches: p.ago(d)}
+		if s.first.clock > s.second.clock {
+			s.first, s.second = s.second, s.first
+		}
+	}
+	if d.one(8) {
+		f = []fate{lost, half}[d.roll(2)]
+	}
+	if d.one(12) {
+		s.silent = uint8(d.roll(8))
+	}
+	v, broken := p.e.pass(&p.w, s, f)
+	if p.trace != nil {
+		p.tellOf(v, s, f)
+	}
+	return broken
+}
+
+// ago is the world now or a few events ago.
+func (p *played) ago(d *dice) *world {
+	n := len(p.past)
+	return &p.past[(p.at+n-d.roll(4))%n]
+}
+
+func (p *played) tellOf(v verdict, s sight, f fate) {
+	text := "quorate: "
+	switch {
+	case v.step != nil:
+		text += v.step.Action.String()
+	case v.hold != nil:
+		text += "holds: " + v.hold.Message
+	default:
+		text += "nothing to do"
+	}
+	if f != done {
+		text += []string{"", " (lost)", " (half done)"}[f]
+	}
+	if *s.caches != p.w {
+		text += fmt.Sprintf(" (caches of %ds ago)", p.w.clock-s.caches.clock)
+	}
+	p.tell(text)
 }
 
 // 161: random faults and commits never break an invariant, and a cluster that
-// is left in peace becomes what Git says.
-func TestSimulationNeverBreaksAnInvariant(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) { simulate(t, table()) })
+// is left in peace becomes what Git says, or quorate says what a person can do.
+func TestSimulation(t *testing.T) {
+	checks := flag.Lookup("rapid.checks")
+	if was := checks.Value.String(); was == checks.DefValue {
+		runs := "2000"
+		if *deep {
+			runs = "50000"
+		}
+		_ = checks.Value.Set(runs)
+		defer func() { _ = checks.Value.Set(was) }()
+	}
+	e, took := newEngine(table()), stopwatch()
+	rapid.Check(t, func(t *rapid.T) {
+		h := drawn(t)
+		if broken := e.play(h, startOf, nil); broken != "" {
+			t.Fatal(e.story(h, startOf))
+		}
+	})
+	e.tally.tellRandom(took())
 }
 
-// simulate runs one random history.
-func simulate(t *rapid.T, rules []rule) {
-	n := rapid.SampledFrom([]int8{1, 3}).Draw(t, "members")
-	w := newWorld(n)
-	if rapid.Bool().Draw(t, "running") {
-		w = runningWorld(n, 1)
-		w.leader = rapid.Int8Range(0, n-1).Draw(t, "leader")
-	}
-	w.soak = rapid.SampledFrom([]int32{0, 3}).Draw(t, "soak")
-	w.window = rapid.SampledFrom([]windowState{noWindows, windowOpen, windowClosed}).Draw(t, "window")
-	before := w
-	for range rapid.IntRange(10, 120).Draw(t, "length") {
-		w.clock++
-		last := w
-		happen(t, &w)
-		if rapid.IntRange(0, 2).Draw(t, "quorate") > 0 {
-			if _, broken := w.pass(rules, &before); broken != "" {
-				t.Fatalf("%s\nworld: %+v", broken, w)
-			}
-		}
-		before = last
-	}
-	comeToRest(t, &w, rules)
-}
-
-// happen lets the world move, with a fault or a commit now and then.
-func happen(t *rapid.T, w *world) {
-	switch rapid.IntRange(0, 19).Draw(t, "happening") {
-	case 0:
-		w.git = rapid.Int8Range(0, int8(len(variants)-1)).Draw(t, "commit")
-		return
-	case 1:
-		w.bucketBad = !w.bucketBad
-		return
-	case 2:
-		if w.set && w.template != w.current {
-			w.partition, w.tampered = 0, true
-		}
-		return
-	case 3:
-		w.turn()
-		return
-	}
-	var moves []move
-	for _, m := range w.moves() {
-		if !m.fault || rapid.IntRange(0, 9).Draw(t, "fault") == 0 {
-			moves = append(moves, m)
-		}
-	}
-	if len(moves) > 0 {
-		rapid.SampledFrom(moves).Draw(t, "move").apply(w)
-	}
-}
-
-// comeToRest lets the world come to rest, and wants progress: with a file that
-// can be carried out, quorate ends with nothing left to do.
-func comeToRest(t *rapid.T, w *world, rules []rule) {
-	w.bucketBad = false
-	if w.window == windowClosed {
-		w.turn()
-	}
-	var v verdict
-	for range 400 {
-		w.clock++
-		for _, m := range w.moves() {
-			if !m.fault {
-				m.apply(w)
-				break
-			}
-		}
-		var broken string
-		before := *w
-		if v, broken = w.pass(rules, &before); broken != "" {
-			t.Fatalf("%s\nworld: %+v", broken, *w)
-		}
-		if v.silent() {
-			return
-		}
-	}
-	if v.hold != nil && (v.hold.Kind == HoldRefused || variants[w.git].broken || w.ambiguous() || w.spoilt()) {
-		return
-	}
-	t.Fatalf("no progress: %+v %+v\nworld: %+v", v.hold, v.step, *w)
-}
-
-// spoilt says whether somebody's hand has let a broken template loose on a
-// member: that may need a hand to mend, too (84).
-func (w *world) spoilt() bool {
-	for i := range w.n {
-		if w.tampered && variants[w.pods[i].template].broken {
-			return true
-		}
-	}
-	return false
-}
-
-// ambiguous says whether the cluster lost its quorum before its IDs could be
-// written down: nobody can tell it from one that never formed.
-func (w *world) ambiguous() bool { return !w.formed && !w.hasQuorum() }
-
-// 161: every state that a small cluster can reach in an upgrade, with up to
-// three commits and one crash, keeps the invariants.
-func TestEveryReachableStateKeepsTheInvariants(t *testing.T) {
-	for _, n := range []int8{1, 3} {
-		t.Run(fmt.Sprintf("%d members", n), func(t *testing.T) {
-			states, broken := explore(table(), runningWorld(n, 1), 3, 1)
-			if broken != "" {
-				t.Fatal(broken)
-			}
-			t.Logf("%d states", states)
-		})
-	}
-}
-
-// 161: the same with a maintenance window that may open and close at any time,
-// for a cluster whose members fail and are mended meanwhile.
-func TestEveryReachableStateKeepsToTheWindow(t *testing.T) {
-	for _, c := range []struct{ members, faults int8 }{{1, 2}, {3, 1}} {
-		w := runningWorld(c.members, 1)
-		w.window = windowClosed
-		states, broken := explore(table(), w, 2, c.faults)
-		if broken != "" {
-			t.Fatal(broken)
-		}
-		t.Logf("%d members: %d states", c.members, states)
-	}
-}
-
-// A member that the roll itself broke is mended while the window is closed, and
-// no other member is touched.
-func TestAClosedWindowLetsABrokenMemberBeMended(t *testing.T) {
-	w := runningWorld(3, 1)
-	w.git, w.window = 3, windowOpen // a release whose image cannot be had
-	for turn := range 200 {
-		w.clock++
-		if w.pods[2].template == 3 {
-			w.git, w.window = 1, windowClosed // reverted at night's end
-		}
-		for _, m := range w.moves() {
-			if !m.fault {
-				m.apply(&w)
-				break
-			}
-		}
-		before := w
-		if _, broken := w.pass(table(), &before); broken != "" {
-			t.Fatalf("turn %d: %s", turn, broken)
-		}
-	}
-	if w.pods[2].state != podUp || w.pods[2].template != 1 || w.pods[0].uid != 1 || w.pods[1].uid != 2 {
-		t.Errorf("%+v", w)
-	}
-}
-
-// node is a world and what may still go wrong in it.
-type node struct {
-	w               world
-	commits, faults int8
-}
-
-// explore walks every reachable state, breadth first, and returns how many
-// there are and the first broken invariant.
-func explore(rules []rule, start world, commits, faults int8) (int, string) {
-	seen := map[node]bool{}
-	queue := []node{{start, commits, faults}}
-	for len(queue) > 0 {
-		n := queue[0]
-		queue = queue[1:]
-		if seen[n] {
-			continue
-		}
-		seen[n] = true
-		next, broken := n.successors(rules)
-		if broken != "" {
-			return len(seen), fmt.Sprintf("%s\nworld: %+v", broken, n.w)
-		}
-		for _, s := range next {
-			s.w.normalise()
-			if !seen[s] {
-				queue = append(queue, s)
-			}
-		}
-	}
-	return len(seen), ""
-}
-
-// normalise forgets what does not matter for the future, so that equal states
-// are one.
-func (w *world) normalise() {
-	w.uids = 0
-	for i := range w.pods {
-		w.uids++
-		w.pods[i].uid, w.pods[i].readyAt = w.uids, 0
-	}
-}
-
-// successors are the states one move, one commit or one pass away.
-func (n node) successors(rules []rule) ([]node, string) {
-	var next []node
-	for _, m := range n.w.moves() {
-		if m.fault && n.faults == 0 {
-			continue
-		}
-		s := n
-		m.apply(&s.w)
-		if m.fault {
-			s.faults--
-		}
-		next = append(next, s)
-		between := s
-		if _, broken := between.w.pass(rules, &n.w); broken != "" {
-			return nil, fmt.Sprintf("%s (%s between the two looks)", broken, m.name)
-		}
-		next = append(next, between)
-	}
-	if n.commits > 0 {
-		for v := range variants {
-			s := n
-			s.w.git, s.commits = int8(v), s.commits-1
-			next = append(next, s)
-		}
-	}
-	if n.w.window != noWindows {
-		s := n
-		s.w.turn()
-		next = append(next, s)
-	}
-	s := n
-	before := n.w
-	_, broken := s.w.pass(rules, &before)
-	return append(next, s), broken
-}
-
-// Taking a rule out of the table must break an invariant: a rule that nothing
-// misses protects nothing. Soak and settled have tests of their own below; drift
-// and member change no more than what is said while quorate waits.
-func TestEveryRuleIsNeeded(t *testing.T) {
-	upgrade := func(w *world) { w.git = 2 }
-	cases := []struct {
-		rule, breaks string
-		world        func() world
-	}{
-		{"readable", "I12", func() world { w := runningWorld(3, 1); w.git, w.fileBroken = 2, true; return w }},
-		{"ownership", "I7", func() world { w := newWorld(3); w.foreign = true; return w }},
-		{"record", "I12", func() world { w := runningWorld(3, 1); w.recordLost = true; upgrade(&w); return w }},
-		{"immutable", "I5", func() world { w := runningWorld(3, 1); w.scaled = true; upgrade(&w); return w }},
-		{"certificates", "I4", func() world { return newWorld(3) }},
-		{"path", "I14", func() world { w := runningWorld(3, 0); w.git = 2; return w }},
-		{"unsupported", "I25", func() world { w := newWorld(3); w.asleep = true; return w }},
-		{"window", "I26", func() world { w := runningWorld(3, 1); w.window = windowClosed; upgrade(&w); return w }},
-		{"health", "I2", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
-		{"confirm", "I16", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
-		{"backup", "I11", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
-		{"downgrade", "I14", func() world { w := runningWorld(3, 2); w.git, w.policy = 1, schema.BackupSkip; return w }},
-		{"leader", "I20", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
-		{"end", "I14", func() world { w := runningWorld(3, 1); upgrade(&w); return w }},
-	}
-	for _, c := range cases {
-		t.Run(c.rule, func(t *testing.T) {
-			if _, broken := explore(table(), c.world(), 0, 1); broken != "" {
-				t.Fatalf("with the whole table: %s", broken)
-			}
-			_, broken := explore(without(c.rule), c.world(), 0, 1)
-			if !strings.HasPrefix(broken, c.breaks) {
-				t.Fatalf("without %s: want %s broken, have %q", c.rule, c.breaks, broken)
-			}
-		})
-	}
-}
-
-// without is the table with one rule taken out.
-func without(name string) []rule {
-	var rest []rule
-	for _, r := range table() {
-		if r.name != name {
-			rest = append(rest, r)
-		}
-	}
-	return rest
-}
-
-// The soak is about time, which the exhaustive walk leaves out.
-func TestWithoutTheSoakRuleAMemberIsNotGivenTime(t *testing.T) {
-	run := func(rules []rule) string {
-		w := runningWorld(3, 1)
-		w.git, w.soak = 2, 30
-		for range 300 {
-			w.clock++
-			for _, m := range w.moves() {
-				if !m.fault {
-					m.apply(&w)
-					break
-				}
-			}
-			before := w
-			if _, broken := w.pass(rules, &before); broken != "" {
-				return broken
-			}
-		}
-		return ""
-	}
-	if broken := run(table()); broken != "" {
-		t.Fatal(broken)
-	}
-	if broken := run(without("soak")); !strings.HasPrefix(broken, "I16") {
-		t.Fatalf("want I16 broken, have %q", broken)
-	}
-}
-
-// A roll that somebody has let loose, by lowering the partition by hand, is
-// caught before a second member goes.
-func TestWithoutTheSettledRuleALooseRollGoesOn(t *testing.T) {
-	w := runningWorld(3, 1)
-	w.git, w.template, w.backup, w.partition = 2, 2, 2, 0
-	firstAction := func(rules []rule) Action {
-		p := makeWith(rules, w.desired(), w.observed(&w), w.now())
-		if len(p.Steps) == 0 {
-			return nil
-		}
-		return p.Steps[0].Action
-	}
-	if a, ok := firstAction(table()).(StartRoll); !ok {
-		t.Fatalf("want the partition back above all members, have %v", a)
-	}
-	if a, ok := firstAction(without("settled")).(StartRoll); ok {
-		t.Fatalf("without the rule nothing should stop the roll, have %v", a)
-	}
+// story is a history that failed, in words, and its last decision as a scenario
+// that can be kept in testdata/scenarios.
+func (e *engine) story(h history, from func(dice) world) string {
+	var trace []string
+	e.telling = true
+	broken := e.play(h, from, &trace)
+	return broken + "\n\t" + strings.Join(trace, "\n\t") + "\n\n" + e.told
 }

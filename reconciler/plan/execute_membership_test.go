@@ -1,0 +1,290 @@
+package plan
+
+import "slices"
+
+// executeMembership does what changes who is a member, as the executor does it:
+// the record is changed where it still says what the action rests on, etcd's list
+// is looked at before and after, and a volume goes only when nobody needs it. It
+// says whether it knows the action.
+func (e *engine) executeMembership(w *world, a Action, f fate) bool {
+	r := &w.record
+	switch a := a.(type) {
+	case BeginJoin:
+		if i := ordinal8(a.Member); !r.joining.there && !r.leaving.there && r.members[i] == 0 {
+			r.joining, r.replacing = fakeJoining{there: true, i: i, replace: a.Replace, since: w.clock}, 0
+		}
+	case AddLearner:
+		w.addLearner(ordinal8(a.Member), f)
+	case PromoteMember:
+		w.promote(ordinal8(a.Member), idOf(a.ID), f)
+	case EndJoin:
+		if i := ordinal8(a.Member); r.joining.there && r.joining.i == i {
+			r.members[i], r.joining, r.failed = idOf(a.ID), fakeJoining{}, fakeFailed{}
+		}
+	case DropLearner:
+		w.dropLearner(a, f)
+	case BeginLeave:
+		if i := ordinal8(a.Member); !r.joining.there && !r.leaving.there && r.members[i] == idOf(a.ID) {
+			r.leaving = fakeLeaving{there: true, i: i, id: idOf(a.ID), replace: a.Replace, since: w.clock}
+		}
+	case CancelLeave:
+		if i := w.seated(a.ID); w.leader >= 0 && i >= 0 {
+			r.leaving = fakeLeaving{}
+		}
+	case RemoveMember:
+		e.removeMember(w, a)
+	case EndLeave:
+		w.endLeave(a)
+	case EndReplace:
+		r.replacing = 0
+	case ResizeSet:
+		w.resize(a)
+	case DeletePod:
+		e.deletePod(w, a)
+	case DeleteVolume:
+		e.deleteVolume(w, a, f)
+	default:
+		return false
+	}
+	return true
+}
+
+// executeLifecycle does what puts a cluster to sleep, wakes, deletes or revives
+// it. It says whether it knows the action.
+func (e *engine) executeLifecycle(w *world, a Action) bool {
+	switch a := a.(type) {
+	case Hibernate:
+		w.record.hibernated = true
+	case Wake:
+		w.record.hibernated = false
+	case BeginDeletion:
+		w.record.deleted = true
+	case Revive:
+		w.record.deleted = false
+	case DeleteObject:
+		w.deleteObject(a)
+	case ForgetCluster:
+		w.record = fakeRecord{}
+		w.seats, w.leader, w.elected, w.version = [most]seat{}, -1, false, 0
+	default:
+		return false
+	}
+	return true
+}
+
+func (w *world) addLearner(i int8, f fate) {
+	j := &w.record.joining
+	if !j.there || j.i != i || j.id != 0 || w.leader < 0 {
+		return
+	}
+	if w.seats[i].id == 0 {
+		for _, s := range w.seats {
+			if s.learner {
+				return // etcd has one already
+			}
+		}
+		if w.ids > 100 {
+			w.renumber() // the names of a world are finite
+		}
+		w.ids++
+		w.seats[i] = seat{id: w.ids, learner: true}
+	} else if !w.seats[i].learner {
+		return // the address is that of a voter
+	}
+	if f != half {
+		j.id = w.seats[i].id
+	}
+}
+
+// promote writes down that the learner may be a voter, and asks etcd, which wants
+// it to run.
+func (w *world) promote(i, id int8, f fate) {
+	j := &w.record.joining
+	if !j.there || j.id != id {
+		return
+	}
+	j.promoting = true
+	if s := &w.seats[i]; f != half && s.id == id && w.leader >= 0 && w.runs(i) {
+		s.learner = false
+	}
+}
+
+// dropLearner removes a learner and never a voter.
+func (w *world) dropLearner(a DropLearner, f fate) {
+	i, r := ordinal8(a.Member), &w.record
+	if !r.joining.there || r.joining.i != i || w.leader < 0 {
+		return
+	}
+	if s := &w.seats[i]; s.id != 0 && s.learner && (a.ID == "" || s.id == idOf(a.ID)) {
+		w.unseat(i)
+	} else if s.id != 0 {
+		return
+	}
+	if f == half {
+		return
+	}
+	times := int8(1)
+	if r.failed.there && r.failed.i == i {
+		times = min(r.failed.times+1, 3)
+	}
+	r.joining, r.failed = fakeJoining{}, fakeFailed{there: true, i: i, times: times, at: w.clock}
+	if a.Retire {
+		r.retired[i] = idOf(a.ID)
+	}
+	if a.Replace {
+		r.replacing = i + 1
+	}
+}
+
+// unseat takes a member off etcd's list: its process ends.
+func (w *world) unseat(i int8) {
+	w.seats[i] = seat{}
+	if w.pods[i].state == podUp {
+		w.pods[i].state = podDown
+	}
+	w.elect()
+}
+
+// removeMember removes a member when those who stay are a quorum by what they
+// say now.
+func (e *engine) removeMember(w *world, a RemoveMember) {
+	i := w.seated(a.ID)
+	l := &w.record.leaving
+	if !l.there || l.id != idOf(a.ID) || i < 0 || w.leader < 0 {
+		return
+	}
+	if voters, well := w.votesWithout(i); well < voters/2+1 && !e.hand.careless {
+		return
+	}
+	w.unseat(i)
+}
+
+// votesWithout counts the voters but one, and those of them that run.
+func (w *world) votesWithout(i int8) (voters, up int8) {
+	voters, up = w.votes()
+	if w.seats[i].id != 0 && !w.seats[i].learner {
+		voters--
+		if w.runs(i) {
+			up--
+		}
+	}
+	return voters, up
+}
+
+func (w *world) endLeave(a EndLeave) {
+	i, r := ordinal8(a.Member), &w.record
+	if w.leader < 0 || w.seated(a.ID) >= 0 || !r.leaving.there || r.leaving.id != idOf(a.ID) {
+		return
+	}
+	r.members[i], r.retired[i], r.leaving = 0, idOf(a.ID), fakeLeaving{}
+	if a.Replace {
+		r.replacing = i + 1
+	}
+}
+
+func (w *world) resize(a ResizeSet) {
+	if n := int32(w.set.replicas); n != a.From && n != a.To {
+		return
+	}
+	after := w.set
+	after.replicas, after.partition, after.byHand = int8(a.To), int8(a.Partition), false
+	if after != w.set {
+		after.settled = false
+	}
+	w.set = after
+}
+
+// deletePod deletes exactly the pod that the decision was made on, when it is
+// nobody's.
+func (e *engine) deletePod(w *world, a DeletePod) {
+	i := ordinal8(a.Member)
+	p := &w.pods[i]
+	if p.state == podAbsent || p.state == podStopping || (w.record.members[i] != 0 && !w.record.deleted) {
+		return
+	}
+	if podUID(p.uid) != a.PodUID && !e.hand.careless {
+		return
+	}
+	p.served, p.state = p.state == podUp, podStopping
+}
+
+// deleteVolume deletes exactly the claim that the decision was made on, when
+// neither the record nor etcd's list needs it.
+func (e *engine) deleteVolume(w *world, a DeleteVolume, f fate) {
+	i, r := ordinal8(a.Member), &w.record
+	c := &w.claims[i]
+	joins := r.joining.there && r.joining.i == i && r.joining.id != 0
+	if (!r.deleted || w.set.there) && !e.hand.careless {
+		if r.members[i] != 0 || joins || w.leader < 0 || (r.retired[i] != 0 && w.seats[i].id == r.retired[i]) {
+			return
+		}
+	}
+	if c.there && !c.terminating {
+		if podUID(c.uid) != a.UID && !e.hand.careless {
+			return
+		}
+		c.terminating = true
+		if w.pods[i].state == podAbsent {
+			*c = fakeClaim{}
+		}
+	}
+	if f != half {
+		r.retired[i] = 0
+	}
+}
+
+func (w *world) deleteObject(a DeleteObject) {
+	switch a.Kind {
+	case "StatefulSet":
+		w.set = fakeSet{}
+	case "Secret":
+		w.secrets = false
+	default:
+		w.missing |= 1 << (a.Name[len(a.Name)-1] - '0')
+	}
+}
+
+// ordinal8 is the ordinal of a member.
+func ordinal8(name string) int8 { return int8(name[len(name)-1] - '0') }
+
+// executeUpkeep does what frees space, and what etcd is told before an older minor
+// comes. It says whether it knows the action.
+func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
+	switch a := a.(type) {
+	case EnableDowngrade:
+		w.enableDowngrade(a, f)
+	case CancelDowngrade:
+		if w.leader >= 0 {
+			w.downgrading = 0
+			w.raiseStorage()
+			if f != half {
+				w.record.downgrade = 0 // the record forgets it last
+			}
+		}
+	case Defragment:
+		if i := w.seated(a.ID); i >= 0 && w.runs(i) {
+			w.claims[i].full = false
+		}
+	case Disarm:
+		w.alarm = false
+		for i := range w.claims {
+			w.alarm = w.alarm || (w.claims[i].full && w.runs(int8(i)))
+		}
+	case Compact, Nudge, RecordFlushed, ClaimCluster, GrowVolume, ReleaseSet:
+		// History, logs, owners and sizes of volumes are not part of this world.
+	default:
+		return false
+	}
+	return true
+}
+
+// enableDowngrade writes down that the cluster goes down, and tells it.
+func (w *world) enableDowngrade(a EnableDowngrade, f fate) {
+	to := int8(slices.Index(lineText, a.To))
+	w.record.downgrade, w.record.downgradeSince = to, w.clock
+	if f == half || w.leader < 0 || to != w.version-1 {
+		return
+	}
+	w.downgrading, w.version = to, to
+	w.raiseStorage()
+}

@@ -1,0 +1,118 @@
+package plan
+
+// guardSays is what the guard in a pod decides before etcd starts.
+type guardSays int8
+
+const (
+	guardStarts guardSays = iota
+	guardEmpty
+	guardForeign
+	guardStranger
+)
+
+// guard decides whether the member of a pod may start on the volume that it has,
+// by the record: a formed cluster's member on its own log only, and a learner
+// that has been added on an empty volume.
+func (w *world) guard(i int8) guardSays {
+	c, r := &w.claims[i], &w.record
+	joins := r.joining.there && r.joining.i == i && r.joining.id != 0
+	switch {
+	case !r.formed:
+		return guardStarts
+	case c.data != 0:
+		if c.data == r.members[i] || (joins && c.data == r.joining.id) {
+			return guardStarts
+		}
+		return guardForeign
+	case r.members[i] != 0 || (joins && r.joining.promoting):
+		return guardEmpty
+	case joins && w.listIsKnown():
+		return guardStarts
+	}
+	return guardStranger
+}
+
+// listIsKnown says whether the record lists exactly the members that etcd does:
+// one that starts with another list is refused by etcd itself.
+func (w *world) listIsKnown() bool {
+	for i := range w.seats {
+		want := w.record.members[i]
+		if j := &w.record.joining; j.there && int(j.i) == i {
+			want = j.id
+		}
+		if w.seats[i].id != want {
+			return false
+		}
+	}
+	return true
+}
+
+// lost says whether a member's data is gone for good.
+func (w *world) lost(i int8) bool {
+	c := &w.claims[i]
+	return w.seats[i].id != 0 && !w.seats[i].learner && (c.data != w.seats[i].id || c.corrupt || c.pinned)
+}
+
+// losses counts the voters whose data is gone for good.
+func (w *world) losses() int8 {
+	n := int8(0)
+	for i := range int8(most) {
+		if w.lost(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// startable says whether the etcd of a pod can start.
+func (w *world) startable(i int8) bool {
+	c, v := &w.claims[i], &variants[w.pods[i].template]
+	return c.there && !c.terminating && !c.pinned && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i)
+}
+
+// stranded says whether the controller has made a pod from a template that is
+// older than the cluster version has become: etcd refuses to
+// start then.
+func (w *world) stranded(i int8) bool {
+	t := w.pods[i].template
+	// Scaled by hand in the midst of a roll: finding SIM-17.
+	loose := (w.tampered || w.scaled) && t == w.set.current && t != w.set.template
+	// Deleted with its volumes in the midst of a roll, and taken back: SIM-18.
+	// Changed while it slept, then deleted and taken back: SIM-25.
+	slept := w.record.applied.state == askAsleep
+	// Let loose for a downgrade that was cancelled then: SIM-30.
+	cancelled := t == w.set.template && w.downgrading == 0
+	return (loose || !w.record.formed || w.ask.wipe || slept || cancelled) && variants[t].minor < w.version
+}
+
+// lookAtTrouble is what Kubernetes says of a pod that does not run.
+func (w *world) lookAtTrouble(i int8, out *Pod) {
+	p, c := &w.pods[i], &w.claims[i]
+	out.NodeGone, out.NodeGoneSince = c.pinned, noonPlus(c.since)
+	switch {
+	case p.state == podDown && variants[p.template].dies:
+		out.Trouble = "Error, exit code 2"
+	case p.state == podDown && c.data != w.seats[i].id:
+		out.Trouble = "CrashLoopBackOff"
+	case p.state != podStarting:
+	case c.pinned:
+		out.Trouble = "not scheduled: the node is gone"
+	case c.terminating:
+		out.Trouble = "not scheduled: the claim is being deleted"
+	case w.guard(i) == guardEmpty:
+		out.Damage, out.Trouble = DamageEmpty, "guard: the volume is empty although this member had joined"
+	case w.guard(i) == guardForeign:
+		out.Damage, out.Trouble = DamageForeign, "guard: the volume holds what is not this member's"
+	case w.guard(i) == guardStranger:
+		out.Trouble = "guard: not a member"
+	case variants[p.template].unpulled:
+		out.Trouble, out.Unpulled = "ImagePullBackOff", true
+	case c.corrupt:
+		out.Damage, out.Trouble, out.Ran = DamageCorrupt, "etcd panics", true
+	case w.stranded(i):
+		out.Trouble, out.Ran = "the cluster is newer than this etcd", true
+	}
+	if out.Damage != "" {
+		out.DamageSince = noonPlus(c.since)
+	}
+}

@@ -1,0 +1,321 @@
+package plan
+
+import "fmt"
+
+// judgeMembership holds what changes the members, and what is taken from them,
+// against the invariants.
+func judgeMembership(w *world, s sight, a Action) string {
+	switch a := a.(type) {
+	case BeginJoin:
+		return judgeBeginJoin(w, s, a)
+	case AddLearner:
+		return judgeAdd(w, s)
+	case PromoteMember:
+		return judgePromote(s, a)
+	case EndJoin:
+		if i := s.second.seated(a.ID); i != ordinal8(a.Member) || s.second.seats[i].learner {
+			return "I19: recorded a member that has no vote"
+		}
+	case BeginLeave:
+		return judgeVictim(w, s, ordinal8(a.Member), a.ID)
+	case RemoveMember:
+		return judgeRemove(w, s, a)
+	case EndLeave:
+		if w.seated(a.ID) >= 0 && s.second.seated(a.ID) >= 0 {
+			return "I24: recorded as gone a member that etcd still lists"
+		}
+	case ResizeSet:
+		return judgeResize(w, a)
+	case DeletePod:
+		return judgePod(w, ordinal8(a.Member))
+	}
+	return ""
+}
+
+// judgeBeginJoin wants one change at a time, room in the list, and nobody's data
+// on the volume.
+func judgeBeginJoin(w *world, s sight, a BeginJoin) string {
+	switch i := ordinal8(a.Member); {
+	case w.record.joining.there || w.record.leaving.there:
+		return "I2: a second change of the members begins"
+	case w.seats[i].id != 0 && s.second.seats[i].id != 0:
+		return "I24: a member is to be added that etcd lists already"
+	case w.record.failed.there && w.record.failed.i == i && !a.Replace:
+		return judgeAllWell(w, s, i)
+	case w.record.failed.there && w.record.failed.i == i:
+		return "" // a failed learner's volume may be joined on again: finding SIM-22
+	case w.claims[i].data != 0 && !w.claims[i].terminating:
+		return fmt.Sprintf("I5: member %d is to join on a volume that is not empty", i)
+	case i >= w.ask.replicas:
+		return "I25: a member is to join that Git does not want"
+	case a.Replace:
+		return "" // a place that is empty does not wait until all is well
+	default:
+		return judgeAllWell(w, s, i)
+	}
+}
+
+// judgeAllWell wants every member but one to run, in both looks, before the
+// members change.
+func judgeAllWell(w *world, s sight, but int8) string {
+	for i := range w.seats {
+		j := int8(i)
+		if j == but || w.seats[i].id == 0 || s.second.seats[i].id == 0 || s.second.lost(j) {
+			continue
+		}
+		if !s.second.runs(j) || s.silent&(1<<i) != 0 {
+			return fmt.Sprintf("I2: the members change while member %d is down", i)
+		}
+	}
+	return ""
+}
+
+func judgeAdd(w *world, s sight) string {
+	for i := range s.second.seats {
+		if s.second.seats[i].learner && int8(i) != w.record.joining.i {
+			return "I19: a second learner is added"
+		}
+	}
+	if !w.record.joining.there {
+		return "I24: a learner is added that no record speaks of"
+	}
+	return ""
+}
+
+// judgePromote wants a learner that runs and has what the others had.
+func judgePromote(s sight, a PromoteMember) string {
+	i := s.second.seated(a.ID)
+	switch {
+	case i < 0 || i != ordinal8(a.Member):
+		return "I20: promotes a learner that is another"
+	case !s.second.runs(i) || s.silent&(1<<i) != 0:
+		return "I19: promotes a learner that does not run"
+	case s.second.claims[i].behind:
+		return "I19: promotes a learner that has not caught up"
+	}
+	// It counts as a voter from now on: the others must be able to do that.
+	if voters, up := s.second.votes(); up+1 < (voters+1)/2+1 {
+		return "I1: promotes without a quorum"
+	}
+	return ""
+}
+
+// judgeVictim wants the right member to go: one whose data is lost, or one that
+// Git does not want, of these the lost one first, else the highest.
+func judgeVictim(w *world, s sight, i int8, id string) string {
+	if w.seats[i].id == 0 || memberIDs[w.seats[i].id] != id {
+		return fmt.Sprintf("I20: member %d is to go under an ID that is not its own", i)
+	}
+	switch wanted := i < w.ask.replicas; {
+	case wanted && !w.lost(i) && !s.second.lost(i):
+		return fmt.Sprintf("I17: member %d is to go, whose data is there", i)
+	case wanted || w.lost(i):
+		return ""
+	}
+	for j := range int8(most) {
+		switch {
+		case j > i && w.seats[j].id != 0 && !w.seats[j].learner:
+			return fmt.Sprintf("I20: member %d is to go before %d", i, j)
+		case j >= w.ask.replicas && w.lost(j) && s.second.lost(j) && s.second.guardSaid(j):
+			return fmt.Sprintf("I20: member %d is to go before %d, whose data is lost", i, j)
+		}
+	}
+	if w.set.template != w.set.current {
+		return "" // that the gate exempts the victim of a roll is finding SIM-28
+	}
+	return judgeAllWell(w, s, i)
+}
+
+// guardSaid says whether the loss of a member has been seen: its pod has tried.
+func (w *world) guardSaid(i int8) bool { return w.pods[i].state == podStarting }
+
+// judgeRemove is about quorum: that of the members before, and of those after.
+// The executor lists the members once more, so this is judged as it is.
+func judgeRemove(w *world, s sight, a RemoveMember) string {
+	i := s.second.seated(a.ID)
+	switch {
+	case w.seated(a.ID) < 0:
+		return "" // somebody was faster
+	case i < 0 || i != ordinal8(a.Member):
+		return "I20: removes a member that is another"
+	case !w.record.leaving.there || memberIDs[w.record.leaving.id] != a.ID:
+		return "I24: removes a member that no record speaks of"
+	}
+	for _, then := range []*world{s.first, s.second} {
+		if voters, up := then.votesWithout(i); voters < 1 {
+			return "I1: removes the last voter"
+		} else if up < voters/2+1 {
+			return "I1: those who stay are no quorum"
+		}
+		for j := range then.seats {
+			if then.seats[j].learner && int8(j) != i {
+				return "I2: removes a member while a learner is there"
+			}
+		}
+	}
+	// That its pod must be up for that is finding SIM-19, that a repair goes on when
+	// the data is back SIM-27.
+	if i < w.ask.replicas && !w.record.leaving.replace && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
+		return fmt.Sprintf("I17: removes member %d, which runs and is wanted", i)
+	}
+	if w.leader == i && s.second.leader == i && !s.second.lost(i) && memberCount(w) > 1 && s.silent == 0 {
+		return fmt.Sprintf("I20: removes member %d while it leads", i)
+	}
+	return ""
+}
+
+// judgeResize wants no member to lose its pod, but where all are to.
+func judgeResize(w *world, a ResizeSet) string {
+	if w.record.hibernated || w.record.deleted {
+		return ""
+	}
+	for i := int8(a.To); i < most; i++ {
+		if w.seats[i].id != 0 && !w.seats[i].learner {
+			return fmt.Sprintf("I1: takes the pod of member %d, which etcd still lists", i)
+		}
+	}
+	return ""
+}
+
+// judgePod wants only pods of nobody to be deleted.
+func judgePod(w *world, i int8) string {
+	if w.record.deleted {
+		return ""
+	}
+	if w.seats[i].id != 0 && w.runs(i) {
+		return fmt.Sprintf("I2: deletes the pod of member %d", i)
+	}
+	return ""
+}
+
+// judgeVolume wants only volumes to go that hold nobody's data, and of those only
+// the ones that Git has a use for or wants to go.
+func judgeVolume(w *world, a DeleteVolume) string {
+	i := ordinal8(a.Member)
+	c := &w.claims[i]
+	switch {
+	case !c.there || c.terminating:
+		return ""
+	case w.record.deleted && !w.set.there:
+		if !w.ask.wipe || w.ask.state != askDeleted {
+			return "I12: deletes a volume although Git says nothing of the kind"
+		}
+		return ""
+	case podUID(c.uid) != a.UID:
+		return fmt.Sprintf("I3: the volume of member %d is not the one that the decision was made on", i)
+	case w.seats[i].id != 0 && c.data == w.seats[i].id:
+		return fmt.Sprintf("I6: deletes the volume of member %d", i)
+	case w.record.members[i] != 0 || w.seats[i].id != 0:
+		return fmt.Sprintf("I6: deletes the volume of member %d before it has left", i)
+	case w.record.retired[i] == 0:
+		return fmt.Sprintf("I7: deletes a volume of member %d that nobody knows", i)
+	case i >= w.ask.replicas && !w.ask.sweep:
+		return fmt.Sprintf("I6: deletes the volume of member %d, which is to be kept", i)
+	}
+	return ""
+}
+
+// judgeLifecycle holds what puts a cluster to sleep or away against the
+// invariants.
+func judgeLifecycle(w *world, a Action) string {
+	switch a.(type) {
+	case Hibernate:
+		return judgeSleep(w)
+	case Wake:
+		if w.ask.state == askAsleep {
+			return "I25: wakes a cluster that is to sleep"
+		}
+	case BeginDeletion:
+		return judgeDeletion(w)
+	case DeleteObject, ForgetCluster:
+		if !w.record.deleted || w.ask.state != askDeleted {
+			return "I12: deletes what Git does not want deleted: " + a.String()
+		}
+	}
+	return ""
+}
+
+// judgeSleep wants a backup, and members that all wake as the same.
+func judgeSleep(w *world) string {
+	if w.ask.state != askAsleep {
+		return "I12: puts a cluster to sleep that Git wants to run"
+	}
+	for i := range w.seats {
+		if w.seats[i].id != 0 && w.pods[i].template != w.set.template {
+			return "I14: sleeps in the midst of a roll"
+		}
+	}
+	return judgeBackupFor(w, "hibernation", w.ask.skip)
+}
+
+func judgeDeletion(w *world) string {
+	switch {
+	case w.ask.state != askDeleted:
+		return "I12: deletes a cluster that Git does not want deleted"
+	case !w.record.formed || w.record.hibernated || !w.set.there:
+		return ""
+	}
+	return judgeBackupFor(w, "deletion", false)
+}
+
+// judgeBackupFor wants a backup of this cluster for a purpose.
+func judgeBackupFor(w *world, purpose string, skip bool) string {
+	b := w.record.backup
+	switch {
+	case skip:
+		return ""
+	case !b.there || b.foreign || word(b.purpose) != purpose:
+		return "I11: goes without a backup for " + purpose
+	case w.clock-b.at > 900:
+		return "I11: goes with an old backup for " + purpose
+	}
+	return ""
+}
+
+// judgeUpkeep holds what frees space and what goes down against the invariants.
+func judgeUpkeep(w *world, s sight, a Action) string {
+	switch a := a.(type) {
+	case Defragment:
+		return judgeDefragment(w, s, a)
+	case Disarm:
+		for i := range s.second.claims {
+			if s.second.claims[i].full && s.second.runs(int8(i)) && w.claims[i].full {
+				return "I23: disarms while a database is at its quota"
+			}
+		}
+	case EnableDowngrade:
+		switch to := variants[w.ask.variant].minor; {
+		case lineText[to] != a.To || to != s.second.version-1:
+			return "I14: enables a downgrade to another minor than the one below that Git asks for"
+		default:
+			return judgeBackupFor(w, DowngradeTo(variants[w.ask.variant].version), w.ask.skip)
+		}
+	case CancelDowngrade:
+		if w.downgrading != 0 && variants[w.ask.variant].minor == w.downgrading {
+			return "I25: cancels the downgrade that Git asks for"
+		}
+	}
+	return ""
+}
+
+// judgeDefragment wants one at a time, and no release that may lose data in it.
+func judgeDefragment(w *world, s sight, a Defragment) string {
+	i := s.second.seated(a.ID)
+	switch {
+	case i < 0 || i != ordinal8(a.Member):
+		return "I20: defragments a member that is another"
+	case variants[w.pods[i].template].minor == 4:
+		return "I23: defragments a release that may lose data in that"
+	case s.second.leader == i && memberCount(s.second) > 1:
+		return "I23: defragments the leader"
+	}
+	for j := range s.second.seats {
+		if t := w.pods[j].template; t != w.set.current && w.pods[j].state != podAbsent {
+			continue // that the gate exempts the victim of a roll is finding SIM-29
+		}
+		if k := int8(j); k != i && s.second.seats[j].id != 0 && (!s.second.runs(k) || !s.first.runs(k)) {
+			return fmt.Sprintf("I23: defragments member %d while %d is down", i, j)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,295 @@
+package plan
+
+import "fmt"
+
+// The judge knows the world as it is and what quorate has seen of it, and holds
+// every action against the invariants of doc.go. It shares no code with the
+// rules: what they and it both need to know, it works out by itself.
+
+// judge says which invariant an action would break in this world, or "". What
+// Kubernetes says is judged as it is, since the executor reads it again; what
+// the members say is judged by the looks, since nobody can see a member crash
+// before it does.
+func (e *engine) judge(w *world, s sight, a Action) string {
+	if broken := judgeWish(w, a); broken != "" {
+		return broken
+	}
+	if w.window == windowClosed && disturbs(w, s, a) {
+		return "I26: outside the maintenance window: " + a.String()
+	}
+	switch a := a.(type) {
+	case CreateRecord:
+		return judgeBegin(w)
+	case CreateSet:
+		return judgeCreate(w)
+	case RecordFormed:
+		return judgeFormed(w, s, a)
+	case StartRoll:
+		return judgeStart(w, s)
+	case MoveLeader:
+		return judgeLeader(w, s, a)
+	case RestartMember:
+		return judgeRestart(w, s, a)
+	case RecordApplied:
+		return judgeApplied(w, s)
+	}
+	if broken := judgeMembership(w, s, a); broken != "" {
+		return broken
+	}
+	if broken := judgeUpkeep(w, s, a); broken != "" {
+		return broken
+	}
+	return judgeLifecycle(w, a)
+}
+
+// judgeWish is about whether anything may be done at all.
+func judgeWish(w *world, a Action) string {
+	switch {
+	case w.ask.broken:
+		return "I12: acted on a file with errors: " + a.String()
+	case w.ask.odd:
+		return "I25: acted on a file that asks for more than can be done: " + a.String()
+	case w.ask.frozen && w.set.there && w.ask.state == askRunning && !w.record.deleted:
+		return "I22: acted on a change that has no safe way: " + a.String()
+	case w.foreign:
+		return "I7: acted although somebody else's object is in the way: " + a.String()
+	case w.set.there && w.record.lost:
+		return "I12: acted on a live cluster whose record is lost: " + a.String()
+	}
+	return ""
+}
+
+// memberCount is how many voters etcd has.
+func memberCount(w *world) int8 {
+	voters, _ := w.votes()
+	return voters
+}
+
+// disturbs says whether an action disturbs clients of a cluster in which no
+// member needs to be mended by it.
+func disturbs(w *world, s sight, a Action) bool {
+	if !w.record.formed {
+		return false
+	}
+	switch a := a.(type) {
+	case MoveLeader:
+		return !w.record.leaving.there && !w.alarm && !s.second.alarm // a removal that has begun is finished, a full cluster mended
+	case RestartMember:
+		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
+	case StartRoll:
+		return w.set.template != w.ask.variant && w.allReady() && s.second.allReady()
+	}
+	return false
+}
+
+// judgeBegin wants nothing of an earlier cluster to be there where one begins.
+func judgeBegin(w *world) string {
+	for i := range w.claims {
+		if w.claims[i].data != 0 || w.pods[i].state != podAbsent {
+			return "I7: a new cluster begins beside what is left of another"
+		}
+	}
+	return ""
+}
+
+func judgeCreate(w *world) string {
+	if !w.record.there || !w.secrets || w.missing != 0 {
+		return "I4: created members before what they need"
+	}
+	return ""
+}
+
+// judgeFormed wants what is written down to be what the members said.
+func judgeFormed(w *world, s sight, a RecordFormed) string {
+	if voters, up := s.second.votes(); up < voters || voters != w.record.founders || s.second.leader < 0 {
+		return "I4: recorded a cluster that has not formed"
+	}
+	for name, id := range a.Members {
+		if i := ordinal8(name); w.seats[i].id == 0 || memberIDs[w.seats[i].id] != id {
+			return "I20: recorded a member that is another"
+		}
+	}
+	return ""
+}
+
+// judgeStart holds an upgrade to its backup and its path.
+func judgeStart(w *world, s sight) string {
+	if !w.record.formed || w.set.template == w.ask.variant {
+		return "" // only the partition goes back up
+	}
+	if broken := judgeBackup(w); broken != "" {
+		return broken
+	}
+	return judgePath(w, s)
+}
+
+// judgeBackup wants a backup of this cluster, taken for this target and not long
+// ago, before another version is begun. Giving a roll up begins none.
+func judgeBackup(w *world) string {
+	if w.ask.variant == w.set.current || w.ask.skip || !changesVersion(w) {
+		return ""
+	}
+	b, purpose := w.record.backup, variants[w.ask.variant].version
+	if w.downgrading != 0 {
+		purpose = DowngradeTo(purpose)
+	}
+	switch {
+	case !b.there || b.foreign:
+		return "I11: an upgrade began without a backup of its cluster"
+	case word(b.purpose) != purpose:
+		return "I11: an upgrade began with a backup for another target"
+	case w.clock-b.at > 900 && w.downgrading == 0: // a downgrade has begun when etcd was told
+		return "I11: an upgrade began with an old backup"
+	}
+	return ""
+}
+
+// changesVersion says whether a pod has another version than Git asks for.
+func changesVersion(w *world) bool {
+	for i := range w.pods {
+		if p := &w.pods[i]; p.state != podAbsent && variants[p.template].version != variants[w.ask.variant].version {
+			return true
+		}
+	}
+	return false
+}
+
+// judgePath wants the running and the wanted minors to be at most one apart.
+func judgePath(w *world, s sight) string {
+	to := variants[w.ask.variant].minor
+	if variants[w.ask.variant].refused && w.ask.variant != w.set.current {
+		return "I14: a release that no cluster should run"
+	}
+	for i := range w.pods {
+		if w.pods[i].state != podAbsent && w.seats[i].id != 0 && to-variants[w.pods[i].template].minor > 1 {
+			return "I14: a minor was skipped"
+		}
+	}
+	// Where nothing serves any more, etcd's own refusal to start is enough.
+	if s.second.version > to && s.second.leader >= 0 {
+		return "I14: an older binary in a cluster whose version has moved"
+	}
+	return ""
+}
+
+func judgeLeader(w *world, s sight, a MoveLeader) string {
+	switch to := s.second.seated(a.ToID); {
+	case to < 0 || !s.second.runs(to):
+		return "I20: moved the leadership to a member that is down"
+	case s.second.seats[to].learner:
+		return "I19: moved the leadership to a learner"
+	case s.second.claims[to].behind && !w.record.leaving.there: // while one leaves, that is finding SIM-12
+		return "I16: moved the leadership to a member that has not caught up"
+	}
+	return ""
+}
+
+// judgeRestart is the heart: nothing else may be down, behind, or leading.
+func judgeRestart(w *world, s sight, a RestartMember) string {
+	target := int8(a.Ordinal)
+	if !w.record.formed {
+		if s.second.leader >= 0 {
+			return "I4: a member of a cluster that has a leader is taken for stillborn"
+		}
+		return ""
+	}
+	if podUID(w.pods[target].uid) != a.PodUID {
+		return fmt.Sprintf("I3: the pod of member %d is not the one that the decision was made on", target)
+	}
+	// Who does not run can only get better by it.
+	if broken := judgeOthers(w, s, target); broken != "" && w.runs(target) {
+		return broken
+	}
+	if s.second.alarm && s.first.alarm && s.second.leader >= 0 && w.runs(target) {
+		return "I2: a member is restarted while an alarm is up"
+	}
+	if s.first.corrupt && s.second.corrupt && memberCount(w) > 1 {
+		return "I15: a member is restarted while the members' data differ"
+	}
+	if memberCount(w) > 1 && s.second.leader == target {
+		return fmt.Sprintf("I20: member %d is restarted while it leads", target)
+	}
+	if a.ByDeletion {
+		return ""
+	}
+	if w.set.template != w.ask.variant {
+		return "I25: a member would restart with a template that Git does not ask for"
+	}
+	return judgeOrder(w, s, target)
+}
+
+// judgeOthers wants everybody but the target well, in both looks.
+func judgeOthers(w *world, s sight, target int8) string {
+	for i := range w.set.replicas {
+		p := &w.pods[i]
+		fresh := p.template == w.set.template && p.template != w.set.current
+		switch {
+		case p.state == podAbsent && w.hole():
+			// Pods are counted, and one of nobody makes up for it: finding SIM-31.
+		case i == target || (w.seats[i].id == 0 && s.second.seats[i].id == 0):
+		case p.state != podUp || !w.runs(i) || !s.second.runs(i) || !s.first.runs(i) || s.silent&(1<<i) != 0:
+			return fmt.Sprintf("I2: member %d is restarted while %d is down", target, i)
+		case s.second.claims[i].behind:
+			return fmt.Sprintf("I16: member %d is restarted while %d has not caught up", target, i)
+		case fresh && w.clock-p.readyAt < int32(w.ask.soak):
+			return fmt.Sprintf("I16: member %d is restarted while %d soaks", target, i)
+		}
+	}
+	return ""
+}
+
+// judgeOrder wants the highest ordinal first, and no more than one pod to go.
+func judgeOrder(w *world, s sight, target int8) string {
+	for i := w.set.replicas - 1; i > target; i-- {
+		if w.seats[i].id != 0 && w.pods[i].template != w.ask.variant {
+			return fmt.Sprintf("I20: member %d is restarted before %d", target, i)
+		}
+	}
+	return judgePath(w, s)
+}
+
+func judgeApplied(w *world, s sight) string {
+	switch w.ask.state {
+	case askAsleep:
+		if !w.record.hibernated {
+			return "I13: recorded as asleep while it is awake"
+		}
+		return ""
+	case askDeleted, askRunning:
+	}
+	if memberCount(w) != w.ask.replicas {
+		return "I13: recorded as applied with another number of members"
+	}
+	for i := range w.set.replicas {
+		if w.seats[i].id != 0 && (w.pods[i].template != w.ask.variant || w.pods[i].state != podUp) {
+			return "I14: recorded as applied while a pod is not"
+		}
+	}
+	if s.second.version != variants[w.ask.variant].minor {
+		return "I14: recorded as applied before the cluster version moved"
+	}
+	return ""
+}
+
+// judgeAfter looks at what an action has done to the world.
+func (e *engine) judgeAfter(before, w *world, a Action) string {
+	if a, ok := a.(DeleteVolume); ok && before.claims != w.claims {
+		return judgeVolume(before, a)
+	}
+	if !before.record.formed {
+		return ""
+	}
+	if b := w.record.backup; b.there && b != before.record.backup && before.bucketBad {
+		return "I9: recorded a backup that the store does not have"
+	}
+	loose := 0
+	for i := w.set.partition; i < w.set.replicas; i++ {
+		if w.seats[i].id != 0 && w.pods[i].template != w.set.template {
+			loose++
+		}
+	}
+	if loose > 1 && w.set.partition < before.set.partition {
+		return fmt.Sprintf("I2: %s lets %d members go at once", a, loose)
+	}
+	return ""
+}

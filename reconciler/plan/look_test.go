@@ -1,0 +1,354 @@
+package plan
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// engine is a quorate of the simulation: a rule table and an executor, each of
+// which a test may spoil. It remembers nothing that a decision rests on; what it
+// keeps saves work only.
+type engine struct {
+	rules []rule
+	hand  hand
+
+	asked    map[asked]Desired
+	hashes   map[ask]string
+	settings map[ask]int8
+	rosters  map[[most]int8]map[string]string
+	pods     []Pod
+	objects  []Object
+	rounds   [2]Round
+	moves    []move
+	tally    *tally
+	// telling keeps the last decision as a scenario, in told.
+	telling bool
+	told    string
+}
+
+// asked is a wish at a time at which its windows are open or not.
+type asked struct {
+	ask    ask
+	window windowState
+}
+
+func newEngine(rules []rule) *engine {
+	return &engine{
+		rules: rules, asked: map[asked]Desired{}, rosters: map[[most]int8]map[string]string{}, hashes: map[ask]string{}, settings: map[ask]int8{},
+		tally: &tally{holds: map[string]int{}},
+	}
+}
+
+// desired is what Git says in this world.
+func (e *engine) desired(w *world) Desired {
+	key := asked{w.ask, w.window}
+	d, known := e.asked[key]
+	if !known {
+		d = w.desired()
+		e.asked[key] = d
+	}
+	return d
+}
+
+func (w *world) desired() Desired {
+	v := variants[w.ask.variant]
+	d := Desired{
+		Namespace: "db", Name: "orders", Commit: "c0ffee", SpecHash: w.ask.hash(),
+		Template: templates[w.ask.variant], BackupURL: "s3://backups/{{ .UID }}.db",
+		Spec: schema.ClusterSpec{Version: v.version, Replicas: int32(w.ask.replicas)},
+	}
+	switch w.window {
+	case windowOpen:
+		d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 0 * * *", "24h", "UTC")}
+	case windowClosed:
+		d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 0 1 9 *", "24h", "UTC")}
+	case noWindows:
+	}
+	d.Spec.State = []schema.State{schema.StateRunning, schema.StateHibernated, schema.StateDeleted}[w.ask.state]
+	d.Spec.Image.Repository = "etcd-" + templates[w.ask.variant]
+	d.Spec.Repair.Mode = []schema.RepairMode{schema.RepairAutomatic, schema.RepairOneByOne, schema.RepairNever}[w.ask.repair]
+	if w.ask.wipe {
+		d.Spec.Deletion.Volumes = schema.VolumesDelete
+	}
+	if w.ask.sweep {
+		d.Spec.Storage.RemovedVolumes = schema.VolumesDelete
+	}
+	d.Spec.Upgrade.Backup = schema.BackupRequired
+	if w.ask.skip {
+		d.Spec.Upgrade.Backup = schema.BackupSkip
+	}
+	d.Spec.Upgrade.Soak = seconds(int32(w.ask.soak))
+	if w.ask.odd {
+		d.Spec.Backup.Destination.Encryption.Recipients = []string{"age1"}
+	}
+	if w.ask.broken {
+		d.Problems = []string{"orders.yaml:3: spec.version: not a version"}
+	}
+	return d
+}
+
+// hash is the spec's hash: what the wish says, but for errors in its file.
+func (w ask) hash() string {
+	return fmt.Sprintf("spec-%d-%d-%d-%t-%d-%t-%t-%d-%t-%t", w.variant, w.replicas, w.state, w.skip, w.soak, w.wipe, w.sweep, w.repair, w.odd, w.frozen)
+}
+
+// hash is the same, made once.
+func (e *engine) hash(a ask) string {
+	text, known := e.hashes[a]
+	if !known {
+		text = a.hash()
+		e.hashes[a] = text
+	}
+	return text
+}
+
+// sight is what one pass of quorate goes by.
+type sight struct {
+	// first and second are the worlds that the two looks at the members saw;
+	// caches is the world that the caches of Kubernetes' objects show.
+	first, second, caches *world
+	// silent are the members whose answers were lost, a bit each, in the second
+	// look.
+	silent uint8
+}
+
+// plainly is the sight of a quorate whose eyes are quick.
+func plainly(w *world) sight { return sight{first: w, second: w, caches: w} }
+
+// observed is what quorate sees. The record, the StatefulSet and the pods are
+// those of the world live, which are the caches' when it decides, and those of
+// the API server itself when it decides again; all else is from the caches.
+func (e *engine) observed(live *world, s sight) Observed {
+	o := Observed{Objects: e.lookAtObjects(live), Record: e.lookAtRecord(live)}
+	if !s.caches.secrets {
+		o.Certificates.Missing = missingSecrets
+	}
+	for i := range s.caches.claims {
+		if c := &s.caches.claims[i]; c.there {
+			v := claimsSeen[i]
+			v.UID, v.Terminating = podUID(c.uid), c.terminating
+			o.Volumes = append(o.Volumes, v)
+		}
+	}
+	if s.caches.secrets && s.caches.ask.state == askDeleted {
+		o.Leftovers = leftovers
+	}
+	if live.set.there {
+		e.lookAtSet(live, &o)
+	}
+	if !s.caches.set.there {
+		return o
+	}
+	e.round(s.first, &e.rounds[0], true, 0)
+	e.round(s.second, &e.rounds[1], false, s.silent)
+	if s.first.clock >= s.second.clock {
+		e.rounds[0].At = noonPlus(s.second.clock - 1)
+	}
+	o.Rounds = e.rounds[:]
+	return o
+}
+
+// claimsSeen are what the claims of the ordinals look like.
+var claimsSeen = func() (all [most]Volume) {
+	for i := range all {
+		all[i] = memberVolume(claimOf(podNames[i]), 8<<30)
+	}
+	return all
+}()
+
+var leftovers = []Object{{Kind: "Secret", Name: "orders-ca", State: ObjectInSync}}
+
+var missingSecrets = []string{"orders-ca"}
+
+func (e *engine) lookAtObjects(w *world) []Object {
+	e.objects = e.objects[:0]
+	for i, name := range objectNames {
+		object := Object{Kind: "Service", Name: name, State: ObjectInSync}
+		switch {
+		case w.foreign && i == 0:
+			object.State, object.Detail = ObjectForeign, "made by helm"
+		case w.missing&(1<<i) != 0:
+			object.State = ObjectMissing
+		case w.drifted&(1<<i) != 0:
+			object.State, object.Detail = ObjectDrifted, "spec.ports (by kubectl)"
+		}
+		e.objects = append(e.objects, object)
+	}
+	return e.objects
+}
+
+func (e *engine) lookAtRecord(w *world) *Record {
+	if !w.record.there || w.record.lost {
+		return nil
+	}
+	r := &Record{Founders: int32(w.record.founders), Hibernated: w.record.hibernated, Deleted: w.record.deleted}
+	if w.record.formed {
+		r.ClusterID, r.Members, r.Retired = "c1", e.roster(w.record.members), e.roster(w.record.retired)
+		w.lookAtChanges(r)
+	}
+	if b := w.record.backup; b.there {
+		r.Backup = &Backup{ClusterID: "c1", For: word(b.purpose), Time: noonPlus(b.at)}
+		if b.foreign {
+			r.Backup.ClusterID = "c0"
+		}
+	}
+	if w.record.wasApplied {
+		a := w.record.applied
+		r.Applied = &Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
+	}
+	return r
+}
+
+// lookAtChanges are the changes of the members that the record speaks of.
+func (w *world) lookAtChanges(r *Record) {
+	if j := &w.record.joining; j.there {
+		r.Joining = &Joining{Member: podNames[j.i], ID: memberIDs[j.id], Since: noonPlus(j.since), Promoting: j.promoting, Replace: j.replace}
+	}
+	if l := &w.record.leaving; l.there {
+		r.Leaving = &Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it leaves", Since: noonPlus(l.since), Replace: l.replace}
+	}
+	if n := w.record.downgrade; n > 0 {
+		r.Downgrade = &Downgrade{Line: lineText[n], Since: noonPlus(w.record.downgradeSince)}
+	}
+	if n := w.record.replacing; n > 0 {
+		r.Replacing = podNames[n-1]
+	}
+	if f := &w.record.failed; f.there {
+		r.FailedJoin = &FailedJoin{Member: podNames[f.i], At: noonPlus(f.at), Times: int(f.times)}
+	}
+}
+
+// noteSettings lets a record say what the members were made with, as one that
+// quorate has written does.
+func (e *engine) noteSettings(w *world) {
+	if !w.record.wasApplied {
+		return
+	}
+	number, known := e.settings[w.record.applied]
+	if !known {
+		then := *w
+		then.ask = w.record.applied
+		number = wordOf(newSituation(then.desired(), Observed{}, noon).settings())
+		e.settings[w.record.applied] = number
+	}
+	w.record.settings = number
+}
+
+// roster is a record's member list.
+func (e *engine) roster(ids [most]int8) map[string]string {
+	members, known := e.rosters[ids]
+	if !known {
+		members = map[string]string{}
+		for i, id := range ids {
+			if id != 0 {
+				members[podNames[i]] = memberIDs[id]
+			}
+		}
+		e.rosters[ids] = members
+	}
+	return members
+}
+
+func (e *engine) lookAtSet(w *world, o *Observed) {
+	s := &w.set
+	o.Set = &Set{
+		UID: "set", Replicas: int32(s.replicas), Partition: int32(s.partition), Settled: s.settled,
+		Template: templates[s.template], Version: variants[s.template].version,
+		CurrentTemplate: templates[s.current], CurrentVersion: variants[s.current].version,
+	}
+	if w.ask.frozen {
+		o.Set.Immutable = []string{"spec.tls.mode"}
+	}
+	if s.byHand {
+		o.Set.ScaledBy = "kubectl"
+	}
+	e.pods = e.pods[:0]
+	for i := int8(most - 1); i >= 0; i-- {
+		if w.pods[i].state != podAbsent {
+			e.pods = append(e.pods, w.lookAtPod(i))
+		}
+	}
+	o.Pods = e.pods
+}
+
+func (w *world) lookAtPod(i int8) Pod {
+	p := &w.pods[i]
+	out := Pod{
+		Name: podNames[i], Ordinal: int32(i), UID: podUID(p.uid),
+		Template: templates[p.template], Version: variants[p.template].version,
+		Ready: w.ready(i), Terminating: p.state == podStopping,
+		Created: noonPlus(p.created), ReadySince: noonPlus(p.readyAt), Ran: p.ran,
+	}
+	w.lookAtTrouble(i, &out)
+	return out
+}
+
+// round is what the members say in this world.
+func (e *engine) round(w *world, r *Round, deep bool, silent uint8) {
+	*r = Round{At: noonPlus(w.clock), Deep: deep, Members: r.Members[:0]}
+	if w.leader < 0 {
+		r.Problem = "no linearizable answer"
+		return
+	}
+	r.ClusterID = "c1"
+	if w.version > 0 {
+		r.ClusterVersion = minorText[w.version]
+	}
+	if w.alarm {
+		r.Alarms = noSpaceAlarm
+	}
+	if w.downgrading > 0 {
+		r.Downgrading, r.DowngradeTarget = true, lineText[w.downgrading]
+	}
+	for i := range w.seats {
+		s := &w.seats[i]
+		if s.id == 0 {
+			continue
+		}
+		m := Member{ID: memberIDs[s.id], Learner: s.learner, Term: 7, Commit: 100, Applied: 100}
+		if s.named {
+			m.Name = podNames[i]
+		}
+		switch {
+		case !w.runs(int8(i)):
+			m.Problem = "connection refused"
+		case silent&(1<<i) != 0:
+			m.Problem = "context deadline exceeded"
+		default:
+			m.Version, m.Leader = variants[w.pods[i].template].version, memberIDs[w.seats[w.leader].id]
+		}
+		if w.claims[i].behind {
+			m.Applied = 95
+		}
+		m.DBSize, m.DBInUse = 2<<20, 1<<20
+		if w.claims[i].full {
+			m.DBSize = 3 << 30
+		}
+		if v := variants[w.pods[i].template]; m.Version != "" && v.minor >= 6 {
+			m.StorageVersion = minorText[v.minor]
+			if w.claims[i].low {
+				m.StorageVersion = minorText[w.downgrading]
+			}
+		}
+		if w.corrupt && i == 0 {
+			m.Hash = 1
+		}
+		r.Members = append(r.Members, m)
+	}
+}
+
+var noSpaceAlarm = []Alarm{{NoSpace, memberIDs[1]}}
+
+var lineText = []string{4: "3.4", 5: "3.5", 6: "3.6", 7: "3.7"}
+
+var minorText = []string{4: "3.4.0", 5: "3.5.0", 6: "3.6.0", 7: "3.7.0"}
+
+// observed is what a quorate sees whose first look was at the world before.
+func (w *world) observed(before *world) Observed {
+	return newEngine(nil).observed(w, sight{first: before, second: w, caches: w})
+}
+
+// now is the world's time.
+func (w *world) now() time.Time { return noonPlus(w.clock) }

@@ -1,0 +1,370 @@
+package plan
+
+import "fmt"
+
+// moveKind is a sort of thing that happens without quorate.
+type moveKind int8
+
+const (
+	controllerNotices moveKind = iota
+	podIsCreated
+	podIsReplaced
+	podIsGone
+	rollIsClosed
+	etcdIsUp
+	etcdDies
+	etcdComesBack
+	memberCatchesUp
+	versionMoves
+	claimIsGone
+	claimIsMade
+	storageIsLowered
+	downgradeEnds
+	// What follows are faults.
+	faults
+	etcdCrashes
+	podIsEvicted
+	memberFallsBehind
+	leaderWanders
+	partitionIsLowered
+	serviceIsDeleted
+	serviceIsEdited
+	volumeIsLost
+	volumeIsSpoilt
+	nodeIsLost
+	nodeComesBack
+	setIsScaled
+)
+
+var moveTexts = map[moveKind]string{
+	controllerNotices: "the StatefulSet controller notices", podIsCreated: "pod is created",
+	podIsReplaced: "pod is replaced by the controller", podIsGone: "pod is gone", rollIsClosed: "the controller closes the roll",
+	etcdIsUp: "etcd is up", etcdDies: "etcd dies at its start", etcdComesBack: "etcd comes back",
+	memberCatchesUp: "member catches up", versionMoves: "the cluster version moves",
+	etcdCrashes: "etcd crashes", podIsEvicted: "pod is evicted", memberFallsBehind: "member falls behind",
+	leaderWanders: "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
+	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade",
+	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
+	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", nodeIsLost: "the node and the volume on it are lost",
+	nodeComesBack: "the node comes back", setIsScaled: "somebody scales the StatefulSet to",
+	serviceIsDeleted: "somebody deletes a service", serviceIsEdited: "somebody edits a service",
+}
+
+// move is one thing that happens in the world without quorate, to an ordinal.
+type move struct {
+	kind moveKind
+	i    int8
+}
+
+func (m move) fault() bool { return m.kind > faults }
+
+func (m move) String() string { return fmt.Sprintf("%s (%d)", moveTexts[m.kind], m.i) }
+
+// moves appends all things that can happen next, what happens by itself first.
+func (w *world) moves(all []move) []move {
+	if w.set.there && !w.set.settled {
+		all = append(all, move{kind: controllerNotices})
+	}
+	if w.set.there && w.set.settled {
+		all = w.controllerMoves(all)
+	}
+	for i := range int8(most) {
+		all = w.podMoves(all, i)
+	}
+	if w.downgrading > 0 {
+		all = w.downgradeMoves(all)
+	} else if v := w.nextVersion(); v > w.version {
+		all = append(all, move{kind: versionMoves})
+	}
+	return w.handMoves(all)
+}
+
+// downgradeMoves are those of etcd while a downgrade is enabled: members bring
+// their storage down, and when all run the older minor it ends.
+func (w *world) downgradeMoves(all []move) []move {
+	if w.nextVersion() == w.downgrading && w.oldest() {
+		return append(all, move{kind: downgradeEnds})
+	}
+	for i := range int8(most) {
+		if w.runs(i) && !w.claims[i].low && variants[w.pods[i].template].minor > w.downgrading {
+			all = append(all, move{storageIsLowered, i})
+		}
+	}
+	return all
+}
+
+// oldest says whether every member runs the minor that a downgrade goes to.
+func (w *world) oldest() bool {
+	for i := range w.seats {
+		if w.seats[i].id != 0 && variants[w.pods[i].template].minor != w.downgrading {
+			return false
+		}
+	}
+	return true
+}
+
+// controllerMoves is the StatefulSet controller: it creates absent pods, and
+// replaces one outdated pod at or above the partition at a time.
+func (w *world) controllerMoves(all []move) []move {
+	for i := range w.set.replicas {
+		if w.pods[i].state == podAbsent {
+			return append(all, move{podIsCreated, i})
+		}
+	}
+	for i := w.set.replicas; i < most; i++ {
+		if s := w.pods[i].state; s != podAbsent && s != podStopping {
+			return append(all, move{podIsReplaced, i})
+		}
+	}
+	for i := w.set.replicas - 1; i >= w.set.partition; i-- {
+		p := &w.pods[i]
+		if p.template != w.set.template && p.state != podStopping {
+			return append(all, move{podIsReplaced, i})
+		}
+		if !w.ready(i) {
+			return all
+		}
+	}
+	if w.set.current != w.set.template && w.allUpdated() {
+		all = append(all, move{kind: rollIsClosed})
+	}
+	return all
+}
+
+// allUpdated says whether every pod has the set's template and is ready.
+func (w *world) allUpdated() bool {
+	for i := range w.set.replicas {
+		if w.pods[i].template != w.set.template || !w.ready(i) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *world) podMoves(all []move, i int8) []move {
+	c := &w.claims[i]
+	p := &w.pods[i]
+	if c.terminating && (p.state == podAbsent || p.state == podStarting) {
+		all = append(all, move{claimIsGone, i})
+	}
+	switch p.state {
+	case podStarting:
+		switch {
+		case !c.there:
+			all = append(all, move{claimIsMade, i})
+		case !w.startable(i):
+		case variants[p.template].dies:
+			all = append(all, move{etcdDies, i})
+		default:
+			all = append(all, move{etcdIsUp, i})
+		}
+	case podDown:
+		if !variants[p.template].dies && c.data == w.seats[i].id && !c.corrupt {
+			all = append(all, move{etcdComesBack, i})
+		}
+	case podStopping:
+		all = append(all, move{podIsGone, i})
+	case podUp:
+		if c.behind && w.leader >= 0 && w.runs(i) {
+			all = append(all, move{memberCatchesUp, i})
+		}
+	case podAbsent:
+	}
+	return all
+}
+
+// handMoves are faults, and what people do beside Git.
+func (w *world) handMoves(all []move) []move {
+	for i := range int8(most) {
+		switch w.pods[i].state {
+		case podUp:
+			all = append(all, move{etcdCrashes, i}, move{podIsEvicted, i})
+			if w.leader >= 0 && w.leader != i && !w.claims[i].behind && w.runs(i) {
+				all = append(all, move{memberFallsBehind, i})
+				if !w.seats[i].learner {
+					all = append(all, move{leaderWanders, i})
+				}
+			}
+		case podStarting, podDown:
+			all = append(all, move{podIsEvicted, i})
+		case podAbsent, podStopping:
+		}
+		all = w.volumeMoves(all, i)
+	}
+	if w.set.there && w.set.template != w.set.current && w.set.partition > 0 {
+		all = append(all, move{kind: partitionIsLowered})
+	}
+	if w.record.formed && w.missing == 0 && w.drifted == 0 {
+		all = append(all, move{kind: serviceIsDeleted}, move{kind: serviceIsEdited})
+	}
+	if w.record.formed && w.set.there {
+		for _, n := range []int8{0, 1, 3, 5} {
+			if n != w.set.replicas {
+				all = append(all, move{setIsScaled, n})
+			}
+		}
+	}
+	return all
+}
+
+// nextVersion is the minor that the cluster can agree on: the lowest that its
+// members run, once all are up.
+func (w *world) nextVersion() int8 {
+	low := int8(0)
+	for i := range w.seats {
+		if w.seats[i].id == 0 {
+			continue
+		}
+		if w.leader < 0 || !w.runs(int8(i)) {
+			return 0
+		}
+		if m := variants[w.pods[i].template].minor; low == 0 || m < low {
+			low = m
+		}
+	}
+	return low
+}
+
+// apply lets a move happen, and returns what it breaks of etcd, or "".
+func (w *world) apply(m move) string {
+	i := m.i
+	p := &w.pods[i%most] // a number of pods is no ordinal
+	switch m.kind {
+	case controllerNotices:
+		w.set.settled = true
+	case podIsCreated:
+		w.createPod(i)
+	case podIsReplaced, podIsEvicted:
+		p.served, p.state = p.state == podUp, podStopping
+	case podIsGone:
+		*p = fakePod{}
+		if w.claims[i].terminating {
+			w.claims[i] = fakeClaim{}
+		}
+		return w.vote()
+	case rollIsClosed:
+		w.set.current = w.set.template
+	case etcdIsUp, etcdComesBack:
+		return w.startEtcd(i)
+	case etcdDies:
+		p.state, p.ran = podDown, true
+	case memberCatchesUp:
+		w.claims[i].behind, w.claims[i].short = false, false
+		w.commit()
+	case versionMoves:
+		w.version = w.nextVersion()
+	case storageIsLowered:
+		w.claims[i].low = true
+	case downgradeEnds:
+		w.downgrading = 0
+		w.raiseStorage()
+	case etcdCrashes:
+		p.state = podDown
+		return w.vote()
+	case memberFallsBehind:
+		w.claims[i].behind = true
+	case leaderWanders:
+		w.leader = i
+	case partitionIsLowered:
+		w.set.partition, w.tampered = 0, true
+	case serviceIsDeleted:
+		w.missing |= 2
+	case serviceIsEdited:
+		w.drifted |= 2
+	case setIsScaled:
+		w.set.replicas, w.set.byHand, w.set.settled, w.scaled = m.i, true, false, true
+	default:
+		return w.applyToVolume(m)
+	}
+	return ""
+}
+
+func (w *world) createPod(i int8) {
+	w.uids++
+	w.pods[i] = fakePod{state: podStarting, template: w.set.template, uid: w.uids, created: w.clock}
+	if i < w.set.partition {
+		w.pods[i].template = w.set.current
+	}
+	if c := &w.claims[i]; !c.there {
+		w.makeClaim(i)
+	} else if w.guard(i) != guardStarts {
+		c.since = w.clock
+	}
+}
+
+// raiseStorage lets every storage be that of the release that runs on it.
+func (w *world) raiseStorage() {
+	for i := range w.claims {
+		w.claims[i].low = false
+	}
+}
+
+// vote lets the members elect a leader where they can.
+func (w *world) vote() string {
+	if w.elect() {
+		return "I5: a quorum of members came up of which none has what was committed"
+	}
+	w.commit()
+	return ""
+}
+
+// startEtcd starts the member of a pod, on the volume that the pod has.
+func (w *world) startEtcd(i int8) string {
+	p, c := &w.pods[i], &w.claims[i]
+	if broken := w.wrongBinary(i); broken != "" {
+		return broken
+	}
+	if c.data == 0 {
+		w.join(i)
+	}
+	if m := variants[p.template].minor; c.ran > m && w.downgrading == m && !c.low && !w.tampered {
+		return fmt.Sprintf("I14: member %d gets the older minor before its storage is brought down", i)
+	}
+	c.ran = variants[p.template].minor
+	p.state, p.ran, p.readyAt = podUp, true, w.clock
+	if w.seats[i].id == c.data {
+		w.seats[i].named = true
+	}
+	return w.vote()
+}
+
+// join starts a member on an empty volume: one that founds the cluster begins
+// with the same list as all the others, a learner with what etcd tells it.
+func (w *world) join(i int8) {
+	if !w.record.formed {
+		for j := range w.record.founders {
+			if w.seats[j].id == 0 {
+				w.ids++
+				w.seats[j].id = w.ids
+			}
+		}
+	}
+	w.claims[i].data = w.seats[i].id
+	w.claims[i].behind, w.claims[i].short = w.record.formed, w.record.formed
+}
+
+// laggingVersion says whether the members run what the cluster version is about
+// to become.
+func (w *world) laggingVersion(minor int8) bool {
+	for i := range w.pods {
+		if w.runs(int8(i)) && variants[w.pods[i].template].minor < minor-1 {
+			return false
+		}
+	}
+	return true
+}
+
+// wrongBinary is what etcd itself refuses or panics at: a binary older than the
+// cluster version, or more than one minor newer than it.
+func (w *world) wrongBinary(i int8) string {
+	if w.version == 0 || w.tampered {
+		return ""
+	}
+	switch m := variants[w.pods[i].template].minor; {
+	case m < w.version:
+		return fmt.Sprintf("I14: member %d starts with etcd 3.%d in a cluster of version 3.%d", i, m, w.version)
+	case m > w.version+1 && !w.laggingVersion(m): // else it is finding SIM-16
+		return fmt.Sprintf("I14: member %d starts with etcd 3.%d in a cluster of version 3.%d", i, m, w.version)
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package plan
+
+// volumeMoves are the ways to lose the data of a member. Before the IDs are
+// written down nobody could tell.
+func (w *world) volumeMoves(all []move, i int8) []move {
+	c := &w.claims[i]
+	switch {
+	case !w.record.formed || !c.there || c.data == 0:
+	case c.pinned:
+		all = append(all, move{nodeComesBack, i})
+	case c.corrupt:
+	default:
+		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i})
+	}
+	return all
+}
+
+// loses says whether a move takes a member's data for good.
+func (m move) loses() bool {
+	return m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == nodeIsLost
+}
+
+// applyToVolume lets something happen to a volume.
+func (w *world) applyToVolume(m move) string {
+	c, p := &w.claims[m.i], &w.pods[m.i]
+	switch m.kind {
+	case claimIsGone:
+		*c = fakeClaim{}
+	case claimIsMade:
+		w.makeClaim(m.i)
+	case volumeIsLost:
+		*c, *p = fakeClaim{}, fakePod{}
+	case volumeIsSpoilt:
+		c.corrupt = true
+		w.rebornPod(m.i)
+	case nodeIsLost:
+		c.pinned = true
+		w.rebornPod(m.i)
+	case nodeComesBack:
+		c.pinned = false
+	default:
+	}
+	return w.vote()
+}
+
+// rebornPod is what is left where a pod has ended and does not start again.
+func (w *world) rebornPod(i int8) {
+	w.claims[i].since = w.clock
+	if w.pods[i].state != podAbsent {
+		template := w.pods[i].template
+		w.uids++
+		w.pods[i] = fakePod{state: podStarting, template: template, uid: w.uids, created: w.clock}
+	}
+}
+
+func (w *world) makeClaim(i int8) {
+	w.uids++
+	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock}
+}

@@ -1,0 +1,329 @@
+package plan
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mutant is a quorate with one thing spoilt: a rule taken out or moved, a guard
+// made blind, an action changed, or the executor's own care left out. Each must
+// be caught by the invariant that it breaks, or the check of that is worth
+// nothing.
+type mutant struct {
+	// name says what is spoilt.
+	name string
+	// breaks is the invariant that must be seen broken.
+	breaks string
+	table  func([]rule) []rule
+	hand   hand
+	// from is where its histories start; nil is anywhere.
+	from func(dice) world
+}
+
+// without is the table with one rule taken out.
+func without(name string) []rule { return lacking(name)(table()) }
+
+// lacking takes a rule out.
+func lacking(name string) func([]rule) []rule {
+	return func(rules []rule) []rule {
+		return slices.DeleteFunc(rules, func(r rule) bool { return r.name == name })
+	}
+}
+
+// below moves a rule to just below another one.
+func below(name, other string) func([]rule) []rule {
+	return func(rules []rule) []rule {
+		i := slices.IndexFunc(rules, func(r rule) bool { return r.name == name })
+		moved := rules[i]
+		rules = slices.Delete(rules, i, i+1)
+		j := slices.IndexFunc(rules, func(r rule) bool { return r.name == other })
+		return slices.Insert(rules, j+1, moved)
+	}
+}
+
+// blind lets rules, named in one word each, see a doctored situation: a guard
+// whose input always looks good guards nothing.
+func blind(names string, doctor func(*situation)) func([]rule) []rule {
+	return func(rules []rule) []rule {
+		for i, r := range rules {
+			if slices.Contains(strings.Fields(names), r.name) {
+				rules[i].eval = func(s *situation) verdict {
+					c := s.clone()
+					doctor(c)
+					return r.eval(c)
+				}
+			}
+		}
+		return rules
+	}
+}
+
+// everyMember changes what each member said, in every look.
+func everyMember(change func(*Member)) func(*situation) {
+	return func(s *situation) {
+		for i := range s.o.Rounds {
+			s.o.Rounds[i].Members = slices.Clone(s.o.Rounds[i].Members)
+			for j := range s.o.Rounds[i].Members {
+				change(&s.o.Rounds[i].Members[j])
+			}
+		}
+	}
+}
+
+// everyRound changes each look.
+func everyRound(change func(*situation, *Round)) func(*situation) {
+	return func(s *situation) {
+		for i := range s.o.Rounds {
+			change(s, &s.o.Rounds[i])
+		}
+	}
+}
+
+// changed is an executor that changes one kind of action.
+func changed[A Action](change func(*world, *A)) hand {
+	return hand{alter: func(w *world, a Action) Action {
+		if it, ok := a.(A); ok {
+			change(w, &it)
+			return it
+		}
+		return a
+	}}
+}
+
+// mutants are all of them, by the part of quorate that they spoil.
+func mutants() []mutant {
+	return slices.Concat(rulesTakenOut(), rulesMoved(), guardsBlinded(), actionsChanged(), handsSpoilt())
+}
+
+func rulesTakenOut() []mutant {
+	var all []mutant
+	for _, c := range [][2]string{
+		{"readable", "I12"},
+		{"ownership", "I7"},
+		{"unsupported", "I25"},
+		{"record", "I12"},
+		{"immutable", "I22"},
+		{"certificates", "I4"},
+		{"bootstrap", "crash"},
+		{"drift", "liveness"},
+		{"path", "I14"},
+		{"settled", "I2"},
+		{"health", "I2"},
+		{"window", "I26"},
+		{"confirm", "I16"},
+		{"backup", "I11"},
+		{"start", "I25"},
+		{"soak", "I16"},
+		{"leader", "I20"},
+		{"restart", "liveness"},
+		{"end", "I14"},
+		{"applied", "liveness"},
+		{"deletion", "liveness"},
+		{"hibernated", "liveness"},
+		{"hibernate", "liveness"},
+		{"membership", "liveness"},
+		{"repair", "liveness"},
+		{"remove", "liveness"},
+		{"resize", "liveness"},
+		{"shrink", "liveness"},
+		{"grow", "liveness"},
+		{"alarms", "liveness"},
+		{"downgrade", "I14"},
+	} {
+		m := mutant{name: "without the rule " + c[0], breaks: c[1], table: lacking(c[0])}
+		if c[0] == "settled" || c[0] == "restart" {
+			m.from = mixed
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func rulesMoved() []mutant {
+	var all []mutant
+	for _, c := range [][3]string{
+		{"backup", "start", "I11"},
+		{"path", "start", "I14"},
+		{"window", "start", "I26"},
+		{"health", "restart", "I2"},
+		{"confirm", "restart", "I16"},
+		{"soak", "restart", "I16"},
+		{"leader", "restart", "I20"},
+		{"end", "applied", "I14"},
+		{"readable", "drift", "I12"},
+		{"ownership", "bootstrap", "I7"},
+	} {
+		all = append(all, mutant{name: c[0] + " below " + c[1], breaks: c[2], table: below(c[0], c[1])})
+	}
+	return all
+}
+
+func guardsBlinded() []mutant {
+	return []mutant{
+		{name: "health does not see alarms", breaks: "I2", table: blind("alarms health confirm", everyRound(func(_ *situation, r *Round) { r.Alarms = nil }))},
+		{name: "health does not see hashes", breaks: "I15", table: blind("health", everyMember(func(m *Member) { m.Hash = 0 }))},
+		{name: "health does not ask the pods", breaks: "I2", table: blind("health", func(s *situation) {
+			for i := range s.o.Pods {
+				s.o.Pods[i].Ready, s.o.Pods[i].Terminating = true, false
+			}
+		}), from: mixed},
+		{name: "health does not ask the members", breaks: "I2", table: blind("member health confirm", wellSpoken), from: mixed},
+		{name: "one look is enough", breaks: "I2", table: blind("confirm", func(s *situation) {
+			if len(s.o.Rounds) > 1 {
+				s.o.Rounds[0].Members, s.o.Rounds[0].Problem = s.o.Rounds[1].Members, s.o.Rounds[1].Problem
+			}
+		}), from: mixed},
+		{name: "nobody waits for those who are behind", breaks: "I16", table: blind("confirm", everyMember(func(m *Member) { m.Applied = m.Commit }))},
+		{name: "path takes every way back for open", breaks: "I14", table: blind("path", everyRound(func(s *situation, r *Round) {
+			r.ClusterVersion = s.d.Spec.Version
+			if r.Members = slices.Clone(r.Members); len(r.Members) > 1 {
+				r.Members[1].Version = s.d.Spec.Version
+			}
+		}))},
+		{name: "path takes every version for the wanted one", breaks: "I14", table: blind("path", func(s *situation) {
+			everyMember(func(m *Member) { m.Version = s.d.Spec.Version })(s)
+			for i := range s.o.Pods {
+				s.o.Pods[i].Version = s.d.Spec.Version
+			}
+		})},
+		{name: "a backup of another cluster counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation, b *Backup) { b.ClusterID = s.o.Record.ClusterID }))},
+		{name: "a backup for another target counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation, b *Backup) { b.For = s.d.Spec.Version }))},
+		{name: "an old backup counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation, b *Backup) { b.Time = s.now }))},
+		{name: "a cluster counts as formed before all have joined", breaks: "I4", table: blind("bootstrap", everyMember(func(m *Member) { m.Problem = "" })), from: newborn},
+		{name: "a pod whose etcd ran may be stillborn", breaks: "I4", table: blind("bootstrap", func(s *situation) {
+			for i := range s.o.Pods {
+				s.o.Pods[i].Ran = false
+			}
+		}), from: newborn},
+		{name: "the end does not wait for the cluster version", breaks: "I14", table: blind("end", everyRound(func(s *situation, r *Round) { r.ClusterVersion = s.d.Spec.Version }))},
+		{name: "every window is open", breaks: "I26", table: blind("window", func(s *situation) { s.d.Spec.Maintenance = nil })},
+	}
+}
+
+// wellSpoken lets every member say that it is well.
+func wellSpoken(s *situation) {
+	everyRound(func(s *situation, r *Round) {
+		leader := r.leader()
+		r.Members = slices.Clone(r.Members)
+		for i := range r.Members {
+			m := &r.Members[i]
+			if p := s.o.pod(m.Name); p != nil && leader != nil && m.Problem != "" {
+				m.Problem, m.Leader, m.Version = "", leader.ID, p.Version
+			}
+		}
+	})(s)
+}
+
+// ofBackup changes the backup that is recorded.
+func ofBackup(change func(*situation, *Backup)) func(*situation) {
+	return func(s *situation) {
+		if s.o.Record != nil && s.o.Record.Backup != nil {
+			b := *s.o.Record.Backup
+			change(s, &b)
+			s.o.Record.Backup = &b
+		}
+	}
+}
+
+func actionsChanged() []mutant {
+	return []mutant{
+		{name: "two members restart at once", breaks: "I2", hand: changed(func(_ *world, a *RestartMember) { a.Partition = max(0, a.Partition-1) })},
+		{name: "the lowest ordinal restarts first", breaks: "I20", hand: changed(func(w *world, a *RestartMember) {
+			if !a.ByDeletion {
+				a.Ordinal, a.Member, a.Partition, a.PodUID = 0, podNames[0], 0, podUID(w.pods[0].uid)
+			}
+		})},
+		{name: "a roll starts with its partition at 0", breaks: "I2", hand: changed(func(_ *world, a *StartRoll) { a.Partition = 0 })},
+		{name: "the leader is asked to hand over to itself", breaks: "liveness", hand: changed(func(_ *world, a *MoveLeader) { a.ToID = a.FromID }), from: mixed},
+		{name: "the IDs of two members are written down the wrong way round", breaks: "I20", hand: changed(func(_ *world, a *RecordFormed) {
+			a.Members = map[string]string{podNames[0]: memberIDs[2], podNames[1]: memberIDs[1]}
+		}), from: newborn},
+		{name: "a roll is ended by hand before it has reached everybody", breaks: "liveness", hand: changed(func(_ *world, a *EndRoll) { a.Replicas = 0 })},
+	}
+}
+
+func handsSpoilt() []mutant {
+	return []mutant{
+		{name: "the executor trusts caches", breaks: "I2", hand: hand{trusting: true}, from: mixed},
+		{name: "the executor deletes a pod by its name alone", breaks: "I3", hand: hand{trusting: true, careless: true}, from: mixed},
+		{name: "a backup is recorded before the store has it", breaks: "I9", hand: hand{hasty: true}},
+	}
+}
+
+// newborn is where histories of new clusters start.
+func newborn(d dice) world {
+	w := newWorld([]int8{1, 3}[d.roll(2)])
+	w.ask.variant = []int8{v35, v36None, v36Dies}[d.roll(3)]
+	return w
+}
+
+// mixed is where histories start in the midst of an upgrade.
+func mixed(d dice) world {
+	w := runningWorld(3, v35).asking([]int8{v36, v36None, v36Dies, v36Tuned}[d.roll(4)])
+	w.leader = int8(d.roll(3))
+	w.record.backup = fakeBackup{there: true, purpose: wordOf(variants[v36].version), at: w.clock}
+	return w
+}
+
+// bound is how many histories a mutant may get away with.
+const bound = 5000
+
+// tried plays a history. Rules rest on those above them, so that a mutant may
+// crash.
+func (e *engine) tried(h history, from func(dice) world) (broken string) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			broken = fmt.Sprintf("crash: %v", reason)
+		}
+	}()
+	return e.play(h, from, nil)
+}
+
+// caught plays histories until the mutant breaks its invariant, and says how
+// many that took; or what else it broke.
+func (m mutant) caught(seed uint64) (runs int, instead string) {
+	rules := table()
+	if m.table != nil {
+		rules = m.table(rules)
+	}
+	e := newEngine(rules)
+	e.hand = m.hand
+	from := m.from
+	if from == nil {
+		from = startOf
+	}
+	r := rand.New(rand.NewPCG(seed, 1))
+	h := history{events: make([]uint64, 50)}
+	for runs = 1; runs <= bound; runs++ {
+		h.start = r.Uint64()
+		for i := range h.events {
+			h.events[i] = r.Uint64()
+		}
+		broken := e.tried(h, from)
+		if strings.HasPrefix(broken, m.breaks+":") {
+			return runs, ""
+		}
+		if broken != "" {
+			instead = broken
+		}
+	}
+	return bound, "not caught; " + instead
+}
+
+// 161: whatever is spoilt is caught: by the invariant that it breaks, within a
+// bound. What is not caught is not checked.
+func TestEveryMutantIsCaught(t *testing.T) {
+	for _, m := range mutants() {
+		t.Run(m.name, func(t *testing.T) {
+			runs, failure := m.caught(7)
+			tellMutant(m.breaks, failure == "")
+			if failure != "" {
+				t.Fatalf("%s should break %s: %s", m.name, m.breaks, failure)
+			}
+			t.Logf("%-10s %6d histories  %s", m.breaks, runs, m.name)
+		})
+	}
+}

@@ -1,0 +1,277 @@
+package plan
+
+import (
+	"fmt"
+	"testing"
+)
+
+// patience is how many looks a world may take to come to rest.
+const patience = 600
+
+// settle lets a world come to rest that has no more faults, and wants progress:
+// quorate ends with nothing left to do and the cluster as its file says, or with
+// a hold that says what a person can do. It returns what is missing, or "".
+func (e *engine) settle(w *world) string {
+	w.bucketBad = false
+	if w.window == windowClosed {
+		w.window = windowOpen
+	}
+	var v verdict
+	quiet := 0
+	for range patience {
+		broken := ""
+		moved, trouble := e.proceed(w, quiet)
+		if trouble != "" {
+			return trouble
+		}
+		before := *w
+		if v, broken = e.pass(w, plainly(&before), done); broken != "" {
+			return broken
+		}
+		if v.step == nil && v.hold == nil && !moved {
+			e.tally.rests++
+			return w.unsatisfied()
+		}
+		if quiet++; moved || v.step != nil {
+			quiet = 0
+		}
+		if quiet > 20 && v.hold != nil {
+			return e.heldFor(w, v.hold)
+		}
+	}
+	if f := w.record.failed; f.there && !w.sound() {
+		e.tally.holds["scale"]++ // it tries again and again, and says so
+		return ""
+	}
+	if memberCount(w) < 3 && !w.sound() {
+		e.tally.holds["settled"]++ // two rules undo each other: finding SIM-24
+		return ""
+	}
+	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.hold, v.step)
+}
+
+// proceed lets the next thing happen that happens by itself, and time go by:
+// more of it when nothing else happens.
+func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
+	e.moves = w.moves(e.moves[:0])
+	if len(e.moves) == 0 || e.moves[0].fault() {
+		w.clock += 60
+		if quiet > 5 {
+			w.clock += 600
+		}
+		return false, ""
+	}
+	w.clock += 5
+	return true, w.apply(e.moves[0])
+}
+
+// heldFor wants a hold that does not end by itself to say what a person can do,
+// and to hold for a reason.
+func (e *engine) heldFor(w *world, h *Hold) string {
+	switch {
+	case w.scaled && h.Rule == "settled":
+		// Scaled by hand in the midst of a restart: finding SIM-6.
+	case w.record.joining.promoting && h.Rule == "membership":
+		// Promoted in words only, and its volume is lost: finding SIM-21.
+	case w.hole() && h.Rule == "path":
+		// It asks the pod of nobody for its version: finding SIM-7.
+	case (w.scaled || w.set.replicas == 0) && (h.Rule == "membership" || h.Rule == "deletion"):
+		// Scaled to 0 in the midst of a join or leave: findings SIM-9, SIM-15.
+	case w.hole() && h.Rule == "settled":
+		// The controller waits for a pod that belongs to no member: finding SIM-8.
+	case h.Do == "":
+		return fmt.Sprintf("liveness: held for good, and nobody is told what to do: %s: %s", h.Rule, h)
+	case w.sound():
+		return fmt.Sprintf("liveness: held although nothing is wrong: %s: %s", h.Rule, h)
+	}
+	e.tally.holds[h.Rule]++
+	return ""
+}
+
+// unsatisfied says in what the cluster is not what its file says, or "".
+func (w *world) unsatisfied() string {
+	want := w.ask
+	switch want.state {
+	case askAsleep:
+		return w.awake()
+	case askDeleted:
+		return w.undeleted()
+	case askRunning:
+	}
+	if w.set.replicas != want.replicas || memberCount(w) != want.replicas || w.record.joining.there || w.record.leaving.there {
+		return "liveness: at rest with another number of members"
+	}
+	for i := range want.replicas {
+		if !w.ready(i) || w.pods[i].template != want.variant || w.claims[i].behind {
+			return fmt.Sprintf("liveness: at rest although member %d is not as Git says", i)
+		}
+	}
+	for i := want.replicas; i < most; i++ {
+		if want.sweep && w.claims[i].there && w.record.retired[i] != 0 {
+			return fmt.Sprintf("liveness: at rest although the volume of the former member %d should go", i)
+		}
+	}
+	switch {
+	case w.version != variants[want.variant].minor:
+		return "liveness: at rest although the cluster version is another"
+	case w.set.current != want.variant || w.set.partition != want.replicas:
+		return "liveness: at rest although the roll has not been closed"
+	case w.record.applied != want || !w.record.wasApplied:
+		return "liveness: at rest although nobody has written down what was applied"
+	case w.missing != 0 || w.drifted != 0:
+		return "liveness: at rest although a service is not as Git says"
+	}
+	return ""
+}
+
+// awake says what a cluster still has that sleeps, or "".
+func (w *world) awake() string {
+	if !w.record.hibernated || w.set.replicas != 0 {
+		return "liveness: at rest although the members should sleep"
+	}
+	return w.anyPod()
+}
+
+// undeleted says what a cluster still has that is deleted, or "".
+func (w *world) undeleted() string {
+	if w.record.lost && !w.set.there {
+		return "" // nobody knows what is quorate's any more
+	}
+	if w.set.there || w.missing != 7 && w.record.there {
+		return "liveness: at rest although the cluster should be deleted"
+	}
+	for i := range w.claims {
+		if w.claims[i].there && w.ask.wipe && w.record.there {
+			return "liveness: at rest although the volumes should be deleted"
+		}
+	}
+	return w.anyPod()
+}
+
+func (w *world) anyPod() string {
+	for i := range w.pods {
+		if w.pods[i].state != podAbsent {
+			return fmt.Sprintf("liveness: at rest although pod %d is there", i)
+		}
+	}
+	return ""
+}
+
+// sound says whether nothing stands in the way of what Git says: a hold for good
+// would be a mistake then.
+func (w *world) sound() bool {
+	switch {
+	case w.foreign, w.record.lost, w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
+		return false
+	case !w.record.formed && w.elected:
+		return false // its quorum was lost before its IDs were written down
+	case w.losses() > 0 && !w.repairable():
+		return false
+	case w.record.formed && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied):
+		// Members that all start at once start as what they were. That one of which
+		// nothing was applied yet can never be brought back is finding SIM-10.
+		return false
+	}
+	for i := range w.pods {
+		p := &w.pods[i]
+		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
+			return false
+		}
+		// A claim that a scaling by hand has left, or finding SIM-4: a learner whose
+		// pod has never started.
+		if w.claims[i].there && w.seats[i].id == 0 && w.record.retired[i] == 0 {
+			return false
+		}
+	}
+	return w.pathOpen()
+}
+
+// repairable says whether exactly one member is lost and is to be replaced by
+// itself.
+func (w *world) repairable() bool {
+	if w.record.leaving.there {
+		return false // a removal that has begun keeps the repair of another from beginning: finding SIM-26
+	}
+	return w.losses() == 1 && memberCount(w) > 2 && w.ask.repair != repairNever && w.record.formed && w.set.there
+}
+
+// hole says whether a pod belongs to no member.
+func (w *world) hole() bool {
+	for i := range w.pods {
+		if w.pods[i].state != podAbsent && w.seats[i].id == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// shrinkable says whether every member runs a release that may be defragmented.
+func (w *world) shrinkable() bool {
+	for i := range w.pods {
+		if w.pods[i].state != podAbsent && variants[w.pods[i].template].minor == 4 {
+			return false
+		}
+	}
+	return true
+}
+
+// sensible says whether the file asks for something that can be had.
+func (w *world) sensible() bool {
+	v := &variants[w.ask.variant]
+	return !w.ask.broken && !w.ask.odd && !w.ask.frozen && !v.unpulled && !v.dies && !v.refused
+}
+
+// pathOpen says whether every member can go to the wanted version.
+func (w *world) pathOpen() bool {
+	to := variants[w.ask.variant].minor
+	if w.version != 0 && to != w.version && to != w.version+1 {
+		return false
+	}
+	oldest := int8(99)
+	for i := range w.pods {
+		if w.pods[i].state != podAbsent {
+			oldest = min(oldest, variants[w.pods[i].template].minor)
+		}
+	}
+	// Back to the minor that the cluster has, while somebody still runs it.
+	return oldest == 99 || oldest == to || oldest == to-1
+}
+
+// mend ends what only a person can end, but for a commit that cannot be carried
+// out.
+func (w *world) mend() {
+	w.foreign, w.record.lost, w.alarm, w.corrupt = false, false, false, false
+	for i := range w.claims {
+		w.claims[i].full = false
+	}
+	w.ask.broken, w.ask.state, w.ask.odd, w.ask.frozen = false, askRunning, false, false
+	for i := range w.claims {
+		if c := &w.claims[i]; w.lost(int8(i)) {
+			*c = fakeClaim{there: true, uid: c.uid, data: w.seats[i].id, behind: true, short: w.leader >= 0}
+		}
+	}
+	w.vote()
+}
+
+// A member that the roll itself broke is mended while the window is closed, and
+// no other member is touched.
+func TestAClosedWindowLetsABrokenMemberBeMended(t *testing.T) {
+	e := newEngine(table())
+	w := runningWorld(3, v35).asking(v36None)
+	w.window = windowOpen
+	for range 200 {
+		if w.pods[2].template == v36None {
+			w.ask.variant, w.window = v35, windowClosed // reverted at night's end
+		}
+		before := w
+		if _, broken := e.pass(&w, plainly(&before), done); broken != "" {
+			t.Fatal(broken)
+		}
+		if _, trouble := e.proceed(&w, 0); trouble != "" {
+			t.Fatal(trouble)
+		}
+	}
+	if w.pods[2].template != v35 || !w.allReady() || w.pods[0].uid != 1 || w.pods[1].uid != 2 {
+		t.Errorf("%+v", w)
+	}
+}
