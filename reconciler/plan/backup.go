@@ -81,9 +81,12 @@ func (s *situation) needsBackup() bool {
 	return s.rolling() && s.versioned() && !back && s.d.Spec.Upgrade.Backup != schema.BackupSkip
 }
 
-// hasBackup says whether the recorded backup is the one that this roll needs.
+// hasBackup says whether the recorded backup is the one that this roll needs. It
+// may be older once the roll has begun: a way down begins when etcd is told of it,
+// whatever template an earlier try has left behind.
 func (s *situation) hasBackup() bool {
-	return s.backedUp() && (s.started() || s.descending() || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)
+	begun := s.descending() || (s.started() && !s.goesDown())
+	return s.backedUp() && (begun || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)
 }
 
 // backedUp says whether a backup of this cluster was taken for this target,

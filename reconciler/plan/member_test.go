@@ -14,6 +14,9 @@ func TestSettled(t *testing.T) {
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation) { s.o.Set.Settled = false })},
 		{name: "67: a change that the controller has not seen", change: func(s *situation) { s.o.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "75: a pod that does not exist", change: func(s *situation) { s.o.Pods = s.o.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
+		{name: "75: a pod of nobody makes up for none of a member", change: func(s *situation) {
+			s.o.Pods = append(s.o.Pods[:2:2], Pod{Name: "orders-3", Ordinal: 3})
+		}, want: "does not exist; the StatefulSet creates it"},
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
 		{name: "I2: and not while another one is down", change: with(rolling, partition(2), down(0)), want: "the partition is 2 and would let orders-2 go while orders-0 is not well; it goes back above all of them"},

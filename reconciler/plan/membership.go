@@ -79,10 +79,12 @@ func (s *situation) leave(l Leaving) verdict {
 			"nothing is removed until it is known whose data is wrong")
 	}
 	if lead := r.leader(); lead != nil && lead.ID == l.ID {
-		if heir := s.heir(l.Member); heir != nil {
-			return do(MoveLeader{From: lead.Name, FromID: lead.ID, To: heir.Name, ToID: heir.ID},
-				l.Member+" is about to leave, and a leader that just goes costs an election")
+		heir := s.heir(l.Member)
+		if heir == nil {
+			return unhealthy(l.Member+" leads, is to be removed, and no other member is fit to take over", "look at the other members")
 		}
+		return do(MoveLeader{From: lead.Name, FromID: lead.ID, To: heir.Name, ToID: heir.ID},
+			l.Member+" is about to leave, and a leader that just goes costs an election")
 	}
 	return do(RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
 }
@@ -122,7 +124,7 @@ func (s *situation) unremovable(r *Round, member string) string {
 			if m.Problem == "" {
 				self = 1
 			}
-		case m.Problem == "":
+		case m.Problem == "" && s.stands(m.Name):
 			well++
 		}
 		voters++
@@ -138,6 +140,12 @@ func (s *situation) unremovable(r *Round, member string) string {
 		return fmt.Sprintf("only %d of %d members are healthy, and a quorum is %d", well+self, voters, now)
 	}
 	return ""
+}
+
+// stands says whether a member's pod goes on serving.
+func (s *situation) stands(name string) bool {
+	p := s.o.pod(name)
+	return p != nil && p.Ready && !p.Terminating
 }
 
 // join brings a join that has begun to its end, or takes it back.

@@ -77,6 +77,12 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "42: another one that is down", change: with(shrinking, leads(0), down(1)), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but only 1 of the 2 others are healthy, and their quorum is 2"},
 		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-1").Applied = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
+		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},
+		{name: "39: nobody is fit to lead", size: 2, change: with(wanting(1), leaving(1, false), func(s *situation) {
+			s.pod(0).Template = "a"
+			s.member(0).Learner = false
+			s.o.Pods[1].Terminating = true
+		}), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 0 of the 1 others"},
 		{name: "42: it was down a moment ago", change: with(shrinking, leads(0), func(s *situation) { s.o.Rounds[0].member("orders-1").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: only 1 of the 2 others"},
 		{name: "41: one that is down itself goes", change: with(wanting(2), leads(0), down(2), leaving(2, false)), want: "remove orders-2"},
 		{name: "I1: two members, one of them down: etcd would refuse", size: 2, change: with(wanting(1), leads(0), down(1), leaving(1, false)), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 1 of 2 members are healthy, and a quorum is 2"},

@@ -209,19 +209,34 @@ func (s *situation) takeOver(member string) verdict {
 	return s.rejoin(member, "it takes the place of the member that was removed", true)
 }
 
-// alignPartition lets a member that comes back empty have the new template where
-// the old one's etcd is too old to start: every other member has been upgraded,
-// and the cluster version with them.
+// alignPartition lets a member that comes back empty have a template that it can
+// start with, where the old one's etcd is too old for the cluster: every other
+// member has been upgraded, and the cluster version with them.
 func (s *situation) alignPartition(ordinal int32) verdict {
 	version := s.clusterVersion()
-	if ordinal >= s.o.Set.Partition || version == "" || line(s.o.Set.CurrentVersion) == line(version) || line(s.o.Set.Version) != line(version) {
+	if ordinal >= s.o.Set.Partition || version == "" || !older(line(s.o.Set.CurrentVersion), line(version)) {
 		return pass()
 	}
+	switch {
+	case line(s.o.Set.Version) == line(version) && s.othersHave(ordinal, s.o.Set.Template):
+		return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: s.o.Set.Replicas, Partition: ordinal},
+			fmt.Sprintf("the cluster version is %s, and a new member with etcd %s could not start", version, s.o.Set.CurrentVersion))
+	case !s.started() && s.othersHave(ordinal, s.d.Template):
+		return do(s.startRoll(), "the others have this template already, and the new member can start with no other")
+	}
+	return refuse(
+		fmt.Sprintf("%s cannot take its place: it would come back with etcd %s, and the cluster version is %s",
+			podName(s.d.Name, ordinal), s.o.Set.CurrentVersion, version),
+		"take the last commit back, so that Git asks again for what the other members have; the member joins then")
+}
+
+// othersHave says whether no pod of a member would be replaced if everything from
+// the ordinal on got the template.
+func (s *situation) othersHave(ordinal int32, template string) bool {
 	for _, p := range s.o.Pods {
-		if s.isMember(p.Name) && p.Ordinal >= ordinal && p.Ordinal < s.o.Set.Partition && p.Template != s.o.Set.Template {
-			return pass()
+		if s.isMember(p.Name) && p.Ordinal >= ordinal && p.Template != template {
+			return false
 		}
 	}
-	return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: s.o.Set.Replicas, Partition: ordinal},
-		fmt.Sprintf("the cluster version is %s, and a new member with etcd %s could not start", version, s.o.Set.CurrentVersion))
+	return true
 }

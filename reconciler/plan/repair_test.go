@@ -86,9 +86,11 @@ func TestRepairReplaces(t *testing.T) {
 		{name: "20: Git wants it no more", change: with(replacing, wanting(1)), want: "leave the place of orders-1 empty"},
 		{name: "in the last step of an upgrade the new one gets the new release", change: last, want: "set the StatefulSet's partition to 0: the cluster version is 3.6.0, and a new member with etcd 3.5.35 could not start"},
 		{name: "before that step the old one", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
-		{name: "I2: never past a member that has not been upgraded", change: with(last, func(s *situation) {
-			s.pod(1).Template = "a"
-			s.o.Set.Partition = 2
+		{name: "I2: never past a member that would restart, too", change: with(last, func(s *situation) { s.o.Set.Template = "x" }), want: "start the roll 3.5.35 → 3.6.16: the others have this template already"},
+		{name: "on the way down the newer one can start", change: with(last, func(s *situation) {
+			s.o.Set.CurrentVersion = newVersion
+			s.o.round().ClusterVersion = "3.5.0"
 		}), want: "write down that orders-0 joins"},
+		{name: "I14: where no template fits, a person is asked", change: with(last, func(s *situation) { s.o.Set.Template, s.d.Template = "x", "x" }), want: "Refused: orders-0 cannot take its place: it would come back with etcd 3.5.35, and the cluster version is 3.6.0; take the last commit back"},
 	})
 }
