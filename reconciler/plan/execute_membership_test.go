@@ -65,7 +65,7 @@ func (e *engine) executeLifecycle(w *world, a Action) bool {
 		w.deleteObject(a)
 	case ForgetCluster:
 		w.record = fakeRecord{}
-		w.seats, w.leader, w.elected, w.version = [most]seat{}, -1, false, 0
+		w.seats, w.leader, w.elected, w.version, w.downgrading = [most]seat{}, -1, false, 0, 0
 	default:
 		return false
 	}

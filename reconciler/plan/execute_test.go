@@ -113,7 +113,7 @@ func (e *engine) execute(w *world, a Action, f fate) {
 	case RestartMember:
 		e.restart(w, a)
 	case EndRoll:
-		w.applySet(int8(a.Replicas))
+		w.setPartition(int8(a.Replicas))
 	case RecordApplied:
 		w.record.applied, w.record.wasApplied, w.record.settings = w.ask, true, wordOf(a.Settings)
 		w.record.downgrade = 0
@@ -130,13 +130,18 @@ func (w *world) createRecord(founders int8) {
 		return
 	}
 	w.record = fakeRecord{there: true, founders: founders}
-	w.seats, w.leader, w.elected, w.version = [most]seat{}, -1, false, 0
+	w.seats, w.leader, w.elected, w.version, w.downgrading = [most]seat{}, -1, false, 0, 0
 }
 
 // applySet applies the StatefulSet as Git says, with a partition.
-func (w *world) applySet(partition int8) {
+func (w *world) applySet(partition int8) { w.changeSet(w.ask.variant, partition) }
+
+// setPartition moves the partition, and keeps the template that the StatefulSet has.
+func (w *world) setPartition(partition int8) { w.changeSet(w.set.template, partition) }
+
+func (w *world) changeSet(template, partition int8) {
 	after := w.set
-	after.template, after.partition = w.ask.variant, partition
+	after.template, after.partition = template, partition
 	if after != w.set {
 		after.settled = false
 	}

@@ -75,12 +75,12 @@ func (w *world) startable(i int8) bool {
 // start then.
 func (w *world) stranded(i int8) bool {
 	t := w.pods[i].template
-	// Scaled by hand in the midst of a roll: finding SIM-17.
+	// Scaled by hand in the midst of a roll.
 	loose := (w.tampered || w.scaled) && t == w.set.current && t != w.set.template
-	// Deleted with its volumes in the midst of a roll, and taken back: SIM-18.
-	// Changed while it slept, then deleted and taken back: SIM-25.
+	// Deleted with its volumes in the midst of a roll, and taken back.
+	// Changed while it slept, then deleted and taken back.
 	slept := w.record.applied.state == askAsleep
-	// Let loose for a downgrade that was cancelled then: SIM-30.
+	// Let loose for a downgrade that was cancelled then.
 	cancelled := t == w.set.template && w.downgrading == 0
 	return (loose || !w.record.formed || w.ask.wipe || slept || cancelled) && variants[t].minor < w.version
 }

@@ -23,10 +23,10 @@ func hibernate(s *situation) verdict {
 	return do(Hibernate{}, "spec.state is Hibernated; the volumes are kept, and wake as they are")
 }
 
-// open says whether a roll has begun and not ended: pods of two templates, or a
-// StatefulSet that has not closed it.
+// open says whether a roll has begun and not ended: pods of two templates, a
+// StatefulSet that has not closed it, or etcd told of a downgrade.
 func (s *situation) open() bool {
-	if s.o.Set.CurrentTemplate != s.o.Set.Template {
+	if s.o.Set.CurrentTemplate != s.o.Set.Template || s.o.Record.Downgrade != nil {
 		return true
 	}
 	for _, p := range s.o.Pods {

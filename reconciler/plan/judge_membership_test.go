@@ -43,7 +43,7 @@ func judgeBeginJoin(w *world, s sight, a BeginJoin) string {
 	case w.record.failed.there && w.record.failed.i == i && !a.Replace:
 		return judgeAllWell(w, s, i)
 	case w.record.failed.there && w.record.failed.i == i:
-		return "" // a failed learner's volume may be joined on again: finding SIM-22
+		return "" // a failed learner's volume may be joined on again
 	case w.claims[i].data != 0 && !w.claims[i].terminating:
 		return fmt.Sprintf("I5: member %d is to join on a volume that is not empty", i)
 	case i >= w.ask.replicas:
@@ -121,7 +121,7 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 		}
 	}
 	if w.set.template != w.set.current {
-		return "" // that the gate exempts the victim of a roll is finding SIM-28
+		return "" // the gate exempts the victim of a roll
 	}
 	return judgeAllWell(w, s, i)
 }
@@ -153,12 +153,11 @@ func judgeRemove(w *world, s sight, a RemoveMember) string {
 			}
 		}
 	}
-	// That its pod must be up for that is finding SIM-19, that a repair goes on when
-	// the data is back SIM-27.
+	// A repair that has begun goes on when the data is back.
 	if i < w.ask.replicas && !w.record.leaving.replace && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
 		return fmt.Sprintf("I17: removes member %d, which runs and is wanted", i)
 	}
-	if w.leader == i && s.second.leader == i && !s.second.lost(i) && memberCount(w) > 1 && s.silent == 0 {
+	if w.leader == i && s.second.leader == i && !s.second.lost(i) && w.heirTo(i) && s.silent == 0 {
 		return fmt.Sprintf("I20: removes member %d while it leads", i)
 	}
 	return ""
@@ -266,7 +265,7 @@ func judgeBackupFor(w *world, purpose string, skip bool) string {
 		return ""
 	case !b.there || b.foreign || word(b.purpose) != purpose:
 		return "I11: goes without a backup for " + purpose
-	case w.clock-b.at > 900:
+	case w.clock-b.at > 900 && w.set.template != w.ask.variant || w.clock-b.at > 900 && w.ask.state != askRunning: // the template may be there from an earlier try
 		return "I11: goes with an old backup for " + purpose
 	}
 	return ""
@@ -311,11 +310,22 @@ func judgeDefragment(w *world, s sight, a Defragment) string {
 	}
 	for j := range s.second.seats {
 		if t := w.pods[j].template; t != w.set.current && w.pods[j].state != podAbsent {
-			continue // that the gate exempts the victim of a roll is finding SIM-29
+			continue // the gate exempts the victim of a roll
 		}
 		if k := int8(j); k != i && s.second.seats[j].id != 0 && (!s.second.runs(k) || !s.first.runs(k)) {
 			return fmt.Sprintf("I23: defragments member %d while %d is down", i, j)
 		}
 	}
 	return ""
+}
+
+// heirTo says whether somebody could have taken the leadership over. That a leader
+// is removed where nobody can is not judged.
+func (w *world) heirTo(i int8) bool {
+	for j := range int8(most) {
+		if j != i && w.ready(j) && !w.seats[j].learner && !w.claims[j].behind {
+			return true
+		}
+	}
+	return false
 }

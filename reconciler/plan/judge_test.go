@@ -178,7 +178,7 @@ func judgeLeader(w *world, s sight, a MoveLeader) string {
 		return "I20: moved the leadership to a member that is down"
 	case s.second.seats[to].learner:
 		return "I19: moved the leadership to a learner"
-	case s.second.claims[to].behind && !w.record.leaving.there: // while one leaves, that is finding SIM-12
+	case s.second.claims[to].behind && !w.record.leaving.there: // while one leaves it may be
 		return "I16: moved the leadership to a member that has not caught up"
 	}
 	return ""
@@ -203,7 +203,7 @@ func judgeRestart(w *world, s sight, a RestartMember) string {
 	if s.second.alarm && s.first.alarm && s.second.leader >= 0 && w.runs(target) {
 		return "I2: a member is restarted while an alarm is up"
 	}
-	if s.first.corrupt && s.second.corrupt && memberCount(w) > 1 {
+	if s.first.corrupt && s.second.corrupt && memberCount(w) > 1 && w.runs(target) {
 		return "I15: a member is restarted while the members' data differ"
 	}
 	if memberCount(w) > 1 && s.second.leader == target {
@@ -225,7 +225,7 @@ func judgeOthers(w *world, s sight, target int8) string {
 		fresh := p.template == w.set.template && p.template != w.set.current
 		switch {
 		case p.state == podAbsent && w.hole():
-			// Pods are counted, and one of nobody makes up for it: finding SIM-31.
+			// Pods are counted, and one of nobody makes up for it.
 		case i == target || (w.seats[i].id == 0 && s.second.seats[i].id == 0):
 		case p.state != podUp || !w.runs(i) || !s.second.runs(i) || !s.first.runs(i) || s.silent&(1<<i) != 0:
 			return fmt.Sprintf("I2: member %d is restarted while %d is down", target, i)

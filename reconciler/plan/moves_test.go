@@ -363,7 +363,7 @@ func (w *world) wrongBinary(i int8) string {
 	switch m := variants[w.pods[i].template].minor; {
 	case m < w.version:
 		return fmt.Sprintf("I14: member %d starts with etcd 3.%d in a cluster of version 3.%d", i, m, w.version)
-	case m > w.version+1 && !w.laggingVersion(m): // else it is finding SIM-16
+	case m > w.version+1 && !w.laggingVersion(m): // else the cluster version has not followed yet
 		return fmt.Sprintf("I14: member %d starts with etcd 3.%d in a cluster of version 3.%d", i, m, w.version)
 	}
 	return ""

@@ -39,12 +39,10 @@ func (e *engine) settle(w *world) string {
 			return e.heldFor(w, v.hold)
 		}
 	}
-	if f := w.record.failed; f.there && !w.sound() {
-		e.tally.holds["scale"]++ // it tries again and again, and says so
-		return ""
-	}
-	if memberCount(w) < 3 && !w.sound() {
-		e.tally.holds["settled"]++ // two rules undo each other: finding SIM-24
+	// Where something is wrong that only a person can end, two rules may undo each
+	// other, or one may try again and again.
+	if !w.sound() || !starts(w.set.template) {
+		e.tally.holds["no rest"]++
 		return ""
 	}
 	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.hold, v.step)
@@ -70,15 +68,15 @@ func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
 func (e *engine) heldFor(w *world, h *Hold) string {
 	switch {
 	case w.scaled && h.Rule == "settled":
-		// Scaled by hand in the midst of a restart: finding SIM-6.
+		// Scaled by hand in the midst of a restart.
 	case w.record.joining.promoting && h.Rule == "membership":
-		// Promoted in words only, and its volume is lost: finding SIM-21.
+		// Promoted in words only, and its volume is lost.
 	case w.hole() && h.Rule == "path":
-		// It asks the pod of nobody for its version: finding SIM-7.
+		// It asks the pod of nobody for its version.
 	case (w.scaled || w.set.replicas == 0) && (h.Rule == "membership" || h.Rule == "deletion"):
-		// Scaled to 0 in the midst of a join or leave: findings SIM-9, SIM-15.
+		// Scaled to 0 in the midst of a join or leave.
 	case w.hole() && h.Rule == "settled":
-		// The controller waits for a pod that belongs to no member: finding SIM-8.
+		// The controller waits for a pod that belongs to no member.
 	case h.Do == "":
 		return fmt.Sprintf("liveness: held for good, and nobody is told what to do: %s: %s", h.Rule, h)
 	case w.sound():
@@ -167,9 +165,9 @@ func (w *world) sound() bool {
 		return false // its quorum was lost before its IDs were written down
 	case w.losses() > 0 && !w.repairable():
 		return false
-	case w.record.formed && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied):
-		// Members that all start at once start as what they were. That one of which
-		// nothing was applied yet can never be brought back is finding SIM-10.
+	case w.record.formed && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied || w.record.applied.state == askAsleep):
+		// Members that all start at once start as what they were. One of which
+		// nothing was applied yet cannot be brought back.
 		return false
 	}
 	for i := range w.pods {
@@ -177,8 +175,8 @@ func (w *world) sound() bool {
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
 			return false
 		}
-		// A claim that a scaling by hand has left, or finding SIM-4: a learner whose
-		// pod has never started.
+		// A claim that a scaling by hand has left, or a learner whose pod has never
+		// started.
 		if w.claims[i].there && w.seats[i].id == 0 && w.record.retired[i] == 0 {
 			return false
 		}
@@ -190,7 +188,7 @@ func (w *world) sound() bool {
 // itself.
 func (w *world) repairable() bool {
 	if w.record.leaving.there {
-		return false // a removal that has begun keeps the repair of another from beginning: finding SIM-26
+		return false // a removal that has begun keeps the repair of another from beginning
 	}
 	return w.losses() == 1 && memberCount(w) > 2 && w.ask.repair != repairNever && w.record.formed && w.set.there
 }
