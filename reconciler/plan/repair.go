@@ -214,6 +214,10 @@ func (s *situation) takeOver(member string) verdict {
 // member has been upgraded, and the cluster version with them.
 func (s *situation) alignPartition(ordinal int32) verdict {
 	version := s.clusterVersion()
+	if set := s.o.Set; !s.started() && ordinal >= set.Partition && set.Partition < set.Replicas && !older(line(set.CurrentVersion), line(version)) {
+		return do(ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
+			"Git no longer wants the template that the new member would get; it comes as what the others were")
+	}
 	if ordinal >= s.o.Set.Partition || version == "" || !older(line(s.o.Set.CurrentVersion), line(version)) {
 		return pass()
 	}

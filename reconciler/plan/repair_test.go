@@ -85,6 +85,10 @@ func TestRepairReplaces(t *testing.T) {
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
 		{name: "20: Git wants it no more", change: with(replacing, wanting(1)), want: "leave the place of orders-1 empty"},
 		{name: "in the last step of an upgrade the new one gets the new release", change: last, want: "set the StatefulSet's partition to 0: the cluster version is 3.6.0, and a new member with etcd 3.5.35 could not start"},
+		{name: "never as what Git has given up", change: with(last, func(s *situation) {
+			s.d.Template, s.o.Set.Partition = "c", 0
+			s.o.round().ClusterVersion = "3.5.0"
+		}), want: "set the StatefulSet's partition to 3: Git no longer wants the template that the new member would get"},
 		{name: "before that step the old one", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
 		{name: "I2: never past a member that would restart, too", change: with(last, func(s *situation) { s.o.Set.Template = "x" }), want: "start the roll 3.5.35 → 3.6.16: the others have this template already"},
 		{name: "on the way down the newer one can start", change: with(last, func(s *situation) {
