@@ -24,9 +24,9 @@ func hibernate(s *situation) verdict {
 }
 
 // open says whether a roll has begun and not ended: pods of two templates, a
-// StatefulSet that has not closed it, or etcd told of a downgrade.
+// StatefulSet that has not closed it, or a downgrade that etcd has not ended.
 func (s *situation) open() bool {
-	if s.o.Set.CurrentTemplate != s.o.Set.Template || s.o.Record.Downgrade != nil {
+	if r := s.o.round(); s.o.Set.CurrentTemplate != s.o.Set.Template || (r != nil && r.Downgrading) {
 		return true
 	}
 	for _, p := range s.o.Pods {

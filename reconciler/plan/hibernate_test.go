@@ -27,7 +27,7 @@ func TestHibernate(t *testing.T) {
 		{name: "then sleep", change: with(sleep, savedFor("hibernation")), want: "put the members to sleep: spec.state is Hibernated"},
 		{name: "nowhere to put the backup", change: with(sleep, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the hibernation needs a backup first"},
 		{name: "a half done roll ends first", change: with(sleep, commit(newVersion), begun, rolled(newVersion, 2))},
-		{name: "a downgrade that etcd was told of ends first", change: with(sleep, savedFor("hibernation"), func(s *situation) { s.o.Record.Downgrade = &Downgrade{Line: "3.4"} })},
+		{name: "a downgrade that etcd was told of ends first", change: with(sleep, savedFor("hibernation"), func(s *situation) { s.o.round().Downgrading = true })},
 		{name: "a roll that has not begun waits until it wakes", change: with(commit(newVersion), sleep, savedFor("hibernation")), want: "put the members to sleep"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, sleep)},
 	})

@@ -59,7 +59,9 @@ func settled(s *situation) verdict {
 	case len(loose) == 0:
 		return pass()
 	case len(loose) == 1 && down == "":
-		return wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{})
+		v := wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{})
+		v.hold.Do = s.unblock(loose[0])
+		return v
 	case len(loose) == 1:
 		return do(s.startRoll(),
 			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
@@ -68,6 +70,17 @@ func settled(s *situation) verdict {
 	return do(s.startRoll(),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.o.Set.Partition, len(loose)))
+}
+
+// unblock says what keeps the StatefulSet from replacing a pod: it goes down from
+// the highest ordinal, and waits for each pod to be ready. Empty for nothing.
+func (s *situation) unblock(next Pod) string {
+	for _, p := range s.o.Pods {
+		if p.Ordinal > next.Ordinal && !p.Ready {
+			return fmt.Sprintf("it waits for the pod of %s first; if that lasts, look at why it is not ready", p.Name)
+		}
+	}
+	return ""
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer

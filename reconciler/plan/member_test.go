@@ -20,6 +20,7 @@ func TestSettled(t *testing.T) {
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
 		{name: "I2: and not while another one is down", change: with(rolling, partition(2), down(0)), want: "the partition is 2 and would let orders-2 go while orders-0 is not well; it goes back above all of them"},
+		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation) { s.pod(1).Ready = false }), want: "Waiting: the StatefulSet replaces orders-0; it waits for the pod of orders-1 first"},
 		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation) { s.d.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
 		{name: "one that has gone", change: with(rolling, rolled(newVersion, 2), partition(2))},
 		{name: "I2: a partition that lets two go", change: with(rolling, partition(1)), want: "start the roll 3.5.35 → 3.6.16: the partition is 1 and would let 2 members go at once"},

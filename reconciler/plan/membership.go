@@ -159,6 +159,9 @@ func (s *situation) join(j Joining) verdict {
 		return do(EndJoin{Member: j.Member, ID: j.ID}, "etcd counts it as a voter")
 	case !s.wants(j.Member):
 		return do(s.drop(j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", members(int(s.d.Spec.Replicas)), j.Member))
+	case j.ID == "" && s.otherLearner(j.Member) != "":
+		return unhealthy(fmt.Sprintf("%s is to join, but %s is a learner, and one change at a time is enough", j.Member, s.otherLearner(j.Member)),
+			"where nobody knows of that learner, remove it with `etcdctl member remove`")
 	case j.ID == "":
 		if problem := s.electable(); problem != "" {
 			return unhealthy(j.Member+" is to join, but "+problem, "look at the members named here")
@@ -168,6 +171,17 @@ func (s *situation) join(j Joining) verdict {
 		return do(s.drop(j, true), "the member list no longer has it: somebody has removed it")
 	}
 	return s.catchUp(j, *m)
+}
+
+// otherLearner is a learner that runs under another name, or "". One without a name
+// may be the one that joins: etcd was asked, and its answer got lost.
+func (s *situation) otherLearner(member string) string {
+	for _, m := range s.o.round().Members {
+		if m.Learner && m.Name != "" && m.Name != member {
+			return m.Name
+		}
+	}
+	return ""
 }
 
 // drop is the action that takes a join back. The claim that its pod has was made

@@ -117,6 +117,7 @@ func TestMembershipJoining(t *testing.T) {
 	ready := with(grows("m3", time.Minute), withPod)
 	checkRule(t, membership, []ruleCase{
 		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
+		{name: "I19: not beside another learner", change: with(grows("", 0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "Unhealthy: orders-3 is to join, but orders-1 is a learner, and one change at a time is enough"},
 		{name: "42: not without a quorum", change: with(grows("", 0), down(0), down(1)), want: "Unhealthy: orders-3 is to join, but only 1 of 3 members are healthy"},
 		{name: "46: a learner without a pod", change: grows("m3", 0), want: "Waiting: orders-3 joins: its pod does not exist yet"},
 		{name: "37: one that has caught up is promoted", change: ready, want: "promote orders-3"},
