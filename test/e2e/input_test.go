@@ -35,7 +35,7 @@ func TestBadFiles(t *testing.T) {
 		{"2: no members", change("replicas: 1", "replicas: 0"), []string{"spec.replicas"}},
 		{"53: a minor skipped", change("3.5.35", "3.7.3"), []string{"cannot go from 3.5.35 to 3.7.3"}},
 		{"53: a minor down", change("3.5.35", "3.4.34"), []string{"cannot go from 3.5.35 to 3.4.34"}},
-		{"5: storage changed", change("256Mi", "512Mi"), []string{"spec.storage.size"}},
+		{"6: storage shrinks", change("256Mi", "128Mi"), []string{"spec.storage.size"}},
 		{"5: TLS changed", map[string]string{file: text + "  tls:\n    mode: Disabled\n"}, []string{"spec.tls.mode"}},
 		{"14: not YAML", map[string]string{file: "apiVersion: {\n" + text}, []string{file + ":"}},
 		{"23: two files with one cluster", map[string]string{"clusters/copy.yaml": strings.Replace(text, "3.5.35", "3.6.16", 1)}, []string{"copy.yaml", file}},
