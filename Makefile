@@ -25,7 +25,7 @@ unit: ## Test everything that needs no Kubernetes
 	go test $(PACKAGES)
 
 sim: ## Try to break the planner, longer than the tests do
-	go test ./reconciler/plan -run 'Simulation|Reachable|Mutant' -count=1 -timeout=30m -deep
+	cd reconciler/plan && go test -run 'Simulation|Reachable|Mutant' -count=1 -timeout=30m -deep
 
 test: cluster ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
 	. test/env.sh && go test $(PACKAGES)
