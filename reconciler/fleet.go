@@ -19,14 +19,18 @@ import (
 // server itself.
 func (r *Reconciler) plan(ctx context.Context, v *view, fresh bool) (plan.Plan, error) {
 	v.observed.Fleet = plan.Fleet{}
-	if plan.Begins(v.desired, v.observed, r.now()) {
-		fleet, err := r.fleet(ctx, v.cluster, fresh)
-		if err != nil {
-			return plan.Plan{}, err
-		}
-		v.observed.Fleet = fleet
+	now := r.now()
+	p := plan.Make(v.desired, v.observed, now)
+	// At rest nothing begins, and nobody has to ask twice.
+	if p.Idle() || !plan.Begins(v.desired, v.observed, now) {
+		return p, nil
 	}
-	return plan.Make(v.desired, v.observed, r.now()), nil
+	fleet, err := r.fleet(ctx, v.cluster, fresh)
+	if err != nil {
+		return plan.Plan{}, err
+	}
+	v.observed.Fleet = fleet
+	return plan.Make(v.desired, v.observed, now), nil
 }
 
 // reserve lets one worker at a time begin to disrupt a cluster. While it is held,

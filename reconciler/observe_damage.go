@@ -92,6 +92,9 @@ func notReadySince(p *corev1.Pod) time.Time {
 // data. Nodes and volumes are looked at only for pods that are not ready: at rest
 // nothing is asked.
 func (v *view) observeDamage(ctx context.Context, r *Reconciler, live *liveCluster) error {
+	if !slices.ContainsFunc(v.observed.Pods, func(p plan.Pod) bool { return !p.Ready }) {
+		return nil
+	}
 	claims := named(live.claims)
 	pods := named(live.pods)
 	for i := range v.observed.Pods {
