@@ -15,6 +15,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
 )
 
 // createRecord creates the record with a fresh token. It never touches a record
@@ -92,13 +93,9 @@ func (r *Reconciler) tryRecord(ctx context.Context, v *view, change func(*Record
 func (r *Reconciler) issueCertificates(ctx context.Context, v *view) error {
 	c := v.cluster.EtcdCluster
 	secrets := r.kube.CoreV1().Secrets(c.Metadata.Namespace)
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
+	existing, err := r.liveSecrets(ctx, c)
 	if err != nil {
-		return fmt.Errorf("list the certificates: %w", err)
-	}
-	existing := map[string]*corev1.Secret{}
-	for i := range list.Items {
-		existing[list.Items[i].Name] = &list.Items[i]
+		return err
 	}
 	missing, err := CertificateSecrets(c, r.options.Render.ClusterDomain, existing, r.now())
 	if err != nil {
@@ -116,18 +113,27 @@ func (r *Reconciler) issueCertificates(ctx context.Context, v *view) error {
 	return nil
 }
 
+// liveSecrets reads the cluster's own Secrets past the caches, by name.
+func (r *Reconciler) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[string]*corev1.Secret, error) {
+	list, err := r.kube.CoreV1().Secrets(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the certificates: %w", err)
+	}
+	live := map[string]*corev1.Secret{}
+	for i := range list.Items {
+		live[list.Items[i].Name] = &list.Items[i]
+	}
+	return live, nil
+}
+
 // widenCertificates replaces certificates that name too few members. Secrets and
 // authorities are read past the caches; one that has changed in between stays.
 func (r *Reconciler) widenCertificates(ctx context.Context, v *view, a plan.WidenCertificates) error {
 	c := v.cluster.EtcdCluster
 	secrets, domain := r.kube.CoreV1().Secrets(c.Metadata.Namespace), r.options.Render.ClusterDomain
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
+	live, err := r.liveSecrets(ctx, c)
 	if err != nil {
-		return fmt.Errorf("list the certificates: %w", err)
-	}
-	live := map[string]*corev1.Secret{}
-	for i := range list.Items {
-		live[list.Items[i].Name] = &list.Items[i]
+		return err
 	}
 	status := CheckCertificates(c, domain, live, r.now())
 	if len(status.Missing)+len(status.Problems) > 0 {

@@ -102,16 +102,8 @@ func recordApplied(a plan.RecordApplied) func(*Record) {
 // backupIsThere asks the store whether the recorded backup, when it was taken for
 // that purpose, is still the one that was verified.
 func (v *view) backupIsThere(ctx context.Context, purpose string) error {
-	b := v.record.Backup
-	if b == nil || purpose == "" || b.For != purpose {
-		return nil
-	}
-	m, err := ReadManifest(ctx, b.URL)
-	if err != nil {
-		return err
-	}
-	if m.ClusterID != b.ClusterID || m.SHA256 != b.SHA256 {
-		return fmt.Errorf("the backup at %s is not the one that was verified; another is taken when that one is 15 minutes old", m.Object)
+	if b := v.record.Backup; b != nil && purpose != "" && b.For == purpose {
+		return b.stillThere(ctx)
 	}
 	return nil
 }

@@ -39,7 +39,7 @@ func alarms(s *situation) verdict {
 // noSpace frees space. Whatever else is wrong with the cluster is for the rules
 // below to say: a member that does not answer is not made to work harder.
 func (s *situation) noSpace() verdict {
-	if s.rolling() && s.victim() != nil {
+	if s.rollVictim() != nil {
 		return pass() // it is mended first: nobody else is made to work while it is away
 	}
 	mending := *s
@@ -53,7 +53,7 @@ func (s *situation) noSpace() verdict {
 	if v := mending.twice(); !v.silent() {
 		return v
 	}
-	for _, next := range []func() verdict{mending.compact, mending.shrink, mending.full} {
+	for _, next := range []func() verdict{mending.compact, mending.shrinkFiles, mending.full} {
 		if v := next(); !v.silent() {
 			return v
 		}
@@ -105,8 +105,8 @@ func (s *situation) stale(m Member) bool {
 	return c != nil && s.o.Record.Defragmented[m.Name].Before(c.At)
 }
 
-// shrink makes the files of crowded databases smaller.
-func (s *situation) shrink() verdict {
+// shrinkFiles makes the files of crowded databases smaller.
+func (s *situation) shrinkFiles() verdict {
 	return s.defragmentOne(func(m Member) string {
 		switch {
 		case !s.tight(m):

@@ -55,7 +55,7 @@ func (s *situation) due(m Member) string {
 	if strike := s.strike(spec); last.Before(strike) {
 		return "spec.defragmentation.schedule says so: " + strike.Format(openingLayout)
 	}
-	if opens, problem := s.opening(); problem != "" || opens.After(s.now) || s.now.Sub(last) < defragmentRest {
+	if !s.windowOpen() || s.now.Sub(last) < defragmentRest {
 		return ""
 	}
 	free := m.DBSize - m.DBInUse

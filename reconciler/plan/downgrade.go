@@ -84,14 +84,6 @@ func (s *situation) awaitStorage(r *Round) verdict {
 	return pass()
 }
 
-// exemptName is the member that the roll itself has broken, or "".
-func (s *situation) exemptName() string {
-	if v := s.victim(); s.rolling() && v != nil {
-		return v.Name
-	}
-	return ""
-}
-
 // cancel takes a downgrade back that Git no longer asks for. One that has got
 // there ends by itself.
 func (s *situation) cancel(r *Round) verdict {

@@ -104,16 +104,21 @@ func confirmIn(wait time.Duration, message string) verdict {
 
 // gate says what is wrong with the cluster in one look, or "".
 func (s *situation) gate(r *Round) string {
-	exempt := ""
-	if v := s.victim(); s.rolling() && v != nil {
-		exempt = v.Name
-	}
+	exempt := s.exemptName()
 	for _, check := range []func(*Round, string) string{
 		s.identity, s.answers, s.agreement, s.troubles, s.versionsMatch, s.quorum,
 	} {
 		if problem := check(r, exempt); problem != "" {
 			return problem
 		}
+	}
+	return ""
+}
+
+// exemptName is the name of the member that the gate looks past, or "".
+func (s *situation) exemptName() string {
+	if v := s.rollVictim(); v != nil {
+		return v.Name
 	}
 	return ""
 }
@@ -141,10 +146,9 @@ func (s *situation) identity(r *Round, _ string) string {
 
 // podsReady wants Kubernetes to think well of every member, too.
 func (s *situation) podsReady() string {
-	v := s.victim()
+	exempt := s.exemptName()
 	for _, p := range s.o.Pods {
-		exempt := !s.isMember(p.Name) || (s.rolling() && v != nil && p.Name == v.Name)
-		if !exempt && (!p.Ready || p.Terminating) {
+		if s.isMember(p.Name) && p.Name != exempt && (!p.Ready || p.Terminating) {
 			return "the pod of " + p.Name + " is not ready"
 		}
 	}

@@ -26,11 +26,8 @@ func settled(s *situation) verdict {
 	if len(s.o.Pods) < int(s.o.Set.Replicas) {
 		return wait(fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.o.Pods), s.o.Set.Replicas), time.Time{})
 	}
-	for _, name := range s.byOrdinal() {
-		// A pod that is nobody's makes up for none that is missing.
-		if s.o.pod(name) == nil {
-			return wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), time.Time{})
-		}
+	if name := s.podless(); name != "" {
+		return wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), time.Time{})
 	}
 	if s.closing() {
 		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
@@ -81,6 +78,18 @@ func (s *situation) unblock(next Pod) string {
 		}
 	}
 	return ""
+}
+
+// podless is the lowest member without a pod, or "". A pod that is nobody's makes up
+// for none that is missing.
+func (s *situation) podless() string {
+	lowest := ""
+	for name := range s.o.Record.Members {
+		if s.o.pod(name) == nil && (lowest == "" || ordinalOf(name) < ordinalOf(lowest)) {
+			lowest = name
+		}
+	}
+	return lowest
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer

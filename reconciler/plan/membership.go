@@ -64,13 +64,10 @@ func (s *situation) leave(l Leaving) verdict {
 		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s", l.Member, l.Why, problem),
 			"nothing is removed until the others are healthy; look at the members named here")
 	}
-	if len(s.o.Rounds) < 2 {
-		return confirmIn(instant, "that the others can do without a member counts when it was seen twice")
+	if v := s.seenTwice(l.Member); !v.silent() {
+		return v
 	}
 	before := &s.o.Rounds[len(s.o.Rounds)-2]
-	if problem := s.unremovable(before, l.Member); problem != "" {
-		return confirmIn(Between, "healthy now, but a moment ago: "+problem)
-	}
 	if problem := s.behind(before, r, l.Member); problem != "" {
 		return confirmIn(Between, problem)
 	}
@@ -364,7 +361,17 @@ func (s *situation) complete() bool {
 	if len(s.o.Record.Members) != int(s.d.Spec.Replicas) || s.o.Record.Joining != nil || s.o.Record.Leaving != nil {
 		return false
 	}
-	return !slices.ContainsFunc(slices.Collect(maps.Keys(s.o.Record.Members)), func(name string) bool { return !s.wants(name) })
+	return !s.tooMany()
+}
+
+// tooMany says whether there are members that Git does not want.
+func (s *situation) tooMany() bool {
+	for name := range s.o.Record.Members {
+		if !s.wants(name) {
+			return true
+		}
+	}
+	return false
 }
 
 // byOrdinal are the recorded members, lowest ordinal first, as numbers: 9 before 10.

@@ -179,12 +179,7 @@ func (s *situation) othersWell(lost []loss) string {
 }
 
 func containsLoss(lost []loss, member string) bool {
-	for _, l := range lost {
-		if l.member == member {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(lost, func(l loss) bool { return l.member == member })
 }
 
 func describeLosses(lost []loss) string {

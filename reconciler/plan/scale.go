@@ -10,14 +10,14 @@ import (
 // ordinal first, as a number. It comes before a roll, which then has fewer to
 // restart, and is not stopped by a pod that belongs to no member.
 func shrink(s *situation) verdict {
-	if !s.formed() || s.complete() || (s.rolling() && s.victim() != nil) {
+	if !s.formed() || s.complete() || s.rollVictim() != nil {
 		return pass() // whom a given-up roll has broken is mended first
+	}
+	if !s.tooMany() {
+		return pass()
 	}
 	names := s.byOrdinal()
 	last := names[len(names)-1]
-	if s.wants(last) {
-		return pass()
-	}
 	why := "Git wants " + members(int(s.d.Spec.Replicas))
 	return do(BeginLeave{Member: last, ID: s.o.Record.Members[last], Why: why}, why+"; the highest ordinal goes first")
 }

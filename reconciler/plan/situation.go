@@ -100,6 +100,15 @@ func (s *situation) victim() *Pod {
 	return victim
 }
 
+// rollVictim is the victim that the roll under way is to mend, or nil: the gate
+// looks past it, and nobody else is touched before it is well.
+func (s *situation) rollVictim() *Pod {
+	if !s.rolling() {
+		return nil
+	}
+	return s.victim()
+}
+
 // wellNow says whether the pod and its member were fine in the last round.
 func (s *situation) wellNow(p Pod) bool {
 	m := s.o.round().member(p.Name)

@@ -63,7 +63,7 @@ func share(part, whole int64) int64 {
 // of a roll that mends its victim, without whom no space is freed. They are the
 // ways out of it.
 func (s *situation) pardons(r *Round) bool {
-	return onlyAlarm(r.Alarms, NoSpace) && (s.pardoned || s.relieves() || (s.rolling() && s.victim() != nil))
+	return onlyAlarm(r.Alarms, NoSpace) && (s.pardoned || s.relieves() || s.rollVictim() != nil)
 }
 
 // relieves says whether the roll is one that ends the alarm NOSPACE: every

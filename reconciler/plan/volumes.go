@@ -177,7 +177,7 @@ func (s *situation) nextMisplaced() string {
 	if len(members) == 0 || r == nil || len(s.o.Record.Members) == 1 || s.rolling() || s.gate(r) != "" || s.podsReady() != "" {
 		return ""
 	}
-	if opens, problem := s.opening(); problem != "" || opens.After(s.now) {
+	if !s.windowOpen() {
 		return ""
 	}
 	return members[0]

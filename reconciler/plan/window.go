@@ -22,7 +22,7 @@ import (
 // The backup that the upgrade rests on is younger than that first one: it is
 // taken when the window has opened.
 func window(s *situation) verdict {
-	if !s.disturbs() || (s.rolling() && (s.victim() != nil || s.firstBackup() || s.relieves())) {
+	if !s.disturbs() || s.rollVictim() != nil || s.firstBackup() || s.relieves() {
 		return pass()
 	}
 	opens, problem := s.opening()
@@ -42,8 +42,13 @@ func (s *situation) disturbs() bool {
 	if !s.formed() || s.o.Set == nil {
 		return false
 	}
-	names := s.byOrdinal()
-	return s.rolling() || s.d.Spec.State == schema.StateHibernated || !s.wants(names[len(names)-1])
+	return s.rolling() || s.d.Spec.State == schema.StateHibernated || s.tooMany()
+}
+
+// windowOpen says whether members may be stopped now.
+func (s *situation) windowOpen() bool {
+	opens, problem := s.opening()
+	return problem == "" && !opens.After(s.now)
 }
 
 // openingLayout is how an opening is written, in the zone of its window.

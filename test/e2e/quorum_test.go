@@ -59,11 +59,7 @@ func TestLostQuorum(t *testing.T) {
 	w.awaitIdle(want.version, 2*rollLimit)
 	w.expectVersion(3, want.version)
 	w.expectRecovered(lost.ClusterID, lost.Token)
-	found, err := writer.Verify(w.Context())
-	w.must(err)
-	if ok := writer.Report().Writes.OK; found < ok || found == 0 {
-		t.Errorf("%d of %d acknowledged writes found", found, ok)
-	}
+	w.expectWrites(writer, writer.Report())
 	for name, uid := range w.claimUIDs() {
 		if name != "data-orders-0" && claims[name] != uid {
 			t.Errorf("claim %s is another one", name)
@@ -165,11 +161,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	w.awaitIdle(want.version, 2*rollLimit)
 	w.expectVersion(3, want.version)
 	w.expectRecovered(lost.ClusterID, lost.Token)
-	found, err := writer.Verify(w.Context())
-	w.must(err)
-	if ok := writer.Report().Writes.OK; found < ok || found == 0 {
-		t.Errorf("%d of %d acknowledged writes found", found, ok)
-	}
+	w.expectWrites(writer, writer.Report())
 	// The pod that restored had the URL from a Secret, and not in its words.
 	jobs, err := w.cluster.Client.BatchV1().Jobs(w.namespace).List(t.Context(), metav1.ListOptions{})
 	w.must(err)

@@ -256,17 +256,23 @@ func (w *world) load() *lab.Writer {
 func (w *world) finishLoad(writer *lab.Writer) {
 	w.Helper()
 	seen := writer.Stop()
-	found, err := writer.Verify(w.Context())
-	w.must(err)
-	// The load's end may cut off a write that is acknowledged all the same.
-	if found < seen.Writes.OK || found == 0 {
-		w.Errorf("%d of %d acknowledged writes found", found, seen.Writes.OK)
-	}
+	w.expectWrites(writer, seen)
 	w.Logf("writes: %d, failed %d, longest gap %s; reads: %d, failed %d, longest gap %s",
 		seen.Writes.OK, seen.Writes.Failed, lab.Round(seen.Writes.LongestGap),
 		seen.Reads.OK, seen.Reads.Failed, lab.Round(seen.Reads.LongestGap))
 	for _, f := range append(seen.Writes.Failures, seen.Reads.Failures...) {
 		w.Logf("failed at %s after %s: %s", f.At.Format(time.TimeOnly), lab.Round(f.Took), f.Text)
+	}
+}
+
+// expectWrites wants every acknowledged write to be there. The load's end may cut
+// off one that is acknowledged all the same.
+func (w *world) expectWrites(writer *lab.Writer, seen lab.Report) {
+	w.Helper()
+	found, err := writer.Verify(w.Context())
+	w.must(err)
+	if found < seen.Writes.OK || found == 0 {
+		w.Errorf("%d of %d acknowledged writes found", found, seen.Writes.OK)
 	}
 }
 
