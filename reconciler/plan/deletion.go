@@ -24,7 +24,7 @@ func deletion(s *situation) verdict {
 	case !r.Deleted:
 		return s.beginDeletion()
 	}
-	for _, left := range []func() verdict{s.stopAll, s.deletePods, s.deleteObjects} {
+	for _, left := range []func() verdict{s.deletePods, s.stopAll, s.deleteObjects} {
 		if v := left(); !v.silent() {
 			return v
 		}
@@ -90,12 +90,9 @@ func (s *situation) deletionBegins() BeginDeletion {
 // deletePods deletes what is left when somebody has deleted the StatefulSet alone.
 func (s *situation) deletePods() verdict {
 	for _, p := range s.o.Pods {
-		if !p.Terminating {
+		if s.o.Set == nil && !p.Terminating {
 			return do(DeletePod{Member: p.Name, PodUID: p.UID}, "no StatefulSet stops it")
 		}
-	}
-	if n := len(s.o.Pods); n > 0 {
-		return wait(fmt.Sprintf("%s shut down", plural(n, "pod")), time.Time{})
 	}
 	return pass()
 }

@@ -24,6 +24,11 @@ func TestDeletion(t *testing.T) {
 			s.o.Volumes[i].Terminating = true
 		}
 	}
+	leaving := func(s *situation) {
+		for i := range s.o.Pods {
+			s.o.Pods[i].Terminating = true
+		}
+	}
 	noVolumes := func(s *situation) { s.o.Volumes = nil }
 	checkRule(t, deletion, []ruleCase{
 		{name: "130: what is to run passes"},
@@ -38,7 +43,8 @@ func TestDeletion(t *testing.T) {
 		{name: "what never formed needs none", change: with(unformed, gone), want: "begin the deletion"},
 		{name: "the pods go", change: with(gone, deleted), want: "resize the StatefulSet 3 → 0"},
 		{name: "then the StatefulSet", change: with(gone, deleted, stopped), want: "delete StatefulSet orders: no pod of it is left"},
-		{name: "pods that nothing stops", change: with(gone, deleted, func(s *situation) { s.o.Set = nil }), want: "Waiting: 3 pods shut down"},
+		{name: "pods that nothing stops", change: with(gone, deleted, noSet), want: "delete the pod of orders-2: no StatefulSet stops it"},
+		{name: "pods on their way out", change: with(gone, deleted, noSet, leaving), want: "Waiting: 3 pods shut down"},
 		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: nobody uses it any more"},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
 		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes are on their way out"},
