@@ -187,6 +187,20 @@ func TestWriterFindsLostWrites(t *testing.T) {
 	}
 }
 
+// A write that was answered counts, however close the end of the load is.
+func TestWriterCountsWhatWasAnswered(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	w := &Writer{options: WriterOptions{Pace: time.Millisecond, Timeout: time.Second, MaxWrites: 9}}
+	w.run(ctx, &w.writes, func(context.Context) error {
+		cancel()
+		return nil
+	})
+	w.run(ctx, &w.reads, func(ctx context.Context) error { return ctx.Err() })
+	if r := w.Report(); r.Writes.OK != 1 || r.Reads.OK+r.Reads.Failed != 0 {
+		t.Errorf("an answered write: %s; a read that was cut off: %s", r.Writes, r.Reads)
+	}
+}
+
 // startEtcd runs one member on loopback, of the sandbox's binaries.
 func startEtcd(t *testing.T) *clientv3.Client {
 	t.Helper()

@@ -129,7 +129,7 @@ func (w *Writer) run(ctx context.Context, l *loop, request func(context.Context)
 		limited, cancel := context.WithTimeout(ctx, w.options.Timeout)
 		err := request(limited)
 		cancel()
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return // the request was cut off by the end of the load
 		}
 		w.count(l, sent, err)
