@@ -39,26 +39,27 @@ func (r *Reconciler) findOrphans() {
 		if _, named := r.wish(key); named {
 			continue
 		}
-		if r.isOurs(cm) && r.isMissed(cm) {
+		if r.isOrphan(cm) {
 			orphans++
-			r.reportOrphan(key)
+			r.tellOrphan(key, cm)
 		}
 	}
 	r.metrics.orphans.Set(float64(orphans))
 }
 
-// isOurs says whether this quorate looks after the cluster of a record. Nobody can
-// tell whose a record is that cannot be read.
-func (r *Reconciler) isOurs(cm *corev1.ConfigMap) bool {
-	record, err := ReadRecord(cm)
-	return err == nil && record.Owner != nil && ownerOf(record).Is(r.options.Owner)
-}
-
 // topicOrphan is told once, until a file names the cluster again.
 const topicOrphan = "orphan"
 
-// isMissed says whether a file ought to name the cluster of a record: not one that
-// another owner looks after, nor one that was deleted by a word in Git.
+// isOrphan says whether this quorate looks after the cluster of a record, and Git
+// has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
+func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
+	record, err := ReadRecord(cm)
+	return err == nil && !record.Deleted && record.Owner != nil && ownerOf(record).Is(r.options.Owner)
+}
+
+// isMissed says whether a file that has just gone ought to name the cluster of a
+// record: not one that another owner looks after, nor one that was deleted by a
+// word in Git.
 func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
 	record, err := ReadRecord(cm)
 	if err != nil {
@@ -68,13 +69,16 @@ func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
 	return !record.Deleted && (owner == nil || r.options.Owner.Nobody() || owner.Is(r.options.Owner))
 }
 
-// reportOrphan tells of a cluster that no file names.
+// reportOrphan tells of a cluster that has just lost its file.
 func (r *Reconciler) reportOrphan(key string) {
-	const message = "no file that can be read names this cluster any more; it is left running and no longer looked at"
-	cm := r.recordOf(key)
-	if cm != nil && !r.isMissed(cm) {
-		return
+	if cm := r.recordOf(key); cm == nil || r.isMissed(cm) {
+		r.tellOrphan(key, cm)
 	}
+}
+
+// tellOrphan tells, once, of a cluster that no file names; its record may be nil.
+func (r *Reconciler) tellOrphan(key string, cm *corev1.ConfigMap) {
+	const message = "no file that can be read names this cluster any more; it is left running and no longer looked at"
 	if !r.said.news(key, topicOrphan, message) {
 		return
 	}
