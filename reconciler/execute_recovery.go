@@ -25,7 +25,7 @@ func (r *Reconciler) executeRecovery(ctx context.Context, v *view, action plan.A
 	case plan.AdoptRecovery:
 		return r.noteMembership(ctx, v, func(m *Record) bool { return m.adoptRecovery(a) })
 	case plan.EndRecovery:
-		return r.noteMembership(ctx, v, func(m *Record) bool { return m.endRecovery(a, r.now()) })
+		return r.endRecovery(ctx, v, a)
 	case plan.RefuseRecovery:
 		return r.updateRecord(ctx, v, func(m *Record) { m.RefusedRecovery = a.OneShot })
 	default:
@@ -92,6 +92,34 @@ func (r *Reconciler) restoreVolume(ctx context.Context, v *view, a plan.RestoreV
 	job := renderRestore(v.cluster, v.set, r.options.Render.GuardImage, a.Claim, *g)
 	if _, err := r.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// endRecovery writes down that a recovery is over. Its Job and its Secret go first:
+// nothing would name them any more.
+func (r *Reconciler) endRecovery(ctx context.Context, v *view, a plan.EndRecovery) error {
+	record, err := r.liveRecord(ctx, v)
+	if err != nil {
+		return err
+	}
+	if g := record.Recovering; g != nil && g.OneShot == a.OneShot && record.ClusterID == g.NewClusterID {
+		if err := r.removeRestore(ctx, v.cluster.Metadata.Namespace, restoreName(v.cluster.Metadata.Name, *g)); err != nil {
+			return fmt.Errorf("end the recovery: %w", err)
+		}
+	}
+	return r.noteMembership(ctx, v, func(m *Record) bool { return m.endRecovery(a, r.now()) })
+}
+
+// removeRestore deletes what a restore needed. Its name is one that nothing else has.
+func (r *Reconciler) removeRestore(ctx context.Context, namespace, name string) error {
+	err := r.kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Job %s: %w", name, err)
+	}
+	err = r.kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Secret %s: %w", name, err)
 	}
 	return nil
 }

@@ -123,6 +123,9 @@ func TestALostClusterIsRecovered(t *testing.T) {
 		}
 		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 2, Partition: 2}, plan.EndRecovery{OneShot: oneShot, ClusterID: "c1"})
 		r := w.record()
+		if all := jobs(w); len(all) > 0 {
+			t.Errorf("%d Jobs are left", len(all))
+		}
 		if len(r.Recovered) != 1 || r.Recovering != nil || r.Recovered[0].Token != lost.Token || !reflect.DeepEqual(r.Recovered[0].Members, lost.Members) {
 			t.Errorf("the record is %+v", r)
 		}

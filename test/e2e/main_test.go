@@ -30,6 +30,8 @@ const (
 // suite is what all tests share.
 type suite struct {
 	cluster *lab.Cluster
+	// rights are those that deploy/ gives to quorate.
+	rights *lab.Rights
 	// store is a healthy S3 server. Tests that break theirs start another one.
 	store *lab.S3Server
 	// binary is quorate, image its image on the nodes, dir where logs go.
@@ -98,6 +100,9 @@ func (s *suite) prepare(ctx context.Context) (err error) {
 	if s.dir, err = os.MkdirTemp("", "quorate-e2e-"); err != nil {
 		return err
 	}
+	if s.rights, err = s.cluster.GrantRights(ctx, s.dir); err != nil {
+		return err
+	}
 	if err := s.build(ctx); err != nil {
 		return err
 	}
@@ -133,6 +138,11 @@ func (s *suite) close() {
 	s.endings.Wait()
 	if s.store != nil {
 		s.store.Close()
+	}
+	if s.rights != nil {
+		if err := s.rights.Revoke(context.Background()); err != nil {
+			fmt.Fprintln(os.Stderr, "e2e:", err)
+		}
 	}
 	if s.dir == "" {
 		return

@@ -63,7 +63,7 @@ func TestUnreachableAPIServer(t *testing.T) {
 // tunnelledKubeconfig has the daemon reach the API server through a tunnel.
 func (w *world) tunnelledKubeconfig() *tunnel {
 	w.Helper()
-	config, err := clientcmd.LoadFromFile(w.cluster.Kubeconfig)
+	config, err := clientcmd.LoadFromFile(w.options.Kubeconfig)
 	w.must(err)
 	current := config.Clusters[config.Contexts[config.CurrentContext].Cluster]
 	server, err := url.Parse(current.Server)

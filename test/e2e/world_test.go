@@ -61,7 +61,7 @@ func newWorld(t *testing.T, short string) *world {
 	t.Cleanup(w.git.Close)
 	w.options = lab.DaemonOptions{
 		Binary: shared.binary, Repo: w.git.URL(), Interval: interval,
-		Kubeconfig: w.cluster.Kubeconfig, GuardImage: shared.image,
+		Kubeconfig: shared.rights.Kubeconfig, GuardImage: shared.image,
 		BackupURL: shared.store.URLTemplate(), Env: shared.store.Credentials(),
 		LogFile: filepath.Join(shared.dir, short+".log"),
 	}
