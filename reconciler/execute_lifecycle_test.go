@@ -1,8 +1,11 @@
 package reconciler
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
@@ -32,6 +35,29 @@ func TestWhoScaledIsNamed(t *testing.T) {
 	formed(t, func(w *world) {
 		if by := scaledBy(w.set()); by != "" {
 			t.Errorf("nobody has scaled, and it says %s", by)
+		}
+	})
+}
+
+// 130: the pods of a deleted cluster that no StatefulSet stops are deleted, each
+// twice and only as the pod that was seen; those of one that runs are not.
+func TestDeletedPodsThatNothingStops(t *testing.T) {
+	formed(t, func(w *world) {
+		w.commit(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted })
+		seen := plan.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)}
+		if err := w.do(seen); !errors.Is(err, errChanged) || w.pod("orders-2") == nil {
+			t.Errorf("a member's pod, before its deletion was written down: %v", err)
+		}
+		w.mustDo(plan.BeginDeletion{})
+		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		if err := w.do(plan.DeletePod{Member: "orders-2", PodUID: "another"}); !apierrors.IsConflict(err) || w.pod("orders-2") == nil {
+			t.Errorf("with another UID: %v", err)
+		}
+		if twice(w, seen); w.pod("orders-2") != nil {
+			t.Error("the pod is still there")
 		}
 	})
 }

@@ -43,17 +43,16 @@ func (s *situation) beginDeletion() verdict {
 	if keep {
 		reason = "spec.state is Deleted; the volumes are kept"
 	}
-	if !s.formed() || s.o.Set == nil {
+	asleep, skip := s.formed() && s.o.Record.Hibernated, s.d.Spec.Deletion.Backup == schema.BackupSkip
+	switch {
+	case !s.formed(), keep && asleep, skip && s.o.Set == nil:
 		return do(s.deletionBegins(), reason)
-	}
-	asleep := s.o.Record.Hibernated
-	if keep && !asleep && s.open() {
+	case s.o.Set == nil && !asleep:
+		return pass() // it is brought back first: nobody else could give the backup
+	case keep && !asleep && s.open():
 		return pass() // members of two versions would be kept; the roll ends first
 	}
-	if keep && asleep {
-		return do(s.deletionBegins(), reason)
-	}
-	if s.d.Spec.Deletion.Backup != schema.BackupSkip && !asleep {
+	if !skip && !asleep {
 		if s.o.Set.Replicas < s.size() {
 			return s.resize() // nobody could give the backup
 		}
