@@ -38,7 +38,7 @@ func podDamage(p *corev1.Pod) string {
 		if s.Name != EtcdContainer || s.Ready {
 			continue
 		}
-		if ended := lastEnd(s); ended != nil && ended.ExitCode != 0 && ended.Reason != "OOMKilled" && soundsCorrupt(ended.Message) {
+		if ended := lastEnd(s); ended != nil && ended.ExitCode != 0 && ended.Reason != outOfMemory && soundsCorrupt(ended.Message) {
 			return plan.DamageCorrupt
 		}
 	}

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -60,7 +61,7 @@ func podTrouble(p *corev1.Pod) string {
 	}
 	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		if trouble := containerTrouble(s); trouble != "" {
-			return s.Name + ": " + trouble
+			return s.Name + ": " + trouble + memoryOf(p, s)
 		}
 	}
 	return ""
@@ -77,12 +78,56 @@ func containerTrouble(s corev1.ContainerStatus) string {
 		return ""
 	case unpulled(s):
 		return "ImagePullBackOff: " + s.Image + " cannot be pulled"
+	case failed != nil && failed.Reason == outOfMemory:
+		return outOfMemory // what it said last has nothing to do with that
 	case failed != nil && failed.ExitCode != 0:
-		return cmp.Or(lastLine(failed.Message), fmt.Sprintf("%s, exit code %d", failed.Reason, failed.ExitCode))
+		return cmp.Or(lastWords(failed.Message), fmt.Sprintf("%s, exit code %d", failed.Reason, failed.ExitCode))
 	case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
 		return strings.TrimSuffix(w.Reason+": "+lastLine(w.Message), ": ")
 	}
 	return ""
+}
+
+// outOfMemory is the reason by which a kubelet says that a container was killed
+// because it needed more memory than it may have.
+const outOfMemory = "OOMKilled"
+
+// memoryOf adds the limit to the trouble of a container that needed more.
+func memoryOf(p *corev1.Pod, s corev1.ContainerStatus) string {
+	failed := lastEnd(s)
+	if failed == nil || failed.Reason != outOfMemory {
+		return ""
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if limit, has := c.Resources.Limits[corev1.ResourceMemory]; has && c.Name == s.Name {
+			return ": it needs more than its memory limit of " + limit.String()
+		}
+	}
+	return ": its node has no memory left for it"
+}
+
+// lastWords is the line that says why a container ended: the reason stands before
+// the stack where it is a panic.
+func lastWords(text string) string {
+	lines := strings.Split(text, "\n")
+	for _, mark := range []string{`"level":"fatal"`, `"level":"panic"`, "panic: ", "fatal error: "} {
+		for _, line := range slices.Backward(lines) {
+			if strings.Contains(line, mark) {
+				return lastLine(saying(line))
+			}
+		}
+	}
+	return lastLine(text)
+}
+
+// saying is what a line of etcd's log says, without the time, so that it stays the
+// same from one crash to the next; any other line is returned as it is.
+func saying(line string) string {
+	var entry struct{ Msg, Error string }
+	if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" {
+		return line
+	}
+	return strings.TrimSuffix(entry.Msg+": "+entry.Error, ": ")
 }
 
 // unpulled says whether the container waits for an image that cannot be had.

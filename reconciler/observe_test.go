@@ -67,8 +67,32 @@ func TestPodTroubleIsSaidInOneLine(t *testing.T) {
 		},
 		"just crashed": {etcd(corev1.ContainerStatus{State: endedWith(1, "no space left")}), "etcd: no space left"},
 		"no reason at all": {
-			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}}}),
-			"etcd: OOMKilled, exit code 137",
+			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}}),
+			"etcd: Error, exit code 137",
+		},
+		"81: out of memory, whatever it said last": {
+			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 137, Reason: "OOMKilled", Message: "serving client traffic",
+			}}}),
+			"etcd: OOMKilled: it needs more than its memory limit of 64Mi",
+		},
+		"81: out of memory without a limit": {
+			corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: GuardContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
+			}}},
+			"guard: OOMKilled: its node has no memory left for it",
+		},
+		"82: a panic, and where it happened": {
+			etcd(corev1.ContainerStatus{State: endedWith(2, "panic: unmarshal should never fail\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:1 +0x1d4")}),
+			"etcd: panic: unmarshal should never fail",
+		},
+		"82: a fatal line of etcd's, and where it happened": {
+			etcd(corev1.ContainerStatus{State: endedWith(2, `{"level":"info","msg":"starting"}
+{"level":"panic","ts":"2026-11-22T00:16:55Z","caller":"backend/backend.go:195","msg":"failed to open database","path":"/data/db","error":"open /data/db: is a directory","stacktrace":"a\nb"}
+panic: failed to open database
+
+goroutine 1 [running]:`)}),
+			"etcd: failed to open database: open /data/db: is a directory",
 		},
 		"the guard refuses": {
 			corev1.PodStatus{
@@ -89,7 +113,9 @@ func TestPodTroubleIsSaidInOneLine(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podTrouble(&corev1.Pod{Status: test.status}); got != test.want {
+			limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+			spec := corev1.PodSpec{Containers: []corev1.Container{{Name: EtcdContainer, Resources: corev1.ResourceRequirements{Limits: limits}}}}
+			if got := podTrouble(&corev1.Pod{Spec: spec, Status: test.status}); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
