@@ -43,9 +43,21 @@ func health(s *situation) verdict {
 		}
 	}
 	if problem != "" {
-		return unhealthy(problem, "nothing is restarted until the cluster is healthy; look at the member named here")
+		return unhealthy(problem, "nothing is restarted until the cluster is healthy; "+s.healthChoices(problem))
 	}
 	return pass()
+}
+
+// healthChoices is what a person can do about a member that is not well. One that
+// does not run keeps its data and its place, whatever the reason is.
+func (s *situation) healthChoices(problem string) string {
+	for _, p := range s.o.Pods {
+		if p.Trouble != "" && s.isMember(p.Name) && strings.HasPrefix(problem, p.Name+" ") && s.memberCount() > 2 && !s.rolling() {
+			return fmt.Sprintf("%s comes back by itself once the cause is mended; if its data is worth nothing, delete its pod and its volume claim %s, and a new member takes its place",
+				p.Name, claimOf(p.Name))
+		}
+	}
+	return "look at the member named here"
 }
 
 // doubtful is a member that only one look has seen, that did not answer in it, and

@@ -17,6 +17,9 @@ func TestHealth(t *testing.T) {
 			r.Members[i].Leader = ""
 		}
 	})
+	crashes := func(i int32) mutation {
+		return with(down(i), func(s *situation) { s.pod(i).Trouble = "etcd: panic: no" })
+	}
 	// victim is a roll to "b" that was given up for "c" and left orders-1 broken.
 	victim := with(commit(newVersion), begun, rolled(newVersion, 1, 2), func(s *situation) { s.d.Template = "c" }, begun, down(1))
 	// lonely is a cluster of one whose new image cannot be pulled, and whose commit
@@ -48,6 +51,9 @@ func TestHealth(t *testing.T) {
 		{name: "59: a full database", change: of(1, func(m *Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},
 		{name: "a quota that is not known", change: of(1, func(m *Member) { m.DBSize = 100 })},
 		{name: "69: a version that is not the image's", change: of(1, func(m *Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
+		{name: "82: a crash loop", change: crashes(1), want: "delete its pod and its volume claim data-orders-1, and a new member takes its place"},
+		{name: "82: no such advice for who may be all that is left", size: 1, change: crashes(0), want: "look at the member named here"},
+		{name: "82: nor for a broken roll", change: with(commit(newVersion), begun, crashes(1)), want: "look at the member named here"},
 		{name: "other data", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data at revision 0"},
 		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *Round) { r.Deep = true }))},
 		{name: "I15: other data in the first look is other data for good", change: func(s *situation) { s.o.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data at revision 0"},
