@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/schema"
@@ -118,7 +117,7 @@ func (s *situation) deleteVolumes() verdict {
 		}
 	}
 	if n := len(s.o.Volumes); n > 0 {
-		return wait(fmt.Sprintf("%s are on their way out", plural(n, "volume")), time.Time{})
+		return wait(plural(n, "volume")+" on the way out", time.Time{})
 	}
 	if len(s.o.Leftovers) > 0 {
 		obj := s.o.Leftovers[0]

@@ -51,7 +51,7 @@ func TestDeletion(t *testing.T) {
 		{name: "pods on their way out", change: with(gone, deleted, noSet, leaving), want: "Waiting: 3 pods shut down"},
 		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: nobody uses it any more"},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
-		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes are on their way out"},
+		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes on the way out"},
 		{name: "then the certificates", change: with(empty, volumes(schema.VolumesDelete), noVolumes, secrets), want: "delete Secret orders-ca"},
 		{name: "and last the record", change: with(empty, volumes(schema.VolumesDelete), noVolumes), want: "delete the record"},
 		{name: "130: wanted again", change: with(deleted, stopped, noSet, volumes("")), want: "bring the cluster back: spec.state is no longer Deleted"},

@@ -23,7 +23,7 @@ func settled(s *situation) verdict {
 	if !s.o.Set.Settled {
 		return wait("the StatefulSet controller has not seen the last change yet", time.Time{})
 	}
-	if len(s.o.Pods) < int(s.o.Set.Replicas) {
+	if len(s.o.Pods)+s.unborn() < int(s.o.Set.Replicas) {
 		return wait(fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.o.Pods), s.o.Set.Replicas), time.Time{})
 	}
 	if name := s.podless(); name != "" {
@@ -67,6 +67,15 @@ func settled(s *situation) verdict {
 	return do(s.startRoll(),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.o.Set.Partition, len(loose)))
+}
+
+// unborn is 1 where the pod of a learner does not exist, which nobody waits for but
+// the join itself: it has a deadline, and Git may change its mind.
+func (s *situation) unborn() int {
+	if j := s.o.Record.Joining; j != nil && j.ID != "" && s.o.Record.Members[j.Member] == "" && s.o.pod(j.Member) == nil {
+		return 1
+	}
+	return 0
 }
 
 // unblock says what keeps the StatefulSet from replacing a pod: it goes down from
