@@ -142,7 +142,7 @@ func (s *situation) unremovable(r *Round, member string) string {
 // stands says whether a member's pod goes on serving.
 func (s *situation) stands(name string) bool {
 	p := s.o.pod(name)
-	return p != nil && p.Ready && !p.Terminating
+	return p != nil && s.up(*p)
 }
 
 // join brings a join that has begun to its end, or takes it back.

@@ -30,7 +30,20 @@ func TestRepair(t *testing.T) {
 	mode := func(m schema.RepairMode) mutation { return func(s *situation) { s.d.Spec.Repair.Mode = m } }
 	lost := damaged(1, DamageEmpty, 6*time.Minute)
 	five := with(damaged(1, DamageEmpty, 6*time.Minute), damaged(3, DamageCorrupt, 6*time.Minute), leads(0))
+	// Measured: while the alarm stands, etcd calls no member ready.
+	unready := func(s *situation) {
+		for i := range s.o.Pods {
+			s.o.Pods[i].Ready = false
+		}
+	}
+	differs := with(compared(1, 2, 1), alarmed(Alarm{Corrupt, "m1"}), savedFor("repair orders-1"), unready)
+	crashed := func(s *situation) { s.pod(0).Trouble = "etcd: panic" }
+	drained := func(s *situation) { s.pod(0).Terminating = true }
 	checkRule(t, repair, []ruleCase{
+		{name: "90: the one that differs is replaced, although nobody is ready", change: differs, want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others"},
+		{name: "90: not while another one crashes", change: with(differs, crashed), want: "only 1 of the 2 others are healthy"},
+		{name: "90: nor while another one shuts down", change: with(differs, drained), want: "only 1 of the 2 others are healthy"},
+		{name: "90: nor where etcd has no reason to call nobody ready", change: with(differs, alarmed()), want: "only 0 of the 2 others are healthy"},
 		{name: "17: a quiet cluster passes"},
 		{name: "86: an unformed cluster is the bootstrap's", change: unformed},
 		{name: "75: a pod that is gone is the StatefulSet's", change: func(s *situation) { s.o.Pods = s.o.Pods[1:] }},

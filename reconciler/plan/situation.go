@@ -112,7 +112,16 @@ func (s *situation) rollVictim() *Pod {
 // wellNow says whether the pod and its member were fine in the last round.
 func (s *situation) wellNow(p Pod) bool {
 	m := s.o.round().member(p.Name)
-	return p.Ready && !p.Terminating && m != nil && m.Problem == ""
+	return s.up(p) && m != nil && m.Problem == ""
+}
+
+// up says whether a pod goes on running, as far as Kubernetes knows. While the
+// alarm CORRUPT stands, etcd calls no member ready, be it ever so well: then what
+// it says of itself must do.
+func (s *situation) up(p Pod) bool {
+	r := s.o.round()
+	ready := p.Ready || (p.Trouble == "" && r != nil && r.alarmed(Corrupt))
+	return ready && !p.Terminating
 }
 
 // wellLately says whether the pod is ready and its member was fine in one of the
