@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/quorate/quorate/reconciler"
 )
 
 // TestScale changes the number of members up and down while clients write: one
@@ -92,9 +90,7 @@ func (w *world) expectNoOther(before, after map[string]string, except ...string)
 
 // claims are the cluster's volume claims that are not on their way out.
 func (w *world) claims(ctx context.Context) ([]string, error) {
-	list, err := w.cluster.Client.CoreV1().PersistentVolumeClaims(w.namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: reconciler.LabelCluster + "=" + name,
-	})
+	list, err := w.cluster.Client.CoreV1().PersistentVolumeClaims(w.namespace).List(ctx, metav1.ListOptions{LabelSelector: clusterSelector})
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -35,7 +34,7 @@ func (w *world) watchPods() *rollWatch {
 	w.Helper()
 	r := &rollWatch{pods: map[string]podState{}}
 	pods := w.cluster.Client.CoreV1().Pods(w.namespace)
-	selector := metav1.ListOptions{LabelSelector: reconciler.LabelCluster + "=" + name}
+	selector := metav1.ListOptions{LabelSelector: clusterSelector}
 	list, err := pods.List(w.Context(), selector)
 	w.must(err)
 	for i := range list.Items {

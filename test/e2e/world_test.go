@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -18,6 +19,8 @@ const (
 	// name is the cluster of nearly every test, file where it stands in Git.
 	name = "orders"
 	file = "clusters/orders.yaml"
+	// clusterSelector selects what belongs to the cluster.
+	clusterSelector = reconciler.LabelCluster + "=" + name
 	// interval is how often quorate looks at Git.
 	interval = 300 * time.Millisecond
 )

@@ -152,23 +152,33 @@ func (s *Sandbox) DrainVolume(ctx context.Context, namespace, claim string) erro
 }
 
 // WipeVolume removes etcd's data from a claim's volume, and leaves what else is
-// on it. In the sandbox volumes are directories of this machine.
+// on it.
 func (c *Cluster) WipeVolume(ctx context.Context, namespace, claim string) error {
+	path, err := c.VolumePath(ctx, namespace, claim)
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(path, guard.DataDir))
+}
+
+// VolumePath is where a claim's volume is on this machine. Only the sandbox's are
+// here at all: directories, which a test may damage.
+func (c *Cluster) VolumePath(ctx context.Context, namespace, claim string) (string, error) {
 	if c.Sandbox == nil {
-		return errors.New("wipe a volume: only the sandbox's can be reached")
+		return "", errors.New("reach a volume: only the sandbox's can be reached")
 	}
 	pvc, err := c.Client.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("wipe %s: %w", claim, err)
+		return "", fmt.Errorf("reach %s: %w", claim, err)
 	}
 	volume, err := c.Client.CoreV1().PersistentVolumes().Get(ctx, pvc.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("wipe %s: %w", claim, err)
+		return "", fmt.Errorf("reach %s: %w", claim, err)
 	}
 	if volume.Spec.Local == nil {
-		return fmt.Errorf("wipe %s: its volume is not a local one", claim)
+		return "", fmt.Errorf("reach %s: its volume is not a local one", claim)
 	}
-	return os.RemoveAll(filepath.Join(volume.Spec.Local.Path, guard.DataDir))
+	return volume.Spec.Local.Path, nil
 }
 
 // run is one command of the sandbox; its error is what the sandbox says.
