@@ -48,6 +48,9 @@ func bootstrap(s *situation) verdict {
 		}
 	}
 	if s.o.Set == nil {
+		if v := s.begunOtherwise(); !v.silent() {
+			return v
+		}
 		return do(CreateSet{s.founders()},
 			fmt.Sprintf("everything that %s of etcd %s needs is in place", members(int(s.founders())), s.d.Spec.Version))
 	}
@@ -55,6 +58,19 @@ func bootstrap(s *situation) verdict {
 		return v
 	}
 	return forming(s)
+}
+
+// begunOtherwise refuses to start other members than those that had begun the
+// cluster, when it was deleted before it had formed: what they have written is on
+// the volumes, and only they are sure to read it.
+func (s *situation) begunOtherwise() verdict {
+	was := s.o.Record.Applied
+	if was == nil || len(s.o.Volumes) == 0 || s.sameSettings() {
+		return pass()
+	}
+	return refuse(
+		fmt.Sprintf("volume claim %s is of members of etcd %s that had begun this cluster when it was deleted, and the file has changed since", s.o.Volumes[0].Claim, was.Version),
+		"revert the file to what it was before the deletion, or delete the volume claims if nothing on them is needed")
 }
 
 // forming waits until every member has joined, and then has their IDs recorded.

@@ -45,6 +45,17 @@ func TestBootstrap(t *testing.T) {
 		{name: "28: the record comes first", change: func(s *situation) { s.o.Record, s.o.Set = nil, nil }, want: "create the record: "},
 		{name: "30: then the objects", change: with(unformed, func(s *situation) { s.o.Objects[0].State, s.o.Set = ObjectMissing, nil }), want: "apply Service orders: "},
 		{name: "30: then the members", change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 3 members: everything that 3 members of etcd 3.5.35 needs is in place"},
+		{name: "I14: the volumes of members that had begun otherwise", change: with(unformed, func(s *situation) {
+			s.o.Set, s.o.Volumes = nil, memberVolumes(3)
+			s.o.Record.Applied = &Applied{Version: "3.5.35", Settings: "others"}
+		}), want: "Refused: volume claim data-orders-0 is of members of etcd 3.5.35 that had begun this cluster when it was deleted, and the file has changed since; revert the file"},
+		{name: "130: of members that had begun like this", change: with(unformed, func(s *situation) {
+			s.o.Set, s.o.Volumes = nil, memberVolumes(3)
+			s.o.Record.Applied = &Applied{Version: "3.5.35", Settings: s.settings()}
+		}), want: "create 3 members: "},
+		{name: "130: without volumes nothing is left of them", change: with(unformed, func(s *situation) {
+			s.o.Set, s.o.Record.Applied = nil, &Applied{Version: "3.5.35", Settings: "others"}
+		}), want: "create 3 members: "},
 		{name: "27: one member", size: 1, change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 1 member: "},
 		{name: "a release that must not be run is refused", change: with(unformed, func(s *situation) { s.d.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
 		{name: "30: nobody was asked", change: forming, want: "Waiting: the cluster is forming: no member was asked yet"},

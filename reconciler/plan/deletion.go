@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/schema"
@@ -71,18 +72,24 @@ func (s *situation) beginDeletion() verdict {
 // deletionBegins is the action that writes down what the members were, as far as
 // that is known: only as that may they ever come back.
 func (s *situation) deletionBegins() BeginDeletion {
-	if !s.formed() || s.o.Set == nil {
+	if s.o.Set == nil {
 		return BeginDeletion{}
 	}
 	a := BeginDeletion{Version: s.o.Set.CurrentVersion}
 	switch was := s.o.Record.Applied; {
-	case s.open():
+	case s.open() || (!s.formed() && !s.alike()):
 	case s.started() && !s.o.Record.Hibernated:
 		a.Settings = s.settings()
 	case was != nil:
 		a.Settings = was.Settings
 	}
 	return a
+}
+
+// alike says whether every pod has the template of the StatefulSet. Whose they are
+// matters not: before the cluster has formed nobody knows who its members are.
+func (s *situation) alike() bool {
+	return !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != s.o.Set.Template })
 }
 
 // deletePods deletes what is left when somebody has deleted the StatefulSet alone.

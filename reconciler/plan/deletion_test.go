@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/schema"
 )
@@ -69,9 +70,16 @@ func TestDeletion(t *testing.T) {
 		change mutation
 		want   string
 	}{
-		"what the members are is written down":   {with(gone, savedFor("deletion")), "yes"},
-		"also when nothing was applied yet":      {with(gone, savedFor("deletion"), func(s *situation) { s.o.Record.Applied = nil }), "yes"},
-		"not of members of two releases":         {with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), ""},
+		"what the members are is written down": {with(gone, savedFor("deletion")), "yes"},
+		"also when nothing was applied yet":    {with(gone, savedFor("deletion"), func(s *situation) { s.o.Record.Applied = nil }), "yes"},
+		"not of members of two releases":       {with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), ""},
+		"I14: also of those that have not formed": {with(unformed, newPods(time.Minute, ""), gone, func(s *situation) {
+			s.o.Set = &Set{Template: "a", CurrentTemplate: "a", CurrentVersion: oldVersion}
+		}), "yes"},
+		"not of pods of two templates": {with(unformed, newPods(time.Minute, ""), gone, func(s *situation) {
+			s.o.Set = &Set{Template: "a", CurrentTemplate: "a", CurrentVersion: oldVersion}
+			s.o.Pods[0].Template = "b"
+		}), ""},
 		"nor what Git says of those that sleep":  {with(commit(newVersion), gone, asleep, stopped), ""},
 		"a roll that has not begun says nothing": {with(commit(newVersion), gone, savedFor("deletion")), ""},
 	} {

@@ -58,7 +58,7 @@ func (e *engine) executeLifecycle(w *world, a Action) bool {
 	case Wake:
 		w.record.hibernated = false
 	case BeginDeletion:
-		w.record.deleted = true
+		w.beginDeletion(a)
 	case Revive:
 		w.record.deleted = false
 	case DeleteObject:
@@ -70,6 +70,14 @@ func (e *engine) executeLifecycle(w *world, a Action) bool {
 		return false
 	}
 	return true
+}
+
+// beginDeletion writes down what the members are, as far as that is known.
+func (w *world) beginDeletion(a BeginDeletion) {
+	r := &w.record
+	if r.deleted = true; a.Version != "" {
+		r.applied.variant, r.wasApplied, r.vague, r.settings = w.set.current, true, true, wordOf(a.Settings)
+	}
 }
 
 func (w *world) addLearner(i int8, f fate) {
@@ -139,8 +147,8 @@ func (w *world) dropLearner(a DropLearner, f fate) {
 // unseat takes a member off etcd's list: its process ends.
 func (w *world) unseat(i int8) {
 	w.seats[i] = seat{}
-	if w.pods[i].state == podUp {
-		w.pods[i].state = podDown
+	if p := &w.pods[i]; p.state == podUp {
+		p.state, p.saved, p.pending = podDown, 0, false
 	}
 	w.elect()
 }
@@ -262,16 +270,17 @@ func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
 			}
 		}
 	case Defragment:
-		if i := w.seated(a.ID); i >= 0 && w.runs(i) {
-			w.claims[i].full = false
-		}
+		w.defragment(w.seated(a.ID))
 	case Disarm:
-		w.alarm = false
-		for i := range w.claims {
-			w.alarm = w.alarm || (w.claims[i].full && w.runs(int8(i)))
-		}
-	case Compact, Nudge, RecordFlushed, ClaimCluster, GrowVolume, ReleaseSet:
-		// History, logs, owners and sizes of volumes are not part of this world.
+		w.disarm()
+	case Compact:
+		w.compact(a, f)
+	case Nudge:
+		w.nudge(a, f)
+	case RecordFlushed:
+		w.recordFlushed(a)
+	case ClaimCluster, GrowVolume, ReleaseSet:
+		// Owners and sizes of volumes are not part of this world.
 	default:
 		return false
 	}
@@ -281,7 +290,13 @@ func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
 // enableDowngrade writes down that the cluster goes down, and tells it.
 func (w *world) enableDowngrade(a EnableDowngrade, f fate) {
 	to := int8(slices.Index(lineText, a.To))
-	w.record.downgrade, w.record.downgradeSince = to, w.clock
+	r := &w.record
+	r.downgrade, r.downgradeSince = to, w.clock
+	born, flushed := LogsAfter(lineText[r.bornOn], map[string]string{}, a.From, a.To)
+	r.bornOn = int8(slices.Index(lineText, born))
+	if r.flushed = r.members; flushed == nil {
+		r.flushed = [most]int8{}
+	}
 	if f == half || w.leader < 0 || to != w.version-1 {
 		return
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -65,7 +66,9 @@ func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
 }
 
 func (e *engine) decide(live *world, s sight, clock int32) verdict {
-	return first(e.rules, newSituation(e.desired(live), e.observed(live, s), noonPlus(clock)))
+	it := newSituation(e.desired(live), e.observed(live, s), noonPlus(clock))
+	e.due = it.d.Template
+	return first(e.rules, it)
 }
 
 // sameAction compares two actions by what they do.
@@ -88,7 +91,9 @@ func (e *engine) carryOut(w *world, s sight, a Action, f fate) string {
 // carryOut is what a quorate does that has just looked.
 func (w *world) carryOut(a Action) string {
 	before := *w
-	return newEngine(nil).carryOut(w, plainly(&before), a, done)
+	e := newEngine(nil)
+	e.due = templates[w.ask.variant]
+	return e.carryOut(w, plainly(&before), a, done)
 }
 
 func (e *engine) execute(w *world, a Action, f fate) {
@@ -100,14 +105,14 @@ func (e *engine) execute(w *world, a Action, f fate) {
 	case ApplyObject:
 		w.applyObject(a)
 	case CreateSet:
-		n := int8(a.Replicas)
-		w.set = fakeSet{there: true, replicas: n, partition: n, template: w.ask.variant, current: w.ask.variant}
+		n, v := int8(a.Replicas), variantOf(e.due)
+		w.set = fakeSet{there: true, replicas: n, partition: n, template: v, current: v}
 	case RecordFormed:
 		e.recordFormed(w, a)
 	case TakeBackup:
 		e.takeBackup(w, a, f)
 	case StartRoll:
-		w.applySet(int8(a.Partition))
+		e.applySet(w, int8(a.Partition))
 	case MoveLeader:
 		e.moveLeader(w, a)
 	case RestartMember:
@@ -115,8 +120,7 @@ func (e *engine) execute(w *world, a Action, f fate) {
 	case EndRoll:
 		w.setPartition(int8(a.Replicas))
 	case RecordApplied:
-		w.record.applied, w.record.wasApplied, w.record.settings = w.ask, true, wordOf(a.Settings)
-		w.record.downgrade = 0
+		w.recordApplied(a)
 	default:
 		if !e.executeMembership(w, a, f) && !e.executeLifecycle(w, a) && !e.executeUpkeep(w, a, f) {
 			panic(fmt.Sprintf("the simulation does not know %T", a))
@@ -133,8 +137,19 @@ func (w *world) createRecord(founders int8) {
 	w.seats, w.leader, w.elected, w.version, w.downgrading = [most]seat{}, -1, false, 0, 0
 }
 
-// applySet applies the StatefulSet as Git says, with a partition.
-func (w *world) applySet(partition int8) { w.changeSet(w.ask.variant, partition) }
+// applySet applies the StatefulSet of the stop that is due, with a partition.
+func (e *engine) applySet(w *world, partition int8) { w.changeSet(variantOf(e.due), partition) }
+
+// recordApplied notes that the spec is carried out. A release that has read every
+// log to be started has found it clean.
+func (w *world) recordApplied(a RecordApplied) {
+	r := &w.record
+	r.applied, r.wasApplied, r.settings, r.vague = w.ask, true, wordOf(a.Settings), false
+	r.downgrade, r.nudged = 0, fakeNudged{}
+	if ReadsLogs(a.Version) {
+		r.flushed = r.members
+	}
+}
 
 // setPartition moves the partition, and keeps the template that the StatefulSet has.
 func (w *world) setPartition(partition int8) { w.changeSet(w.set.template, partition) }
@@ -155,7 +170,7 @@ func (w *world) applyObject(a ApplyObject) {
 }
 
 func (e *engine) recordFormed(w *world, a RecordFormed) {
-	w.record.formed = true
+	w.record.formed, w.record.bornOn = true, int8(max(0, slices.Index(lineText, a.BornOn)))
 	for name, id := range a.Members {
 		w.record.members[ordinal8(name)] = idOf(id)
 	}
@@ -181,7 +196,7 @@ func (e *engine) moveLeader(w *world, a MoveLeader) {
 func (e *engine) restart(w *world, a RestartMember) {
 	p := &w.pods[a.Ordinal]
 	if !a.ByDeletion {
-		w.applySet(int8(a.Partition))
+		e.applySet(w, int8(a.Partition))
 		return
 	}
 	if p.state == podAbsent || p.state == podStopping || (podUID(p.uid) != a.PodUID && !e.hand.careless) {

@@ -95,7 +95,7 @@ func (w *world) normalise() {
 		}
 	}
 	r := &w.record
-	for _, at := range []*int32{&r.backup.at, &r.joining.since, &r.leaving.since, &r.failed.at, &r.downgradeSince} {
+	for _, at := range []*int32{&r.backup.at, &r.joining.since, &r.leaving.since, &r.failed.at, &r.downgradeSince, &r.nudged.since, &r.nudged.last, &r.compactedAt} {
 		w.age(at)
 	}
 	for i := range w.claims {
@@ -124,6 +124,7 @@ func (w *world) renumber() {
 		number(&w.seats[i].id)
 		number(&w.record.members[i])
 		number(&w.record.retired[i])
+		number(&w.record.flushed[i])
 		number(&w.claims[i].data)
 	}
 	number(&w.record.joining.id)

@@ -284,11 +284,17 @@ func judgeUpkeep(w *world, s sight, a Action) string {
 		}
 	case EnableDowngrade:
 		switch to := variants[w.ask.variant].minor; {
+		case w.anyRuns(v37Early):
+			return "I14: enables a downgrade of a release that has no safe one"
 		case lineText[to] != a.To || to != s.second.version-1:
 			return "I14: enables a downgrade to another minor than the one below that Git asks for"
 		default:
 			return judgeBackupFor(w, DowngradeTo(variants[w.ask.variant].version), w.ask.skip)
 		}
+	case RecordFlushed:
+		return judgeFlushed(w, a)
+	case Compact:
+		return judgeCompact(w, s)
 	case CancelDowngrade:
 		if w.downgrading != 0 && variants[w.ask.variant].minor == w.downgrading {
 			return "I25: cancels the downgrade that Git asks for"

@@ -25,7 +25,7 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 	case RecordFormed:
 		return judgeFormed(w, s, a)
 	case StartRoll:
-		return judgeStart(w, s)
+		return judgeStart(w, s, a)
 	case MoveLeader:
 		return judgeLeader(w, s, a)
 	case RestartMember:
@@ -77,7 +77,7 @@ func disturbs(w *world, s sight, a Action) bool {
 	case RestartMember:
 		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
 	case StartRoll:
-		return w.set.template != w.ask.variant && w.allReady() && s.second.allReady()
+		return templates[w.set.template] != a.Template && w.allReady() && s.second.allReady()
 	}
 	return false
 }
@@ -113,23 +113,27 @@ func judgeFormed(w *world, s sight, a RecordFormed) string {
 }
 
 // judgeStart holds an upgrade to its backup and its path.
-func judgeStart(w *world, s sight) string {
-	if !w.record.formed || w.set.template == w.ask.variant {
+func judgeStart(w *world, s sight, a StartRoll) string {
+	to := variantOf(a.Template)
+	if !w.record.formed || w.set.template == to {
 		return "" // only the partition goes back up
 	}
-	if broken := judgeBackup(w); broken != "" {
+	if !w.onTheWay(to) {
+		return "I25: a roll to what is not on the way to what Git says"
+	}
+	if broken := judgeBackup(w, to); broken != "" {
 		return broken
 	}
-	return judgePath(w, s)
+	return judgePath(w, s, to)
 }
 
 // judgeBackup wants a backup of this cluster, taken for this target and not long
 // ago, before another version is begun. Giving a roll up begins none.
-func judgeBackup(w *world) string {
-	if w.ask.variant == w.set.current || w.ask.skip || !changesVersion(w) {
+func judgeBackup(w *world, to int8) string {
+	if to == w.set.current || w.ask.skip || !changesVersion(w, to) {
 		return ""
 	}
-	b, purpose := w.record.backup, variants[w.ask.variant].version
+	b, purpose := w.record.backup, variants[to].version
 	if w.downgrading != 0 {
 		purpose = DowngradeTo(purpose)
 	}
@@ -144,10 +148,10 @@ func judgeBackup(w *world) string {
 	return ""
 }
 
-// changesVersion says whether a pod has another version than Git asks for.
-func changesVersion(w *world) bool {
+// changesVersion says whether a pod has another version than a roll brings.
+func changesVersion(w *world, to int8) bool {
 	for i := range w.pods {
-		if p := &w.pods[i]; p.state != podAbsent && variants[p.template].version != variants[w.ask.variant].version {
+		if p := &w.pods[i]; p.state != podAbsent && variants[p.template].version != variants[to].version {
 			return true
 		}
 	}
@@ -155,14 +159,17 @@ func changesVersion(w *world) bool {
 }
 
 // judgePath wants the running and the wanted minors to be at most one apart.
-func judgePath(w *world, s sight) string {
-	to := variants[w.ask.variant].minor
-	if variants[w.ask.variant].refused && w.ask.variant != w.set.current {
+func judgePath(w *world, s sight, template int8) string {
+	to := variants[template].minor
+	if variants[template].refused && template != w.set.current {
 		return "I14: a release that no cluster should run"
 	}
 	for i := range w.pods {
 		if w.pods[i].state != podAbsent && w.seats[i].id != 0 && to-variants[w.pods[i].template].minor > 1 {
 			return "I14: a minor was skipped"
+		}
+		if w.seats[i].id != 0 && to > 6 && w.claims[i].raw {
+			return fmt.Sprintf("I14: a roll to 3.7, and the log of member %d has entries of 3.5", i)
 		}
 	}
 	// Where nothing serves any more, etcd's own refusal to start is enough.
@@ -212,7 +219,7 @@ func judgeRestart(w *world, s sight, a RestartMember) string {
 	if a.ByDeletion {
 		return ""
 	}
-	if w.set.template != w.ask.variant {
+	if !w.onTheWay(w.set.template) {
 		return "I25: a member would restart with a template that Git does not ask for"
 	}
 	return judgeOrder(w, s, target)
@@ -241,11 +248,11 @@ func judgeOthers(w *world, s sight, target int8) string {
 // judgeOrder wants the highest ordinal first, and no more than one pod to go.
 func judgeOrder(w *world, s sight, target int8) string {
 	for i := w.set.replicas - 1; i > target; i-- {
-		if w.seats[i].id != 0 && w.pods[i].template != w.ask.variant {
+		if w.seats[i].id != 0 && w.pods[i].template != w.set.template {
 			return fmt.Sprintf("I20: member %d is restarted before %d", target, i)
 		}
 	}
-	return judgePath(w, s)
+	return judgePath(w, s, w.set.template)
 }
 
 func judgeApplied(w *world, s sight) string {

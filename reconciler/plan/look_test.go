@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/schema"
@@ -26,6 +27,8 @@ type engine struct {
 	// telling keeps the last decision as a scenario, in told.
 	telling bool
 	told    string
+	// due is the template of the stop that was due when it decided last.
+	due string
 }
 
 // asked is a wish at a time at which its windows are open or not.
@@ -76,6 +79,10 @@ func (w *world) desired() Desired {
 		d.Spec.Storage.RemovedVolumes = schema.VolumesDelete
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
+	d.Stops = stopsOf(w.ask.variant)
+	if w.ask.stepwise {
+		d.Spec.Upgrade.Path = schema.PathStepwise
+	}
 	if w.ask.skip {
 		d.Spec.Upgrade.Backup = schema.BackupSkip
 	}
@@ -91,7 +98,8 @@ func (w *world) desired() Desired {
 
 // hash is the spec's hash: what the wish says, but for errors in its file.
 func (w ask) hash() string {
-	return fmt.Sprintf("spec-%d-%d-%d-%t-%d-%t-%t-%d-%t-%t", w.variant, w.replicas, w.state, w.skip, w.soak, w.wipe, w.sweep, w.repair, w.odd, w.frozen)
+	w.broken = false
+	return strings.ReplaceAll(fmt.Sprintf("spec%v", w), " ", "-")
 }
 
 // hash is the same, made once.
@@ -187,6 +195,8 @@ func (e *engine) lookAtRecord(w *world) *Record {
 	if w.record.formed {
 		r.ClusterID, r.Members, r.Retired = "c1", e.roster(w.record.members), e.roster(w.record.retired)
 		w.lookAtChanges(r)
+		e.lookAtLogs(w, r)
+		w.lookAtSpace(r)
 	}
 	if b := w.record.backup; b.there {
 		r.Backup = &Backup{ClusterID: "c1", For: word(b.purpose), Time: noonPlus(b.at)}
@@ -197,6 +207,9 @@ func (e *engine) lookAtRecord(w *world) *Record {
 	if w.record.wasApplied {
 		a := w.record.applied
 		r.Applied = &Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
+		if w.record.vague {
+			r.Applied.SpecHash = ""
+		}
 	}
 	return r
 }
@@ -217,6 +230,37 @@ func (w *world) lookAtChanges(r *Record) {
 	}
 	if f := &w.record.failed; f.there {
 		r.FailedJoin = &FailedJoin{Member: podNames[f.i], At: noonPlus(f.at), Times: int(f.times)}
+	}
+}
+
+// lookAtLogs is what the record says of the members' logs.
+func (e *engine) lookAtLogs(w *world, r *Record) {
+	r.BornOn, r.Flushed = lineText[w.record.bornOn], e.roster(w.record.flushed)
+	n := &w.record.nudged
+	if !n.there {
+		return
+	}
+	r.Nudged = &Nudged{Template: templates[n.template], Since: noonPlus(n.since), Time: noonPlus(n.last), Before: map[string]int64{}}
+	for i, id := range w.record.members {
+		if id != 0 {
+			r.Nudged.Before[podNames[i]] = int64(n.before[i])
+		}
+	}
+}
+
+// lookAtSpace is what the record says of compactions.
+func (w *world) lookAtSpace(r *Record) {
+	if w.record.compacted == 0 {
+		return
+	}
+	r.Compacted = &Compacted{Revision: int64(w.record.compacted), At: noonPlus(w.record.compactedAt)}
+	for i, trimmed := range w.record.trimmed {
+		if trimmed && r.Defragmented == nil {
+			r.Defragmented = map[string]time.Time{}
+		}
+		if trimmed {
+			r.Defragmented[podNames[i]] = r.Compacted.At.Add(time.Second)
+		}
 	}
 }
 
@@ -322,10 +366,15 @@ func (e *engine) round(w *world, r *Round, deep bool, silent uint8) {
 		if w.claims[i].behind {
 			m.Applied = 95
 		}
+		m.Snapshots = int64(w.pods[i].saved)
 		m.DBSize, m.DBInUse = 2<<20, 1<<20
 		if w.claims[i].full {
 			m.DBSize = 3 << 30
 		}
+		if w.claims[i].laden {
+			m.DBInUse = 3 << 30
+		}
+		m.Revision, m.HashRevision, m.CompactRevision = int64(w.revision), int64(w.revision), int64(w.told)
 		if v := variants[w.pods[i].template]; m.Version != "" && v.minor >= 6 {
 			m.StorageVersion = minorText[v.minor]
 			if w.claims[i].low {

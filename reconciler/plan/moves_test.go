@@ -20,6 +20,7 @@ const (
 	claimIsMade
 	storageIsLowered
 	downgradeEnds
+	stateIsSaved
 	// What follows are faults.
 	faults
 	etcdCrashes
@@ -43,7 +44,7 @@ var moveTexts = map[moveKind]string{
 	memberCatchesUp: "member catches up", versionMoves: "the cluster version moves",
 	etcdCrashes: "etcd crashes", podIsEvicted: "pod is evicted", memberFallsBehind: "member falls behind",
 	leaderWanders: "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
-	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade",
+	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", nodeIsLost: "the node and the volume on it are lost",
 	nodeComesBack: "the node comes back", setIsScaled: "somebody scales the StatefulSet to",
@@ -168,6 +169,9 @@ func (w *world) podMoves(all []move, i int8) []move {
 		if c.behind && w.leader >= 0 && w.runs(i) {
 			all = append(all, move{memberCatchesUp, i})
 		}
+		if p.pending {
+			all = append(all, move{stateIsSaved, i})
+		}
 	case podAbsent:
 	}
 	return all
@@ -249,8 +253,9 @@ func (w *world) apply(m move) string {
 	case etcdDies:
 		p.state, p.ran = podDown, true
 	case memberCatchesUp:
-		w.claims[i].behind, w.claims[i].short = false, false
-		w.commit()
+		return w.catchUp(i)
+	case stateIsSaved:
+		p.saved, p.pending, w.claims[i].raw = p.saved+1, false, false
 	case versionMoves:
 		w.version = w.nextVersion()
 	case storageIsLowered:
@@ -259,7 +264,7 @@ func (w *world) apply(m move) string {
 		w.downgrading = 0
 		w.raiseStorage()
 	case etcdCrashes:
-		p.state = podDown
+		p.state, p.saved, p.pending = podDown, 0, false
 		return w.vote()
 	case memberFallsBehind:
 		w.claims[i].behind = true
@@ -319,6 +324,12 @@ func (w *world) startEtcd(i int8) string {
 	}
 	if m := variants[p.template].minor; c.ran > m && w.downgrading == m && !c.low && !w.tampered {
 		return fmt.Sprintf("I14: member %d gets the older minor before its storage is brought down", i)
+	}
+	// What could not form is begun anew while a pod of it comes up all the same: it
+	// may not form again, and nobody has anything in it.
+	reformed := !w.record.formed && w.set.template != w.set.current
+	if c.raw && variants[p.template].minor > 6 && !reformed {
+		return fmt.Sprintf("I14: member %d starts etcd 3.7 on a log with entries of 3.5", i)
 	}
 	c.ran = variants[p.template].minor
 	p.state, p.ran, p.readyAt = podUp, true, w.clock

@@ -59,7 +59,9 @@ func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
 		}
 		return false, ""
 	}
-	w.clock += 5
+	if e.moves[0].kind != stateIsSaved { // members do that side by side
+		w.clock += 5
+	}
 	return true, w.apply(e.moves[0])
 }
 
@@ -114,7 +116,7 @@ func (w *world) unsatisfied() string {
 		return "liveness: at rest although the cluster version is another"
 	case w.set.current != want.variant || w.set.partition != want.replicas:
 		return "liveness: at rest although the roll has not been closed"
-	case w.record.applied != want || !w.record.wasApplied:
+	case w.record.applied != want || !w.record.wasApplied || w.record.vague:
 		return "liveness: at rest although nobody has written down what was applied"
 	case w.missing != 0 || w.drifted != 0:
 		return "liveness: at rest although a service is not as Git says"
@@ -161,11 +163,13 @@ func (w *world) sound() bool {
 	switch {
 	case w.foreign, w.record.lost, w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
 		return false
+	case !w.set.there && w.record.vague && w.record.settings == 0:
+		return false // nobody knows what its members were
 	case !w.record.formed && w.elected:
 		return false // its quorum was lost before its IDs were written down
 	case w.losses() > 0 && !w.repairable():
 		return false
-	case w.record.formed && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied || w.record.applied.state == askAsleep):
+	case (w.record.formed || w.record.vague) && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied || w.record.applied.state == askAsleep):
 		// Members that all start at once start as what they were. One of which
 		// nothing was applied yet cannot be brought back.
 		return false
@@ -203,8 +207,12 @@ func (w *world) hole() bool {
 	return false
 }
 
-// shrinkable says whether every member runs a release that may be defragmented.
+// shrinkable says whether the databases get smaller when they are defragmented,
+// and every member runs a release that may be.
 func (w *world) shrinkable() bool {
+	if w.heavy {
+		return false
+	}
 	for i := range w.pods {
 		if w.pods[i].state != podAbsent && variants[w.pods[i].template].minor == 4 {
 			return false
@@ -222,7 +230,7 @@ func (w *world) sensible() bool {
 // pathOpen says whether every member can go to the wanted version.
 func (w *world) pathOpen() bool {
 	to := variants[w.ask.variant].minor
-	if w.version != 0 && to != w.version && to != w.version+1 {
+	if w.version != 0 && to != w.version && to != w.version+1 && !(w.ask.stepwise && to > w.version) {
 		return false
 	}
 	oldest := int8(99)
@@ -232,15 +240,16 @@ func (w *world) pathOpen() bool {
 		}
 	}
 	// Back to the minor that the cluster has, while somebody still runs it.
-	return oldest == 99 || oldest == to || oldest == to-1
+	return oldest == 99 || oldest == to || oldest == to-1 || (w.ask.stepwise && oldest < to)
 }
 
 // mend ends what only a person can end, but for a commit that cannot be carried
 // out.
 func (w *world) mend() {
 	w.foreign, w.record.lost, w.alarm, w.corrupt = false, false, false, false
+	w.heavy = false
 	for i := range w.claims {
-		w.claims[i].full = false
+		w.claims[i].full, w.claims[i].laden = false, false
 	}
 	w.ask.broken, w.ask.state, w.ask.odd, w.ask.frozen = false, askRunning, false, false
 	for i := range w.claims {

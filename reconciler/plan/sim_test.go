@@ -51,13 +51,14 @@ func (d *dice) one(n int) bool { return d.roll(n) == n-1 }
 // startOf is the world that a history starts from.
 func startOf(d dice) world {
 	n := []int8{3, 1, 3, 5}[d.roll(4)]
-	w := runningWorld(n, []int8{v35, v35, v34, v36}[d.roll(4)])
+	w := runningWorld(n, []int8{v35, v35, v34, v36, v37, v37Early}[d.roll(6)])
+	w.grownUp(&d)
 	if d.one(4) {
 		w = newWorld(n)
 		w.ask.variant = []int8{v35, v36}[d.roll(2)]
 	}
 	w.ask.soak = []int16{0, 30}[d.roll(2)]
-	w.ask.skip, w.ask.wipe, w.ask.sweep = d.one(8), d.one(2), d.one(3)
+	w.ask.skip, w.ask.wipe, w.ask.sweep, w.ask.stepwise = d.one(8), d.one(2), d.one(3), d.one(2)
 	w.ask.repair = []repairMode{repairAutomatic, repairAutomatic, repairOneByOne, repairNever}[d.roll(4)]
 	w.window = []windowState{noWindows, windowOpen, windowClosed}[d.roll(3)]
 	w.record.applied = w.ask
@@ -68,6 +69,21 @@ func startOf(d dice) world {
 		w.leader = int8(d.roll(int(n)))
 	}
 	return w
+}
+
+// grownUp says where a cluster comes from, and whether its record knows that: one
+// that runs 3.6 may have run 3.5.
+func (w *world) grownUp(d *dice) {
+	born := variants[w.ask.variant].minor
+	if born == 6 && d.one(2) {
+		born = 5
+		for i := range w.claims {
+			w.claims[i].raw = w.claims[i].there
+		}
+	}
+	if d.one(2) {
+		w.record.bornOn = born
+	}
 }
 
 // played is one history as it is played.
@@ -176,10 +192,10 @@ func (p *played) unusual(k int, d *dice) {
 	what := ""
 	switch k {
 	case 50, 51, 52:
-		w.ask.variant = int8(d.roll(len(variants)))
+		w.ask.variant, w.ask.stepwise = int8(d.roll(askable)), d.one(2)
 		what = "a commit asks for " + templates[w.ask.variant] + " (" + variants[w.ask.variant].version + ")"
 	case 53:
-		if w.record.wasApplied {
+		if w.record.wasApplied && !w.record.vague {
 			w.ask, what = w.record.applied, "the last commit is reverted"
 		}
 	case 54:
@@ -190,7 +206,7 @@ func (p *played) unusual(k int, d *dice) {
 		w.clock += []int32{1200, 60, 90000, -300}[d.roll(4)]
 		what = "the clock jumps"
 	case 57:
-		what = w.fill()
+		what = w.fill(d)
 	case 58:
 		w.corrupt, what = memberCount(w) > 1 && !w.corrupt, "a member's data differs, or does no more"
 	case 59:
@@ -218,11 +234,16 @@ func (p *played) unusual(k int, d *dice) {
 }
 
 // fill lets the databases reach their quota, or be emptied by their users.
-func (w *world) fill() string {
+func (w *world) fill(d *dice) string {
 	w.alarm = !w.alarm && w.record.formed
+	laden := d.one(2)
+	w.heavy = w.alarm && laden && d.one(4)
 	for i := range w.claims {
-		w.claims[i].full = w.alarm && w.claims[i].data != 0
+		c := &w.claims[i]
+		c.full = w.alarm && c.data != 0
+		c.laden = c.full && laden
 	}
+	w.write()
 	return "the databases are full, or no more"
 }
 

@@ -8,13 +8,16 @@ const most = 5
 type variant struct {
 	version string
 	minor   int8
+	// flush: every member saves its state beside its log at once.
+	flush bool
 	// unpulled: there is no such image. dies: etcd exits before it touches its
 	// data, as it does on a flag that it does not know. refused: a release that
 	// no cluster should be brought to.
 	unpulled, dies, refused bool
 }
 
-// The variants that commits of the simulation choose from.
+// The variants that commits of the simulation choose from, and at the end those
+// that only a stop on the way asks for.
 var variants = []variant{
 	v34:        {version: "3.4.34", minor: 4},
 	v35:        {version: "3.5.35", minor: 5},
@@ -24,6 +27,9 @@ var variants = []variant{
 	v36Tuned:   {version: "3.6.16", minor: 6},
 	v36Dies:    {version: "3.6.16", minor: 6, dies: true},
 	v35Refused: {version: "3.5.1", minor: 5, refused: true},
+	v37:        {version: "3.7.3", minor: 7},
+	v37Early:   {version: "3.7.1", minor: 7},
+	v36Flush:   {version: "3.6.16", minor: 6, flush: true},
 }
 
 const (
@@ -35,7 +41,13 @@ const (
 	v36Tuned
 	v36Dies
 	v35Refused
+	v37
+	v37Early // has no way down
+	v36Flush
 )
+
+// askable is how many of the variants a commit may ask for.
+const askable = int(v36Flush)
 
 // starts says whether etcd runs with this template.
 func starts(v int8) bool { return !variants[v].unpulled && !variants[v].dies }
@@ -44,9 +56,9 @@ func starts(v int8) bool { return !variants[v].unpulled && !variants[v].dies }
 type ask struct {
 	variant, replicas int8
 	state             askedState
-	// skip: no backup before an upgrade.
-	skip bool
-	soak int16
+	// skip: no backup before an upgrade. stepwise: it may go through other releases.
+	skip, stepwise bool
+	soak           int16
 	// broken: the file has errors.
 	broken bool
 	// wipe: the volumes of a deleted cluster go, too; sweep: those of removed
@@ -103,7 +115,11 @@ type fakePod struct {
 	// served: it was up when it began to stop, and serves until it is gone.
 	served bool
 	// ran: etcd was started in it.
-	ran              bool
+	ran bool
+	// saved is how often its etcd has saved its state since it started, and pending
+	// says that it is about to, as there is something new in its log.
+	saved            int8
+	pending          bool
 	uid              int16
 	created, readyAt int32
 }
@@ -120,12 +136,15 @@ type fakeClaim struct {
 	// corrupt: etcd cannot read it. pinned: its node is gone, and it is nowhere
 	// else.
 	corrupt, pinned bool
-	// full: its database has reached its quota, and most of that can be given back.
-	full bool
+	// full: its database has reached its quota, and most of that can be given back,
+	// unless it is laden: then it needs the room for what it holds.
+	full, laden bool
 	// ran is the newest minor that has run on it, and low says that its storage was
 	// brought down for a downgrade.
 	ran int8
 	low bool
+	// raw: its log holds entries of 3.5 that the member reads when it starts.
+	raw bool
 	// terminating: it is deleted as soon as no pod uses it.
 	terminating bool
 	// since is when the pod found it as it is.
@@ -162,6 +181,8 @@ type fakeRecord struct {
 	// wasApplied: applied means something; settings is the number of their hash.
 	wasApplied bool
 	settings   int8
+	// vague: it was written down for a deletion, and no spec was applied.
+	vague bool
 
 	joining fakeJoining
 	leaving fakeLeaving
@@ -173,6 +194,26 @@ type fakeRecord struct {
 	retired             [most]int8
 	failed              fakeFailed
 	hibernated, deleted bool
+
+	// bornOn is the lowest minor that the cluster has run, 0 for nobody knows, and
+	// flushed are the members whose logs hold nothing from before 3.6.
+	bornOn  int8
+	flushed [most]int8
+	nudged  fakeNudged
+
+	// compacted is the revision of the last compaction, 0 for none, and trimmed are
+	// the members that were defragmented since.
+	compacted   int16
+	compactedAt int32
+	trimmed     [most]bool
+}
+
+// fakeNudged is that something was added to the log.
+type fakeNudged struct {
+	there       bool
+	template    int8
+	before      [most]int8
+	since, last int32
 }
 
 // fakeJoining is the intent to add a member.
@@ -235,8 +276,13 @@ type world struct {
 	// downgrading is the minor that etcd goes down to; 0 for none.
 	downgrading int8
 	alarm       bool
-	corrupt     bool // member 0 holds other data than the others
-	bucketBad   bool
+	// revision of the newest key, compacted that of the oldest that is kept, and
+	// told what members say of that: they do not before the next write. heavy: what
+	// fills the databases are keys, and no history.
+	revision, compacted, told int16
+	heavy                     bool
+	corrupt                   bool // member 0 holds other data than the others
+	bucketBad                 bool
 
 	// What people and faults have done; only the judge and the settling ask.
 	tampered, scaled bool
@@ -244,7 +290,7 @@ type world struct {
 
 // newWorld is a world in which a file names a cluster that does not exist.
 func newWorld(n int8) world {
-	return world{ask: ask{variant: v35, replicas: n}, leader: -1, missing: 7}
+	return world{ask: ask{variant: v35, replicas: n}, leader: -1, missing: 7, revision: 2}
 }
 
 // runningWorld is a formed, healthy cluster that is what its file says.
@@ -258,7 +304,7 @@ func runningWorld(n, v int8) world {
 		w.ids++
 		id := w.ids
 		w.pods[i] = fakePod{state: podUp, template: v, ran: true, uid: w.uids, created: -9000, readyAt: -9000}
-		w.claims[i] = fakeClaim{there: true, uid: w.uids, data: id, since: -9000, ran: variants[v].minor}
+		w.claims[i] = fakeClaim{there: true, uid: w.uids, data: id, since: -9000, ran: variants[v].minor, raw: variants[v].minor < 6}
 		w.seats[i] = seat{id: id, named: true}
 		w.record.members[i] = id
 	}
@@ -351,4 +397,5 @@ func (w *world) commit() {
 			c.short, c.behind = true, true
 		}
 	}
+	w.writeLogs()
 }
