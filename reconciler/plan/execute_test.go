@@ -44,6 +44,7 @@ type hand struct {
 // returns what was decided, and the invariant that was broken, or "".
 func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
 	e.tally.passes++
+	e.tally.judged.note(w.tempts())
 	v := e.decide(s.caches, s, w.clock)
 	if v.step == nil {
 		return v, ""

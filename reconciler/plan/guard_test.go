@@ -17,7 +17,7 @@ func (w *world) guard(i int8) guardSays {
 	c, r := &w.claims[i], &w.record
 	joins := r.joining.there && r.joining.i == i && r.joining.id != 0
 	switch {
-	case !r.formed:
+	case !r.formed, w.unguarded:
 		return guardStarts
 	case c.data != 0:
 		if c.data == r.members[i] || (joins && c.data == r.joining.id) {

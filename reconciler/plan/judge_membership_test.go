@@ -335,3 +335,17 @@ func (w *world) heirTo(i int8) bool {
 	}
 	return false
 }
+
+// judgeIdentity wants an etcd that starts to be who it says it is: one that had
+// started before has its own log, and only one that joins has none.
+func judgeIdentity(w *world, i int8) string {
+	c, s := &w.claims[i], &w.seats[i]
+	switch {
+	case !w.record.formed:
+	case c.data == 0 && s.named && !s.learner:
+		return fmt.Sprintf("I5: member %d starts on an empty volume under an ID that has voted", i)
+	case c.data != 0 && c.data != w.record.members[i] && c.data != w.record.joining.id:
+		return fmt.Sprintf("I5: member %d starts on data that is not its own", i)
+	}
+	return ""
+}

@@ -11,6 +11,7 @@ import "fmt"
 // the members say is judged by the looks, since nobody can see a member crash
 // before it does.
 func (e *engine) judge(w *world, s sight, a Action) string {
+	e.tally.judged.note(judgedBy(w, s, a))
 	if broken := judgeWish(w, a); broken != "" {
 		return broken
 	}
@@ -32,6 +33,9 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 		return judgeRestart(w, s, a)
 	case RecordApplied:
 		return judgeApplied(w, s)
+	}
+	if broken := judgeOnce(w, a); broken != "" {
+		return broken
 	}
 	if broken := judgeMembership(w, s, a); broken != "" {
 		return broken
@@ -256,6 +260,9 @@ func judgeOrder(w *world, s sight, target int8) string {
 }
 
 func judgeApplied(w *world, s sight) string {
+	if w.record.wasApplied && !w.record.vague && w.record.applied == w.ask {
+		return "I13: written down as applied once more"
+	}
 	switch w.ask.state {
 	case askAsleep:
 		if !w.record.hibernated {
@@ -274,6 +281,19 @@ func judgeApplied(w *world, s sight) string {
 	}
 	if s.second.version != variants[w.ask.variant].minor {
 		return "I14: recorded as applied before the cluster version moved"
+	}
+	return ""
+}
+
+// judgeOnce is about what happens once, or only when Git says so in words.
+func judgeOnce(w *world, a Action) string {
+	switch a := a.(type) {
+	case TakeBackup:
+		if b := w.record.backup; b.there && !b.foreign && word(b.purpose) == a.For && w.clock-b.at < 600 && w.clock >= b.at {
+			return "I13: the same backup is taken again: " + a.For
+		}
+	case BeginRecovery, RestoreVolume, AdoptRecovery, EndRecovery, RefuseRecovery:
+		return "I18: Git asks for no recovery: " + a.String() // in this world it never does
 	}
 	return ""
 }

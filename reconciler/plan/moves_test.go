@@ -319,6 +319,9 @@ func (w *world) startEtcd(i int8) string {
 	if broken := w.wrongBinary(i); broken != "" {
 		return broken
 	}
+	if broken := judgeIdentity(w, i); broken != "" {
+		return broken
+	}
 	if c.data == 0 {
 		w.join(i)
 	}

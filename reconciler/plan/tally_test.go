@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -22,18 +21,22 @@ type tally struct {
 	// whose hold was the last word about a world.
 	rests int
 	holds map[string]int
+	// judged is how often something was held against each invariant.
+	judged judgments
 }
 
 // results are what the simulation has to tell when all of it is over.
-var results struct {
+var results resultsOfAll
+
+type resultsOfAll struct {
 	sync.Mutex
 	random []string
 	walks  []string
 	states int
 	walked time.Duration
-	// caught counts the mutants by the invariant that caught them.
-	caught  map[string]int
-	mutants int
+	judged judgments
+	// caught and missed count the mutants by what they break.
+	caught, missed map[string]int
 }
 
 // TestMain prints the table of the simulation where that was asked for.
@@ -60,25 +63,37 @@ func tableOfResults() string {
 		fmt.Fprintln(&b, "  "+l)
 	}
 	fmt.Fprintf(&b, "  %-60s %9d states  %8s\n", "together", r.states, r.walked.Round(100*time.Millisecond))
-	fmt.Fprintln(&b, "mutants caught, by the invariant that they break")
-	total := 0
-	for _, name := range slices.SortedFunc(maps.Keys(r.caught), byNumber) {
-		total += r.caught[name]
-		fmt.Fprintf(&b, "  %-10s %3d\n", name, r.caught[name])
-	}
-	fmt.Fprintf(&b, "  %-10s %3d of %d\n", "together", total, r.mutants)
+	r.tellInvariants(&b)
 	return b.String()
 }
 
-// byNumber orders the names of invariants: I2 before I11, words last.
-func byNumber(a, b string) int {
-	return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+// tellInvariants prints a line an invariant: how often something was held against
+// it, and how many of the mutants that break it were caught.
+func (r *resultsOfAll) tellInvariants(b *strings.Builder) {
+	texts, caught, all := invariantTexts(), 0, 0
+	line := func(name string, judged any, text string) {
+		of := r.caught[name] + r.missed[name]
+		caught, all = caught+r.caught[name], all+of
+		fmt.Fprintf(b, "  %-9s %10v  %3d of %-3d %s\n", name, judged, r.caught[name], of, text)
+	}
+	fmt.Fprintln(b, "invariants       judged   mutants")
+	for _, n := range slices.Sorted(maps.Keys(texts)) {
+		if why, other := elsewhere[n]; other {
+			fmt.Fprintf(b, "  %-9s %10s  %9s %s\n", fmt.Sprintf("I%d", n), "–", "", why)
+			continue
+		}
+		line(fmt.Sprintf("I%d", n), r.judged[n], texts[n])
+	}
+	line("liveness", "", "each world comes to rest as Git says, or a hold says what a person can do")
+	line("crash", "", "no rule relies on what none above it has made sure of")
+	fmt.Fprintf(b, "  %-9s %10s  %3d of %-3d\n", "together", "", caught, all)
 }
 
 // tellRandom notes what the random histories came to.
 func (t *tally) tellRandom(took time.Duration) {
 	results.Lock()
 	defer results.Unlock()
+	results.judged.add(t.judged)
 	held := 0
 	for _, n := range t.holds {
 		held += n
@@ -94,9 +109,10 @@ func (t *tally) tellRandom(took time.Duration) {
 }
 
 // tellWalk notes how many states a walk has seen.
-func tellWalk(name string, states int, took time.Duration) {
+func tellWalk(name string, states int, took time.Duration, t *tally) {
 	results.Lock()
 	defer results.Unlock()
+	results.judged.add(t.judged)
 	results.walks = append(results.walks, fmt.Sprintf("%-60s %9d states  %8s", name, states, took.Round(10*time.Millisecond)))
 	results.states, results.walked = results.states+states, results.walked+took
 }
@@ -106,11 +122,12 @@ func tellMutant(breaks string, caught bool) {
 	results.Lock()
 	defer results.Unlock()
 	if results.caught == nil {
-		results.caught = map[string]int{}
+		results.caught, results.missed = map[string]int{}, map[string]int{}
 	}
-	results.mutants++
 	if caught {
 		results.caught[breaks]++
+	} else {
+		results.missed[breaks]++
 	}
 }
 

@@ -286,6 +286,8 @@ type world struct {
 
 	// What people and faults have done; only the judge and the settling ask.
 	tampered, scaled bool
+	// unguarded: no guard stands before etcd in the pods.
+	unguarded bool
 }
 
 // newWorld is a world in which a file names a cluster that does not exist.

@@ -1,0 +1,196 @@
+package plan
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// invariants is a set of those of doc.go, a bit each by its number.
+type invariants uint32
+
+func those(numbers ...int) (set invariants) {
+	for _, n := range numbers {
+		set |= 1 << n
+	}
+	return set
+}
+
+// judgedBy are the invariants that the judge holds an action against in this
+// world. What it has never held anything against, it has never checked.
+func judgedBy(w *world, s sight, a Action) invariants {
+	switch a.(type) {
+	case CreateRecord:
+		return those(7)
+	case CreateSet:
+		return those(4)
+	case RecordFormed:
+		return those(4, 20)
+	case TakeBackup:
+		if w.bucketBad {
+			return those(9, 13)
+		}
+		return those(13)
+	case StartRoll:
+		return those(2, 14) | onBackup(w) | onWindow(w)
+	case MoveLeader:
+		return those(16, 19, 20) | onWindow(w)
+	case RestartMember:
+		if !w.record.formed {
+			return those(4)
+		}
+		return those(2, 3, 14, 15, 16, 20, 25) | onWindow(w)
+	case EndRoll:
+		return those(2)
+	case RecordApplied:
+		return those(13, 14)
+	case EnableDowngrade:
+		return those(14) | onBackup(w)
+	case CancelDowngrade, Wake:
+		return those(25)
+	case Hibernate, BeginDeletion:
+		return those(12, 14) | onBackup(w)
+	case DeleteObject, ForgetCluster:
+		return those(12)
+	case Defragment, Disarm:
+		return those(23)
+	}
+	return judgedOfMembers(w, s, a)
+}
+
+// judgedOfMembers are those of an action that changes the members.
+func judgedOfMembers(w *world, s sight, a Action) invariants {
+	switch a := a.(type) {
+	case BeginJoin:
+		return those(2, 5, 24, 25)
+	case AddLearner:
+		return those(19, 24)
+	case PromoteMember, EndJoin:
+		return those(19, 20)
+	case BeginLeave:
+		return those(2, 17, 20)
+	case RemoveMember:
+		if s.second.leader == s.second.seated(a.ID) {
+			return those(1, 2, 17, 20, 24)
+		}
+		return those(1, 2, 17, 24)
+	case EndLeave:
+		return those(24)
+	case ResizeSet:
+		return those(1)
+	case DeletePod:
+		return those(2, 3)
+	case DeleteVolume:
+		if w.record.deleted {
+			return those(12)
+		}
+		return those(3, 6, 7)
+	}
+	return 0
+}
+
+// onBackup is I11 where a backup is needed.
+func onBackup(w *world) invariants {
+	if w.ask.skip || !changesVersion(w, w.ask.variant) && w.ask.state == askRunning {
+		return 0
+	}
+	return those(11)
+}
+
+// onWindow is I26 where no window is open.
+func onWindow(w *world) invariants {
+	if w.window != windowClosed {
+		return 0
+	}
+	return those(26)
+}
+
+// tempts are the invariants that quorate breaks in this world if it does anything
+// at all, or the wrong thing.
+func (w *world) tempts() (set invariants) {
+	for _, t := range []struct {
+		there bool
+		of    invariants
+	}{
+		{w.foreign, those(7)},
+		{w.ask.broken || w.set.there && w.record.lost, those(12)},
+		{w.record.formed && w.elected && w.leader < 0, those(17, 18)},
+		{w.ask.frozen, those(22)},
+		{w.ask.odd, those(25)},
+	} {
+		if t.there {
+			set |= t.of
+		}
+	}
+	for i := range int8(most) {
+		if g := w.guard(i); w.pods[i].state == podStarting && (g == guardEmpty || g == guardForeign) {
+			set |= those(5)
+		}
+	}
+	return set
+}
+
+// judgments counts by the number of the invariant.
+type judgments [32]int
+
+func (j *judgments) note(set invariants) {
+	for n := 0; set != 0; n, set = n+1, set>>1 {
+		j[n] += int(set & 1)
+	}
+}
+
+func (j *judgments) add(more judgments) {
+	for n := range j {
+		j[n] += more[n]
+	}
+}
+
+// elsewhere are the invariants that the worlds of the simulation know nothing of,
+// and why.
+var elsewhere = map[int]string{
+	8:  "no revisions here: the walk through a recovery judges it",
+	10: "quorate deletes no backup yet",
+	21: "one process a pod here: the walk through a recovery judges it",
+	27: "one daemon here: owner_test.go, execute_owner_test.go",
+	28: "one cluster here: fleet_test.go",
+}
+
+// invariantTexts are those of doc.go by their number.
+func invariantTexts() map[int]string {
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		panic(err)
+	}
+	texts := map[int]string{}
+	for _, m := range regexp.MustCompile(`(?m)^//\tI(\d+) +(.*)$`).FindAllStringSubmatch(string(doc), -1) {
+		n, _ := strconv.Atoi(m[1])
+		texts[n] = strings.TrimRight(m[2], " –")
+	}
+	return texts
+}
+
+// sawAll wants something to have been held against every invariant: a check that
+// never met its case cannot fail.
+func (t *tally) sawAll(test *testing.T) {
+	for n, text := range invariantTexts() {
+		if _, other := elsewhere[n]; other != (t.judged[n] == 0) {
+			test.Errorf("I%d (%s) is judged elsewhere: %t, and was judged %d times", n, text, other, t.judged[n])
+		}
+	}
+}
+
+// Each invariant has a mutant that breaks it, or is none of these worlds.
+func TestEveryInvariantHasAMutant(t *testing.T) {
+	breaks := map[string]bool{}
+	for _, m := range mutants() {
+		breaks[m.breaks] = true
+	}
+	for n, text := range invariantTexts() {
+		name := "I" + strconv.Itoa(n)
+		if _, other := elsewhere[n]; other == breaks[name] {
+			t.Errorf("%s (%s): a mutant breaks it: %t, it is judged elsewhere: %t", name, text, breaks[name], other)
+		}
+	}
+}
