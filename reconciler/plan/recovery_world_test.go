@@ -2,33 +2,56 @@ package plan
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/quorate/quorate/schema"
 )
 
-// lossWorld is a lost cluster of three, of which orders-0 is left, small enough
-// to walk through every state. Git asks for its recovery for ever.
+// lossWorld is a cluster of three that has lost its quorum, of which orders-0 is
+// left, small enough to walk through every state. People ask for its recovery, take
+// that back, and bring back a member or lose it again.
 type lossWorld struct {
+	// asked: Git asks for the recovery. whole: the quorum is there. refused: the
+	// record says that it stood in Git while that was so.
+	asked, whole, refused bool
+
 	begun, adopted bool
 	ended          int8
 	replicas, pods int8
 	job            RestoreState
 	restored       bool
-	failures       int8
+	// low: the restored volume is at the revision that it was saved at.
+	low      bool
+	failures int8
+	// again: the recovered cluster has three members, and has lost two of them, too.
+	again bool
 }
+
+// oneShot is the recovery that Git asks for.
+const oneShot = "c1 from member orders-0"
 
 func (w *lossWorld) observe() *situation {
 	s := healthy(3)
-	with(leftAlone(0), asksFor("c1", "orders-0", ""))(s)
+	if !w.whole {
+		leftAlone(0)(s)
+	}
+	if w.asked {
+		asksFor("c1", "orders-0", "")(s)
+	}
 	r := s.o.Record
 	if w.begun {
-		r.Recovering = &Recovering{
-			OneShot: "c1 from member orders-0", ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n0", Member: "orders-0", Revision: 1000, Since: noon,
-		}
+		r.Recovering = &Recovering{OneShot: oneShot, ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n0", Member: "orders-0", Revision: 1000, Since: noon}
+	}
+	if w.refused {
+		r.RefusedRecovery = oneShot
 	}
 	if w.ended > 0 {
-		r.Recovering, r.Recovered = nil, []Recovered{{OneShot: "c1 from member orders-0", ClusterID: "c1"}}
+		r.Recovering, r.Recovered = nil, []Recovered{{OneShot: oneShot, ClusterID: "c1"}}
+	}
+	if w.again {
+		r.ClusterID = "c2"
+		return s
 	}
 	s.o.Restore = Restore{State: w.job, Job: "restore"}
 	s.o.Set.Replicas = int32(w.replicas)
@@ -36,55 +59,99 @@ func (w *lossWorld) observe() *situation {
 		withoutPod(i)(s)
 	}
 	if w.adopted {
-		r.ClusterID, r.Members = "c2", map[string]string{"orders-0": "n0"}
-		*s.o.round() = Round{At: noon, ClusterID: "c2", Members: []Member{{ID: "n0", Name: "orders-0", Leader: "n0", Revision: 1000 + RecoveryBump}}}
-		if w.pods > 0 {
-			s.pod(0).Ready = true
-		}
+		w.showRecovered(s)
 	}
 	return s
 }
 
-// carryOut does what an action does, and says which invariant that breaks, or "".
-func (w *lossWorld) carryOut(a Action) string {
+// showRecovered is the recovered cluster as it is seen.
+func (w *lossWorld) showRecovered(s *situation) {
+	m := Member{ID: "n0", Name: "orders-0", Leader: "n0", Revision: 1000 + RecoveryBump}
+	if w.low {
+		m.Revision = 1000
+	}
+	s.o.Record.ClusterID, s.o.Record.Members = "c2", map[string]string{"orders-0": "n0"}
+	*s.o.round() = Round{At: noon, ClusterID: "c2", Members: []Member{m}}
+	if w.pods > 0 {
+		s.pod(0).Ready = true
+	}
+}
+
+// judge says which invariant an action breaks, or "".
+func (w *lossWorld) judge(a Action) string {
 	switch a := a.(type) {
 	case BeginRecovery:
-		if w.begun || w.ended > 0 {
-			return "I13: it begins a second time"
+		switch {
+		case w.ended > 0 || w.begun:
+			return "I13: the recovery begins once more"
+		case !w.asked || w.whole || w.refused:
+			return "I18: a recovery begins that nobody has asked for since the quorum was lost"
 		}
-		w.begun = true
 	case ResizeSet:
 		if a.To > 0 && !w.adopted {
 			return "I21: members start while their volume is restored"
 		}
-		w.replicas = int8(a.To)
 	case RestoreVolume:
-		if w.pods > 0 || !w.begun {
+		switch {
+		case !w.begun:
+			return "I18: a volume is restored that nobody wants back"
+		case w.pods > 0:
 			return "I21: a volume is restored under a member"
+		case w.restored:
+			return "I13: a restored volume is restored once more"
 		}
-		if w.restored {
-			return "I13: a restored volume is restored again"
-		}
-		w.job = RestoreRunning
 	case AdoptRecovery:
 		if !w.restored {
 			return "I5: the new identity comes before its volume"
 		}
-		w.adopted = true
 	case EndRecovery:
-		if !w.adopted || w.pods == 0 {
-			return "I8: it is over before anybody looked"
+		if w.low || !w.adopted || w.pods == 0 {
+			return "I8: the recovery is over, and the revisions may have gone back"
 		}
-		w.ended++
+	case RefuseRecovery:
 	default:
 		return fmt.Sprintf("I18: nobody asked to %s", a)
 	}
 	return ""
 }
 
-// moves are what may happen without quorate.
-func (w lossWorld) moves() []lossWorld {
-	var all []lossWorld
+// lossJudged are the invariants that an action is held against.
+func lossJudged(a Action) invariants {
+	switch a.(type) {
+	case BeginRecovery:
+		return those(13, 18)
+	case ResizeSet:
+		return those(21)
+	case RestoreVolume:
+		return those(13, 18, 21)
+	case AdoptRecovery:
+		return those(5)
+	case EndRecovery:
+		return those(8)
+	}
+	return 0
+}
+
+// carryOut does what an action does.
+func (w *lossWorld) carryOut(a Action) {
+	switch a := a.(type) {
+	case BeginRecovery:
+		w.begun = true
+	case ResizeSet:
+		w.replicas = int8(a.To)
+	case RestoreVolume:
+		w.job = RestoreRunning
+	case AdoptRecovery:
+		w.adopted = true
+	case EndRecovery:
+		w.ended, w.begun = w.ended+1, false
+	case RefuseRecovery:
+		w.refused = a.OneShot != ""
+	}
+}
+
+// moves are what may happen without quorate; what people do comes last.
+func (w lossWorld) moves() (all []lossWorld, byItself int) {
 	change := func(f func(*lossWorld)) {
 		next := w
 		f(&next)
@@ -98,23 +165,35 @@ func (w lossWorld) moves() []lossWorld {
 	}
 	if w.job == RestoreRunning {
 		change(func(w *lossWorld) { w.job, w.restored = RestoreDone, true })
+		change(func(w *lossWorld) { w.job, w.restored, w.low = RestoreDone, true, true })
 		if w.failures < 2 {
 			change(func(w *lossWorld) { w.job, w.failures = RestoreFailed, w.failures+1 })
 		}
 	}
+	byItself = len(all)
 	if w.job == RestoreFailed { // a person mends the cause and deletes the Job
 		change(func(w *lossWorld) { w.job = RestoreNone })
 	}
-	return all
+	if !w.begun && w.ended == 0 {
+		change(func(w *lossWorld) { w.whole = !w.whole })
+	}
+	if w.ended > 0 {
+		change(func(w *lossWorld) { w.again = true })
+	}
+	change(func(w *lossWorld) { w.asked = !w.asked })
+	return all, byItself
 }
 
-// 121, I13, I18, I21, I24: quorate may die before or after any action, and look at
-// any moment. No order of events breaks an invariant, and each ends in a recovery
-// that happened exactly once.
-func TestEveryStateOfARecovery(t *testing.T) {
-	start := lossWorld{replicas: 3, pods: 3}
-	seen, queue := map[lossWorld]bool{}, []lossWorld{start}
-	ends := 0
+// lossWalk goes through every state of a lost quorum and of its recovery.
+type lossWalk struct {
+	rules        []rule
+	states, ends int
+	judged       judgments
+}
+
+// explore returns the first invariant that is broken, or "".
+func (k *lossWalk) explore() string {
+	seen, queue := map[lossWorld]bool{}, []lossWorld{{replicas: 3, pods: 3}}
 	for len(queue) > 0 {
 		w := queue[0]
 		queue = queue[1:]
@@ -122,33 +201,91 @@ func TestEveryStateOfARecovery(t *testing.T) {
 			continue
 		}
 		seen[w] = true
-		next := w.moves()
-		v := first([]rule{{"recovering", recovering}, {"recovery", recovery}}, w.observe())
-		if v.step != nil && w.ended == 0 {
-			after := w
-			if broken := after.carryOut(v.step.Action); broken != "" {
-				t.Fatalf("%s\nin %+v: %s", broken, w, v.step)
-			}
-			// It is done, or it was lost on its way: then the next look repeats it.
-			next = append(next, after)
-		}
-		if w.ended > 0 {
-			ends++
-			if v.step != nil {
-				if _, again := v.step.Action.(BeginRecovery); again {
-					t.Fatalf("I13: again in %+v", w)
-				}
-			}
-		}
-		if len(next) == 0 && w.ended != 1 {
-			t.Fatalf("stuck in %+v: %s", w, words(v))
+		k.states++
+		next, broken := k.successors(w)
+		if broken != "" {
+			return fmt.Sprintf("%s\nin %+v", broken, w)
 		}
 		queue = append(queue, next...)
 	}
-	if ends == 0 {
+	return ""
+}
+
+// successors are the worlds that follow: quorate acts, or what it does is lost,
+// and is repeated at its next look.
+func (k *lossWalk) successors(w lossWorld) (next []lossWorld, broken string) {
+	next, byItself := w.moves()
+	v := first(k.rules, w.observe())
+	switch {
+	case w.ended > 0 && !w.again:
+		k.ends++
+	case v.step == nil && !w.whole && byItself == 0 && (v.hold == nil || v.hold.Do == ""):
+		return nil, "liveness: nothing goes on, and nobody is told what to do: " + words(v)
+	}
+	if v.step == nil {
+		return next, ""
+	}
+	k.judged.note(lossJudged(v.step.Action))
+	broken = w.judge(v.step.Action)
+	w.carryOut(v.step.Action)
+	return append(next, w), broken
+}
+
+// lossRules are the rules that a lost quorum is for.
+func lossRules() []rule { return []rule{{"recovering", recovering}, {"recovery", recovery}} }
+
+// 84, 121, I5, I8, I13, I18, I21, I24: quorate may die before or after any action,
+// and look at any moment. No order of events breaks an invariant, and there is
+// always somebody who can go on.
+func TestEveryReachableStateOfARecovery(t *testing.T) {
+	k, took := lossWalk{rules: lossRules()}, stopwatch()
+	if broken := k.explore(); broken != "" {
+		t.Fatal(broken)
+	}
+	if k.ends == 0 {
 		t.Error("no world reaches the end")
 	}
-	t.Logf("%d states", len(seen))
+	k.judged.sawAll(t, ofRecovery)
+	tellWalk("a quorum lost, and recovered when Git says so", k.states, took(), k.judged)
+}
+
+// lossMutants are rules of a recovery with one thing spoilt each.
+func lossMutants() []mutant {
+	return []mutant{
+		{name: "a recovery ends without a look at the revision", breaks: "I8", table: blind("recovering", everyMember(func(m *Member) { m.Revision = 9 * RecoveryBump }))},
+		{name: "what was recovered is forgotten, and which cluster it was", breaks: "I13", table: blind("recovery", func(s *situation) {
+			s.o.Record.Recovered, s.o.Record.ClusterID = nil, "c1"
+		})},
+		{name: "what was refused is forgotten", breaks: "I18", table: blind("recovery", func(s *situation) { s.o.Record.RefusedRecovery = "" })},
+		{name: "a lost quorum is recovered unasked", breaks: "I18", table: blind("recovery", asksFor("c1", "orders-0", ""))},
+		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", func(s *situation) { s.o.Pods = nil })},
+		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", func(s *situation) { s.o.Restore.State = RestoreDone })},
+		{name: "a failed restore holds, and nobody is told", breaks: "liveness", table: func(rules []rule) []rule {
+			eval := rules[0].eval
+			rules[0].eval = func(s *situation) verdict {
+				v := eval(s)
+				if v.hold != nil {
+					v.hold.Do = ""
+				}
+				return v
+			}
+			return rules
+		}},
+	}
+}
+
+func TestEveryMutantOfARecoveryIsCaught(t *testing.T) {
+	for _, m := range lossMutants() {
+		t.Run(m.name, func(t *testing.T) {
+			k := lossWalk{rules: m.table(lossRules())}
+			broken := k.explore()
+			caught := strings.HasPrefix(broken, m.breaks+":")
+			tellMutant(m.breaks, caught)
+			if !caught {
+				t.Errorf("%s should break %s: %q", m.name, m.breaks, broken)
+			}
+		})
+	}
 }
 
 // I18: without a word in Git no state of a loss leads to an action.

@@ -315,7 +315,7 @@ func TestSimulation(t *testing.T) {
 		}
 	})
 	e.tally.tellRandom(took())
-	e.tally.sawAll(t)
+	e.tally.judged.sawAll(t, ofWorlds())
 }
 
 // set gives a flag a value, unless somebody has given it another one than its

@@ -109,10 +109,10 @@ func (t *tally) tellRandom(took time.Duration) {
 }
 
 // tellWalk notes how many states a walk has seen.
-func tellWalk(name string, states int, took time.Duration, t *tally) {
+func tellWalk(name string, states int, took time.Duration, judged judgments) {
 	results.Lock()
 	defer results.Unlock()
-	results.judged.add(t.judged)
+	results.judged.add(judged)
 	results.walks = append(results.walks, fmt.Sprintf("%-60s %9d states  %8s", name, states, took.Round(10*time.Millisecond)))
 	results.states, results.walked = results.states+states, results.walked+took
 }
