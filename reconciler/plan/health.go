@@ -57,7 +57,17 @@ func (s *situation) healthChoices(problem string) string {
 				p.Name, claimOf(p.Name))
 		}
 	}
-	return "look at the member named here"
+	return "look at " + s.concerned(problem)
+}
+
+// concerned is whom a person looks at because of a problem.
+func (s *situation) concerned(problem string) string {
+	for name, id := range s.o.Record.Members {
+		if strings.Contains(problem, name) || strings.Contains(problem, id) {
+			return "the member named here"
+		}
+	}
+	return "the pods of its members"
 }
 
 // doubtful is a member that only one look has seen, that did not answer in it, and

@@ -40,7 +40,7 @@ type asked struct {
 func newEngine(rules []rule) *engine {
 	return &engine{
 		rules: rules, asked: map[asked]Desired{}, rosters: map[[most]int8]map[string]string{}, hashes: map[ask]string{}, settings: map[ask]int8{},
-		tally: &tally{holds: map[string]int{}},
+		tally: &tally{holds: map[string]int{}, ways: map[string]bool{}},
 	}
 }
 

@@ -73,7 +73,7 @@ func (s *situation) leave(l Leaving) verdict {
 	}
 	if problem := cmp.Or(s.hashes(before), s.hashes(r)); problem != "" && !l.Replace {
 		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s, and nobody knows yet which is right", l.Member, l.Why, problem),
-			"nothing is removed until it is known whose data is wrong")
+			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then")
 	}
 	if lead := r.leader(); lead != nil && lead.ID == l.ID {
 		heir := s.heir(l.Member)

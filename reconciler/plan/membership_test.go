@@ -95,7 +95,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, DamageEmpty, time.Minute)), want: "remove orders-2"},
 		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation) {
 			s.o.Rounds[0].member("orders-2").Hash = 7
-		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data"},
+		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data at revision 0, and nobody knows yet which is right; find out whose data is wrong"},
 		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
 		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},

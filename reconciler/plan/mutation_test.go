@@ -199,6 +199,7 @@ func guardsBlinded() []mutant {
 			}
 		}), from: newborn},
 		{name: "the end does not wait for the cluster version", breaks: "I14", table: blind("end", everyRound(func(s *situation, r *Round) { r.ClusterVersion = s.d.Spec.Version }))},
+		{name: "holds do not say what a person can do", breaks: "liveness", table: speechless},
 		{name: "every window is open", breaks: "I26", table: blind("window", func(s *situation) { s.d.Spec.Maintenance = nil })},
 	}
 }
@@ -243,6 +244,20 @@ func actionsChanged() []mutant {
 		}), from: newborn},
 		{name: "a roll is ended by hand before it has reached everybody", breaks: "liveness", hand: changed(func(_ *world, a *EndRoll) { a.Replicas = 0 })},
 	}
+}
+
+// speechless lets every hold say what somebody waits for, and not what to do.
+func speechless(rules []rule) []rule {
+	for i, r := range rules {
+		rules[i].eval = func(s *situation) verdict {
+			v := r.eval(s)
+			if v.hold != nil && v.hold.Do != "" {
+				v.hold.Do = "nothing is done until then"
+			}
+			return v
+		}
+	}
+	return rules
 }
 
 func handsSpoilt() []mutant {

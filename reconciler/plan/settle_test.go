@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"regexp"
+	"strings"
 	"testing"
 )
 
@@ -18,7 +20,7 @@ func (e *engine) settle(w *world) string {
 	}
 	var v verdict
 	quiet := 0
-	for range patience {
+	for look := range patience {
 		broken := ""
 		moved, trouble := e.proceed(w, quiet)
 		if trouble != "" {
@@ -30,12 +32,14 @@ func (e *engine) settle(w *world) string {
 		}
 		if v.step == nil && v.hold == nil && !moved {
 			e.tally.rests++
+			e.tally.longest = max(e.tally.longest, look)
 			return w.unsatisfied()
 		}
 		if quiet++; moved || v.step != nil {
 			quiet = 0
 		}
 		if quiet > 20 && v.hold != nil {
+			e.tally.longest = max(e.tally.longest, look)
 			return e.heldFor(w, v.hold)
 		}
 	}
@@ -79,13 +83,24 @@ func (e *engine) heldFor(w *world, h *Hold) string {
 		// Scaled to 0 in the midst of a join or leave.
 	case w.hole() && h.Rule == "settled":
 		// The controller waits for a pod that belongs to no member.
-	case h.Do == "":
+	case !tellsAPerson(h):
 		return fmt.Sprintf("liveness: held for good, and nobody is told what to do: %s: %s", h.Rule, h)
 	case w.sound():
 		return fmt.Sprintf("liveness: held although nothing is wrong: %s: %s", h.Rule, h)
 	}
 	e.tally.holds[h.Rule]++
+	e.tally.ways[h.Do] = true
 	return ""
+}
+
+// wayOut is a clause that begins with what a person can do.
+var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|commit|delete|find|keep|leave|look|mend|name|raise|remove|rename|restore|revert|set|take|upgrade) `)
+
+// tellsAPerson says whether a hold names something that a person can do, and
+// names whom it speaks of where it speaks of somebody named.
+func tellsAPerson(h *Hold) bool {
+	speaksOf := strings.Contains(h.Do, "named here") || strings.Contains(h.Do, "listed here")
+	return wayOut.MatchString(h.Do) && (!speaksOf || strings.Contains(h.Message, "orders-"))
 }
 
 // unsatisfied says in what the cluster is not what its file says, or "".

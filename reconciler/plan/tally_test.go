@@ -21,6 +21,10 @@ type tally struct {
 	// whose hold was the last word about a world.
 	rests int
 	holds map[string]int
+	// ways are what people were told to do, and longest is how many looks a world
+	// took to come to rest, of the patience that there is.
+	ways    map[string]bool
+	longest int
 	// judged is how often something was held against each invariant.
 	judged judgments
 }
@@ -101,7 +105,8 @@ func (t *tally) tellRandom(took time.Duration) {
 	per := func(n int) string { return fmt.Sprintf("%d %%", 100*n/max(1, t.rests+held)) }
 	results.random = append(results.random,
 		fmt.Sprintf("%d histories in %s, %.0f a second; %d passes, %d actions", t.runs, took.Round(100*time.Millisecond), float64(t.runs)/took.Seconds(), t.passes, t.actions),
-		fmt.Sprintf("%s of the worlds came to rest as Git says, in %s a hold told a person what to do", per(t.rests), per(held)),
+		fmt.Sprintf("%s of the worlds came to rest as Git says, in %s a hold told a person what to do, in %d ways", per(t.rests), per(held), len(t.ways)),
+		fmt.Sprintf("no world took more than %d looks to come to rest; %d are the bound", t.longest, patience),
 	)
 	for _, rule := range slices.SortedFunc(maps.Keys(t.holds), func(a, b string) int { return t.holds[b] - t.holds[a] }) {
 		results.random = append(results.random, fmt.Sprintf("  held by %-14s %8d", rule, t.holds[rule]))
