@@ -33,7 +33,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
 //	certificates  missing, problem
-//	objects       kind name state detail; no section is one Service in sync
+//	objects       kind name state detail, and how much longer somebody else's
+//	              changes are left alone (fight); no section is one Service in sync
 //	volumes       a row each, sizes in Gi; the capacity is the size
 //	set           template and current (hash and version), partition, settled,
 //	              immutable; no section is no StatefulSet
@@ -115,7 +116,7 @@ func vocabulary() map[string]string {
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
-			"owner take-over wave recovery " +
+			"owner take-over wave recovery credentials " +
 			"path stops",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
@@ -123,7 +124,7 @@ func vocabulary() map[string]string {
 			"born flushed nudged downgrade",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
-		"objects":      "kind name state detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
+		"objects":      "kind name state fight detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
 		"pods":    "name template version ready since terminating ran unpulled damage node-gone trouble",
 		"restore": "state detail job",
@@ -227,6 +228,7 @@ func (a archive) desired(t *testing.T) Desired {
 		d.Spec.Repair.After = &metav1.Duration{Duration: noon.Sub(ago(t, s["repair-after"]))}
 	}
 	d.Spec.Recovery = recoveryOf(s["recovery"])
+	d.Spec.Backup.Destination.Credentials.SecretName = s["credentials"]
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])
 	d.Spec.Deletion.Backup = schema.BackupPolicy(s["deletion-backup"])
@@ -447,7 +449,11 @@ func (a archive) observeObjects(t *testing.T, o *Observed) {
 	}
 	for _, r := range objects {
 		state := strings.ReplaceAll(r["state"], "-", " ")
-		o.Objects = append(o.Objects, Object{Kind: r["kind"], Name: r["name"], State: ObjectState(state), Detail: r["detail"]})
+		object := Object{Kind: r["kind"], Name: r["name"], State: ObjectState(state), Detail: r["detail"]}
+		if left, err := time.ParseDuration(r["fight"]); err == nil {
+			object.Fight = &Fight{Manager: "meddler", Fields: r["detail"], Times: 4, Until: noon.Add(left)}
+		}
+		o.Objects = append(o.Objects, object)
 	}
 }
 
