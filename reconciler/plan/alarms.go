@@ -30,7 +30,7 @@ func alarms(s *situation) verdict {
 	switch {
 	case r.alarmed(Corrupt):
 		return s.corrupt()
-	case r.alarmed(NoSpace) && onlyAlarm(r.Alarms, NoSpace) && !s.relieves():
+	case r.alarmed(NoSpace) && !s.relieves():
 		return s.noSpace()
 	}
 	return pass()

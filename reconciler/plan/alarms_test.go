@@ -83,6 +83,8 @@ func TestAlarms(t *testing.T) {
 		{name: "I2: not while a given-up roll has broken a member", change: with(holds(90, 10, 100), alarmed(Alarm{NoSpace, "m1"}), commit(newVersion), begun, rolled(newVersion, 1), func(s *situation) { s.d.Template = "c" }, begun, down(1), leads(0))},
 		{name: "17: no alarm", change: holds(100, 99, 100)},
 		{name: "an unformed cluster", change: unformed},
+		{name: "nor is there one in a cluster that has not formed", change: with(alarmed(Alarm{Corrupt, "m1"}), compared(1, 2, 1), func(s *situation) { s.o.Record = &Record{} })},
+		{name: "a list that cannot be had says nothing", change: with(alarmed(Alarm{Corrupt, "m1"}), now(func(r *Round) { r.Problem = "timeout" }))},
 		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }},
 		{name: "an alarm that nobody knows is the gate's", change: alarmed(Alarm{"LATER", "m1"})},
 		{name: "and so is one beside NOSPACE", change: with(full, alarmed(Alarm{NoSpace, "m1"}, Alarm{"LATER", "m1"}))},
@@ -97,6 +99,7 @@ func TestAlarms(t *testing.T) {
 		{name: "91: history is not dropped where a smaller file helps", change: with(noSpace, holds(100, 10, 100)), want: "defragment orders-1: its file has 100Mi of a quota of 100Mi, and 90Mi of that can be given back"},
 		{name: "91: not even when it is full, but has no history", change: with(noSpace, holds(100, 81, 100), compacted), want: "defragment orders-1"},
 		{name: "91: nor twice, although no member tells of the first time", change: with(full, backedUpForCompaction(time.Minute), recordCompacted(900)), want: "defragment orders-1: its file has 100Mi of a quota of 100Mi, and the compaction has made room in it"},
+		{name: "91: how far history is gone is what the last comparison says", change: with(full, backedUpForCompaction(time.Minute), compacted, now(func(r *Round) { r.Deep, r.member("orders-2").CompactRevision = false, 0 })), want: "Unhealthy: the cluster takes no writes (NOSPACE)"},
 		{name: "91: but again where more was deleted", change: with(full, backedUpForCompaction(time.Minute), recordCompacted(800)), want: "compact the history"},
 		{name: "91: what was defragmented after the compaction is as small as it gets", change: with(full, recordCompacted(900), func(s *situation) {
 			s.o.Record.Defragmented = map[string]time.Time{"orders-0": noon, "orders-1": noon, "orders-2": noon}
@@ -112,6 +115,10 @@ func TestAlarms(t *testing.T) {
 		{name: "I23: a single member has nobody to lead", size: 1, change: with(alarmed(Alarm{NoSpace, "m0"}), holds(100, 10, 100)), want: "defragment orders-0"},
 		{name: "I23: another follower goes first", change: with(noSpace, holds(100, 10, 100), leads(1)), want: "defragment orders-2"},
 		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented (its file has 100Mi of a quota of 100Mi, and 90Mi of that can be given back), and is not: a defragmentation of 3.5.22 may corrupt its data: that is mended in 3.5.23; upgrade first; under the alarm NOSPACE raise"},
+		{name: "I23: nor on one that nobody knows", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "and is not: nobody knows which release it runs"},
+		{name: "47: a pod of no member is not asked", change: with(noSpace, holds(100, 10, 100), func(s *situation) {
+			s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3, Ready: true})
+		}), want: "defragment orders-1"},
 		{name: "I23: nor does the leader move for that", change: with(noSpace, holds(10, 10, 100), database(2, 100, 10), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-2 should be defragmented"},
 		{name: "I23: not while a member is down", change: with(noSpace, holds(100, 10, 100), down(0))},
 		{name: "I23: not after one look", change: with(noSpace, holds(100, 10, 100), func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},

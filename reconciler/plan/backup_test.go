@@ -16,6 +16,7 @@ func TestBackup(t *testing.T) {
 	checkRule(t, backup, []ruleCase{
 		{name: "17: no change needs none"},
 		{name: "settings only need none", change: commit(oldVersion)},
+		{name: "nor does what sleeps: the change waits until it wakes", change: with(commit(newVersion), state(schema.StateHibernated))},
 		{name: "60: missing", change: commit(newVersion), want: take},
 		{name: "53: a patch needs one, too", change: commit("3.5.34"), want: "back up through orders-2: before 3.5.35 → 3.5.34"},
 		{name: "60: good", change: with(commit(newVersion), backedUp(15*time.Minute))},

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // compared makes both looks ones that compared the data, with these hashes.
@@ -72,6 +73,8 @@ func TestCorruptAlarm(t *testing.T) {
 		{name: "90: all agree, and the accused is gone", change: with(accused("m9"), compared(1, 1, 1)), want: "disarm CORRUPT on member m9: all members hold the same data, and the one that did not is a member no longer"},
 		{name: "90: all agree, and nobody was accused", change: with(accused(nobody), compared(1, 1, 1)), want: "Unhealthy: CORRUPT on an unknown member: etcd serves nobody"},
 		{name: "90: all agree, and a member was replaced", change: with(accused(nobody), compared(1, 1, 1), mended), want: "disarm CORRUPT on an unknown member"},
+		{name: "90: a backup for something else is no repair", change: with(accused(nobody), compared(1, 1, 1), backedUp(time.Minute)), want: "Unhealthy: CORRUPT on an unknown member: etcd serves nobody"},
+		{name: "90: an alarm of another kind beside it stays", change: with(alarmed(Alarm{NoSpace, "m0"}, Alarm{Corrupt, "m9"}), compared(1, 1, 1)), want: "disarm CORRUPT on member m9"},
 		{name: "90: one is accused still, beside one that is gone", change: with(alarmed(Alarm{Corrupt, "m9"}, Alarm{Corrupt, "m1"}), compared(1, 1, 1)), want: "Unhealthy: CORRUPT on member m9, CORRUPT on member m1"},
 		{name: "90: the accused is gone, and another differs", change: with(accused("m9"), compared(1, 2, 2)), want: "Unhealthy: alarm CORRUPT: orders-0 holds other data"},
 		{name: "90: the new member has not joined yet", change: with(accused("m9"), compared(1, 1, 1), looks(func(r *Round) { r.Members[1].Learner = true })), want: "Unhealthy: CORRUPT on member m9: etcd serves nobody"},

@@ -73,13 +73,10 @@ func (s *situation) due(m Member) string {
 // strike is the last time of the schedule that is not too long ago, in its zone,
 // or the zero time.
 func (s *situation) strike(spec schema.DefragmentationSpec) time.Time {
-	if spec.Schedule == "" {
-		return time.Time{}
-	}
 	schedule, err := schema.ParseSchedule(spec.Schedule, spec.TimeZone)
 	zone, errZone := time.LoadLocation(spec.TimeZone)
 	if err != nil || errZone != nil {
-		return time.Time{} // validation says so
+		return time.Time{} // there is none, or validation says what is wrong with it
 	}
 	var last time.Time
 	for next := schedule.Next(s.now.Add(-defragmentLate)); !next.IsZero() && !next.After(s.now); next = schedule.Next(next) {

@@ -77,8 +77,23 @@ func TestDefragment(t *testing.T) {
 		{name: "I23: not while the one before has not caught up", change: with(roomy, of(1, func(m *Member) { m.Applied = 4999 })), want: "Confirm: orders-1 has applied 4999 of 5000"},
 		{name: "I23: not after a sick moment", change: with(roomy, func(s *situation) { s.o.Rounds[0].Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
 		{name: "an unformed cluster", change: unformed},
+		{name: "also one whose members answer", change: with(roomy, func(s *situation) { s.o.Record = &Record{} })},
+		{name: "no StatefulSet", change: with(roomy, func(s *situation) { s.o.Set = nil })},
+		{name: "a member that does not answer", change: with(small, database(0, 300, 50), down(0))},
+		{name: "a file that nobody knows", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 1, 2), database(0, 0, 0))},
+		{name: "a schedule that nobody can read", change: with(small, schedule("at noon", "UTC"))},
+		{name: "a zone that nobody knows", change: with(small, schedule("30 11 * * 0", "Mars/Olympus"))},
 		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }},
 	})
+	for name, change := range map[string]mutation{
+		"a cluster that has not formed": with(roomy, version("3.5.22"), func(s *situation) { s.o.Record = &Record{} }),
+		"a release that nobody knows":   with(roomy, version("")),
+	} {
+		s := healthy(3)
+		if change(s); len(s.notDefragmented()) != 0 {
+			t.Errorf("%s: %q", name, s.notDefragmented())
+		}
+	}
 	s := healthy(3)
 	with(roomy, version("3.5.22"))(s)
 	if p := Make(s.d, s.o, noon); p.Hold != nil || len(p.Steps) != 0 || len(p.Warnings) != 3 ||

@@ -37,8 +37,15 @@ func TestDeletion(t *testing.T) {
 		{name: "130: then it is written down", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
 		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
 		{name: "60: nobody can give a backup", change: with(gone, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
+		{name: "50: pods that are missing come back first: who else gives the backup", change: with(gone, func(s *situation) { s.o.Set.Replicas = 0 }), want: "resize the StatefulSet 0 → 3"},
+		{name: "84: a list that cannot be had", change: with(gone, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
+		{name: "I5: another cluster answers", change: with(gone, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
+		{name: "84: without a backup nobody is asked", change: with(gone, noBackup, volumes(schema.VolumesDelete), func(s *situation) { s.o.Rounds = nil }), want: "begin the deletion"},
 		{name: "a half done roll ends first where the volumes are kept", change: with(gone, commit(newVersion), begun, rolled(newVersion, 2), gone)},
 		{name: "but not where they go", change: with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion"},
+		{name: "nor where they sleep already", change: with(gone, asleep, stopped, func(s *situation) { s.o.Set.CurrentTemplate = "b" }), want: "begin the deletion"},
+		{name: "somebody has deleted the StatefulSet, and it comes back to give the backup", change: with(gone, noSet)},
+		{name: "or goes without one", change: with(gone, noBackup, noSet), want: "begin the deletion"},
 		{name: "what sleeps and is kept needs no backup", change: with(gone, asleep, stopped), want: "begin the deletion"},
 		{name: "what sleeps and goes needs one", change: with(gone, asleep, stopped, volumes(schema.VolumesDelete)), want: "Refused: the deletion needs a backup first"},
 		{name: "what sleeps and goes needs one, with or without a StatefulSet", change: with(gone, asleep, stopped, noSet, volumes(schema.VolumesDelete)), want: "Refused: the deletion needs a backup first"},
@@ -51,6 +58,8 @@ func TestDeletion(t *testing.T) {
 		{name: "pods that nothing stops", change: with(gone, deleted, noSet), want: "delete the pod of orders-2: no StatefulSet stops it"},
 		{name: "pods on their way out", change: with(gone, deleted, noSet, leaving), want: "Waiting: 3 pods shut down"},
 		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: nobody uses it any more"},
+		{name: "also what somebody has changed", change: with(gone, deleted, stopped, noSet, objects(ObjectDrifted)), want: "delete Service orders"},
+		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(ObjectForeign))},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
 		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes on the way out"},
 		{name: "then the certificates", change: with(empty, volumes(schema.VolumesDelete), noVolumes, secrets), want: "delete Secret orders-ca"},
@@ -81,12 +90,14 @@ func TestDeletion(t *testing.T) {
 			s.o.Pods[0].Template = "b"
 		}), ""},
 		"nor what Git says of those that sleep":  {with(commit(newVersion), gone, asleep, stopped), ""},
+		"nor of those that sleep unapplied":      {with(gone, asleep, stopped, func(s *situation) { s.o.Record.Applied = nil }), ""},
+		"those that sleep are what was applied":  {with(gone, asleep, stopped, func(s *situation) { s.o.Record.Applied.Settings = "was" }), "was"},
 		"a roll that has not begun says nothing": {with(commit(newVersion), gone, savedFor("deletion")), ""},
 	} {
 		s := healthy(3)
 		c.change(s)
 		a, ok := deletion(s).step.Action.(BeginDeletion)
-		if !ok || (a.Settings != "") != (c.want != "") {
+		if !ok || (a.Settings != "") != (c.want != "") || (c.want == "was" && a.Settings != "was") {
 			t.Errorf("130: %s: %+v", name, a)
 		}
 	}

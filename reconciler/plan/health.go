@@ -73,7 +73,7 @@ func (s *situation) concerned(problem string) string {
 // doubtful is a member that only one look has seen, that did not answer in it, and
 // that would be a victim if it did not in the next one either; empty for none.
 func (s *situation) doubtful() string {
-	if !s.rolling() || len(s.o.Rounds) > 1 {
+	if len(s.o.Rounds) > 1 {
 		return ""
 	}
 	for _, p := range s.outdated() {
@@ -294,7 +294,7 @@ func (s *situation) restarting(exempt string) string {
 func (s *situation) behind(before, last *Round, leaves string) string {
 	goal := before.leader().Commit
 	for _, m := range last.Members {
-		if m.Problem == "" && m.Applied < goal && (leaves == "" || m.Name != leaves) {
+		if m.Problem == "" && m.Applied < goal && m.Name != leaves {
 			return fmt.Sprintf("%s has applied %d of %d entries", m.Name, m.Applied, goal)
 		}
 	}

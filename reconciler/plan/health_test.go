@@ -1,8 +1,11 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/schema"
 )
 
 // now changes the newest look.
@@ -37,6 +40,10 @@ func TestHealth(t *testing.T) {
 		{name: "46: a member too many", change: now(func(r *Round) { r.Members = append(r.Members, Member{ID: "m9", Name: "orders-9"}) }), want: "the member list (orders-0=m0 orders-1=m1 orders-2=m2 orders-9=m9) is not the recorded one (orders-0=m0 orders-1=m1 orders-2=m2)"},
 		{name: "94: a member with another ID", change: of(0, func(m *Member) { m.ID = "m7" }), want: "is not the recorded one"},
 		{name: "57: a member is down", change: down(1), want: "Unhealthy: orders-1 does not answer: connection refused"},
+		{name: "46: a member without a pod", change: with(down(1), func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 1, 2) }), want: "Unhealthy: orders-1 does not answer: connection refused"},
+		{name: "46: a member without a pod that answers is for the rules that know pods", change: func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 1, 2) }},
+		{name: "61: a pod's trouble says more than that its member is silent", change: with(down(1), func(s *situation) { s.pod(1).Trouble = "CrashLoopBackOff" }), want: "orders-1 does not run: CrashLoopBackOff"},
+		{name: "a trouble of a pod that is ready is over", change: func(s *situation) { s.pod(1).Trouble = "Error, exit code 1" }},
 		{name: "no leader", change: leaderless, want: "there is no leader"},
 		{name: "another leader", change: of(0, func(m *Member) { m.Leader = "m1" }), want: "orders-0 does not follow the leader orders-2"},
 		{name: "another term", change: of(0, func(m *Member) { m.Term = 6 }), want: "orders-0 does not follow the leader orders-2"},
@@ -47,7 +54,9 @@ func TestHealth(t *testing.T) {
 		{name: "a downgrade to where nobody knows", change: now(func(r *Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which nobody"},
 		{name: "the downgrade that Git asks for", change: now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
 		{name: "a downgrade that Git asked for before", change: with(now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation) { s.o.Record.Downgrade = &Downgrade{Line: "3.4"} })},
+		{name: "another one than Git asked for before", change: with(now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation) { s.o.Record.Downgrade = &Downgrade{Line: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
 		{name: "errors that a member reports", change: of(1, func(m *Member) { m.Errors = []string{"disk slow"} }), want: "orders-1 reports: disk slow"},
+		{name: "59: an alarm that only a member reports", change: of(1, func(m *Member) { m.Errors = []string{"memberID:1 alarm:NOSPACE "} }), want: "orders-1 reports: memberID:1 alarm:NOSPACE"},
 		{name: "59: a full database", change: of(1, func(m *Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},
 		{name: "a quota that is not known", change: of(1, func(m *Member) { m.DBSize = 100 })},
 		{name: "69: a version that is not the image's", change: of(1, func(m *Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
@@ -56,6 +65,12 @@ func TestHealth(t *testing.T) {
 		{name: "82: nor for a broken roll", change: with(commit(newVersion), begun, crashes(1)), want: "look at the member named here"},
 		{name: "other data", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data at revision 0"},
 		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *Round) { r.Deep = true }))},
+		{name: "other data at another revision cannot either", change: with(of(1, func(m *Member) { m.Hash, m.HashRevision = 1, 9 }), now(func(r *Round) { r.Deep = true }))},
+		{name: "nor can data without a leader, a moment ago", change: func(s *situation) {
+			for i := range s.o.Rounds[0].Members {
+				s.o.Rounds[0].Members[i].Leader = ""
+			}
+		}},
 		{name: "I15: other data in the first look is other data for good", change: func(s *situation) { s.o.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data at revision 0"},
 		{name: "hashes count only where they were asked for", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = false }))},
 		{name: "87: a pod that is not ready", change: func(s *situation) { s.pod(0).Ready = false }, want: "the pod of orders-0 is not ready"},
@@ -65,6 +80,10 @@ func TestHealth(t *testing.T) {
 			s.pod(1).Ready, s.o.Rounds[0].member("orders-1").Problem = true, ""
 		}), want: "orders-1 does not answer"},
 		{name: "I15: with one look nobody can tell", change: with(victim, func(s *situation) { s.pod(1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
+		{name: "I15: nor of one that the last template made", change: with(victim, oneLook, func(s *situation) { s.pod(1).Ready, s.pod(1).Template = true, "a" }), want: "Unhealthy: orders-1 does not answer"},
+		{name: "62: one that is not ready is a victim after one look", change: with(victim, oneLook)},
+		{name: "62: so is one that shuts down", change: with(victim, oneLook, func(s *situation) { s.pod(1).Ready, s.pod(1).Terminating = true, true })},
+		{name: "62: what the victim complains of stops nobody", change: with(victim, of(1, func(m *Member) { m.Errors = []string{"disk slow"} }))},
 		{name: "57: another one that is down does not", change: with(victim, down(0)), want: "orders-0 does not answer"},
 		{name: "57: nor do two that the roll broke", change: with(victim, down(2)), want: "orders-1 does not answer"},
 		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation) { s.pod(1).Template, s.o.Set.Template, s.d.Template = "b", "b", "b" }), want: "orders-1 does not answer"},
@@ -99,8 +118,27 @@ func TestQuorumWithoutTheTarget(t *testing.T) {
 			}
 		})
 	}
-	if got := healthy(3).restarting(""); got != "" {
-		t.Errorf("without a roll %s would restart", got)
+	s := healthy(3)
+	commit(newVersion)(s)
+	s.o.round().Members[0].Learner = true
+	if got := s.quorum(s.o.round(), ""); got != "without orders-2 only 1 of 3 members would be left, and a quorum is 2" {
+		t.Errorf("I19: a learner counts for the quorum: %q", got)
+	}
+	s = healthy(3)
+	with(down(0), down(1))(s)
+	if got := s.quorum(s.o.round(), ""); got != "" {
+		t.Errorf("without a roll nobody is missed: %q", got)
+	}
+	for name, change := range map[string]mutation{
+		"without a roll":             func(*situation) {},
+		"while the members sleep":    with(commit(newVersion), state(schema.StateHibernated)),
+		"when every pod is replaced": with(commit(newVersion), rolled(newVersion, 0, 1, 2)),
+	} {
+		s := healthy(3)
+		change(s)
+		if got := s.restarting(""); got != "" {
+			t.Errorf("%s %s would restart", name, got)
+		}
 	}
 	if got := healthy(3).restarting("orders-1"); got != "orders-1" {
 		t.Errorf("the broken member goes first, not %s", got)

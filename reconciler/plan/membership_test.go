@@ -77,6 +77,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "42: another one that is down", change: with(shrinking, leads(0), down(1)), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but only 1 of the 2 others are healthy, and their quorum is 2"},
 		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-1").Applied = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
+		{name: "I16: who leaves need not", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-2").Applied = 4000 }), want: "remove orders-2"},
 		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},
 		{name: "39: nobody is fit to lead", size: 2, change: with(wanting(1), leaving(1, false), func(s *situation) {
 			s.pod(0).Template = "a"

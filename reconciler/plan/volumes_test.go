@@ -165,6 +165,17 @@ func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 	if v.step == nil || v.step.Action.String() != "back up through orders-0" {
 		t.Errorf("got %+v", v)
 	}
+	for name, unfit := range map[string]func(*Member){
+		"who does not answer":                   func(m *Member) { m.Problem = "timeout" },
+		"a learner, who may not have all of it": func(m *Member) { m.Learner = true },
+		"one that has not started":              func(m *Member) { m.Name = "" },
+	} {
+		s := healthy(3)
+		unfit(&s.o.round().Members[0])
+		if m := s.source("orders-2"); m == nil || m.Name != "orders-1" {
+			t.Errorf("I9: a backup from %s: %+v", name, m)
+		}
+	}
 }
 
 // I25: growth restarts nobody, and the forecast says so.
