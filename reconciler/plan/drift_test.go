@@ -16,6 +16,7 @@ func TestDrift(t *testing.T) {
 		{name: "85: a deleted StatefulSet comes back on its volumes", change: with(noSet, volumes), want: "create 3 members: the StatefulSet is gone"},
 		{name: "not together with a new commit", change: with(noSet, volumes, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "not when nothing was ever applied", change: with(noSet, volumes, func(s *situation) { s.o.Record.Applied = nil }), want: "Refused: the StatefulSet is gone"},
+		{name: "nor with other settings than were applied", change: with(noSet, volumes, func(s *situation) { s.o.Record.Applied.Settings = "others" }), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "77: nor when one volume is gone", change: with(noSet, volumes, func(s *situation) { s.o.Volumes = s.o.Volumes[1:] }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
 		{name: "77: nor while one is being deleted", change: with(noSet, volumes, func(s *situation) { s.o.Volumes[2].Terminating = true }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
 		{name: "nor does the volume of a stranger stand in for one", change: with(noSet, volumes, func(s *situation) {

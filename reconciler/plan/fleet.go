@@ -74,12 +74,10 @@ func (s *situation) begins() bool {
 	switch {
 	case !s.rolling():
 		return !s.complete()
-	case s.open(), s.victim() != nil, s.alone(), s.relieves():
+	case s.open(), s.victim() != nil, s.relieves():
 		return false
 	}
-	// Once etcd was told to go down, half of it is worse than either end.
-	round := s.o.round()
-	return round == nil || !round.Downgrading
+	return true
 }
 
 // neighbours names the first neighbours, and counts the others.

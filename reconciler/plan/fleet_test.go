@@ -42,6 +42,8 @@ func TestFleet(t *testing.T) {
 		{name: "a change of the number of members takes a place", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5 }), want: "Waiting: at most 1"},
 		{name: "a change of the number of members that has begun goes on", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5; s.o.Record.Joining = &Joining{Member: "orders-3"} })},
 		{name: "a member that was lost is replaced", change: with(full, func(s *situation) { delete(s.o.Record.Members, "orders-2"); s.o.Record.Replacing = "orders-2" })},
+		{name: "one that leaves goes on", change: with(full, wanting(1), leaving(2, false))},
+		{name: "a StatefulSet that is gone comes back", change: with(full, wanting(5), func(s *situation) { s.o.Set = nil })},
 		{name: "91: a roll that ends an alarm goes on", change: with(alarmed(Alarm{NoSpace, "m1"}), holds(90, 90, 100), raised(200), full)},
 		{name: "etcd was told to go down", change: with(upgrade, full, func(s *situation) { s.o.round().Downgrading = true })},
 		{name: "a cluster that has never formed comes up", change: with(unformed, full, behind(late))},

@@ -27,6 +27,8 @@ func TestHibernate(t *testing.T) {
 		{name: "then sleep", change: with(sleep, savedFor("hibernation")), want: "put the members to sleep: spec.state is Hibernated"},
 		{name: "nowhere to put the backup", change: with(sleep, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the hibernation needs a backup first"},
 		{name: "a half done roll ends first", change: with(sleep, commit(newVersion), begun, rolled(newVersion, 2))},
+		{name: "so does one that the StatefulSet knows no more", change: with(sleep, savedFor("hibernation"), func(s *situation) { s.pod(1).Template = "x" })},
+		{name: "a pod of no member has no say in that", change: with(sleep, savedFor("hibernation"), gone(2), func(s *situation) { s.pod(2).Template = "x" }), want: "put the members to sleep"},
 		{name: "a downgrade that etcd was told of ends first", change: with(sleep, savedFor("hibernation"), func(s *situation) { s.o.round().Downgrading = true })},
 		{name: "a roll that has not begun waits until it wakes", change: with(commit(newVersion), sleep, savedFor("hibernation")), want: "put the members to sleep"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, sleep)},
@@ -42,10 +44,16 @@ func TestHibernated(t *testing.T) {
 		{name: "what sleeps is what Git wants", change: with(sleep, stopped), want: "record that 3.5.35 is applied: every member sleeps"},
 		{name: "whatever else Git says meanwhile", change: with(commit(newVersion), sleep, stopped), want: "record that 3.5.35 is applied"},
 		{name: "it wakes", change: with(asleep, stopped), want: "wake the members: spec.state is no longer Hibernated"},
+		{name: "nothing was ever applied", change: with(sleep, stopped, func(s *situation) { s.o.Record.Applied = nil }), want: "record that 3.5.35 is applied"},
+		{name: "an unformed cluster is the bootstrap's", change: with(unformed, asleep)},
 		{name: "deletion is told above", change: with(asleep, stopped, state(schema.StateDeleted)), want: "wake the members"},
 	})
 	s := healthy(3)
 	with(sleep, stopped)(s)
+	s.o.Record.Applied.Settings = "was"
+	if a := hibernated(s).step.Action.(RecordApplied); a.Settings != "was" {
+		t.Errorf("members that sleep are now %q, and were what was applied", a.Settings)
+	}
 	s.o.Record.Applied.SpecHash = "s"
 	if v := hibernated(s); !v.idle {
 		t.Errorf("a sleeping cluster asks for %s", words(v))

@@ -23,6 +23,7 @@ func TestOwnership(t *testing.T) {
 		}, want: "Refused: Service orders exists and is not quorate's (made by helm)"},
 		{name: "34: a volume of an earlier cluster is refused", change: leftover, want: "Refused: volume claim data-orders-0 exists"},
 		{name: "a damaged record is left to the next rule", change: with(leftover, func(s *situation) { s.o.RecordProblem = "no token" })},
+		{name: "so is a StatefulSet without a record", change: with(leftover, func(s *situation) { s.o.Set = &Set{} })},
 	})
 }
 

@@ -39,11 +39,8 @@ func settled(s *situation) verdict {
 		return do(EndRoll{SetUID: s.o.Set.UID, Template: s.o.Set.Template, Replicas: s.o.Set.Replicas},
 			"every pod has the last template; the partition goes back above them all before the next roll, so that no edit by hand restarts one")
 	}
-	if s.rolling() && !s.started() {
+	if !s.started() {
 		return s.recall()
-	}
-	if !s.rolling() {
-		return pass()
 	}
 	loose := slices.DeleteFunc(s.outdated(), func(p Pod) bool { return p.Ordinal < s.o.Set.Partition })
 	// A cluster of one or two has no quorum while its victim is down, and whoever

@@ -23,14 +23,22 @@ func TestSettled(t *testing.T) {
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
 		{name: "I2: and not while another one is down", change: with(rolling, partition(2), down(0)), want: "the partition is 2 and would let orders-2 go while orders-0 is not well; it goes back above all of them"},
+		{name: "I2: nor while another one shuts down", change: with(rolling, partition(2), func(s *situation) { s.pod(0).Terminating = true }), want: "would let orders-2 go while orders-0 is not well"},
+		{name: "a pod of no member may be unwell", change: with(rolling, partition(2), func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) }), want: "Waiting: the StatefulSet replaces orders-2"},
 		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation) { s.pod(1).Ready = false }), want: "Waiting: the StatefulSet replaces orders-0; it waits for the pod of orders-1 first"},
 		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation) { s.d.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
+		{name: "20: a pod of no member was let go for nothing", change: with(rolling, partition(2), gone(2), func(s *situation) { s.d.Template = "c" })},
+		{name: "50: nor is one taken back that somebody has scaled away", change: with(rolling, partition(2), func(s *situation) { s.d.Template, s.o.Set.Replicas = "c", 2 })},
 		{name: "one that has gone", change: with(rolling, rolled(newVersion, 2), partition(2))},
 		{name: "I2: a partition that lets two go", change: with(rolling, partition(1)), want: "start the roll 3.5.35 → 3.6.16: the partition is 1 and would let 2 members go at once"},
 		{name: "a roll that the controller has not closed, and a new commit", change: closing, want: "Waiting: every pod has the last template; the StatefulSet controller closes that roll first"},
 		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation) { s.pod(0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
-		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble = "CrashLoopBackOff" })},
+		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble, s.pod(1).Created = "CrashLoopBackOff", noon })},
 		{name: "nor does one that never comes", change: with(closing, down(1))},
+		{name: "nor does a pod of no member keep one from being closed", change: with(closing, func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) }), want: "Waiting: every pod has the last template"},
+		{name: "a roll that has not reached everybody is not over", change: with(closing, func(s *situation) {
+			s.o.Set.CurrentTemplate, s.o.Set.Partition, s.pod(1).Template = "b", 0, "x"
+		}), want: "Git no longer wants what orders-1 was let go for"},
 		{name: "a roll that is over, but for its partition, and a new commit", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 0 }), want: "end the roll: every pod has the last template; the partition goes back above them all before the next roll"},
 		{name: "I16: its last member soaks first", change: with(closing, func(s *situation) {
 			s.o.Set.CurrentTemplate, s.o.Set.Partition, s.d.Spec.Upgrade.Soak, s.pod(0).ReadySince = "b", 0, seconds(10), noon.Add(-4*time.Second)
@@ -46,11 +54,17 @@ func TestMember(t *testing.T) {
 		return with(commit(newVersion), begun, rolled(newVersion, 2), with(changes...), func(s *situation) { s.pod(2).Created = noon.Add(-age) })
 	}
 	trouble := func(s *situation) { s.pod(2).Ready, s.pod(2).Trouble = false, "etcd: ImagePullBackOff" }
+	stopping := func(s *situation) { s.pod(2).Terminating = true }
 	checkRule(t, member, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "a finished cluster is the gate's", change: down(1)},
 		{name: "an unformed cluster is the bootstrap's", change: unformed},
 		{name: "65: a pod that shuts down", change: with(commit(newVersion), func(s *situation) { s.pod(2).Terminating = true }), want: "Waiting: orders-2 is shutting down"},
+		{name: "also one with pods", change: with(stopping, func(s *situation) { s.o.Record = &Record{} })},
+		{name: "65: in a quiet cluster that is the gate's", change: stopping},
+		{name: "65: one that was made from another template", change: with(stopping, func(s *situation) { s.pod(0).Template = "x" }), want: "Waiting: orders-2 is shutting down"},
+		{name: "65: one while members are to come", change: with(stopping, wanting(5)), want: "Waiting: orders-2 is shutting down"},
+		{name: "65: one while a roll is closed", change: with(stopping, func(s *situation) { s.o.Set.CurrentTemplate = "x" }), want: "Waiting: orders-2 is shutting down"},
 		{name: "a member that is back passes", change: back(time.Minute)},
 		{name: "a pod that is not ready yet", change: back(time.Minute, down(2)), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
 		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation) { s.pod(2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: connection refused"},
@@ -77,6 +91,7 @@ func TestSoak(t *testing.T) {
 		{name: "a member that is just back", change: since(4 * time.Second), want: "Waiting: orders-2 is back and soaks for 10s"},
 		{name: "one that has soaked passes", change: since(10 * time.Second)},
 		{name: "no soak passes at once", change: with(since(0), func(s *situation) { s.d.Spec.Upgrade.Soak = nil })},
+		{name: "nobody soaks without a roll", change: func(s *situation) { s.d.Spec.Upgrade.Soak, s.pod(2).ReadySince = seconds(10), noon }},
 		{name: "an old member that has restarted by itself needs none", change: with(since(time.Minute), func(s *situation) { s.pod(0).ReadySince = noon })},
 	})
 	s := healthy(3)

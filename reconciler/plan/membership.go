@@ -75,11 +75,8 @@ func (s *situation) leave(l Leaving) verdict {
 		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s, and nobody knows yet which is right", l.Member, l.Why, problem),
 			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then")
 	}
-	if lead := r.leader(); lead != nil && lead.ID == l.ID {
-		heir := s.heir(l.Member)
-		if heir == nil {
-			return unhealthy(l.Member+" leads, is to be removed, and no other member is fit to take over", "look at the other members")
-		}
+	if lead := r.leader(); lead.ID == l.ID {
+		heir := s.heir(l.Member) // there is one: the others are a quorum that is well
 		return do(MoveLeader{From: lead.Name, FromID: lead.ID, To: heir.Name, ToID: heir.ID},
 			l.Member+" is about to leave, and a leader that just goes costs an election")
 	}

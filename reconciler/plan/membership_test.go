@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -71,6 +72,9 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "17: a quiet cluster passes"},
 		{name: "20: an unformed cluster is the bootstrap's", change: unformed},
 		{name: "39: the leader hands over first", change: shrinking, want: "move the leader orders-2 → orders-0"},
+		{name: "20: also one whose members answer", change: with(shrinking, func(s *situation) { s.o.Record.ClusterID, s.o.Record.Members = "", nil })},
+		{name: "85: a StatefulSet that is gone comes back first", change: with(shrinking, func(s *situation) { s.o.Set = nil })},
+		{name: "nobody was asked", change: with(shrinking, func(s *situation) { s.o.Rounds = nil }), want: "Confirm: the members have not been asked"},
 		{name: "37: then it is removed", change: with(shrinking, leads(0)), want: "remove orders-2 from the members: Git wants fewer"},
 		{name: "45: a removal whose answer was lost is found in the list", change: with(shrinking, leads(0), unlisted(2)), want: "record that orders-2 has left: the member list no longer has it"},
 		{name: "I1: a look alone removes nobody", change: with(shrinking, leads(0), oneLook), want: "Confirm: that the others can do without"},
@@ -79,6 +83,8 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-1").Applied = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
 		{name: "I16: who leaves need not", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-2").Applied = 4000 }), want: "remove orders-2"},
 		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},
+		{name: "42: another one that is not ready", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Ready = false }), want: "but only 1 of the 2 others are healthy"},
+		{name: "42: another one without a pod", change: with(shrinking, leads(0), func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 1, 2) }), want: "but only 1 of the 2 others are healthy"},
 		{name: "39: nobody is fit to lead", size: 2, change: with(wanting(1), leaving(1, false), func(s *situation) {
 			s.pod(0).Template = "a"
 			s.member(0).Learner = false
@@ -87,17 +93,21 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "42: it was down a moment ago", change: with(shrinking, leads(0), func(s *situation) { s.o.Rounds[0].member("orders-1").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: only 1 of the 2 others"},
 		{name: "41: one that is down itself goes", change: with(wanting(2), leads(0), down(2), leaving(2, false)), want: "remove orders-2"},
 		{name: "I1: two members, one of them down: etcd would refuse", size: 2, change: with(wanting(1), leads(0), down(1), leaving(1, false)), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 1 of 2 members are healthy, and a quorum is 2"},
+		{name: "I1: two members that are well", size: 2, change: with(wanting(1), leads(0), leaving(1, false)), want: "remove orders-1"},
 		{name: "I1: the only member", size: 1, change: with(leaving(0, true), down(0)), want: "but it is the only member"},
 		{name: "I19: not while a learner is there", change: with(shrinking, leads(0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "orders-1 is a learner, and one change at a time"},
 		{name: "no leader", change: with(shrinking, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "but there is no leader"},
 		{name: "20: Git has changed its mind", change: with(leaving(2, false)), want: "keep orders-2 after all"},
 		{name: "79: one that is replaced is replaced, whether it answers or not", change: with(leaving(2, true), leads(0)), want: "remove orders-2"},
 		{name: "20: also while its pod restarts", change: with(leaving(2, false), leads(0), down(2)), want: "keep orders-2 after all"},
+		{name: "20: also before its pod is back", change: with(leaving(2, false), leads(0), func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 0, 1) }), want: "keep orders-2 after all"},
 		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, DamageEmpty, time.Minute)), want: "remove orders-2"},
 		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation) {
 			s.o.Rounds[0].member("orders-2").Hash = 7
 		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data at revision 0, and nobody knows yet which is right; find out whose data is wrong"},
 		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
+		{name: "41: not where this one is lost itself, and another one is only down", change: with(shrinking, leads(0), damaged(2, DamageEmpty, time.Hour), down(1)), want: "Unhealthy: orders-2 is to be removed"},
+		{name: "79: one that is replaced is not kept for another one that is lost", change: with(leaving(2, true), leads(0), damaged(1, DamageEmpty, time.Hour)), want: "Unhealthy: orders-2 is to be removed"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
 		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
 		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
@@ -115,14 +125,29 @@ func TestMembershipJoining(t *testing.T) {
 			}
 		}
 	}
+	// extra is a learner that the record knows no ID of.
+	extra := func(name string) mutation {
+		return func(s *situation) {
+			s.o.round().Members = append(s.o.round().Members, Member{ID: "m9", Name: name, Learner: true})
+		}
+	}
 	ready := with(grows("m3", time.Minute), withPod)
 	checkRule(t, membership, []ruleCase{
 		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
 		{name: "I19: not beside another learner", change: with(grows("", 0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "Unhealthy: orders-3 is to join, but orders-1 is a learner, and one change at a time is enough"},
+		{name: "44: a learner that has not started may be the one: etcd was asked, and its answer got lost", change: with(grows("", 0), extra("")), want: "add orders-3 as a learner"},
+		{name: "44: and so may one of its name", change: with(grows("", 0), extra("orders-3")), want: "add orders-3 as a learner"},
+		{name: "I1: not by a list that is old", change: with(grows("", 0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
+		{name: "I5: nor by that of another cluster", change: with(grows("", 0), func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
+		{name: "42: nor without a leader", change: with(grows("", 0), of(2, func(m *Member) { m.Leader = "" })), want: "Unhealthy: orders-3 is to join, but there is no leader"},
 		{name: "42: not without a quorum", change: with(grows("", 0), down(0), down(1)), want: "Unhealthy: orders-3 is to join, but only 1 of 3 members are healthy"},
 		{name: "46: a learner without a pod", change: grows("m3", 0), want: "Waiting: orders-3 joins: its pod does not exist yet"},
 		{name: "37: one that has caught up is promoted", change: ready, want: "promote orders-3"},
 		{name: "I16: caught up is seen twice", change: with(ready, oneLook), want: "Confirm: that a learner has caught up is seen in two looks"},
+		{name: "I16: two looks at once are one", change: with(ready, func(s *situation) { s.o.Rounds[0].At = noon.Add(-Between / 2) }), want: "Confirm: the two looks at the members were too close"},
+		{name: "I16: nobody knows what there was to catch up with", change: with(ready, func(s *situation) { s.o.Rounds[0].member("orders-2").Leader = "" }), want: "Waiting: orders-3 joins: it has not applied yet"},
+		{name: "42: not without a quorum of voters", change: with(ready, down(0), down(1)), want: "Waiting: orders-3 joins: only 1 of 3 members are healthy"},
+		{name: "I19: what has begun is ended first, whoever else learns", change: with(ready, func(s *situation) { s.o.round().Members[1].Learner = true }), want: "promote orders-3"},
 		{name: "I16: one that lags behind waits", change: with(ready, learner(func(m *Member) { m.Applied = 4999 })), want: "Waiting: orders-3 joins: it has not applied yet what the leader had committed"},
 		{name: "a learner that has not started", change: with(ready, learner(func(m *Member) { m.Name = "" })), want: "Waiting: orders-3 joins: it has not started yet"},
 		{name: "a learner that does not answer", change: with(ready, learner(func(m *Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: connection refused"},
@@ -140,6 +165,7 @@ func TestMembershipJoining(t *testing.T) {
 	})
 	late := with(ready, func(s *situation) { s.o.Record.Joining.Since = noon.Add(-time.Hour) }, learner(func(m *Member) { m.Applied = 1 }))
 	volume := func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }
+	replaces := func(s *situation) { s.o.Record.Joining.Replace = true }
 	for name, c := range map[string]struct {
 		change mutation
 		want   DropLearner
@@ -148,6 +174,9 @@ func TestMembershipJoining(t *testing.T) {
 		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation) { s.pod(3).Damage = DamageForeign }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
 		"18: what a recovery has kept stays":     {with(late, volume, func(s *situation) { s.o.Record.Recovered = []Recovered{{ClusterID: "c0"}} }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
 		"no volume":                              {late, DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"another one takes its place":            {with(late, replaces), DropLearner{Member: "orders-3", ID: "m3", Replace: true, Failed: true}},
+		"unless Git wants none":                  {with(ready, replaces, wanting(3)), DropLearner{Member: "orders-3", ID: "m3"}},
+		"what etcd has not added has no volume":  {with(grows("", 0), volume, wanting(3)), DropLearner{Member: "orders-3"}},
 		"Git's word is no failure":               {with(ready, volume, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 	} {
 		s := healthy(3)
@@ -166,6 +195,9 @@ func TestResize(t *testing.T) {
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, scaled(5, ""))},
 		{name: "46: a learner gets its pod", change: with(wanting(4), joining(3, "m3", 0)), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
+		{name: "a StatefulSet that is gone comes back first", change: func(s *situation) { s.o.Set = nil }},
+		{name: "who sleeps has no pod", change: with(asleep, stopped)},
+		{name: "nor has who is being deleted", change: with(stopped, func(s *situation) { s.o.Record.Deleted = true })},
 		{name: "50: scaled to nothing while a member leaves", change: with(wanting(2), leaving(2, false), scaled(0, "kubectl-scale"), func(s *situation) { s.o.Pods, s.o.Rounds = nil, nil }), want: "resize the StatefulSet 0 → 3"},
 		{name: "47: a pod that is no member's goes", change: with(gone(2), wanting(2)), want: "resize the StatefulSet 3 → 2: its pods are those of 2 members"},
 		{name: "a hole is none", change: gone(1)},
@@ -177,6 +209,11 @@ func TestResize(t *testing.T) {
 	with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) { s.o.Set.Replicas, s.o.Set.Partition, s.o.Pods = 0, 0, nil })(s)
 	if a := resize(s).step.Action.(ResizeSet); a.Partition != 0 {
 		t.Errorf("I14: after an open roll the member comes back as what it was before it: partition %d", a.Partition)
+	}
+	s = healthy(3)
+	with(scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 1 })(s)
+	if a := resize(s).step.Action.(ResizeSet); a.Partition != 1 {
+		t.Errorf("I25: without a roll a partition moved from 1 to %d", a.Partition)
 	}
 	s = healthy(3)
 	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 2 })(s)
