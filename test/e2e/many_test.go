@@ -46,7 +46,7 @@ func TestTwoOfFiveLost(t *testing.T) {
 			t.Errorf("%s was %s and is %s", member, before.Members[member], id)
 		}
 	}
-	w.expectOrder(from, "back up", "remove orders-1", "promote orders-1", "remove orders-3", "promote orders-3")
+	w.expectOrder(from, "back up", "remove orders-3", "promote orders-3", "back up", "remove orders-1", "promote orders-1")
 	w.expectNoOther(pods, w.uids(), "orders-1", "orders-3")
 	w.expectVersion(5, want.version)
 	w.expectRecord(5)
