@@ -17,8 +17,8 @@ import (
 // DataDir is the name of etcd's data directory on the volume.
 const DataDir = "data"
 
-// markerName is the file that says whose volume it is.
-const markerName = "quorate.json"
+// MarkerFile is the name of the file that says whose volume it is.
+const MarkerFile = "quorate.json"
 
 // The exit codes of the guard's program, by which the daemon tells refusals
 // apart. They stay the same in every version.
@@ -146,7 +146,7 @@ func decideStart(core Record, v volumeState, member string) (mark *volumeMarker,
 	own := &volumeMarker{Token: core.Token, Member: member}
 	switch {
 	case v.marker == nil && len(v.strangers) > 0:
-		return nil, refuse(ExitForeign, "the volume of %s holds foreign data (%s) and no %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), markerName)
+		return nil, refuse(ExitForeign, "the volume of %s holds foreign data (%s) and no %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), MarkerFile)
 	case v.marker != nil && (v.marker.Token != core.Token || v.marker.Member != member):
 		return nil, refuse(ExitForeign, "the volume of %s belongs to member %s of cluster token %s, and this is cluster token %s; put back the volume that belongs to this member", member, v.marker.Member, v.marker.Token, core.Token)
 	case !core.formed() && v.marker == nil:
@@ -223,7 +223,7 @@ func inspectVolume(volume string) (volumeState, error) {
 // readMarker returns nil when there is no marker, and an error for a damaged
 // one.
 func readMarker(volume string) (*volumeMarker, error) {
-	text, err := os.ReadFile(filepath.Join(volume, markerName))
+	text, err := os.ReadFile(filepath.Join(volume, MarkerFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -232,10 +232,10 @@ func readMarker(volume string) (*volumeMarker, error) {
 	}
 	var m volumeMarker
 	if err := json.Unmarshal(text, &m); err != nil {
-		return nil, fmt.Errorf("%s %w: %w", markerName, errCorrupt, err)
+		return nil, fmt.Errorf("%s %w: %w", MarkerFile, errCorrupt, err)
 	}
 	if m.Token == "" || m.Member == "" {
-		return nil, fmt.Errorf("%s %w: it names no token or no member", markerName, errCorrupt)
+		return nil, fmt.Errorf("%s %w: it names no token or no member", MarkerFile, errCorrupt)
 	}
 	return &m, nil
 }
@@ -251,7 +251,7 @@ func findStrangers(volume string) ([]string, error) {
 	var strangers []string
 	for _, name := range names {
 		switch name {
-		case "lost+found", markerName, markerName + ".tmp":
+		case "lost+found", MarkerFile, MarkerFile + ".tmp":
 			continue
 		case DataDir:
 			inside, err := listDir(filepath.Join(volume, name))
@@ -287,7 +287,7 @@ func writeMarker(volume string, m volumeMarker) error {
 	if err != nil {
 		return err
 	}
-	final := filepath.Join(volume, markerName)
+	final := filepath.Join(volume, MarkerFile)
 	if err := writeSynced(final+".tmp", append(text, '\n')); err != nil {
 		return err
 	}

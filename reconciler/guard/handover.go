@@ -54,7 +54,7 @@ func (h Handover) Begin() (done bool, err error) {
 	case err != nil || errList != nil:
 		return false, fmt.Errorf("the volume of %s cannot be examined: %w", h.Member, errors.Join(err, errList))
 	case m == nil && len(strangers) > 0:
-		return false, fmt.Errorf("the volume of %s holds foreign data (%s) and no %s; nothing on it is touched", h.Member, strings.Join(strangers, ", "), markerName)
+		return false, fmt.Errorf("the volume of %s holds foreign data (%s) and no %s; nothing on it is touched", h.Member, strings.Join(strangers, ", "), MarkerFile)
 	case m == nil:
 		return false, writeMarker(h.Volume, volumeMarker{Token: h.Former, Member: h.Member})
 	case m.Member != h.Member || (m.Token != h.Former && m.Token != h.Token):

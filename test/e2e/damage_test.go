@@ -195,23 +195,23 @@ func (w *world) blockDatabase(member string) (aside string, putBack func()) {
 	}
 }
 
-// swapVolume gives a member a copy of what another member has on its volume, as a
-// wrong snapshot or a wrong claim does.
+// swapVolume gives a member a copy of another member's log and of the mark of its
+// volume, as a wrong snapshot or a wrong claim does.
 func (w *world) swapVolume(member string) {
 	w.Helper()
-	w.dataFile(member, "wal/*.wal") // that there is something to replace
+	w.dataFile(member, "wal/*.wal") // where volumes cannot be reached, the test ends here
 	from, err := w.cluster.VolumePath(w.Context(), w.namespace, "data-orders-1")
 	w.must(err)
 	to, err := w.cluster.VolumePath(w.Context(), w.namespace, "data-"+member)
 	w.must(err)
-	entries, err := os.ReadDir(to)
-	w.must(err)
-	for _, e := range entries {
-		if e.Name() != "lost+found" {
-			w.must(os.RemoveAll(filepath.Join(to, e.Name())))
+	// The log says whose data it is. It is copied over the old one, because the disk
+	// has no room for two.
+	for _, name := range []string{guard.MarkerFile, filepath.Join(guard.DataDir, "member", "wal")} {
+		text, err := exec.CommandContext(w.Context(), "cp", "--archive", filepath.Join(from, name), filepath.Join(to, filepath.Dir(name))).CombinedOutput()
+		if err != nil {
+			w.Fatalf("copy %s: %v: %s", name, err, text)
 		}
 	}
-	w.must(exec.CommandContext(w.Context(), "cp", "--archive", "--no-clobber", from+"/.", to).Run())
 	w.deletePod(member)
 	w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
 		return strings.Contains(w.guardSaid(ctx, member), "belongs to member orders-1"), nil
