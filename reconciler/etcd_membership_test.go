@@ -219,7 +219,7 @@ func guardKnowsRealLogs(s *etcdServers, joined string) {
 			code        int
 		}{
 			{record.Members[member], record.ClusterID, 0},
-			{"beef", record.ClusterID, guard.ExitForeign},
+			{"beef", record.ClusterID, guard.ExitOutdated},
 			{record.Members[member], "beef", guard.ExitForeign},
 		} {
 			seen := record

@@ -28,6 +28,8 @@ func podDamage(p *corev1.Pod) string {
 				return plan.DamageEmpty
 			case guard.ExitForeign:
 				return plan.DamageForeign
+			case guard.ExitOutdated:
+				return plan.DamageOutdated
 			case guard.ExitCorrupt:
 				return plan.DamageCorrupt
 			}

@@ -27,13 +27,16 @@ const (
 	ExitUndecided = 1
 	// ExitEmpty means that the data of a member that had joined is gone.
 	ExitEmpty = 3
-	// ExitForeign means that the data is another member's, an earlier
-	// incarnation's, or no etcd's at all.
+	// ExitForeign means that the data is another member's, another cluster's, or no
+	// etcd's at all: it may be somebody's only copy.
 	ExitForeign = 4
 	// ExitCorrupt means that the data cannot be read as what it should be.
 	ExitCorrupt = 5
 	// ExitNotAMember means that the record does not know this member, or not yet.
 	ExitNotAMember = 6
+	// ExitOutdated means that the data is that of an earlier member of this name in
+	// this cluster, which was removed.
+	ExitOutdated = 7
 )
 
 // refusal is a reason not to start that the guard is sure of.
@@ -163,7 +166,7 @@ func decideStart(core Record, v volumeState, member string) (mark *volumeMarker,
 	case v.marker == nil, !v.data:
 		return own, nil
 	case v.marker.ID != own.ID:
-		return nil, refuse(ExitForeign, "the volume of %s holds what an earlier member of that name left behind, and it is member %s now; it does not start on old data, and waits for a new volume", member, own.ID)
+		return nil, refuse(ExitOutdated, "the volume of %s holds what an earlier member of that name left behind, and it is member %s now; it does not start on old data, and waits for a new volume", member, own.ID)
 	}
 	return nil, nil
 }
@@ -194,7 +197,7 @@ func decideLog(core Record, v volumeState, member string) error {
 	case sameID(id, v.marker.ID) && v.marker.Revision > core.Revision:
 		return nil
 	}
-	return refuse(ExitForeign, "the volume of %s holds data of member %x, which the record does not know any more; it does not start on old data, and waits for a new volume", member, id)
+	return refuse(ExitOutdated, "the volume of %s holds data of member %x, which the record does not know any more; it does not start on old data, and waits for a new volume", member, id)
 }
 
 // inspectVolume reads what decideStart needs. Whatever cannot be read is an

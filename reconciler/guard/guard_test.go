@@ -134,7 +134,7 @@ func TestGuard(t *testing.T) {
 		{"another member's volume", formed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`, walFile: own}, 4, "belongs to member orders-2"},
 		{"another member's volume before forming", unformed, volume{"quorate.json": `{"token":"orders-1f2e","member":"orders-2"}`}, 4, "belongs to member orders-2"},
 		{"another cluster's log", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x91, 0xcdf9)}, 4, "data of cluster cdf9"},
-		{"the log of an earlier ID", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x90, 0xcdf8)}, 4, "data of member 90, which the record does not know any more"},
+		{"the log of an earlier ID", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x90, 0xcdf8)}, 7, "data of member 90, which the record does not know any more"},
 		{"while the cluster is being recovered", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"cdf8"},`, 1), volume{"quorate.json": ownMarker, walFile: own}, 6, "cluster cdf8 is being recovered; orders-1 does not start meanwhile"},
 		{"the first member of a recovered cluster", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"aaaa"},`, 1), volume{"quorate.json": ownMarker, walFile: own, "data-old/member/snap/db": "x"}, 0, ""},
 		{"a lost incarnation's volume, not a member yet", recovered(without), volume{"quorate.json": oldMarker, walFile: own}, 6, "holds data of a lost cluster, which is kept; it does not start until quorate has added it to cluster cdf8"},
@@ -149,7 +149,7 @@ func TestGuard(t *testing.T) {
 		{"empty marker", unformed, volume{"quorate.json": "{}"}, 5, "quorate.json is damaged"},
 		{"damaged log", formed, volume{"quorate.json": ownMarker, walFile: "x"}, 5, "0000000000000000-0000000000000000.wal is damaged"},
 		{"damaged newest log", formed, volume{"quorate.json": ownMarker, walFile: own, newerWAL: strings.Repeat("\x00", 64)}, 5, "00000000000027a3.wal is damaged"},
-		{"not a member", without, volume{"quorate.json": ownMarker, walFile: own}, 4, "data of member 91"},
+		{"not a member", without, volume{"quorate.json": ownMarker, walFile: own}, 7, "data of member 91"},
 		{"not a member, without data", without, volume{"quorate.json": ownMarker}, 6, "not a member"},
 		{"not a member yet", without, nil, 6, "not a member"},
 		{"no record", "", nil, 1, "record cannot be read"},
@@ -170,14 +170,14 @@ func TestGuard(t *testing.T) {
 
 		{"joining, but not added yet", begun, nil, 6, "not a member"},
 		{"somebody else joins", somebody, nil, 6, "not a member"},
-		{"somebody else joins, and there is old data", somebody, volume{"quorate.json": ownMarker, walFile: own}, 4, "data of member 91"},
+		{"somebody else joins, and there is old data", somebody, volume{"quorate.json": ownMarker, walFile: own}, 7, "data of member 91"},
 		{"lost after it may have been promoted", promoting, nil, 3, "empty although this member had joined"},
 		{"wiped after it may have been promoted", promoting, volume{"quorate.json": newMarker}, 3, "wiped"},
-		{"joining on the log of an earlier ID", another, volume{"quorate.json": ownMarker, walFile: own}, 4, "data of member 91"},
-		{"joining on the log of a learner before", another, volume{"quorate.json": newMarker, walFile: own}, 4, "data of member 91"},
-		{"joining on the remains of a learner before", another, volume{"quorate.json": newMarker, "data/member/snap/db": "x"}, 4, "an earlier member of that name left behind"},
-		{"removed, under a newer record", with(`"revision":7`), volume{"quorate.json": newMarker, walFile: own}, 4, "data of member 91"},
-		{"an older record that knows another member's log", with(`"revision":6`), volume{"quorate.json": newMarker, walFile: logOf(0x90, 0xcdf8)}, 4, "data of member 90"},
+		{"joining on the log of an earlier ID", another, volume{"quorate.json": ownMarker, walFile: own}, 7, "data of member 91"},
+		{"joining on the log of a learner before", another, volume{"quorate.json": newMarker, walFile: own}, 7, "data of member 91"},
+		{"joining on the remains of a learner before", another, volume{"quorate.json": newMarker, "data/member/snap/db": "x"}, 7, "an earlier member of that name left behind"},
+		{"removed, under a newer record", with(`"revision":7`), volume{"quorate.json": newMarker, walFile: own}, 7, "data of member 91"},
+		{"an older record that knows another member's log", with(`"revision":6`), volume{"quorate.json": newMarker, walFile: logOf(0x90, 0xcdf8)}, 7, "data of member 90"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			recordPath, volumePath := guardWorld(t, test.record, test.files)

@@ -102,7 +102,7 @@ func (w *world) lookAtTrouble(i int8, out *Pod) {
 	case w.guard(i) == guardEmpty:
 		out.Damage, out.Trouble = DamageEmpty, "guard: the volume is empty although this member had joined"
 	case w.guard(i) == guardForeign:
-		out.Damage, out.Trouble = DamageForeign, "guard: the volume holds what is not this member's"
+		out.Damage, out.Trouble = DamageOutdated, "guard: the volume holds what is not this member's"
 	case w.guard(i) == guardStranger:
 		out.Trouble = "guard: not a member"
 	case variants[p.template].unpulled:

@@ -184,7 +184,7 @@ func (s *situation) otherLearner(member string) string {
 // the new, nobody deletes that.
 func (s *situation) drop(j Joining, failed bool) DropLearner {
 	p := s.o.pod(j.Member)
-	foreign := p != nil && p.Damage == DamageForeign
+	foreign := p != nil && (p.Damage == DamageForeign || p.Damage == DamageOutdated)
 	return DropLearner{
 		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.wants(j.Member),
 		Retire: j.ID != "" && !foreign && s.o.volume(j.Member) != nil && len(s.o.Record.Recovered) == 0,

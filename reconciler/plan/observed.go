@@ -339,9 +339,12 @@ type Pod struct {
 const (
 	// DamageEmpty means that the volume is empty although the member had joined.
 	DamageEmpty = "empty"
-	// DamageForeign means that the data is of somebody else, or of an ID that the
-	// record does not know any more.
+	// DamageForeign means that the data is of somebody else. It may be their only
+	// copy: nothing is deleted, and a person says what it is worth.
 	DamageForeign = "foreign"
+	// DamageOutdated means that the data is of an earlier member of this name, which
+	// the record does not know any more.
+	DamageOutdated = "outdated"
 	// DamageCorrupt means that the data cannot be read.
 	DamageCorrupt = "corrupt"
 	// DamageLost means that the volume behind the claim does not exist any more.

@@ -24,7 +24,9 @@ type loss struct {
 // time of grace over, a backup taken.
 //
 // A pod that is gone, crashes, is out of memory or finds its disk full is no
-// candidate: its data is there, and removing the member would not help it.
+// candidate: its data is there, and removing the member would not help it. Nor is
+// one that has somebody else's volume, which may be their only copy: a person puts
+// the right one back, or deletes the claim, and that is a loss like any.
 func repair(s *situation) verdict {
 	if !s.formed() || s.o.Set == nil {
 		return pass()
@@ -151,8 +153,8 @@ func (s *situation) lossOf(p Pod) *loss {
 	switch {
 	case p.Damage == DamageEmpty:
 		return &loss{member: p.Name, since: p.DamageSince, why: p.Name + " has lost its data: its volume is empty"}
-	case p.Damage == DamageForeign:
-		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " holds data that is not its own"}
+	case p.Damage == DamageOutdated:
+		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " holds the data of an earlier member"}
 	case p.Damage == DamageCorrupt:
 		return &loss{member: p.Name, since: p.DamageSince, why: "the data of " + p.Name + " is corrupt"}
 	case p.Damage == DamageLost:

@@ -196,7 +196,8 @@ func (w *world) blockDatabase(member string) (aside string, putBack func()) {
 }
 
 // swapVolume gives a member a copy of another member's log and of the mark of its
-// volume, as a wrong snapshot or a wrong claim does.
+// volume, as a wrong snapshot or a wrong claim does. Nothing is done about that
+// until the claim is deleted, and then the member has lost its data.
 func (w *world) swapVolume(member string) {
 	w.Helper()
 	w.dataFile(member, "wal/*.wal") // where volumes cannot be reached, the test ends here
@@ -216,6 +217,12 @@ func (w *world) swapVolume(member string) {
 	w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
 		return strings.Contains(w.guardSaid(ctx, member), "belongs to member orders-1"), nil
 	})
+	// It might be somebody's only copy, so a person has the last word.
+	members, mark := w.record().Members, w.mark
+	hold := w.awaitHold("Unhealthy", rollLimit, member+" does not run", "belongs to member orders-1", "delete its pod and its volume claim data-"+member)
+	w.Logf("quorate says: %s", hold.Hold())
+	w.expectNothingDone(mark, members)
+	w.loseVolume(member)
 }
 
 // overwrite changes bytes of a file, whoever has it open.
