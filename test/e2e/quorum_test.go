@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	corev1 "k8s.io/api/core/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/test/lab"
 )
 
 // TestLostQuorum takes the majority away: one volume is gone, and another member
@@ -158,21 +161,30 @@ func TestRecoveryFromBackup(t *testing.T) {
 	w.awaitHold("Unhealthy", rollLimit, "the quorum is lost: it takes 2 of 3 members, and 0 answer", "the last verified backup is "+object)
 	want.more = fmt.Sprintf("  recovery: {clusterID: %q, objectURL: %q}\n", lost.ClusterID, lost.Backup.URL)
 	w.commit("Recover from the backup", want)
+	// The pod that restores has the URL from a Secret, and not in its words.
+	w.await("the restore to begin", rollLimit, lab.Done("restore the volume of orders-0"))
+	jobs := w.restores()
+	if len(jobs) != 1 || jobs[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef == nil {
+		t.Fatalf("the restore is %+v", jobs)
+	}
+	secret := jobs[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name
 	w.awaitIdle(want.version, 2*rollLimit)
 	w.expectVersion(3, want.version)
 	w.expectRecovered(lost.ClusterID, lost.Token)
 	w.expectWrites(writer, writer.Report())
-	// The pod that restored had the URL from a Secret, and not in its words.
-	jobs, err := w.cluster.Client.BatchV1().Jobs(w.namespace).List(t.Context(), metav1.ListOptions{})
-	w.must(err)
-	if len(jobs.Items) != 1 || jobs.Items[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef == nil {
-		t.Errorf("the restore was %+v", jobs.Items)
+	// With the recovery all that it needed is over.
+	if left := w.restores(); len(left) > 0 {
+		t.Errorf("left behind: %+v", left)
 	}
-	pods, err := w.cluster.Client.CoreV1().Pods(w.namespace).List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=quorate-restore"})
-	w.must(err)
-	for _, p := range pods.Items {
-		if p.Status.Phase != corev1.PodSucceeded {
-			t.Errorf("%s is %s", p.Name, p.Status.Phase)
-		}
+	if _, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(t.Context(), secret, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("Secret %s is left behind (%v)", secret, err)
 	}
+}
+
+// restores are the Jobs that restore a volume, those on their way out aside.
+func (w *world) restores() []batchv1.Job {
+	w.Helper()
+	list, err := w.cluster.Client.BatchV1().Jobs(w.namespace).List(w.Context(), metav1.ListOptions{})
+	w.must(err)
+	return slices.DeleteFunc(list.Items, func(j batchv1.Job) bool { return j.DeletionTimestamp != nil })
 }
