@@ -20,6 +20,7 @@ type engine struct {
 	settings map[ask]int8
 	rosters  map[[most]int8]map[string]string
 	pods     []Pod
+	volumes  []Volume
 	objects  []Object
 	rounds   [2]Round
 	moves    []move
@@ -133,13 +134,15 @@ func (e *engine) observed(live *world, s sight) Observed {
 	if !s.caches.secrets {
 		o.Certificates.Missing = missingSecrets
 	}
+	e.volumes = e.volumes[:0]
 	for i := range s.caches.claims {
 		if c := &s.caches.claims[i]; c.there {
 			v := claimsSeen[i]
 			v.UID, v.Terminating = podUID(c.uid), c.terminating
-			o.Volumes = append(o.Volumes, v)
+			e.volumes = append(e.volumes, v)
 		}
 	}
+	o.Volumes = e.volumes
 	if s.caches.secrets && s.caches.ask.state == askDeleted {
 		o.Leftovers = leftovers
 	}

@@ -3,6 +3,7 @@ package plan
 import (
 	"flag"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -307,15 +308,34 @@ func TestSimulation(t *testing.T) {
 		defer set("rapid.checks", "2000")()
 		defer set("rapid.seed", "161")()
 	}
-	e, took := newEngine(table()), stopwatch()
-	rapid.Check(t, func(t *rapid.T) {
-		h := drawn(t)
-		if broken := e.play(h, startOf, nil); broken != "" {
-			t.Fatal(e.story(h, startOf))
+	workers := 1
+	if *deep && flag.Lookup("rapid.seed").Value.String() == "0" {
+		workers = runtime.GOMAXPROCS(0) // each has a seed of its own
+	}
+	took, tallies := stopwatch(), make([]*tally, workers)
+	t.Run("histories", func(t *testing.T) {
+		for i := range tallies {
+			t.Run("", func(t *testing.T) {
+				t.Parallel()
+				e := newEngine(table())
+				tallies[i] = e.tally
+				rapid.Check(t, func(t *rapid.T) { playDrawn(t, e) })
+			})
 		}
 	})
-	e.tally.tellRandom(took())
-	e.tally.judged.sawAll(t, ofWorlds())
+	sum := newEngine(nil).tally
+	for _, t := range tallies {
+		sum.add(t)
+	}
+	sum.tellRandom(took())
+	sum.judged.sawAll(t, ofWorlds())
+}
+
+func playDrawn(t *rapid.T, e *engine) {
+	h := drawn(t)
+	if broken := e.play(h, startOf, nil); broken != "" {
+		t.Fatal(e.story(h, startOf))
+	}
 }
 
 // set gives a flag a value, unless somebody has given it another one than its

@@ -47,14 +47,19 @@ func (s *situation) rolling() bool {
 	if s.o.Set == nil || !s.formed() || (s.d.Spec.State == schema.StateHibernated && !s.open()) {
 		return false
 	}
-	return !s.started() || len(s.outdated()) > 0
+	return !s.started() || slices.ContainsFunc(s.o.Pods, s.isOutdated)
+}
+
+// isOutdated says whether the pod is a member's that still has another template.
+func (s *situation) isOutdated(p Pod) bool {
+	return p.Template != s.d.Template && s.isMember(p.Name)
 }
 
 // outdated are the members' pods that still have another template, highest ordinal first.
 func (s *situation) outdated() []Pod {
 	var pods []Pod
 	for _, p := range s.o.Pods {
-		if p.Template != s.d.Template && s.isMember(p.Name) {
+		if s.isOutdated(p) {
 			pods = append(pods, p)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -29,6 +30,17 @@ type tally struct {
 	judged judgments
 }
 
+// add takes another one's counts over.
+func (t *tally) add(other *tally) {
+	t.runs, t.passes, t.actions, t.rests = t.runs+other.runs, t.passes+other.passes, t.actions+other.actions, t.rests+other.rests
+	for name, n := range other.holds {
+		t.holds[name] += n
+	}
+	maps.Copy(t.ways, other.ways)
+	t.longest = max(t.longest, other.longest)
+	t.judged.add(other.judged)
+}
+
 // results are what the simulation has to tell when all of it is over.
 var results resultsOfAll
 
@@ -45,6 +57,7 @@ type resultsOfAll struct {
 
 // TestMain prints the table of the simulation where that was asked for.
 func TestMain(m *testing.M) {
+	debug.SetGCPercent(400) // worlds are small and many
 	m.Run()
 	if *deep {
 		fmt.Print(tableOfResults())

@@ -25,13 +25,12 @@ func enlarge(s *situation) verdict {
 
 // growing are the volumes of members that are smaller than Git wants them.
 func (s *situation) growing() []Volume {
-	var small []Volume
-	for _, v := range s.memberVolumes() {
-		if v.Bound && !v.Terminating && v.Size < s.wantedSize() {
-			small = append(small, v)
-		}
+	wanted := s.wantedSize()
+	grows := func(v Volume) bool { return v.Bound && !v.Terminating && v.Size < wanted }
+	if !slices.ContainsFunc(s.o.Volumes, grows) {
+		return nil // nearly always
 	}
-	return small
+	return slices.DeleteFunc(s.memberVolumes(), func(v Volume) bool { return !grows(v) })
 }
 
 // memberVolumes are the volumes of the recorded members, by ordinal.
