@@ -67,7 +67,11 @@ func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
 }
 
 func (e *engine) decide(live *world, s sight, clock int32) verdict {
-	it := newSituation(e.desired(live), e.observed(live, s), noonPlus(clock))
+	d, o, now := e.desired(live), e.observed(live, s), noonPlus(clock)
+	if e.witness != nil {
+		e.witness(d, o, now)
+	}
+	it := newSituation(d, o, now)
 	e.due = it.d.Template
 	return first(e.rules, it)
 }

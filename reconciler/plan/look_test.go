@@ -25,6 +25,8 @@ type engine struct {
 	rounds   [2]Round
 	moves    []move
 	tally    *tally
+	// witness sees what every decision is made from.
+	witness func(Desired, Observed, time.Time)
 	// telling keeps the last decision as a scenario, in told.
 	telling bool
 	told    string
@@ -188,114 +190,6 @@ func (e *engine) lookAtObjects(w *world) []Object {
 		e.objects = append(e.objects, object)
 	}
 	return e.objects
-}
-
-func (e *engine) lookAtRecord(w *world) *Record {
-	if !w.record.there || w.record.lost {
-		return nil
-	}
-	r := &Record{Founders: int32(w.record.founders), Hibernated: w.record.hibernated, Deleted: w.record.deleted}
-	if w.record.formed {
-		r.ClusterID, r.Members, r.Retired = "c1", e.roster(w.record.members), e.roster(w.record.retired)
-		w.lookAtChanges(r)
-		e.lookAtLogs(w, r)
-		w.lookAtSpace(r)
-	}
-	if b := w.record.backup; b.there {
-		r.Backup = &Backup{ClusterID: "c1", For: word(b.purpose), Time: noonPlus(b.at)}
-		if b.foreign {
-			r.Backup.ClusterID = "c0"
-		}
-	}
-	if w.record.wasApplied {
-		a := w.record.applied
-		r.Applied = &Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
-		if w.record.vague {
-			r.Applied.SpecHash = ""
-		}
-	}
-	return r
-}
-
-// lookAtChanges are the changes of the members that the record speaks of.
-func (w *world) lookAtChanges(r *Record) {
-	if j := &w.record.joining; j.there {
-		r.Joining = &Joining{Member: podNames[j.i], ID: memberIDs[j.id], Since: noonPlus(j.since), Promoting: j.promoting, Replace: j.replace}
-	}
-	if l := &w.record.leaving; l.there {
-		r.Leaving = &Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it leaves", Since: noonPlus(l.since), Replace: l.replace}
-	}
-	if n := w.record.downgrade; n > 0 {
-		r.Downgrade = &Downgrade{Line: lineText[n], Since: noonPlus(w.record.downgradeSince)}
-	}
-	if n := w.record.replacing; n > 0 {
-		r.Replacing = podNames[n-1]
-	}
-	if f := &w.record.failed; f.there {
-		r.FailedJoin = &FailedJoin{Member: podNames[f.i], At: noonPlus(f.at), Times: int(f.times)}
-	}
-}
-
-// lookAtLogs is what the record says of the members' logs.
-func (e *engine) lookAtLogs(w *world, r *Record) {
-	r.BornOn, r.Flushed = lineText[w.record.bornOn], e.roster(w.record.flushed)
-	n := &w.record.nudged
-	if !n.there {
-		return
-	}
-	r.Nudged = &Nudged{Template: templates[n.template], Since: noonPlus(n.since), Time: noonPlus(n.last), Before: map[string]int64{}}
-	for i, id := range w.record.members {
-		if id != 0 {
-			r.Nudged.Before[podNames[i]] = int64(n.before[i])
-		}
-	}
-}
-
-// lookAtSpace is what the record says of compactions.
-func (w *world) lookAtSpace(r *Record) {
-	if w.record.compacted == 0 {
-		return
-	}
-	r.Compacted = &Compacted{Revision: int64(w.record.compacted), At: noonPlus(w.record.compactedAt)}
-	for i, trimmed := range w.record.trimmed {
-		if trimmed && r.Defragmented == nil {
-			r.Defragmented = map[string]time.Time{}
-		}
-		if trimmed {
-			r.Defragmented[podNames[i]] = r.Compacted.At.Add(time.Second)
-		}
-	}
-}
-
-// noteSettings lets a record say what the members were made with, as one that
-// quorate has written does.
-func (e *engine) noteSettings(w *world) {
-	if !w.record.wasApplied {
-		return
-	}
-	number, known := e.settings[w.record.applied]
-	if !known {
-		then := *w
-		then.ask = w.record.applied
-		number = wordOf(newSituation(then.desired(), Observed{}, noon).settings())
-		e.settings[w.record.applied] = number
-	}
-	w.record.settings = number
-}
-
-// roster is a record's member list.
-func (e *engine) roster(ids [most]int8) map[string]string {
-	members, known := e.rosters[ids]
-	if !known {
-		members = map[string]string{}
-		for i, id := range ids {
-			if id != 0 {
-				members[podNames[i]] = memberIDs[id]
-			}
-		}
-		e.rosters[ids] = members
-	}
-	return members
 }
 
 func (e *engine) lookAtSet(w *world, o *Observed) {

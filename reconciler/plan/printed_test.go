@@ -3,6 +3,9 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +80,13 @@ func (p *printer) desired() {
 	p.setting("template", d.Template)
 	p.setting("spec", d.SpecHash)
 	p.setting("replicas", fmt.Sprint(d.Spec.Replicas))
+	p.setting("image", d.Spec.Image.Repository)
+	p.setting("path", string(d.Spec.Upgrade.Path))
+	p.setting("stops", stopsText(d.Stops))
+	p.setting("repair", string(d.Spec.Repair.Mode))
+	p.setting("removed-volumes", string(d.Spec.Storage.RemovedVolumes))
+	p.setting("deletion-volumes", string(d.Spec.Deletion.Volumes))
+	p.setting("encryption", strings.Join(d.Spec.Backup.Destination.Encryption.Recipients, ", "))
 	p.setting("backup", string(d.Spec.Upgrade.Backup))
 	p.setting("state", string(d.Spec.State))
 	p.setting("problems", strings.Join(d.Problems, ", "))
@@ -95,13 +105,72 @@ func (p *printer) record() {
 	}
 	p.section("record")
 	p.setting("cluster", r.ClusterID)
-	p.setting("members", iff(r.Formed(), fmt.Sprint(len(r.Members))))
+	p.setting("members", pairsText(r.Members, same))
+	p.setting("founders", fmt.Sprint(r.Founders))
+	p.setting("hibernated", iff(r.Hibernated, "yes"))
+	p.setting("deleted", iff(r.Deleted, "yes"))
 	if b := r.Backup; b != nil {
 		p.setting("backup", fmt.Sprintf("%s %s %s", b.ClusterID, b.For, p.age(b.Time)))
 	}
 	if a := r.Applied; a != nil {
-		p.setting("applied", a.SpecHash+" "+a.Version)
+		p.setting("applied", cmp.Or(a.SpecHash, "none")+" "+a.Version)
+		p.setting("settings", a.Settings)
 	}
+	p.change(r)
+	p.logs(r)
+}
+
+// change is what the record says of a change of the members.
+func (p *printer) change(r *Record) {
+	if j := r.Joining; j != nil {
+		words := []string{j.Member, cmp.Or(j.ID, "none"), p.age(j.Since), iff(j.Promoting, "promoting"), iff(j.Replace, "replace")}
+		p.setting("joining", strings.Join(words, " "))
+	}
+	if l := r.Leaving; l != nil {
+		p.setting("leaving", strings.Join([]string{l.Member, l.ID, p.age(l.Since), iff(l.Replace, "replace")}, " "))
+	}
+	if f := r.FailedJoin; f != nil {
+		p.setting("failed", fmt.Sprintf("%s %d %s", f.Member, f.Times, p.age(f.At)))
+	}
+	p.setting("replacing", r.Replacing)
+	p.setting("retired", pairsText(r.Retired, same))
+}
+
+// logs is what the record says of the members' logs and databases.
+func (p *printer) logs(r *Record) {
+	p.setting("born", cmp.Or(r.BornOn, "?"))
+	p.setting("flushed", pairsText(r.Flushed, same))
+	if n := r.Nudged; n != nil {
+		before := pairsText(n.Before, func(saved int64) string { return fmt.Sprint(saved) })
+		p.setting("nudged", strings.Join([]string{n.Template, p.age(n.Since), strings.ReplaceAll(before, ", ", ","), p.age(n.Time)}, " "))
+	}
+	if d := r.Downgrade; d != nil {
+		p.setting("downgrade", d.Line+" "+p.age(d.Since))
+	}
+	if c := r.Compacted; c != nil {
+		p.setting("compacted", fmt.Sprintf("%d %s", c.Revision, p.age(c.At)))
+	}
+	p.setting("defragmented", pairsText(r.Defragmented, p.age))
+}
+
+// pairsText is a map as a scenario has it.
+func pairsText[V any](all map[string]V, text func(V) string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		texts = append(texts, name+"="+text(all[name]))
+	}
+	return strings.Join(texts, ", ")
+}
+
+func same(text string) string { return text }
+
+// stopsText is the stops as a scenario has them.
+func stopsText(stops []Stop) string {
+	var texts []string
+	for _, s := range stops {
+		texts = append(texts, s.Version+iff(s.Flush, "+flush")+"="+s.Template)
+	}
+	return strings.Join(texts, " ")
 }
 
 // around are the objects, the certificates and the volumes.
@@ -109,6 +178,9 @@ func (p *printer) around() {
 	p.section("certificates")
 	p.setting("missing", strings.Join(p.o.Certificates.Missing, ", "))
 	p.section("objects")
+	for _, o := range p.o.Leftovers {
+		p.setting("leftovers", o.Name)
+	}
 	p.row("kind", "name", "state", "detail")
 	for _, o := range p.o.Objects {
 		p.row(o.Kind, o.Name, strings.ReplaceAll(string(o.State), " ", "-"), o.Detail)
@@ -117,9 +189,9 @@ func (p *printer) around() {
 		return
 	}
 	p.section("volumes")
-	p.row("claim")
+	p.row("claim", "terminating")
 	for _, v := range p.o.Volumes {
-		p.row(v.Claim)
+		p.row(v.Claim, yes(v.Terminating))
 	}
 }
 
@@ -134,30 +206,36 @@ func (p *printer) set() {
 	p.setting("replicas", fmt.Sprint(s.Replicas))
 	p.setting("partition", fmt.Sprint(s.Partition))
 	p.setting("settled", yes(s.Settled))
+	p.setting("scaled-by", s.ScaledBy)
+	p.setting("immutable", strings.Join(s.Immutable, ", "))
 	p.section("pods")
-	p.row("name", "template", "version", "ready", "since", "terminating", "ran", "unpulled", "trouble")
+	p.row("name", "template", "version", "ready", "since", "created", "damaged", "terminating", "ran", "unpulled", "damage", "node-gone", "trouble")
 	for _, pod := range p.o.Pods {
-		since := pod.Created
-		if pod.Ready {
-			since = pod.ReadySince
+		damaged := pod.DamageSince
+		if pod.NodeGone {
+			damaged = pod.NodeGoneSince
 		}
-		p.row(pod.Name, pod.Template, pod.Version, yes(pod.Ready), p.age(since), yes(pod.Terminating), yes(pod.Ran), yes(pod.Unpulled), pod.Trouble)
+		p.row(pod.Name, pod.Template, pod.Version, yes(pod.Ready), p.age(pod.ReadySince), p.age(pod.Created), iff(!damaged.IsZero(), p.age(damaged)),
+			yes(pod.Terminating), yes(pod.Ran), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Trouble)
 	}
 }
 
 func (p *printer) round(section string, r Round) {
 	p.section(section)
+	p.setting("at", p.age(r.At))
 	p.setting("problem", r.Problem)
+	p.setting("cluster", r.ClusterID)
 	p.setting("version", r.ClusterVersion)
 	p.setting("alarms", alarmsText(r.Alarms))
 	p.setting("downgrading", r.DowngradeTarget)
-	p.row("id", "name", "version", "leader", "applied", "commit", "learner", "hash", "db", "inuse", "storage", "problem")
+	p.row("id", "name", "version", "leader", "applied", "commit", "learner", "hash", "db", "inuse", "storage", "saved", "revision", "compacted", "problem")
 	names := map[string]string{}
 	for _, m := range r.Members {
 		names[m.ID] = m.Name
 	}
 	for _, m := range r.Members {
-		p.row(m.ID, m.Name, m.Version, names[m.Leader], fmt.Sprint(m.Applied), fmt.Sprint(m.Commit), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion, m.Problem)
+		p.row(m.ID, m.Name, m.Version, names[m.Leader], fmt.Sprint(m.Applied), fmt.Sprint(m.Commit), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
+			fmt.Sprint(m.Snapshots), fmt.Sprint(m.Revision), fmt.Sprint(m.CompactRevision), m.Problem)
 	}
 }
 
@@ -175,16 +253,57 @@ func TestAPrintedDecisionReadsBack(t *testing.T) {
 	window.window, window.record.backup = windowClosed, fakeBackup{there: true, purpose: wordOf("3.5.34"), at: -60}
 	for i, w := range []world{newWorld(3), runningWorld(3, v35), unpulled, behind, alarmed, window} {
 		text := printed("a world", e.desired(&w), e.observed(&w, plainly(&w)), w.now())
-		a := parseArchive(t, "printed", text)
-		d, o := a.desired(t), Observed{}
-		a.observe(t, d, &o)
-		want := a.sections["plan"]
-		if got := Make(d, o, noon).Text(); got != want {
+		if got, same := readBack(t, text); !same {
 			t.Errorf("%d\n%s\nread back:\n%s", i, text, got)
 		}
 	}
 	if d := e.desired(&window); d.Spec.State != schema.StateRunning {
 		t.Error("a world that runs should ask for that")
+	}
+}
+
+// readBack makes a plan of what was printed, and says whether it is the same.
+func readBack(t *testing.T, text string) (got string, same bool) {
+	t.Helper()
+	a := parseArchive(t, "printed", text)
+	d, o := a.desired(t), Observed{}
+	a.observe(t, d, &o)
+	got = Make(d, o, noon).Text()
+	return got, got == a.sections["plan"]
+}
+
+// So does whatever the simulation comes across: joins, departures, damage, old
+// looks, downgrades, deletions.
+func TestWhateverIsPrintedReadsBack(t *testing.T) {
+	e, n, sections := newEngine(table()), 0, map[string]bool{}
+	e.witness = func(d Desired, o Observed, now time.Time) {
+		if n++; n%23 != 0 || t.Failed() {
+			return
+		}
+		text := printed("a world", d, o, now)
+		for l := range strings.Lines(text) {
+			key, _, _ := strings.Cut(l, " ")
+			sections[key] = true
+		}
+		if got, same := readBack(t, text); !same {
+			t.Errorf("%s\nread back:\n%s", text, got)
+		}
+	}
+	r := rand.New(rand.NewPCG(5, 1))
+	h := history{events: make([]uint64, 60)}
+	for range 200 {
+		h.start = r.Uint64()
+		for i := range h.events {
+			h.events[i] = r.Uint64()
+		}
+		if broken := e.play(h, startOf, nil); broken != "" {
+			t.Fatal(broken)
+		}
+	}
+	for _, key := range []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "immutable:", "problems:", "encryption:"} {
+		if !sections[key] {
+			t.Errorf("no world has %s", key)
+		}
 	}
 }
 

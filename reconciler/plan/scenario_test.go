@@ -28,7 +28,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //
 //	desired       version, template, replicas …, as Git says; stops are those on
 //	              the way, their templates are their names (3.6.16+flush)
-//	record        cluster, members, applied (hash and version), backup (cluster,
+//	record        cluster, members (their number, ordinals, or names with IDs),
+//	              applied (hash and version), backup (cluster,
 //	              what for and age; stored is its URL), born (unless it is the applied line), nudged
 //	              (template, age, and how often each had saved its state),
 //	              downgrade (line and age); no section is no record
@@ -112,21 +113,21 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 // vocabulary are the keys and columns of each section, so that a slip of the
 // pen is no scenario of its own.
 func vocabulary() map[string]string {
-	look := "cluster version alarms downgrading problem looks deep name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved"
+	look := "cluster version alarms downgrading problem looks deep at name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved"
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
-			"owner take-over wave recovery credentials " +
+			"owner take-over wave recovery image encryption credentials " +
 			"path stops",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored " +
-			"born flushed nudged downgrade",
+			"born flushed nudged downgrade settings compacted defragmented",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
-		"objects":      "kind name state fight detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
+		"objects":      "leftovers kind name state fight detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
-		"pods":    "name template version ready since terminating ran unpulled damage node-gone trouble",
+		"pods":    "name template version ready since created damaged terminating ran unpulled damage node-gone trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -239,9 +240,14 @@ func (a archive) desired(t *testing.T) Desired {
 	d.Owner.Source, d.Owner.Instance, _ = strings.Cut(s["owner"], "#")
 	d.Spec.Upgrade.Path = schema.UpgradePath(s["path"])
 	for _, stop := range strings.Fields(s["stops"]) {
+		stop, template, named := strings.Cut(stop, "=")
+		if !named {
+			template = stop
+		}
 		version, flush := strings.CutSuffix(stop, "+flush")
-		d.Stops = append(d.Stops, Stop{Version: version, Flush: flush, Template: stop})
+		d.Stops = append(d.Stops, Stop{Version: version, Flush: flush, Template: template})
 	}
+	d.Spec.Image.Repository, d.Spec.Backup.Destination.Encryption.Recipients = s["image"], list(s["encryption"])
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
 	}
@@ -270,12 +276,12 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 		return
 	}
 	last := a.round(t, "members", o.Record)
-	last.At = noon
+	last.At = a.at(t, "members", 0)
 	before := a.round(t, "members", o.Record)
 	if _, other := a.sections["before"]; other {
 		before = a.round(t, "before", o.Record)
 	}
-	before.At, before.Deep = noon.Add(-time.Second), true
+	before.At, before.Deep = a.at(t, "before", time.Second), true
 	if s, _ := a.read(t, "members"); s["deep"] == "both" {
 		last.Deep = true
 	}
@@ -285,140 +291,13 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 	}
 }
 
-func (a archive) observeRecord(t *testing.T, o *Observed) {
+// at is when a look was, which is a while ago where it does not say so.
+func (a archive) at(t *testing.T, section string, otherwise time.Duration) time.Time {
 	t.Helper()
-	if _, there := a.sections["record"]; !there {
-		return
+	if s, _ := a.read(t, section); s["at"] != "" {
+		return ago(t, s["at"])
 	}
-	s, _ := a.read(t, "record")
-	if o.RecordProblem = s["problem"]; o.RecordProblem != "" {
-		return
-	}
-	o.Record = &Record{ClusterID: s["cluster"], Owner: ownerOf(t, s["owner"])}
-	if o.Record.Formed() {
-		o.Record.Members = map[string]string{}
-		for _, i := range ordinals(t, s["members"]) {
-			o.Record.Members[podName("orders", i)] = fmt.Sprintf("m%d", i)
-		}
-	}
-	a.observeChange(t, s, o.Record)
-	observeRecovery(t, s, o.Record)
-	if b := strings.Fields(s["backup"]); len(b) > 2 {
-		o.Record.Backup = &Backup{ClusterID: b[0], For: strings.Join(b[1:len(b)-1], " "), Time: ago(t, b[len(b)-1]), URL: s["stored"]}
-	}
-	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
-		o.Record.Applied = &Applied{SpecHash: applied[0], Version: applied[1]}
-		o.Record.BornOn = line(applied[1])
-	}
-	a.observeUpgrade(t, s, o.Record)
-}
-
-// observeUpgrade is what the record knows of a change of minor.
-func (a archive) observeUpgrade(t *testing.T, s row, record *Record) {
-	t.Helper()
-	if s["born"] != "" {
-		record.BornOn = strings.TrimSuffix(s["born"], "?")
-	}
-	if s["flushed"] == "yes" {
-		record.Flushed = record.Members
-	}
-	if n := strings.Fields(s["nudged"]); len(n) == 3 {
-		record.Nudged = &Nudged{Template: n[0], Since: ago(t, n[1]), Time: ago(t, n[1]), Before: map[string]int64{}}
-		for name := range record.Members {
-			record.Nudged.Before[name] = number[int64](t, row{"before": n[2]}, "before", 0)
-		}
-	}
-	if d := strings.Fields(s["downgrade"]); len(d) == 2 {
-		record.Downgrade = &Downgrade{Line: d[0], Since: ago(t, d[1])}
-	}
-}
-
-// ordinals are a number of members, or their ordinals: "3" or "0, 2".
-func ordinals(t *testing.T, text string) []int32 {
-	t.Helper()
-	var all []int32
-	parts := list(text)
-	for _, part := range parts {
-		n := number[int32](t, row{"": part}, "", 0)
-		if len(parts) > 1 {
-			all = append(all, n)
-			continue
-		}
-		for i := range n {
-			all = append(all, i)
-		}
-	}
-	return all
-}
-
-// recoveryOf is what Git says: the cluster, and the member or the URL of a backup.
-func recoveryOf(text string) schema.RecoverySpec {
-	id, from, _ := strings.Cut(text, " ")
-	if strings.Contains(from, "://") {
-		return schema.RecoverySpec{ClusterID: id, ObjectURL: from}
-	}
-	return schema.RecoverySpec{ClusterID: id, Member: from}
-}
-
-// observeRecovery reads what the record says of recoveries: "recovering: MEMBER
-// REVISION", of the lost cluster c1, which becomes c2.
-func observeRecovery(t *testing.T, s row, r *Record) {
-	t.Helper()
-	r.RefusedRecovery = s["refused"]
-	for _, oneShot := range list(s["recovered"]) {
-		id, _, _ := strings.Cut(oneShot, " ")
-		r.Recovered = append(r.Recovered, Recovered{OneShot: oneShot, ClusterID: id})
-		r.Kept = map[string]bool{"orders-0": true, "orders-1": true, "orders-2": true}
-	}
-	if w := strings.Fields(s["recovering"]); len(w) == 2 {
-		r.Recovering = &Recovering{
-			OneShot: "c1 from member " + w[0], ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n-" + w[0],
-			Member: w[0], Revision: number[int64](t, row{"": w[1]}, "", 0), Since: ago(t, "1m"),
-		}
-	}
-}
-
-// observeChange reads what the record says of a change of the members: "joining:
-// NAME ID AGE", and "replace" or "promoting" behind it.
-func (a archive) observeChange(t *testing.T, s row, r *Record) {
-	t.Helper()
-	has := func(words []string, word string) bool { return slices.Contains(words, word) }
-	if w := strings.Fields(s["joining"]); len(w) > 2 {
-		r.Joining = &Joining{
-			Member: w[0], ID: strings.TrimPrefix(w[1], "none"), Since: ago(t, w[2]),
-			Promoting: has(w, "promoting"), Replace: has(w, "replace"),
-		}
-	}
-	if w := strings.Fields(s["leaving"]); len(w) > 2 {
-		r.Leaving = &Leaving{Member: w[0], ID: w[1], Since: ago(t, w[2]), Why: "it is to leave", Replace: has(w, "replace")}
-	}
-	if w := strings.Fields(s["failed"]); len(w) == 3 {
-		r.FailedJoin = &FailedJoin{Member: w[0], Times: number[int](t, row{"": w[1]}, "", 0), At: ago(t, w[2])}
-	}
-	for _, pair := range list(s["retired"]) {
-		name, id, _ := strings.Cut(pair, "=")
-		if r.Retired == nil {
-			r.Retired = map[string]string{}
-		}
-		r.Retired[name] = id
-	}
-	r.Replacing, r.Hibernated, r.Deleted = s["replacing"], s["hibernated"] == "yes", s["deleted"] == "yes"
-	r.Founders = number[int32](t, s, "founders", 0)
-}
-
-// ownerOf reads SOURCE#INSTANCE/CLAIM; nil for nothing.
-func ownerOf(t *testing.T, text string) *Owner {
-	t.Helper()
-	if text == "" {
-		return nil
-	}
-	source, rest, _ := strings.Cut(text, "#")
-	instance, claim, _ := strings.Cut(rest, "/")
-	n, err := strconv.Atoi(claim)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &Owner{source, instance, n}
+	return noon.Add(-otherwise)
 }
 
 func (a archive) observeFleet(t *testing.T, o *Observed) {
@@ -443,7 +322,10 @@ func (a archive) observeObjects(t *testing.T, o *Observed) {
 	for _, r := range volumes {
 		o.Volumes = append(o.Volumes, volumeOf(t, r))
 	}
-	_, objects := a.read(t, "objects")
+	settings, objects := a.read(t, "objects")
+	for _, secret := range list(settings["leftovers"]) {
+		o.Leftovers = append(o.Leftovers, Object{Kind: "Secret", Name: secret, State: ObjectInSync})
+	}
 	if objects == nil {
 		o.Objects = []Object{{Kind: "Service", Name: "orders", State: ObjectInSync}}
 	}
@@ -495,8 +377,8 @@ func podOf(t *testing.T, r row) Pod {
 	return Pod{
 		Name: r["name"], Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
-		Damage: r["damage"], DamageSince: ago(t, r["since"]), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, r["since"]),
-		Created: ago(t, r["since"]), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
+		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
+		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Unpulled: r["unpulled"] == "yes",
 	}
 }
@@ -534,10 +416,11 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 			ids[m["name"]] = record.Members[m["name"]]
 		}
 	}
+	delete(ids, "") // who has no name is nobody's leader
 	for _, m := range rows {
 		applied := number[uint64](t, m, "applied", 0)
 		r.Members = append(r.Members, Member{
-			ID: ids[m["name"]], Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
+			ID: cmp.Or(strings.TrimPrefix(m["id"], "none"), ids[m["name"]]), Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
 			Term: number[uint64](t, m, "term", 7), Applied: applied, Commit: number(t, m, "commit", applied),
 			StorageVersion: m["storage"], Snapshots: number[int64](t, m, "saved", 0),
 			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
