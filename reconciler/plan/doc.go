@@ -51,7 +51,7 @@
 //	I16  no next step before everybody has caught up
 //	I17  nothing is killed because the cluster is down
 //	I18  no automatic restore and no forced new cluster
-//	I19  a learner never counts for a quorum                                     –
+//	I19  a learner never counts for a quorum
 //	I20  the right member: ordinals are numbers, the leader has moved before
 //	I21  one process a volume
 //	I22  certificates never change under members that run

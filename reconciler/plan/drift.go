@@ -48,7 +48,7 @@ func lostSet(s *situation) verdict {
 	if left := s.volumesLeft(); left < s.memberCount() {
 		return refuse(
 			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", left, s.memberCount()),
-			"a restore is needed; nothing is begun on empty volumes under the old identity")
+			"bring the volumes back, or restore a backup into a new cluster; nothing is begun on empty volumes under the old identity")
 	}
 	return do(CreateSet{s.size()}, "the StatefulSet is gone; its members go on from their volumes")
 }

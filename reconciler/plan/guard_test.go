@@ -75,14 +75,10 @@ func (w *world) startable(i int8) bool {
 // start then.
 func (w *world) stranded(i int8) bool {
 	t := w.pods[i].template
-	// Scaled by hand in the midst of a roll.
-	loose := (w.tampered || w.scaled) && t == w.set.current && t != w.set.template
 	// Deleted with its volumes in the midst of a roll, and taken back.
-	// Changed while it slept, then deleted and taken back.
-	slept := w.record.applied.state == askAsleep
 	// Let loose for a downgrade that was cancelled then.
 	cancelled := t == w.set.template && w.downgrading == 0
-	return (loose || !w.record.formed || w.ask.wipe || slept || cancelled) && variants[t].minor < w.version
+	return (!w.record.formed || w.ask.wipe || cancelled) && variants[t].minor < w.version
 }
 
 // lookAtTrouble is what Kubernetes says of a pod that does not run.

@@ -40,10 +40,6 @@ func judgeBeginJoin(w *world, s sight, a BeginJoin) string {
 		return "I2: a second change of the members begins"
 	case w.seats[i].id != 0 && s.second.seats[i].id != 0:
 		return "I24: a member is to be added that etcd lists already"
-	case w.record.failed.there && w.record.failed.i == i && !a.Replace:
-		return judgeAllWell(w, s, i)
-	case w.record.failed.there && w.record.failed.i == i:
-		return "" // a failed learner's volume may be joined on again
 	case w.claims[i].data != 0 && !w.claims[i].terminating:
 		return fmt.Sprintf("I5: member %d is to join on a volume that is not empty", i)
 	case i >= w.ask.replicas:
@@ -120,9 +116,6 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 			return fmt.Sprintf("I20: member %d is to go before %d, whose data is lost", i, j)
 		}
 	}
-	if w.set.template != w.set.current {
-		return "" // the gate exempts the victim of a roll
-	}
 	return judgeAllWell(w, s, i)
 }
 
@@ -157,7 +150,7 @@ func judgeRemove(w *world, s sight, a RemoveMember) string {
 	if i < w.ask.replicas && !w.record.leaving.replace && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
 		return fmt.Sprintf("I17: removes member %d, which runs and is wanted", i)
 	}
-	if w.leader == i && s.second.leader == i && !s.second.lost(i) && w.heirTo(i) && s.silent == 0 {
+	if w.leader == i && s.second.leader == i {
 		return fmt.Sprintf("I20: removes member %d while it leads", i)
 	}
 	return ""
@@ -315,25 +308,11 @@ func judgeDefragment(w *world, s sight, a Defragment) string {
 		return "I23: defragments the leader"
 	}
 	for j := range s.second.seats {
-		if t := w.pods[j].template; t != w.set.current && w.pods[j].state != podAbsent {
-			continue // the gate exempts the victim of a roll
-		}
 		if k := int8(j); k != i && s.second.seats[j].id != 0 && (!s.second.runs(k) || !s.first.runs(k)) {
 			return fmt.Sprintf("I23: defragments member %d while %d is down", i, j)
 		}
 	}
 	return ""
-}
-
-// heirTo says whether somebody could have taken the leadership over. That a leader
-// is removed where nobody can is not judged.
-func (w *world) heirTo(i int8) bool {
-	for j := range int8(most) {
-		if j != i && w.ready(j) && !w.seats[j].learner && !w.claims[j].behind {
-			return true
-		}
-	}
-	return false
 }
 
 // judgeIdentity wants an etcd that starts to be who it says it is: one that had

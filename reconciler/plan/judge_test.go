@@ -176,8 +176,7 @@ func judgePath(w *world, s sight, template int8) string {
 			return fmt.Sprintf("I14: a roll to 3.7, and the log of member %d has entries of 3.5", i)
 		}
 	}
-	// Where nothing serves any more, etcd's own refusal to start is enough.
-	if s.second.version > to && s.second.leader >= 0 {
+	if s.second.version > to {
 		return "I14: an older binary in a cluster whose version has moved"
 	}
 	return ""
@@ -189,7 +188,7 @@ func judgeLeader(w *world, s sight, a MoveLeader) string {
 		return "I20: moved the leadership to a member that is down"
 	case s.second.seats[to].learner:
 		return "I19: moved the leadership to a learner"
-	case s.second.claims[to].behind && !w.record.leaving.there: // while one leaves it may be
+	case s.second.claims[to].behind:
 		return "I16: moved the leadership to a member that has not caught up"
 	}
 	return ""
@@ -235,8 +234,6 @@ func judgeOthers(w *world, s sight, target int8) string {
 		p := &w.pods[i]
 		fresh := p.template == w.set.template && p.template != w.set.current
 		switch {
-		case p.state == podAbsent && w.hole():
-			// Pods are counted, and one of nobody makes up for it.
 		case i == target || (w.seats[i].id == 0 && s.second.seats[i].id == 0):
 		case p.state != podUp || !w.runs(i) || !s.second.runs(i) || !s.first.runs(i) || s.silent&(1<<i) != 0:
 			return fmt.Sprintf("I2: member %d is restarted while %d is down", target, i)

@@ -24,10 +24,10 @@ func settled(s *situation) verdict {
 		return wait("the StatefulSet controller has not seen the last change yet", time.Time{})
 	}
 	if len(s.o.Pods)+s.unborn() < int(s.o.Set.Replicas) {
-		return wait(fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.o.Pods), s.o.Set.Replicas), time.Time{})
+		return s.uncreated(fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.o.Pods), s.o.Set.Replicas))
 	}
 	if name := s.podless(); name != "" {
-		return wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), time.Time{})
+		return s.uncreated(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name))
 	}
 	if s.closing() {
 		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
@@ -73,6 +73,14 @@ func (s *situation) unborn() int {
 		return 1
 	}
 	return 0
+}
+
+// uncreated waits for pods that do not exist. Nobody knows since when, so it says at
+// once what to do if that lasts.
+func (s *situation) uncreated(message string) verdict {
+	v := wait(message, time.Time{})
+	v.hold.Do = fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.d.Namespace, s.d.Name)
+	return v
 }
 
 // unblock says what keeps the StatefulSet from replacing a pod: it goes down from

@@ -291,7 +291,7 @@ func (s *situation) resize() verdict {
 		return pass()
 	}
 	partition := min(s.o.Set.Partition, to)
-	if s.o.Set.Partition >= from && !s.open() {
+	if s.o.Set.Partition >= from && (!s.open() || s.joinsAsBefore()) {
 		partition = to
 	}
 	reason := fmt.Sprintf("its pods are those of %s", members(len(s.o.Record.Members)))
@@ -302,6 +302,19 @@ func (s *situation) resize() verdict {
 		reason = j.Member + " is a learner now and gets its pod"
 	}
 	return do(ResizeSet{SetUID: s.o.Set.UID, From: from, To: to, Partition: partition}, reason)
+}
+
+// joinsAsBefore says whether a new member comes as what the others were before a
+// roll that Git has given up: as what that roll would make of it, it may never start.
+func (s *situation) joinsAsBefore() bool {
+	j := s.o.Record.Joining
+	return j != nil && j.ID != "" && s.givenUp()
+}
+
+// givenUp says whether Git no longer wants what the StatefulSet would make of the
+// next pod, and the cluster still takes what it was before.
+func (s *situation) givenUp() bool {
+	return !s.started() && !older(line(s.o.Set.CurrentVersion), line(s.clusterVersion()))
 }
 
 // size is how many pods there are to be: up to the highest ordinal of those that

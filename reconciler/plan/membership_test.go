@@ -220,6 +220,11 @@ func TestResize(t *testing.T) {
 	if a := resize(s).step.Action.(ResizeSet); a.Partition != 2 {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
 	}
+	s = healthy(3)
+	with(wanting(4), joining(3, "m3", 0), func(s *situation) { s.o.Set.Template, s.o.Set.Version = "b", newVersion })(s)
+	if a := resize(s).step.Action.(ResizeSet); a.Partition != 4 {
+		t.Errorf("61: a new member comes as what a given-up roll would make of it: partition %d", a.Partition)
+	}
 }
 
 func TestOrdinalOf(t *testing.T) {

@@ -357,17 +357,6 @@ func (w *world) join(i int8) {
 	w.claims[i].behind, w.claims[i].short = w.record.formed, w.record.formed
 }
 
-// laggingVersion says whether the members run what the cluster version is about
-// to become.
-func (w *world) laggingVersion(minor int8) bool {
-	for i := range w.pods {
-		if w.runs(int8(i)) && variants[w.pods[i].template].minor < minor-1 {
-			return false
-		}
-	}
-	return true
-}
-
 // wrongBinary is what etcd itself refuses or panics at: a binary older than the
 // cluster version, or more than one minor newer than it.
 func (w *world) wrongBinary(i int8) string {
@@ -377,7 +366,7 @@ func (w *world) wrongBinary(i int8) string {
 	switch m := variants[w.pods[i].template].minor; {
 	case m < w.version:
 		return fmt.Sprintf("I14: member %d starts with etcd 3.%d in a cluster of version 3.%d", i, m, w.version)
-	case m > w.version+1 && !w.laggingVersion(m): // else the cluster version has not followed yet
+	case m > w.version+1:
 		return fmt.Sprintf("I14: member %d starts with etcd 3.%d in a cluster of version 3.%d", i, m, w.version)
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -41,6 +42,27 @@ func TestTheReadmesLinksLeadSomewhere(t *testing.T) {
 	for _, link := range regexp.MustCompile(`\]\(([^)#:]+)\)`).FindAllStringSubmatch(string(readme), -1) {
 		if _, err := os.Stat(filepath.Join("../..", link[1])); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+// The README says of every invariant what doc.go says, and whether the simulation
+// judges it.
+func TestTheReadmeNamesEveryInvariant(t *testing.T) {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| I(\d+) \| (.*) \| (.*) \| .* \|$`).FindAllStringSubmatch(string(readme), -1)
+	texts := invariantTexts()
+	if len(rows) != len(texts) {
+		t.Errorf("%d rows for %d invariants", len(rows), len(texts))
+	}
+	for _, row := range rows {
+		n, _ := strconv.Atoi(row[1])
+		_, other := elsewhere[n]
+		if row[2] != texts[n] || strings.HasPrefix(row[3], "–") != other {
+			t.Errorf("I%d is %q, judged elsewhere: %t; the README says %q, %q", n, texts[n], other, row[2], row[3])
 		}
 	}
 }

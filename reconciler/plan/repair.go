@@ -211,7 +211,7 @@ func (s *situation) takeOver(member string) verdict {
 // member has been upgraded, and the cluster version with them.
 func (s *situation) alignPartition(ordinal int32) verdict {
 	version := s.clusterVersion()
-	if set := s.o.Set; !s.started() && ordinal >= set.Partition && set.Partition < set.Replicas && !older(line(set.CurrentVersion), line(version)) {
+	if set := s.o.Set; s.givenUp() && ordinal >= set.Partition && set.Partition < set.Replicas {
 		return do(ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
 			"Git no longer wants the template that the new member would get; it comes as what the others were")
 	}

@@ -45,7 +45,7 @@ func (e *engine) settle(w *world) string {
 	}
 	// Where something is wrong that only a person can end, two rules may undo each
 	// other, or one may try again and again.
-	if !w.sound() || !starts(w.set.template) {
+	if !w.sound() {
 		e.tally.holds["no rest"]++
 		return ""
 	}
@@ -73,16 +73,6 @@ func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
 // and to hold for a reason.
 func (e *engine) heldFor(w *world, h *Hold) string {
 	switch {
-	case w.scaled && h.Rule == "settled":
-		// Scaled by hand in the midst of a restart.
-	case w.record.joining.promoting && h.Rule == "membership":
-		// Promoted in words only, and its volume is lost.
-	case w.hole() && h.Rule == "path":
-		// It asks the pod of nobody for its version.
-	case (w.scaled || w.set.replicas == 0) && (h.Rule == "membership" || h.Rule == "deletion"):
-		// Scaled to 0 in the midst of a join or leave.
-	case w.hole() && h.Rule == "settled":
-		// The controller waits for a pod that belongs to no member.
 	case !tellsAPerson(h):
 		return fmt.Sprintf("liveness: held for good, and nobody is told what to do: %s: %s", h.Rule, h)
 	case w.sound():
@@ -94,7 +84,7 @@ func (e *engine) heldFor(w *world, h *Hold) string {
 }
 
 // wayOut is a clause that begins with what a person can do.
-var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|commit|delete|find|keep|leave|look|mend|name|raise|remove|rename|restore|revert|set|take|upgrade) `)
+var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|commit|compare|delete|find|keep|leave|look|mend|name|put|raise|remove|rename|replace|restore|revert|set|take|upgrade) `)
 
 // tellsAPerson says whether a hold names something that a person can do, and
 // names whom it speaks of where it speaks of somebody named.
