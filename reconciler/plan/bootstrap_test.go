@@ -59,6 +59,8 @@ func TestBootstrap(t *testing.T) {
 		{name: "27: one member", size: 1, change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 1 member: "},
 		{name: "a release that must not be run is refused", change: with(unformed, func(s *situation) { s.d.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
 		{name: "30: nobody was asked", change: forming, want: "Waiting: the cluster is forming: no member was asked yet"},
+		{name: "50: pods that somebody has scaled away", change: with(forming, func(s *situation) { s.o.Set.Replicas = 1 }), want: "resize the StatefulSet 1 → 3"},
+		{name: "142: the record of nobody's plan names nobody", change: with(asks(us()), func(s *situation) { s.o.Record, s.o.Set = nil, nil }), want: "create the record"},
 		{name: "31: a pod that is not scheduled is named", change: with(unformed, newPods(time.Minute, "not scheduled: no node")), want: "Waiting: the cluster is forming: orders-2: not scheduled: no node"},
 		{name: "32: no answer", change: look(func(r *Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: no such host"},
 		{name: "two of three have joined", change: look(func(r *Round) { r.Members = r.Members[:2] }), want: "2 of 3 members have joined"},
@@ -75,6 +77,11 @@ func TestBootstrap(t *testing.T) {
 		{name: "61: a bad image and no new commit waits", change: pulling, want: "Waiting: the cluster is forming: orders-2: ImagePullBackOff"},
 		{name: "61: a bad image and a new commit gets the new template", change: with(pulling, commit(newVersion)), want: "start the roll 3.5.35 → 3.6.16: the cluster has never formed, because of orders-2: ImagePullBackOff"},
 		{name: "61: then the broken pods make way", change: with(pulling, commit(newVersion), begun), want: "restart orders-2 3.5.35 → 3.6.16: the cluster has never formed"},
+		{name: "61: one that only starts has no trouble yet", change: with(pulling, commit(newVersion), func(s *situation) {
+			for i := range s.o.Pods {
+				s.o.Pods[i].Trouble = ""
+			}
+		}), want: "Waiting: the cluster is forming"},
 		{name: "one that is on its way out is not deleted twice", change: with(pulling, commit(newVersion), begun, func(s *situation) { s.o.Pods[0].Terminating = true }), want: "restart orders-1 "},
 		{name: "33: etcd that ran once may hold data, so nothing is begun anew", change: with(pulling, commit(newVersion), func(s *situation) { s.o.Pods[2].Ran = true }), want: "Waiting: the cluster is forming"},
 	})

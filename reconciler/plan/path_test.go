@@ -34,10 +34,13 @@ func TestPath(t *testing.T) {
 		{name: "a flush at the release that runs needs no other image", change: with(runs(newVersion), commit("3.7.3"), exposedTo35, pins)},
 		{name: "53: a stepwise path of one step passes", change: with(commit(newVersion), stepwise)},
 		{name: "a bad release is refused", change: commit("3.5.1"), want: "Refused: 3.5.1 "},
+		{name: "its settings may change where it runs", change: with(runs("3.5.1"), commit("3.5.1"))},
+		{name: "one that a sleeping cluster is to wake with is refused then", change: with(commit("3.5.1"), state(schema.StateHibernated))},
 		{name: "going back to a bad release is not", change: with(runs("3.5.1"), commit(oldVersion), begun, rolled(oldVersion, 2), back)},
 		{name: "62: back while one member is old", change: with(mixed(oldVersion, newVersion), back)},
 		{name: "63: not when every member is new", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back), want: "Waiting: no member reports 3.5 any more, so the cluster version moves within seconds; then the way back is a downgrade"},
 		{name: "63: not when every member is new and there is no way down", change: with(runs("3.4.45"), commit(oldVersion), begun, rolled(oldVersion, 0, 1, 2), back), want: "Refused: orders-0 cannot go from 3.5.35 to 3.4.45: no member reports 3.4 any more, so the cluster version is about to move"},
+		{name: "63: nor when nobody is listed", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back, func(s *situation) { s.o.round().Members = nil }), want: "Refused: orders-0 cannot go from 3.6.16 to 3.5.35: no member reports 3.5 any more"},
 		{name: "63: a downgrade when the cluster version has moved", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.6.0"))},
 		{name: "63: refused when it has moved and there is no way down", change: with(runs("3.4.45"), mixedUp(oldVersion), back, clusterVersion("3.5.0")), want: "etcd 3.5 has no way down"},
 		{name: "63: a downgrade under way goes on", change: with(runs("3.7.3"), commit(newVersion), clusterVersion("3.6.0"), descends)},
@@ -47,7 +50,9 @@ func TestPath(t *testing.T) {
 		{name: "63: an old member that does not answer does not count", change: with(commit(newVersion), begun, rolled(newVersion, 1, 2), down(0), back), want: "no member reports 3.5 any more"},
 		{name: "69: what a member reports counts, not its pod", change: with(commit(newVersion), func(s *situation) { s.member(2).Version = "3.4.45" }), want: "Refused: orders-2 cannot go from 3.4.45"},
 		{name: "62: one member alone whose new etcd never ran goes back", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), back)},
+		{name: "63: but not to another old release", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), clusterVersion(""), func(s *situation) { s.d.Template, s.d.Spec.Version = "c", "3.5.34" }), want: "Refused: orders-0 cannot go from 3.6.16 to 3.5.34: the cluster version is unknown"},
 		{name: "I14: a version that nobody knows blocks", change: with(commit(newVersion), func(s *situation) { s.pod(1).Version, s.member(1).Version = "", "" }), want: "Refused: "},
+		{name: "I14: unless it is that of no member", change: with(commit(newVersion), func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) })},
 	})
 }
 

@@ -76,7 +76,7 @@ func (s *situation) quorumLost(asked bool) bool {
 	if r == nil || r.Problem == "" {
 		return false
 	}
-	if !asked && (s.alone() || s.small() && s.rolled()) {
+	if !asked && s.small() && s.rolled() {
 		return false
 	}
 	left := 0

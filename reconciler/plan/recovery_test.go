@@ -63,6 +63,9 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "a healthy cluster passes"},
 		{name: "an unformed one is the bootstrap's", change: unformed},
 		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }},
+		{name: "an unformed one whose members cannot be listed", change: with(leftAlone(0), func(s *situation) { s.o.Record = &Record{} })},
+		{name: "85: a StatefulSet that is gone comes back first", change: with(leftAlone(0), func(s *situation) { s.o.Set = nil })},
+		{name: "a list without anybody is an agreement, too", change: with(leftAlone(0), now(func(r *Round) { r.Problem, r.Members = "", nil }))},
 		{name: "one of three is no loss", change: down(1)},
 		{name: "a list is an agreement, whatever pods say", change: with(wiped, stuck(2, "x"), withoutPod(0))},
 		{name: "84: two of three", change: with(leftAlone(0), wiped), want: "Unhealthy: the quorum is lost: it takes 2 of 3 members, and 1 answer ("},
@@ -92,10 +95,15 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "no address", change: with(leftAlone(), now(func(r *Round) { r.Members = nil })), want: "orders-0 does not answer: its pod has no address yet"},
 		{name: "a roll of a small cluster is no loss", size: 1, change: with(commit(newVersion), begun, leftAlone())},
 		{name: "nor is its last step", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), leftAlone())},
+		{name: "nor is a roll that is given up", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) { s.d.Template = "a" }, leftAlone())},
 		{name: "but two of three in a roll are", change: with(commit(newVersion), begun, leftAlone(0)), want: "the quorum is lost"},
 		{name: "93: the choice is the one that is furthest", size: 5, change: leftAlone(0, 4), want: `{clusterID: "c1", member: orders-4}`},
 		{name: "86: nobody is left to choose", change: leftAlone(), want: `commit spec.recovery: {clusterID: "c1", objectURL: the URL of a backup}`},
+		{name: "93: whoever is asked last", size: 5, change: with(leftAlone(0, 4), of(0, func(m *Member) { m.Revision = 2000 })), want: `{clusterID: "c1", member: orders-0}`},
 		{name: "47: one that may have been promoted has a vote", size: 1, change: with(leftAlone(0), func(s *situation) { s.o.Record.Joining = &Joining{Member: "orders-1", ID: "n1", Promoting: true} }), want: "it takes 2 of 2 members, and 1 answer"},
+		{name: "47: and one that is written down already has one, not two", change: with(leftAlone(0, 1), func(s *situation) {
+			s.o.Record.Joining = &Joining{Member: "orders-2", ID: "m2", Promoting: true}
+		})},
 		{name: "43: a learner has none", size: 1, change: with(leftAlone(0), func(s *situation) { s.o.Record.Joining = &Joining{Member: "orders-1", ID: "n1"} })},
 		{name: "17: nothing is done by itself", change: leftAlone(0), want: `or, to give up what only they have, commit spec.recovery: {clusterID: "c1", member: orders-0} or {clusterID: "c1", objectURL: the URL of a backup}`},
 	})
@@ -137,9 +145,17 @@ func TestBeginRecovery(t *testing.T) {
 		{name: "82: a volume that is gone", size: 5, change: with(leftAlone(4), asksFor("c1", "orders-4", "")), want: "the volume claim of orders-4 does not exist"},
 		{name: "127: data of a newer release", change: with(survivor, of(0, func(m *Member) { m.Version = newVersion })), want: "the pods are made for etcd 3.5.35, which cannot start on data of 3.6.16"},
 		{name: "127: data of one release before", change: with(survivor, func(s *situation) { s.o.Set.Version = newVersion }), want: "begin to recover"},
+		{name: "127: data of two releases before", change: with(survivor, func(s *situation) { s.o.Set.Version = "3.7.3" }), want: "the pods are made for etcd 3.7.3, which cannot start on data of 3.5.35"},
+		{name: "127: data of another age", change: with(survivor, of(0, func(m *Member) { m.Version = "2.5.0" })), want: "which cannot start on data of 2.5.0"},
+		{name: "127: pods of an unknown release", change: with(survivor, func(s *situation) { s.o.Set.Version = "" }), want: "it is unknown whether"},
 		{name: "127: data of an unknown release", change: with(survivor, of(0, func(m *Member) { m.Version = "" })), want: "it is unknown whether etcd 3.5.35 can start"},
 		{name: "a backup needs a volume", change: with(fromBackup, func(s *situation) { s.o.Volumes = nil }), want: "no member has a pod and a volume that the backup could be put on"},
 		{name: "a backup needs a node", change: with(fromBackup, func(s *situation) { s.pod(0).Terminating = true }), want: "no member has a pod and a volume"},
+		{name: "a backup needs a pod", change: with(fromBackup, withoutPod(0)), want: "no member has a pod and a volume"},
+		{name: "a backup goes to nobody whom Git does not want", size: 5, change: with(fromBackup, wanting(1), func(s *situation) {
+			s.o.Volumes = []Volume{{Member: "orders-1", Ordinal: 1}}
+		}), want: "no member has a pod and a volume"},
+		{name: "nobody was asked", change: with(fromBackup, func(s *situation) { s.o.Rounds = nil })},
 		{name: "a backup goes to the first volume that can be used", change: with(fromBackup, func(s *situation) {
 			s.o.Volumes = []Volume{{Member: "orders-0", Trouble: "lost"}, {Member: "orders-1", Ordinal: 1}}
 		}), want: "on the volume of orders-1"},
@@ -178,6 +194,8 @@ func TestRecoveryUnderWay(t *testing.T) {
 	checkRule(t, recovering, []ruleCase{
 		{name: "the members stop", change: lost, want: "resize the StatefulSet 3 → 0"},
 		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation) { s.o.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
+		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation) { s.o.Record.ClusterID = "" })},
+		{name: "a StatefulSet that is gone stops nobody", change: with(empty, func(s *situation) { s.o.Set = nil }), want: "restore the volume of orders-1"},
 		{name: "I21: nothing before all are gone", change: with(empty, func(s *situation) { s.o.Pods = []Pod{{Name: "orders-2", Terminating: true}} }), want: "Waiting: the recovery waits for orders-2 to be gone"},
 		{name: "76: a node that is gone for good", change: with(empty, func(s *situation) {
 			s.o.Pods, s.o.Record.Recovering.Since = []Pod{{Name: "orders-2"}}, noon.Add(-time.Hour)
@@ -199,6 +217,9 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "I15: it answers as the lost cluster", change: again(func(r *Round, _ *Member) { r.ClusterID = "c1" }), want: "it answers as member n1 of cluster c1"},
 		{name: "I15: as another member", change: again(func(_ *Round, m *Member) { m.ID = "m1" }), want: "it answers as member m1 of cluster c2"},
 		{name: "it is not alone", change: again(func(r *Round, _ *Member) { r.Members = append(r.Members, Member{ID: "m2"}) }), want: "it lists 2 members"},
+		{name: "it is not listed", change: again(func(r *Round, _ *Member) { r.Members = nil }), want: "it does not answer yet"},
+		{name: "its list cannot be had", change: again(func(r *Round, _ *Member) { r.Problem = "refused" }), want: "starts: refused"},
+		{name: "I19: it is a learner", change: again(func(_ *Round, m *Member) { m.Learner = true }), want: "it lists 1 member"},
 		{name: "it does not lead", change: again(func(_ *Round, m *Member) { m.Leader = "" }), want: "it does not lead yet"},
 		{name: "it has a problem", change: again(func(_ *Round, m *Member) { m.Problem = "status: x" }), want: "starts: status: x"},
 		{name: "its pod is not ready", change: with(reborn, func(s *situation) { s.pod(1).Ready = false }), want: "its pod is not ready yet"},

@@ -13,9 +13,9 @@ import (
 type loss struct {
 	member string
 	why    string
-	since  time.Time
-	// chosen is a loss that Git itself has asked for: nobody waits for it to pass.
-	chosen bool
+	// since is when it was lost; zero for a loss that nobody waits for to pass: one
+	// that Git itself has asked for, or that was seen twice.
+	since time.Time
 }
 
 // repair replaces a member whose data is lost for good: remove it, delete its
@@ -86,7 +86,7 @@ func (s *situation) repairable(lost []loss) verdict {
 	if problem := s.othersWell(lost); problem != "" {
 		return unhealthy(describeLosses(lost)+"; it is replaced when the others are healthy, but "+problem, "look at the member named here")
 	}
-	if left := after - s.now.Sub(l.since); left > 0 && !l.chosen && s.wants(l.member) {
+	if left := after - s.now.Sub(l.since); left > 0 && s.wants(l.member) {
 		// No countdown: each of its seconds would be a line in the log.
 		v := wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.why, after), l.since)
 		v.hold.Again = min(left, later)
@@ -121,31 +121,26 @@ func repairAfter(spec schema.ClusterSpec) time.Duration {
 // losses are the members whose data is lost, those that Git does not want any
 // more first.
 func (s *situation) losses() []loss {
-	var unwanted, lost []loss
-	for _, p := range s.o.Pods {
+	var lost []loss
+	for _, p := range s.o.Pods { // from the highest ordinal down
 		if !s.isMember(p.Name) || s.wellNow(p) {
 			continue
 		}
-		l := s.lossOf(p)
-		switch {
-		case l == nil:
-		case !s.wants(p.Name):
-			unwanted = append(unwanted, *l)
-		default:
+		if l := s.lossOf(p); l != nil {
 			lost = append(lost, *l)
 		}
 	}
-	if name, why, proven := s.corruptMember(); proven && s.isMember(name) && !containsLoss(slices.Concat(unwanted, lost), name) {
+	if name, why, proven := s.corruptMember(); proven && s.isMember(name) && !containsLoss(lost, name) {
 		// It was seen twice, and etcd may serve nobody until it is gone.
-		lost = append(lost, loss{member: name, why: why, chosen: true})
+		lost = append(lost, loss{member: name, why: why})
 	}
-	if name := s.nextMisplaced(); name != "" && len(unwanted)+len(lost) == 0 {
+	if name := s.nextMisplaced(); name != "" && len(lost) == 0 {
 		lost = append(lost, loss{
-			member: name, chosen: true,
-			why: fmt.Sprintf("the volume of %s is of %s, and Git asks for %s", name, className(s.o.volume(name).Class), className(s.o.Set.ClaimClass)),
+			member: name,
+			why:    fmt.Sprintf("the volume of %s is of %s, and Git asks for %s", name, className(s.o.volume(name).Class), className(s.o.Set.ClaimClass)),
 		})
 	}
-	return append(unwanted, lost...)
+	return lost
 }
 
 // lossOf says why the data of a pod is lost for good, or nil.

@@ -47,6 +47,9 @@ func TestRepair(t *testing.T) {
 		{name: "17: a quiet cluster passes"},
 		{name: "86: an unformed cluster is the bootstrap's", change: unformed},
 		{name: "75: a pod that is gone is the StatefulSet's", change: func(s *situation) { s.o.Pods = s.o.Pods[1:] }},
+		{name: "86: also one that replaced somebody", change: with(unformed, func(s *situation) { s.o.Record.Replacing = "orders-1" })},
+		{name: "85: a StatefulSet that is gone comes back first", change: with(lost, func(s *situation) { s.o.Set = nil })},
+		{name: "47: a pod of no member that is damaged is no loss", change: with(lost, gone(1))},
 		{name: "81: one that is only down has its data", change: down(1)},
 		{name: "81: out of memory is no loss", change: with(down(1), func(s *situation) { s.pod(1).Trouble = "OOMKilled" })},
 		{name: "78: a wiped volume: the backup first", change: lost, want: "back up through orders-2: before orders-1 is replaced"},
@@ -67,12 +70,18 @@ func TestRepair(t *testing.T) {
 		})},
 		{name: "Never only tells", change: with(lost, mode(schema.RepairNever)), want: "Unhealthy: orders-1 has lost its data: its volume is empty; spec.repair.mode is Never: set it to Automatic"},
 		{name: "88: two candidates", size: 5, change: five, want: "Unhealthy: the data of orders-3 is corrupt, orders-1 has lost its data: its volume is empty; that two members are lost at once has mostly one cause"},
+		{name: "90: one that is empty, too, is one candidate", change: with(compared(1, 2, 1), savedFor("repair orders-1"), func(s *situation) {
+			s.pod(1).Ready, s.pod(1).Damage, s.pod(1).DamageSince = false, DamageEmpty, noon.Add(-time.Hour)
+		}), want: "write down that orders-1 leaves"},
+		{name: "90: who is no member cannot be replaced", change: with(compared(1, 2, 1), func(s *situation) { delete(s.o.Record.Members, "orders-1") })},
+		{name: "90: one without a pod", change: with(compared(1, 2, 1), savedFor("repair orders-1"), withoutPod(1)), want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others at revision 900, seen twice; it is removed first, because a member that is down"},
 		{name: "83: two of five, one at a time, when Git says so", size: 5, change: with(five, mode(schema.RepairOneByOne), savedFor("repair orders-3")), want: "write down that orders-3 leaves"},
 		{name: "84: a majority: nothing automatic", change: with(lost, damaged(2, DamageEmpty, time.Hour), leads(0)), want: "Unhealthy: "},
 		{name: "84: whatever the mode", change: with(lost, damaged(2, DamageEmpty, time.Hour), leads(0), mode(schema.RepairOneByOne), savedFor("repair orders-1")), want: "Unhealthy: "},
 		{name: "86: the only member", size: 1, change: damaged(0, DamageEmpty, time.Hour), want: "Unhealthy: orders-0 has lost its data: its volume is empty, and it is the only member; nothing is left to repair it from"},
 		{name: "I1: one of two", size: 2, change: with(damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "Unhealthy: orders-1 has lost its data: its volume is empty; only 1 of 2 members are healthy, and a quorum is 2"},
 		{name: "I2: another one is down, too", size: 5, change: with(damaged(1, DamageEmpty, time.Hour), down(3), leads(0)), want: "it is replaced when the others are healthy, but orders-3: its pod is not ready yet"},
+		{name: "I2: another one has no pod", size: 5, change: with(damaged(4, DamageEmpty, time.Hour), withoutPod(1)), want: "it is replaced when the others are healthy, but the pod of orders-1 does not exist"},
 		{name: "I15: seen twice", change: with(lost, oneLook), want: "Confirm: that the others can do without a member counts when it was seen twice"},
 		{name: "I15: two looks apart", change: with(lost, func(s *situation) { s.o.Rounds[0].At = noon }), want: "Confirm: the two looks at the members were too close"},
 		{name: "I15: another one was down a moment ago", change: with(lost, func(s *situation) { s.o.Rounds[0].member("orders-0").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
@@ -97,6 +106,8 @@ func TestRepairReplaces(t *testing.T) {
 		{name: "I6: its pod lets it go", change: with(replacing, onItsWayOut), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
 		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation) { s.pod(1).Created = noon }), want: "Waiting: the volume of the former orders-1 is on its way out"},
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
+		{name: "I1: not by a list that is old", change: with(replacing, func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
+		{name: "I5: nor by that of another cluster", change: with(replacing, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
 		{name: "20: Git wants it no more", change: with(replacing, wanting(1)), want: "leave the place of orders-1 empty"},
 		{name: "in the last step of an upgrade the new one gets the new release", change: last, want: "set the StatefulSet's partition to 0: the cluster version is 3.6.0, and a new member with etcd 3.5.35 could not start"},
 		{name: "never as what Git has given up", change: with(last, func(s *situation) {
@@ -104,6 +115,15 @@ func TestRepairReplaces(t *testing.T) {
 			s.o.round().ClusterVersion = "3.5.0"
 		}), want: "set the StatefulSet's partition to 3: Git no longer wants the template that the new member would get"},
 		{name: "before that step the old one", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
+		{name: "what Git wants is no such template", change: with(last, func(s *situation) {
+			s.o.Set.Partition, s.o.round().ClusterVersion = 0, "3.5.0"
+		}), want: "delete the pod of orders-0: an earlier roll has left it"},
+		{name: "nor is what it comes back with below the partition", change: with(last, func(s *situation) {
+			s.d.Template, s.o.round().ClusterVersion = "c", "3.5.0"
+		}), want: "write down that orders-0 joins"},
+		{name: "that of the others can be too old", change: with(last, func(s *situation) { s.d.Template, s.o.Set.Partition = "c", 0 }), want: "delete the pod of orders-0: an earlier roll has left it"},
+		{name: "a cluster version that nobody knows moves nothing", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "" }), want: "write down that orders-0 joins"},
+		{name: "a template of another minor does not fit", change: with(last, func(s *situation) { s.o.Set.Version = "3.7.3" }), want: "Refused: orders-0 cannot take its place"},
 		{name: "I2: never past a member that would restart, too", change: with(last, func(s *situation) { s.o.Set.Template = "x" }), want: "start the roll 3.5.35 → 3.6.16: the others have this template already"},
 		{name: "on the way down the newer one can start", change: with(last, func(s *situation) {
 			s.o.Set.CurrentVersion = newVersion

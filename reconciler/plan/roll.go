@@ -167,7 +167,6 @@ func (s *situation) settings() string {
 	spec := s.d.Spec
 	spec.Replicas, spec.State, spec.Mode, spec.Deletion = 0, "", "", schema.DeletionSpec{}
 	spec.Storage.RemovedVolumes, spec.TakeOver, spec.Recovery = "", "", schema.RecoverySpec{}
-	spec.Defragmentation = schema.DefragmentationSpec{}
 	spec.Backup, spec.Upgrade, spec.Maintenance, spec.Repair = schema.BackupSpec{}, schema.UpgradeSpec{}, nil, schema.RepairSpec{}
 	spec.Storage, spec.Defragmentation = schema.StorageSpec{}, schema.DefragmentationSpec{}
 	return schema.SpecHash(spec)

@@ -83,6 +83,8 @@ func TestEnd(t *testing.T) {
 	closed := func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = "b", newVersion }
 	lowered := func(s *situation) { s.o.Set.Partition = 0 }
 	checkRule(t, end, []ruleCase{
+		{name: "at rest nobody asks for the cluster version", change: now(func(r *Round) { r.ClusterVersion = "" })},
+		{name: "nor for a downgrade", change: now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
 		{name: "17: a quiet cluster passes"},
 		{name: "a cluster that has not formed passes", change: unformed},
 		{name: "a roll that goes on passes", change: commit(newVersion)},

@@ -3,6 +3,7 @@ package plan
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -140,6 +141,7 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "a backup first, from another one", change: reshaped, want: "back up through orders-0: before orders-2 is replaced"},
 		{name: "then the highest", change: with(reshaped, backed), want: "write down that orders-2 leaves: the volume of orders-2 is of class fast, and Git asks for class slow; it is removed first, because no two members share a name"},
 		{name: "not before new members get the right class", change: with(reshaped, backed, func(s *situation) { s.o.Set.ClaimClass = "fast" })},
+		{name: "88: one that is lost is replaced alone", change: with(reshaped, damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data"},
 		{name: "I26: not outside the windows", change: with(reshaped, backed, closed)},
 		{name: "I2: not in a roll", change: with(reshaped, backed, commit(newVersion))},
 		{name: "I1: not while another one is down", change: with(reshaped, backed, down(0))},
