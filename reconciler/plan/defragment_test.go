@@ -58,6 +58,9 @@ func TestDefragment(t *testing.T) {
 		{name: "but after an hour", change: with(roomy, last(time.Hour, 0, 1, 2)), want: "defragment orders-1"},
 		{name: "I26: thresholds keep to the windows", change: with(roomy, closed)},
 		{name: "I26: inside of one", change: with(roomy, open), want: "defragment orders-1"},
+		{name: "I26: windows that nobody can read are closed", change: with(roomy, func(s *situation) {
+			s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "2h", "UTC")}
+		})},
 		{name: "the schedule waits for no window", change: with(small, closed, schedule("30 11 * * 0", "UTC")), want: "defragment orders-1: spec.defragmentation.schedule says so: Sun 2026-03-01 11:30 UTC"},
 		{name: "the schedule in its zone", change: with(small, schedule("30 12 * * 0", "Europe/Berlin")), want: "defragment orders-1: spec.defragmentation.schedule says so: Sun 2026-03-01 12:30 CET"},
 		{name: "the schedule has not struck", change: with(small, schedule("30 12 * * 0", "UTC"))},

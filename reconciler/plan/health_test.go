@@ -80,6 +80,8 @@ func TestHealth(t *testing.T) {
 			s.pod(1).Ready, s.o.Rounds[0].member("orders-1").Problem = true, ""
 		}), want: "orders-1 does not answer"},
 		{name: "I15: with one look nobody can tell", change: with(victim, func(s *situation) { s.pod(1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
+		{name: "62: one that is ready, and silent twice, is one", change: with(victim, func(s *situation) { s.pod(1).Ready = true })},
+		{name: "57: who is put to sleep is broken by no roll", change: with(commit(newVersion), state(schema.StateHibernated), down(1), func(s *situation) { s.pod(1).Ran, s.pod(1).Unpulled = false, true }), want: "Unhealthy: orders-1 does not answer"},
 		{name: "I15: nor of one that the last template made", change: with(victim, oneLook, func(s *situation) { s.pod(1).Ready, s.pod(1).Template = true, "a" }), want: "Unhealthy: orders-1 does not answer"},
 		{name: "62: one that is not ready is a victim after one look", change: with(victim, oneLook)},
 		{name: "62: so is one that shuts down", change: with(victim, oneLook, func(s *situation) { s.pod(1).Ready, s.pod(1).Terminating = true, true })},
@@ -153,6 +155,7 @@ func TestConfirm(t *testing.T) {
 		{name: "17: nothing to do needs no second look", change: func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }},
 		{name: "two good looks pass", change: commit(newVersion)},
 		{name: "I15: one look is not enough", change: with(commit(newVersion), func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
+		{name: "I15: nor for the others of one that never ran", change: with(commit(newVersion), begun, rolled(newVersion, 2), down(2), neverRan(2), leads(0), oneLook), want: "Confirm: health counts when it was seen twice"},
 		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation) { s.now = noon.Add(16 * time.Second) }), want: "Confirm: the last look at the members is too old"},
 		{name: "hashes are wanted", change: before(func(r *Round) { r.Deep = false }), want: "Confirm: the members' data has not been compared yet"},
 		{name: "two looks at once are one", change: before(func(r *Round) { r.At = noon.Add(-Between / 2) }), want: "Confirm: the two looks at the members were too close"},

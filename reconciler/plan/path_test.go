@@ -53,6 +53,7 @@ func TestPath(t *testing.T) {
 		{name: "63: but not to another old release", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), clusterVersion(""), func(s *situation) { s.d.Template, s.d.Spec.Version = "c", "3.5.34" }), want: "Refused: orders-0 cannot go from 3.6.16 to 3.5.34: the cluster version is unknown"},
 		{name: "I14: a version that nobody knows blocks", change: with(commit(newVersion), func(s *situation) { s.pod(1).Version, s.member(1).Version = "", "" }), want: "Refused: "},
 		{name: "I14: unless it is that of no member", change: with(commit(newVersion), func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) })},
+		{name: "I14: nor does a pod of no member count", change: with(commit(newVersion), func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3, Version: "3.4.45"}) })},
 	})
 }
 

@@ -32,6 +32,7 @@ func TestLeader(t *testing.T) {
 		{name: "64: no leader to move", change: with(rolling, func(s *situation) { s.o.Rounds = nil })},
 		{name: "64: one that is down does not take over", change: with(rolling, down(0)), want: "move the leader orders-2 → orders-1"},
 		{name: "64: nor does a learner", change: with(rolling, of(0, func(m *Member) { m.Learner = true })), want: "move the leader orders-2 → orders-1"},
+		{name: "64: nor does one that shuts down", change: with(rolling, func(s *situation) { s.pod(0).Terminating = true }), want: "move the leader orders-2 → orders-1"},
 		{name: "64: nobody can take over", change: with(rolling, down(0), down(1)), want: "Unhealthy: orders-2 leads and no other member is fit to take over"},
 		{name: "27: one member has nobody to move to", size: 1, change: rolling},
 	})
@@ -157,4 +158,68 @@ func TestABrokenTemplateThatWasNeverRolledBack(t *testing.T) {
 			s.pod(2).Trouble = "guard: the volume of orders-2 is empty although this member had joined"
 		}), want: "Unhealthy: orders-2 does not run: guard: the volume of orders-2 is empty"},
 	})
+}
+
+// Members that are put to sleep sleep as they are; only a roll that is half done
+// goes on.
+func TestRolling(t *testing.T) {
+	sleep := state(schema.StateHibernated)
+	for _, c := range []struct {
+		name   string
+		change mutation
+		want   bool
+	}{
+		{"17: a quiet cluster", func(*situation) {}, false},
+		{"a new commit", commit(newVersion), true},
+		{"a StatefulSet that lags behind its pods", with(commit(newVersion), rolled(newVersion, 0, 1, 2)), true},
+		{"a new commit for a cluster that is to sleep", with(commit(newVersion), sleep), false},
+		{"a roll that is half done, before it sleeps", with(commit(newVersion), begun, rolled(newVersion, 2), sleep), true},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if got := s.rolling(); got != c.want {
+			t.Errorf("%s: %t", c.name, got)
+		}
+	}
+}
+
+// Of those whom an abandoned roll has broken, one that never ran is mended first.
+func TestVictim(t *testing.T) {
+	// broken lets members 1 and 2 be down with a template that was given up.
+	broken := with(commit(newVersion), down(1), down(2), leads(0), func(s *situation) {
+		s.pod(1).Template, s.pod(2).Template = "x", "x"
+	})
+	ran := func(ordinals ...int32) mutation {
+		return func(s *situation) {
+			s.pod(1).Ran, s.pod(2).Ran = false, false
+			for _, i := range ordinals {
+				s.pod(i).Ran = true
+			}
+		}
+	}
+	for _, c := range []struct {
+		name   string
+		change mutation
+		want   string
+	}{
+		{"nobody is broken", commit(newVersion), ""},
+		{"both ran: the highest", with(broken, ran(1, 2)), "orders-2"},
+		{"one never did", with(broken, ran(2)), "orders-1"},
+		{"neither did: the highest", with(broken, ran()), "orders-2"},
+		{"a template that was good is not to blame", with(commit(newVersion), down(1)), ""},
+		{"unless its image cannot be had", with(commit(newVersion), down(1), func(s *situation) { s.pod(1).Ran, s.pod(1).Unpulled = false, true }), "orders-1"},
+		{"but not where etcd ran on it", with(commit(newVersion), down(1), func(s *situation) { s.pod(1).Unpulled = true }), ""},
+		{"I15: one look blames nobody who is ready", with(broken, ran(1, 2), oneLook, func(s *situation) { s.pod(1).Ready, s.pod(2).Ready = true, true }), ""},
+	} {
+		s := healthy(3)
+		c.change(s)
+		s = newSituation(s.d, s.o, s.now)
+		got := ""
+		if v := s.victim(); v != nil {
+			got = v.Name
+		}
+		if got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
 }

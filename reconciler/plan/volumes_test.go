@@ -51,6 +51,7 @@ func grown(capacity int64, ordinals ...int32) mutation {
 func TestEnlarge(t *testing.T) {
 	larger := with(stored, wants("16Gi"))
 	checkRule(t, enlarge, []ruleCase{
+		{name: "an unformed cluster", change: with(larger, func(s *situation) { s.o.Record = nil })},
 		{name: "17: as Git says", change: stored},
 		{name: "17: in other words", change: with(stored, wants("8192Mi"))},
 		{name: "one after the other", change: larger, want: "grow the volume of orders-0 8Gi → 16Gi"},
@@ -87,6 +88,11 @@ func TestVolumes(t *testing.T) {
 		{name: "5: another class by replacement", change: with(stored, wantsClass(schema.ClassChangeReplace)), want: "release the pods from the StatefulSet: new members would get volumes of class fast instead of class slow"},
 		{name: "5: nor one that nobody names", change: with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation) { s.d.Spec.Storage.StorageClassName = nil })},
 		{name: "an unformed cluster", change: with(larger, unformed)},
+		{name: "also one with volumes", change: with(done, func(s *situation) { s.o.Record = &Record{} })},
+		{name: "no StatefulSet", change: with(done, func(s *situation) { s.o.Set = nil })},
+		{name: "one that goes anyhow is not waited for", change: with(done, grown(8, 2), ofVolume(2, func(v *Volume) { v.Terminating = true })), want: "release the pods"},
+		{name: "nor one that has no disk yet", change: with(done, grown(8, 2), ofVolume(2, func(v *Volume) { v.Bound = false })), want: "release the pods"},
+		{name: "what nobody knows is not too small", change: with(done, func(s *situation) { s.o.Set.ClaimSize = 0 })},
 	})
 }
 
@@ -117,6 +123,8 @@ func TestMisplaced(t *testing.T) {
 		{"then from the highest ordinal down", reshaped, []string{"orders-2", "orders-1", "orders-0"}},
 		{"those that are left", with(reshaped, ofVolume(2, func(v *Volume) { v.Class = "slow" })), []string{"orders-1", "orders-0"}},
 		{"not one whose volume goes anyhow", with(reshaped, ofVolume(2, func(v *Volume) { v.Terminating = true })), []string{"orders-1", "orders-0"}},
+		{"nor one that has no disk yet", with(reshaped, ofVolume(2, func(v *Volume) { v.Bound = false })), []string{"orders-1", "orders-0"}},
+		{"nor one of a third class before that", with(moved, ofVolume(2, func(v *Volume) { v.Class = "old" })), nil},
 		{"nobody without Git's word", with(reshaped, wantsClass("")), nil},
 		{"nobody without a class", with(reshaped, func(s *situation) { s.d.Spec.Storage.StorageClassName = nil }), nil},
 		{"nobody without a StatefulSet", with(reshaped, func(s *situation) { s.o.Set = nil }), nil},
@@ -145,6 +153,8 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "I26: not outside the windows", change: with(reshaped, backed, closed)},
 		{name: "I2: not in a roll", change: with(reshaped, backed, commit(newVersion))},
 		{name: "I1: not while another one is down", change: with(reshaped, backed, down(0))},
+		{name: "I15: nor while one does not answer", change: with(reshaped, backed, of(0, func(m *Member) { m.Problem = "timeout" }))},
+		{name: "nor while nobody was asked", change: with(reshaped, backed, func(s *situation) { s.o.Rounds = nil })},
 		{name: "I2: not while a pod is not ready", change: with(reshaped, backed, func(s *situation) { s.pod(0).Ready = false })},
 		{name: "the only member stays", size: 1, change: with(reshaped, backed)},
 		{name: "all are in place", change: with(reshaped, backed, func(s *situation) {
@@ -155,6 +165,10 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 	})
 	checkRule(t, volumes, []ruleCase{
 		{name: "outside the windows the rest waits", change: with(reshaped, closed), want: "Waiting: volumes of 3 members are to be of class slow: orders-2, orders-1, orders-0, one by one, once the maintenance window opens at Sat 2026-03-07 02:00 UTC"},
+		{name: "inside of them repair replaces", change: reshaped},
+		{name: "windows that nobody can read are said elsewhere", change: with(reshaped, func(s *situation) {
+			s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}
+		})},
 		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member are to be of class slow: orders-0; the only member has nobody to take its data over from; raise spec.replicas to 3 first"},
 	})
 }

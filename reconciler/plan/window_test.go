@@ -83,10 +83,15 @@ func TestWindowsOpenAndClose(t *testing.T) {
 func TestWindow(t *testing.T) {
 	saturdays := windowOf("0 2 * * 6", "3h", "Europe/Berlin")
 	closed := only(saturdays)
+	// The year 2100 is no leap year: from 2096 on there is no 29 February for eight years.
+	leapDay := windowOf("0 0 29 2 *", "1h", "UTC")
+	century := func(s *situation) { s.now = time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC) }
 	const says = "Waiting: outside the maintenance window; the next one opens Sat 2026-03-07 02:00 CET"
 	upgrade := with(commit(newVersion), backedUp(time.Minute))
 	checkRule(t, window, []ruleCase{
 		{name: "nothing to do needs no window", change: closed},
+		{name: "a cluster that has not formed serves nobody", change: with(state(schema.StateHibernated), closed, func(s *situation) { s.o.Record = &Record{} })},
+		{name: "nor does one without a StatefulSet", change: with(wanting(1), closed, func(s *situation) { s.o.Set = nil })},
 		{name: "without windows every time is good", change: upgrade},
 		{name: "an open window", change: with(upgrade, only(saturdays, windowOf("0 12 * * 0", "1h", "UTC")))},
 		{name: "outside", change: with(upgrade, closed), want: says},
@@ -95,6 +100,9 @@ func TestWindow(t *testing.T) {
 		{name: "sleep waits, too", change: with(state(schema.StateHibernated), closed), want: says},
 		{name: "settings wait like versions", change: with(commit(oldVersion), closed), want: says},
 		{name: "the next of several windows", change: with(upgrade, only(saturdays, windowOf("0 23 * * 1", "1h", "UTC"))), want: "opens Mon 2026-03-02 23:00 UTC"},
+		{name: "in any order", change: with(upgrade, only(windowOf("0 23 * * 1", "1h", "UTC"), saturdays)), want: "opens Mon 2026-03-02 23:00 UTC"},
+		{name: "beside one that does not open for years", change: with(upgrade, century, only(saturdays, leapDay)), want: "the next one opens Sat 2097-"},
+		{name: "for years is not now", change: with(upgrade, century, only(leapDay)), want: "Refused: spec.maintenance never opens: no window comes within five years"},
 		{name: "a window that closes stops the roll between two members", change: with(upgrade, begun, rolled(newVersion, 2), closed), want: says},
 		{name: "giving a roll up waits, too: it restarts members that are well", change: with(func(s *situation) {
 			s.o.Set.Template, s.o.Set.Version = "x", newVersion
