@@ -28,7 +28,7 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 	case StartRoll:
 		return judgeStart(w, s, a)
 	case MoveLeader:
-		return judgeLeader(w, s, a)
+		return judgeLeader(s, a)
 	case RestartMember:
 		return judgeRestart(w, s, a)
 	case RecordApplied:
@@ -182,7 +182,7 @@ func judgePath(w *world, s sight, template int8) string {
 	return ""
 }
 
-func judgeLeader(w *world, s sight, a MoveLeader) string {
+func judgeLeader(s sight, a MoveLeader) string {
 	switch to := s.second.seated(a.ToID); {
 	case to < 0 || !s.second.runs(to):
 		return "I20: moved the leadership to a member that is down"

@@ -14,9 +14,9 @@ func TestSettled(t *testing.T) {
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation) { s.o.Set.Settled = false })},
 		{name: "67: a change that the controller has not seen", change: func(s *situation) { s.o.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
 		{name: "75: a pod that does not exist", change: func(s *situation) { s.o.Pods = s.o.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
-		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining(3, "m3", 0), func(s *situation) { s.o.Set.Replicas = 4 })},
-		{name: "43: but a member's is awaited beside it", change: with(joining(3, "m3", 0), func(s *situation) { s.o.Set.Replicas, s.o.Pods = 4, s.o.Pods[:2] }), want: "Waiting: 2 of 4 pods exist"},
-		{name: "43: also where the learner has been promoted", change: with(joining(3, "m3", 0), func(s *situation) { s.o.Set.Replicas, s.o.Record.Members["orders-3"] = 4, "m3" }), want: "Waiting: 3 of 4 pods exist"},
+		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation) { s.o.Set.Replicas = 4 })},
+		{name: "43: but a member's is awaited beside it", change: with(joining("m3", 0), func(s *situation) { s.o.Set.Replicas, s.o.Pods = 4, s.o.Pods[:2] }), want: "Waiting: 2 of 4 pods exist"},
+		{name: "43: also where the learner has been promoted", change: with(joining("m3", 0), func(s *situation) { s.o.Set.Replicas, s.o.Record.Members["orders-3"] = 4, "m3" }), want: "Waiting: 3 of 4 pods exist"},
 		{name: "75: a pod of nobody makes up for none of a member", change: func(s *situation) {
 			s.o.Pods = append(s.o.Pods[:2:2], Pod{Name: "orders-3", Ordinal: 3})
 		}, want: "does not exist; the StatefulSet creates it"},

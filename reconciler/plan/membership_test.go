@@ -16,11 +16,11 @@ func leaving(ordinal int32, replace bool) mutation {
 	}
 }
 
-// joining lets the record say that a member joins, since some time. With an ID it
+// joining lets the record say that orders-3 joins, since some time. With an ID it
 // is a learner in the list.
-func joining(ordinal int32, id string, age time.Duration) mutation {
+func joining(id string, age time.Duration) mutation {
 	return func(s *situation) {
-		name := podName("orders", ordinal)
+		name := podName("orders", 3)
 		s.o.Record.Joining = &Joining{Member: name, ID: id, Since: noon.Add(-age)}
 		if id == "" {
 			return
@@ -116,7 +116,7 @@ func TestMembershipLeaving(t *testing.T) {
 
 func TestMembershipJoining(t *testing.T) {
 	grows := func(id string, age time.Duration) mutation {
-		return with(wanting(4), joining(3, id, age))
+		return with(wanting(4), joining(id, age))
 	}
 	learner := func(edit func(*Member)) mutation {
 		return func(s *situation) {
@@ -194,7 +194,7 @@ func TestResize(t *testing.T) {
 	checkRule(t, resize, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, scaled(5, ""))},
-		{name: "46: a learner gets its pod", change: with(wanting(4), joining(3, "m3", 0)), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
+		{name: "46: a learner gets its pod", change: with(wanting(4), joining("m3", 0)), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
 		{name: "a StatefulSet that is gone comes back first", change: func(s *situation) { s.o.Set = nil }},
 		{name: "who sleeps has no pod", change: with(asleep, stopped)},
 		{name: "nor has who is being deleted", change: with(stopped, func(s *situation) { s.o.Record.Deleted = true })},
@@ -221,7 +221,7 @@ func TestResize(t *testing.T) {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
 	}
 	s = healthy(3)
-	with(wanting(4), joining(3, "m3", 0), func(s *situation) { s.o.Set.Template, s.o.Set.Version = "b", newVersion })(s)
+	with(wanting(4), joining("m3", 0), func(s *situation) { s.o.Set.Template, s.o.Set.Version = "b", newVersion })(s)
 	if a := resize(s).step.Action.(ResizeSet); a.Partition != 4 {
 		t.Errorf("61: a new member comes as what a given-up roll would make of it: partition %d", a.Partition)
 	}

@@ -202,16 +202,6 @@ func (w *world) repairable() bool {
 	return w.losses() == 1 && memberCount(w) > 2 && w.ask.repair != repairNever && w.record.formed && w.set.there
 }
 
-// hole says whether a pod belongs to no member.
-func (w *world) hole() bool {
-	for i := range w.pods {
-		if w.pods[i].state != podAbsent && w.seats[i].id == 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // shrinkable says whether the databases get smaller when they are defragmented,
 // and every member runs a release that may be.
 func (w *world) shrinkable() bool {
@@ -235,7 +225,7 @@ func (w *world) sensible() bool {
 // pathOpen says whether every member can go to the wanted version.
 func (w *world) pathOpen() bool {
 	to := variants[w.ask.variant].minor
-	if w.version != 0 && to != w.version && to != w.version+1 && !(w.ask.stepwise && to > w.version) {
+	if w.version != 0 && to != w.version && to != w.version+1 && (!w.ask.stepwise || to <= w.version) {
 		return false
 	}
 	oldest := int8(99)
