@@ -137,9 +137,10 @@ func (s *situation) otherDown(loose []Pod) string {
 // still on its way counts, too: another roll that began now would let every pod
 // that restarts by itself come back as what CurrentTemplate says, which a cluster
 // of the next minor no longer takes. One that has trouble keeps no roll from being
-// given up.
+// given up. Nor does the controller close it while the pod of a place that is to
+// be filled is not ready: that comes first.
 func (s *situation) closing() bool {
-	if s.started() || s.o.Set.CurrentTemplate == s.o.Set.Template {
+	if s.started() || s.o.Set.CurrentTemplate == s.o.Set.Template || s.o.Record.Joining != nil || s.vacant(s.d.Spec.Replicas) != "" {
 		return false
 	}
 	for _, p := range s.o.Pods {

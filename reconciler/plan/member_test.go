@@ -35,6 +35,9 @@ func TestSettled(t *testing.T) {
 		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation) { s.pod(0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
 		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble, s.pod(1).Created = "CrashLoopBackOff", noon })},
 		{name: "nor does one that never comes", change: with(closing, down(1))},
+		{name: "a place that nobody has is filled first", change: with(closing, gone(1), pending(1))},
+		{name: "the highest, too", change: with(closing, gone(2), pending(2))},
+		{name: "and its member joins before it is closed", change: with(closing, joining("m3", 0))},
 		{name: "nor does a pod of no member keep one from being closed", change: with(closing, func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) }), want: "Waiting: every pod has the last template"},
 		{name: "a roll that has not reached everybody is not over", change: with(closing, func(s *situation) {
 			s.o.Set.CurrentTemplate, s.o.Set.Partition, s.pod(1).Template = "b", 0, "x"

@@ -37,7 +37,7 @@ func repair(s *situation) verdict {
 	lost := s.losses()
 	switch {
 	case len(lost) == 0:
-		return pass()
+		return s.fillGap()
 	case len(s.o.Record.Members) == 1:
 		return unhealthy(describeLosses(lost)+", and it is the only member",
 			"nothing is left to repair it from: restore a backup into a new cluster, or bring its volume back")
@@ -185,6 +185,32 @@ func describeLosses(lost []loss) string {
 		texts = append(texts, l.why)
 	}
 	return strings.Join(texts, ", ")
+}
+
+// fillGap has a member join whose place is empty below that of another, in the midst
+// of a roll: the StatefulSet waits for the pod of that place. Between two rolls it
+// waits its turn, see grow.
+func (s *situation) fillGap() verdict {
+	if !s.rolling() || s.o.Record.Joining != nil || s.o.Record.Leaving != nil {
+		return pass()
+	}
+	names := s.byOrdinal()
+	if name := s.vacant(min(ordinalOf(names[len(names)-1]), s.d.Spec.Replicas)); name != "" {
+		return s.takeOver(name)
+	}
+	return pass()
+}
+
+// vacant is the lowest place below an ordinal that has a pod and no member: nobody
+// makes that pod ready. Empty for none.
+func (s *situation) vacant(below int32) string {
+	for ordinal := range below {
+		name := podName(s.d.Name, ordinal)
+		if p := s.o.pod(name); !s.isMember(name) && p != nil && !p.Ready {
+			return name
+		}
+	}
+	return ""
 }
 
 // takeOver makes room for the next member of a name, and has it join.

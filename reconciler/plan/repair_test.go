@@ -108,6 +108,8 @@ func TestRepairReplaces(t *testing.T) {
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
 		{name: "I1: not by a list that is old", change: with(replacing, func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "I5: nor by that of another cluster", change: with(replacing, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
+		{name: "a gap in the midst of a roll is filled, as the StatefulSet waits for its pod", change: with(commit(newVersion), begun, gone(1), pending(1)), want: "delete the volume claim data-orders-1"},
+		{name: "a gap between two rolls waits its turn", change: with(gone(1), pending(1))},
 		{name: "20: Git wants it no more", change: with(replacing, wanting(1)), want: "leave the place of orders-1 empty"},
 		{name: "in the last step of an upgrade the new one gets the new release", change: last, want: "set the StatefulSet's partition to 0: the cluster version is 3.6.0, and a new member with etcd 3.5.35 could not start"},
 		{name: "never as what Git has given up", change: with(last, func(s *situation) {
@@ -132,3 +134,6 @@ func TestRepairReplaces(t *testing.T) {
 		{name: "I14: where no template fits, a person is asked", change: with(last, func(s *situation) { s.o.Set.Template, s.d.Template = "x", "x" }), want: "Refused: orders-0 cannot take its place: it would come back with etcd 3.5.35, and the cluster version is 3.6.0; take the last commit back"},
 	})
 }
+
+// pending is a pod that does not get ready.
+func pending(ordinal int32) mutation { return func(s *situation) { s.pod(ordinal).Ready = false } }
