@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
@@ -26,6 +28,22 @@ func TestDeletionTouchesNothingOfSomebodyElse(t *testing.T) {
 		}
 		if err := w.do(plan.DeleteObject{Kind: "Node", Name: "n1"}); err == nil {
 			t.Error("it deletes what it never made")
+		}
+	})
+}
+
+// I3: what is deleted is the object that was read: one that has taken its name in
+// between has another UID, and stays.
+func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
+	formed(t, func(w *world) {
+		uid, asked := w.set().UID, false
+		w.api.PrependReactor("delete", "statefulsets", func(action clienttesting.Action) (bool, runtime.Object, error) {
+			p := action.(clienttesting.DeleteActionImpl).DeleteOptions.Preconditions
+			asked = p != nil && p.UID != nil && *p.UID == uid
+			return false, nil, nil
+		})
+		if err := w.r.deleteObject(w.Context(), w.look(), plan.DeleteObject{Kind: "StatefulSet", Name: "orders"}); err != nil || !asked {
+			t.Errorf("error %v, with the UID that was read: %t", err, asked)
 		}
 	})
 }
