@@ -248,7 +248,8 @@ func (w *world) deleteObject(a DeleteObject) {
 	case "Secret":
 		w.secrets = false
 	default:
-		w.missing |= 1 << (a.Name[len(a.Name)-1] - '0')
+		bit := uint8(1) << (a.Name[len(a.Name)-1] - '0')
+		w.missing, w.drifted = w.missing|bit, w.drifted&^bit
 	}
 }
 
@@ -279,8 +280,10 @@ func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
 		w.nudge(a, f)
 	case RecordFlushed:
 		w.recordFlushed(a)
-	case ClaimCluster, GrowVolume, ReleaseSet:
-		// Owners and sizes of volumes are not part of this world.
+	case ClaimCluster:
+		w.claim(a)
+	case GrowVolume, ReleaseSet:
+		// Sizes and sizes of volumes are not part of this world.
 	default:
 		return false
 	}

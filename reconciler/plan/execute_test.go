@@ -44,6 +44,7 @@ type hand struct {
 // returns what was decided, and the invariant that was broken, or "".
 func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
 	e.tally.passes++
+	e.daemon = s.daemon
 	e.tally.judged.note(w.tempts())
 	v := e.decide(s.caches, s, w.clock)
 	if v.step == nil {
@@ -105,6 +106,7 @@ func (e *engine) execute(w *world, a Action, f fate) {
 	switch a := a.(type) {
 	case CreateRecord:
 		w.createRecord(int8(a.Founders))
+		w.record.owner = ownerNamed(a.Owner)
 	case IssueCertificates:
 		w.secrets = f != half
 	case ApplyObject:
@@ -172,6 +174,9 @@ func (w *world) applyObject(a ApplyObject) {
 	bit := uint8(1) << (a.Name[len(a.Name)-1] - '0')
 	w.missing &^= bit
 	w.drifted &^= bit
+	if bit == 2 {
+		w.around.meddled = 0
+	}
 }
 
 func (e *engine) recordFormed(w *world, a RecordFormed) {

@@ -105,6 +105,7 @@ func (w *world) normalise() {
 		}
 		w.age(&w.claims[i].since)
 	}
+	w.around.meddled = 0
 	w.clock = 0
 	w.renumber()
 }

@@ -1,6 +1,9 @@
 package plan
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // The judge knows the world as it is and what quorate has seen of it, and holds
 // every action against the invariants of doc.go. It shares no code with the
@@ -12,7 +15,7 @@ import "fmt"
 // before it does.
 func (e *engine) judge(w *world, s sight, a Action) string {
 	e.tally.judged.note(judgedBy(w, s, a))
-	if broken := judgeWish(w, a); broken != "" {
+	if broken := cmp.Or(judgeWish(w, a), judgeAround(w, s, a)); broken != "" {
 		return broken
 	}
 	if w.window == windowClosed && disturbs(w, s, a) {
@@ -48,12 +51,13 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 
 // judgeWish is about whether anything may be done at all.
 func judgeWish(w *world, a Action) string {
+	_, claims := a.(ClaimCluster)
 	switch {
 	case w.ask.broken:
 		return "I12: acted on a file with errors: " + a.String()
-	case w.ask.odd:
+	case w.ask.odd && !claims:
 		return "I25: acted on a file that asks for more than can be done: " + a.String()
-	case w.ask.frozen && w.set.there && w.ask.state == askRunning && !w.record.deleted:
+	case w.ask.frozen && !claims && w.set.there && w.ask.state == askRunning && !w.record.deleted:
 		return "I22: acted on a change that has no safe way: " + a.String()
 	case w.foreign:
 		return "I7: acted although somebody else's object is in the way: " + a.String()

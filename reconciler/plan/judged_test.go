@@ -22,6 +22,21 @@ func those(numbers ...int) (set invariants) {
 // judgedBy are the invariants that the judge holds an action against in this
 // world. What it has never held anything against, it has never checked.
 func judgedBy(w *world, s sight, a Action) invariants {
+	return judgedAround(w, s, a) | judgedInside(w, s, a)
+}
+
+// judgedAround are those about who else is there.
+func judgedAround(w *world, s sight, a Action) (set invariants) {
+	if w.around.shared && w.record.owner.who != 0 {
+		set |= those(27)
+	}
+	if beginsSomething(w, s, a) {
+		set |= those(25, 28)
+	}
+	return set
+}
+
+func judgedInside(w *world, s sight, a Action) invariants {
 	switch a.(type) {
 	case CreateRecord:
 		return those(7)
@@ -152,8 +167,6 @@ func (j *judgments) add(more judgments) {
 // and why.
 var elsewhere = map[int]string{
 	10: "quorate deletes no backup yet",
-	27: "one daemon here: owner_test.go, execute_owner_test.go",
-	28: "one cluster here: fleet_test.go",
 }
 
 // invariantTexts are those of doc.go by their number.

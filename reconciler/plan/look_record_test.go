@@ -9,6 +9,10 @@ func (e *engine) lookAtRecord(w *world) *Record {
 		return nil
 	}
 	r := &Record{Founders: int32(w.record.founders), Hibernated: w.record.hibernated, Deleted: w.record.deleted}
+	if w.record.owner.who != 0 {
+		owner := w.record.owner.owner()
+		r.Owner = &owner
+	}
 	if w.record.formed {
 		r.ClusterID, r.Members, r.Retired = "c1", e.roster(w.record.members), e.roster(w.record.retired)
 		w.lookAtChanges(r)

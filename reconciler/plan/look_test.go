@@ -25,6 +25,8 @@ type engine struct {
 	rounds   [2]Round
 	moves    []move
 	tally    *tally
+	// daemon is which of two it is.
+	daemon int8
 	// witness sees what every decision is made from.
 	witness func(Desired, Observed, time.Time)
 	// telling keeps the last decision as a scenario, in told.
@@ -36,8 +38,10 @@ type engine struct {
 
 // asked is a wish at a time at which its windows are open or not.
 type asked struct {
-	ask    ask
-	window windowState
+	ask      ask
+	window   windowState
+	shared   bool
+	takeOver fakeOwner
 }
 
 func newEngine(rules []rule) *engine {
@@ -49,11 +53,14 @@ func newEngine(rules []rule) *engine {
 
 // desired is what Git says in this world.
 func (e *engine) desired(w *world) Desired {
-	key := asked{w.ask, w.window}
+	key := asked{w.ask, w.window, w.around.shared, w.around.takeOver}
 	d, known := e.asked[key]
 	if !known {
 		d = w.desired()
 		e.asked[key] = d
+	}
+	if w.around.shared {
+		d.Owner = fakeOwner{who: e.daemon + 1}.owner()
 	}
 	return d
 }
@@ -83,6 +90,7 @@ func (w *world) desired() Desired {
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
 	d.Stops = stopsOf(w.ask.variant)
+	d.Spec.TakeOver = w.around.takeOver.text()
 	if w.ask.stepwise {
 		d.Spec.Upgrade.Path = schema.PathStepwise
 	}
@@ -123,6 +131,8 @@ type sight struct {
 	// silent are the members whose answers were lost, a bit each, in the second
 	// look.
 	silent uint8
+	// daemon is which of two it is, 0 or 1.
+	daemon int8
 }
 
 // plainly is the sight of a quorate whose eyes are quick.
@@ -133,6 +143,7 @@ func plainly(w *world) sight { return sight{first: w, second: w, caches: w} }
 // the API server itself when it decides again; all else is from the caches.
 func (e *engine) observed(live *world, s sight) Observed {
 	o := Observed{Objects: e.lookAtObjects(live), Record: e.lookAtRecord(live)}
+	s.caches.lookAround(&o)
 	if !s.caches.secrets {
 		o.Certificates.Missing = missingSecrets
 	}
@@ -185,7 +196,10 @@ func (e *engine) lookAtObjects(w *world) []Object {
 		case w.missing&(1<<i) != 0:
 			object.State = ObjectMissing
 		case w.drifted&(1<<i) != 0:
-			object.State, object.Detail = ObjectDrifted, "spec.ports (by kubectl)"
+			object.State, object.Detail = ObjectDrifted, "spec.ports"
+			if i == 1 {
+				object.Fight = w.fight()
+			}
 		}
 		e.objects = append(e.objects, object)
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,7 @@ func printed(title string, d Desired, o Observed, now time.Time) string {
 	fmt.Fprintf(&p.text, "# %s\n", title)
 	p.desired()
 	p.record()
-	p.around()
+	p.objects()
 	p.set()
 	if n := len(o.Rounds); n > 0 {
 		p.round("members", o.Rounds[n-1])
@@ -29,8 +30,19 @@ func printed(title string, d Desired, o Observed, now time.Time) string {
 			p.round("before", o.Rounds[n-2])
 		}
 	}
-	fmt.Fprintf(&p.text, "-- plan --\n%s", Make(d, o, now).Text())
+	fmt.Fprintf(&p.text, "-- plan --\n%s", p.atNoon(Make(d, o, now).Text()))
 	return p.text.String()
+}
+
+// atNoon moves the times in a plan to where a scenario's are: there it is noon.
+func (p *printer) atNoon(plan string) string {
+	return regexp.MustCompile(`\d{4}-\d\d-\d\dT[\d:]+Z`).ReplaceAllStringFunc(plan, func(text string) string {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			return text
+		}
+		return at.Add(noon.Sub(p.now)).Format(time.RFC3339)
+	})
 }
 
 type printer struct {
@@ -86,6 +98,10 @@ func (p *printer) desired() {
 	p.setting("repair", string(d.Spec.Repair.Mode))
 	p.setting("removed-volumes", string(d.Spec.Storage.RemovedVolumes))
 	p.setting("deletion-volumes", string(d.Spec.Deletion.Volumes))
+	if !d.Owner.Nobody() {
+		p.setting("owner", d.Owner.String())
+	}
+	p.setting("take-over", d.Spec.TakeOver)
 	p.setting("encryption", strings.Join(d.Spec.Backup.Destination.Encryption.Recipients, ", "))
 	p.setting("backup", string(d.Spec.Upgrade.Backup))
 	p.setting("state", string(d.Spec.State))
@@ -106,6 +122,9 @@ func (p *printer) record() {
 	p.section("record")
 	p.setting("cluster", r.ClusterID)
 	p.setting("members", pairsText(r.Members, same))
+	if r.Owner != nil {
+		p.setting("owner", r.Owner.String())
+	}
 	p.setting("founders", fmt.Sprint(r.Founders))
 	p.setting("hibernated", iff(r.Hibernated, "yes"))
 	p.setting("deleted", iff(r.Deleted, "yes"))
@@ -173,18 +192,19 @@ func stopsText(stops []Stop) string {
 	return strings.Join(texts, " ")
 }
 
-// around are the objects, the certificates and the volumes.
-func (p *printer) around() {
+// objects are the objects, the certificates and the volumes.
+func (p *printer) objects() {
 	p.section("certificates")
 	p.setting("missing", strings.Join(p.o.Certificates.Missing, ", "))
 	p.section("objects")
 	for _, o := range p.o.Leftovers {
 		p.setting("leftovers", o.Name)
 	}
-	p.row("kind", "name", "state", "detail")
+	p.row("kind", "name", "state", "fight", "detail")
 	for _, o := range p.o.Objects {
-		p.row(o.Kind, o.Name, strings.ReplaceAll(string(o.State), " ", "-"), o.Detail)
+		p.row(o.Kind, o.Name, strings.ReplaceAll(string(o.State), " ", "-"), truceText(o.Fight, p.now), o.Detail)
 	}
+	p.fleet()
 	if len(p.o.Volumes) == 0 {
 		return
 	}
@@ -192,6 +212,23 @@ func (p *printer) around() {
 	p.row("claim", "terminating")
 	for _, v := range p.o.Volumes {
 		p.row(v.Claim, yes(v.Terminating))
+	}
+}
+
+// fleet are the other clusters.
+func (p *printer) fleet() {
+	f := p.o.Fleet
+	if len(f.Disrupted)+len(f.Unfinished) == 0 {
+		return
+	}
+	p.section("fleet")
+	p.setting("limit", fmt.Sprint(f.Limit))
+	p.row("name", "state", "why")
+	for _, n := range f.Disrupted {
+		p.row(n.Name, "disrupted", n.Why)
+	}
+	for _, n := range f.Unfinished {
+		p.row(n.Name, "unfinished", n.Why)
 	}
 }
 

@@ -15,6 +15,7 @@ const patience = 600
 // a hold that says what a person can do. It returns what is missing, or "".
 func (e *engine) settle(w *world) string {
 	w.bucketBad = false
+	w.calm()
 	if w.window == windowClosed {
 		w.window = windowOpen
 	}
@@ -166,12 +167,14 @@ func (w *world) anyPod() string {
 // would be a mistake then.
 func (w *world) sound() bool {
 	switch {
-	case w.foreign, w.record.lost, w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
+	case w.foreign, w.record.owner.who == 2, w.record.lost, w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
 		return false
 	case !w.set.there && w.record.vague && w.record.settings == 0:
 		return false // nobody knows what its members were
 	case !w.record.formed && w.elected:
 		return false // its quorum was lost before its IDs were written down
+	case w.record.replacing > 0 && variants[w.set.current].minor < w.version && w.set.current != w.set.template:
+		return false // its pod would be of an older release than the cluster's: a commit was too early
 	case w.losses() > 0 && !w.repairable():
 		return false
 	case (w.record.formed || w.record.vague) && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied || w.record.applied.state == askAsleep):
@@ -241,6 +244,7 @@ func (w *world) pathOpen() bool {
 // mend ends what only a person can end, but for a commit that cannot be carried
 // out.
 func (w *world) mend() {
+	w.record.owner, w.around.takeOver = fakeOwner{}, fakeOwner{}
 	w.foreign, w.record.lost, w.alarm, w.corrupt = false, false, false, false
 	w.heavy = false
 	for i := range w.claims {

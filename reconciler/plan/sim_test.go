@@ -62,6 +62,7 @@ func startOf(d dice) world {
 	w.ask.skip, w.ask.wipe, w.ask.sweep, w.ask.stepwise = d.one(8), d.one(2), d.one(3), d.one(2)
 	w.ask.repair = []repairMode{repairAutomatic, repairAutomatic, repairOneByOne, repairNever}[d.roll(4)]
 	w.window = []windowState{noWindows, windowOpen, windowClosed}[d.roll(3)]
+	w.around.shared = d.one(4)
 	w.record.applied = w.ask
 	if w.record.formed && d.one(10) {
 		w.record.backup = fakeBackup{there: true, foreign: d.one(2), purpose: wordOf(variants[v36].version), at: w.clock}
@@ -215,7 +216,10 @@ func (p *played) unusual(k int, d *dice) {
 	case 60:
 		w.ask.replicas, what = []int8{1, 3, 5}[d.roll(3)], "a commit asks for another number of members"
 	case 61:
-		switch d.roll(5) {
+		switch d.roll(8) {
+		case 5, 6, 7:
+			p.tell(w.happen(d))
+			return
 		case 3:
 			w.ask.odd, what = !w.ask.odd, "a commit asks for what cannot be done yet, or no more"
 			p.tell(what)
@@ -265,6 +269,9 @@ func (p *played) look(d *dice) string {
 	if d.one(12) {
 		s.silent = uint8(d.roll(8))
 	}
+	if p.w.around.shared && d.one(8) {
+		s.daemon = 1
+	}
 	v, broken := p.e.pass(&p.w, s, f)
 	if p.trace != nil {
 		p.tellOf(v, s, f)
@@ -279,7 +286,7 @@ func (p *played) ago(d *dice) *world {
 }
 
 func (p *played) tellOf(v verdict, s sight, f fate) {
-	text := "quorate: "
+	text := []string{"quorate: ", "another quorate: "}[s.daemon]
 	switch {
 	case v.step != nil:
 		text += v.step.Action.String()

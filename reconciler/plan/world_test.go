@@ -206,6 +206,8 @@ type fakeRecord struct {
 	compacted   int16
 	compactedAt int32
 	trimmed     [most]bool
+
+	owner fakeOwner
 }
 
 // fakeNudged is that something was added to the log.
@@ -283,6 +285,8 @@ type world struct {
 	heavy                     bool
 	corrupt                   bool // member 0 holds other data than the others
 	bucketBad                 bool
+
+	around surroundings
 
 	// What people and faults have done; only the judge and the settling ask.
 	tampered, scaled bool
