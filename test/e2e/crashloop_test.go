@@ -86,7 +86,8 @@ func TestOutOfMemory(t *testing.T) {
 	w.create(want)
 	history, pods, members, before := w.recordHistory("history/"), w.watchPods(), w.record().Members, w.uids()
 
-	want.more = limited("12Mi")
+	// Sometimes etcd gets by for a moment, and a soak is there to find out.
+	want.more, want.soak = limited("12Mi"), "30s"
 	w.commit("Give it too little memory", want)
 	hold := w.awaitHold("Stopped", rollLimit, "the roll stopped at orders-2", "OOMKilled", "12Mi")
 	t.Logf("quorate says: %s", hold.Hold())
@@ -94,7 +95,7 @@ func TestOutOfMemory(t *testing.T) {
 	w.expectRoll(pods, "orders-2")
 	w.expectNoOther(before, w.uids(), "orders-2")
 
-	want.more = limited("256Mi")
+	want.more, want.soak = limited("256Mi"), "0s"
 	w.commit("Give it enough", want)
 	w.awaitDone(changeLimit)
 	w.expectVersion(3, want.version)
