@@ -162,7 +162,7 @@ func TestRecoveryFromBackup(t *testing.T) {
 	want.more = fmt.Sprintf("  recovery: {clusterID: %q, objectURL: %q}\n", lost.ClusterID, lost.Backup.URL)
 	w.commit("Recover from the backup", want)
 	// The pod that restores has the URL from a Secret, and not in its words.
-	w.await("the restore to begin", rollLimit, lab.Done("restore the volume of orders-0"))
+	w.await("the restore to begin", rollLimit, lab.Done("restore the volume of "))
 	jobs := w.restores()
 	if len(jobs) != 1 || jobs[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef == nil {
 		t.Fatalf("the restore is %+v", jobs)
