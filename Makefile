@@ -31,14 +31,14 @@ test: cluster ## Run all tests, end to end on a real Kubernetes too; leaves noth
 	. test/env.sh && go test $(PACKAGES)
 	. test/env.sh && go test ./test/lab ./test/demo ./test/bench ./test/editor -count=1 -timeout=10m
 	go test ./test/release -count=1 -timeout=15m
-	. test/env.sh && go test ./test/e2e -count=1 -timeout=25m -parallel=2 -v
+	. test/env.sh && go test ./test/e2e -count=1 -timeout=45m -parallel=2 -v
 	. test/env.sh && cd test/sandbox && go test -count=1 -timeout=15m -v . -args -down
 
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	go test ./test/release -count=1 -timeout=15m
 
 e2e: cluster ## Run all end-to-end tests, the long ones too; RUN='regexp' chooses some
-	. test/env.sh && go test ./test/e2e -count=1 -timeout=60m -parallel=2 -v -run '$(RUN)' -args -long
+	. test/env.sh && go test ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long
 
 verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...
