@@ -105,7 +105,7 @@ func judgeAround(w *world, s sight, a Action) string {
 		}
 		return ""
 	}
-	if is := w.record.owner; w.around.shared && w.record.there && is.who != 0 && is.who != s.daemon+1 {
+	if is := w.record.owner; w.around.shared && w.record.there && !w.record.lost && is.who != 0 && is.who != s.daemon+1 {
 		return fmt.Sprintf("I27: acts on the cluster of another: %s", a)
 	}
 	if o, applies := a.(ApplyObject); applies && o.Name == objectNames[1] && w.drifted&2 != 0 && w.fighting() {

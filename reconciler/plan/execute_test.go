@@ -105,8 +105,7 @@ func (w *world) carryOut(a Action) string {
 func (e *engine) execute(w *world, a Action, f fate) {
 	switch a := a.(type) {
 	case CreateRecord:
-		w.createRecord(int8(a.Founders))
-		w.record.owner = ownerNamed(a.Owner)
+		w.createRecord(a)
 	case IssueCertificates:
 		w.secrets = f != half
 	case ApplyObject:
@@ -136,11 +135,11 @@ func (e *engine) execute(w *world, a Action, f fate) {
 }
 
 // createRecord begins a cluster, and never overwrites a record.
-func (w *world) createRecord(founders int8) {
+func (w *world) createRecord(a CreateRecord) {
 	if w.record.there && !w.record.lost {
 		return
 	}
-	w.record = fakeRecord{there: true, founders: founders}
+	w.record = fakeRecord{there: true, founders: int8(a.Founders), owner: ownerNamed(a.Owner)}
 	w.seats, w.leader, w.elected, w.version, w.downgrading = [most]seat{}, -1, false, 0, 0
 }
 
