@@ -30,7 +30,9 @@ func settled(s *situation) verdict {
 		return s.uncreated(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name))
 	}
 	if s.closing() {
-		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
+		v := wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
+		v.hold.Do = s.askController()
+		return v
 	}
 	if s.leftOpen() {
 		if v := s.soaking(s.o.Set.Template); !v.silent() {
@@ -79,8 +81,13 @@ func (s *situation) unborn() int {
 // once what to do if that lasts.
 func (s *situation) uncreated(message string) verdict {
 	v := wait(message, time.Time{})
-	v.hold.Do = fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.d.Namespace, s.d.Name)
+	v.hold.Do = s.askController()
 	return v
+}
+
+// askController is how a person finds out why a StatefulSet makes no progress.
+func (s *situation) askController() string {
+	return fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.d.Namespace, s.d.Name)
 }
 
 // unblock says what keeps the StatefulSet from replacing a pod: it goes down from
