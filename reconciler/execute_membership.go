@@ -275,6 +275,9 @@ func (r *Reconciler) deleteVolume(ctx context.Context, v *view, a plan.DeleteVol
 	if err := r.mayLoseVolume(ctx, v, record, a.Member); err != nil {
 		return err
 	}
+	if err := r.foundOwn(ctx, v, a.Member); err != nil {
+		return err
+	}
 	if err := r.deleteClaim(ctx, v, a); err != nil {
 		return err
 	}
@@ -300,6 +303,19 @@ func (r *Reconciler) mayLoseVolume(ctx context.Context, v *view, record Record, 
 	}
 	if lists(round, record.Retired[member]) {
 		return fmt.Errorf("delete the volume of %s: etcd's list still has member %s", member, record.Retired[member])
+	}
+	return nil
+}
+
+// foundOwn says whether the pod of a member, where there is one, has found nobody
+// else's data on its volume.
+func (r *Reconciler) foundOwn(ctx context.Context, v *view, member string) error {
+	live, err := foundOrNil(r.kube.CoreV1().Pods(v.cluster.Metadata.Namespace).Get(ctx, member, metav1.GetOptions{}))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read pod %s: %w", member, err)
+	case live != nil && podDamage(live) == plan.DamageForeign:
+		return fmt.Errorf("delete the volume of %s: its guard says that the data may be somebody else's: %s", member, podTrouble(live))
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -357,6 +358,15 @@ func TestTheListDecidesWhoHasLeft(t *testing.T) {
 	})
 }
 
+// guardSays lets the guard of a pod refuse, with an exit code.
+func guardSays(w *world, member string, code int32) {
+	w.Helper()
+	pod := w.pod(member)
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{ended(GuardContainer, code, "Error", "the volume is not its own")}
+	w.put(podsResource(), pod)
+	w.settle()
+}
+
 // I6: a volume goes only when its member has left, by the record and by etcd's
 // list, and only the very claim that was seen.
 func TestVolumeGoesLast(t *testing.T) {
@@ -386,6 +396,9 @@ func TestVolumeGoesLast(t *testing.T) {
 		volume.UID, volume.Claim = claimUID(w, "orders-3"), "data-orders-3"
 		kept("of another member", errChanged.Error())
 		volume.UID, volume.Claim = uid, "data-orders-4"
+		guardSays(w, "orders-4", guard.ExitForeign)
+		kept("with somebody else's data", "its guard says that the data may be somebody else's: guard: the volume is not its own")
+		guardSays(w, "orders-4", guard.ExitOutdated)
 		stepsOf(w, volume)
 		if len(claimsOf(w)) != 4 || len(w.record().Retired) != 0 {
 			t.Errorf("the claims are %q, the record is %+v", claimsOf(w), w.record())

@@ -44,7 +44,7 @@ func TestDamageOfAPod(t *testing.T) {
 		"nothing yet":                     {corev1.PodStatus{}, ""},
 		"the guard finds nothing":         {refused(3), plan.DamageEmpty},
 		"the guard finds somebody else's": {refused(4), plan.DamageForeign},
-		"the guard finds an earlier life": {refused(7), plan.DamageOutdated},
+		"the guard finds an earlier ID":   {refused(7), plan.DamageOutdated},
 		"the guard cannot read it":        {refused(5), plan.DamageCorrupt},
 		"the guard cannot decide":         {refused(1), ""},
 		"the guard knows no such member":  {refused(6), ""},

@@ -279,10 +279,11 @@ const (
 const DefaultRepairAfter = 5 * time.Minute
 
 // RepairSpec says what becomes of a member whose data is lost: its volume is
-// gone, empty, corrupt or not its own, or its node is gone with it. It is removed
-// from the cluster, its volume is deleted, and a new member of its name catches up
-// from the others. A backup comes first, as upgrade.backup says. A member whose
-// data is there is never replaced.
+// gone, empty or corrupt, or holds what an earlier member of its name has left, or
+// its node is gone with it. It is removed from the cluster, its volume is deleted,
+// and a new member of its name catches up from the others. A backup comes first, as
+// upgrade.backup says. A member whose data is there is never replaced, and a volume
+// that holds somebody else's data is never deleted.
 type RepairSpec struct {
 	// Mode is Automatic (default), OneByOne or Never.
 	Mode RepairMode `json:"mode,omitempty"`

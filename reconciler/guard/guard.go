@@ -28,14 +28,15 @@ const (
 	// ExitEmpty means that the data of a member that had joined is gone.
 	ExitEmpty = 3
 	// ExitForeign means that the data is another member's, another cluster's, or no
-	// etcd's at all: it may be somebody's only copy.
+	// etcd's at all. A guard that knows no ExitOutdated says this for that, too.
 	ExitForeign = 4
-	// ExitCorrupt means that the data cannot be read as what it should be.
+	// ExitCorrupt means that the data of this member cannot be read as what it
+	// should be.
 	ExitCorrupt = 5
 	// ExitNotAMember means that the record does not know this member, or not yet.
 	ExitNotAMember = 6
-	// ExitOutdated means that the data is that of an earlier member of this name in
-	// this cluster, which was removed.
+	// ExitOutdated means that the data is what an earlier member of this name has
+	// left in this very cluster.
 	ExitOutdated = 7
 )
 
@@ -60,8 +61,6 @@ func ExitCode(err error) int {
 		return 0
 	case errors.As(err, &r):
 		return r.code
-	case errors.Is(err, errCorrupt):
-		return ExitCorrupt
 	}
 	return ExitUndecided
 }
@@ -83,6 +82,9 @@ type volumeState struct {
 	// log says who wrote etcd's write-ahead log, nil when there is no log, which
 	// is what etcd itself takes for "this member has not started before".
 	log *identity
+	// damage is why the marker or the log cannot be read as what it should be, nil
+	// for nothing. What is damaged is missing above.
+	damage error
 	// data says whether etcd's data directory holds anything.
 	data bool
 	// strangers are the other names at the top of the volume, etcd's data
@@ -126,32 +128,45 @@ func Check(recordPath, volume, member string) error {
 // decideStart is the guard's table: no error lets etcd start, after the marker
 // was written where one is returned.
 //
-//	marker     data    record                        answer
-//	absent     none    not formed                    mark, start
-//	absent     none    formed, member                refuse: its data is lost
-//	absent     none    formed, joining               mark, start
-//	absent     none    formed, unknown               refuse: not a member (yet)
-//	absent     some    any                           refuse: foreign data
-//	another's  any     any                           refuse: foreign volume
-//	own        no log  not formed                    start: nothing was promised yet
-//	own        no log  formed, member                refuse: wiped
-//	own        no log  formed, joining               start: it has not started before
-//	own        log     not formed                    start
-//	own        log     formed, names the log's ID    start
-//	own        log     older than the marker         start
-//	own        log     formed, else                  refuse: old data
+//	marker     data     record                        answer
+//	absent     none     not formed                    mark, start
+//	absent     none     formed, member                refuse: its data is lost
+//	absent     none     formed, joining               mark, start
+//	absent     none     formed, unknown               refuse: not a member (yet)
+//	absent     some     any                           refuse: foreign data
+//	another's  any      any                           refuse: foreign volume
+//	damaged    own log  formed                        refuse: corrupt
+//	damaged    else     any                           refuse: foreign data
+//	own        damaged  any                           refuse: corrupt
+//	own        no log   not formed                    start: nothing was promised yet
+//	own        no log   formed, member                refuse: wiped
+//	own        no log   formed, joining               start: it has not started before
+//	own        no log   joined under another ID       refuse: outdated
+//	own        log      not formed                    start
+//	own        log      formed, names the log's ID    start
+//	own        log      older than the marker         start
+//	own        log      of another cluster or member  refuse: foreign data
+//	own        log      of an ID that is nobody's     refuse: outdated
 //
 // A member that forgot its log may have voted for what it no longer knows; under
 // its old ID it could help an older history to win. So it comes back as a new
 // member, with a new ID. A joining member has not voted yet: until it may have
 // been promoted, its empty volume is a beginning and no loss.
+//
+// What is empty, corrupt or outdated is this member's own, and quorate may delete
+// it to repair the member. Foreign is whatever may be somebody's only copy: where
+// the origin is not beyond doubt, it counts as foreign.
 func decideStart(core Record, v volumeState, member string) (mark *volumeMarker, err error) {
 	own := &volumeMarker{Token: core.Token, Member: member}
 	switch {
-	case v.marker == nil && len(v.strangers) > 0:
-		return nil, refuse(ExitForeign, "the volume of %s holds foreign data (%s) and no %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), MarkerFile)
 	case v.marker != nil && (v.marker.Token != core.Token || v.marker.Member != member):
-		return nil, refuse(ExitForeign, "the volume of %s belongs to member %s of cluster token %s, and this is cluster token %s; put back the volume that belongs to this member", member, v.marker.Member, v.marker.Token, core.Token)
+		return nil, refuse(ExitForeign, "the volume of %s belongs to member %s of cluster token %s, and this is member %s of cluster token %s; put back the volume that belongs to this member", member, v.marker.Member, v.marker.Token, member, core.Token)
+	case v.damage != nil && (v.marker != nil || core.ownsLog(v.log, member)):
+		return nil, refuse(ExitCorrupt, "the data of %s is damaged: %s", member, v.damage)
+	case v.damage != nil:
+		return nil, refuse(ExitForeign, "the volume of %s does not say whose it is (%s), and this is %s; put back the volume that belongs to this member", member, v.damage, core.name())
+	case v.marker == nil && len(v.strangers) > 0:
+		return nil, refuse(ExitForeign, "the volume of %s holds foreign data (%s) and no %s%s, and this is %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), MarkerFile, v.log.named(), core.name())
 	case !core.formed() && v.marker == nil:
 		return own, nil
 	case !core.formed():
@@ -186,7 +201,8 @@ func refuseEmpty(core Record, v volumeState, member string) error {
 
 // decideLog decides about a log in a cluster that has formed: it must be that of
 // the member's present ID. A record can be older than the volume, since the pod's
-// copy of it lags behind; what let the member start before still holds then.
+// copy of it lags behind; what let the member start before still holds then. An ID
+// that another member has now is that member's data, whatever the marker says.
 func decideLog(core Record, v volumeState, member string) error {
 	id := v.log.member
 	switch {
@@ -196,19 +212,22 @@ func decideLog(core Record, v volumeState, member string) error {
 		return nil
 	case sameID(id, v.marker.ID) && v.marker.Revision > core.Revision:
 		return nil
+	case !core.ownsLog(v.log, member):
+		return refuse(ExitForeign, "the volume of %s holds data of member %x, which is another member of cluster %s now; put back the volume that belongs to this member", member, id, *core.ClusterID)
 	}
 	return refuse(ExitOutdated, "the volume of %s holds data of member %x, which the record does not know any more; it does not start on old data, and waits for a new volume", member, id)
 }
 
 // inspectVolume reads what decideStart needs. Whatever cannot be read is an
-// error: unreadable must not look like empty.
+// error: unreadable must not look like empty. What was read and makes no sense is
+// damage: whether it is this member's is decided by the rest.
 func inspectVolume(volume string) (volumeState, error) {
 	var v volumeState
 	if _, err := os.Stat(volume); err != nil {
 		return v, err
 	}
 	var err error
-	if v.marker, err = readMarker(volume); err != nil {
+	if v.marker, err = readMarker(volume); err != nil && !v.damagedBy(err) {
 		return v, err
 	}
 	if v.strangers, err = findStrangers(volume); err != nil {
@@ -220,7 +239,21 @@ func inspectVolume(volume string) (volumeState, error) {
 	}
 	v.data = len(inside) > 0
 	v.log, err = readIdentity(filepath.Join(volume, DataDir, "member", "wal"))
+	if v.damagedBy(err) {
+		err = nil
+	}
 	return v, err
+}
+
+// damagedBy notes an error that is damage, and says whether it is.
+func (v *volumeState) damagedBy(err error) bool {
+	if !errors.Is(err, errCorrupt) {
+		return false
+	}
+	if v.damage == nil { // one sentence, one cause
+		v.damage = err
+	}
+	return true
 }
 
 // readMarker returns nil when there is no marker, and an error for a damaged

@@ -61,6 +61,31 @@ type Joining struct {
 // formed says whether the cluster has ever had a quorum.
 func (r Record) formed() bool { return *r.ClusterID != "" }
 
+// name is what tells this cluster from another one, for messages.
+func (r Record) name() string {
+	if !r.formed() {
+		return "cluster token " + r.Token
+	}
+	return "cluster " + *r.ClusterID + " of token " + r.Token
+}
+
+// ownsLog says whether a log is of this cluster, and of no other member than the
+// one of that name: its ID is that member's, or nobody's any more.
+func (r Record) ownsLog(log *identity, member string) bool {
+	if log == nil || !r.formed() || !sameID(log.cluster, *r.ClusterID) {
+		return false
+	}
+	if j := r.Joining; j != nil && j.Member != member && j.ID != "" && sameID(log.member, j.ID) {
+		return false
+	}
+	for name, id := range *r.Members {
+		if name != member && sameID(log.member, id) {
+			return false
+		}
+	}
+	return true
+}
+
 // joins says whether the member is the one that is being added.
 func (r Record) joins(member string) bool {
 	return r.formed() && r.Joining != nil && r.Joining.Member == member && (*r.Members)[member] == ""

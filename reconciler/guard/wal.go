@@ -16,6 +16,14 @@ import (
 // identity is whose write-ahead log it is.
 type identity struct{ member, cluster uint64 }
 
+// named is a clause that says whose log it is, "" where there is none.
+func (i *identity) named() string {
+	if i == nil {
+		return ""
+	}
+	return fmt.Sprintf(", and a log of member %x of cluster %x", i.member, i.cluster)
+}
+
 // sameID compares an ID with one in hexadecimal, however that is written.
 func sameID(id uint64, text string) bool {
 	n, err := strconv.ParseUint(text, 16, 64)

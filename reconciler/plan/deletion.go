@@ -38,6 +38,9 @@ func deletion(s *situation) verdict {
 // beginDeletion lets a roll end and takes a backup first, as far as there is
 // something to keep.
 func (s *situation) beginDeletion() verdict {
+	if v := s.foreignVolumes(); !v.silent() {
+		return v // nobody would know any more, once the pods are gone
+	}
 	keep := s.d.Spec.Deletion.Volumes != schema.VolumesDelete
 	reason := "spec.state is Deleted; the volumes are deleted, too, because spec.deletion.volumes is Delete"
 	if keep {

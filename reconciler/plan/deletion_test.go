@@ -34,6 +34,10 @@ func TestDeletion(t *testing.T) {
 	checkRule(t, deletion, []ruleCase{
 		{name: "130: what is to run passes"},
 		{name: "130: nothing is deleted before a backup", change: with(gone, volumes("")), want: "back up through orders-2: before the cluster is deleted"},
+		{name: "80: not while a volume holds somebody else's data", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), damaged(1, DamageForeign, time.Hour)), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1"},
+		{name: "80: nor where it never formed", change: with(unformed, gone, volumes(schema.VolumesDelete), func(s *situation) {
+			s.o.Pods = []Pod{{Name: "orders-1", Damage: DamageForeign}}
+		}), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "130: then it is written down", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
 		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
 		{name: "60: nobody can give a backup", change: with(gone, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},

@@ -227,6 +227,9 @@ func (e *engine) deleteVolume(w *world, a DeleteVolume, f fate) {
 			return
 		}
 	}
+	if w.guard(i) == guardForeign && w.pods[i].state != podAbsent && !e.hand.careless {
+		return
+	}
 	if c.there && !c.terminating {
 		if podUID(c.uid) != a.UID && !e.hand.careless {
 			return

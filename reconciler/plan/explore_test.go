@@ -126,7 +126,9 @@ func (w *world) renumber() {
 		number(&w.record.members[i])
 		number(&w.record.retired[i])
 		number(&w.record.flushed[i])
-		number(&w.claims[i].data)
+		if c := &w.claims[i]; c.data != strangers {
+			number(&c.data)
+		}
 	}
 	number(&w.record.joining.id)
 	number(&w.record.leaving.id)

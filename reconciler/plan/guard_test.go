@@ -7,6 +7,7 @@ const (
 	guardStarts guardSays = iota
 	guardEmpty
 	guardForeign
+	guardOutdated
 	guardStranger
 )
 
@@ -19,11 +20,13 @@ func (w *world) guard(i int8) guardSays {
 	switch {
 	case !r.formed, w.unguarded:
 		return guardStarts
+	case c.data == strangers:
+		return guardForeign
 	case c.data != 0:
 		if c.data == r.members[i] || (joins && c.data == r.joining.id) {
 			return guardStarts
 		}
-		return guardForeign
+		return guardOutdated
 	case r.members[i] != 0 || (joins && r.joining.promoting):
 		return guardEmpty
 	case joins && w.listIsKnown():
@@ -90,6 +93,8 @@ func (w *world) lookAtTrouble(i int8, out *Pod) {
 		out.Trouble = "Error, exit code 2"
 	case p.state == podDown && c.data != w.seats[i].id:
 		out.Trouble = "CrashLoopBackOff"
+	case p.state == podStopping && !p.served && w.guard(i) == guardForeign:
+		out.Damage, out.Trouble = DamageForeign, "guard: the volume holds what is not this member's"
 	case p.state != podStarting:
 	case c.pinned:
 		out.Trouble = "not scheduled: the node is gone"
@@ -98,7 +103,9 @@ func (w *world) lookAtTrouble(i int8, out *Pod) {
 	case w.guard(i) == guardEmpty:
 		out.Damage, out.Trouble = DamageEmpty, "guard: the volume is empty although this member had joined"
 	case w.guard(i) == guardForeign:
-		out.Damage, out.Trouble = DamageOutdated, "guard: the volume holds what is not this member's"
+		out.Damage, out.Trouble = DamageForeign, "guard: the volume holds what is not this member's"
+	case w.guard(i) == guardOutdated:
+		out.Damage, out.Trouble = DamageOutdated, "guard: the volume holds what an earlier member has left"
 	case w.guard(i) == guardStranger:
 		out.Trouble = "guard: not a member"
 	case variants[p.template].unpulled:

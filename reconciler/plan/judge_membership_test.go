@@ -188,6 +188,8 @@ func judgeVolume(w *world, a DeleteVolume) string {
 	switch {
 	case !c.there || c.terminating:
 		return ""
+	case c.data == strangers:
+		return fmt.Sprintf("I7: deletes the volume of member %d, which holds somebody else's data", i)
 	case w.record.deleted && !w.set.there:
 		if !w.ask.wipe || w.ask.state != askDeleted {
 			return "I12: deletes a volume although Git says nothing of the kind"

@@ -141,7 +141,7 @@ func (w *world) tempts() (set invariants) {
 		}
 	}
 	for i := range int8(most) {
-		if g := w.guard(i); w.pods[i].state == podStarting && (g == guardEmpty || g == guardForeign) {
+		if g := w.guard(i); w.pods[i].state == podStarting && slices.Contains([]guardSays{guardEmpty, guardForeign, guardOutdated}, g) {
 			set |= those(5)
 		}
 	}

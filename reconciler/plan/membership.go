@@ -49,6 +49,9 @@ func (s *situation) leave(l Leaving) verdict {
 	if v := s.listed(); !v.silent() {
 		return v
 	}
+	if v := s.foreignVolume(s.o.pod(l.Member)); !v.silent() {
+		return v
+	}
 	r := s.o.round()
 	m := r.byID(l.ID)
 	if m == nil {
@@ -184,7 +187,7 @@ func (s *situation) otherLearner(member string) string {
 // the new, nobody deletes that.
 func (s *situation) drop(j Joining, failed bool) DropLearner {
 	p := s.o.pod(j.Member)
-	foreign := p != nil && (p.Damage == DamageForeign || p.Damage == DamageOutdated)
+	foreign := p != nil && p.Damage == DamageForeign
 	return DropLearner{
 		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.wants(j.Member),
 		Retire: j.ID != "" && !foreign && s.o.volume(j.Member) != nil && len(s.o.Record.Recovered) == 0,

@@ -68,6 +68,7 @@ func oneLook(s *situation) { s.o.Rounds = s.o.Rounds[1:] }
 
 func TestMembershipLeaving(t *testing.T) {
 	shrinking := with(wanting(2), leaving(2, false))
+	foreign := func(s *situation) { s.pod(2).Damage = DamageForeign }
 	checkRule(t, membership, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "20: an unformed cluster is the bootstrap's", change: unformed},
@@ -80,6 +81,9 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I1: a look alone removes nobody", change: with(shrinking, leads(0), oneLook), want: "Confirm: that the others can do without"},
 		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "42: another one that is down", change: with(shrinking, leads(0), down(1)), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but only 1 of the 2 others are healthy, and their quorum is 2"},
+		{name: "80: nobody leaves whose volume holds somebody else's data", change: with(shrinking, foreign), want: "Unhealthy: volume claim data-orders-2 holds what is not the data of orders-2"},
+		{name: "80: nor is it written down that it has left: its volume would go", change: with(shrinking, foreign, unlisted(2)), want: "Unhealthy: volume claim data-orders-2"},
+		{name: "80: another member leaves all the same", change: with(shrinking, leads(0), func(s *situation) { s.pod(2).Damage = DamageOutdated }), want: "remove orders-2"},
 		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-1").Applied = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
 		{name: "I16: who leaves need not", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-2").Applied = 4000 }), want: "remove orders-2"},
 		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},

@@ -32,6 +32,7 @@ const (
 	serviceIsEdited
 	volumeIsLost
 	volumeIsSpoilt
+	volumeIsSwapped
 	nodeIsLost
 	nodeComesBack
 	setIsScaled
@@ -46,7 +47,7 @@ var moveTexts = map[moveKind]string{
 	leaderWanders: "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
-	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", nodeIsLost: "the node and the volume on it are lost",
+	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
 	nodeComesBack: "the node comes back", setIsScaled: "somebody scales the StatefulSet to",
 	serviceIsDeleted: "somebody deletes a service", serviceIsEdited: "somebody edits a service",
 }

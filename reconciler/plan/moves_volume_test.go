@@ -9,15 +9,22 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 	case c.pinned:
 		all = append(all, move{nodeComesBack, i})
 	case c.corrupt:
+	case c.data == strangers:
+		// Should its node go now, nobody would know any more what is on it.
+		all = append(all, move{volumeIsLost, i})
 	default:
 		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i})
+		// Without a pod nobody could tell.
+		if s := w.pods[i].state; s != podAbsent && s != podStopping && w.seats[i].id != 0 && !w.record.deleted && !w.record.hibernated {
+			all = append(all, move{volumeIsSwapped, i})
+		}
 	}
 	return all
 }
 
 // loses says whether a move takes a member's data for good.
 func (m move) loses() bool {
-	return m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == nodeIsLost
+	return m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == nodeIsLost
 }
 
 // applyToVolume lets something happen to a volume.
@@ -32,6 +39,9 @@ func (w *world) applyToVolume(m move) string {
 		*c, *p = fakeClaim{}, fakePod{}
 	case volumeIsSpoilt:
 		c.corrupt = true
+		w.rebornPod(m.i)
+	case volumeIsSwapped:
+		c.data = strangers
 		w.rebornPod(m.i)
 	case nodeIsLost:
 		c.pinned = true

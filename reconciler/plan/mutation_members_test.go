@@ -68,6 +68,22 @@ func identitySpoilt() []mutant {
 				}
 			}
 		})},
+		{name: "somebody else's data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("membership repair deletion", func(s *situation) {
+			for i := range s.o.Pods {
+				if p := &s.o.Pods[i]; p.Damage == DamageForeign {
+					p.Damage = DamageOutdated
+				}
+			}
+		}), from: swapped},
+		{name: "a cluster is deleted with somebody else's data", breaks: "I7", table: blind("deletion", func(s *situation) {
+			for i := range s.o.Pods {
+				s.o.Pods[i].Damage = ""
+			}
+		}), from: func(d dice) world {
+			w := swapped(d)
+			w.ask.state, w.ask.wipe = askDeleted, true
+			return w
+		}},
 		{name: "a member is recorded as gone before etcd says so", breaks: "I24", table: blind("membership", everyRound(func(s *situation, r *Round) {
 			if l := s.o.Record.Leaving; l != nil {
 				r.Members = slices.DeleteFunc(slices.Clone(r.Members), func(m Member) bool { return m.ID == l.ID })
@@ -147,6 +163,14 @@ func growing(d dice) world {
 func repairing(d dice) world {
 	w := runningWorld(3, v35)
 	_ = w.apply(move{volumeIsSpoilt, int8(d.roll(3))})
+	return w
+}
+
+// swapped is where histories start in which a claim is bound to somebody else's
+// volume.
+func swapped(d dice) world {
+	w := runningWorld(3, v35)
+	_ = w.apply(move{volumeIsSwapped, int8(d.roll(3))})
 	return w
 }
 

@@ -339,11 +339,11 @@ type Pod struct {
 const (
 	// DamageEmpty means that the volume is empty although the member had joined.
 	DamageEmpty = "empty"
-	// DamageForeign means that the data is of somebody else. It may be their only
-	// copy: nothing is deleted, and a person says what it is worth.
+	// DamageForeign means that the data may be somebody else's: another cluster's,
+	// another member's, or of an unknown origin. Nobody deletes it.
 	DamageForeign = "foreign"
-	// DamageOutdated means that the data is of an earlier member of this name, which
-	// the record does not know any more.
+	// DamageOutdated means that the data is what an earlier member of that name has
+	// left in this very cluster.
 	DamageOutdated = "outdated"
 	// DamageCorrupt means that the data cannot be read.
 	DamageCorrupt = "corrupt"

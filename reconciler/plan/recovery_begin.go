@@ -127,7 +127,7 @@ func (s *situation) usable(name string) verdict {
 func (s *situation) beginFromBackup(oneShot string) verdict {
 	for _, m := range s.remnants() {
 		p, v := s.o.pod(m.name), s.o.volume(m.name)
-		if ordinalOf(m.name) >= s.d.Spec.Replicas || p == nil || p.Terminating || v == nil || v.Terminating || v.Trouble != "" {
+		if ordinalOf(m.name) >= s.d.Spec.Replicas || p == nil || p.Terminating || p.Damage == DamageForeign || v == nil || v.Terminating || v.Trouble != "" {
 			continue
 		}
 		return do(BeginRecovery{

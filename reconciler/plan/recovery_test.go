@@ -149,6 +149,11 @@ func TestBeginRecovery(t *testing.T) {
 		{name: "127: data of another age", change: with(survivor, of(0, func(m *Member) { m.Version = "2.5.0" })), want: "which cannot start on data of 2.5.0"},
 		{name: "127: pods of an unknown release", change: with(survivor, func(s *situation) { s.o.Set.Version = "" }), want: "it is unknown whether"},
 		{name: "127: data of an unknown release", change: with(survivor, of(0, func(m *Member) { m.Version = "" })), want: "it is unknown whether etcd 3.5.35 can start"},
+		{name: "80: and no volume of somebody else", change: with(fromBackup, func(s *situation) {
+			for i := range s.o.Pods {
+				s.o.Pods[i].Damage = DamageForeign
+			}
+		}), want: "no member has a pod and a volume that the backup could be put on"},
 		{name: "a backup needs a volume", change: with(fromBackup, func(s *situation) { s.o.Volumes = nil }), want: "no member has a pod and a volume that the backup could be put on"},
 		{name: "a backup needs a node", change: with(fromBackup, func(s *situation) { s.pod(0).Terminating = true }), want: "no member has a pod and a volume"},
 		{name: "a backup needs a pod", change: with(fromBackup, withoutPod(0)), want: "no member has a pod and a volume"},

@@ -25,11 +25,13 @@ type loss struct {
 //
 // A pod that is gone, crashes, is out of memory or finds its disk full is no
 // candidate: its data is there, and removing the member would not help it. Nor is
-// one that has somebody else's volume, which may be their only copy: a person puts
-// the right one back, or deletes the claim, and that is a loss like any.
+// one that has somebody else's data on its volume, see foreignVolume.
 func repair(s *situation) verdict {
 	if !s.formed() || s.o.Set == nil {
 		return pass()
+	}
+	if v := s.foreignVolumes(); !v.silent() {
+		return v
 	}
 	if s.o.Record.Replacing != "" {
 		return s.takeOver(s.o.Record.Replacing)
@@ -66,6 +68,33 @@ func repair(s *situation) verdict {
 	}
 	return do(BeginLeave{Member: l.member, ID: id, Why: l.why, Replace: true},
 		l.why+"; it is removed first, because "+first+", and then joins anew")
+}
+
+// foreignVolumes is foreignVolume for whoever has one.
+func (s *situation) foreignVolumes() verdict {
+	for i := range s.o.Pods {
+		if v := s.foreignVolume(&s.o.Pods[i]); !v.silent() {
+			return v
+		}
+	}
+	return pass()
+}
+
+// foreignVolume holds while a pod has found data on its volume that may be
+// somebody else's only copy. Only the pod knows of it: whatever lets that go, or
+// removes its member, would end in deleting the volume.
+func (s *situation) foreignVolume(p *Pod) verdict {
+	if p == nil || p.Damage != DamageForeign {
+		return pass()
+	}
+	way := "restore a backup into a new cluster"
+	if s.memberCount() > 1 {
+		way = "if nobody needs that data, or its PersistentVolume is set to Retain, delete the claim and its pod by hand, and a new member takes its place"
+	}
+	found, _, _ := strings.Cut(p.Trouble, "; ") // the guard ends with an advice of its own
+	return unhealthy(
+		fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster (%s); quorate never deletes what may be somebody's only copy", claimOf(p.Name), p.Name, found),
+		"bring the right volume back under that claim; or "+way)
 }
 
 // repairable says why nothing is replaced now.
@@ -149,7 +178,7 @@ func (s *situation) lossOf(p Pod) *loss {
 	case p.Damage == DamageEmpty:
 		return &loss{member: p.Name, since: p.DamageSince, why: p.Name + " has lost its data: its volume is empty"}
 	case p.Damage == DamageOutdated:
-		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " holds the data of an earlier member"}
+		return &loss{member: p.Name, since: p.DamageSince, why: "the volume of " + p.Name + " holds what an earlier member of that name has left"}
 	case p.Damage == DamageCorrupt:
 		return &loss{member: p.Name, since: p.DamageSince, why: "the data of " + p.Name + " is corrupt"}
 	case p.Damage == DamageLost:

@@ -37,6 +37,9 @@ func TestRepair(t *testing.T) {
 		}
 	}
 	differs := with(compared(1, 2, 1), alarmed(Alarm{Corrupt, "m1"}), savedFor("repair orders-1"), unready)
+	foreign := with(damaged(1, DamageForeign, time.Hour), func(s *situation) {
+		s.pod(1).Trouble = "guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new; put back the volume that belongs to this member"
+	})
 	crashed := func(s *situation) { s.pod(0).Trouble = "etcd: panic" }
 	drained := func(s *situation) { s.pod(0).Terminating = true }
 	checkRule(t, repair, []ruleCase{
@@ -59,8 +62,12 @@ func TestRepair(t *testing.T) {
 		{name: "60: nowhere to put it", change: with(lost, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and nothing says where to put it"},
 		{name: "79: corrupt data", change: with(damaged(1, DamageCorrupt, time.Hour), savedFor("repair orders-1")), want: "the data of orders-1 is corrupt"},
 		{name: "77: a volume that is gone", change: with(damaged(1, DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
-		{name: "80: data of an earlier life", change: with(damaged(1, DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds the data of an earlier member"},
-		{name: "I7: the volume of another may be their only copy", change: with(damaged(1, DamageForeign, time.Hour), savedFor("repair orders-1"))},
+		{name: "80: what an earlier member has left", change: with(damaged(1, DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds what an earlier member of that name has left"},
+		{name: "80: the volume of another is nobody's to delete", change: with(foreign, savedFor("repair orders-1")), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1 in this cluster (guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new); quorate never deletes what may be somebody's only copy; bring the right volume back under that claim; or if nobody needs that data, or its PersistentVolume is set to Retain, delete the claim and its pod by hand, and a new member takes its place"},
+		{name: "80: nor where Git wants one member after the other replaced", change: with(foreign, savedFor("repair orders-1"), mode(schema.RepairOneByOne)), want: "Unhealthy: volume claim data-orders-1"},
+		{name: "80: nor where Git wants fewer members", change: with(foreign, savedFor("repair orders-1"), wanting(1)), want: "Unhealthy: volume claim data-orders-1"},
+		{name: "80: nor that of a member that is being replaced", change: with(foreign, func(s *situation) { s.o.Record.Replacing = "orders-1" }), want: "Unhealthy: volume claim data-orders-1"},
+		{name: "80: the only member has nobody to join", size: 1, change: damaged(0, DamageForeign, time.Hour), want: "or restore a backup into a new cluster"},
 		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation) { s.pod(1).NodeGone, s.pod(1).NodeGoneSince = true, noon.Add(-time.Hour) }), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
 		{name: "87: the time of grace", change: damaged(1, DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced when that has lasted 5m0s, unless it comes back"},
 		{name: "87: as Git has it", change: with(damaged(1, DamageEmpty, time.Minute), func(s *situation) { s.d.Spec.Repair.After = &metav1.Duration{Duration: 30 * time.Second} }), want: "back up through"},

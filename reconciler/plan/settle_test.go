@@ -202,6 +202,11 @@ func (w *world) repairable() bool {
 	if w.record.leaving.there {
 		return false // a removal that has begun keeps the repair of another from beginning
 	}
+	for i := range w.claims {
+		if w.claims[i].data == strangers {
+			return false
+		}
+	}
 	return w.losses() == 1 && memberCount(w) > 2 && w.ask.repair != repairNever && w.record.formed && w.set.there
 }
 

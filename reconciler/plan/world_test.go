@@ -128,7 +128,8 @@ type fakePod struct {
 type fakeClaim struct {
 	there bool
 	uid   int16
-	// data is the ID of the member whose log is on it, 0 for none.
+	// data is the ID of the member whose log is on it, 0 for none, strangers for
+	// somebody else's.
 	data int8
 	// behind: the member has not applied what the others have; short: its log
 	// lacks entries that the cluster has committed.
@@ -150,6 +151,9 @@ type fakeClaim struct {
 	// since is when the pod found it as it is.
 	since int32
 }
+
+// strangers is the data of somebody else.
+const strangers int8 = 127
 
 // seat is an entry of etcd's member list. There is at most one for the peer URL
 // of an ordinal.

@@ -196,8 +196,8 @@ func (w *world) blockDatabase(member string) (aside string, putBack func()) {
 }
 
 // swapVolume gives a member a copy of another member's log and of the mark of its
-// volume, as a wrong snapshot or a wrong claim does. Nothing is done about that
-// until the claim is deleted, and then the member has lost its data.
+// volume, as a wrong snapshot or a wrong claim does. That may be somebody's only copy, so quorate
+// touches nothing until a person has deleted the claim, as its hold says.
 func (w *world) swapVolume(member string) {
 	w.Helper()
 	w.dataFile(member, "wal/*.wal") // where volumes cannot be reached, the test ends here
@@ -217,9 +217,8 @@ func (w *world) swapVolume(member string) {
 	w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
 		return strings.Contains(w.guardSaid(ctx, member), "belongs to member orders-1"), nil
 	})
-	// It might be somebody's only copy, so a person has the last word.
 	members, mark := w.record().Members, w.mark
-	hold := w.awaitHold("Unhealthy", rollLimit, member+" does not run", "belongs to member orders-1", "delete its pod and its volume claim data-"+member)
+	hold := w.awaitHold("Unhealthy", rollLimit, "volume claim data-"+member, "belongs to member orders-1", "quorate never deletes", "delete the claim and its pod by hand")
 	w.Logf("quorate says: %s", hold.Hold())
 	w.expectNothingDone(mark, members)
 	w.loseVolume(member)
