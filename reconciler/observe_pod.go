@@ -36,8 +36,18 @@ func observePod(p *corev1.Pod) plan.Pod {
 		if s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0 {
 			pod.Ran = true
 		}
+		pod.Crashed = pod.Crashed || (s.Name == EtcdContainer && crashed(s))
 	}
 	return pod
+}
+
+// crashed says whether a container has ended with an error, or was started again
+// for a reason that the kubelet has forgotten.
+func crashed(s corev1.ContainerStatus) bool {
+	if ended := lastEnd(s); ended != nil {
+		return ended.ExitCode != 0
+	}
+	return s.RestartCount > 0
 }
 
 // etcdStarted is when the etcd that runs in the pod was started; far in the future

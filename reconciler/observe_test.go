@@ -136,13 +136,36 @@ func TestPodAsThePlannerSeesIt(t *testing.T) {
 	})
 	want := plan.Pod{
 		Name: "orders-10", Ordinal: 10, UID: "u", Template: "abc", Version: "3.6.16", Ready: true, ReadySince: since.Time,
-		Created: since.Time, Terminating: true, Ran: true, Trouble: "etcd: CrashLoopBackOff",
+		Created: since.Time, Terminating: true, Ran: true, Crashed: true, Trouble: "etcd: CrashLoopBackOff",
 	}
 	if pod != want {
 		t.Errorf("got  %+v\nwant %+v", pod, want)
 	}
 	if neverRan := observePod(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: waitingFor("ImagePullBackOff", "")}}}}); neverRan.Ran {
 		t.Error("a container without an image counts as one that ran")
+	}
+}
+
+// A member that runs is told from one that runs between two crashes.
+func TestPodThatHasCrashed(t *testing.T) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+	}
+	for name, test := range map[string]struct {
+		status corev1.ContainerStatus
+		want   bool
+	}{
+		"never ended":               {corev1.ContainerStatus{Name: EtcdContainer, State: running}, false},
+		"runs after a crash":        {corev1.ContainerStatus{Name: EtcdContainer, State: running, LastTerminationState: ended(2), RestartCount: 1}, true},
+		"runs after it was stopped": {corev1.ContainerStatus{Name: EtcdContainer, State: running, LastTerminationState: ended(0), RestartCount: 1}, false},
+		"has just crashed":          {corev1.ContainerStatus{Name: EtcdContainer, State: ended(137)}, true},
+		"nobody knows why":          {corev1.ContainerStatus{Name: EtcdContainer, State: running, RestartCount: 1}, true},
+		"another container":         {corev1.ContainerStatus{Name: "sidecar", State: running, LastTerminationState: ended(1), RestartCount: 1}, false},
+	} {
+		if pod := observePod(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{test.status}}}); pod.Crashed != test.want {
+			t.Errorf("%s: %+v", name, pod)
+		}
 	}
 }
 

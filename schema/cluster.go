@@ -246,7 +246,8 @@ type UpgradeSpec struct {
 	// frees space under the alarm NOSPACE.
 	Backup BackupPolicy `json:"backup,omitzero"`
 	// Soak is how long a restarted member must be ready before the next one is
-	// touched, 0s to 1h. Default 10s.
+	// touched, 0s to 1h. Default 10s. One whose etcd has crashed since its pod was
+	// made is given a minute at least.
 	Soak *metav1.Duration `json:"soak,omitempty"`
 	// Path is Strict (default), which refuses a change that etcd does not support
 	// in one step, or Stepwise, which goes through the releases in between by

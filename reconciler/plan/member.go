@@ -244,9 +244,12 @@ func soak(s *situation) verdict {
 // soaking waits for the pods of a template that have not been ready for long.
 func (s *situation) soaking(template string) verdict {
 	for _, p := range s.o.Pods {
-		left := s.soakTime() - s.now.Sub(p.ReadySince)
-		if p.Template == template && left > 0 {
-			v := wait(fmt.Sprintf("%s is back and soaks for %s", p.Name, s.soakTime()), p.ReadySince)
+		long, back := s.soakTime(p), "back"
+		if p.Crashed {
+			back = "back after a crash"
+		}
+		if left := long - s.now.Sub(p.ReadySince); p.Template == template && left > 0 {
+			v := wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince)
 			v.hold.Again = left
 			return v
 		}

@@ -89,11 +89,16 @@ func TestSoak(t *testing.T) {
 			s.d.Spec.Upgrade.Soak, s.pod(2).ReadySince = seconds(10), noon.Add(-age)
 		})
 	}
+	crashed := func(s *situation) { s.pod(2).Crashed = true }
 	checkRule(t, soak, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "a member that is just back", change: since(4 * time.Second), want: "Waiting: orders-2 is back and soaks for 10s"},
 		{name: "one that has soaked passes", change: since(10 * time.Second)},
 		{name: "no soak passes at once", change: with(since(0), func(s *situation) { s.d.Spec.Upgrade.Soak = nil })},
+		{name: "one whose etcd has crashed soaks for a minute", change: with(since(59*time.Second), crashed), want: "Waiting: orders-2 is back after a crash and soaks for 1m0s"},
+		{name: "be the soak as short as it may", change: with(since(0), crashed, func(s *situation) { s.d.Spec.Upgrade.Soak = nil }), want: "Waiting: orders-2 is back after a crash and soaks for 1m0s"},
+		{name: "and no longer", change: with(since(time.Minute), crashed)},
+		{name: "but for as long as Git asks", change: with(since(time.Minute), crashed, func(s *situation) { s.d.Spec.Upgrade.Soak = seconds(90) }), want: "Waiting: orders-2 is back after a crash and soaks for 1m30s"},
 		{name: "nobody soaks without a roll", change: func(s *situation) { s.d.Spec.Upgrade.Soak, s.pod(2).ReadySince = seconds(10), noon }},
 		{name: "an old member that has restarted by itself needs none", change: with(since(time.Minute), func(s *situation) { s.pod(0).ReadySince = noon })},
 	})

@@ -316,6 +316,9 @@ type Pod struct {
 	Terminating  bool
 	// Ran says that etcd has been started in this pod at least once.
 	Ran bool
+	// Crashed says that etcd has ended with an error in this pod, or for a reason
+	// that nobody knows any more.
+	Crashed bool
 	// Unpulled says that the pod cannot start because an image that its template
 	// names cannot be had.
 	Unpulled bool

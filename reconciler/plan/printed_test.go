@@ -246,14 +246,14 @@ func (p *printer) set() {
 	p.setting("scaled-by", s.ScaledBy)
 	p.setting("immutable", strings.Join(s.Immutable, ", "))
 	p.section("pods")
-	p.row("name", "template", "version", "ready", "since", "created", "damaged", "terminating", "ran", "unpulled", "damage", "node-gone", "trouble")
+	p.row("name", "template", "version", "ready", "since", "created", "damaged", "terminating", "ran", "crashed", "unpulled", "damage", "node-gone", "trouble")
 	for _, pod := range p.o.Pods {
 		damaged := pod.DamageSince
 		if pod.NodeGone {
 			damaged = pod.NodeGoneSince
 		}
 		p.row(pod.Name, pod.Template, pod.Version, yes(pod.Ready), p.age(pod.ReadySince), p.age(pod.Created), iff(!damaged.IsZero(), p.age(damaged)),
-			yes(pod.Terminating), yes(pod.Ran), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Trouble)
+			yes(pod.Terminating), yes(pod.Ran), yes(pod.Crashed), yes(pod.Unpulled), pod.Damage, yes(pod.NodeGone), pod.Trouble)
 	}
 }
 

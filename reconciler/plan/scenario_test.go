@@ -127,7 +127,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
-		"pods":    "name template version ready since created damaged terminating ran unpulled damage node-gone trouble",
+		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -379,7 +379,7 @@ func podOf(t *testing.T, r row) Pod {
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
 		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
-		Unpulled: r["unpulled"] == "yes",
+		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
 }
 

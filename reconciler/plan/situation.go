@@ -223,12 +223,20 @@ func (s *situation) alone() bool {
 	return v != nil && !v.Ran && v.Trouble != ""
 }
 
+// crashSoak is how long a member whose etcd has crashed must be ready, at least:
+// between two crashes it may be ready for a moment, too.
+const crashSoak = time.Minute
+
 // soakTime is how long a restarted member must be ready.
-func (s *situation) soakTime() time.Duration {
-	if s.d.Spec.Upgrade.Soak == nil {
-		return 0
+func (s *situation) soakTime(p Pod) time.Duration {
+	var soak time.Duration
+	if s.d.Spec.Upgrade.Soak != nil {
+		soak = s.d.Spec.Upgrade.Soak.Duration
 	}
-	return s.d.Spec.Upgrade.Soak.Duration
+	if p.Crashed {
+		soak = max(soak, crashSoak)
+	}
+	return soak
 }
 
 // warnings are the catalogue's remarks about what is wanted.
