@@ -131,7 +131,8 @@ func (s *situation) lead(id string) {
 
 // settle lets the StatefulSet finish what it has begun, and makes every pod
 // ready and every member healthy, in two rounds, as they are when nothing goes
-// wrong. A pod that cannot start with an old template does not get better.
+// wrong. A pod that cannot start with a template that was given up does not get
+// better.
 func (s *situation) settle() {
 	s.o.Volumes = slices.Clone(s.o.Volumes)
 	for i := range s.o.Volumes {
@@ -147,7 +148,8 @@ func (s *situation) settle() {
 	s.replace()
 	for i := range s.o.Pods {
 		p := &s.o.Pods[i]
-		if stuck := !s.formed() && p.Trouble != "" && p.Template != s.d.Template; !stuck {
+		kept := p.Template == s.d.Template || (s.formed() && p.Template == s.o.Set.CurrentTemplate)
+		if p.Trouble == "" || kept {
 			p.Ready, p.Terminating, p.Trouble = true, false, ""
 		}
 	}
