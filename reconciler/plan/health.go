@@ -52,7 +52,13 @@ func health(s *situation) verdict {
 // does not run keeps its data and its place, whatever the reason is.
 func (s *situation) healthChoices(problem string) string {
 	for _, p := range s.o.Pods {
-		if p.Trouble != "" && s.isMember(p.Name) && strings.HasPrefix(problem, p.Name+" ") && s.memberCount() > 2 && !s.rolling() {
+		if p.Trouble == "" || !s.isMember(p.Name) || !strings.HasPrefix(problem, p.Name+" ") {
+			continue
+		}
+		if next := s.target(); s.rolling() && next != nil && next.Name != p.Name {
+			return fmt.Sprintf("what Git asks for would reach %s first, which serves; bring %s back by other means, and the roll goes on", next.Name, p.Name)
+		}
+		if s.memberCount() > 2 && !s.rolling() {
 			return fmt.Sprintf("%s comes back by itself once the cause is mended; if its data is worth nothing, delete its pod and its volume claim %s, and a new member takes its place",
 				p.Name, claimOf(p.Name))
 		}

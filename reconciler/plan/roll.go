@@ -92,6 +92,8 @@ func (s *situation) restartReason(t *Pod) string {
 	switch left := len(s.outdated()); {
 	case s.small():
 		return fmt.Sprintf("%s to go; a cluster of %s does not serve while one restarts", members(left), members(len(s.o.Pods)))
+	case !s.wellNow(*t) && s.remedied(*t):
+		return fmt.Sprintf("it does not run as it is (%s), so this costs nobody anything; the others keep the quorum", t.Trouble)
 	case !s.wellNow(*t):
 		return "an abandoned roll left it broken; the others keep the quorum"
 	default:

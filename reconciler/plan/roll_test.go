@@ -209,6 +209,15 @@ func TestVictim(t *testing.T) {
 		{"a template that was good is not to blame", with(commit(newVersion), down(1)), ""},
 		{"unless its image cannot be had", with(commit(newVersion), down(1), func(s *situation) { s.pod(1).Ran, s.pod(1).Unpulled = false, true }), "orders-1"},
 		{"but not where etcd ran on it", with(commit(newVersion), down(1), func(s *situation) { s.pod(1).Unpulled = true }), ""},
+		{"81: other settings may be the remedy of the highest", with(commit(oldVersion), down(2), leads(0), stuck(2, "etcd: OOMKilled")), "orders-2"},
+		{"81: not of another, which a roll would reach later", with(commit(oldVersion), down(1), leads(0), stuck(1, "etcd: OOMKilled")), ""},
+		{"81: not of one that just does not answer", with(commit(oldVersion), down(2), leads(0)), ""},
+		{"81: not of one that is ready", with(commit(oldVersion), leads(0), stuck(2, "etcd: OOMKilled")), ""},
+		{"81: not of one that shuts down", with(commit(oldVersion), down(2), leads(0), stuck(2, "etcd: OOMKilled"), func(s *situation) { s.pod(2).Terminating = true }), ""},
+		{"81: not of one whose data is lost", with(commit(oldVersion), down(2), leads(0), stuck(2, "guard: empty"), damaged(2, DamageEmpty, time.Hour)), ""},
+		{"81: not of one whose node is gone", with(commit(oldVersion), down(2), leads(0), stuck(2, "etcd: OOMKilled"), func(s *situation) { s.pod(2).NodeGone = true }), ""},
+		{"81: not while another is down", with(commit(oldVersion), down(2), down(1), leads(0), stuck(2, "etcd: OOMKilled")), ""},
+		{"81: nor by another release", with(commit(newVersion), down(2), leads(0), stuck(2, "etcd: OOMKilled")), ""},
 		{"I15: one look blames nobody who is ready", with(broken, ran(1, 2), oneLook, func(s *situation) { s.pod(1).Ready, s.pod(2).Ready = true, true }), ""},
 	} {
 		s := healthy(3)

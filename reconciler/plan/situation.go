@@ -81,8 +81,9 @@ func (s *situation) target() *Pod {
 // victim is the only unhealthy member that may be restarted, because its template
 // is the reason that it is unhealthy: an earlier, abandoned roll broke it, so its
 // template is neither the desired one nor the last whose roll ended; or etcd has
-// never run in its pod, because there is no such image. A pod that does not start
-// for another reason, such as a lost volume, is not helped by another template.
+// never run in its pod, because there is no such image; or Git now wants other
+// settings, see remedied. A pod that does not start for another reason, such as a
+// lost volume, is not helped by another template.
 func (s *situation) victim() *Pod {
 	if s.o.Set.CurrentTemplate == "" {
 		return nil // unknown: nobody can say what the roll has broken
@@ -93,7 +94,7 @@ func (s *situation) victim() *Pod {
 	var victim *Pod
 	for _, p := range s.outdated() {
 		unborn := !p.Ran && p.Unpulled
-		if s.wellLately(p) || (p.Template == s.o.Set.CurrentTemplate && !unborn) {
+		if s.wellLately(p) || (p.Template == s.o.Set.CurrentTemplate && !unborn && !s.remedied(p)) {
 			continue
 		}
 		// One that never ran is broken beyond doubt; another may only be waiting
@@ -103,6 +104,19 @@ func (s *situation) victim() *Pod {
 		}
 	}
 	return victim
+}
+
+// remedied says whether the roll may be the remedy of a member that does not run,
+// such as a larger memory limit: its data is there, its version stays, it is the
+// next one in the roll's order, and all the others are well. Restarting who is down
+// costs nobody anything.
+func (s *situation) remedied(p Pod) bool {
+	if p.Trouble == "" || p.Ready || p.Terminating || p.Damage != "" || p.NodeGone || s.versioned() || p.Name != s.outdated()[0].Name {
+		return false
+	}
+	return !slices.ContainsFunc(s.o.Pods, func(other Pod) bool {
+		return other.Name != p.Name && s.isMember(other.Name) && !s.wellNow(other)
+	})
 }
 
 // rollVictim is the victim that the roll under way is to mend, or nil: the gate
