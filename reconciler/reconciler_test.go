@@ -224,8 +224,8 @@ type fakeEtcd struct {
 	// joined counts how often a member of that name was added: each time it gets
 	// another ID.
 	joined map[string]int
-	// refuse is what a change of the member list answers instead of happening;
-	// loseAnswer is what it answers after it happened.
+	// refuse is what a change answers instead of happening; loseAnswer is what it
+	// answers after it happened.
 	refuse, loseAnswer error
 	// downgrade is the line of the downgrade under way, "" for none.
 	downgrade string
@@ -238,6 +238,9 @@ type fakeEtcd struct {
 func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Endpoint, line string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.refuse != nil {
+		return e.refuse
+	}
 	e.downgrade = line
 	return e.changed("enable the downgrade to " + line + " through " + member.Member)
 }
@@ -245,6 +248,9 @@ func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Endpoint,
 func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Endpoint) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.refuse != nil {
+		return e.refuse
+	}
 	e.downgrade = ""
 	return e.changed("cancel the downgrade through " + member.Member)
 }
@@ -252,6 +258,9 @@ func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Endpoint)
 func (e *fakeEtcd) Nudge(_ context.Context, _ string, member Endpoint) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.refuse != nil {
+		return e.refuse
+	}
 	for _, name := range e.members {
 		if e.saves == nil || e.saves(name) {
 			e.saved[name]++
@@ -435,6 +444,9 @@ func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, _ []Endpoint, i
 func (e *fakeEtcd) Snapshot(_ context.Context, _ string, member Endpoint) (io.ReadCloser, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.refuse != nil {
+		return nil, e.refuse
+	}
 	e.calls = append(e.calls, "snapshot of "+member.Member)
 	return io.NopCloser(bytes.NewReader(e.snapshot)), nil
 }
@@ -451,10 +463,13 @@ func (e *fakeEtcd) Disarm(_ context.Context, _ string, members []Endpoint, alarm
 	return e.called(fmt.Sprintf("disarm %s with %d", alarm, len(members)))
 }
 
-// called notes a call that always succeeds.
+// called notes a call that does nothing else.
 func (e *fakeEtcd) called(text string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.refuse != nil {
+		return e.refuse
+	}
 	e.calls = append(e.calls, text)
 	return nil
 }

@@ -1,0 +1,238 @@
+package reconciler
+
+import (
+	"errors"
+	"reflect"
+	"sync/atomic"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// attempt is an action that can be carried out in a world that was prepared for it.
+type attempt struct {
+	name    string
+	prepare func(w *world)
+	action  func(w *world) plan.Action
+	// asks says that etcd is asked to do something.
+	asks bool
+}
+
+// does is an attempt at an action that needs nothing of the world.
+func does(name string, prepare func(w *world), action plan.Action) attempt {
+	return attempt{name: name, prepare: prepare, action: func(*world) plan.Action { return action }}
+}
+
+// asks is an attempt at one that asks etcd to do something.
+func asks(name string, prepare func(w *world), action plan.Action) attempt {
+	a := does(name, prepare, action)
+	a.asks = true
+	return a
+}
+
+// onThis is an attempt at an action on what the world has.
+func onThis(name string, prepare func(w *world), action func(w *world) plan.Action) attempt {
+	return attempt{name: name, prepare: prepare, action: action}
+}
+
+// first carries out the actions that another one rests on.
+func first(actions ...plan.Action) func(w *world) {
+	return func(w *world) {
+		for _, a := range actions {
+			w.mustDo(a)
+		}
+		w.settle()
+	}
+}
+
+// edited lets somebody add to the StatefulSet.
+func edited(w *world) {
+	a := applied{client: w.api}
+	a.edit(w.T, func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 7 })
+	w.settle()
+}
+
+// asleep is a recovery of orders-1 that has come to where its volume is restored.
+func asleep(w *world) {
+	first(plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})(w)
+	first(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})(w)
+}
+
+// restored is the same recovery before its end.
+func restored(w *world) {
+	asleep(w)
+	w.mustDo(restoreOf(w))
+	g := w.record().Recovering
+	first(plan.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: g.Member, MemberID: g.NewMemberID})(w)
+}
+
+func restoreOf(w *world) plan.Action {
+	return plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
+}
+
+// retired is a cluster that orders-2 has left.
+func retired(w *world) {
+	first(plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.RemoveMember{Member: "orders-2", ID: "a2"}, plan.EndLeave{Member: "orders-2", ID: "a2"})(w)
+}
+
+// attempts are all that quorate does to a formed cluster.
+func attempts() []attempt {
+	joins := []plan.Action{plan.BeginJoin{Member: "orders-3"}, plan.AddLearner{Member: "orders-3"}}
+	leaves := plan.BeginLeave{Member: "orders-2", ID: "a2"}
+	return []attempt{
+		does("create the record", nil, plan.CreateRecord{}),
+		does("claim", nil, plan.ClaimCluster{To: claimed(us(), 1)}),
+		does("issue certificates", func(w *world) { w.mustDo(plan.DeleteObject{Kind: "Secret", Name: "orders-client"}) }, plan.IssueCertificates{}),
+		does("widen certificates", nil, plan.WidenCertificates{Secrets: []string{"orders-peer"}}),
+		does("headless service", nil, plan.ApplyObject{Kind: "Service", Name: "orders-peers"}),
+		does("client service", nil, plan.ApplyObject{Kind: "Service", Name: "orders-client"}),
+		does("budget", nil, plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"}),
+		does("the set's drift", edited, plan.ApplyObject{Kind: "StatefulSet", Name: "orders"}),
+		does("formed", nil, plan.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0"}}),
+		asks("back up", nil, plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.17"}),
+		does("start the roll", edited, plan.StartRoll{Partition: 3, To: "3.6.17"}),
+		does("restart by partition", nil, plan.RestartMember{Member: "orders-2", Partition: 2}),
+		onThis("restart by deletion", nil, func(w *world) plan.Action {
+			return plan.RestartMember{Member: "orders-2", PodUID: string(w.pod("orders-2").UID), ByDeletion: true}
+		}),
+		asks("compact", first(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"}), plan.Compact{Member: "orders-0", ClusterID: "c1", Revision: 7}),
+		asks("defragment", nil, plan.Defragment{Member: "orders-0", ID: "a0"}),
+		asks("disarm", nil, plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"}),
+		does("end the roll", nil, plan.EndRoll{Replicas: 2}),
+		onThis("grow", func(w *world) { w.disks(true) }, func(w *world) plan.Action {
+			return plan.GrowVolume{Claim: "data-orders-0", UID: claimUID(w, "orders-0"), From: 8 << 30, To: 16 << 30}
+		}),
+		onThis("release", nil, func(w *world) plan.Action { return plan.ReleaseSet{SetUID: string(w.set().UID)} }),
+		does("begin to join", nil, joins[0]),
+		asks("add the learner", first(joins[0]), joins[1]),
+		asks("promote", first(joins...), plan.PromoteMember{Member: "orders-3", ID: joined}),
+		does("end of the join", first(append(joins, plan.PromoteMember{Member: "orders-3", ID: joined})...), plan.EndJoin{Member: "orders-3", ID: joined}),
+		asks("drop the learner", first(joins...), plan.DropLearner{Member: "orders-3", ID: joined}),
+		does("begin to leave", nil, leaves),
+		does("stay", first(leaves), plan.CancelLeave{Member: "orders-2", ID: "a2"}),
+		asks("remove", first(leaves), plan.RemoveMember{Member: "orders-2", ID: "a2"}),
+		does("has left", first(leaves, plan.RemoveMember{Member: "orders-2", ID: "a2"}), plan.EndLeave{Member: "orders-2", ID: "a2"}),
+		does("replaced", first(plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.RemoveMember{Member: "orders-2", ID: "a2"}, plan.EndLeave{Member: "orders-2", ID: "a2", Replace: true}),
+			plan.EndReplace{Member: "orders-2"}),
+		onThis("resize", nil, func(w *world) plan.Action {
+			return plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4}
+		}),
+		onThis("delete the pod", retired, func(w *world) plan.Action {
+			return plan.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)}
+		}),
+		onThis("delete the volume", retired, func(w *world) plan.Action {
+			return plan.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"}
+		}),
+		does("hibernate", nil, plan.Hibernate{}),
+		does("begin to delete", nil, plan.BeginDeletion{}),
+		does("delete the set", nil, plan.DeleteObject{Kind: "StatefulSet", Name: "orders"}),
+		does("delete a service", nil, plan.DeleteObject{Kind: "Service", Name: "orders-client"}),
+		does("delete the budget", nil, plan.DeleteObject{Kind: "PodDisruptionBudget", Name: "orders"}),
+		does("delete a secret", nil, plan.DeleteObject{Kind: "Secret", Name: "orders-client-ca"}),
+		does("forget", nil, plan.ForgetCluster{}),
+		asks("nudge", nil, plan.Nudge{Member: "orders-0", Template: "t"}),
+		does("flushed", nil, plan.RecordFlushed{Members: map[string]string{"orders-0": "a0"}}),
+		asks("enable the downgrade", nil, plan.EnableDowngrade{Member: "orders-0", From: "3.6", To: "3.5"}),
+		asks("cancel the downgrade", first(plan.EnableDowngrade{Member: "orders-0", From: "3.6", To: "3.5"}), plan.CancelDowngrade{Member: "orders-0", Line: "3.5"}),
+		does("applied", nil, plan.RecordApplied{SpecHash: "h", Version: "3.6.17"}),
+		does("begin the recovery", nil, plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
+		onThis("restore", asleep, restoreOf),
+		does("end the recovery", restored, plan.EndRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1"}),
+		does("refuse the recovery", nil, plan.RefuseRecovery{OneShot: "c1 from member orders-1"}),
+	}
+}
+
+// refusing lets the API server refuse one request of all that come, and notes what
+// is written after it.
+type refusing struct {
+	seen, at atomic.Int64
+	later    atomic.Pointer[string]
+}
+
+var errAway = errors.New("the API server is away")
+
+func (r *refusing) react(a clienttesting.Action) (bool, runtime.Object, error) {
+	if a.GetVerb() == "watch" || r.at.Load() == 0 {
+		return false, nil, nil
+	}
+	switch n := r.seen.Add(1); {
+	case n == r.at.Load():
+		return true, nil, errAway
+	case n > r.at.Load() && a.GetVerb() != "get" && a.GetVerb() != "list":
+		text := a.GetVerb() + " " + a.GetResource().Resource
+		r.later.Store(&text)
+	}
+	return false, nil, nil
+}
+
+// Whichever request of an action is refused, the action says so and does nothing
+// after it; and the next try carries it out.
+func TestARefusedRequestEndsTheAction(t *testing.T) {
+	for _, a := range attempts() {
+		t.Run(a.name, func(t *testing.T) {
+			formed(t, func(w *world) {
+				if a.prepare != nil {
+					a.prepare(w)
+				}
+				action, r := a.action(w), &refusing{}
+				w.api.PrependReactor("*", "*", r.react)
+				for n := int64(1); ; n++ {
+					v := w.look()
+					r.seen.Store(0)
+					r.at.Store(n)
+					err := w.r.execute(w.Context(), v, action)
+					r.at.Store(0)
+					w.settle()
+					if r.seen.Load() < n {
+						if err != nil {
+							t.Errorf("after %d refusals: %v", n-1, err)
+						}
+						return
+					}
+					if !errors.Is(err, errAway) {
+						t.Errorf("request %d was refused, and the error is %v", n, err)
+					}
+					if later := r.later.Load(); later != nil {
+						t.Fatalf("after request %d was refused: %s", n, *later)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What etcd refuses is said, and not written down as done.
+func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
+	refused := errors.New("etcd refuses")
+	for _, a := range attempts() {
+		if !a.asks {
+			continue
+		}
+		formed(t, func(w *world) {
+			if a.prepare != nil {
+				a.prepare(w)
+			}
+			action, before := a.action(w), w.record()
+			w.etcd.refuse = refused
+			if err := w.do(action); !errors.Is(err, refused) {
+				t.Errorf("%s: %v", a.name, err)
+			}
+			after := w.record()
+			if _, cancels := action.(plan.CancelDowngrade); cancels && after.Downgrade == nil {
+				t.Error("the record forgets a downgrade that etcd goes on with")
+			}
+			// What is intended is written down before etcd is asked.
+			after.Revision, after.Nudged, after.Downgrade, after.BornOn, after.Flushed = before.Revision, before.Nudged, before.Downgrade, before.BornOn, before.Flushed
+			if after.Joining != nil {
+				after.Joining.Promoting = before.Joining.Promoting
+			}
+			if !reflect.DeepEqual(before, after) {
+				t.Errorf("%s: the record was %+v and is %+v", a.name, before, after)
+			}
+		})
+	}
+}
