@@ -142,6 +142,41 @@ func TestMembersOnTheirWayAreNoDrift(t *testing.T) {
 	})
 }
 
+// A change of the list goes through those who vote: not through a learner, which
+// refuses it, and not through the member that is to go, which may never answer.
+func TestOnlyVotersAreAskedForAChange(t *testing.T) {
+	formed(t, func(w *world) {
+		through := func(a plan.Action, want ...string) {
+			t.Helper()
+			if w.mustDo(a); !slices.Equal(w.etcd.asked, want) {
+				t.Errorf("%s goes through %q, want %q", a, w.etcd.asked, want)
+			}
+		}
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		through(plan.AddLearner{Member: "orders-3"}, "orders-0", "orders-1", "orders-2")
+		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
+		w.settle()
+		through(plan.PromoteMember{Member: "orders-3", ID: joined}, "orders-0", "orders-1", "orders-2")
+		w.mustDo(plan.EndJoin{Member: "orders-3", ID: joined})
+		w.mustDo(plan.BeginLeave{Member: "orders-1", ID: "a1"})
+		through(plan.RemoveMember{Member: "orders-1", ID: "a1"}, "orders-0", "orders-2", "orders-3")
+	})
+}
+
+// A learner whose ID is known is not added once more, not even when somebody has
+// removed it: its volume is that of the first.
+func TestAKnownLearnerIsNotAddedAgain(t *testing.T) {
+	formed(t, func(w *world) {
+		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		w.mustDo(plan.AddLearner{Member: "orders-3"})
+		w.etcd.members = w.etcd.members[:3]
+		delete(w.etcd.learners, "orders-3")
+		if w.mustDo(plan.AddLearner{Member: "orders-3"}); !unlisted(w, "orders-3") || w.record().Joining.ID != joined {
+			t.Errorf("the members are %q, joining %+v", w.etcd.members, w.record().Joining)
+		}
+	})
+}
+
 // leaving is a world of five members in which orders-4 is on its way out.
 func leaving(t *testing.T, test func(w *world)) {
 	t.Helper()
@@ -258,11 +293,18 @@ func TestNoMembershipChangeWithoutAnIntent(t *testing.T) {
 func TestOneMemberMovesAtATime(t *testing.T) {
 	formed(t, func(w *world) {
 		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		for _, a := range []plan.Action{plan.BeginJoin{Member: "orders-4"}, plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.AddLearner{Member: "orders-4"}} {
-			if err := w.do(a); !errors.Is(err, errChanged) {
-				t.Errorf("%s: %v", a, err)
+		refused := func(actions ...plan.Action) {
+			t.Helper()
+			w.etcd.asked = nil
+			for _, a := range actions {
+				if err := w.do(a); !errors.Is(err, errChanged) || len(w.etcd.asked) > 0 {
+					t.Errorf("%s: %v, through %q", a, err, w.etcd.asked)
+				}
 			}
 		}
+		refused(plan.BeginJoin{Member: "orders-4"}, plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.AddLearner{Member: "orders-4"})
+		w.mustDo(plan.AddLearner{Member: "orders-3"})
+		refused(plan.DropLearner{Member: "orders-4", ID: joined})
 	})
 	leaving(t, func(w *world) {
 		for _, a := range []plan.Action{
@@ -277,6 +319,19 @@ func TestOneMemberMovesAtATime(t *testing.T) {
 		}
 		if len(w.etcd.members) != 5 {
 			t.Errorf("the members are %q", w.etcd.members)
+		}
+	})
+}
+
+// What does not fit the record leaves it as it is, whatever it has tried.
+func TestAChangeThatDoesNotFitIsNotWritten(t *testing.T) {
+	formed(t, func(w *world) {
+		err := w.r.noteMembership(w.Context(), w.look(), func(m *Record) bool {
+			m.Replacing = "orders-1"
+			return false
+		})
+		if writes := w.api.writes(); !errors.Is(err, errChanged) || len(writes) > 0 || w.record().Replacing != "" {
+			t.Errorf("error %v, writes %q, record %+v", err, writes, w.record())
 		}
 	})
 }

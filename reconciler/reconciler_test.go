@@ -219,6 +219,8 @@ type fakeEtcd struct {
 	leader   string
 	calls    []string
 	members  []string
+	// asked are the members through which the last change of the list was to go.
+	asked []string
 	// learners among the members.
 	learners map[string]bool
 	// joined counts how often a member of that name was added: each time it gets
@@ -356,6 +358,14 @@ func (e *fakeEtcd) changed(call string) error {
 	return e.loseAnswer
 }
 
+// through notes whom a change was to go through.
+func (e *fakeEtcd) through(members []Endpoint) {
+	e.asked = nil
+	for _, m := range members {
+		e.asked = append(e.asked, m.Member)
+	}
+}
+
 // named is the name of the member with the ID, "" for none.
 func (e *fakeEtcd) named(id string) string {
 	for _, name := range e.members {
@@ -366,9 +376,10 @@ func (e *fakeEtcd) named(id string) string {
 	return ""
 }
 
-func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, _ []Endpoint, peerURL string) (string, error) {
+func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, members []Endpoint, peerURL string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.through(members)
 	host := peerURL[strings.Index(peerURL, "//")+2:]
 	name := host[:strings.Index(host, ".")]
 	switch {
@@ -388,9 +399,10 @@ func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, _ []Endpoint, peer
 	return e.id(name), nil
 }
 
-func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, _ []Endpoint, id string) error {
+func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, members []Endpoint, id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.through(members)
 	name := e.named(id)
 	switch {
 	case name == "":
@@ -404,9 +416,10 @@ func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, _ []Endpoint, i
 	return e.changed("promote " + id)
 }
 
-func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, _ []Endpoint, id string) error {
+func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, members []Endpoint, id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.through(members)
 	name := e.named(id)
 	switch {
 	case name == "":
@@ -419,9 +432,10 @@ func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, _ []Endpoint, id
 	return e.changed("remove " + id)
 }
 
-func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, _ []Endpoint, id, peerURL string) error {
+func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []Endpoint, id, peerURL string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.through(members)
 	host := peerURL[strings.Index(peerURL, "//")+2:]
 	name := host[:strings.Index(host, ".")]
 	if id != "" {
