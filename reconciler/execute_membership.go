@@ -172,7 +172,7 @@ func removalDanger(round plan.Round, id string) string {
 		switch {
 		case m.Learner && m.ID != id:
 			return fmt.Sprintf("%s is a learner, and the list changes one member at a time", m.ID)
-		case m.Learner || m.ID == id:
+		case m.ID == id:
 			continue
 		}
 		voters++

@@ -311,6 +311,8 @@ func TestOneMemberMovesAtATime(t *testing.T) {
 			plan.BeginJoin{Member: "orders-5"},
 			plan.BeginLeave{Member: "orders-3", ID: "a3"},
 			plan.RemoveMember{Member: "orders-3", ID: "a3"},
+			plan.RemoveMember{Member: "orders-3", ID: "a4"},
+			plan.RemoveMember{Member: "orders-4", ID: "a3"},
 			plan.CancelLeave{Member: "orders-3", ID: "a3"},
 		} {
 			if err := w.do(a); !errors.Is(err, errChanged) {
@@ -474,6 +476,39 @@ func TestVolumeGoesLast(t *testing.T) {
 				t.Errorf("%v, the claims are %q", err, claimsOf(w))
 			}
 		})
+	})
+}
+
+// I6, I12: in a cluster that is being deleted the members' volumes go, too, but not
+// before its StatefulSet is gone; and what is not labelled as this cluster's stays.
+func TestVolumesOfADeletedCluster(t *testing.T) {
+	formed(t, func(w *world) {
+		volume := plan.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"}
+		kept := func(when string) {
+			t.Helper()
+			if err := w.do(volume); !errors.Is(err, errChanged) || len(claimsOf(w)) != 3 {
+				t.Errorf("%s: %v, the claims are %q", when, err, claimsOf(w))
+			}
+		}
+		w.mustDo(plan.BeginDeletion{})
+		kept("while the StatefulSet stands")
+		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		w.mustDo(plan.Revive{})
+		kept("when Git wants it back")
+		w.mustDo(plan.BeginDeletion{})
+		if twice(w, volume); len(claimsOf(w)) != 2 {
+			t.Errorf("the claims are %q", claimsOf(w))
+		}
+		other := w.claims()[0]
+		other.Labels[LabelCluster] = "invoices"
+		w.put(claimsResource(), other)
+		volume = plan.DeleteVolume{Claim: other.Name, UID: string(other.UID), Member: "orders-0"}
+		if err := w.do(volume); !errors.Is(err, errChanged) || len(w.claims()) != 2 {
+			t.Errorf("the claim of another cluster: %v", err)
+		}
 	})
 }
 
