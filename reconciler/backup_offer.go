@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"gocloud.dev/blob"
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -20,7 +20,7 @@ const offerTime = 6 * time.Hour
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
 // another cluster, or one that the members' release cannot take, is refused.
 func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error {
-	m, err := VerifyBackup(ctx, a.ObjectURL)
+	m, err := backup.Verify(ctx, a.ObjectURL)
 	if err != nil {
 		return err
 	}
@@ -34,23 +34,8 @@ func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error
 	}
 	g.Revision, g.SHA256, g.Size = m.Revision, m.SHA256, m.Size
 	// Not to find out later that the restore cannot read it.
-	_, err = signBackup(ctx, a.ObjectURL)
+	_, err = backup.Sign(ctx, a.ObjectURL, offerTime)
 	return err
-}
-
-// signBackup is a URL by which anybody can read the backup for some hours: the
-// restore has no credentials of its own.
-func signBackup(ctx context.Context, objectURL string) (string, error) {
-	s, err := openBackupStore(ctx, "offer backup", objectURL, false)
-	if err != nil {
-		return "", err
-	}
-	defer s.close()
-	signed, err := s.bucket.SignedURL(ctx, s.key, &blob.SignedURLOptions{Expiry: offerTime})
-	if err != nil {
-		return "", s.problem("this store gives out no URL by which a pod could read the backup", "put the backup into S3, Google Cloud Storage or Azure, or recover from a member", err)
-	}
-	return signed, nil
 }
 
 // offerBackup writes the Secret by which the restore finds its backup.
@@ -58,7 +43,7 @@ func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecor
 	if g.ObjectURL == "" {
 		return nil
 	}
-	signed, err := signBackup(ctx, g.ObjectURL)
+	signed, err := backup.Sign(ctx, g.ObjectURL, offerTime)
 	if err != nil {
 		return err
 	}

@@ -10,17 +10,19 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
 // offered is a backup of cluster c1 at revision 7, made by etcd 3.6.16.
-func offered(t *testing.T, url string, snapshot []byte, edits ...func(*Manifest)) Manifest {
+func offered(t *testing.T, url string, snapshot []byte, edits ...func(*backup.Manifest)) backup.Manifest {
 	t.Helper()
-	m := Manifest{ClusterID: "c1", EtcdVersion: "3.6.16", Revision: 7}
+	m := backup.Manifest{ClusterID: "c1", EtcdVersion: "3.6.16", Revision: 7}
 	for _, edit := range edits {
 		edit(&m)
 	}
-	saved, err := SaveBackup(t.Context(), url, bytes.NewReader(snapshot), m)
+	saved, err := backup.Save(t.Context(), url, bytes.NewReader(snapshot), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,18 +32,18 @@ func offered(t *testing.T, url string, snapshot []byte, edits ...func(*Manifest)
 // A pod without credentials can read the backup, and nothing else, by the URL that
 // it is given; the URL does not hold the credentials.
 func TestABackupIsOfferedToTheRestore(t *testing.T) {
-	s := startS3(t)
-	snapshot := snapshotOf(64 << 10)
-	m := offered(t, s.url("c1.db"), snapshot)
+	s := backuptest.StartS3(t)
+	snapshot := backuptest.Snapshot(64 << 10)
+	m := offered(t, s.URL("c1.db"), snapshot)
 	var g RecoveringRecord
-	if err := g.rest(t.Context(), plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.url("c1.db"), Version: "3.6.16"}); err != nil {
+	if err := g.rest(t.Context(), plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}); err != nil {
 		t.Fatal(err)
 	}
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
 		t.Errorf("it rests on %+v, the backup is %+v", g, m)
 	}
-	signed, err := signBackup(t.Context(), s.url("c1.db"))
-	if err != nil || strings.Contains(signed, s3TestSecret) {
+	signed, err := backup.Sign(t.Context(), s.URL("c1.db"), offerTime)
+	if err != nil || strings.Contains(signed, backuptest.Secret) {
 		t.Fatalf("%v, or the secret is in the URL", err)
 	}
 	get := func(url string) (int, []byte) {
@@ -69,11 +71,11 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 func TestABackupThatARecoveryRefuses(t *testing.T) {
 	dir := t.TempDir()
 	url := func(name string) string { return "file://" + dir + "/" + name + "?root=" + dir }
-	snapshot := snapshotOf(8 << 10)
-	offered(t, url("other/1.db"), snapshot, func(m *Manifest) { m.ClusterID = "c9" })
-	offered(t, url("newer/1.db"), snapshot, func(m *Manifest) { m.EtcdVersion = "3.7.3" })
-	offered(t, url("older/1.db"), snapshot, func(m *Manifest) { m.EtcdVersion = "3.4.34" })
-	offered(t, url("unknown/1.db"), snapshot, func(m *Manifest) { m.EtcdVersion = "" })
+	snapshot := backuptest.Snapshot(8 << 10)
+	offered(t, url("other/1.db"), snapshot, func(m *backup.Manifest) { m.ClusterID = "c9" })
+	offered(t, url("newer/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "3.7.3" })
+	offered(t, url("older/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "3.4.34" })
+	offered(t, url("unknown/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "" })
 	offered(t, url("local/1.db"), snapshot)
 	for name, want := range map[string]string{
 		"other":   "is of cluster c9, and this is cluster c1: name a backup of this one",

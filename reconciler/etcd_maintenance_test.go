@@ -15,6 +15,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 )
@@ -59,8 +60,8 @@ func (s *etcdServers) compactTwice(r plan.Round) {
 			s.Fatal(err)
 		}
 	}
-	wantErrorText(s.T, s.clients.Compact(s.Context(), "shop/orders", leader, "c1", revision), "it answers for cluster "+r.ClusterID+", not c1")
-	wantErrorText(s.T, s.clients.Compact(s.Context(), "shop/orders", leader, r.ClusterID, revision+1000), "compact through "+leader.Member, "future")
+	backuptest.WantError(s.T, s.clients.Compact(s.Context(), "shop/orders", leader, "c1", revision), "it answers for cluster "+r.ClusterID+", not c1")
+	backuptest.WantError(s.T, s.clients.Compact(s.Context(), "shop/orders", leader, r.ClusterID, revision+1000), "compact through "+leader.Member, "future")
 	m, err := s.clients.client("shop/orders", leader)
 	if err != nil {
 		s.Fatal(err)
@@ -82,7 +83,7 @@ func (s *etcdServers) defragmentTwice(r plan.Round) {
 			}
 		}
 		wrong := s.endpoints[(i+1)%len(s.endpoints)]
-		wantErrorText(s.T, s.clients.Defragment(s.Context(), "shop/orders", wrong, memberOf(s.T, r, e.Member).ID),
+		backuptest.WantError(s.T, s.clients.Defragment(s.Context(), "shop/orders", wrong, memberOf(s.T, r, e.Member).ID),
 			"defragment "+wrong.Member+": its pod answers as member ", ", not ")
 	}
 }
@@ -111,7 +112,7 @@ func TestSpaceIsFreed(t *testing.T) {
 					t.Errorf("while another alarm is on: %v", err)
 				}
 			}
-			wantErrorText(t, disarm(s.endpoints, alarm), "is disarmed, but orders-", "takes no writes: etcdserver: mvcc: database space exceeded")
+			backuptest.WantError(t, disarm(s.endpoints, alarm), "is disarmed, but orders-", "takes no writes: etcdserver: mvcc: database space exceeded")
 			s.compactTwice(s.await("the alarm to be back", func(r plan.Round) bool { return len(r.Alarms) > 0 && troubleOf(r) == "" }))
 			s.defragmentTwice(full)
 			r := s.await("smaller files", func(r plan.Round) bool {
@@ -129,9 +130,9 @@ func TestSpaceIsFreed(t *testing.T) {
 				t.Errorf("alarms %v", r.Alarms)
 			}
 			s.mustPut("key", "v")
-			wantErrorText(t, disarm(s.endpoints, plan.Alarm{Kind: "LATER", MemberID: "a1"}), "etcd has no such alarm")
-			wantErrorText(t, disarm(s.endpoints, plan.Alarm{Kind: plan.NoSpace, MemberID: "nonsense"}), "etcd has no such alarm")
-			wantErrorText(t, disarm(nil, alarm), "no member has an address")
+			backuptest.WantError(t, disarm(s.endpoints, plan.Alarm{Kind: "LATER", MemberID: "a1"}), "etcd has no such alarm")
+			backuptest.WantError(t, disarm(s.endpoints, plan.Alarm{Kind: plan.NoSpace, MemberID: "nonsense"}), "etcd has no such alarm")
+			backuptest.WantError(t, disarm(nil, alarm), "no member has an address")
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 )
@@ -27,7 +28,7 @@ func TestMembershipOfRealMembers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of the time etcd waits for its members to be in touch
 			s := startEtcd(t, binary, 1, false)
-			peer := "http://" + freeAddress(t)
+			peer := "http://" + backuptest.FreeAddress(t)
 			learnerIsDropped(s, learnerIsAdded(s, peer), peer)
 			id := learnerIsAdded(s, peer)
 			learnerIsNotReady(s, id)
@@ -77,7 +78,7 @@ func learnerIsAdded(s *etcdServers, peer string) string {
 	}
 	voter := strings.SplitN(s.initial[0], "=", 2)[1]
 	_, err = s.clients.AddLearner(s.Context(), "shop/orders", cluster, s.endpoints, voter)
-	wantErrorText(s.T, err, "is a voter", "must be removed first")
+	backuptest.WantError(s.T, err, "is a voter", "must be removed first")
 	if !errors.Is(err, ErrIsVoter) {
 		s.Errorf("at a voter's address: %v", err)
 	}
@@ -142,7 +143,7 @@ func learnerIsNotReady(s *etcdServers, id string) {
 	if !errors.Is(err, ErrNotAMember) {
 		s.Errorf("one that does not exist: %v", err)
 	}
-	wantErrorText(s.T, s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), s.endpoints, "x"), "promote member x")
+	backuptest.WantError(s.T, s.clients.PromoteMember(s.Context(), "shop/orders", s.clusterID(), s.endpoints, "x"), "promote member x")
 }
 
 // startLearner starts the second member, and checks that it shows as a learner
@@ -242,7 +243,7 @@ func memberIsRemoved(s *etcdServers, id string) {
 		s.Errorf("in another cluster: %v, the members are %q", err, s.roster())
 	}
 	err = s.clients.RemoveMember(s.Context(), "shop/orders", cluster, s.endpoints[1:], id)
-	wantErrorText(s.T, err, "remove member "+id, "orders-1: it is the member that is to go")
+	backuptest.WantError(s.T, err, "remove member "+id, "orders-1: it is the member that is to go")
 	asked := []Endpoint{s.endpoints[1], s.endpoints[0]}
 	// Just after a promotion etcd may find its members out of touch.
 	for range 100 {
@@ -365,7 +366,7 @@ func TestLostAnswersOfMembershipChanges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of the time etcd waits for its members to be in touch
 			s := startEtcd(t, binary, 1, false)
-			cluster, peer := s.clusterID(), "http://"+freeAddress(t)
+			cluster, peer := s.clusterID(), "http://"+backuptest.FreeAddress(t)
 			lost := func(p *forgetfulProxy, err error) {
 				t.Helper()
 				if err != nil || p.cuts != 1 {
@@ -416,8 +417,8 @@ func TestMembershipWithoutAnybodyToAsk(t *testing.T) {
 	clients := NewClients()
 	t.Cleanup(func() { clients.Forget("shop/orders") })
 	_, err := clients.AddLearner(t.Context(), "shop/orders", "c1", nil, "http://127.0.0.1:1")
-	wantErrorText(t, err, "add the learner http://127.0.0.1:1", "no member could be asked")
-	dead := Endpoint{Member: "orders-0", Host: "orders-0", Address: freeAddress(t), Incarnation: "1"}
-	wantErrorText(t, clients.RemoveMember(t.Context(), "shop/orders", "c1", []Endpoint{dead}, "a1"), "remove member a1", "orders-0: ")
-	wantErrorText(t, clients.RemoveMember(t.Context(), "shop/orders", "c1", []Endpoint{dead}, "0"), "remove member 0", "no member's ID")
+	backuptest.WantError(t, err, "add the learner http://127.0.0.1:1", "no member could be asked")
+	dead := Endpoint{Member: "orders-0", Host: "orders-0", Address: backuptest.FreeAddress(t), Incarnation: "1"}
+	backuptest.WantError(t, clients.RemoveMember(t.Context(), "shop/orders", "c1", []Endpoint{dead}, "a1"), "remove member a1", "orders-0: ")
+	backuptest.WantError(t, clients.RemoveMember(t.Context(), "shop/orders", "c1", []Endpoint{dead}, "0"), "remove member 0", "no member's ID")
 }

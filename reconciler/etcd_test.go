@@ -20,6 +20,8 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
@@ -101,7 +103,7 @@ func startEtcd(t *testing.T, binary func() (string, error), n int, secure bool, 
 	c := ordersCluster(setReplicas(int32(n)))
 	peers := make([]string, n)
 	for i := range n {
-		peers[i] = "http://" + freeAddress(t)
+		peers[i] = "http://" + backuptest.FreeAddress(t)
 		s.initial = append(s.initial, MemberName(c, i)+"="+peers[i])
 	}
 	var secrets map[string]*corev1.Secret
@@ -138,7 +140,7 @@ func serverTLSFlags(t *testing.T, secret *corev1.Secret) []string {
 // add starts one member.
 func (s *etcdServers) add(c schema.EtcdCluster, i int, peer string, client *corev1.Secret, args ...string) {
 	s.Helper()
-	e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: freeAddress(s.T), Incarnation: "1"}
+	e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: backuptest.FreeAddress(s.T), Incarnation: "1"}
 	scheme := "http://"
 	if client != nil {
 		scheme = "https://"
@@ -317,8 +319,8 @@ func leadershipMoves(t *testing.T, s *etcdServers) {
 	if err := s.clients.MoveLeader(t.Context(), "shop/orders", other, otherID); err != nil {
 		t.Errorf("to the one that leads already: %v", err)
 	}
-	wantErrorText(t, s.clients.MoveLeader(t.Context(), "shop/orders", leader, otherID), "move leader from "+leader.Member, "not leader")
-	wantErrorText(t, s.clients.MoveLeader(t.Context(), "shop/orders", other, "nonsense"), "move leader to nonsense")
+	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), "shop/orders", leader, otherID), "move leader from "+leader.Member, "not leader")
+	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), "shop/orders", other, "nonsense"), "move leader to nonsense")
 }
 
 // changed are the endpoints with a change to one of them, as another cluster, so
@@ -368,9 +370,9 @@ func badCredentials(t *testing.T, s *etcdServers) {
 	}
 	e := s.endpoints[0]
 	e.TLS = func() (*tls.Config, error) { return nil, errors.New("the Secret is missing") }
-	wantErrorText(t, s.clients.MoveLeader(t.Context(), t.Name(), e, "a1"), "move leader from orders-0", "the Secret is missing")
+	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), t.Name(), e, "a1"), "move leader from orders-0", "the Secret is missing")
 	_, err := s.clients.Snapshot(t.Context(), t.Name(), e)
-	wantErrorText(t, err, "snapshot of orders-0", "the Secret is missing")
+	backuptest.WantError(t, err, "snapshot of orders-0", "the Secret is missing")
 }
 
 func snapshotIsStored(t *testing.T, s *etcdServers) {
@@ -390,11 +392,11 @@ func backUpAndOpen(t *testing.T, s *etcdServers) {
 	}
 	dir := t.TempDir()
 	url := "file://" + dir + "/shop/orders.db?root=" + dir
-	saved, err := SaveBackup(t.Context(), url, stream, manifestForTest())
+	saved, err := backup.Save(t.Context(), url, stream, backup.Manifest{Name: "orders"})
 	if err = errors.Join(err, stream.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := VerifyBackup(t.Context(), url); err != nil || m != saved || saved.Size < 20<<10 {
+	if m, err := backup.Verify(t.Context(), url); err != nil || m != saved || saved.Size < 20<<10 {
 		t.Errorf("stored %+v, read %+v, %v", saved, m, err)
 	}
 	path := dir + "/shop/orders.db"

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
@@ -34,11 +35,11 @@ func startLineage(t *testing.T, n int, binary func() (string, error)) *lineage {
 	c := ordersCluster(setReplicas(int32(n)))
 	var initial, peers []string
 	for i := range n {
-		peers = append(peers, "http://"+freeAddress(t))
+		peers = append(peers, "http://"+backuptest.FreeAddress(t))
 		initial = append(initial, MemberName(c, i)+"="+peers[i])
 	}
 	for i := range n {
-		e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: freeAddress(t), Incarnation: "1"}
+		e := Endpoint{Member: MemberName(c, i), Host: memberHost(c, MemberName(c, i)), Address: backuptest.FreeAddress(t), Incarnation: "1"}
 		dir := t.TempDir()
 		l.flags = append(l.flags, func() []string {
 			return []string{
@@ -186,7 +187,7 @@ func TestNudgeWithAuthentication(t *testing.T) {
 	if after := entries(); after < before+nudges {
 		t.Errorf("%d entries applied before, %d after", before, after)
 	}
-	wantErrorText(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", l.endpoints[0], "3.5"), "downgrade to 3.5", "user name is empty")
+	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", l.endpoints[0], "3.5"), "downgrade to 3.5", "user name is empty")
 }
 
 // The whole way down by one minor, and back again before it is over.
@@ -196,7 +197,7 @@ func TestDowngradeByOneMinor(t *testing.T) {
 	l.awaitVersion("3.7.0")
 	l.enable("3.6")
 	l.enable("3.6")
-	wantErrorText(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", l.endpoints[0], "3.5"), "downgrade to 3.5: validate through orders-0")
+	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", l.endpoints[0], "3.5"), "downgrade to 3.5: validate through orders-0")
 	r := l.await("the storage of 3.6", stored("3.6.0"))
 	if r.ClusterVersion != "3.6.0" || r.DowngradeTarget != "3.6" || !r.Downgrading {
 		t.Errorf("round %+v", r)
@@ -245,11 +246,11 @@ func stored(version string) func(plan.Round) bool {
 func TestUpgradeQuestionsToNobody(t *testing.T) {
 	c := NewClients()
 	t.Cleanup(func() { c.Forget("shop/orders") })
-	e := Endpoint{Member: "orders-0", Host: "localhost", Address: freeAddress(t), Incarnation: "1"}
+	e := Endpoint{Member: "orders-0", Host: "localhost", Address: backuptest.FreeAddress(t), Incarnation: "1"}
 	if _, err := c.Snapshots(t.Context(), "shop/orders", e); err == nil || !strings.Contains(err.Error(), "metrics of orders-0") {
 		t.Errorf("metrics: %v", err)
 	}
-	wantErrorText(t, c.Nudge(t.Context(), "shop/orders", e), "add to the log through orders-0")
-	wantErrorText(t, c.EnableDowngrade(t.Context(), "shop/orders", e, "3.6"), "downgrade to 3.6")
-	wantErrorText(t, c.CancelDowngrade(t.Context(), "shop/orders", e), "cancel the downgrade")
+	backuptest.WantError(t, c.Nudge(t.Context(), "shop/orders", e), "add to the log through orders-0")
+	backuptest.WantError(t, c.EnableDowngrade(t.Context(), "shop/orders", e, "3.6"), "downgrade to 3.6")
+	backuptest.WantError(t, c.CancelDowngrade(t.Context(), "shop/orders", e), "cancel the downgrade")
 }

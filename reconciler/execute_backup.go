@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -32,7 +33,7 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	m, err := SaveBackup(ctx, url, snapshot, r.manifestOf(v, a))
+	m, err := backup.Save(ctx, url, snapshot, r.manifestOf(v, a))
 	if err != nil {
 		return err
 	}
@@ -59,8 +60,8 @@ func (r *Reconciler) backupURL(v *view) (string, error) {
 }
 
 // manifestOf describes the backup that is about to be taken.
-func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) Manifest {
-	m := Manifest{
+func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) backup.Manifest {
+	m := backup.Manifest{
 		Namespace: v.cluster.Metadata.Namespace, Name: v.cluster.Metadata.Name,
 		ClusterID: a.ClusterID, Member: a.Member, Commit: v.cluster.Commit,
 		Reason: a.Why, Time: r.now(),
@@ -71,7 +72,7 @@ func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) Manifest {
 	for _, round := range v.observed.Rounds {
 		for _, member := range round.Members {
 			if member.ID == a.MemberID {
-				m.describe(member)
+				describeSource(&m, member)
 			}
 		}
 	}
@@ -84,8 +85,8 @@ func isRelease(text string) bool {
 	return err == nil
 }
 
-// describe adds what the member said of itself.
-func (m *Manifest) describe(member plan.Member) {
+// describeSource adds what the member said of itself.
+func describeSource(m *backup.Manifest, member plan.Member) {
 	m.EtcdVersion, m.StorageVersion = member.Version, member.StorageVersion
 	m.Revision = max(m.Revision, member.Revision)
 	if member.HashRevision > 0 {

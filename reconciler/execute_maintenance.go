@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -34,7 +35,7 @@ func (b *BackupRecord) stillThere(ctx context.Context) error {
 	if b == nil {
 		return fmt.Errorf("no backup was taken")
 	}
-	m, err := ReadManifest(ctx, b.URL)
+	m, err := backup.ReadManifest(ctx, b.URL)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -62,7 +64,7 @@ func fullAsTold(r *plan.Round, calls []string, quota int64) {
 func TestCompactRestsOnItsBackup(t *testing.T) {
 	formed(t, func(w *world) {
 		compact := plan.Compact{Member: "orders-0", ID: "a0", ClusterID: "c1", Revision: 7}
-		wantErrorText(t, w.do(compact), "compact: no backup was taken")
+		backuptest.WantError(t, w.do(compact), "compact: no backup was taken")
 		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"})
 		w.etcd.calls = nil
 		for range 2 {
@@ -72,10 +74,10 @@ func TestCompactRestsOnItsBackup(t *testing.T) {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
 		path, _, _ := strings.Cut(strings.TrimPrefix(w.record().Backup.URL, "file://"), "?")
-		if err := os.Remove(path + manifestSuffix); err != nil {
+		if err := os.Remove(path + backup.ManifestSuffix); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.do(compact); !errors.Is(err, ErrNoBackup) || len(w.etcd.calls) != 2 {
+		if err := w.do(compact); !errors.Is(err, backup.ErrNotFound) || len(w.etcd.calls) != 2 {
 			t.Errorf("without the backup in the store: %v, calls %q", err, w.etcd.calls)
 		}
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.Upgrade.Backup = schema.BackupSkip })
@@ -94,8 +96,8 @@ func TestDefragmentIsRecorded(t *testing.T) {
 		if len(got) != 2 || got["orders-1"].Before(before) || got["orders-2"].Before(got["orders-1"]) {
 			t.Errorf("defragmented %v", got)
 		}
-		wantErrorText(t, w.do(plan.Defragment{Member: "orders-7"}), "defragment", "orders-7 has no address")
-		wantErrorText(t, w.do(plan.Compact{Member: "orders-7"}), "compact")
+		backuptest.WantError(t, w.do(plan.Defragment{Member: "orders-7"}), "defragment", "orders-7 has no address")
+		backuptest.WantError(t, w.do(plan.Compact{Member: "orders-7"}), "compact")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
@@ -210,7 +211,7 @@ func TestRemovalLooksAtTheQuorumItself(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			leaving(t, func(w *world) {
 				w.etcd.change = test.change
-				wantErrorText(t, w.do(remove), "remove orders-4", test.want)
+				backuptest.WantError(t, w.do(remove), "remove orders-4", test.want)
 				if unlisted(w, "orders-4") {
 					t.Error("it was removed")
 				}
@@ -396,7 +397,7 @@ func TestTheListDecidesWhoHasLeft(t *testing.T) {
 			t.Errorf("after it was removed: %v", err)
 		}
 		w.etcd.change = func(r *plan.Round) { r.Problem = "nobody answers" }
-		wantErrorText(t, w.do(plan.EndLeave{Member: "orders-4", ID: "a4"}), "record that orders-4 has left", "nobody answers")
+		backuptest.WantError(t, w.do(plan.EndLeave{Member: "orders-4", ID: "a4"}), "record that orders-4 has left", "nobody answers")
 		w.etcd.change = nil
 		stepsOf(w, plan.EndLeave{Member: "orders-4", ID: "a4", Replace: true})
 		if r := w.record(); r.Replacing != "orders-4" || r.Retired["orders-4"] != "a4" || r.Members["orders-4"] != "" {

@@ -23,6 +23,8 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
@@ -237,7 +239,7 @@ func TestSecretOfAnotherOwnerIsNotTaken(t *testing.T) {
 			Data:       map[string][]byte{"precious": []byte("key")},
 		})
 		err := w.do(plan.IssueCertificates{})
-		wantErrorText(t, err, "create Secret orders-server", "not labelled")
+		backuptest.WantError(t, err, "create Secret orders-server", "not labelled")
 		secret, _ := w.contents()["Secret orders-server"].(*corev1.Secret)
 		if string(secret.Data["precious"]) != "key" || len(secret.Data) != 1 {
 			t.Error("the Secret was changed")
@@ -247,7 +249,7 @@ func TestSecretOfAnotherOwnerIsNotTaken(t *testing.T) {
 
 func TestApplyRefusesWhatItDoesNotKnow(t *testing.T) {
 	formed(t, func(w *world) {
-		wantErrorText(t, w.do(plan.ApplyObject{Kind: "Ingress", Name: "orders"}), "apply Ingress orders", "keeps no such object")
+		backuptest.WantError(t, w.do(plan.ApplyObject{Kind: "Ingress", Name: "orders"}), "apply Ingress orders", "keeps no such object")
 	})
 }
 
@@ -298,22 +300,22 @@ func TestStartRollAsksForTheBackupAgain(t *testing.T) {
 		url := w.record().Backup.URL
 		path := strings.TrimPrefix(url[:strings.Index(url, "?")], "file://")
 		roll := plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"}
-		manifest, err := os.ReadFile(path + manifestSuffix)
+		manifest, err := os.ReadFile(path + backup.ManifestSuffix)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Remove(path + manifestSuffix); err != nil {
+		if err := os.Remove(path + backup.ManifestSuffix); err != nil {
 			t.Fatal(err)
 		}
 		w.api.ClearActions()
-		if err := w.do(roll); !errors.Is(err, ErrNoBackup) {
+		if err := w.do(roll); !errors.Is(err, backup.ErrNotFound) {
 			t.Errorf("without a manifest: %v", err)
 		}
 		other := bytes.Replace(manifest, []byte(`"clusterID": "c1"`), []byte(`"clusterID": "c2"`), 1)
-		if err := os.WriteFile(path+manifestSuffix, other, 0o600); err != nil {
+		if err := os.WriteFile(path+backup.ManifestSuffix, other, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		wantErrorText(t, w.do(roll), "start the roll", "is not the one that was verified")
+		backuptest.WantError(t, w.do(roll), "start the roll", "is not the one that was verified")
 		if writes := w.api.writes(); len(writes) > 0 {
 			t.Errorf("writes %q", writes)
 		}
@@ -351,16 +353,16 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.snapshot = data
 		w.commit(setVersion("3.6.16"))
-		backup := plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
-		w.mustDo(backup)
+		take := plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
+		w.mustDo(take)
 		first := w.record().Backup
-		w.mustDo(backup)
+		w.mustDo(take)
 		second := w.record().Backup
 		if first.URL == second.URL {
 			t.Error("the second backup has the name of the first")
 		}
 		for _, b := range []*BackupRecord{first, second} {
-			m, err := VerifyBackup(w.Context(), b.URL)
+			m, err := backup.Verify(w.Context(), b.URL)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -379,11 +381,11 @@ func TestDamagedSnapshotIsNotRecorded(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.snapshot[100] ^= 1
 		err := w.do(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
-		wantErrorText(t, err, "damaged")
+		backuptest.WantError(t, err, "damaged")
 		if b := w.record().Backup; b != nil {
 			t.Errorf("recorded %+v", b)
 		}
-		wantErrorText(t, w.do(plan.TakeBackup{Member: "orders-7"}), "back up", "orders-7 has no address")
+		backuptest.WantError(t, w.do(plan.TakeBackup{Member: "orders-7"}), "back up", "orders-7 has no address")
 	})
 }
 
@@ -410,7 +412,7 @@ func TestMoveLeaderAsksTheLeader(t *testing.T) {
 		if want := []string{"move leader from orders-0 to a1"}; !slices.Equal(w.etcd.calls, want) {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
-		wantErrorText(t, w.do(plan.MoveLeader{From: "orders-7"}), "move the leader", "orders-7 has no address")
+		backuptest.WantError(t, w.do(plan.MoveLeader{From: "orders-7"}), "move the leader", "orders-7 has no address")
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -143,7 +144,7 @@ func TestDowngradeOfACluster(t *testing.T) {
 		if n := count(w.etcd.calls, "downgrade"); n != 1 {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
-		if m, err := VerifyBackup(w.Context(), w.record().Backup.URL); err != nil || m.TargetVersion != "3.6.16" || m.Reason != "downgrade 3.7.3 → 3.6.16" || m.EtcdVersion != "3.7.3" {
+		if m, err := backup.Verify(w.Context(), w.record().Backup.URL); err != nil || m.TargetVersion != "3.6.16" || m.Reason != "downgrade 3.7.3 → 3.6.16" || m.EtcdVersion != "3.7.3" {
 			t.Errorf("backup %+v, %v", m, err)
 		}
 		if r := w.record(); r.Downgrade != nil || r.Applied.Version != "3.6.16" || r.Backup.For != "downgrade to 3.6.16" {
@@ -198,7 +199,7 @@ func TestNoDowngradeWithoutItsBackup(t *testing.T) {
 		w.commit(toVersion("3.6.16"))
 		untilStep[plan.EnableDowngrade](w)
 		path, _, _ := strings.Cut(strings.TrimPrefix(w.record().Backup.URL, "file://"), "?")
-		if err := os.Remove(path + manifestSuffix); err != nil {
+		if err := os.Remove(path + backup.ManifestSuffix); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), "enable the downgrade: ") {

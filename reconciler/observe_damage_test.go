@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
@@ -155,7 +156,7 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 			return true, nil, errors.New("the API server is away")
 		})
 		_, err := w.r.observe(w.Context(), w.wish)
-		wantErrorText(t, err, "look for the node of orders-1", "away")
+		backuptest.WantError(t, err, "look for the node of orders-1", "away")
 	})
 }
 

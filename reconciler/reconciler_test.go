@@ -32,6 +32,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -527,7 +529,7 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		T: t, api: newFakeAPI(), events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
 		log: &bytes.Buffer{}, wish: Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
 	}
-	w.etcd = &fakeEtcd{version: w.versionOf, snapshot: snapshotOf(8 << 10), leader: "orders-0", saved: map[string]int64{}}
+	w.etcd = &fakeEtcd{version: w.versionOf, snapshot: backuptest.Snapshot(8 << 10), leader: "orders-0", saved: map[string]int64{}}
 	for i := range int(c.Spec.Replicas) {
 		w.etcd.members = append(w.etcd.members, MemberName(c, i))
 	}
@@ -951,7 +953,7 @@ func upgradeToIdle(w *world, leader string) {
 	if r.Applied.Version != "3.6.16" || r.Applied.Commit != w.wish.Commit || r.Backup == nil || r.Backup.For != "3.6.16" {
 		w.Errorf("the record is %+v", r)
 	}
-	if _, err := VerifyBackup(w.Context(), r.Backup.URL); err != nil {
+	if _, err := backup.Verify(w.Context(), r.Backup.URL); err != nil {
 		w.Error(err)
 	}
 	w.api.ClearActions()

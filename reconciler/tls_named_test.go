@@ -21,6 +21,7 @@ import (
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -348,7 +349,7 @@ func TestSecretsThatCannotBeReadAreAnError(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.api.PrependReactor("get", "secrets", forbidden)
 		_, err := w.pass()
-		wantErrorText(t, err, "observe shop/orders", "read Secret their-server", "forbidden")
+		backuptest.WantError(t, err, "observe shop/orders", "read Secret their-server", "forbidden")
 	}, namedTLS)
 }
 

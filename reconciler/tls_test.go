@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -238,7 +239,7 @@ func TestLeafDoesNotOutliveItsAuthority(t *testing.T) {
 		t.Errorf("%v, %v, want %v", cert.NotAfter, err, end)
 	}
 	_, err = CertificateSecrets(c, "", all, end.Add(time.Second))
-	wantErrorText(t, err, "certificates of shop/orders", "orders-ca", "expired on 2036-11-17")
+	backuptest.WantError(t, err, "certificates of shop/orders", "orders-ca", "expired on 2036-11-17")
 }
 
 func TestCertificateSecretsRefuse(t *testing.T) {
@@ -262,7 +263,7 @@ func TestCertificateSecretsRefuse(t *testing.T) {
 			all, _ := issueCertificates(t, clusterForCertificates(), nil, certificateEpoch)
 			tc.change(all)
 			missing, err := CertificateSecrets(clusterForCertificates(), "cluster.local", all, certificateEpoch)
-			wantErrorText(t, err, tc.want)
+			backuptest.WantError(t, err, tc.want)
 			if len(missing) > 0 {
 				t.Errorf("issued %d Secrets all the same", len(missing))
 			}
@@ -326,13 +327,13 @@ func TestCertificatesOfADisabledCluster(t *testing.T) {
 func TestClientTLSRefusesABadSecret(t *testing.T) {
 	all, _ := issueCertificates(t, clusterForCertificates(), nil, certificateEpoch)
 	_, err := ClientTLS(nil, "")
-	wantErrorText(t, err, "is missing")
+	backuptest.WantError(t, err, "is missing")
 	_, err = ClientTLS(all["orders-ca"], "")
-	wantErrorText(t, err, "client TLS from Secret orders-ca")
+	backuptest.WantError(t, err, "client TLS from Secret orders-ca")
 	noCA := all["orders-client"].DeepCopy()
 	noCA.Data[authorityCertKey] = []byte("nothing")
 	_, err = ClientTLS(noCA, "")
-	wantErrorText(t, err, "ca.crt holds no certificate")
+	backuptest.WantError(t, err, "ca.crt holds no certificate")
 }
 
 // narrow replaces the leaves by ones for the first members only, as they were

@@ -8,7 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -73,7 +73,7 @@ func (d *demo) checkBackups(ctx context.Context) (string, error) {
 	}
 	found := map[string]string{}
 	for _, key := range keys {
-		m, err := reconciler.VerifyBackup(ctx, d.store.ObjectURL(key))
+		m, err := backup.Verify(ctx, d.store.ObjectURL(key))
 		if err != nil {
 			return "", err
 		}

@@ -15,10 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
-
-	"github.com/quorate/quorate/reconciler"
 )
 
 func TestGitServer(t *testing.T) {
@@ -120,7 +119,7 @@ func TestS3Server(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	save := func(key string) error {
-		_, err := reconciler.SaveBackup(t.Context(), s.ObjectURL(key), bytes.NewReader(snapshot()), reconciler.Manifest{})
+		_, err := backup.Save(t.Context(), s.ObjectURL(key), bytes.NewReader(snapshot()), backup.Manifest{})
 		return err
 	}
 	if err := s.SetWritable(false); err != nil {
@@ -144,7 +143,7 @@ func TestS3Server(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reconciler.ReadManifest(t.Context(), s.ObjectURL("shop/d.db")); !errors.Is(err, reconciler.ErrNoBackup) {
+	if _, err := backup.ReadManifest(t.Context(), s.ObjectURL("shop/d.db")); !errors.Is(err, backup.ErrNotFound) {
 		t.Error(err)
 	}
 	if backups, err := s.Backups(); err != nil || !slices.Equal(backups, []string{"shop/b.db"}) {

@@ -195,7 +195,7 @@ func (s *S3Server) Credentials() map[string]string {
 }
 
 // UseCredentials puts the keys into this process's own environment, for
-// reconciler.VerifyBackup.
+// backup.Verify.
 func (s *S3Server) UseCredentials() error {
 	for name, value := range s.Credentials() {
 		if err := os.Setenv(name, value); err != nil {

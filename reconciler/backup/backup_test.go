@@ -1,4 +1,4 @@
-package reconciler
+package backup
 
 import (
 	"bytes"
@@ -17,19 +17,9 @@ import (
 	"testing/iotest"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	bolt "go.etcd.io/bbolt"
 )
-
-// snapshotOf makes a snapshot stream of about size bytes, as etcd sends it.
-func snapshotOf(size int) []byte {
-	body := make([]byte, size/snapshotUnit*snapshotUnit)
-	for i := range body {
-		body[i] = byte(i * 7 >> 3)
-	}
-	binary.LittleEndian.PutUint32(body[boltMagicOffset:], boltMagic)
-	sum := sha256.Sum256(body)
-	return append(body, sum[:]...)
-}
 
 // endlessSnapshot generates a stream of size bytes and its checksum without
 // holding it.
@@ -110,21 +100,6 @@ func heapPeak(f func()) uint64 {
 	return peak.Load()
 }
 
-func wantErrorText(t *testing.T, err error, texts ...string) {
-	t.Helper()
-	if err == nil {
-		t.Fatalf("no error, want one with %q", texts)
-	}
-	for _, text := range texts {
-		if !strings.Contains(err.Error(), text) {
-			t.Errorf("error %q lacks %q", err, text)
-		}
-	}
-	if strings.Contains(err.Error(), "\n") {
-		t.Errorf("error has several lines: %q", err)
-	}
-}
-
 func snapshotCopy(w io.Writer, r io.Reader) (snapshotSum, error) {
 	checked := newSnapshotReader(r)
 	_, err := io.Copy(w, checked)
@@ -132,7 +107,7 @@ func snapshotCopy(w io.Writer, r io.Reader) (snapshotSum, error) {
 }
 
 func TestSnapshotCheckAgreesWithAnyChunking(t *testing.T) {
-	data := snapshotOf(4096)
+	data := backuptest.Snapshot(4096)
 	want, err := snapshotCopy(io.Discard, bytes.NewReader(data))
 	if err != nil {
 		t.Fatal(err)
@@ -170,20 +145,20 @@ func TestSnapshotCheckTakesBolt(t *testing.T) {
 	}
 }
 
-func TestSaveBackupToFile(t *testing.T) {
-	dir, data := t.TempDir(), snapshotOf(1<<20)
+func TestSaveToFile(t *testing.T) {
+	dir, data := t.TempDir(), backuptest.Snapshot(1<<20)
 	url := "file://" + dir + "/shop/orders/1.db"
-	if _, err := ReadManifest(t.Context(), url); !errors.Is(err, ErrNoBackup) {
+	if _, err := ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
 		t.Errorf("before: %v", err)
 	}
-	saved, err := SaveBackup(t.Context(), url, bytes.NewReader(data), manifestForTest())
+	saved, err := Save(t.Context(), url, bytes.NewReader(data), manifestForTest())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if saved.Size != int64(len(data)) || saved.Object != url || saved.FormatVersion != 1 {
 		t.Errorf("saved %+v", saved)
 	}
-	for name, read := range map[string]func(context.Context, string) (Manifest, error){"ReadManifest": ReadManifest, "VerifyBackup": VerifyBackup} {
+	for name, read := range map[string]func(context.Context, string) (Manifest, error){"ReadManifest": ReadManifest, "Verify": Verify} {
 		if m, err := read(t.Context(), url); err != nil || m != saved {
 			t.Errorf("%s: %+v, %v, want %+v", name, m, err, saved)
 		}
@@ -197,14 +172,14 @@ func TestSaveBackupToFile(t *testing.T) {
 	}
 }
 
-func TestSaveBackupOverwritesNothing(t *testing.T) {
-	for _, there := range []string{"1.db", "1.db" + manifestSuffix} {
+func TestSaveOverwritesNothing(t *testing.T) {
+	for _, there := range []string{"1.db", "1.db" + ManifestSuffix} {
 		dir := t.TempDir()
 		if err := os.WriteFile(dir+"/"+there, []byte("precious"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := SaveBackup(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(snapshotOf(4096)), manifestForTest())
-		wantErrorText(t, err, "save backup file://", "never overwrites")
+		_, err := Save(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+		backuptest.WantError(t, err, "save backup file://", "never overwrites")
 		if text, _ := os.ReadFile(dir + "/" + there); string(text) != "precious" {
 			t.Errorf("%s was overwritten", there)
 		}
@@ -216,7 +191,7 @@ func badStreams(size int) map[string]struct {
 	stream io.Reader
 	want   string
 } {
-	good := snapshotOf(size)
+	good := backuptest.Snapshot(size)
 	flipped := bytes.Clone(good)
 	flipped[len(flipped)/2] ^= 1
 	noBolt := bytes.Clone(good[:len(good)-sha256.Size])
@@ -236,12 +211,12 @@ func badStreams(size int) map[string]struct {
 	}
 }
 
-func TestSaveBackupLeavesNothingOfABadStream(t *testing.T) {
+func TestSaveLeavesNothingOfABadStream(t *testing.T) {
 	for name, bad := range badStreams(1 << 20) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			_, err := SaveBackup(t.Context(), "file://"+dir+"/shop/1.db", bad.stream, manifestForTest())
-			wantErrorText(t, err, "save backup file://", bad.want, "take the snapshot again")
+			_, err := Save(t.Context(), "file://"+dir+"/shop/1.db", bad.stream, manifestForTest())
+			backuptest.WantError(t, err, "save backup file://", bad.want, "take the snapshot again")
 			if files := filesBelow(t, dir); len(files) != 0 {
 				t.Errorf("left behind: %v", files)
 			}
@@ -249,14 +224,14 @@ func TestSaveBackupLeavesNothingOfABadStream(t *testing.T) {
 	}
 }
 
-func TestSaveBackupStopsWithItsContext(t *testing.T) {
+func TestSaveStopsWithItsContext(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
-	stream := io.MultiReader(bytes.NewReader(snapshotOf(4096)[:2000]), readerFunc(func([]byte) (int, error) {
+	stream := io.MultiReader(bytes.NewReader(backuptest.Snapshot(4096)[:2000]), readerFunc(func([]byte) (int, error) {
 		cancel()
 		return 0, ctx.Err()
 	}))
-	_, err := SaveBackup(ctx, "file://"+dir+"/1.db", stream, manifestForTest())
+	_, err := Save(ctx, "file://"+dir+"/1.db", stream, manifestForTest())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -269,7 +244,7 @@ type readerFunc func([]byte) (int, error)
 
 func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
-func TestVerifyBackupFindsDamage(t *testing.T) {
+func TestVerifyFindsDamage(t *testing.T) {
 	for name, tc := range map[string]struct {
 		damage func(object string) error
 		want   string
@@ -280,39 +255,39 @@ func TestVerifyBackupFindsDamage(t *testing.T) {
 			return errors.Join(err, os.WriteFile(object, data, 0o600))
 		}, "damaged"},
 		"truncated":        {func(object string) error { return os.Truncate(object, 1024) }, "damaged"},
-		"another snapshot": {func(object string) error { return os.WriteFile(object, snapshotOf(8192), 0o600) }, "has 8224 bytes and should have 4128"},
+		"another snapshot": {func(object string) error { return os.WriteFile(object, backuptest.Snapshot(8192), 0o600) }, "has 8224 bytes and should have 4128"},
 		"same size": {func(object string) error {
-			other := snapshotOf(4096)
+			other := backuptest.Snapshot(4096)
 			other[100] ^= 1
 			sum := sha256.Sum256(other[:4096])
 			return os.WriteFile(object, append(other[:4096], sum[:]...), 0o600)
 		}, "should have"},
 		"gone":         {os.Remove, "the snapshot is not"},
-		"bad manifest": {func(object string) error { return os.WriteFile(object+manifestSuffix, []byte("{"), 0o600) }, "not valid JSON"},
+		"bad manifest": {func(object string) error { return os.WriteFile(object+ManifestSuffix, []byte("{"), 0o600) }, "not valid JSON"},
 		"new manifest": {func(object string) error {
-			return os.WriteFile(object+manifestSuffix, []byte(`{"formatVersion": 2}`), 0o600)
+			return os.WriteFile(object+ManifestSuffix, []byte(`{"formatVersion": 2}`), 0o600)
 		}, "newer quorate"},
-		"no manifest": {func(object string) error { return os.Remove(object + manifestSuffix) }, "no backup is stored there"},
+		"no manifest": {func(object string) error { return os.Remove(object + ManifestSuffix) }, "no backup is stored there"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := t.TempDir() + "/1.db"
-			if _, err := SaveBackup(t.Context(), "file://"+object, bytes.NewReader(snapshotOf(4096)), manifestForTest()); err != nil {
+			if _, err := Save(t.Context(), "file://"+object, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 				t.Fatal(err)
 			}
 			if err := tc.damage(object); err != nil {
 				t.Fatal(err)
 			}
-			_, err := VerifyBackup(t.Context(), "file://"+object)
-			wantErrorText(t, err, "verify backup file://"+object, tc.want)
+			_, err := Verify(t.Context(), "file://"+object)
+			backuptest.WantError(t, err, "verify backup file://"+object, tc.want)
 		})
 	}
 }
 
-func TestBackupMemoryIsBounded(t *testing.T) {
+func TestMemoryIsBounded(t *testing.T) {
 	const size, ceiling = 256 << 20, 64 << 20
 	url := "file://" + t.TempDir() + "/big.db"
 	peak := heapPeak(func() {
-		if m, err := SaveBackup(t.Context(), url, endlessSnapshot(size), manifestForTest()); err != nil || m.Size != size+32 {
+		if m, err := Save(t.Context(), url, endlessSnapshot(size), manifestForTest()); err != nil || m.Size != size+32 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})
@@ -322,7 +297,7 @@ func TestBackupMemoryIsBounded(t *testing.T) {
 	}
 }
 
-func TestBackupURLs(t *testing.T) {
+func TestURLs(t *testing.T) {
 	for url, want := range map[string]string{
 		"s3://b/k.db?endpoint=ftp://h":                "http or https",
 		"s3://b/k.db?endpoint=http://u:hunter2@h":     "contains credentials",
@@ -344,15 +319,15 @@ func TestBackupURLs(t *testing.T) {
 		"s3://b/k.db?region=r&secret_key=hunter2":     "unknown query parameter",
 		"gs://b/k.db?anonymous=true&hunter2x=hunter2": "invalid query parameter",
 	} {
-		_, err := SaveBackup(t.Context(), url, bytes.NewReader(nil), Manifest{})
-		wantErrorText(t, err, "save backup", want)
+		_, err := Save(t.Context(), url, bytes.NewReader(nil), Manifest{})
+		backuptest.WantError(t, err, "save backup", want)
 		if strings.Contains(err.Error(), "=hunter2") || strings.Contains(err.Error(), ":hunter2") {
 			t.Errorf("%s: the error repeats a secret: %v", url, err)
 		}
 	}
 }
 
-func TestBackupS3EndpointMeansPathStyle(t *testing.T) {
+func TestS3EndpointMeansPathStyle(t *testing.T) {
 	for query, want := range map[string]string{
 		"endpoint=http://10.0.0.1:7070":                        "true",
 		"endpoint=http://10.0.0.1:7070&use_path_style=false":   "false",
@@ -360,14 +335,14 @@ func TestBackupS3EndpointMeansPathStyle(t *testing.T) {
 
 		"region=eu-west-1": "",
 	} {
-		target, err := parseBackupURL("test", "s3://b/k?"+query)
+		target, err := parseURL("test", "s3://b/k?"+query)
 		if got := target.query.Get("use_path_style"); err != nil || got != want {
 			t.Errorf("%s: use_path_style=%q, %v, want %q", query, got, err, want)
 		}
 	}
 }
 
-func TestBackupFilePermissions(t *testing.T) {
+func TestFilePermissions(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everywhere")
 	}
@@ -375,6 +350,6 @@ func TestBackupFilePermissions(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	_, err := SaveBackup(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(snapshotOf(4096)), Manifest{})
-	wantErrorText(t, err, "permission denied")
+	_, err := Save(t.Context(), "file://"+dir+"/1.db", bytes.NewReader(backuptest.Snapshot(4096)), Manifest{})
+	backuptest.WantError(t, err, "permission denied")
 }

@@ -1,4 +1,4 @@
-package reconciler
+package backup
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"google.golang.org/api/googleapi"
 )
 
-// backupError is one sentence about a backup that went wrong: the operation, the
+// storeError is one sentence about a backup that went wrong: the operation, the
 // object without anything secret, the problem, its cause, and what to do next.
-type backupError struct {
+type storeError struct {
 	op, object, problem, cause, next string
 	err                              error
 }
 
-func (e *backupError) Error() string {
+func (e *storeError) Error() string {
 	text := e.op + " " + e.object + ": " + e.problem
 	if e.cause != "" {
 		text += ": " + e.cause
@@ -28,7 +28,7 @@ func (e *backupError) Error() string {
 	return text + "; " + e.next
 }
 
-func (e *backupError) Unwrap() error { return e.err }
+func (e *storeError) Unwrap() error { return e.err }
 
 // leftoverError adds to an error that the failed backup's object may still be
 // in the store.
@@ -44,8 +44,8 @@ func (e *leftoverError) Error() string {
 func (e *leftoverError) Unwrap() error { return e.error }
 
 // problem makes the error for something that quorate itself found.
-func (s *backupStore) problem(problem, next string, err error) error {
-	e := &backupError{op: s.op, object: s.target.name, problem: problem, next: next, err: err}
+func (s *store) problem(problem, next string, err error) error {
+	e := &storeError{op: s.op, object: s.target.name, problem: problem, next: next, err: err}
 	if err != nil {
 		e.cause = s.cause(err)
 	}
@@ -53,30 +53,30 @@ func (s *backupStore) problem(problem, next string, err error) error {
 }
 
 // exists makes the error for an object that must not be overwritten.
-func (s *backupStore) exists(err error) error {
+func (s *store) exists(err error) error {
 	return s.problem("something is stored there already, and a backup never overwrites another", "use a new object name, with {{ .UID }} in the URL template", err)
 }
 
-// noBackup makes the error that wraps ErrNoBackup.
-func (s *backupStore) noBackup(err error) error {
-	e := &backupError{op: s.op, object: s.target.name, problem: ErrNoBackup.Error(), next: "take a backup, or correct the object URL", err: errors.Join(ErrNoBackup, err)}
+// noBackup makes the error that wraps ErrNotFound.
+func (s *store) noBackup(err error) error {
+	e := &storeError{op: s.op, object: s.target.name, problem: ErrNotFound.Error(), next: "take a backup, or correct the object URL", err: errors.Join(ErrNotFound, err)}
 	return e
 }
 
 // noBucket makes the error for a bucket that does not exist.
-func (s *backupStore) noBucket(err error) error {
+func (s *store) noBucket(err error) error {
 	return s.problem("the bucket "+s.target.bucket+" does not exist, or is in another region", "create it or correct the object URL", err)
 }
 
 // absent tells a missing manifest from a missing bucket, which the stores answer
 // alike.
-func (s *backupStore) absent(ctx context.Context, err error) error {
+func (s *store) absent(ctx context.Context, err error) error {
 	if s.target.scheme == "file" {
 		return s.noBackup(err)
 	}
 	ok, aerr := s.bucket.IsAccessible(ctx)
 	switch {
-	case aerr != nil && !backupDenied(aerr):
+	case aerr != nil && !denied(aerr):
 		return s.failed(aerr)
 	case aerr == nil && !ok:
 		return s.noBucket(err)
@@ -85,8 +85,8 @@ func (s *backupStore) absent(ctx context.Context, err error) error {
 }
 
 // failed makes the error for an answer, or the silence, of the store.
-func (s *backupStore) failed(err error) error {
-	own := (*backupError)(nil)
+func (s *store) failed(err error) error {
+	own := (*storeError)(nil)
 	switch code := gcerrors.Code(err); {
 	case errors.As(err, &own):
 		return err
@@ -94,13 +94,13 @@ func (s *backupStore) failed(err error) error {
 		// The AWS SDK has no error type for this one, and its last attempt, the
 		// metadata service of EC2, would pass for the store being unreachable.
 		return s.problem("no credentials for the store were found", "give quorate the store's credentials in its environment", err)
-	case backupUnreachable(err):
+	case unreachable(err):
 		return s.problem("the store cannot be reached", "check the endpoint, DNS and network policies", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return s.problem("the store did not answer in time", "check that the store is healthy, or allow more time", err)
 	case errors.Is(err, context.Canceled):
 		return s.problem("the operation was cancelled", "it is tried again with the next pass", err)
-	case backupDenied(err):
+	case denied(err):
 		return s.problem("permission denied", "check the store's credentials in quorate's environment and their rights to list, read, write and delete in "+s.target.bucket, err)
 	case code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists:
 		return s.exists(err)
@@ -113,7 +113,7 @@ func (s *backupStore) failed(err error) error {
 
 // cause is the shortest text that still says why, on one line and without the
 // URL's query: openers and SDKs quote whole URLs.
-func (s *backupStore) cause(err error) string {
+func (s *store) cause(err error) string {
 	text := err.Error()
 	var api interface {
 		error
@@ -136,8 +136,8 @@ func (s *backupStore) cause(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// backupStatus is the HTTP status in a store's error, 0 when there is none.
-func backupStatus(err error) int {
+// status is the HTTP status in a store's error, 0 when there is none.
+func status(err error) int {
 	var aws interface {
 		error
 		HTTPStatusCode() int
@@ -155,24 +155,24 @@ func backupStatus(err error) int {
 	return 0
 }
 
-// backupDenied says whether the store refused the credentials or their rights.
+// denied says whether the store refused the credentials or their rights.
 // The status decides, because the blob package takes Google's 403 for not found
 // and does not know S3's InvalidAccessKeyId and SignatureDoesNotMatch.
-func backupDenied(err error) bool {
-	status := backupStatus(err)
-	return status == http.StatusForbidden || status == http.StatusUnauthorized ||
+func denied(err error) bool {
+	code := status(err)
+	return code == http.StatusForbidden || code == http.StatusUnauthorized ||
 		errors.Is(err, os.ErrPermission) || gcerrors.Code(err) == gcerrors.PermissionDenied
 }
 
-// backupUnreachable says whether no answer came for want of a connection.
-func backupUnreachable(err error) bool {
+// unreachable says whether no answer came for want of a connection.
+func unreachable(err error) bool {
 	opErr, dnsErr := (*net.OpError)(nil), (*net.DNSError)(nil)
 	return errors.As(err, &opErr) || errors.As(err, &dnsErr)
 }
 
-// backupNotFound says whether the store answered that there is no such object or
+// notFound says whether the store answered that there is no such object or
 // bucket. An unknown host is not an answer, though the blob package takes it for
 // one in Azure.
-func backupNotFound(err error) bool {
-	return gcerrors.Code(err) == gcerrors.NotFound && !backupDenied(err) && !backupUnreachable(err)
+func notFound(err error) bool {
+	return gcerrors.Code(err) == gcerrors.NotFound && !denied(err) && !unreachable(err)
 }

@@ -1,4 +1,7 @@
-package reconciler
+// Package backup keeps etcd snapshots in object stores: it streams them there,
+// reads back what was stored, and describes each by a manifest that is written
+// last. It knows neither Kubernetes nor etcd's API.
+package backup
 
 import (
 	"bytes"
@@ -8,30 +11,32 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"gocloud.dev/blob"
 )
 
-// ManifestFormatVersion is the manifest format that this build writes, and the
+// FormatVersion is the manifest format that this build writes, and the
 // newest that it reads.
-const ManifestFormatVersion = 1
+const FormatVersion = 1
 
-// manifestSuffix is added to a snapshot's key to name its manifest.
-const manifestSuffix = ".manifest.json"
+// ManifestSuffix is added to a snapshot's key to name its manifest.
+const ManifestSuffix = ".manifest.json"
 
 // maxManifestBytes bounds what is read of a manifest; a real one is about 1 KiB.
 const maxManifestBytes = 1 << 20
 
-// ErrNoBackup says that the store answered and holds no manifest at the object
+// ErrNotFound says that the store answered and holds no manifest at the object
 // URL. A store that cannot be asked, refuses or has no such bucket is another
 // error: absence must not be concluded from silence.
-var ErrNoBackup = errors.New("no backup is stored there")
+var ErrNotFound = errors.New("no backup is stored there")
 
 // Manifest describes one stored snapshot. It is written last, once the stored
 // bytes have been read back: a snapshot without its manifest does not exist.
 type Manifest struct {
-	// FormatVersion is ManifestFormatVersion of the writer. Set by SaveBackup.
+	// FormatVersion is FormatVersion of the writer. Set by Save.
 	FormatVersion int `json:"formatVersion"`
 	// Object is the object URL without its query: where the snapshot was
-	// written, and nothing secret. Set by SaveBackup.
+	// written, and nothing secret. Set by Save.
 	Object string `json:"object"`
 	// Namespace and Name are those of the cluster.
 	Namespace string `json:"namespace,omitempty"`
@@ -53,9 +58,9 @@ type Manifest struct {
 	HashRevision    int64  `json:"hashRevision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`
 	// Size of the stored object in bytes, etcd's checksum of 32 bytes included.
-	// Set by SaveBackup.
+	// Set by Save.
 	Size int64 `json:"size"`
-	// SHA256 of the whole stored object in hexadecimal. Set by SaveBackup.
+	// SHA256 of the whole stored object in hexadecimal. Set by Save.
 	SHA256 string `json:"sha256"`
 	// Reason is one phrase for people, such as "upgrade 3.5.21 → 3.6.16".
 	Reason string `json:"reason,omitempty"`
@@ -67,7 +72,7 @@ type Manifest struct {
 	Time time.Time `json:"time"`
 }
 
-// SaveBackup stores a snapshot stream at objectURL and its manifest beside it,
+// Save stores a snapshot stream at objectURL and its manifest beside it,
 // and returns the manifest with Object, Size, SHA256 and FormatVersion filled
 // in. When it returns no error, the bytes in the store have been read again and
 // are those that etcd sent.
@@ -89,8 +94,8 @@ type Manifest struct {
 // at a time, and nothing is put on a local disk. ctx bounds the store's side,
 // plus at most twice cleanupTimeout after it has ended. The caller must see to
 // it that snapshot.Read returns when ctx ends.
-func SaveBackup(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest) (Manifest, error) {
-	s, err := openBackupStore(ctx, "save backup", objectURL, true)
+func Save(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest) (Manifest, error) {
+	s, err := openStore(ctx, "save backup", objectURL, true)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -102,7 +107,7 @@ func SaveBackup(ctx context.Context, objectURL string, snapshot io.Reader, m Man
 	if err != nil {
 		return Manifest{}, err
 	}
-	m.FormatVersion, m.Object = ManifestFormatVersion, s.target.name
+	m.FormatVersion, m.Object = FormatVersion, s.target.name
 	m.Size, m.SHA256 = sum.size, sum.sha256
 	m.Time = m.Time.Round(0).UTC()
 	if err := s.confirm(ctx, m); err != nil {
@@ -114,13 +119,13 @@ func SaveBackup(ctx context.Context, objectURL string, snapshot io.Reader, m Man
 	return m, nil
 }
 
-// VerifyBackup reads the manifest and the whole object at objectURL, and checks
+// Verify reads the manifest and the whole object at objectURL, and checks
 // that the object is what the manifest says and what etcd sent: size, sha256,
 // the checksum that etcd appended, and the database's first page. It returns
-// the manifest. Errors: ErrNoBackup when there is no manifest; otherwise one
+// the manifest. Errors: ErrNotFound when there is no manifest; otherwise one
 // that says what is wrong. It does not open the database: a trial restore does.
-func VerifyBackup(ctx context.Context, objectURL string) (Manifest, error) {
-	s, err := openBackupStore(ctx, "verify backup", objectURL, false)
+func Verify(ctx context.Context, objectURL string) (Manifest, error) {
+	s, err := openStore(ctx, "verify backup", objectURL, false)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -134,9 +139,9 @@ func VerifyBackup(ctx context.Context, objectURL string) (Manifest, error) {
 
 // ReadManifest reads the manifest of the backup at objectURL: the cheap way to
 // ask whether a backup exists. It does not look at the snapshot. Errors:
-// ErrNoBackup when the store says that there is none.
+// ErrNotFound when the store says that there is none.
 func ReadManifest(ctx context.Context, objectURL string) (Manifest, error) {
-	s, err := openBackupStore(ctx, "read backup manifest", objectURL, false)
+	s, err := openStore(ctx, "read backup manifest", objectURL, false)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -144,10 +149,25 @@ func ReadManifest(ctx context.Context, objectURL string) (Manifest, error) {
 	return s.readManifest(ctx)
 }
 
+// Sign is a URL by which anybody can read the backup until expiry has passed: a
+// restore has no credentials of its own. Stores that give out none are an error.
+func Sign(ctx context.Context, objectURL string, expiry time.Duration) (string, error) {
+	s, err := openStore(ctx, "offer backup", objectURL, false)
+	if err != nil {
+		return "", err
+	}
+	defer s.close()
+	signed, err := s.bucket.SignedURL(ctx, s.key, &blob.SignedURLOptions{Expiry: expiry})
+	if err != nil {
+		return "", s.problem("this store gives out no URL by which a pod could read the backup", "put the backup into S3, Google Cloud Storage or Azure, or recover from a member", err)
+	}
+	return signed, nil
+}
+
 // confirm reads the stored object and compares it with the manifest.
-func (s *backupStore) confirm(ctx context.Context, m Manifest) error {
+func (s *store) confirm(ctx context.Context, m Manifest) error {
 	r, err := s.bucket.NewReader(ctx, s.key, nil)
-	if backupNotFound(err) {
+	if notFound(err) {
 		return s.problem("the manifest is there but the snapshot is not", "restore the object, or take a new backup", nil)
 	}
 	if err != nil {
@@ -177,13 +197,13 @@ func (s *backupStore) confirm(ctx context.Context, m Manifest) error {
 
 // writeManifest stores the manifest and reads it back. What is read decides: a
 // write that timed out may have been carried out.
-func (s *backupStore) writeManifest(ctx context.Context, m Manifest) error {
+func (s *store) writeManifest(ctx context.Context, m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return s.problem("the manifest cannot be written as JSON", "report this as a bug", err)
 	}
 	text = append(text, '\n')
-	werr := s.write(ctx, s.key+manifestSuffix, bytes.NewReader(text))
+	werr := s.write(ctx, s.key+ManifestSuffix, bytes.NewReader(text))
 	stored, rerr := s.manifestText(ctx)
 	switch {
 	case rerr == nil && bytes.Equal(stored, text):
@@ -197,7 +217,7 @@ func (s *backupStore) writeManifest(ctx context.Context, m Manifest) error {
 }
 
 // readManifest reads and decodes the manifest.
-func (s *backupStore) readManifest(ctx context.Context) (Manifest, error) {
+func (s *store) readManifest(ctx context.Context) (Manifest, error) {
 	text, err := s.manifestText(ctx)
 	if err != nil {
 		return Manifest{}, err
@@ -207,8 +227,8 @@ func (s *backupStore) readManifest(ctx context.Context) (Manifest, error) {
 		return Manifest{}, s.problem("the manifest is not valid JSON", "the backup cannot be trusted: take a new one", err)
 	}
 	switch {
-	case m.FormatVersion > ManifestFormatVersion:
-		return Manifest{}, s.problem(fmt.Sprintf("the manifest has format %d and this quorate knows %d", m.FormatVersion, ManifestFormatVersion), "use the newer quorate that wrote it", nil)
+	case m.FormatVersion > FormatVersion:
+		return Manifest{}, s.problem(fmt.Sprintf("the manifest has format %d and this quorate knows %d", m.FormatVersion, FormatVersion), "use the newer quorate that wrote it", nil)
 	case m.FormatVersion < 1 || m.SHA256 == "" || m.Size <= 0:
 		return Manifest{}, s.problem("the manifest lacks formatVersion, size or sha256", "the backup cannot be trusted: take a new one", nil)
 	}
@@ -216,9 +236,9 @@ func (s *backupStore) readManifest(ctx context.Context) (Manifest, error) {
 }
 
 // manifestText reads the manifest's bytes.
-func (s *backupStore) manifestText(ctx context.Context) ([]byte, error) {
-	r, err := s.bucket.NewReader(ctx, s.key+manifestSuffix, nil)
-	if backupNotFound(err) {
+func (s *store) manifestText(ctx context.Context) ([]byte, error) {
+	r, err := s.bucket.NewReader(ctx, s.key+ManifestSuffix, nil)
+	if notFound(err) {
 		return nil, s.absent(ctx, err)
 	}
 	if err != nil {

@@ -1,4 +1,4 @@
-package reconciler
+package backup
 
 import (
 	"context"
@@ -21,19 +21,19 @@ import (
 )
 
 const (
-	// backupPartBytes is the smallest part that S3 takes. 10,000 parts of it,
+	// partBytes is the smallest part that S3 takes. 10,000 parts of it,
 	// S3's limit, are 48 GiB: six times the largest quota that etcd advises.
-	backupPartBytes = 5 << 20
-	// backupParallel is how many parts travel at a time. The S3 client holds
+	partBytes = 5 << 20
+	// parallelParts is how many parts travel at a time. The S3 client holds
 	// one more being filled, and the first part twice while it grows.
-	backupParallel = 2
+	parallelParts = 2
 	// cleanupTimeout bounds the removal of what a failed save left, which must
 	// also happen when the caller's ctx has ended.
 	cleanupTimeout = 10 * time.Second
 )
 
-// backupTarget is an object URL taken apart.
-type backupTarget struct {
+// target is an object URL taken apart.
+type target struct {
 	scheme string
 	// bucket is the bucket or container; for file, the object's directory.
 	bucket string
@@ -45,11 +45,11 @@ type backupTarget struct {
 	query url.Values
 }
 
-// parseBackupURL takes an object URL apart. Its errors repeat nothing of a URL
+// parseURL takes an object URL apart. Its errors repeat nothing of a URL
 // that may hold a secret.
-func parseBackupURL(op, objectURL string) (backupTarget, error) {
-	bad := func(problem string) (backupTarget, error) {
-		return backupTarget{}, &backupError{op: op, object: "object URL", problem: problem, next: "write it as s3://bucket/key?endpoint=…&region=…, gs://bucket/key, azblob://container/key or file:///dir/key"}
+func parseURL(op, objectURL string) (target, error) {
+	bad := func(problem string) (target, error) {
+		return target{}, &storeError{op: op, object: "object URL", problem: problem, next: "write it as s3://bucket/key?endpoint=…&region=…, gs://bucket/key, azblob://container/key or file:///dir/key"}
 	}
 	u, err := url.Parse(objectURL)
 	if err != nil {
@@ -58,7 +58,7 @@ func parseBackupURL(op, objectURL string) (backupTarget, error) {
 	if u.User != nil {
 		return bad("it contains credentials, which belong in quorate's environment")
 	}
-	t := backupTarget{scheme: u.Scheme, bucket: u.Host, key: strings.TrimPrefix(u.Path, "/"), query: u.Query()}
+	t := target{scheme: u.Scheme, bucket: u.Host, key: strings.TrimPrefix(u.Path, "/"), query: u.Query()}
 	t.name = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	switch {
 	case t.key == "" || path.Clean("/"+t.key) != "/"+t.key:
@@ -110,7 +110,7 @@ func prepareS3Query(q url.Values) (problem string) {
 
 // fileTarget fills in a file URL. Its blob bucket is the object's own directory,
 // so that looking for one object never walks another's.
-func fileTarget(t backupTarget, bad func(string) (backupTarget, error)) (backupTarget, error) {
+func fileTarget(t target, bad func(string) (target, error)) (target, error) {
 	full := "/" + t.key
 	first, _, nested := strings.Cut(t.key, "/")
 	t.root = "/" + first
@@ -134,23 +134,23 @@ func fileTarget(t backupTarget, bad func(string) (backupTarget, error)) (backupT
 	return t, nil
 }
 
-// backupStore is an open bucket and the one object in it that an operation is
+// store is an open bucket and the one object in it that an operation is
 // about.
-type backupStore struct {
+type store struct {
 	op     string
-	target backupTarget
+	target target
 	bucket *blob.Bucket
 	key    string
 }
 
-// openBackupStore parses the URL and opens its bucket. Only file stores are
+// openStore parses the URL and opens its bucket. Only file stores are
 // touched by that; whether the others answer shows with the first request.
-func openBackupStore(ctx context.Context, op, objectURL string, saving bool) (*backupStore, error) {
-	t, err := parseBackupURL(op, objectURL)
+func openStore(ctx context.Context, op, objectURL string, saving bool) (*store, error) {
+	t, err := parseURL(op, objectURL)
 	if err != nil {
 		return nil, err
 	}
-	s := &backupStore{op: op, target: t, key: t.key}
+	s := &store{op: op, target: t, key: t.key}
 	u := &url.URL{Scheme: t.scheme, Host: t.bucket, RawQuery: t.query.Encode()}
 	switch t.scheme {
 	case "file":
@@ -170,7 +170,7 @@ func openBackupStore(ctx context.Context, op, objectURL string, saving bool) (*b
 
 // openDirectory opens a file store. The root must exist, since a missing one is
 // an unmounted volume or a typing error; what is below is made when saving.
-func (s *backupStore) openDirectory(saving bool) error {
+func (s *store) openDirectory(saving bool) error {
 	if info, err := os.Stat(s.target.root); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
 		return s.problem("the directory "+s.target.root+" does not exist", "create or mount it, or correct the object URL", nil)
 	} else if err != nil {
@@ -194,16 +194,16 @@ func (s *backupStore) openDirectory(saving bool) error {
 
 // close releases the bucket. Nothing is pending then, so its error says nothing
 // about the backup.
-func (s *backupStore) close() { _ = s.bucket.Close() }
+func (s *store) close() { _ = s.bucket.Close() }
 
 // refuseExisting makes sure that neither the object nor its manifest exists.
-func (s *backupStore) refuseExisting(ctx context.Context) error {
-	for _, key := range []string{s.key, s.key + manifestSuffix} {
+func (s *store) refuseExisting(ctx context.Context) error {
+	for _, key := range []string{s.key, s.key + ManifestSuffix} {
 		_, err := s.bucket.Attributes(ctx, key)
 		switch {
 		case err == nil:
 			return s.exists(nil)
-		case !backupNotFound(err):
+		case !notFound(err):
 			return s.failed(err)
 		}
 	}
@@ -211,7 +211,7 @@ func (s *backupStore) refuseExisting(ctx context.Context) error {
 }
 
 // upload streams the snapshot into the object and measures it on the way.
-func (s *backupStore) upload(ctx context.Context, snapshot io.Reader) (snapshotSum, error) {
+func (s *store) upload(ctx context.Context, snapshot io.Reader) (snapshotSum, error) {
 	r := newSnapshotReader(snapshot)
 	err := s.write(ctx, s.key, r)
 	if r.err != nil {
@@ -229,7 +229,7 @@ func (s *backupStore) upload(ctx context.Context, snapshot io.Reader) (snapshotS
 // object even then, unless their ctx is cancelled before they are closed.
 // Cancelling S3 as well would let the abort overtake the parts under way, which
 // then stay.
-func (s *backupStore) write(ctx context.Context, key string, r io.Reader) error {
+func (s *store) write(ctx context.Context, key string, r io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	source := &uploadReader{r: r, fail: cancel}
@@ -237,8 +237,8 @@ func (s *backupStore) write(ctx context.Context, key string, r io.Reader) error 
 		source.fail = func() {}
 	}
 	err := s.bucket.Upload(ctx, key, source, &blob.WriterOptions{
-		BufferSize:     backupPartBytes,
-		MaxConcurrency: backupParallel,
+		BufferSize:     partBytes,
+		MaxConcurrency: parallelParts,
 		ContentType:    "application/octet-stream",
 		IfNotExist:     true,
 		BeforeWrite:    s.tuneWriter(source),
@@ -288,7 +288,7 @@ func (u *uploadReader) finish() error {
 
 // abortAgain repeats the abort of an S3 upload whose ctx has ended: parts that
 // were under way then may have come to the store after the first abort.
-func (s *backupStore) abortAgain(ctx context.Context, key string, err error) {
+func (s *store) abortAgain(ctx context.Context, key string, err error) {
 	var client *s3.Client
 	var failed interface {
 		error
@@ -311,7 +311,7 @@ func (s *backupStore) abortAgain(ctx context.Context, key string, err error) {
 // takes the file. For S3 it replaces the uploader by one that aborts a failed
 // upload under a fresh ctx, where the default would use the cancelled one and
 // leave the parts to be paid for, and that buffers 5 MiB at first, not 16.
-func (s *backupStore) tuneWriter(source *uploadReader) func(func(any) bool) error {
+func (s *store) tuneWriter(source *uploadReader) func(func(any) bool) error {
 	return func(as func(any) bool) error {
 		if as(&source.file) {
 			// A snapshot holds every secret of the cluster it was taken from.
@@ -323,9 +323,9 @@ func (s *backupStore) tuneWriter(source *uploadReader) func(func(any) bool) erro
 			return nil
 		}
 		*uploader = *transfermanager.New(client, func(o *transfermanager.Options) {
-			o.PartSizeBytes = backupPartBytes
-			o.MultipartUploadThreshold = backupPartBytes
-			o.Concurrency = backupParallel
+			o.PartSizeBytes = partBytes
+			o.MultipartUploadThreshold = partBytes
+			o.Concurrency = parallelParts
 			o.FailTimeout = cleanupTimeout
 			o.RequestChecksumCalculation = client.Options().RequestChecksumCalculation
 		})
@@ -335,11 +335,11 @@ func (s *backupStore) tuneWriter(source *uploadReader) func(func(any) bool) erro
 
 // discard removes what this save wrote, and returns the error with what became
 // of it. The manifest goes first: none may ever stand without its snapshot.
-func (s *backupStore) discard(ctx context.Context, cause error) error {
+func (s *store) discard(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	for _, key := range []string{s.key + manifestSuffix, s.key} {
-		if err := s.bucket.Delete(ctx, key); err != nil && !backupNotFound(err) {
+	for _, key := range []string{s.key + ManifestSuffix, s.key} {
+		if err := s.bucket.Delete(ctx, key); err != nil && !notFound(err) {
 			return &leftoverError{cause, s.cause(err)}
 		}
 	}
