@@ -1,0 +1,163 @@
+package schedule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Stored is one backup as the store and its manifest have it.
+type Stored struct {
+	// URL of the object, without its query.
+	URL string
+	// Time is when the snapshot was begun, Revision etcd's revision then.
+	Time     time.Time
+	Revision int64
+	// Damaged says why the backup cannot be restored, as far as anybody has looked:
+	// it read back wrong, or a restore drill has failed. "" for a good one.
+	Damaged string
+	// NeededBy is the operation that refers to the backup, or "".
+	NeededBy string
+}
+
+// Verdict is what becomes of one backup, and why.
+type Verdict struct {
+	Stored
+	Keep bool
+	// Reasons are phrases such as "last 2 of 3", "daily 2026-11-20", or "no rule
+	// keeps it".
+	Reasons []string
+}
+
+// Retain says of each backup of a schedule whether it is kept, newest first: those
+// that any keep rule names and that are not too old. Backups are ordered by time,
+// and by revision where that is the same; their names say nothing. Days, weeks,
+// months and years are those of zone.
+//
+// Whatever the rules say, the newest good backup stays, and so does one that an
+// operation needs. A damaged one counts for no rule: it takes nobody's place.
+func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, now time.Time) []Verdict {
+	newestFirst := slices.SortedStableFunc(slices.Values(backups), func(a, b Stored) int {
+		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.URL, a.URL))
+	})
+	rules := keepRules(spec)
+	verdicts := make([]Verdict, 0, len(backups))
+	newestGood := true
+	for _, b := range newestFirst {
+		v := Verdict{Stored: b}
+		if len(rules) == 0 {
+			v.keep("no rule removes it")
+		}
+		if b.Damaged == "" {
+			for i := range rules {
+				v.keep(rules[i].names(b.Time.In(zone)))
+			}
+		}
+		if spec.MaxAge != nil && now.Sub(b.Time) > spec.MaxAge.Duration {
+			v = Verdict{Stored: b, Reasons: []string{fmt.Sprintf("older than %gh", spec.MaxAge.Hours())}}
+		}
+		if b.Damaged == "" && newestGood {
+			v.keep("the newest that can be restored")
+			newestGood = false
+		}
+		if b.NeededBy != "" {
+			v.keep("needed by " + b.NeededBy)
+		}
+		verdicts = append(verdicts, v.explained())
+	}
+	return verdicts
+}
+
+// keep keeps the backup for a reason, "" for none. The first one drops what spoke
+// against it.
+func (v *Verdict) keep(reason string) {
+	switch {
+	case reason == "":
+	case v.Keep:
+		v.Reasons = append(v.Reasons, reason)
+	default:
+		v.Keep, v.Reasons = true, []string{reason}
+	}
+}
+
+// explained gives a verdict without a reason its reason.
+func (v Verdict) explained() Verdict {
+	switch {
+	case len(v.Reasons) > 0:
+	case v.Damaged != "":
+		v.Reasons = []string{"it cannot be restored: " + v.Damaged}
+	default:
+		v.Reasons = []string{"no rule keeps it"}
+	}
+	return v
+}
+
+// keepRule keeps the newest backup of each of the last periods that have one.
+type keepRule struct {
+	// name is "last", "hourly" and so on.
+	name string
+	// count is how many are kept, taken how many were; count 0 keeps all.
+	count, taken int
+	// period names the period that a time lies in; nil makes each time its own.
+	period func(time.Time) string
+	// current is the period of the last one taken.
+	current string
+}
+
+// keepRules are the rules of a file. Without any, all backups are named.
+func keepRules(spec schema.RetentionSpec) []keepRule {
+	var rules []keepRule
+	if spec.KeepLast != nil {
+		rules = append(rules, keepRule{name: "last", count: int(*spec.KeepLast)})
+	}
+	layout := func(l string) func(time.Time) string { return func(t time.Time) string { return t.Format(l) } }
+	for _, r := range []struct {
+		name   string
+		count  int32
+		period func(time.Time) string
+	}{
+		// The offset tells the two hours apart that have one name when clocks go back.
+		{"hourly", spec.KeepHourly, layout("2006-01-02 15h -0700")},
+		{"daily", spec.KeepDaily, layout(time.DateOnly)},
+		{"weekly", spec.KeepWeekly, week},
+		{"monthly", spec.KeepMonthly, layout("2006-01")},
+		{"yearly", spec.KeepYearly, layout("2006")},
+	} {
+		if r.count > 0 {
+			rules = append(rules, keepRule{name: r.name, count: int(r.count), period: r.period})
+		}
+	}
+	return rules
+}
+
+// week is the ISO week, which begins on Monday.
+func week(t time.Time) string {
+	year, number := t.ISOWeek()
+	return fmt.Sprintf("%d-W%02d", year, number)
+}
+
+// names is the reason for which the rule keeps a backup of this time, or "". It
+// is asked newest first.
+func (k *keepRule) names(t time.Time) string {
+	if k.period == nil {
+		k.taken++
+		switch {
+		case k.count == 0:
+			return "all are kept"
+		case k.taken <= k.count:
+			return "last " + strconv.Itoa(k.taken) + " of " + strconv.Itoa(k.count)
+		}
+		return ""
+	}
+	period := k.period(t)
+	if period == k.current || k.taken == k.count {
+		return ""
+	}
+	k.current = period
+	k.taken++
+	return k.name + " " + period
+}
