@@ -20,7 +20,7 @@ const offerTime = 6 * time.Hour
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
 // another cluster, or one that the members' release cannot take, is refused.
 func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error {
-	m, err := backup.Verify(ctx, a.ObjectURL)
+	m, err := backup.Store{}.Verify(ctx, a.ObjectURL)
 	if err != nil {
 		return err
 	}
@@ -34,7 +34,7 @@ func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error
 	}
 	g.Revision, g.SHA256, g.Size = m.Revision, m.SHA256, m.Size
 	// Not to find out later that the restore cannot read it.
-	_, err = backup.Sign(ctx, a.ObjectURL, offerTime)
+	_, err = backup.Store{}.Sign(ctx, a.ObjectURL, offerTime)
 	return err
 }
 
@@ -43,7 +43,7 @@ func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecor
 	if g.ObjectURL == "" {
 		return nil
 	}
-	signed, err := backup.Sign(ctx, g.ObjectURL, offerTime)
+	signed, err := backup.Store{}.Sign(ctx, g.ObjectURL, offerTime)
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func offered(t *testing.T, url string, snapshot []byte, edits ...func(*backup.Ma
 	for _, edit := range edits {
 		edit(&m)
 	}
-	saved, err := backup.Save(t.Context(), url, bytes.NewReader(snapshot), m)
+	saved, err := backup.Store{}.Save(t.Context(), url, bytes.NewReader(snapshot), m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
 		t.Errorf("it rests on %+v, the backup is %+v", g, m)
 	}
-	signed, err := backup.Sign(t.Context(), s.URL("c1.db"), offerTime)
+	signed, err := backup.Store{}.Sign(t.Context(), s.URL("c1.db"), offerTime)
 	if err != nil || strings.Contains(signed, backuptest.Secret) {
 		t.Fatalf("%v, or the secret is in the URL", err)
 	}

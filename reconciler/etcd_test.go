@@ -392,11 +392,11 @@ func backUpAndOpen(t *testing.T, s *etcdServers) {
 	}
 	dir := t.TempDir()
 	url := "file://" + dir + "/shop/orders.db?root=" + dir
-	saved, err := backup.Save(t.Context(), url, stream, backup.Manifest{Name: "orders"})
+	saved, err := backup.Store{}.Save(t.Context(), url, stream, backup.Manifest{Name: "orders"})
 	if err = errors.Join(err, stream.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if m, err := backup.Verify(t.Context(), url); err != nil || m != saved || saved.Size < 20<<10 {
+	if m, err := (backup.Store{}).Verify(t.Context(), url); err != nil || m != saved || saved.Size < 20<<10 {
 		t.Errorf("stored %+v, read %+v, %v", saved, m, err)
 	}
 	path := dir + "/shop/orders.db"

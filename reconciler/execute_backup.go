@@ -33,7 +33,7 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	m, err := backup.Save(ctx, url, snapshot, r.manifestOf(v, a))
+	m, err := backup.Store{}.Save(ctx, url, snapshot, r.manifestOf(v, a))
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (b *BackupRecord) stillThere(ctx context.Context) error {
 	if b == nil {
 		return fmt.Errorf("no backup was taken")
 	}
-	m, err := backup.ReadManifest(ctx, b.URL)
+	m, err := backup.Store{}.ReadManifest(ctx, b.URL)
 	if err != nil {
 		return err
 	}

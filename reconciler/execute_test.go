@@ -362,7 +362,7 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 			t.Error("the second backup has the name of the first")
 		}
 		for _, b := range []*BackupRecord{first, second} {
-			m, err := backup.Verify(w.Context(), b.URL)
+			m, err := backup.Store{}.Verify(w.Context(), b.URL)
 			if err != nil {
 				t.Fatal(err)
 			}

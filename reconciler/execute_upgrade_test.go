@@ -144,7 +144,7 @@ func TestDowngradeOfACluster(t *testing.T) {
 		if n := count(w.etcd.calls, "downgrade"); n != 1 {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
-		if m, err := backup.Verify(w.Context(), w.record().Backup.URL); err != nil || m.TargetVersion != "3.6.16" || m.Reason != "downgrade 3.7.3 → 3.6.16" || m.EtcdVersion != "3.7.3" {
+		if m, err := (backup.Store{}).Verify(w.Context(), w.record().Backup.URL); err != nil || m.TargetVersion != "3.6.16" || m.Reason != "downgrade 3.7.3 → 3.6.16" || m.EtcdVersion != "3.7.3" {
 			t.Errorf("backup %+v, %v", m, err)
 		}
 		if r := w.record(); r.Downgrade != nil || r.Applied.Version != "3.6.16" || r.Backup.For != "downgrade to 3.6.16" {

@@ -953,7 +953,7 @@ func upgradeToIdle(w *world, leader string) {
 	if r.Applied.Version != "3.6.16" || r.Applied.Commit != w.wish.Commit || r.Backup == nil || r.Backup.For != "3.6.16" {
 		w.Errorf("the record is %+v", r)
 	}
-	if _, err := backup.Verify(w.Context(), r.Backup.URL); err != nil {
+	if _, err := (backup.Store{}).Verify(w.Context(), r.Backup.URL); err != nil {
 		w.Error(err)
 	}
 	w.api.ClearActions()

@@ -72,6 +72,10 @@ type Manifest struct {
 	Time time.Time `json:"time"`
 }
 
+// Store says how object stores are reached. The zero value takes credentials from
+// the process's environment, as each store's SDK reads it.
+type Store struct{}
+
 // Save stores a snapshot stream at objectURL and its manifest beside it,
 // and returns the manifest with Object, Size, SHA256 and FormatVersion filled
 // in. When it returns no error, the bytes in the store have been read again and
@@ -94,8 +98,8 @@ type Manifest struct {
 // at a time, and nothing is put on a local disk. ctx bounds the store's side,
 // plus at most twice cleanupTimeout after it has ended. The caller must see to
 // it that snapshot.Read returns when ctx ends.
-func Save(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest) (Manifest, error) {
-	s, err := openStore(ctx, "save backup", objectURL, true)
+func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest) (Manifest, error) {
+	s, err := st.open(ctx, "save backup", objectURL, true)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -124,8 +128,8 @@ func Save(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest)
 // the checksum that etcd appended, and the database's first page. It returns
 // the manifest. Errors: ErrNotFound when there is no manifest; otherwise one
 // that says what is wrong. It does not open the database: a trial restore does.
-func Verify(ctx context.Context, objectURL string) (Manifest, error) {
-	s, err := openStore(ctx, "verify backup", objectURL, false)
+func (st Store) Verify(ctx context.Context, objectURL string) (Manifest, error) {
+	s, err := st.open(ctx, "verify backup", objectURL, false)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -140,8 +144,8 @@ func Verify(ctx context.Context, objectURL string) (Manifest, error) {
 // ReadManifest reads the manifest of the backup at objectURL: the cheap way to
 // ask whether a backup exists. It does not look at the snapshot. Errors:
 // ErrNotFound when the store says that there is none.
-func ReadManifest(ctx context.Context, objectURL string) (Manifest, error) {
-	s, err := openStore(ctx, "read backup manifest", objectURL, false)
+func (st Store) ReadManifest(ctx context.Context, objectURL string) (Manifest, error) {
+	s, err := st.open(ctx, "read backup manifest", objectURL, false)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -151,8 +155,8 @@ func ReadManifest(ctx context.Context, objectURL string) (Manifest, error) {
 
 // Sign is a URL by which anybody can read the backup until expiry has passed: a
 // restore has no credentials of its own. Stores that give out none are an error.
-func Sign(ctx context.Context, objectURL string, expiry time.Duration) (string, error) {
-	s, err := openStore(ctx, "offer backup", objectURL, false)
+func (st Store) Sign(ctx context.Context, objectURL string, expiry time.Duration) (string, error) {
+	s, err := st.open(ctx, "offer backup", objectURL, false)
 	if err != nil {
 		return "", err
 	}
@@ -165,7 +169,7 @@ func Sign(ctx context.Context, objectURL string, expiry time.Duration) (string, 
 }
 
 // confirm reads the stored object and compares it with the manifest.
-func (s *store) confirm(ctx context.Context, m Manifest) error {
+func (s *object) confirm(ctx context.Context, m Manifest) error {
 	r, err := s.bucket.NewReader(ctx, s.key, nil)
 	if notFound(err) {
 		return s.problem("the manifest is there but the snapshot is not", "restore the object, or take a new backup", nil)
@@ -197,7 +201,7 @@ func (s *store) confirm(ctx context.Context, m Manifest) error {
 
 // writeManifest stores the manifest and reads it back. What is read decides: a
 // write that timed out may have been carried out.
-func (s *store) writeManifest(ctx context.Context, m Manifest) error {
+func (s *object) writeManifest(ctx context.Context, m Manifest) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return s.problem("the manifest cannot be written as JSON", "report this as a bug", err)
@@ -217,7 +221,7 @@ func (s *store) writeManifest(ctx context.Context, m Manifest) error {
 }
 
 // readManifest reads and decodes the manifest.
-func (s *store) readManifest(ctx context.Context) (Manifest, error) {
+func (s *object) readManifest(ctx context.Context) (Manifest, error) {
 	text, err := s.manifestText(ctx)
 	if err != nil {
 		return Manifest{}, err
@@ -236,7 +240,7 @@ func (s *store) readManifest(ctx context.Context) (Manifest, error) {
 }
 
 // manifestText reads the manifest's bytes.
-func (s *store) manifestText(ctx context.Context) ([]byte, error) {
+func (s *object) manifestText(ctx context.Context) ([]byte, error) {
 	r, err := s.bucket.NewReader(ctx, s.key+ManifestSuffix, nil)
 	if notFound(err) {
 		return nil, s.absent(ctx, err)

@@ -44,7 +44,7 @@ func (e *leftoverError) Error() string {
 func (e *leftoverError) Unwrap() error { return e.error }
 
 // problem makes the error for something that quorate itself found.
-func (s *store) problem(problem, next string, err error) error {
+func (s *object) problem(problem, next string, err error) error {
 	e := &storeError{op: s.op, object: s.target.name, problem: problem, next: next, err: err}
 	if err != nil {
 		e.cause = s.cause(err)
@@ -53,24 +53,24 @@ func (s *store) problem(problem, next string, err error) error {
 }
 
 // exists makes the error for an object that must not be overwritten.
-func (s *store) exists(err error) error {
+func (s *object) exists(err error) error {
 	return s.problem("something is stored there already, and a backup never overwrites another", "use a new object name, with {{ .UID }} in the URL template", err)
 }
 
 // noBackup makes the error that wraps ErrNotFound.
-func (s *store) noBackup(err error) error {
+func (s *object) noBackup(err error) error {
 	e := &storeError{op: s.op, object: s.target.name, problem: ErrNotFound.Error(), next: "take a backup, or correct the object URL", err: errors.Join(ErrNotFound, err)}
 	return e
 }
 
 // noBucket makes the error for a bucket that does not exist.
-func (s *store) noBucket(err error) error {
+func (s *object) noBucket(err error) error {
 	return s.problem("the bucket "+s.target.bucket+" does not exist, or is in another region", "create it or correct the object URL", err)
 }
 
 // absent tells a missing manifest from a missing bucket, which the stores answer
 // alike.
-func (s *store) absent(ctx context.Context, err error) error {
+func (s *object) absent(ctx context.Context, err error) error {
 	if s.target.scheme == "file" {
 		return s.noBackup(err)
 	}
@@ -85,7 +85,7 @@ func (s *store) absent(ctx context.Context, err error) error {
 }
 
 // failed makes the error for an answer, or the silence, of the store.
-func (s *store) failed(err error) error {
+func (s *object) failed(err error) error {
 	own := (*storeError)(nil)
 	switch code := gcerrors.Code(err); {
 	case errors.As(err, &own):
@@ -113,7 +113,7 @@ func (s *store) failed(err error) error {
 
 // cause is the shortest text that still says why, on one line and without the
 // URL's query: openers and SDKs quote whole URLs.
-func (s *store) cause(err error) string {
+func (s *object) cause(err error) string {
 	text := err.Error()
 	var api interface {
 		error

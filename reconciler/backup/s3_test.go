@@ -18,7 +18,7 @@ import (
 // contents lists the bucket's objects and the uploads that are under way.
 func contents(t *testing.T, s *backuptest.S3) (keys []string) {
 	t.Helper()
-	store, err := openStore(t.Context(), "list", s.URL("x"), false)
+	store, err := Store{}.open(t.Context(), "list", s.URL("x"), false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,20 +49,20 @@ func TestS3SaveAndVerify(t *testing.T) {
 	s := backuptest.StartS3(t)
 	for name, size := range map[string]int{"small": 4096, "one-part": partBytes, "multi-part": 3*partBytes + 4096} {
 		url := s.URL("shop/" + name + ".db")
-		if _, err := ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
+		if _, err := (Store{}).ReadManifest(t.Context(), url); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%s before: %v", name, err)
 		}
-		saved, err := Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(size)), manifestForTest())
+		saved, err := Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(size)), manifestForTest())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if saved.Object != "s3://backups/shop/"+name+".db" {
 			t.Errorf("object %q", saved.Object)
 		}
-		if m, err := Verify(t.Context(), url); err != nil || m != saved {
+		if m, err := (Store{}).Verify(t.Context(), url); err != nil || m != saved {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
-		_, err = Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8192)), manifestForTest())
+		_, err = Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8192)), manifestForTest())
 		backuptest.WantError(t, err, "save backup s3://backups/shop/"+name+".db", "never overwrites")
 	}
 	if keys := contents(t, s); len(keys) != 6 {
@@ -79,15 +79,15 @@ func TestS3RefusesARace(t *testing.T) {
 		stream := readerFunc(func(p []byte) (int, error) {
 			if !raced {
 				raced = true
-				if _, err := Save(t.Context(), s.URL(key), bytes.NewReader(backuptest.Snapshot(2048)), manifestForTest()); err != nil {
+				if _, err := (Store{}).Save(t.Context(), s.URL(key), bytes.NewReader(backuptest.Snapshot(2048)), manifestForTest()); err != nil {
 					t.Error(err)
 				}
 			}
 			return first.Read(p)
 		})
-		_, err := Save(t.Context(), s.URL(key), stream, manifestForTest())
+		_, err := Store{}.Save(t.Context(), s.URL(key), stream, manifestForTest())
 		backuptest.WantError(t, err, "never overwrites")
-		if m, err := Verify(t.Context(), s.URL(key)); err != nil || m.Size != 2048+32 {
+		if m, err := (Store{}).Verify(t.Context(), s.URL(key)); err != nil || m.Size != 2048+32 {
 			t.Errorf("the other's backup: %+v, %v", m, err)
 		}
 	}
@@ -100,7 +100,7 @@ func TestS3LeavesNothingOfABadStream(t *testing.T) {
 	s := backuptest.StartS3(t)
 	for _, size := range []int{1 << 20, 4 * partBytes} {
 		for name, bad := range badStreams(size) {
-			_, err := Save(t.Context(), s.URL("bad.db"), bad.stream, manifestForTest())
+			_, err := Store{}.Save(t.Context(), s.URL("bad.db"), bad.stream, manifestForTest())
 			backuptest.WantError(t, err, "save backup s3://backups/bad.db", bad.want)
 			if keys := contents(t, s); len(keys) != 0 {
 				t.Errorf("%s of %d bytes left %v", name, size, keys)
@@ -121,7 +121,7 @@ func TestS3AbortsWhenTheContextEnds(t *testing.T) {
 		}
 		return data.Read(p)
 	})
-	_, err := Save(ctx, s.URL("late.db"), stream, manifestForTest())
+	_, err := Store{}.Save(ctx, s.URL("late.db"), stream, manifestForTest())
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
@@ -134,11 +134,11 @@ func TestS3Refusals(t *testing.T) {
 	s := backuptest.StartS3(t)
 	query := "?region=us-east-1&endpoint=http://" + s.Address
 	save := func(url string) error {
-		_, err := Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+		_, err := Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 		return err
 	}
 	backuptest.WantError(t, save("s3://nowhere/k.db"+query), "the bucket nowhere does not exist")
-	_, err := ReadManifest(t.Context(), "s3://nowhere/k.db"+query)
+	_, err := Store{}.ReadManifest(t.Context(), "s3://nowhere/k.db"+query)
 	backuptest.WantError(t, err, "the bucket nowhere does not exist")
 	if errors.Is(err, ErrNotFound) {
 		t.Error("a missing bucket must not pass for a missing backup")
@@ -149,8 +149,8 @@ func TestS3Refusals(t *testing.T) {
 		{"nobody", backuptest.Secret}: "No user exists",
 	} {
 		backuptest.SetCredentials(t, credentials[0], credentials[1])
-		_, rerr := ReadManifest(t.Context(), s.URL("k.db"))
-		_, verr := Verify(t.Context(), s.URL("k.db"))
+		_, rerr := Store{}.ReadManifest(t.Context(), s.URL("k.db"))
+		_, verr := Store{}.Verify(t.Context(), s.URL("k.db"))
 		for _, err := range []error{rerr, verr, save(s.URL("k.db"))} {
 			backuptest.WantError(t, err, want)
 			if strings.Contains(err.Error(), backuptest.Secret) || errors.Is(err, ErrNotFound) {
@@ -173,7 +173,7 @@ func TestS3Refusals(t *testing.T) {
 func TestS3Unreachable(t *testing.T) {
 	backuptest.SetCredentials(t, "tester", backuptest.Secret)
 	url := "s3://backups/k.db?region=us-east-1&endpoint=http://" + backuptest.FreeAddress(t)
-	_, err := ReadManifest(t.Context(), url)
+	_, err := Store{}.ReadManifest(t.Context(), url)
 	backuptest.WantError(t, err, "cannot be reached", "connection refused")
 	if errors.Is(err, ErrNotFound) {
 		t.Error("silence must not pass for a missing backup")
@@ -183,7 +183,7 @@ func TestS3Unreachable(t *testing.T) {
 
 func TestS3FindsDamage(t *testing.T) {
 	s := backuptest.StartS3(t)
-	if _, err := Save(t.Context(), s.URL("k.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
+	if _, err := (Store{}).Save(t.Context(), s.URL("k.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 		t.Fatal(err)
 	}
 	data := backuptest.Snapshot(4096)
@@ -191,7 +191,7 @@ func TestS3FindsDamage(t *testing.T) {
 	if err := os.WriteFile(s.Dir+"/backups/k.db", data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := Verify(t.Context(), s.URL("k.db"))
+	_, err := Store{}.Verify(t.Context(), s.URL("k.db"))
 	backuptest.WantError(t, err, "verify backup s3://backups/k.db", "damaged")
 	t.Log(err)
 }
@@ -206,7 +206,7 @@ func TestS3ServerCutMidUpload(t *testing.T) {
 		s.Stop()
 		return 0, io.EOF
 	}), data)
-	_, err := Save(ctx, s.URL("cut.db"), stream, manifestForTest())
+	_, err := Store{}.Save(ctx, s.URL("cut.db"), stream, manifestForTest())
 	backuptest.WantError(t, err, "save backup s3://backups/cut.db")
 	if ctx.Err() != nil {
 		t.Error("the save lasted until its context ended")
@@ -231,7 +231,7 @@ func TestS3SilentServer(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = Save(ctx, "s3://backups/k.db?region=us-east-1&endpoint=http://"+l.Addr().String(), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+	_, err = Store{}.Save(ctx, "s3://backups/k.db?region=us-east-1&endpoint=http://"+l.Addr().String(), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 	backuptest.WantError(t, err, "did not answer in time")
 	t.Log(err)
 }
@@ -240,7 +240,7 @@ func TestS3MemoryIsBounded(t *testing.T) {
 	s := backuptest.StartS3(t)
 	const size, ceiling = 192 << 20, 64 << 20
 	peak := heapPeak(func() {
-		if _, err := Save(t.Context(), s.URL("big.db"), endlessSnapshot(size), manifestForTest()); err != nil {
+		if _, err := (Store{}).Save(t.Context(), s.URL("big.db"), endlessSnapshot(size), manifestForTest()); err != nil {
 			t.Error(err)
 		}
 	})

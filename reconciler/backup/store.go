@@ -134,23 +134,23 @@ func fileTarget(t target, bad func(string) (target, error)) (target, error) {
 	return t, nil
 }
 
-// store is an open bucket and the one object in it that an operation is
+// object is an open bucket and the one object in it that an operation is
 // about.
-type store struct {
+type object struct {
 	op     string
 	target target
 	bucket *blob.Bucket
 	key    string
 }
 
-// openStore parses the URL and opens its bucket. Only file stores are
+// open parses the URL and opens its bucket. Only file stores are
 // touched by that; whether the others answer shows with the first request.
-func openStore(ctx context.Context, op, objectURL string, saving bool) (*store, error) {
+func (Store) open(ctx context.Context, op, objectURL string, saving bool) (*object, error) {
 	t, err := parseURL(op, objectURL)
 	if err != nil {
 		return nil, err
 	}
-	s := &store{op: op, target: t, key: t.key}
+	s := &object{op: op, target: t, key: t.key}
 	u := &url.URL{Scheme: t.scheme, Host: t.bucket, RawQuery: t.query.Encode()}
 	switch t.scheme {
 	case "file":
@@ -170,7 +170,7 @@ func openStore(ctx context.Context, op, objectURL string, saving bool) (*store, 
 
 // openDirectory opens a file store. The root must exist, since a missing one is
 // an unmounted volume or a typing error; what is below is made when saving.
-func (s *store) openDirectory(saving bool) error {
+func (s *object) openDirectory(saving bool) error {
 	if info, err := os.Stat(s.target.root); errors.Is(err, os.ErrNotExist) || err == nil && !info.IsDir() {
 		return s.problem("the directory "+s.target.root+" does not exist", "create or mount it, or correct the object URL", nil)
 	} else if err != nil {
@@ -194,10 +194,10 @@ func (s *store) openDirectory(saving bool) error {
 
 // close releases the bucket. Nothing is pending then, so its error says nothing
 // about the backup.
-func (s *store) close() { _ = s.bucket.Close() }
+func (s *object) close() { _ = s.bucket.Close() }
 
 // refuseExisting makes sure that neither the object nor its manifest exists.
-func (s *store) refuseExisting(ctx context.Context) error {
+func (s *object) refuseExisting(ctx context.Context) error {
 	for _, key := range []string{s.key, s.key + ManifestSuffix} {
 		_, err := s.bucket.Attributes(ctx, key)
 		switch {
@@ -211,7 +211,7 @@ func (s *store) refuseExisting(ctx context.Context) error {
 }
 
 // upload streams the snapshot into the object and measures it on the way.
-func (s *store) upload(ctx context.Context, snapshot io.Reader) (snapshotSum, error) {
+func (s *object) upload(ctx context.Context, snapshot io.Reader) (snapshotSum, error) {
 	r := newSnapshotReader(snapshot)
 	err := s.write(ctx, s.key, r)
 	if r.err != nil {
@@ -229,7 +229,7 @@ func (s *store) upload(ctx context.Context, snapshot io.Reader) (snapshotSum, er
 // object even then, unless their ctx is cancelled before they are closed.
 // Cancelling S3 as well would let the abort overtake the parts under way, which
 // then stay.
-func (s *store) write(ctx context.Context, key string, r io.Reader) error {
+func (s *object) write(ctx context.Context, key string, r io.Reader) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	source := &uploadReader{r: r, fail: cancel}
@@ -288,7 +288,7 @@ func (u *uploadReader) finish() error {
 
 // abortAgain repeats the abort of an S3 upload whose ctx has ended: parts that
 // were under way then may have come to the store after the first abort.
-func (s *store) abortAgain(ctx context.Context, key string, err error) {
+func (s *object) abortAgain(ctx context.Context, key string, err error) {
 	var client *s3.Client
 	var failed interface {
 		error
@@ -311,7 +311,7 @@ func (s *store) abortAgain(ctx context.Context, key string, err error) {
 // takes the file. For S3 it replaces the uploader by one that aborts a failed
 // upload under a fresh ctx, where the default would use the cancelled one and
 // leave the parts to be paid for, and that buffers 5 MiB at first, not 16.
-func (s *store) tuneWriter(source *uploadReader) func(func(any) bool) error {
+func (s *object) tuneWriter(source *uploadReader) func(func(any) bool) error {
 	return func(as func(any) bool) error {
 		if as(&source.file) {
 			// A snapshot holds every secret of the cluster it was taken from.
@@ -335,7 +335,7 @@ func (s *store) tuneWriter(source *uploadReader) func(func(any) bool) error {
 
 // discard removes what this save wrote, and returns the error with what became
 // of it. The manifest goes first: none may ever stand without its snapshot.
-func (s *store) discard(ctx context.Context, cause error) error {
+func (s *object) discard(ctx context.Context, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	for _, key := range []string{s.key + ManifestSuffix, s.key} {

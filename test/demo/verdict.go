@@ -73,7 +73,7 @@ func (d *demo) checkBackups(ctx context.Context) (string, error) {
 	}
 	found := map[string]string{}
 	for _, key := range keys {
-		m, err := backup.Verify(ctx, d.store.ObjectURL(key))
+		m, err := backup.Store{}.Verify(ctx, d.store.ObjectURL(key))
 		if err != nil {
 			return "", err
 		}

@@ -108,7 +108,7 @@ func (w *world) expectBackups(want ...string) {
 	clusterID := w.record().ClusterID
 	var found []string
 	for _, key := range w.backups(shared.store) {
-		m, err := backup.Verify(w.Context(), shared.store.ObjectURL(key))
+		m, err := backup.Store{}.Verify(w.Context(), shared.store.ObjectURL(key))
 		w.must(err)
 		found = append(found, fmt.Sprintf("%s before %s", m.EtcdVersion, m.TargetVersion))
 		if m.ClusterID != clusterID || m.Namespace != w.namespace || m.Name != name || m.Commit == "" || m.Revision == 0 {

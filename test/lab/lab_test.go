@@ -119,7 +119,7 @@ func TestS3Server(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	save := func(key string) error {
-		_, err := backup.Save(t.Context(), s.ObjectURL(key), bytes.NewReader(snapshot()), backup.Manifest{})
+		_, err := backup.Store{}.Save(t.Context(), s.ObjectURL(key), bytes.NewReader(snapshot()), backup.Manifest{})
 		return err
 	}
 	if err := s.SetWritable(false); err != nil {
@@ -143,7 +143,7 @@ func TestS3Server(t *testing.T) {
 	if err := s.Start(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.ReadManifest(t.Context(), s.ObjectURL("shop/d.db")); !errors.Is(err, backup.ErrNotFound) {
+	if _, err := (backup.Store{}).ReadManifest(t.Context(), s.ObjectURL("shop/d.db")); !errors.Is(err, backup.ErrNotFound) {
 		t.Error(err)
 	}
 	if backups, err := s.Backups(); err != nil || !slices.Equal(backups, []string{"shop/b.db"}) {
