@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -159,7 +160,7 @@ func TestSaveToFile(t *testing.T) {
 		t.Errorf("saved %+v", saved)
 	}
 	for name, read := range map[string]func(context.Context, string) (Manifest, error){"ReadManifest": Store{}.ReadManifest, "Verify": Store{}.Verify} {
-		if m, err := read(t.Context(), url); err != nil || m != saved {
+		if m, err := read(t.Context(), url); err != nil || !reflect.DeepEqual(m, saved) {
 			t.Errorf("%s: %+v, %v, want %+v", name, m, err, saved)
 		}
 	}

@@ -52,6 +52,11 @@ func (s *object) problem(problem, next string, err error) error {
 	return e
 }
 
+// damaged makes the error for an object that is not what its manifest says.
+func (s *object) damaged(problem string, err error) error {
+	return s.problem(problem, "this backup cannot be restored: take a new one", err)
+}
+
 // exists makes the error for an object that must not be overwritten.
 func (s *object) exists(err error) error {
 	return s.problem("something is stored there already, and a backup never overwrites another", "use a new object name, with {{ .UID }} in the URL template", err)

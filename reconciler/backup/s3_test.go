@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -59,7 +60,7 @@ func TestS3SaveAndVerify(t *testing.T) {
 		if saved.Object != "s3://backups/shop/"+name+".db" {
 			t.Errorf("object %q", saved.Object)
 		}
-		if m, err := (Store{}).Verify(t.Context(), url); err != nil || m != saved {
+		if m, err := (Store{}).Verify(t.Context(), url); err != nil || !reflect.DeepEqual(m, saved) {
 			t.Errorf("%s: %+v, %v", name, m, err)
 		}
 		_, err = Store{}.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8192)), manifestForTest())

@@ -1,0 +1,76 @@
+package backup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"io"
+	"strings"
+
+	"filippo.io/age"
+)
+
+// source is where a stored object's bytes pass: it remembers why reading them
+// failed, which layers above would take for damage, and measures them if it has a
+// hash.
+type source struct {
+	r    io.Reader
+	hash hash.Hash
+	size int64
+	err  error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.r.Read(p)
+	s.size += int64(n)
+	if s.hash != nil {
+		s.hash.Write(p[:n])
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+func (s *source) sum() snapshotSum {
+	return snapshotSum{s.size, hex.EncodeToString(s.hash.Sum(nil))}
+}
+
+// encrypt makes the file of age that only the recipients can read.
+func (s *object) encrypt(plain io.Reader) (*source, error) {
+	recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(s.store.Recipients, "\n")))
+	if err != nil || len(recipients) != len(s.store.Recipients) {
+		// The cause would repeat the text, which may be a private key by mistake.
+		return nil, s.problem("one of the encryption recipients is no public key of age", "write age1…, as age-keygen prints it", nil)
+	}
+	r, err := age.EncryptReader(plain, recipients...)
+	if err != nil {
+		return nil, s.problem("the recipients cannot be combined", "give keys of one kind, age1… or age1pq1…", err)
+	}
+	return &source{r: r, hash: sha256.New()}, nil
+}
+
+// decrypt reads what encrypt made. Who has no key, or another's, is told so before
+// the first byte.
+func (s *object) decrypt(m Manifest, stored *source) (io.Reader, error) {
+	readers := "one of " + strings.Join(m.Recipients, ", ")
+	if s.store.Identity == "" {
+		return nil, s.problem("the backup is encrypted and no private key was given", "give the private key of "+readers, nil)
+	}
+	identities, err := age.ParseIdentities(strings.NewReader(s.store.Identity))
+	if err != nil {
+		return nil, s.problem("the private key that was given is none of age's", "give the line that begins with AGE-SECRET-KEY-, as age-keygen wrote it", nil)
+	}
+	r, err := age.Decrypt(stored, identities...)
+	wrong := (*age.NoIdentityMatchError)(nil)
+	switch {
+	case err == nil:
+		return r, nil
+	case stored.err != nil:
+		return nil, s.failed(stored.err)
+	case errors.As(err, &wrong):
+		return nil, s.problem("the backup is encrypted, and not for the private key that was given", "give the private key of "+readers, nil)
+	}
+	return nil, s.damaged("the stored object is damaged: it is not what age wrote", err)
+}
