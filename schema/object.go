@@ -40,8 +40,10 @@ type Destination struct {
 type CredentialsSpec struct {
 	// SecretName is a Secret of the object's namespace. For s3 it has the keys
 	// credentials and config, the two files of the AWS command line, or
-	// access-key-id and secret-access-key; for gs the key credentials.json; for
-	// azblob the keys account and key.
+	// access-key-id, secret-access-key and, for temporary ones, session-token; for
+	// gs the key credentials.json, that of a service account; for azblob the keys
+	// account and key. The key ca.crt has the certificate of a private CA that the
+	// store's own comes from. The Secret is read for every backup.
 	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
 }
 

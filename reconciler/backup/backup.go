@@ -22,11 +22,11 @@ var ErrNotFound = errors.New("no backup is stored there")
 // SDK reads it, and keeps snapshots as etcd sent them.
 type Store struct {
 	// Credentials are the data of a Secret, as schema.CredentialsSpec documents its
-	// keys. Without any of those keys, the process's environment is used. A file
-	// store needs none.
+	// keys. nil, or with the key ca.crt alone: the process's environment is used. A
+	// file store needs none.
 	Credentials map[string][]byte
-	// CA has the certificates, in PEM, that the store's own must come from. Default:
-	// the key ca.crt of Credentials, else the system's.
+	// CA has certificates, in PEM, of CAs to trust besides the system's. Default: the
+	// key ca.crt of Credentials.
 	CA []byte
 	// Recipients are age's public keys of those who can decrypt. Default: snapshots
 	// are not encrypted by quorate.

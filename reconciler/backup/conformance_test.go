@@ -101,10 +101,17 @@ func TestDirectoryConforms(t *testing.T) {
 
 func TestS3Conforms(t *testing.T) {
 	s := backuptest.StartS3(t)
-	conform(t, func(t *testing.T) place {
-		base, query, _ := strings.Cut(s.URL(strings.ReplaceAll(t.Name(), "/", "-")+"/"), "?")
-		return place{base: base, query: "?" + query}
-	})
+	conform(t, func(t *testing.T) place { return s3Place(t, s) })
+}
+
+func s3Place(t *testing.T, s *backuptest.S3) place {
+	return placeAt(t, s.URL)
+}
+
+// placeAt is a directory of its own in the bucket that url makes object URLs of.
+func placeAt(t *testing.T, url func(key string) string) place {
+	base, query, _ := strings.Cut(url(strings.ReplaceAll(t.Name(), "/", "-")+"/"), "?")
+	return place{base: base, query: "?" + query}
 }
 
 func testSaves(t *testing.T, p place) {

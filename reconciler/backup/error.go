@@ -2,9 +2,12 @@ package backup
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 
@@ -91,14 +94,16 @@ func (s *object) absent(ctx context.Context, err error) error {
 
 // failed makes the error for an answer, or the silence, of the store.
 func (s *object) failed(err error) error {
-	own := (*storeError)(nil)
+	own, untrusted := (*storeError)(nil), (*tls.CertificateVerificationError)(nil)
 	switch code := gcerrors.Code(err); {
 	case errors.As(err, &own):
 		return err
 	case strings.Contains(err.Error(), "get credentials:"):
 		// The AWS SDK has no error type for this one, and its last attempt, the
 		// metadata service of EC2, would pass for the store being unreachable.
-		return s.problem("no credentials for the store were found", "give quorate the store's credentials in its environment", err)
+		return s.problem("no credentials for the store were found", "give quorate the store's credentials in a Secret or in its environment", err)
+	case errors.As(err, &untrusted):
+		return s.problem("the store's certificate is not trusted", "put the certificate of its CA into the key ca.crt of the Secret with the credentials, and check the host name of the endpoint", untrusted.Err)
 	case unreachable(err):
 		return s.problem("the store cannot be reached", "check the endpoint, DNS and network policies", err)
 	case errors.Is(err, context.DeadlineExceeded):
@@ -106,7 +111,7 @@ func (s *object) failed(err error) error {
 	case errors.Is(err, context.Canceled):
 		return s.problem("the operation was cancelled", "it is tried again with the next pass", err)
 	case denied(err):
-		return s.problem("permission denied", "check the store's credentials in quorate's environment and their rights to list, read, write and delete in "+s.target.bucket, err)
+		return s.problem("permission denied", "check the store's credentials "+s.origin()+" and their rights to list, read, write and delete in "+s.target.bucket, err)
 	case code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists:
 		return s.exists(err)
 	case code == gcerrors.NotFound:
@@ -114,6 +119,14 @@ func (s *object) failed(err error) error {
 		return s.noBucket(err)
 	}
 	return s.problem("the store failed", "look at the store's own state, then try again", err)
+}
+
+// origin says where the credentials come from.
+func (s *object) origin() string {
+	if !s.store.environment() {
+		return "in the Secret"
+	}
+	return "in quorate's environment"
 }
 
 // cause is the shortest text that still says why, on one line and without the
@@ -125,8 +138,14 @@ func (s *object) cause(err error) string {
 		ErrorCode() string
 		ErrorMessage() string
 	}
-	opErr := (*net.OpError)(nil)
+	opErr, azure, google := (*net.OpError)(nil), (*azcore.ResponseError)(nil), (*googleapi.Error)(nil)
+	request := (*url.Error)(nil)
 	switch {
+	case errors.As(err, &azure):
+		// Its own text is the whole answer, over many lines.
+		text = fmt.Sprintf("%d %s", azure.StatusCode, azure.ErrorCode)
+	case errors.As(err, &google):
+		text = fmt.Sprintf("%d %s", google.Code, google.Message)
 	case errors.As(err, &api):
 		text = api.ErrorCode()
 		if m := api.ErrorMessage(); m != "" && m != text {
@@ -134,6 +153,9 @@ func (s *object) cause(err error) string {
 		}
 	case errors.As(err, &opErr):
 		text = opErr.Error()
+	case errors.As(err, &request):
+		// Its URL may be a signed one.
+		text = request.Err.Error()
 	}
 	if q := s.target.query.Encode(); q != "" {
 		text = strings.ReplaceAll(text, q, "…")

@@ -12,7 +12,6 @@ import (
 	_ "gocloud.dev/blob/azureblob" // the scheme azblob
 	"gocloud.dev/blob/fileblob"
 	_ "gocloud.dev/blob/gcsblob" // the scheme gs
-	"gocloud.dev/blob/s3blob"
 )
 
 const (
@@ -35,6 +34,8 @@ type object struct {
 	target target
 	bucket *blob.Bucket
 	key    string
+	// idle closes the connections of a transport that is this object's own.
+	idle func()
 }
 
 // open parses the URL and opens its bucket. Only file stores are
@@ -50,11 +51,11 @@ func (st Store) open(ctx context.Context, op, objectURL string, saving bool) (*o
 	case "file":
 		return s, s.openDirectory(saving)
 	case "s3":
-		s.bucket, err = new(s3blob.URLOpener).OpenBucketURL(ctx, u)
+		s.bucket, err = s.openS3(ctx, u)
+	case "gs":
+		s.bucket, err = s.openGoogle(ctx, u)
 	default:
-		// The opener keeps a token source for the process's lifetime, and that
-		// keeps this ctx: one with a deadline would fail the next backup.
-		s.bucket, err = blob.DefaultURLMux().OpenBucketURL(context.WithoutCancel(ctx), u)
+		s.bucket, err = s.openAzure(ctx, u)
 	}
 	if err != nil {
 		return nil, s.failed(err)
@@ -88,4 +89,9 @@ func (s *object) openDirectory(saving bool) error {
 
 // close releases the bucket. Nothing is pending then, so its error says nothing
 // about the backup.
-func (s *object) close() { _ = s.bucket.Close() }
+func (s *object) close() {
+	_ = s.bucket.Close()
+	if s.idle != nil {
+		s.idle()
+	}
+}
