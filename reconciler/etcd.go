@@ -35,7 +35,8 @@ const probeKey = "quorate.dev/health"
 // Endpoint is one member as it is dialled: by its pod's address, under the name
 // that its certificate carries.
 type Endpoint struct {
-	// Member is the name of the member and of its pod.
+	// Member is the name of the member and of its pod; empty for whichever member
+	// of a cluster that quorate does not run answers there.
 	Member string
 	// Incarnation changes when the address or the credentials do: a connection
 	// is kept for as long as it stays.
@@ -317,7 +318,7 @@ func assemble(answers []*answer) plan.Round {
 	var listed *answer
 	byName := map[string]*answer{}
 	for _, a := range answers {
-		byName[a.endpoint.Member] = a
+		byName[a.speaksFor()] = a
 		if listed == nil && a.complete() {
 			listed = a
 		}
@@ -358,6 +359,19 @@ func eachAlone(answers []*answer) []plan.Member {
 		members = append(members, m)
 	}
 	return members
+}
+
+// speaksFor is the name of the member that gave the answer: that of its endpoint,
+// or by its own word and the list's where the endpoint has none.
+func (a *answer) speaksFor() string {
+	if a.endpoint.Member == "" && a.status != nil {
+		for _, m := range a.members {
+			if m.ID == a.status.Header.MemberId {
+				return m.Name
+			}
+		}
+	}
+	return a.endpoint.Member
 }
 
 // describe adds to a listed member what it says of itself.

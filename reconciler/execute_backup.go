@@ -28,12 +28,17 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
+	release, err := r.requests.awaitPlace(ctx)
+	if err != nil {
+		return fmt.Errorf("back up: wait for a place among the backups: %w", err)
+	}
+	defer release()
 	snapshot, err := r.etcd.Snapshot(ctx, v.cluster.Key(), endpoint)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	m, err := backup.Store{}.Save(ctx, url, snapshot, r.manifestOf(v, a))
+	m, err := backup.Store{}.Save(ctx, url, r.requests.slowed(ctx, snapshot), r.manifestOf(v, a))
 	if err != nil {
 		return err
 	}
@@ -45,18 +50,14 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 	})
 }
 
-// backupURL is the place of one more backup of the cluster. The name is new
-// every time: nothing is ever overwritten, not even a failed try.
+// backupURL is the place of one more backup of the cluster.
 func (r *Reconciler) backupURL(v *view) (string, error) {
-	unique, err := randomHex(3)
+	c := v.cluster
+	url, err := r.objectURL(r.backupTemplate(c), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version})
 	if err != nil {
 		return "", fmt.Errorf("back up: %w", err)
 	}
-	c := v.cluster
-	return schema.ExpandObjectURL(r.backupTemplate(c), schema.ObjectURLData{
-		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version,
-		UID: r.now().UTC().Format("20060102T150405Z") + "-" + unique,
-	})
+	return url, nil
 }
 
 // manifestOf describes the backup that is about to be taken.

@@ -37,7 +37,7 @@ func (w *world) as(o plan.Owner) *Reconciler {
 	// The world ends the one that it knows last.
 	w.Cleanup(func() {
 		for _, r := range []*Reconciler{was, now} {
-			r.queue.ShutDown()
+			r.shutDown()
 			r.cache.factory.Shutdown()
 		}
 	})

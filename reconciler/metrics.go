@@ -22,12 +22,11 @@ type Metrics struct {
 	orphans     prometheus.Gauge
 	healthy     *prometheus.GaugeVec
 	certificate *prometheus.GaugeVec
-	backup      *prometheus.GaugeVec
-	backupSize  *prometheus.GaugeVec
 	passes      prometheus.Histogram
 	// versions are the values of cluster_info's label, by cluster.
 	versions sync.Map
 	managers managers
+	requests requestMetrics
 }
 
 // holdKinds are the values of the label kind.
@@ -58,14 +57,13 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		orphans:     prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_orphans", Help: "Clusters of this quorate that run and that no file names any more."}),
 		healthy:     gauge("cluster_healthy_members", "Members that answered the last look.", cluster),
 		certificate: gauge("certificate_expiry_timestamp_seconds", "When the first certificate of the cluster expires, as Unix time.", cluster),
-		backup:      gauge("backup_last_success_timestamp_seconds", "When the last verified backup was taken, as Unix time.", cluster),
-		backupSize:  gauge("backup_last_success_size_bytes", "Size of the last verified backup.", cluster),
 		passes: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "quorate_pass_duration_seconds", Help: "How long one pass over one cluster took, its action included.",
 			Buckets: []float64{.001, .005, .01, .05, .1, .5, 1, 5, 30, 300},
 		}),
 	}
-	registry.MustRegister(m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.orphans, m.healthy, m.certificate, m.backup, m.backupSize, m.passes)
+	registry.MustRegister(m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.orphans, m.healthy, m.certificate, m.passes)
+	m.requests = newRequestMetrics(registry)
 	return m
 }
 
@@ -87,8 +85,8 @@ func (m *Metrics) observed(v *view, p plan.Plan) {
 		m.certificate.WithLabelValues(ns, name).Set(float64(v.notAfter.Unix()))
 	}
 	if v.record != nil && v.record.Backup != nil {
-		m.backup.WithLabelValues(ns, name).Set(float64(v.record.Backup.TakenAt.Unix()))
-		m.backupSize.WithLabelValues(ns, name).Set(float64(v.record.Backup.Size))
+		m.requests.backup.WithLabelValues(ns, name, "").Set(float64(v.record.Backup.TakenAt.Unix()))
+		m.requests.size.WithLabelValues(ns, name, "").Set(float64(v.record.Backup.Size))
 	}
 }
 
@@ -182,7 +180,11 @@ func (m *Metrics) forget(c Cluster) {
 	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}
 	for _, vec := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int
-	}{m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.healthy, m.certificate, m.backup, m.backupSize} {
+	}{m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.healthy, m.certificate} {
 		vec.DeletePartialMatch(labels)
 	}
+	// Those of its schedules live as long as these.
+	labels["schedule"] = ""
+	m.requests.backup.Delete(labels)
+	m.requests.size.Delete(labels)
 }

@@ -108,11 +108,11 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 		w.mustPass()
 		b := w.record().Backup
 		wantMetrics(t, w.registry, map[string]float64{
-			"quorate_cluster_info{cluster=orders,version=3.6.16}":           1,
-			"quorate_cluster_planned_steps{cluster=orders}":                 0,
-			"quorate_actions_total{action=RestartMember,cluster=orders}":    3,
-			"quorate_backup_last_success_timestamp_seconds{cluster=orders}": float64(b.TakenAt.Unix()),
-			"quorate_backup_last_success_size_bytes{cluster=orders}":        float64(b.Size),
+			"quorate_cluster_info{cluster=orders,version=3.6.16}":                     1,
+			"quorate_cluster_planned_steps{cluster=orders}":                           0,
+			"quorate_actions_total{action=RestartMember,cluster=orders}":              3,
+			"quorate_backup_last_success_timestamp_seconds{cluster=orders,schedule=}": float64(b.TakenAt.Unix()),
+			"quorate_backup_last_success_size_bytes{cluster=orders,schedule=}":        float64(b.Size),
 		})
 		if _, old := gather(t, w.registry)["quorate_cluster_info{cluster=orders,version=3.6.12}"]; old {
 			t.Error("the old version is still there")

@@ -212,7 +212,7 @@ func TestCompareOthers(t *testing.T) {
 		want          []string
 	}{
 		"25 no change": {with(nightly), with(nightly), nil},
-		"added":        {with(), with(nightly), []string{"EtcdBackupSchedule shop/nightly: added: 0 2 * * * Europe/Berlin, of orders, keeps 7 daily; not carried out by this version of quorate yet"}},
+		"added":        {with(), with(nightly), []string{"EtcdBackupSchedule shop/nightly: added: 0 2 * * * Europe/Berlin, of orders, keeps 7 daily"}},
 		"changed":      {with(nightly), with(longer), []string{"EtcdBackupSchedule shop/nightly: changed: 0 2 * * * Europe/Berlin, of orders, keeps 3 last and 14 daily, none older than 720h0m0s, suspended; not"}},
 		"removed":      {with(nightly), with(), []string{"EtcdBackupSchedule shop/nightly: removed: 0 2 * * *"}},
 		"held by name": {with(nightly), schema.Set{Held: []schema.Held{{Kind: schema.KindBackupSchedule, Namespace: "shop", Name: "nightly"}}}, nil},

@@ -29,6 +29,10 @@ type Options struct {
 	Owner plan.Owner
 	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
 	MaxDisrupted int
+	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
+	MaxBackups int
+	// BackupBandwidth of all backups together in bytes a second. Default: no limit.
+	BackupBandwidth int64
 	// Workers is how many clusters are looked at at the same time. Default 4.
 	Workers int
 	// Resync is how often an idle cluster is looked at. Default 30s.
@@ -46,6 +50,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxDisrupted == 0 {
 		o.MaxDisrupted = 1
+	}
+	if o.MaxBackups == 0 {
+		o.MaxBackups = 2
 	}
 	if o.Resync == 0 {
 		o.Resync = 30 * time.Second
@@ -82,6 +89,7 @@ type Reconciler struct {
 	pace    pace
 	// beginning holds the place of the one worker that begins to disrupt a cluster.
 	beginning chan struct{}
+	requests  *requests
 	queue     workqueue.TypedRateLimitingInterface[string]
 	filled    atomic.Bool
 	// asked says that Git has been read.
@@ -93,8 +101,9 @@ type Reconciler struct {
 
 // New returns a Reconciler that has looked at nothing yet.
 func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metrics *Metrics, log *slog.Logger, options Options) *Reconciler {
+	options = options.withDefaults()
 	return &Reconciler{
-		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options.withDefaults(),
+		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options, requests: newRequests(options),
 		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
@@ -124,10 +133,23 @@ func (r *Reconciler) Run(ctx context.Context) {
 			}
 		})
 	}
+	// Backups that run long leave workers for the others.
+	for range r.options.MaxBackups + r.options.Workers {
+		workers.Go(func() {
+			for r.nextRequest(ctx) {
+			}
+		})
+	}
 	workers.Go(func() { r.watchOrphans(ctx) })
 	<-ctx.Done()
-	r.queue.ShutDown()
+	r.shutDown()
 	workers.Wait()
+}
+
+// shutDown ends the queues.
+func (r *Reconciler) shutDown() {
+	r.queue.ShutDown()
+	r.requests.queue.ShutDown()
 }
 
 // SetDesired replaces what Git says. A cluster that is no longer named is left

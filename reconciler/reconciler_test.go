@@ -218,9 +218,11 @@ type fakeEtcd struct {
 	// change is applied to every round.
 	change   func(*plan.Round)
 	snapshot []byte
-	leader   string
-	calls    []string
-	members  []string
+	// stream, where it is set, is what a snapshot streams instead.
+	stream  func(ctx context.Context) io.Reader
+	leader  string
+	calls   []string
+	members []string
 	// asked are the members through which the last change of the list was to go.
 	asked []string
 	// learners among the members.
@@ -457,13 +459,16 @@ func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []Endpo
 	return e.changed("remove learner " + id)
 }
 
-func (e *fakeEtcd) Snapshot(_ context.Context, _ string, member Endpoint) (io.ReadCloser, error) {
+func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member Endpoint) (io.ReadCloser, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.refuse != nil {
 		return nil, e.refuse
 	}
 	e.calls = append(e.calls, "snapshot of "+member.Member)
+	if e.stream != nil {
+		return io.NopCloser(e.stream(ctx)), nil
+	}
 	return io.NopCloser(bytes.NewReader(e.snapshot)), nil
 }
 
@@ -508,6 +513,8 @@ type world struct {
 	log      *bytes.Buffer
 	r        *Reconciler
 	wish     Cluster
+	// backups is the directory that backups go to.
+	backups string
 	// broken maps a version to what its pods wait for instead of running.
 	broken map[string]corev1.ContainerStateWaiting
 }
@@ -527,7 +534,7 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 	schema.Default(&c)
 	w := &world{
 		T: t, api: newFakeAPI(), events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
-		log: &bytes.Buffer{}, wish: Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
+		log: &bytes.Buffer{}, backups: backups, wish: Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
 	}
 	w.etcd = &fakeEtcd{version: w.versionOf, snapshot: backuptest.Snapshot(8 << 10), leader: "orders-0", saved: map[string]int64{}}
 	for i := range int(c.Spec.Replicas) {
@@ -538,7 +545,7 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		BackupURL: "file://" + backups + "/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?root=" + backups,
 	})
 	t.Cleanup(func() {
-		w.r.queue.ShutDown()
+		w.r.shutDown()
 		w.r.cache.factory.Shutdown()
 	})
 	if err := w.r.Start(t.Context()); err != nil {

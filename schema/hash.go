@@ -23,3 +23,9 @@ func hashOf(spec any) string {
 	const digits = 12
 	return hex.EncodeToString(sum[:])[:digits]
 }
+
+// BackupHash is SpecHash for an EtcdBackup: the name and this say which backup it is.
+func BackupHash(spec BackupRequest) string { return hashOf(spec) }
+
+// ScheduleHash is SpecHash for an EtcdBackupSchedule.
+func ScheduleHash(spec BackupScheduleSpec) string { return hashOf(spec) }

@@ -5,6 +5,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -17,6 +18,7 @@ import (
 // to each file.
 type kubeFlags struct {
 	kubeconfig string
+	bandwidth  string
 	options    reconciler.Options
 }
 
@@ -27,6 +29,8 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", reconciler.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
 	flags.StringVar(&f.options.Owner.Instance, "instance", defaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
+	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")
+	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; default no limit")
 	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at once; repairs and a roll that has begun do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
 }
@@ -42,6 +46,25 @@ func (f *kubeFlags) check() error {
 	if f.options.MaxDisrupted < 1 {
 		return fmt.Errorf("--max-disrupted is %d: give at least 1", f.options.MaxDisrupted)
 	}
+	if f.options.MaxBackups < 1 {
+		return fmt.Errorf("--max-backups is %d: give at least 1", f.options.MaxBackups)
+	}
+	return f.readBandwidth()
+}
+
+// minBandwidth keeps a backup of a usual size within the hour that it may take.
+const minBandwidth = 64 << 10
+
+// readBandwidth reads the limit of all backups together.
+func (f *kubeFlags) readBandwidth() error {
+	if f.bandwidth == "" {
+		return nil
+	}
+	q, err := resource.ParseQuantity(f.bandwidth)
+	if err != nil || q.Value() < minBandwidth {
+		return fmt.Errorf("--backup-bandwidth is %q: give bytes a second, at least 64Ki, for example 20Mi", f.bandwidth)
+	}
+	f.options.BackupBandwidth = q.Value()
 	return nil
 }
 

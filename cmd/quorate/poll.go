@@ -28,6 +28,7 @@ type poller struct {
 
 	tree, said string
 	seen       map[string]origin
+	requests   []asked
 }
 
 func newPoller(f *runFlags, log *slog.Logger, registry prometheus.Registerer) (*poller, error) {
@@ -104,6 +105,8 @@ func (p *poller) take(s sources.Snapshot, r *reconciler.Reconciler) {
 	}
 	p.warnOfUndone(set, s.Commit)
 	r.SetDesired(wishes(set, s.Commit, p.seen))
+	p.requests = requests(set, s.Commit, p.requests)
+	r.SetRequests(requestsOf(p.requests))
 	p.seen = origins(set, p.seen)
 	p.tree = s.Tree
 	p.read.Store(true)
@@ -116,8 +119,6 @@ func (p *poller) warnOfUndone(set schema.Set, commit string) {
 		name  string
 		count int
 	}{
-		{schema.KindBackup, len(set.Backups)},
-		{schema.KindBackupSchedule, len(set.Schedules)},
 		{schema.KindRestore, len(set.Restores)},
 	} {
 		if kind.count > 0 {

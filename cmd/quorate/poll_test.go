@@ -177,33 +177,51 @@ func TestPollerWarnsOfKindsThatAreNotCarriedOut(t *testing.T) {
 	document := func(kind, name, spec string) string {
 		return "---\napiVersion: quorate.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n"
 	}
-	const source = "{source: {clusterName: orders}, destination: {objectURLTemplate: 's3://backups/{{ .UID }}.db'}}"
 	f := follow(t)
 	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if text := f.log.String(); strings.Contains(text, "not carried out") {
 		t.Errorf("said of a cluster alone:\n%s", text)
 	}
-	f.commit("clusters/others.yaml", document("EtcdBackup", "one", source)+document("EtcdBackup", "two", source)+
-		document("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: "+source+"}"))
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	text := f.log.String()
-	for _, want := range []string{"kind=EtcdBackup count=2", "kind=EtcdBackupSchedule count=1"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("want %q in\n%s", want, text)
-		}
-	}
-	if n := strings.Count(text, "level=WARN msg=\"not carried out\""); n != 2 {
-		t.Errorf("%d warnings:\n%s", n, text)
-	}
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	if f.log.Len() > 0 {
-		t.Errorf("said again without a commit:\n%s", f.log)
-	}
 	f.commit("clusters/restore.yaml", document("EtcdRestore", "again", `{source: {clusterName: orders}, clusterName: copy,
   clusterTemplate: {version: "3.6.16", replicas: 3, storage: {size: 1Gi}}}`))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	if text := f.log.String(); strings.Count(text, "not carried out") != 3 || !strings.Contains(text, "kind=EtcdRestore count=1") {
+	if text := f.log.String(); strings.Count(text, "not carried out") != 1 || !strings.Contains(text, "kind=EtcdRestore count=1") {
 		t.Errorf("said\n%s", text)
 	}
+}
+
+// Backups and schedules go to the reconciler; one whose document is bad goes on as
+// it was, one that no file names any more ends.
+func TestPollerHandsOverBackups(t *testing.T) {
+	const source = "{source: {clusterName: orders}, destination: {objectURLTemplate: 's3://backups/{{ .UID }}.db'}}"
+	document := func(kind, name, spec string) string {
+		return "---\napiVersion: quorate.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n"
+	}
+	f := follow(t)
+	want := func(what string, names ...string) {
+		t.Helper()
+		f.p.once(f.Context(), f.r)
+		var got []string
+		for key, q := range f.r.Requests() {
+			if q.Held {
+				key += " held"
+			}
+			got = append(got, key)
+		}
+		if slices.Sort(got); !slices.Equal(got, names) {
+			t.Errorf("%s: %q", what, got)
+		}
+	}
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	want("a cluster alone")
+	schedule := document("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: "+source+"}")
+	f.commit("clusters/backups.yaml", document("EtcdBackup", "one", source)+schedule)
+	want("one of each", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly")
+	f.commit("clusters/backups.yaml", document("EtcdBackup", "one", source)+strings.Replace(schedule, "0 2", "99 2", 1))
+	want("a bad schedule", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly held")
+	f.commit("clusters/backups.yaml", "kind: [quorate.dev")
+	want("a broken file", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
+	f.commit("clusters/backups.yaml", schedule)
+	want("one mended, one removed", "EtcdBackupSchedule shop/nightly")
 }

@@ -163,12 +163,14 @@ func (r ClusterReport) Key() string { return r.Namespace + "/" + r.Name }
 // Key is "Kind namespace/name".
 func (o ObjectReport) Key() string { return o.Kind + " " + o.Namespace + "/" + o.Name }
 
-// String is "EtcdBackupSchedule shop/nightly: added: every night; not carried
-// out by this version of quorate yet".
+// String is "EtcdBackupSchedule shop/nightly: added: every night".
 func (o ObjectReport) String() string { return o.Key() + ": " + o.sentence() }
 
 func (o ObjectReport) sentence() string {
-	text := o.Description + "; not carried out by this version of quorate yet"
+	text := o.Description
+	if o.Kind == schema.KindRestore {
+		text += "; not carried out by this version of quorate yet"
+	}
 	if o.Change == "" {
 		return text
 	}

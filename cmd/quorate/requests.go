@@ -1,0 +1,63 @@
+package main
+
+import (
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/schema"
+)
+
+// asked is a backup or schedule and the file that says so.
+type asked struct {
+	reconciler.Request
+	file string
+}
+
+// requests turns what the files say of backups and schedules into what the
+// reconciler is to do. One whose document has errors goes on as an earlier commit
+// said it: nobody should be without backups because of a slip of the pen. before
+// is what the earlier commit asked for; a daemon that has just started knows none.
+func requests(set schema.Set, commit string, before []asked) []asked {
+	var list []asked
+	named := map[string]bool{}
+	add := func(a asked) {
+		named[a.Key()] = true
+		list = append(list, a)
+	}
+	for _, b := range set.Backups {
+		add(asked{reconciler.BackupOf(b.EtcdBackup, commit), b.Origin.File})
+	}
+	for _, s := range set.Schedules {
+		add(asked{reconciler.ScheduleOf(s.EtcdBackupSchedule, commit), s.Origin.File})
+	}
+	for _, a := range before {
+		if !named[a.Key()] && isHeld(set, a) {
+			a.Held = true
+			add(a)
+		}
+	}
+	return list
+}
+
+// isHeld says whether the newest commit has errors where the request stood.
+func isHeld(set schema.Set, a asked) bool {
+	for _, h := range set.Held {
+		unnamed := h.Name == "" && h.Origin.File == a.file
+		if (h.Kind == "" || h.Kind == a.Kind()) && (unnamed || h.Namespace == a.Metadata.Namespace && h.Name == a.Metadata.Name) {
+			return true
+		}
+	}
+	for _, p := range set.Unreadable {
+		if p.File == a.file {
+			return true
+		}
+	}
+	return false
+}
+
+// requestsOf are the requests without their files.
+func requestsOf(list []asked) []reconciler.Request {
+	plain := make([]reconciler.Request, len(list))
+	for i, a := range list {
+		plain[i] = a.Request
+	}
+	return plain
+}

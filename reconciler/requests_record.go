@@ -1,0 +1,244 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/schema"
+)
+
+const (
+	// labelBackup and labelSchedule mark the record of a request with its name.
+	// They are none of a cluster's: a record outlives the cluster.
+	labelBackup   = "quorate.dev/backup"
+	labelSchedule = "quorate.dev/backup-schedule"
+	// requestFormat is the newest format of a request's record that this quorate
+	// knows.
+	requestFormat = 1
+)
+
+// requestRecord is what must outlive quorate's process about one EtcdBackup or
+// EtcdBackupSchedule. It is kept in a ConfigMap.
+type requestRecord struct {
+	// FormatVersion rises when an older reader would misread the record.
+	FormatVersion int `json:"formatVersion"`
+	// SpecHash is the hash of the spec that Failures are about.
+	SpecHash string `json:"specHash"`
+	// Times is the crontab line and the zone that Since is about.
+	Times string `json:"times,omitempty"`
+	// Since is when quorate first saw these times, or the spec of a single backup:
+	// earlier times are not missed.
+	Since time.Time `json:"since"`
+	// Struck is the time of the schedule that the last good backup stands for, and
+	// Ended when that was done.
+	Struck time.Time `json:"struck,omitzero"`
+	Ended  time.Time `json:"ended,omitzero"`
+	// Failures in a row, when the last one was, and what it said.
+	Failures int       `json:"failures,omitempty"`
+	FailedAt time.Time `json:"failedAt,omitzero"`
+	Problem  string    `json:"problem,omitempty"`
+	// Begun is the backup that is being taken, written down before its first byte.
+	Begun *begunBackup `json:"begun,omitempty"`
+	// Last is the newest good backup.
+	Last *doneBackup `json:"last,omitempty"`
+	// Done are the backups of an EtcdBackup by the hash of its spec: none of them
+	// is ever taken again.
+	Done map[string]doneBackup `json:"done,omitempty"`
+	// Retained is when backups were last looked through for those to remove.
+	Retained time.Time `json:"retained,omitzero"`
+}
+
+// begunBackup is a backup that was begun and of which nobody knows yet how it ends.
+type begunBackup struct {
+	// URL of the object; nothing else is ever written there.
+	URL string `json:"url"`
+	// SpecHash of the request, and At the time of the schedule that it stands for.
+	SpecHash string    `json:"specHash"`
+	At       time.Time `json:"at"`
+	// Since is when it was begun.
+	Since time.Time `json:"since"`
+	// Failed says that this was counted as a failure.
+	Failed bool `json:"failed,omitempty"`
+}
+
+// doneBackup is one good backup.
+type doneBackup struct {
+	// URL of the object, Object the same without its query.
+	URL    string `json:"url"`
+	Object string `json:"object"`
+	// ClusterID of the cluster in hex, and the member that gave it.
+	ClusterID string `json:"clusterID"`
+	Member    string `json:"member"`
+	SHA256    string `json:"sha256"`
+	Revision  int64  `json:"revision"`
+	// Size in bytes.
+	Size int64 `json:"size"`
+	// Time is when it was begun, and Seconds how long it took; 0 where quorate was
+	// killed before it could tell.
+	Time    time.Time `json:"time"`
+	Seconds float64   `json:"seconds"`
+	// Commit that asked for it.
+	Commit string `json:"commit"`
+}
+
+// past is what the schedule's decisions rest on.
+func (k requestRecord) past() schedule.Past {
+	return schedule.Past{Since: k.Since, Struck: k.Struck, Ended: k.Ended, Failures: k.Failures, FailedAt: k.FailedAt}
+}
+
+// overdueAt is when the next backup is overdue, zero for never.
+func (k requestRecord) overdueAt(q Request, now time.Time) time.Time {
+	if q.Schedule == nil {
+		return time.Time{}
+	}
+	// A schedule that cannot be read is told of by the pass.
+	at, _ := schedule.OverdueAt(*q.Schedule, q.Name(), k.past(), now)
+	return at
+}
+
+// begin notes what is new about a request, and says whether anything is. Another
+// spec is a reason to try again at once; other times count from now on.
+func (k *requestRecord) begin(q Request, now time.Time) bool {
+	before := *k
+	if k.SpecHash != q.hash() {
+		k.SpecHash, k.Failures, k.FailedAt, k.Problem = q.hash(), 0, time.Time{}, ""
+		if q.Schedule == nil {
+			k.Since = now.UTC()
+		}
+	}
+	if k.Since.IsZero() || k.Times != q.times() {
+		k.Since, k.Times = now.UTC(), q.times()
+	}
+	return before.SpecHash != k.SpecHash || before.Times != k.Times || !before.Since.Equal(k.Since)
+}
+
+// succeeded notes a good backup.
+func (k *requestRecord) succeeded(q Request, m backup.Manifest, ended time.Time, took time.Duration) {
+	b := *k.Begun
+	done := doneBackup{
+		URL: b.URL, Object: m.Object, ClusterID: m.ClusterID, Member: m.Member, SHA256: m.SHA256,
+		Revision: m.Revision, Size: m.Size, Time: m.Time, Seconds: took.Seconds(), Commit: m.Commit,
+	}
+	k.Last, k.Begun = &done, nil
+	k.Struck, k.Ended = b.At, ended.UTC()
+	k.Failures, k.FailedAt, k.Problem = 0, time.Time{}, ""
+	if q.Schedule == nil {
+		k.Done = maps.Clone(k.Done)
+		if k.Done == nil {
+			k.Done = map[string]doneBackup{}
+		}
+		k.Done[b.SpecHash] = done
+	}
+}
+
+// failed notes a failure; what was begun is settled before the next try.
+func (k *requestRecord) failed(err error, now time.Time) {
+	k.Failures++
+	k.FailedAt, k.Problem = now.UTC(), err.Error()
+	if k.Begun != nil {
+		b := *k.Begun
+		b.Failed, k.Begun = true, &b
+	}
+}
+
+// keptRequest is a record and the ConfigMap that it was read from, nil for none.
+type keptRequest struct {
+	record requestRecord
+	live   *corev1.ConfigMap
+}
+
+// recordName is the ConfigMap of a request.
+func (q Request) recordName() string {
+	if q.Schedule != nil {
+		return q.Metadata.Name + "-backup-schedule"
+	}
+	return q.Metadata.Name + "-backup-request"
+}
+
+func (q Request) recordLabels() map[string]string {
+	label := labelBackup
+	if q.Schedule != nil {
+		label = labelSchedule
+	}
+	return map[string]string{"app.kubernetes.io/managed-by": "quorate", label: q.Metadata.Name}
+}
+
+// readRequest reads the record of a request from the API server. One that cannot
+// be read is an error and never an empty record: what was done would be done again.
+func (r *Reconciler) readRequest(ctx context.Context, q Request) (*keptRequest, error) {
+	live, err := foundOrNil(r.kube.CoreV1().ConfigMaps(q.Metadata.Namespace).Get(ctx, q.recordName(), metav1.GetOptions{}))
+	if err != nil {
+		return nil, fmt.Errorf("read the record of %s: %w", q.Key(), err)
+	}
+	k := &keptRequest{record: requestRecord{FormatVersion: requestFormat}, live: live}
+	if live == nil {
+		return k, nil
+	}
+	bad := func(problem any, do string) (*keptRequest, error) {
+		return nil, fmt.Errorf("record %s/%s of %s: %v; %s", live.Namespace, live.Name, q.Key(), problem, do)
+	}
+	for label, name := range q.recordLabels() {
+		if live.Labels[label] != name {
+			return bad("this ConfigMap is not quorate's", "rename it, or the document")
+		}
+	}
+	if err := json.Unmarshal([]byte(live.Data[guard.RecordFile]), &k.record); err != nil {
+		return bad(fmt.Sprintf("%s is not readable: %v", guard.RecordFile, err), "restore this ConfigMap; deleting it takes the backup once more, and forgets nothing that is in the store")
+	}
+	if k.record.FormatVersion > requestFormat {
+		return bad(fmt.Sprintf("format %d was written by a newer quorate", k.record.FormatVersion), "run the newer one")
+	}
+	return k, nil
+}
+
+// writeRequest writes the record, and fails with errChanged when somebody else
+// has written it since it was read.
+func (r *Reconciler) writeRequest(ctx context.Context, q Request, k *keptRequest) error {
+	if err := r.options.Lease(); err != nil {
+		return err
+	}
+	// Strings, numbers and times of this package's making always encode.
+	text, _ := json.MarshalIndent(k.record, "", "  ")
+	data := map[string]string{guard.RecordFile: string(text) + "\n"}
+	configMaps := r.kube.CoreV1().ConfigMaps(q.Metadata.Namespace)
+	var err error
+	if k.live == nil {
+		k.live, err = configMaps.Create(ctx, &corev1.ConfigMap{
+			ObjectMeta: metav1.ObjectMeta{Name: q.recordName(), Namespace: q.Metadata.Namespace, Labels: q.recordLabels()}, Data: data,
+		}, metav1.CreateOptions{FieldManager: FieldManager})
+	} else {
+		next := k.live.DeepCopy()
+		next.Data = data
+		k.live, err = configMaps.Update(ctx, next, metav1.UpdateOptions{FieldManager: FieldManager})
+	}
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
+		return errChanged
+	case err != nil:
+		return fmt.Errorf("write the record of %s: %w", q.Key(), err)
+	}
+	return nil
+}
+
+// effective is where the backups of a request go: its own word, else that of its
+// cluster, else the daemon's.
+func (r *Reconciler) effective(q Request) schema.Destination {
+	to := q.Spec.Destination
+	if c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && to.ObjectURLTemplate == "" && len(c.Problems) == 0 {
+		to = c.Spec.Backup.Destination
+	}
+	if to.ObjectURLTemplate == "" {
+		to.ObjectURLTemplate = r.options.BackupURL
+	}
+	return to
+}

@@ -1,0 +1,443 @@
+package reconciler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+// once is the EtcdBackup shop/before-sale of the cluster orders.
+func once(edits ...func(*schema.BackupRequest)) Request {
+	q := Request{Commit: "0a1b2c3"}
+	q.Metadata.Namespace, q.Metadata.Name = "shop", "before-sale"
+	q.Spec.Source.ClusterName = "orders"
+	for _, edit := range edits {
+		edit(&q.Spec)
+	}
+	return q
+}
+
+// backedUp is a formed world that has been asked for something.
+func backedUp(t *testing.T, test func(w *world)) {
+	t.Helper()
+	formed(t, func(w *world) {
+		w.r.SetDesired([]Cluster{w.wish})
+		test(w)
+	})
+}
+
+// until lets a request be looked at for a time, and returns the last error.
+func (w *world) passRequests(q Request, during time.Duration) (last error) {
+	w.Helper()
+	for end := time.Now().Add(during); !time.Now().After(end); {
+		wait, err := w.r.RequestPass(w.Context(), q)
+		if err != nil {
+			last = err
+			wait = time.Second
+		}
+		w.settle()
+		time.Sleep(max(wait, time.Millisecond))
+	}
+	return last
+}
+
+// manifests are those of the backups in the store, oldest first.
+func (w *world) manifests() []backup.Manifest {
+	w.Helper()
+	var list []backup.Manifest
+	err := filepath.WalkDir(w.backups, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, backup.ManifestSuffix) {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var m backup.Manifest
+		if err := json.Unmarshal(text, &m); err != nil {
+			return err
+		}
+		list = append(list, m)
+		_, err = backup.Store{}.Verify(w.Context(), m.Object+"?root="+w.backups)
+		return err
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	slices.SortFunc(list, func(a, b backup.Manifest) int { return a.Time.Compare(b.Time) })
+	return list
+}
+
+// requestRecord is what the API server has of a request's record.
+func (w *world) requestRecord(q Request) requestRecord {
+	w.Helper()
+	k, err := w.r.readRequest(w.Context(), q)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return k.record
+}
+
+// restart lets another process go on.
+func (w *world) restart() { w.as(w.r.options.Owner); w.r.SetDesired([]Cluster{w.wish}) }
+
+// 95: a backup is taken once for a name and a spec, and never again: not by a
+// restart, not by a file that is added again, not by a spec that was there before.
+func TestBackupIsTakenOnce(t *testing.T) {
+	backedUp(t, func(w *world) {
+		q := once()
+		if err := w.passRequests(q, time.Minute); err != nil {
+			w.Fatal(err)
+		}
+		list := w.manifests()
+		if len(list) != 1 || list[0].Request != "shop/before-sale" || list[0].Schedule != "" || list[0].Member != "orders-1" ||
+			list[0].ClusterID != "c1" || list[0].Commit != "0a1b2c3" || list[0].Hash != 99 || list[0].HashRevision != 7 || list[0].EtcdVersion == "" {
+			w.Fatalf("%+v", list)
+		}
+		record := w.requestRecord(q)
+		if done := record.Done[q.hash()]; done.SHA256 != list[0].SHA256 || record.Begun != nil || record.Last.Object != list[0].Object {
+			w.Errorf("%+v", record)
+		}
+		if urls := w.lines("backup", "url"); !slices.Equal(urls, []string{list[0].Object}) || strings.Contains(w.log.String(), "root=") {
+			w.Errorf("said %q", urls)
+		}
+		if events := w.drainEvents(); len(events) != 1 || !strings.Contains(events[0], "Normal BackupTaken "+list[0].Object) {
+			w.Errorf("%q", events)
+		}
+		w.restart()
+		w.api.ClearActions()
+		if err := w.passRequests(q, 100*time.Hour); err != nil || len(w.manifests()) != 1 {
+			w.Fatalf("%v, %d backups after a restart", err, len(w.manifests()))
+		}
+		if writes := w.api.writes(); len(writes) > 0 {
+			w.Errorf("at rest it wrote %q", writes)
+		}
+		elsewhere := once(func(s *schema.BackupRequest) {
+			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
+		})
+		for i, wish := range []Request{elsewhere, q, elsewhere} {
+			if err := w.passRequests(wish, time.Hour); err != nil || len(w.manifests()) != 2 {
+				w.Fatalf("spec %d: %v, %d backups", i, err, len(w.manifests()))
+			}
+		}
+	})
+}
+
+// Where there is nobody to take a backup from, it waits and says why, once.
+func TestBackupWaitsAndSaysWhy(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(w *world, q *Request)
+		want   string
+	}{
+		"no such cluster": {func(_ *world, q *Request) { q.Spec.Source.ClusterName = "users" }, "there is no EtcdCluster shop/users in Git"},
+		"a bad file": {func(w *world, _ *Request) {
+			bad := w.wish
+			bad.Problems = []string{"bad"}
+			w.r.SetDesired([]Cluster{bad})
+		}, "the file of shop/orders has errors"},
+		"hibernated": {func(w *world, _ *Request) {
+			w.wish.Spec.State = schema.StateHibernated
+			w.r.SetDesired([]Cluster{w.wish})
+		}, "shop/orders is hibernated"},
+		"nobody answers":  {func(w *world, _ *Request) { w.etcd.version = func(string) string { return "" } }, "no member can give a backup: orders-0 does not answer"},
+		"data differs":    {func(w *world, _ *Request) { w.etcd.change = func(r *plan.Round) { r.Members[1].Hash = 98 } }, "hold different data"},
+		"another owner's": {func(w *world, _ *Request) { w.r.options.Owner = plan.Owner{Source: "elsewhere", Instance: "b"} }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backedUp(t, func(w *world) {
+				q := once()
+				c.change(w, &q)
+				if err := w.passRequests(q, 10*time.Minute); err != nil {
+					w.Fatal(err)
+				}
+				if c.want == "" {
+					return // without an owner in the record it is nobody's
+				}
+				if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], c.want) {
+					w.Errorf("said %q", said)
+				}
+				if n := len(w.manifests()); n != 0 || w.requestRecord(q).Failures != 0 {
+					w.Errorf("%d backups, %+v", n, w.requestRecord(q))
+				}
+			})
+		})
+	}
+}
+
+// 104, 113: a stream that breaks is a failure that is told and tried again, later
+// each time; the next good one ends it.
+func TestBackupIsTriedAgain(t *testing.T) {
+	backedUp(t, func(w *world) {
+		q := once()
+		w.etcd.stream = func(context.Context) io.Reader {
+			return io.MultiReader(bytes.NewReader(w.etcd.snapshot[:4096]), failing{errors.New("etcdserver: leader changed")})
+		}
+		began := time.Now()
+		if err := w.passRequests(q, 8*time.Minute); err != nil {
+			w.Fatal(err)
+		}
+		// At 0, 1, 3 and 7 minutes.
+		if n := len(w.etcdCalls("snapshot of ")); n != 4 || len(w.manifests()) != 0 {
+			w.Errorf("%d tries in %s", n, time.Since(began))
+		}
+		record := w.requestRecord(q)
+		if record.Failures != 4 || !strings.Contains(record.Problem, "leader changed") || len(w.lines("backup failed", "error")) != 4 {
+			w.Errorf("%+v\n%s", record, w.log)
+		}
+		w.wantMetric(`quorate_backup_failures_total{cluster="orders",namespace="shop",schedule=""} 4`)
+		w.etcd.stream = nil
+		if err := w.passRequests(q, time.Hour); err != nil || len(w.manifests()) != 1 {
+			w.Fatalf("%v, %d backups", err, len(w.manifests()))
+		}
+		if record := w.requestRecord(q); record.Failures != 0 || record.Problem != "" {
+			w.Errorf("%+v", record)
+		}
+	})
+}
+
+// failing is a reader that fails.
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func (w *world) etcdCalls(prefix string) []string {
+	w.etcd.mu.Lock()
+	defer w.etcd.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(w.etcd.calls), func(c string) bool { return !strings.HasPrefix(c, prefix) })
+}
+
+// wantMetric wants a line of the metrics.
+func (w *world) wantMetric(line string) {
+	w.Helper()
+	families, err := w.registry.Gather()
+	if err != nil {
+		w.Fatal(err)
+	}
+	var lines []string
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, fmt.Sprintf("%s=%q", l.GetName(), l.GetValue()))
+			}
+			text := fmt.Sprintf("%s{%s} %v", f.GetName(), strings.Join(labels, ","), m.GetGauge().GetValue()+m.GetCounter().GetValue())
+			if text == line {
+				return
+			}
+			if strings.HasPrefix(text, "quorate_backup") {
+				lines = append(lines, text)
+			}
+		}
+	}
+	w.Errorf("no metric %s in\n%s", line, strings.Join(lines, "\n"))
+}
+
+// I21 and 98: quorate is killed at each write, before and after it, and in the
+// middle of the stream. Whoever comes next makes exactly one backup of it.
+func TestBackupSurvivesAKillAtEachStep(t *testing.T) {
+	for _, after := range []bool{false, true} {
+		for n := range 5 {
+			t.Run(fmt.Sprintf("write %d, carried out %t", n+1, after), func(t *testing.T) {
+				backedUp(t, func(w *world) { w.killedAt(n+1, after, once()) })
+			})
+		}
+	}
+	for _, read := range []int{0, 1, 4096, 8<<10 + 32} {
+		t.Run(fmt.Sprintf("after %d bytes", read), func(t *testing.T) {
+			backedUp(t, func(w *world) {
+				ctx, kill := context.WithCancel(w.Context())
+				w.etcd.stream = func(context.Context) io.Reader {
+					return io.MultiReader(bytes.NewReader(w.etcd.snapshot[:min(read, len(w.etcd.snapshot))]), readFunc(func([]byte) (int, error) {
+						kill()
+						return 0, context.Canceled
+					}))
+				}
+				w.passUntilKilled(ctx, once())
+				w.etcd.stream = nil
+				w.oneBackup(once())
+			})
+		})
+	}
+}
+
+type readFunc func([]byte) (int, error)
+
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// killedAt ends the process at a write of a record.
+func (w *world) killedAt(n int, after bool, q Request) {
+	ctx, kill := context.WithCancel(w.Context())
+	writes := 0
+	w.api.PrependReactor("*", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
+		if v := action.GetVerb(); ctx.Err() != nil || v != "create" && v != "update" {
+			return false, nil, nil
+		}
+		if writes++; writes != n {
+			return false, nil, nil
+		}
+		kill()
+		return !after, nil, context.Canceled
+	})
+	w.passUntilKilled(ctx, q)
+	w.oneBackup(q)
+}
+
+// passUntilKilled makes passes until the process is killed, or all is done.
+func (w *world) passUntilKilled(ctx context.Context, q Request) {
+	for range 20 {
+		_, _ = w.r.RequestPass(ctx, q)
+		w.settle()
+		if ctx.Err() != nil {
+			break
+		}
+		time.Sleep(Soon)
+	}
+	w.restart()
+}
+
+// oneBackup wants what another process makes of it to be one backup.
+func (w *world) oneBackup(q Request) {
+	w.Helper()
+	if err := w.passRequests(q, time.Hour); err != nil {
+		w.Fatal(err)
+	}
+	list := w.manifests()
+	if len(list) != 1 {
+		w.Fatalf("%d backups", len(list))
+	}
+	record := w.requestRecord(q)
+	if record.Last == nil || record.Last.SHA256 != list[0].SHA256 || record.Last.Object != list[0].Object || record.Begun != nil || record.Failures != 0 {
+		w.Errorf("%+v", record)
+	}
+}
+
+// A record that cannot be read stops the request, and is never taken for none.
+func TestDamagedRequestRecordIsNoEmptyOne(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(cm *corev1.ConfigMap)
+		want   string
+	}{
+		"broken":     {func(cm *corev1.ConfigMap) { cm.Data[guard.RecordFile] = "{" }, "is not readable"},
+		"newer":      {func(cm *corev1.ConfigMap) { cm.Data[guard.RecordFile] = `{"formatVersion": 99}` }, "run the newer one"},
+		"a stranger": {func(cm *corev1.ConfigMap) { cm.Labels = nil }, "this ConfigMap is not quorate's"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backedUp(t, func(w *world) {
+				q := once()
+				if err := w.passRequests(q, time.Minute); err != nil {
+					w.Fatal(err)
+				}
+				k, err := w.r.readRequest(w.Context(), q)
+				if err != nil {
+					w.Fatal(err)
+				}
+				live := k.live.DeepCopy()
+				c.change(live)
+				w.put(corev1.SchemeGroupVersion.WithResource("configmaps"), live)
+				if err := w.passRequests(q, time.Minute); err == nil || !strings.Contains(err.Error(), c.want) {
+					w.Errorf("%v", err)
+				}
+				if n := len(w.manifests()); n != 1 {
+					w.Errorf("%d backups", n)
+				}
+			})
+		})
+	}
+}
+
+// Without the lease nothing is written, and nothing is taken.
+func TestBackupNeedsTheLease(t *testing.T) {
+	backedUp(t, func(w *world) {
+		w.r.options.Lease = func() error { return errors.New("the lease is another's") }
+		if err := w.passRequests(once(), time.Minute); err == nil || len(w.api.writes()) > 0 || len(w.manifests()) > 0 {
+			w.Errorf("%v, wrote %q", err, w.api.writes())
+		}
+	})
+}
+
+// No more backups than --max-backups are taken at once; the others wait.
+func TestBackupsWaitForAPlace(t *testing.T) {
+	backedUp(t, func(w *world) {
+		for range w.r.options.MaxBackups {
+			if _, ok := w.r.requests.tryPlace(); !ok {
+				w.Fatal("no place")
+			}
+		}
+		if err := w.passRequests(once(), time.Minute); err != nil || len(w.manifests()) != 0 {
+			w.Errorf("%v, %d backups", err, len(w.manifests()))
+		}
+		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") {
+			w.Errorf("%q", said)
+		}
+		<-w.r.requests.places
+		if err := w.passRequests(once(), time.Minute); err != nil || len(w.manifests()) != 1 {
+			w.Errorf("%v, %d backups", err, len(w.manifests()))
+		}
+	})
+}
+
+// The bandwidth is that of all backups together.
+func TestBackupsKeepToTheBandwidth(t *testing.T) {
+	backedUp(t, func(w *world) {
+		o := w.r.options
+		o.BackupBandwidth = 64 << 10
+		w.r.requests.queue.ShutDown()
+		w.r.requests = newRequests(o)
+		w.etcd.snapshot = backuptest.Snapshot(1 << 20)
+		began := time.Now()
+		q := once()
+		for len(w.manifests()) == 0 {
+			if _, err := w.r.RequestPass(w.Context(), q); err != nil {
+				w.Fatal(err)
+			}
+		}
+		if took, want := time.Since(began), time.Duration(len(w.etcd.snapshot)>>16)*time.Second; took < want-2*time.Second || took > want+5*time.Second {
+			w.Errorf("took %s, want about %s", took, want)
+		}
+	})
+}
+
+// The loop does all of this by itself, and forgets what Git forgets.
+func TestRequestsAreCarriedOutByTheLoop(t *testing.T) {
+	backedUp(t, func(w *world) {
+		ctx, cancel := context.WithCancel(w.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			w.r.Run(ctx)
+		}()
+		w.r.SetRequests([]Request{once()})
+		time.Sleep(time.Minute)
+		if len(w.manifests()) != 1 || len(w.r.Requests()) != 1 {
+			w.Errorf("%d backups\n%s", len(w.manifests()), w.log)
+		}
+		w.r.SetRequests(nil)
+		w.r.SetRequests([]Request{once()})
+		time.Sleep(time.Minute)
+		if len(w.manifests()) != 1 || len(w.lines("backup ends", "request")) != 1 {
+			w.Errorf("%d backups\n%s", len(w.manifests()), w.log)
+		}
+		cancel()
+		<-ended
+	})
+}
