@@ -43,7 +43,7 @@ func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecor
 	if g.ObjectURL == "" {
 		return nil
 	}
-	signed, err := backup.Store{}.Sign(ctx, g.ObjectURL, offerTime)
+	signed, err := r.sign(ctx, g.ObjectURL, offerTime)
 	if err != nil {
 		return err
 	}

@@ -70,6 +70,8 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.updateRecord(ctx, v, recordApplied(a))
 	case plan.BeginRecovery, plan.RestoreVolume, plan.AdoptRecovery, plan.EndRecovery, plan.RefuseRecovery:
 		return r.executeRecovery(ctx, v, action)
+	case plan.BeginRestore, plan.CreateVolume, plan.EndRestore:
+		return r.executeRestore(ctx, v, action)
 	}
 	return fmt.Errorf("unknown action %T", action)
 }

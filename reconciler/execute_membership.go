@@ -329,7 +329,7 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, a plan.DeleteVolu
 		return fmt.Errorf("read the volume claim %s: %w", a.Claim, err)
 	case live == nil:
 		return nil
-	case string(live.UID) != a.UID, a.Claim != ClaimName(a.Member), live.Labels[LabelCluster] != v.cluster.Metadata.Name:
+	case string(live.UID) != a.UID, a.Claim != v.claimName(a.Member), live.Labels[LabelCluster] != v.cluster.Metadata.Name:
 		return errChanged
 	case live.DeletionTimestamp != nil:
 		return nil

@@ -38,7 +38,7 @@ func claimsOf(w *world) []string {
 // claimUID is the UID of a member's claim.
 func claimUID(w *world, member string) string {
 	w.Helper()
-	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "shop", ClaimName(member))
+	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "shop", defaultClaimPrefix+"-"+member)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func jobEnded(w *world, condition batchv1.JobConditionType) {
 func startsAlone(w *world, name string, revision int64) {
 	g := w.record().Recovering
 	w.etcd.change = func(r *plan.Round) {
-		*r = plan.Round{At: r.At, ClusterID: g.NewClusterID, ClusterVersion: r.ClusterVersion, Members: []plan.Member{{
+		*r = plan.Round{At: r.At, Deep: r.Deep, ClusterID: g.NewClusterID, ClusterVersion: r.ClusterVersion, Members: []plan.Member{{
 			ID: g.NewMemberID, Name: name, Leader: g.NewMemberID, Revision: revision, Version: w.versionOf(name), Term: 2,
 		}}}
 	}

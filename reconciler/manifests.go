@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"strconv"
@@ -62,6 +63,9 @@ type RenderOptions struct {
 	// Claims is what the live StatefulSet asks for members' volumes; nil while
 	// there is none. It cannot change while the StatefulSet lives.
 	Claims *schema.StorageSpec
+	// ClaimPrefix is the name of the claim template, and so begins the names of the
+	// members' claims. Default defaultClaimPrefix.
+	ClaimPrefix string
 	// Replicas is how many pods there are to be now; nil for as many as the file
 	// wants, which is what a cluster begins with.
 	Replicas *int32
@@ -77,6 +81,9 @@ func (o RenderOptions) replicas(c schema.EtcdCluster) int32 {
 	}
 	return *o.Replicas
 }
+
+// claimPrefix is the name of the claim template.
+func (o RenderOptions) claimPrefix() string { return cmp.Or(o.ClaimPrefix, defaultClaimPrefix) }
 
 // Manifests are the objects of one cluster, ready for server-side apply.
 type Manifests struct {
@@ -275,7 +282,7 @@ func renderClaimTemplate(c schema.EtcdCluster, o RenderOptions) *corev1ac.Persis
 		WithResources(corev1ac.VolumeResourceRequirements().
 			WithRequests(corev1.ResourceList{corev1.ResourceStorage: storage.Size}))
 	spec.StorageClassName = storage.StorageClassName
-	claim := corev1ac.PersistentVolumeClaim("data", "").WithLabels(OwnLabels(c)).WithSpec(spec)
+	claim := corev1ac.PersistentVolumeClaim(o.claimPrefix(), "").WithLabels(OwnLabels(c)).WithSpec(spec)
 	// A client that speaks protobuf sees neither of the two in a nested object.
 	claim.Namespace, claim.Kind, claim.APIVersion = nil, nil, nil
 	return claim

@@ -65,7 +65,7 @@ func renderPodSpec(c schema.EtcdCluster, o RenderOptions) (*corev1ac.PodSpecAppl
 		return nil, err
 	}
 	spec := corev1ac.PodSpec().
-		WithInitContainers(renderGuardContainer()).
+		WithInitContainers(renderGuardContainer(o)).
 		WithContainers(etcd).
 		WithVolumes(renderVolumes(c)...).
 		// Long enough to hand over leadership and close the database.
@@ -163,7 +163,7 @@ func containerSecurity() *corev1ac.SecurityContextApplyConfiguration {
 }
 
 // renderGuardContainer renders the guard without its image.
-func renderGuardContainer() *corev1ac.ContainerApplyConfiguration {
+func renderGuardContainer(o RenderOptions) *corev1ac.ContainerApplyConfiguration {
 	// Requests equal limits: one container without them would cost the whole pod
 	// the Guaranteed class. They cost no room, since a pod reserves the larger of
 	// its init containers and its containers.
@@ -183,7 +183,7 @@ func renderGuardContainer() *corev1ac.ContainerApplyConfiguration {
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
 		WithVolumeMounts(
-			corev1ac.VolumeMount().WithName("data").WithMountPath(podVolumePath),
+			corev1ac.VolumeMount().WithName(o.claimPrefix()).WithMountPath(podVolumePath),
 			corev1ac.VolumeMount().WithName("record").WithMountPath(podRecordPath).WithReadOnly(true))
 }
 
@@ -216,7 +216,7 @@ func renderEtcdContainer(c schema.EtcdCluster, o RenderOptions) (*corev1ac.Conta
 			WithSleep(corev1ac.SleepAction().WithSeconds(2)))).
 		WithTerminationMessagePolicy(corev1.TerminationMessageFallbackToLogsOnError).
 		WithSecurityContext(containerSecurity()).
-		WithVolumeMounts(renderEtcdMounts(c)...)
+		WithVolumeMounts(renderEtcdMounts(c, o)...)
 	if r := c.Spec.PodTemplate.Spec.Resources; r.Limits != nil || r.Requests != nil || r.Claims != nil {
 		if err := toApplyConfiguration(r, &etcd.Resources); err != nil {
 			return nil, fmt.Errorf("podTemplate.spec.resources: %w", err)

@@ -26,14 +26,18 @@ const (
 )
 
 // restoreName is the name of the Job, and of its Secret: another one for every
-// recovery, so that no old Job is ever taken for this one's.
+// recovery and restore, so that no old Job is ever taken for this one's.
 func restoreName(cluster string, g RecoveringRecord) string {
 	suffix := g.Token[strings.LastIndex(g.Token, "-")+1:]
-	return cluster + "-recovery-" + suffix[:min(8, len(suffix))]
+	noun := "-recovery-"
+	if g.ClusterID == "" {
+		noun = "-restore-"
+	}
+	return cluster + noun + suffix[:min(8, len(suffix))]
 }
 
-// renderRestore is the Job that makes the volume of a recovered cluster's first
-// member. It runs where, and as whom, the member would: on the same nodes, with
+// renderRestore is the Job that makes the volume of a recovered, or restored,
+// cluster's first member. It runs where, and as whom, the member would: on the same nodes, with
 // the same user, so that the member can read what it wrote.
 func renderRestore(c Cluster, set *appsv1.StatefulSet, image, claim string, g RecoveringRecord) *batchv1.Job {
 	name := restoreName(c.Metadata.Name, g)
@@ -68,6 +72,9 @@ func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
 	}
 	member := set.Spec.Template.Spec
 	pod.SecurityContext, pod.NodeSelector, pod.Tolerations = member.SecurityContext, member.NodeSelector, member.Tolerations
+	if a := member.Affinity; a != nil && a.NodeAffinity != nil {
+		pod.Affinity = &corev1.Affinity{NodeAffinity: a.NodeAffinity} // a new volume goes where the pod does
+	}
 	pod.ImagePullSecrets, pod.PriorityClassName = member.ImagePullSecrets, member.PriorityClassName
 	return pod
 }
@@ -75,8 +82,11 @@ func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
 func restoreStep(c Cluster, image, name string, g RecoveringRecord) corev1.Container {
 	args := []string{
 		"restore-volume", "--volume=" + podVolumePath, "--member=" + g.Member, "--peer-url=" + PeerURL(c.EtcdCluster, g.Member),
-		"--former-token=" + g.FormerToken, "--token=" + g.Token, "--at-least=" + strconv.FormatInt(g.Revision, 10),
 	}
+	if g.FormerToken != "" {
+		args = append(args, "--former-token="+g.FormerToken)
+	}
+	args = append(args, "--token="+g.Token, "--at-least="+strconv.FormatInt(g.Revision, 10))
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
 		args = append(args, "--sha256="+g.SHA256, fmt.Sprintf("--size=%d", g.Size))

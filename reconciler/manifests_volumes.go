@@ -18,9 +18,9 @@ const (
 	peerTLSVolume   = "tls-peer"
 )
 
-func renderEtcdMounts(c schema.EtcdCluster) []*corev1ac.VolumeMountApplyConfiguration {
+func renderEtcdMounts(c schema.EtcdCluster, o RenderOptions) []*corev1ac.VolumeMountApplyConfiguration {
 	mounts := []*corev1ac.VolumeMountApplyConfiguration{
-		corev1ac.VolumeMount().WithName("data").WithMountPath(podVolumePath),
+		corev1ac.VolumeMount().WithName(o.claimPrefix()).WithMountPath(podVolumePath),
 	}
 	if usesTLS(c) {
 		mounts = append(mounts,

@@ -29,6 +29,8 @@ type Cluster struct {
 	Commit string
 	// Problems of its file. With any, only the name is to be trusted.
 	Problems []string
+	// Restore is the backup that it is to begin with; nil for none.
+	Restore *RestoreWish
 
 	// digest of everything that the file says; "" until it is needed.
 	digest string
@@ -39,6 +41,10 @@ func (c Cluster) identified() Cluster {
 	if c.digest == "" {
 		// A struct of strings, numbers and maps of these always encodes.
 		text, _ := json.Marshal(c.EtcdCluster)
+		if c.Restore != nil {
+			more, _ := json.Marshal(c.Restore)
+			text = append(text, more...)
+		}
 		sum := sha256.Sum256(text)
 		c.digest = hex.EncodeToString(sum[:8])
 	}
@@ -74,11 +80,12 @@ type view struct {
 // etcd. The caches hold nothing that is not quorate's: only while a cluster has no
 // record, and for Secrets that its file names, does it ask the API server itself.
 func (r *Reconciler) observe(ctx context.Context, c Cluster) (*view, error) {
-	v := &view{cluster: c.identified()}
 	live, err := r.cache.read(c)
 	if err != nil {
 		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
 	}
+	c = c.identified().deletedFirst(live)
+	v := &view{cluster: c}
 	if live.record == nil {
 		if err := r.askForForeign(ctx, c, live); err != nil {
 			return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
@@ -126,7 +133,7 @@ func (r *Reconciler) desire(v *view) plan.Desired {
 	d := plan.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: r.options.Owner,
 		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.manifests.TemplateHash,
-		BackupURL: r.backupTemplate(c), Problems: c.Problems,
+		BackupURL: r.backupTemplate(c), Problems: c.Problems, Restore: c.Restore.describe(),
 	}
 	if len(v.stops) > 1 {
 		d.Stops, d.Template = v.stops, v.stops[len(v.stops)-1].Template
@@ -156,6 +163,7 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	v.observed.Record = &plan.Record{ClusterID: record.ClusterID, Members: record.Members, Owner: ownerOf(record)}
 	record.MembershipRecord.describe(v.observed.Record)
 	record.RecoveryRecord.describe(v.observed.Record)
+	record.RestoreRecord.describe(v.observed.Record)
 	v.observed.Record.Defragmented = record.Defragmented
 	if c := record.Compacted; c != nil {
 		v.observed.Record.Compacted = &plan.Compacted{Revision: c.Revision, At: c.At}
@@ -184,7 +192,7 @@ func (r *Reconciler) render(v *view) error {
 			o.GuardImage = image
 		}
 	}
-	if v.record != nil {
+	if o.ClaimPrefix = v.record.claimPrefix(); v.record != nil {
 		o.Replicas = new(v.record.replicas(v.cluster.EtcdCluster, v.set))
 		o.Disruptions = new(v.record.disruptions(v.cluster.EtcdCluster))
 	}
@@ -202,6 +210,7 @@ func (r *Reconciler) render(v *view) error {
 func (r *Reconciler) renderWith(v *view, o RenderOptions) error {
 	stop := v.due()
 	v.wanted = fmt.Sprintf("%s/%d/%s/%d/%s/%t/%s", v.cluster.digest, o.Partition, o.GuardImage, o.replicas(v.cluster.EtcdCluster), stop.Version, stop.Flush, claimsText(o.Claims))
+	v.wanted += "/" + o.ClaimPrefix
 	if o.Disruptions != nil {
 		v.wanted += fmt.Sprintf("/%d", *o.Disruptions)
 	}

@@ -102,7 +102,7 @@ func (v *view) observeDamage(ctx context.Context, r *Reconciler, live *liveClust
 	for i := range v.observed.Pods {
 		pod := &v.observed.Pods[i]
 		if p := pods[pod.Name]; p != nil && !pod.Ready {
-			claim := claims[ClaimName(pod.Name)]
+			claim := claims[v.claimName(pod.Name)]
 			if pod.Damage = podDamage(p); claim != nil && claim.Status.Phase == corev1.ClaimLost {
 				pod.Damage = plan.DamageLost
 			}

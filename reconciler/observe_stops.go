@@ -73,6 +73,7 @@ func (v *view) clusterAt(stop plan.Stop) schema.EtcdCluster {
 // release, another one on the way may not know: there it is left out.
 func (v *view) optionsAt(stop plan.Stop, o RenderOptions) RenderOptions {
 	o.Passing = stop.Version != v.cluster.Spec.Version
+	o.ClaimPrefix = v.record.claimPrefix()
 	return o
 }
 

@@ -17,25 +17,45 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// claimPrefix begins the name of every member's claim: a StatefulSet names it
-// after its template and the pod.
-const claimPrefix = "data-"
+// defaultClaimPrefix begins the name of every member's claim, with a dash: a
+// StatefulSet names it after its template and the pod. Only a cluster that has
+// taken the place of a deleted one has another: see RestoreRecord.
+const defaultClaimPrefix = "data"
 
-// ClaimName is the claim of the member with that name.
-func ClaimName(member string) string { return claimPrefix + member }
+// claimName is the claim of the member with that name.
+func (v *view) claimName(member string) string { return v.record.claimPrefix() + "-" + member }
 
-// observeVolumes describes the claims, by ordinal as a number.
+// observeVolumes describes the claims, by ordinal as a number. Those of a deleted
+// cluster whose place this one has taken are none of its own, whatever happens.
 func (v *view) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
-		v.observed.Volumes = append(v.observed.Volumes, observeVolume(v.cluster.EtcdCluster, claim))
+		if !v.predecessors(claim.Name) {
+			v.observed.Volumes = append(v.observed.Volumes, observeVolume(v.cluster.EtcdCluster, claim, v.record.claimPrefix()))
+		}
 	}
 	slices.SortFunc(v.observed.Volumes, func(a, b plan.Volume) int {
 		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Claim, b.Claim))
 	})
 }
 
+// predecessors says whether a claim is that of a member of a deleted cluster.
+func (v *view) predecessors(claim string) bool {
+	return v.record != nil && slices.ContainsFunc(v.record.Predecessors, func(p PredecessorRecord) bool {
+		return memberOfClaim(v.cluster.EtcdCluster, claim, p.ClaimPrefix) != ""
+	})
+}
+
+// memberOfClaim is the member whose claim has that name, "" where it is no member's.
+func memberOfClaim(c schema.EtcdCluster, claim, prefix string) string {
+	member, found := strings.CutPrefix(claim, prefix+"-")
+	if !found || member != MemberName(c, memberOrdinal(member)) {
+		return ""
+	}
+	return member
+}
+
 // observeVolume describes one claim.
-func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim) plan.Volume {
+func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, prefix string) plan.Volume {
 	size, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	growing, since := claimGrowth(claim)
 	v := plan.Volume{
@@ -43,7 +63,7 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim) pl
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}
-	if member := strings.TrimPrefix(claim.Name, claimPrefix); member == MemberName(c, memberOrdinal(member)) && member != claim.Name {
+	if member := memberOfClaim(c, claim.Name, prefix); member != "" {
 		v.Member, v.Ordinal = member, int32(memberOrdinal(member))
 	}
 	if claim.Spec.StorageClassName != nil {

@@ -71,7 +71,7 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 		"with an odd number":        {testClaim("data-orders-02", nil), like(func(v *plan.Volume) { v.Claim, v.Member, v.Ordinal = "data-orders-02", "", -1 })},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := observeVolume(ordersCluster(), test.claim); got != test.want {
+			if got := observeVolume(ordersCluster(), test.claim, defaultClaimPrefix); got != test.want {
 				t.Errorf("got  %+v\nwant %+v", got, test.want)
 			}
 		})

@@ -35,6 +35,9 @@ func PlanOffline(before, after *Cluster, options Options) (plan.ClusterReport, e
 		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
 		return report, nil
 	}
+	if w := after.Restore; w != nil && w.Former != nil && before.Spec.State != schema.StateDeleted && before.Restore == nil {
+		after = &Cluster{EtcdCluster: *w.Former, Commit: after.Commit} // the restore comes when that is over
+	}
 	return r.planChange(*before, *after)
 }
 

@@ -32,7 +32,7 @@ func (r *Reconciler) askForForeign(ctx context.Context, c Cluster, live *liveClu
 		lookups = append(lookups, lookup{"Service", service, func() (metav1.Object, error) { return r.kube.CoreV1().Services(ns).Get(ctx, service, get) }})
 	}
 	for i := range int(c.Spec.Replicas) {
-		claim := "data-" + MemberName(c.EtcdCluster, i)
+		claim := defaultClaimPrefix + "-" + MemberName(c.EtcdCluster, i)
 		lookups = append(lookups, lookup{"PersistentVolumeClaim", claim, func() (metav1.Object, error) {
 			return r.kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, claim, get)
 		}})

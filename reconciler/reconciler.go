@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
 )
 
@@ -92,6 +93,9 @@ type Reconciler struct {
 	requests  *requests
 	queue     workqueue.TypedRateLimitingInterface[string]
 	filled    atomic.Bool
+	// sign gives out the URL by which a restore reads a backup. Tests, which have no
+	// network, have one of their own.
+	sign func(ctx context.Context, objectURL string, expiry time.Duration) (string, error)
 	// asked says that Git has been read.
 	asked atomic.Bool
 
@@ -104,7 +108,7 @@ func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metr
 	options = options.withDefaults()
 	return &Reconciler{
 		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options, requests: newRequests(options),
-		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1),
+		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: backup.Store{}.Sign,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
 }

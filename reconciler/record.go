@@ -60,6 +60,7 @@ type Record struct {
 	Revision int64 `json:"revision,omitempty"`
 	MembershipRecord
 	RecoveryRecord
+	RestoreRecord
 	// Compacted is the last compaction that quorate asked for.
 	Compacted *CompactedRecord `json:"compacted,omitempty"`
 	// Defragmented is when each member was last defragmented by quorate, by name.

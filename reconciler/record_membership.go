@@ -101,7 +101,9 @@ func (r Record) moving() bool {
 // want another number already, but the steps that lead there go through etcd.
 func (r Record) replicas(c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
 	switch {
-	case !r.Formed():
+	case !r.Formed() && r.Recovering != nil && set == nil:
+		return 0 // of a restore: nobody starts before there is something to start on
+	case !r.Formed() && r.Recovering == nil:
 		return int32(r.founders(c))
 	case set != nil && r.moving():
 		return replicasOf(set)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema/release"
 )
 
 // RecoveryRecord is the part of a record about a lost quorum.
@@ -111,11 +112,25 @@ func (r *Record) adoptRecovery(a plan.AdoptRecovery) bool {
 	r.Members = map[string]string{g.Member: g.NewMemberID}
 	// What was known of the members' logs was known of logs that are set aside.
 	r.Flushed, r.Nudged = nil, nil
+	if v, err := release.Parse(r.source()); err == nil {
+		r.BornOn = v.Line()
+	}
 	return true
+}
+
+// source is the release that has made the backup of a restore, "" for a recovery.
+func (r RestoreRecord) source() string {
+	if r.Restored == nil || !r.Restored.At.IsZero() {
+		return ""
+	}
+	return r.Restored.EtcdVersion
 }
 
 // endRecovery writes down that a recovery is over.
 func (r *Record) endRecovery(a plan.EndRecovery, now time.Time) bool {
+	if r.Recovering == nil && r.Restored != nil && a.ClusterID == "" {
+		return true
+	}
 	if slices.ContainsFunc(r.Recovered, func(done RecoveredRecord) bool { return done.OneShot == a.OneShot }) {
 		return true
 	}
@@ -123,10 +138,12 @@ func (r *Record) endRecovery(a plan.EndRecovery, now time.Time) bool {
 	if g == nil || g.OneShot != a.OneShot || r.ClusterID != g.NewClusterID {
 		return false
 	}
+	if r.Recovering = nil; g.ClusterID == "" {
+		return true // a restore has lost no cluster; what it is, Restored says
+	}
 	r.Recovered = append(r.Recovered, RecoveredRecord{
 		OneShot: g.OneShot, ClusterID: g.ClusterID, Token: g.FormerToken, Members: g.Members,
 		NewClusterID: g.NewClusterID, Member: g.Member, At: now.UTC(),
 	})
-	r.Recovering = nil
 	return true
 }

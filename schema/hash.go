@@ -29,3 +29,10 @@ func BackupHash(spec BackupRequest) string { return hashOf(spec) }
 
 // ScheduleHash is SpecHash for an EtcdBackupSchedule.
 func ScheduleHash(spec BackupScheduleSpec) string { return hashOf(spec) }
+
+// RestoreHash identifies the spec of a restore: what is done once is done once for
+// its name and this.
+func RestoreHash(spec RestoreSpec) string { return hashOf(spec) }
+
+// SourceHash identifies the backup that a restore names.
+func SourceHash(source RestoreSource) string { return hashOf(source) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -61,6 +62,9 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 			clusters = append(clusters, c)
 		}
 	}
+	for _, r := range set.Restores {
+		add(restoredCluster(r, set, commit))
+	}
 	for _, c := range set.Clusters {
 		add(reconciler.Cluster{EtcdCluster: c.EtcdCluster, Commit: commit})
 	}
@@ -73,7 +77,12 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 	}
 	for _, h := range set.Held {
 		switch {
-		case h.Kind != "" && h.Kind != schema.KindCluster:
+		case h.Kind == schema.KindRestore && h.Name != "":
+			// Which cluster it makes cannot be read; it was the one of that name
+			// before, or has the same name.
+			key := cmp.Or(restores(before, h.Namespace, h.Name), h.Name)
+			add(heldCluster(h.Namespace, key, commit, h.Problems))
+		case h.Kind != "" && h.Kind != schema.KindCluster && h.Kind != schema.KindRestore:
 		case h.Name != "":
 			add(heldCluster(h.Namespace, h.Name, commit, h.Problems))
 		default:
@@ -84,6 +93,32 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 		holdAll(p.File, []schema.Problem{p})
 	}
 	return clusters
+}
+
+// restoredCluster is the cluster that a restore makes. Where a file of the same name
+// says that an earlier one is deleted, the restore comes in its place.
+func restoredCluster(r schema.Restore, set schema.Set, commit string) reconciler.Cluster {
+	c := reconciler.Cluster{Commit: commit, Restore: &reconciler.RestoreWish{
+		Name: r.Metadata.Name, SpecHash: schema.RestoreHash(r.Spec), Source: r.Spec.Source,
+	}}
+	c.Metadata, c.Spec = r.Metadata, r.Spec.ClusterTemplate
+	c.Metadata.Name = r.Spec.ClusterName
+	for _, former := range set.Clusters {
+		if former.Metadata.Namespace == c.Metadata.Namespace && former.Metadata.Name == c.Metadata.Name {
+			c.Restore.Former = &former.EtcdCluster
+		}
+	}
+	return c
+}
+
+// restores is the cluster that a restore made when its document could be read, or "".
+func restores(before map[string]origin, namespace, name string) string {
+	for _, o := range before {
+		if o.restore == name && o.namespace == namespace {
+			return o.name
+		}
+	}
+	return ""
 }
 
 // remains are the files that cannot be read any more and named a cluster before:
@@ -114,15 +149,20 @@ func heldCluster(namespace, name, commit string, problems []schema.Problem) reco
 	return c
 }
 
-// origin is where a cluster was last seen.
-type origin struct{ namespace, name, file string }
+// origin is where a cluster was last seen, and the name of the restore that makes
+// it, if any.
+type origin struct{ namespace, name, file, restore string }
 
 // origins remembers where the clusters of a commit stood. It is a convenience:
 // after a restart a cluster whose name cannot be read is simply not looked at.
 func origins(set schema.Set, before map[string]origin) map[string]origin {
 	next := map[string]origin{}
 	for _, c := range set.Clusters {
-		o := origin{c.Metadata.Namespace, c.Metadata.Name, c.Origin.File}
+		o := origin{c.Metadata.Namespace, c.Metadata.Name, c.Origin.File, ""}
+		next[o.namespace+"/"+o.name] = o
+	}
+	for _, r := range set.Restores {
+		o := origin{r.Metadata.Namespace, r.Spec.ClusterName, r.Origin.File, r.Metadata.Name}
 		next[o.namespace+"/"+o.name] = o
 	}
 	keep := func(file string) {

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -166,19 +167,49 @@ func TestExitStatusOfExecute(t *testing.T) {
 	}
 }
 
-// 25: a restore that stays in Git is not carried out, by no start of the daemon:
-// what is handed to the reconciler is the clusters and nothing else.
-func TestRestoresInGitAreNotCarriedOut(t *testing.T) {
-	files := map[string]string{"orders.yaml": clusterFile("orders", "3.6.16"), "again.yaml": restoreFile}
-	for range 2 {
-		set := parseFiles(files)
-		if len(set.Restores) != 1 {
-			t.Fatalf("%v", set.Problems)
+// A restore is the wish for the cluster that it makes, in every reading of the same
+// commit the same; in the place of one that Git declares as deleted it knows that.
+func TestWishesOfRestores(t *testing.T) {
+	deleted := strings.Replace(clusterFile("again", "3.6.12"), "spec:\n", "spec:\n  state: Deleted\n", 1)
+	for name, test := range map[string]struct {
+		files   map[string]string
+		want    []string
+		inPlace bool
+	}{
+		"beside a cluster":      {map[string]string{"orders.yaml": clusterFile("orders", "3.6.16"), "again.yaml": restoreFile}, []string{"shop/again 3.6.16", "shop/orders 3.6.16"}, false},
+		"in a deleted one's":    {map[string]string{"old.yaml": deleted, "again.yaml": restoreFile}, []string{"shop/again 3.6.16"}, true},
+		"118: of a living one":  {map[string]string{"old.yaml": clusterFile("again", "3.6.12"), "again.yaml": restoreFile}, []string{"shop/again 3.6.12"}, false},
+		"another name":          {map[string]string{"again.yaml": strings.Replace(restoreFile, "spec:\n", "spec:\n  clusterName: orders\n", 1)}, []string{"shop/orders 3.6.16"}, false},
+		"one that is not right": {map[string]string{"again.yaml": strings.Replace(restoreFile, "3.6.16", "3.6", 1)}, []string{"shop/again held"}, false},
+	} {
+		set := parseFiles(test.files)
+		before := wishes(set, "c0ffee", nil)
+		if got := summary(before); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %q, %v", name, got, set.Problems)
 		}
-		clusters := wishes(set, "c0ffee", nil)
-		if len(clusters) != 1 || clusters[0].Key() != "shop/orders" {
-			t.Errorf("the reconciler is told of %d clusters", len(clusters))
+		for i, c := range wishes(set, "c0ffee", nil) {
+			if c.Restore == nil {
+				continue
+			}
+			if *c.Restore != *before[i].Restore && c.Restore.Former == nil || c.Restore.SpecHash == "" || (c.Restore.Former != nil) != test.inPlace || c.Restore.Name != "again" {
+				t.Errorf("%s: %+v", name, c.Restore)
+			}
 		}
+	}
+}
+
+// A restore whose document has errors holds the cluster that it makes, by whatever
+// name that has.
+func TestARestoreThatIsHeldHoldsItsCluster(t *testing.T) {
+	good := map[string]string{"again.yaml": strings.Replace(restoreFile, "spec:\n", "spec:\n  clusterName: orders\n", 1)}
+	before := origins(parseFiles(good), nil)
+	bad := map[string]string{"again.yaml": strings.Replace(good["again.yaml"], "3.6.16", "3.6", 1)}
+	if got := summary(wishes(parseFiles(bad), "c", before)); !slices.Equal(got, []string{"shop/orders held"}) {
+		t.Errorf("%q", got)
+	}
+	before = origins(parseFiles(bad), before)
+	if got := summary(wishes(parseFiles(map[string]string{"again.yaml": brokenFile}), "c", before)); !slices.Equal(got, []string{"shop/orders held"}) {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -103,27 +102,10 @@ func (p *poller) take(s sources.Snapshot, r *reconciler.Reconciler) {
 	for _, problem := range set.Problems {
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
-	p.warnOfUndone(set, s.Commit)
 	r.SetDesired(wishes(set, s.Commit, p.seen))
 	p.requests = requests(set, s.Commit, p.requests)
 	r.SetRequests(requestsOf(p.requests))
 	p.seen = origins(set, p.seen)
 	p.tree = s.Tree
 	p.read.Store(true)
-}
-
-// warnOfUndone says which kinds a commit has that this version reads and does not
-// carry out: somebody may rely on a backup that nobody takes.
-func (p *poller) warnOfUndone(set schema.Set, commit string) {
-	for _, kind := range []struct {
-		name  string
-		count int
-	}{
-		{schema.KindRestore, len(set.Restores)},
-	} {
-		if kind.count > 0 {
-			p.log.Warn("not carried out", "commit", commit, "kind", kind.name, "count", kind.count,
-				"message", "this version of quorate checks these documents and does nothing about them yet; do not rely on them")
-		}
-	}
 }

@@ -20,7 +20,7 @@ import (
 // has the data.
 const backupURLEnv = "QUORATE_BACKUP_URL"
 
-// newRestoreVolume is what the Job of a recovery runs. It is hidden, since nobody
+// newRestoreVolume is what the Job of a recovery or a restore runs. It is hidden, since nobody
 // needs it by hand.
 func newRestoreVolume() *cobra.Command {
 	var r restore.Request
@@ -37,8 +37,8 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 		Example: `  quorate restore-volume --volume /var/lib/etcd --member orders-1 --peer-url https://orders-1:2380 \
     --former-token orders-1f2e --token orders-3d4c`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if r.Volume == "" || r.Member == "" || r.PeerURL == "" || r.Former == "" || r.Token == "" {
-				return errors.New("--volume, --member, --peer-url, --former-token and --token are needed")
+			if r.Volume == "" || r.Member == "" || r.PeerURL == "" || r.Token == "" {
+				return errors.New("--volume, --member, --peer-url and --token are needed")
 			}
 			if url := os.Getenv(backupURLEnv); url != "" {
 				r.Fetch = func(path string) error { return fetchBackup(cmd.Context(), url, path, sum, size) }
@@ -54,8 +54,8 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	f.StringVar(&r.Volume, "volume", "", "directory of the member's volume")
 	f.StringVar(&r.Member, "member", "", "name of the member")
 	f.StringVar(&r.PeerURL, "peer-url", "", "where the member's peers find it")
-	f.StringVar(&r.Former, "former-token", "", "token of the lost cluster")
-	f.StringVar(&r.Token, "token", "", "token of the recovered cluster")
+	f.StringVar(&r.Former, "former-token", "", "token of the lost cluster; without one the volume must be empty")
+	f.StringVar(&r.Token, "token", "", "token of the recovered or restored cluster")
 	f.Int64Var(&r.AtLeast, "at-least", 0, "revision that the data must have reached")
 	f.StringVar(&sum, "sha256", "", "sha256 of the backup in hexadecimal")
 	f.Int64Var(&size, "size", 0, "size of the backup in bytes")

@@ -69,7 +69,7 @@ func TestRestoreVolumeRefuses(t *testing.T) {
 		cmd.SilenceUsage, cmd.SilenceErrors = true, true
 		return cmd.ExecuteContext(context.Background())
 	}
-	if err := run("--member=orders-0"); err == nil || !strings.Contains(err.Error(), "--volume, --member, --peer-url, --former-token and --token are needed") {
+	if err := run("--member=orders-0"); err == nil || !strings.Contains(err.Error(), "--volume, --member, --peer-url and --token are needed") {
 		t.Error(err)
 	}
 	volume := t.TempDir()

@@ -106,7 +106,7 @@ func Check(recordPath, volume, member string) error {
 		return fmt.Errorf("the cluster's record is damaged, so %s does not start; mend the record and the pod goes on by itself: %w", member, err)
 	}
 	if core.stopped() {
-		return refuse(ExitNotAMember, "cluster %s is being recovered; %s does not start meanwhile", *core.ClusterID, member)
+		return refuse(ExitNotAMember, "%s; %s does not start meanwhile", core.way(), member)
 	}
 	if err := core.takeOver(volume, member); err != nil {
 		return err

@@ -39,9 +39,17 @@ type Recovery struct {
 }
 
 // stopped says whether no member may start, because the cluster is on its way
-// from one incarnation to the next.
+// from one incarnation to the next, or its first volume waits for a backup.
 func (r Record) stopped() bool {
-	return r.Recovering != nil && r.formed() && r.Recovering.ClusterID == *r.ClusterID
+	return r.Recovering != nil && r.Recovering.ClusterID == *r.ClusterID
+}
+
+// way says what a stopped cluster is on its way to.
+func (r Record) way() string {
+	if !r.formed() {
+		return "the cluster is being restored from a backup"
+	}
+	return "cluster " + *r.ClusterID + " is being recovered"
 }
 
 // lost says whether a token is that of an incarnation that was lost.

@@ -106,7 +106,12 @@ type CreateSet struct{ Replicas int32 }
 func (CreateSet) isAction() {}
 
 // String implements Action.
-func (a CreateSet) String() string { return "create " + members(int(a.Replicas)) }
+func (a CreateSet) String() string {
+	if a.Replicas == 0 {
+		return "create the StatefulSet, without members"
+	}
+	return "create " + members(int(a.Replicas))
+}
 
 // Disruptive implements Action: no member stops.
 func (CreateSet) Disruptive() bool { return false }

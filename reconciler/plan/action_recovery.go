@@ -77,6 +77,9 @@ func (AdoptRecovery) isAction() {}
 
 // String implements Action.
 func (a AdoptRecovery) String() string {
+	if a.From == "" {
+		return "record that the restored cluster is " + a.ClusterID
+	}
 	return fmt.Sprintf("record that cluster %s goes on as %s", a.From, a.ClusterID)
 }
 
@@ -86,7 +89,9 @@ func (AdoptRecovery) Disruptive() bool { return false }
 // after implements Action.
 func (a AdoptRecovery) after(s *situation) {
 	r := s.o.Record
-	r.Kept = map[string]bool{}
+	if r.Kept = nil; a.From != "" {
+		r.Kept = map[string]bool{}
+	}
 	for name := range r.Members {
 		if name != a.Member {
 			r.Kept[name] = true
@@ -98,20 +103,28 @@ func (a AdoptRecovery) after(s *situation) {
 // undo implements Action.
 func (AdoptRecovery) undo(*situation) string { return BeginRecovery{}.undo(nil) }
 
-// EndRecovery writes down that a recovery is over, so that it never happens again.
+// EndRecovery writes down that a recovery is over, so that it never happens again;
+// of a restore, whose ClusterID is empty, that the first member is what it should be.
 type EndRecovery struct{ OneShot, ClusterID string }
 
 func (EndRecovery) isAction() {}
 
 // String implements Action.
-func (a EndRecovery) String() string { return "record that cluster " + a.ClusterID + " was recovered" }
+func (a EndRecovery) String() string {
+	if a.ClusterID == "" {
+		return "record that the first member of the restored cluster is well"
+	}
+	return "record that cluster " + a.ClusterID + " was recovered"
+}
 
 // Disruptive implements Action: no member stops.
 func (EndRecovery) Disruptive() bool { return false }
 
 // after implements Action.
 func (a EndRecovery) after(s *situation) {
-	s.o.Record.Recovered = append(slices.Clip(s.o.Record.Recovered), Recovered(a))
+	if a.ClusterID != "" {
+		s.o.Record.Recovered = append(slices.Clip(s.o.Record.Recovered), Recovered(a))
+	}
 	s.o.Record.Recovering = nil
 }
 

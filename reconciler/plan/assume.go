@@ -28,6 +28,9 @@ func Assume(before Desired, now time.Time, leader int32) Observed {
 			ClaimSize: before.Spec.Storage.Size.Value(), ClaimClass: classOf(before.Spec.Storage),
 		},
 	}
+	if w := before.Restore; w != nil {
+		o.Record.Restored = &Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Done: true}
+	}
 	for ordinal := range before.Spec.Replicas {
 		o.assumeMember(before, ordinal)
 	}

@@ -47,6 +47,17 @@ func bootstrap(s *situation) verdict {
 			return do(ApplyObject{obj.Kind, obj.Name}, "members find each other, and clients find them, through it")
 		}
 	}
+	restoring := s.o.Record.Recovering
+	switch {
+	case restoring != nil && s.o.Set == nil:
+		return do(CreateSet{0}, "it says where and as whom the first member will run; no pod starts before its volume is restored")
+	case restoring != nil && !s.started():
+		a := s.startRoll()
+		a.Partition = 0
+		return do(a, "no member has started yet, and Git now says otherwise")
+	case restoring != nil:
+		return s.fillVolume(*restoring)
+	}
 	if s.o.Set == nil {
 		if v := s.begunOtherwise(); !v.silent() {
 			return v

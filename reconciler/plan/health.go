@@ -60,7 +60,7 @@ func (s *situation) healthChoices(problem string) string {
 		}
 		if s.memberCount() > 2 && !s.rolling() {
 			return fmt.Sprintf("%s comes back by itself once the cause is mended; if its data is worth nothing, delete its pod and its volume claim %s, and a new member takes its place",
-				p.Name, claimOf(p.Name))
+				p.Name, s.claim(p.Name))
 		}
 	}
 	return "look at " + s.concerned(problem)

@@ -293,6 +293,8 @@ func judgeOnce(w *world, a Action) string {
 		if b := w.record.backup; b.there && !b.foreign && word(b.purpose) == a.For && w.clock-b.at < 600 && w.clock >= b.at {
 			return "I13: the same backup is taken again: " + a.For
 		}
+	case BeginRestore, CreateVolume, EndRestore:
+		return "I18: Git asks for no restore: " + a.String() // nor for one of these
 	case BeginRecovery, RestoreVolume, AdoptRecovery, EndRecovery, RefuseRecovery:
 		return "I18: Git asks for no recovery: " + a.String() // in this world it never does
 	}

@@ -433,7 +433,7 @@ func (s *situation) clearVolume(member string) verdict {
 	_, retired := s.o.Record.Retired[member]
 	switch {
 	case retired && volume == nil:
-		return do(DeleteVolume{Claim: claimOf(member), Member: member}, "the volume of the former member is gone already")
+		return do(DeleteVolume{Claim: s.claim(member), Member: member}, "the volume of the former member is gone already")
 	case retired && !volume.Terminating:
 		return do(DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")

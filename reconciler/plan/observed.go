@@ -26,6 +26,9 @@ type Desired struct {
 	// BackupURL is the template of the place for backups; empty where neither
 	// the file nor the daemon names one.
 	BackupURL string
+	// Restore is what Git says of the backup that the cluster begins with; nil for
+	// one that begins empty.
+	Restore *RestoreWish
 	// Problems of the file that names this cluster. With any, the rest of
 	// Desired is not to be trusted and the cluster is left alone.
 	Problems []string
@@ -91,6 +94,12 @@ type Record struct {
 	Recovering      *Recovering
 	Recovered       []Recovered
 	RefusedRecovery string
+	// Restored is the restore that the cluster has begun with; nil for one that
+	// began empty.
+	Restored *Restored
+	// ClaimPrefix begins the names of the members' volume claims where these are
+	// not the usual ones, because a deleted cluster of the same name has left its own.
+	ClaimPrefix string
 	// Kept are the members of a lost incarnation whose volumes are kept, with its
 	// data aside, when a new member of their name joins.
 	Kept map[string]bool

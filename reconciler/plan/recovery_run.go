@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // RecoveryBump is by how many revisions a recovered cluster is ahead, at least:
@@ -13,6 +14,7 @@ const RecoveryBump = 1_000_000_000
 // recovering brings a recovery that has begun to its end. What Git says meanwhile
 // does not matter: half a recovery is nothing that anybody could want. Each step
 // is known by what it leaves behind, so that a crash costs no more than a repeat.
+// A restore into a new cluster goes the same way, from where bootstrap leaves it.
 //
 //	record   pods   volume      then
 //	lost     some   –           the StatefulSet to 0, wait for all to be gone
@@ -62,7 +64,7 @@ func (s *situation) restoreFirst(r Recovering) verdict {
 			fmt.Sprintf("nothing that was on it is lost; mend the cause and delete Job %s, and it is tried again", s.o.Restore.Job))
 	case RestoreDone:
 		return do(AdoptRecovery{From: r.ClusterID, ClusterID: r.NewClusterID, Member: r.Member, MemberID: r.NewMemberID},
-			"the volume of "+r.Member+" is that of the recovered cluster")
+			"the volume of "+r.Member+" is that of "+r.noun())
 	case RestoreNone:
 	}
 	volume := s.o.volume(r.Member)
@@ -70,8 +72,11 @@ func (s *situation) restoreFirst(r Recovering) verdict {
 		return unhealthy("the volume claim of "+r.Member+", which the cluster is to go on from, is gone or being deleted",
 			"put the claim back on its volume; nothing goes on without it")
 	}
-	return do(RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID},
-		"all members have stopped; the old data stays on the volume, beside the new")
+	reason := "all members have stopped; the old data stays on the volume, beside the new"
+	if r.restores() {
+		reason = "the backup is fetched, checked once more, and put on the empty volume; no member runs meanwhile"
+	}
+	return do(RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID}, reason)
 }
 
 // startFirst starts the first member, and looks at what came of it.
@@ -79,30 +84,61 @@ func (s *situation) startFirst(r Recovering) verdict {
 	want := ordinalOf(r.Member) + 1
 	switch {
 	case s.o.Set == nil:
-		return do(CreateSet{want}, "the recovered cluster begins with "+r.Member)
+		return do(CreateSet{want}, r.noun()+" begins with "+r.Member)
 	case s.o.Set.Replicas < want:
-		return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: want, Partition: want}, "the recovered cluster begins with "+r.Member)
+		return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: want, Partition: want}, r.noun()+" begins with "+r.Member)
+	}
+	if broken := s.stillborn(); broken != nil && r.restores() {
+		return s.reform(broken)
 	}
 	problem, since := s.strange(r), r.Since
 	if p := s.o.pod(r.Member); p != nil {
 		since = p.Created
 	}
 	if problem != "" {
-		v := wait(fmt.Sprintf("%s, the first member of the recovered cluster, starts: %s", r.Member, problem), since)
+		v := wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.noun(), problem), since)
 		if s.now.Sub(since) > trouble {
-			v.hold.Do = "the old data is kept on its volume, in a directory beside the new; look at the pod if this lasts"
+			v.hold.Do = r.helpStart(problem)
 		}
 		return v
 	}
 	if got, least := s.o.round().member(r.Member).Revision, r.Revision+RecoveryBump; got < least {
 		return verdict{hold: &Hold{
 			Kind: HoldStopped, Since: since, Again: rarely,
-			Message: fmt.Sprintf("the recovered cluster is at revision %d and should be at %d or later, so that clients would see revisions go back; it is left as it is", got, least),
-			Do:      "keep clients away from it, and report this as a bug; the old data is kept on the volume of " + r.Member,
+			Message: fmt.Sprintf("%s is at revision %d and should be at %d or later, so that clients would see revisions go back; it is left as it is", r.noun(), got, least),
+			Do:      "keep clients away from it, and report this as a bug; " + r.kept(),
 		}}
 	}
 	return do(EndRecovery{OneShot: r.OneShot, ClusterID: r.ClusterID},
 		fmt.Sprintf("%s answers as cluster %s, at revision %d; the others join it one by one", r.Member, r.NewClusterID, s.o.round().member(r.Member).Revision))
+}
+
+// restores says whether it is a backup that becomes a new cluster.
+func (r Recovering) restores() bool { return r.ClusterID == "" }
+
+// noun is what the cluster is called meanwhile.
+func (r Recovering) noun() string {
+	if r.restores() {
+		return "the restored cluster"
+	}
+	return "the recovered cluster"
+}
+
+// kept says where what was there before is.
+func (r Recovering) kept() string {
+	if r.restores() {
+		return "the backup is as it was"
+	}
+	return "the old data is kept on its volume, in a directory beside the new"
+}
+
+// helpStart is what a person can do about a first member that does not start.
+// With authentication on, etcd tells its status to a user only.
+func (r Recovering) helpStart(problem string) string {
+	if strings.Contains(problem, "user name is empty") || strings.Contains(problem, "permission denied") {
+		return "the backup has authentication switched on, and quorate has no user in it that may look: with tls.mode Managed its certificate is that of user root; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
+	}
+	return r.kept() + "; look at the pod if this lasts"
 }
 
 // strange says why the first member does not yet answer as what it should be, or "".

@@ -28,6 +28,7 @@ type rule struct {
 //	owner         one daemon and one place in Git act on a cluster                             I27
 //	unsupported   a file is carried out as a whole or not at all                               I25
 //	record        no record beside a live cluster: nothing is guessed                          I4 I12
+//	restore       a backup becomes a cluster where nothing exists, once                        I7 I9 I13
 //	deletion      a cluster goes only when Git says Deleted; a file that is gone says nothing  I6 I12
 //	immutable     a change that has no safe way yet is refused                                 I5 I22
 //	certificates  missing ones are issued, bad ones hold                                       I22
@@ -63,6 +64,7 @@ type rule struct {
 //	end           over when the cluster version says so                                        I14
 //	volumes       they have grown, and new members get the same                                I25
 //	grow          one learner at a time, and only between two rolls                            I1 I19
+//	admit         clients come to a restored cluster when all members have joined              I7 I8
 //	defragment    files are made smaller, one by one, on safe releases only                    I23 I26
 //	applied       what was carried out is written down                                         I13
 func table() []rule {
@@ -72,6 +74,7 @@ func table() []rule {
 		{"owner", owner},
 		{"unsupported", unsupported},
 		{"record", record},
+		{"restore", restore},
 		{"deletion", deletion},
 		{"immutable", immutable},
 		{"certificates", certificates},
@@ -107,6 +110,7 @@ func table() []rule {
 		{"end", end},
 		{"volumes", volumes},
 		{"grow", grow},
+		{"admit", admit},
 		{"defragment", defragment},
 		{"applied", applied},
 	}

@@ -136,7 +136,8 @@ func recoveryOf(text string) schema.RecoverySpec {
 }
 
 // observeRecovery reads what the record says of recoveries: "recovering: MEMBER
-// REVISION", of the lost cluster c1, which becomes c2.
+// REVISION", of the lost cluster c1, which becomes c2; and of a restore, which
+// makes c2 out of a backup: "restored: NAME SPEC", and "done" behind it.
 func observeRecovery(t *testing.T, s row, r *Record) {
 	t.Helper()
 	r.RefusedRecovery = s["refused"]
@@ -145,7 +146,16 @@ func observeRecovery(t *testing.T, s row, r *Record) {
 		r.Recovered = append(r.Recovered, Recovered{OneShot: oneShot, ClusterID: id})
 		r.Kept = map[string]bool{"orders-0": true, "orders-1": true, "orders-2": true}
 	}
-	if w := strings.Fields(s["recovering"]); len(w) == 2 {
+	if w := strings.Fields(s["restored"]); len(w) > 1 {
+		r.Restored = &Restored{Name: w[0], SpecHash: w[1], SourceHash: "b", Done: len(w) > 2}
+	}
+	r.ClaimPrefix = s["claims"]
+	if w := strings.Fields(s["recovering"]); len(w) == 2 && r.Restored != nil {
+		r.Recovering = &Recovering{
+			OneShot: "restore " + r.Restored.Name, NewClusterID: "c2", NewMemberID: "n-" + w[0],
+			Member: w[0], Revision: number[int64](t, row{"": w[1]}, "", 0), Since: ago(t, "1m"),
+		}
+	} else if len(w) == 2 {
 		r.Recovering = &Recovering{
 			OneShot: "c1 from member " + w[0], ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n-" + w[0],
 			Member: w[0], Revision: number[int64](t, row{"": w[1]}, "", 0), Since: ago(t, "1m"),

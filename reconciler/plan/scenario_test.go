@@ -118,10 +118,10 @@ func vocabulary() map[string]string {
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
 			"owner take-over wave recovery image encryption credentials " +
-			"path stops",
+			"path stops restore",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
-			"owner recovering recovered refused stored " +
+			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
@@ -229,6 +229,9 @@ func (a archive) desired(t *testing.T) Desired {
 		d.Spec.Repair.After = &metav1.Duration{Duration: noon.Sub(ago(t, s["repair-after"]))}
 	}
 	d.Spec.Recovery = recoveryOf(s["recovery"])
+	if w := strings.Fields(s["restore"]); len(w) > 2 {
+		d.Restore = &RestoreWish{Name: w[0], SpecHash: w[1], SourceHash: "b", Source: w[2], InPlace: len(w) > 3}
+	}
 	d.Spec.Backup.Destination.Credentials.SecretName = s["credentials"]
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])

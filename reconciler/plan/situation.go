@@ -29,7 +29,10 @@ type situation struct {
 func newSituation(d Desired, o Observed, now time.Time) *situation {
 	o.Pods = slices.Clone(o.Pods)
 	slices.SortFunc(o.Pods, func(a, b Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
-	s := &situation{git: d, o: o, now: now}
+	s := &situation{git: d, d: d, o: o, now: now}
+	if slices.ContainsFunc(o.Objects, s.withheld) {
+		s.o.Objects = slices.DeleteFunc(slices.Clone(o.Objects), s.withheld)
+	}
 	s.aim()
 	return s
 }

@@ -5,6 +5,7 @@
 package restore
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -35,7 +36,8 @@ type Request struct {
 	Volume string
 	// Member is the name of the member, PeerURL where its peers will find it.
 	Member, PeerURL string
-	// Former is the token of the lost incarnation, Token that of the new one.
+	// Former is the token of the lost incarnation, or empty for a volume that must
+	// be; Token is that of the new one.
 	Former, Token string
 	// AtLeast is the revision that the source must have reached.
 	AtLeast int64
@@ -46,7 +48,7 @@ type Request struct {
 
 // handover is what becomes of the volume.
 func (r Request) handover() guard.Handover {
-	return guard.Handover{Volume: r.Volume, Member: r.Member, Former: r.Former, Token: r.Token, Prepared: true}
+	return guard.Handover{Volume: r.Volume, Member: r.Member, Former: cmp.Or(r.Former, r.Token+"-empty"), Token: r.Token, Prepared: true}
 }
 
 // Run makes the volume one of a new cluster with one member. What was on it is
@@ -67,7 +69,14 @@ func Run(r Request, log *zap.Logger) error {
 	case err != nil:
 		return fmt.Errorf("prepare the data of %s: %w", r.Member, err)
 	}
-	return h.Finish()
+	if err := h.Finish(); err != nil || r.Former != "" {
+		return err
+	}
+	// Nothing was there, so nothing is kept: the directory that says so goes, too.
+	if err := os.Remove(h.KeptDir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("tidy up the volume of %s: %w", r.Member, err)
+	}
+	return nil
 }
 
 // prepare makes the new data in a directory that has its name only when it is
@@ -75,6 +84,9 @@ func Run(r Request, log *zap.Logger) error {
 func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	if installed, err := isDir(h.KeptDir()); err != nil || installed {
 		return err // the earlier data is set aside, so the new data was whole: see guard.Handover
+	}
+	if r.Former == "" && r.Fetch == nil {
+		return errors.New("it is to begin with a backup, and none is named")
 	}
 	source := filepath.Join(h.DataPath(), "member", "snap", "db")
 	if r.Fetch != nil {

@@ -1,0 +1,293 @@
+package reconciler
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/schema"
+)
+
+// restoring is a world in which Git asks for a restore into orders, and nothing
+// exists but the backup.
+func restoring(t *testing.T, test func(w *world), edits ...func(*backup.Manifest)) {
+	t.Helper()
+	url := storedBackup(t, edits...)
+	inWorld(t, func(w *world) {
+		w.asksRestore(url)
+		test(w)
+	})
+}
+
+// storedBackup is a backup in a directory.
+func storedBackup(t *testing.T, edits ...func(*backup.Manifest)) string {
+	t.Helper()
+	dir := t.TempDir()
+	url := "file://" + dir + "/1.db?root=" + dir
+	m := backup.Manifest{ClusterID: "c0", EtcdVersion: "3.5.35", Revision: 7}
+	for _, edit := range edits {
+		edit(&m)
+	}
+	if _, err := (backup.Store{}).Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8<<10)), m); err != nil {
+		t.Fatal(err)
+	}
+	return url
+}
+
+// asksRestore lets Git ask for a restore.
+func (w *world) asksRestore(url string) {
+	w.r.sign = func(_ context.Context, objectURL string, _ time.Duration) (string, error) {
+		return "https://store/" + objectURL + "&signature=x", nil
+	}
+	w.wish.Restore = &RestoreWish{Name: "back", SpecHash: "r1", Source: schema.RestoreSource{ObjectURL: url}}
+	w.etcd.members = w.etcd.members[:1]
+}
+
+// begins is the action that begins the restore.
+func (w *world) begins() plan.BeginRestore {
+	return plan.BeginRestore{
+		Restore: "back", SpecHash: "r1", SourceHash: schema.SourceHash(w.wish.Restore.Source), Source: sourceText(w.wish.Restore.Source),
+		Member: "orders-0", Version: "3.6.16",
+	}
+}
+
+// hasService says whether there is a Service.
+func (w *world) hasService(name string) bool {
+	_, there := w.contents()["Service "+name]
+	return there
+}
+
+// restoreGoesOn lets the Job end, and then the first member answer.
+func restoreGoesOn(w *world) {
+	switch r := w.record(); {
+	case r.Recovering != nil && len(jobs(w)) == 1 && r.ClusterID == "":
+		jobEnded(w, batchv1.JobComplete)
+	case r.Recovering != nil && r.ClusterID != "":
+		startsAlone(w, "orders-0", 7+plan.RecoveryBump)
+	}
+}
+
+// 117, 121: a restore from its beginning to its check, each action twice.
+func TestABackupBecomesACluster(t *testing.T) {
+	restoring(t, func(w *world) {
+		stepsOf(w, w.begins())
+		r := w.record()
+		g := r.Recovering
+		wantCluster, wantMember, err := restore.Identity(g.Token, "orders-0", "https://orders-0.orders-peers.shop.svc:2380")
+		if err != nil || r.Formed() || g.NewClusterID != wantCluster || g.NewMemberID != wantMember || r.Token != g.Token || g.Revision != 7 || len(g.SHA256) != 64 {
+			t.Errorf("the record is %+v, recovering %+v: %v", r, g, err)
+		}
+		if w := r.Restored; w == nil || w.Name != "back" || w.FromCluster != "c0" || !w.At.IsZero() || strings.Contains(w.Object, "?") {
+			t.Errorf("restored %+v", w)
+		}
+		stepsOf(w, plan.IssueCertificates{}, plan.ApplyObject{Kind: "Service", Name: "orders-peers"}, plan.CreateSet{Replicas: 0},
+			plan.CreateVolume{Member: "orders-0", Claim: "data-orders-0"})
+		if w.pod("orders-0") != nil {
+			t.Fatal("a pod runs on a volume that waits for a backup")
+		}
+		claim := w.claims()[0]
+		if !isOurs(claim, w.wish.EtcdCluster) || len(claim.OwnerReferences) > 0 || claim.Spec.Resources.Requests.Storage().String() != "8Gi" {
+			t.Errorf("the claim is %+v", claim)
+		}
+		stepsOf(w, plan.RestoreVolume{Member: "orders-0", Claim: "data-orders-0", ClaimUID: string(claim.UID), ClusterID: g.NewClusterID})
+		all := jobs(w)
+		if len(all) != 1 || !strings.HasPrefix(all[0].Name, "orders-restore-") {
+			t.Fatalf("Jobs %v", all)
+		}
+		if args := strings.Join(all[0].Spec.Template.Spec.Containers[0].Args, " "); strings.Contains(args, "--former-token") || !strings.Contains(args, "--sha256="+g.SHA256) {
+			t.Errorf("it runs %s", args)
+		}
+		jobEnded(w, batchv1.JobComplete)
+		stepsOf(w, plan.AdoptRecovery{ClusterID: g.NewClusterID, Member: "orders-0", MemberID: g.NewMemberID})
+		if r := w.record(); r.ClusterID != g.NewClusterID || r.BornOn != "3.5" || !reflect.DeepEqual(r.Members, map[string]string{"orders-0": g.NewMemberID}) {
+			t.Errorf("the record is %+v", r)
+		}
+		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 1, Partition: 1}, plan.EndRecovery{OneShot: "restore back"})
+		if r := w.record(); r.Recovering != nil || len(r.Recovered) > 0 || !r.Restored.At.IsZero() || len(jobs(w)) > 0 {
+			t.Errorf("the record is %+v, Jobs %v", r, jobs(w))
+		}
+		stepsOf(w, plan.EndRestore{Restore: "back", SpecHash: "r2"})
+		if r := w.record(); r.Restored.At.IsZero() || r.Restored.SpecHash != "r2" {
+			t.Errorf("restored %+v", r.Restored)
+		}
+	})
+}
+
+// 117, 119, 122: the same by itself, pass after pass. Clients may come when it is
+// over, and it is never done again: not by another daemon, nor when the file gives
+// way to that of the cluster, nor when it comes back.
+func TestARestoreRunsToItsEndByItself(t *testing.T) {
+	restoring(t, func(w *world) {
+		w.commit(func(c *schema.EtcdCluster) { c.Spec.Replicas = 1 })
+		for range 60 {
+			w.mustPass()
+			time.Sleep(time.Second)
+			restoreGoesOn(w)
+			r := w.record()
+			if r.Restored.At.IsZero() && w.hasService("orders-client") {
+				t.Fatal("clients are let in before it is over")
+			}
+			if !r.Restored.At.IsZero() && w.hasService("orders-client") && r.Applied != nil {
+				break
+			}
+		}
+		r := w.record()
+		if r.Restored.At.IsZero() || !w.hasService("orders-client") || r.Applied == nil {
+			p, err := w.r.Plan(w.Context(), w.wish)
+			t.Fatalf("the record is %+v, done was %q, the plan is %s, %v", r, actions(w), p.Text(), err)
+		}
+		pod, template := w.pod("orders-0").UID, w.set().Spec.Template.Annotations[AnnotationTemplateHash]
+		wish := w.wish.Restore
+		for name, as := range map[string]*RestoreWish{"as it was": wish, "as a cluster": nil, "back again": wish} {
+			w.wish.Restore = as
+			for range 5 {
+				w.mustPass()
+				time.Sleep(time.Second)
+			}
+			if again := w.record(); again.ClusterID != r.ClusterID || again.Recovering != nil || w.pod("orders-0").UID != pod || w.set().Spec.Template.Annotations[AnnotationTemplateHash] != template {
+				t.Errorf("%s: the record is %+v, done was %q", name, again, actions(w))
+			}
+		}
+		w.wish.Restore = &RestoreWish{Name: "back", SpecHash: "r9", Source: wish.Source}
+		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || p.Hold == nil || p.Hold.Rule != "restore" {
+			t.Errorf("%s, %v", p.Text(), err)
+		}
+	})
+}
+
+// 120, 127, I9: a backup that cannot be restored is refused, and nothing is made.
+func TestARestoreThatIsRefusedMakesNothing(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit   func(*backup.Manifest)
+		source func(*schema.RestoreSource)
+		want   string
+	}{
+		"absent":    {source: func(s *schema.RestoreSource) { s.ObjectURL = "file:///nowhere/1.db" }, want: "does not exist"},
+		"by name":   {source: func(s *schema.RestoreSource) { s.ObjectURL, s.Schedule = "", "nightly" }, want: "does not look for backups yet"},
+		"encrypted": {source: func(s *schema.RestoreSource) { s.Decryption.SecretName = "key" }, want: "reads no Secrets for backups yet"},
+		"elsewhere": {source: func(s *schema.RestoreSource) { s.Credentials.SecretName = "key" }, want: "reads no Secrets for backups yet"},
+		"too new":   {edit: func(m *backup.Manifest) { m.EtcdVersion = "3.7.3" }, want: `was made by etcd "3.7.3"`},
+		"storage":   {edit: func(m *backup.Manifest) { m.EtcdVersion, m.StorageVersion = "3.6.16", "3.7.0" }, want: `storage version "3.7.0"`},
+		"too old":   {edit: func(m *backup.Manifest) { m.EtcdVersion = "3.4.34" }, want: "3.4.34"},
+		"of nobody": {edit: func(m *backup.Manifest) { m.EtcdVersion = "" }, want: "cannot start on that"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			edit := c.edit
+			if edit == nil {
+				edit = func(*backup.Manifest) {}
+			}
+			restoring(t, func(w *world) {
+				if c.source != nil {
+					c.source(&w.wish.Restore.Source)
+				}
+				if err := w.do(w.begins()); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%v, want %q", err, c.want)
+				}
+				if all := w.contents(); len(all) > 0 || len(w.claims()) > 0 {
+					t.Errorf("there is %v", all)
+				}
+			}, edit)
+		})
+	}
+}
+
+// 118, I3, I7: what exists is seen although the caches do not know it yet.
+func TestARestoreLooksAgain(t *testing.T) {
+	for name, put := range map[string]func(w *world){
+		"pod": func(w *world) {
+			w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
+		},
+		"claim": func(w *world) {
+			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
+		},
+	} {
+		restoring(t, func(w *world) {
+			v := w.look()
+			put(w)
+			if err := w.r.execute(w.Context(), v, w.begins()); err == nil {
+				t.Errorf("%s: it is restored over", name)
+			}
+			if _, there := w.contents()["ConfigMap orders-record"]; there {
+				t.Errorf("%s: there is a record", name)
+			}
+		})
+	}
+	formed(t, func(w *world) {
+		was := w.record()
+		w.asksRestore(storedBackup(t))
+		if err := w.do(w.begins()); err == nil || !reflect.DeepEqual(w.record(), was) {
+			t.Errorf("a living cluster's record is %+v: %v", w.record(), err)
+		}
+		inPlace := w.begins()
+		inPlace.InPlace = true
+		if err := w.do(inPlace); err == nil || !reflect.DeepEqual(w.record(), was) {
+			t.Errorf("a living cluster's record is %+v: %v", w.record(), err)
+		}
+	})
+}
+
+// 128: in the place of a cluster that Git has deleted: first it is deleted, then
+// the backup comes on new volumes, under the same names for clients. The old
+// volumes stay, and nothing of the new cluster ever touches them.
+func TestARestoreTakesThePlaceOfADeletedCluster(t *testing.T) {
+	url := storedBackup(t)
+	formed(t, func(w *world) {
+		was, authority := w.record(), w.contents()["Secret orders-ca"]
+		former := w.wish.EtcdCluster
+		former.Spec.State, former.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip
+		w.commit(func(c *schema.EtcdCluster) { c.Spec.Replicas = 1 })
+		w.asksRestore(url)
+		w.wish.Restore.Former = &former
+		for range 90 {
+			if _, err := w.pass(); err != nil && !strings.Contains(err.Error(), "changed between") {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			restoreGoesOn(w)
+			if r := w.record(); r.Restored != nil && !r.Restored.At.IsZero() && r.Applied != nil {
+				break
+			}
+		}
+		r := w.record()
+		if r.Restored == nil || r.Restored.At.IsZero() || r.ClusterID == was.ClusterID || r.Token == was.Token {
+			t.Fatalf("the record is %+v, done was %q", r, actions(w))
+		}
+		var kept Record
+		if len(r.Predecessors) != 1 || json.Unmarshal(r.Predecessors[0].Record, &kept) != nil || kept.Token != was.Token || kept.ClusterID != was.ClusterID || r.Predecessors[0].ClaimPrefix != "data" {
+			t.Errorf("predecessors %+v", r.Predecessors)
+		}
+		names := claimsOf(w)
+		for _, name := range []string{"data-orders-0", "data-orders-1", "data-orders-2", r.ClaimPrefix + "-orders-0"} {
+			if !slices.Contains(names, name) {
+				t.Errorf("%s is gone: %v", name, names)
+			}
+		}
+		if got := w.set().Spec.VolumeClaimTemplates[0].Name; got != r.ClaimPrefix || !strings.HasPrefix(got, "data-r") {
+			t.Errorf("the claims begin with %s, the record says %s", got, r.ClaimPrefix)
+		}
+		for _, c := range w.set().Spec.Template.Spec.Containers {
+			if c.Name == EtcdContainer && c.VolumeMounts[0].Name != r.ClaimPrefix {
+				t.Errorf("etcd mounts %v", c.VolumeMounts)
+			}
+		}
+		if !w.hasService("orders-client") || !reflect.DeepEqual(w.contents()["Secret orders-ca"], authority) {
+			t.Error("clients cannot come back as they are")
+		}
+		if volumes := w.look().observed.Volumes; len(volumes) != 1 || volumes[0].Member != "orders-0" {
+			t.Errorf("the volumes are taken for %+v", volumes)
+		}
+	})
+}

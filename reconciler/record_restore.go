@@ -1,0 +1,106 @@
+package reconciler
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// RestoreRecord is the part of a record about the backup that the cluster has
+// begun with. While the first member is being made, Recovering says more.
+type RestoreRecord struct {
+	// Restored is the restore; nil for a cluster that began empty. It stays, so that
+	// the restore never happens again.
+	Restored *RestoredRecord `json:"restored,omitempty"`
+	// ClaimPrefix begins the names of the members' volume claims; empty for "data".
+	ClaimPrefix string `json:"claimPrefix,omitempty"`
+	// Predecessors are the records of deleted clusters of this name whose place this
+	// one has taken, oldest first: whose their volumes are, which are kept.
+	Predecessors []PredecessorRecord `json:"predecessors,omitempty"`
+}
+
+// RestoredRecord is one restore of a backup into this cluster.
+type RestoredRecord struct {
+	// Name is that of the EtcdRestore, SpecHash that of its spec, and SourceHash
+	// that of what names the backup in it.
+	Name       string `json:"name"`
+	SpecHash   string `json:"specHash"`
+	SourceHash string `json:"sourceHash"`
+	// Object is the backup, its URL without the query; FromCluster, EtcdVersion and
+	// Revision are what its manifest says.
+	Object      string `json:"object"`
+	FromCluster string `json:"fromCluster,omitempty"`
+	EtcdVersion string `json:"etcdVersion"`
+	Revision    int64  `json:"revision"`
+	// At is when clients could come; zero until then.
+	At time.Time `json:"at,omitzero"`
+}
+
+// PredecessorRecord is a deleted cluster of the same name.
+type PredecessorRecord struct {
+	// ClaimPrefix begins the names of its members' volume claims.
+	ClaimPrefix string `json:"claimPrefix"`
+	// Record is its whole record, as it was.
+	Record json.RawMessage `json:"record"`
+	// At is when its place was taken.
+	At time.Time `json:"at"`
+}
+
+// describe tells the planner.
+func (r RestoreRecord) describe(p *plan.Record) {
+	p.ClaimPrefix = r.ClaimPrefix
+	if w := r.Restored; w != nil {
+		p.Restored = &plan.Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Done: !w.At.IsZero()}
+	}
+}
+
+// claimPrefix begins the names of the members' volume claims.
+func (r *Record) claimPrefix() string {
+	if r == nil || r.ClaimPrefix == "" {
+		return defaultClaimPrefix
+	}
+	return r.ClaimPrefix
+}
+
+// newRestoreRecord is the record of a cluster that is to begin with a backup.
+func newRestoreRecord(a plan.BeginRestore, m backup.Manifest, g RecoveringRecord, now time.Time) Record {
+	r := NewRecord(g.Token)
+	r.Founders = 1
+	g.OneShot, g.Member, g.Since = "restore "+a.Restore, a.Member, now.UTC()
+	g.Revision, g.SHA256, g.Size, g.Members = m.Revision, m.SHA256, m.Size, map[string]string{}
+	r.Recovering = &g
+	r.Restored = &RestoredRecord{
+		Name: a.Restore, SpecHash: a.SpecHash, SourceHash: a.SourceHash,
+		Object: m.Object, FromCluster: m.ClusterID, EtcdVersion: m.EtcdVersion, Revision: m.Revision,
+	}
+	return r
+}
+
+// succeed makes r the successor of a deleted cluster. The volumes of both are told
+// apart by their names, and what was known of the old one stays known.
+func (r *Record) succeed(was Record, suffix string, now time.Time) error {
+	r.Predecessors = was.Predecessors
+	was.Predecessors = nil
+	text, err := json.Marshal(was)
+	if err != nil {
+		return err
+	}
+	r.Predecessors = append(r.Predecessors, PredecessorRecord{ClaimPrefix: was.claimPrefix(), Record: text, At: now.UTC()})
+	r.Owner, r.Revision, r.ClaimPrefix = was.Owner, was.Revision+1, defaultClaimPrefix+"-r"+suffix
+	return nil
+}
+
+// endRestore writes down that a restore is over.
+func (r *Record) endRestore(a plan.EndRestore, now time.Time) bool {
+	if r.Restored == nil || r.Restored.Name != a.Restore || r.Recovering != nil {
+		return false
+	}
+	if r.Restored.At.IsZero() {
+		w := *r.Restored
+		w.SpecHash, w.At = a.SpecHash, now.UTC()
+		r.Restored = &w
+	}
+	return true
+}
