@@ -19,13 +19,17 @@ const offerTime = 6 * time.Hour
 
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
 // another cluster, or one that the members' release cannot take, is refused.
-func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error {
-	m, err := backup.Store{}.Verify(ctx, a.ObjectURL)
+func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.BeginRecovery) error {
+	m, err := store.Verify(ctx, a.ObjectURL)
 	if err != nil {
 		return err
 	}
 	if m.ClusterID != a.ClusterID {
 		return fmt.Errorf("the backup at %s is of cluster %s, and this is cluster %s: name a backup of this one", m.Object, m.ClusterID, a.ClusterID)
+	}
+	if m.Encrypted {
+		// The pod that restores is given a URL, and no private key.
+		return fmt.Errorf("the backup at %s is encrypted, and a recovery in place has no private key: go on from a member, or restore it with an EtcdRestore that names the Secret with the key", m.Object)
 	}
 	from, errFrom := release.Parse(m.EtcdVersion)
 	to, errTo := release.Parse(a.Version)
@@ -34,7 +38,7 @@ func (g *RecoveringRecord) rest(ctx context.Context, a plan.BeginRecovery) error
 	}
 	g.Revision, g.SHA256, g.Size = m.Revision, m.SHA256, m.Size
 	// Not to find out later that the restore cannot read it.
-	_, err = backup.Store{}.Sign(ctx, a.ObjectURL, offerTime)
+	_, err = store.Sign(ctx, a.ObjectURL, offerTime)
 	return err
 }
 
@@ -43,7 +47,11 @@ func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecor
 	if g.ObjectURL == "" {
 		return nil
 	}
-	signed, err := r.sign(ctx, g.ObjectURL, offerTime)
+	store, err := r.clusterStore(ctx, v.cluster)
+	if err != nil {
+		return err
+	}
+	signed, err := r.sign(ctx, store, g.ObjectURL, offerTime)
 	if err != nil {
 		return err
 	}

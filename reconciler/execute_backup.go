@@ -24,6 +24,10 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 	if err != nil {
 		return err
 	}
+	store, err := r.clusterStore(ctx, v.cluster)
+	if err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
 	endpoint, err := v.endpoint(a.Member)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -38,7 +42,7 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	m, err := backup.Store{}.Save(ctx, url, r.requests.slowed(ctx, snapshot), r.manifestOf(v, a))
+	m, err := store.Save(ctx, url, r.requests.slowed(ctx, snapshot), r.manifestOf(v, a))
 	if err != nil {
 		return err
 	}

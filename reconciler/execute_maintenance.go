@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -14,7 +13,7 @@ import (
 // still be in the store.
 func (r *Reconciler) compact(ctx context.Context, v *view, a plan.Compact) error {
 	if v.cluster.Spec.Upgrade.Backup != schema.BackupSkip {
-		if err := v.record.Backup.stillThere(ctx); err != nil {
+		if err := r.stillThere(ctx, v); err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
 	}
@@ -31,11 +30,16 @@ func (r *Reconciler) compact(ctx context.Context, v *view, a plan.Compact) error
 }
 
 // stillThere asks the store for the backup that was verified.
-func (b *BackupRecord) stillThere(ctx context.Context) error {
+func (r *Reconciler) stillThere(ctx context.Context, v *view) error {
+	b := v.record.Backup
 	if b == nil {
 		return fmt.Errorf("no backup was taken")
 	}
-	m, err := backup.Store{}.ReadManifest(ctx, b.URL)
+	store, err := r.clusterStore(ctx, v.cluster)
+	if err != nil {
+		return err
+	}
+	m, err := store.ReadManifest(ctx, b.URL)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,11 @@ func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRec
 		return fmt.Errorf("begin the recovery: %w", err)
 	}
 	if a.ObjectURL != "" {
-		if err := g.rest(ctx, a); err != nil {
+		store, err := r.clusterStore(ctx, v.cluster)
+		if err != nil {
+			return fmt.Errorf("begin the recovery: %w", err)
+		}
+		if err := g.rest(ctx, store, a); err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
 	}

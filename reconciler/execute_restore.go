@@ -140,12 +140,13 @@ func (r *Reconciler) backupFor(ctx context.Context, v *view) (backup.Manifest, s
 	case s.Credentials.SecretName != "" || s.Decryption.SecretName != "":
 		return backup.Manifest{}, "", errors.New("this version of quorate reads no Secrets for backups yet: give the credentials to the daemon's environment, and an object that is not encrypted")
 	}
-	m, err := backup.Store{}.Verify(ctx, url)
+	store := backup.Store{}
+	m, err := store.Verify(ctx, url)
 	if err != nil {
 		return backup.Manifest{}, "", err
 	}
 	// Not to find out later that the restore cannot read it.
-	_, err = r.sign(ctx, url, offerTime)
+	_, err = r.sign(ctx, store, url, offerTime)
 	return m, url, err
 }
 

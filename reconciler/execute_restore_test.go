@@ -49,7 +49,7 @@ func storedBackup(t *testing.T, edits ...func(*backup.Manifest)) string {
 
 // asksRestore lets Git ask for a restore.
 func (w *world) asksRestore(url string) {
-	w.r.sign = func(_ context.Context, objectURL string, _ time.Duration) (string, error) {
+	w.r.sign = func(_ context.Context, _ backup.Store, objectURL string, _ time.Duration) (string, error) {
 		return "https://store/" + objectURL + "&signature=x", nil
 	}
 	w.wish.Restore = &RestoreWish{Name: "back", SpecHash: "r1", Source: schema.RestoreSource{ObjectURL: url}}

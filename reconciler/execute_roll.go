@@ -11,7 +11,7 @@ import (
 // is asked once more whether the backup is still there.
 func (r *Reconciler) startRoll(ctx context.Context, v *view, a plan.StartRoll) error {
 	for _, purpose := range []string{a.To, plan.DowngradeTo(a.To)} {
-		if err := v.backupIsThere(ctx, purpose); err != nil {
+		if err := r.backupIsThere(ctx, v, purpose); err != nil {
 			return fmt.Errorf("start the roll: %w", err)
 		}
 	}

@@ -59,7 +59,7 @@ func (r *Reconciler) enableDowngrade(ctx context.Context, v *view, a plan.Enable
 	if err != nil {
 		return fmt.Errorf("enable the downgrade: %w", err)
 	}
-	if err := v.backupIsThere(ctx, a.Backup); err != nil {
+	if err := r.backupIsThere(ctx, v, a.Backup); err != nil {
 		return fmt.Errorf("enable the downgrade: %w", err)
 	}
 	now := r.now().UTC()
@@ -101,9 +101,9 @@ func recordApplied(a plan.RecordApplied) func(*Record) {
 
 // backupIsThere asks the store whether the recorded backup, when it was taken for
 // that purpose, is still the one that was verified.
-func (v *view) backupIsThere(ctx context.Context, purpose string) error {
+func (r *Reconciler) backupIsThere(ctx context.Context, v *view, purpose string) error {
 	if b := v.record.Backup; b != nil && purpose != "" && b.For == purpose {
-		return b.stillThere(ctx)
+		return r.stillThere(ctx, v)
 	}
 	return nil
 }

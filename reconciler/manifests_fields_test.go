@@ -22,8 +22,8 @@ import (
 func elsewhere() map[string]string {
 	return map[string]string{
 		"spec.backup.destination.objectURLTemplate":      "the reconciler: backupTemplate",
-		"spec.backup.destination.credentials.secretName": "the planner: rule unsupported",
-		"spec.backup.destination.encryption.recipients":  "the planner: rule unsupported",
+		"spec.backup.destination.credentials.secretName": "the reconciler: storeOf",
+		"spec.backup.destination.encryption.recipients":  "the reconciler: storeOf",
 		"spec.upgrade.backup":                            "the planner: rule backup",
 		"spec.upgrade.soak":                              "the planner: rule soak",
 		"spec.upgrade.path":                              "the planner: rule path",

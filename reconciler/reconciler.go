@@ -95,7 +95,7 @@ type Reconciler struct {
 	filled    atomic.Bool
 	// sign gives out the URL by which a restore reads a backup. Tests, which have no
 	// network, have one of their own.
-	sign func(ctx context.Context, objectURL string, expiry time.Duration) (string, error)
+	sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
 	// asked says that Git has been read.
 	asked atomic.Bool
 
@@ -108,9 +108,14 @@ func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metr
 	options = options.withDefaults()
 	return &Reconciler{
 		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options, requests: newRequests(options),
-		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: backup.Store{}.Sign,
+		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: signBackup,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
+}
+
+// signBackup is backup.Store.Sign.
+func signBackup(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error) {
+	return store.Sign(ctx, objectURL, expiry)
 }
 
 func (r *Reconciler) now() time.Time { return r.options.Now() }

@@ -96,11 +96,6 @@ func (r *Reconciler) saveSnapshot(ctx context.Context, s backupSource, to schema
 	return store.Save(ctx, place, r.requests.slowed(ctx, snapshot), m)
 }
 
-// storeOf is how the store of a destination is reached.
-func (r *Reconciler) storeOf(context.Context, string, schema.Destination) (backup.Store, error) {
-	return backup.Store{}, nil
-}
-
 // manifest describes the backup that is about to be taken.
 func (q Request) manifest(s backupSource, now time.Time) backup.Manifest {
 	m := backup.Manifest{

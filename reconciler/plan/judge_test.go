@@ -55,8 +55,6 @@ func judgeWish(w *world, a Action) string {
 	switch {
 	case w.ask.broken:
 		return "I12: acted on a file with errors: " + a.String()
-	case w.ask.odd && !claims:
-		return "I25: acted on a file that asks for more than can be done: " + a.String()
 	case w.ask.frozen && !claims && w.set.there && w.ask.state == askRunning && !w.record.deleted:
 		return "I22: acted on a change that has no safe way: " + a.String()
 	case w.foreign:

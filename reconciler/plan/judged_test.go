@@ -134,7 +134,6 @@ func (w *world) tempts() (set invariants) {
 		{w.ask.broken || w.set.there && w.record.lost, those(12)},
 		{w.record.formed && w.elected && w.leader < 0, those(17, 18)},
 		{w.ask.frozen, those(22)},
-		{w.ask.odd, those(25)},
 	} {
 		if t.there {
 			set |= t.of

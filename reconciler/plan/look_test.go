@@ -98,9 +98,6 @@ func (w *world) desired() Desired {
 		d.Spec.Upgrade.Backup = schema.BackupSkip
 	}
 	d.Spec.Upgrade.Soak = seconds(int32(w.ask.soak))
-	if w.ask.odd {
-		d.Spec.Backup.Destination.Encryption.Recipients = []string{"age1"}
-	}
 	if w.ask.broken {
 		d.Problems = []string{"orders.yaml:3: spec.version: not a version"}
 	}

@@ -103,7 +103,6 @@ func rulesTakenOut() []mutant {
 	for _, c := range [][2]string{
 		{"readable", "I12"},
 		{"ownership", "I7"},
-		{"unsupported", "I25"},
 		{"record", "I12"},
 		{"immutable", "I22"},
 		{"certificates", "I4"},

@@ -102,7 +102,6 @@ func (p *printer) desired() {
 		p.setting("owner", d.Owner.String())
 	}
 	p.setting("take-over", d.Spec.TakeOver)
-	p.setting("encryption", strings.Join(d.Spec.Backup.Destination.Encryption.Recipients, ", "))
 	p.setting("backup", string(d.Spec.Upgrade.Backup))
 	p.setting("state", string(d.Spec.State))
 	p.setting("problems", strings.Join(d.Problems, ", "))
@@ -326,7 +325,7 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 			t.Errorf("%s\nread back:\n%s", text, got)
 		}
 	}
-	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "immutable:", "problems:", "encryption:"}
+	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "immutable:", "problems:"}
 	r := rand.New(rand.NewPCG(5, 1))
 	h := history{events: make([]uint64, 60)}
 	// Some of it is rare.

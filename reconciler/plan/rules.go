@@ -26,7 +26,6 @@ type rule struct {
 //	readable      a file with errors leaves its cluster alone                                  I12
 //	ownership     what somebody else made is never touched                                     I7
 //	owner         one daemon and one place in Git act on a cluster                             I27
-//	unsupported   a file is carried out as a whole or not at all                               I25
 //	record        no record beside a live cluster: nothing is guessed                          I4 I12
 //	restore       a backup becomes a cluster where nothing exists, once                        I7 I9 I13
 //	deletion      a cluster goes only when Git says Deleted; a file that is gone says nothing  I6 I12
@@ -72,7 +71,6 @@ func table() []rule {
 		{"readable", readable},
 		{"ownership", ownership},
 		{"owner", owner},
-		{"unsupported", unsupported},
 		{"record", record},
 		{"restore", restore},
 		{"deletion", deletion},

@@ -117,7 +117,7 @@ func vocabulary() map[string]string {
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
-			"owner take-over wave recovery image encryption credentials " +
+			"owner take-over wave recovery image " +
 			"path stops restore",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
@@ -232,7 +232,6 @@ func (a archive) desired(t *testing.T) Desired {
 	if w := strings.Fields(s["restore"]); len(w) > 2 {
 		d.Restore = &RestoreWish{Name: w[0], SpecHash: w[1], SourceHash: "b", Source: w[2], InPlace: len(w) > 3}
 	}
-	d.Spec.Backup.Destination.Credentials.SecretName = s["credentials"]
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])
 	d.Spec.Deletion.Backup = schema.BackupPolicy(s["deletion-backup"])
@@ -250,7 +249,7 @@ func (a archive) desired(t *testing.T) Desired {
 		version, flush := strings.CutSuffix(stop, "+flush")
 		d.Stops = append(d.Stops, Stop{Version: version, Flush: flush, Template: template})
 	}
-	d.Spec.Image.Repository, d.Spec.Backup.Destination.Encryption.Recipients = s["image"], list(s["encryption"])
+	d.Spec.Image.Repository = s["image"]
 	if s["backup-url"] == "none" {
 		d.BackupURL = ""
 	}

@@ -227,7 +227,7 @@ func (w *world) shrinkable() bool {
 // sensible says whether the file asks for something that can be had.
 func (w *world) sensible() bool {
 	v := &variants[w.ask.variant]
-	return !w.ask.broken && !w.ask.odd && !w.ask.frozen && !v.unpulled && !v.dies && !v.refused
+	return !w.ask.broken && !w.ask.frozen && !v.unpulled && !v.dies && !v.refused
 }
 
 // pathOpen says whether every member can go to the wanted version.
@@ -255,7 +255,7 @@ func (w *world) mend() {
 	for i := range w.claims {
 		w.claims[i].full, w.claims[i].laden = false, false
 	}
-	w.ask.broken, w.ask.state, w.ask.odd, w.ask.frozen = false, askRunning, false, false
+	w.ask.broken, w.ask.state, w.ask.frozen = false, askRunning, false
 	for i := range w.claims {
 		if c := &w.claims[i]; w.lost(int8(i)) {
 			*c = fakeClaim{there: true, uid: c.uid, data: w.seats[i].id, behind: true, short: w.leader >= 0}

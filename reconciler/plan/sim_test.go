@@ -220,11 +220,7 @@ func (p *played) unusual(k int, d *dice) {
 		case 5, 6, 7:
 			p.tell(w.happen(d))
 			return
-		case 3:
-			w.ask.odd, what = !w.ask.odd, "a commit asks for what cannot be done yet, or no more"
-			p.tell(what)
-			return
-		case 4:
+		case 3, 4:
 			w.ask.frozen, what = !w.ask.frozen, "a commit changes what has no safe way, or no more"
 			p.tell(what)
 			return

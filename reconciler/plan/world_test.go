@@ -64,10 +64,9 @@ type ask struct {
 	// wipe: the volumes of a deleted cluster go, too; sweep: those of removed
 	// members.
 	wipe, sweep bool
-	// odd: it asks for what this quorate cannot do; frozen: for a change that has
-	// no safe way.
-	odd, frozen bool
-	repair      repairMode
+	// frozen: it asks for a change that has no safe way.
+	frozen bool
+	repair repairMode
 }
 
 // repairMode is spec.repair.mode.

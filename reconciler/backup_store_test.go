@@ -1,0 +1,85 @@
+package reconciler
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"filippo.io/age"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+)
+
+func takeForTest() plan.TakeBackup {
+	return plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
+}
+
+// What the file says of encryption is carried out: only the owner of the private
+// key reads the backup, and the cluster goes on with it.
+func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	formed(t, func(w *world) {
+		w.etcd.snapshot = backuptest.Snapshot(8192)
+		w.commit(setVersion("3.6.16"), func(c *schema.EtcdCluster) {
+			c.Spec.Backup.Destination.Encryption.Recipients = []string{identity.Recipient().String()}
+		})
+		w.mustDo(takeForTest())
+		url := w.record().Backup.URL
+		m, err := backup.Store{Identity: identity.String()}.Verify(w.Context(), url)
+		if err != nil || !m.Encrypted || m.SHA256 != w.record().Backup.SHA256 {
+			t.Errorf("%+v, %v", m, err)
+		}
+		w.mustDo(plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
+		var g RecoveringRecord
+		err = g.rest(w.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"})
+		backuptest.WantError(t, err, "is encrypted", "go on from a member")
+	}, setVersion("3.6.12"))
+}
+
+// The Secret is read for each backup, so that one that was missing or is rotated
+// needs no restart; and one that is missing is never the daemon's own identity.
+func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
+	formed(t, func(w *world) {
+		named := func(c *schema.EtcdCluster) { c.Spec.Backup.Destination.Credentials.SecretName = "s3" }
+		w.commit(setVersion("3.6.16"), named)
+		err := w.do(takeForTest())
+		backuptest.WantError(t, err, "the Secret shop/s3", "does not exist", "credentials.secretName")
+		if len(w.etcd.calls) != 0 || w.record().Backup != nil {
+			t.Errorf("etcd was asked %q, the record has %+v", w.etcd.calls, w.record().Backup)
+		}
+		secrets := w.api.CoreV1().Secrets("shop")
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s3", Namespace: "shop"}}
+		if _, err := secrets.Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		store := func() backup.Store {
+			s, err := w.r.clusterStore(w.Context(), w.wish)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		_, err = store().List(w.Context(), "s3://backups/?region=eu-west-1")
+		backuptest.WantError(t, err, "lacks the key access-key-id")
+		secret.Data = map[string][]byte{"access-key-id": []byte("a"), "secret-access-key": []byte("hunter2")}
+		if _, err := secrets.Update(w.Context(), secret, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if got := string(store().Credentials["secret-access-key"]); got != "hunter2" {
+			t.Error("the rotated Secret is not read")
+		}
+		w.etcd.snapshot = backuptest.Snapshot(4096)
+		w.mustDo(takeForTest())
+		if text := fmt.Sprintf("%+v", *w.record().Backup); strings.Contains(text, "hunter2") {
+			t.Error("the record has the secret")
+		}
+	}, setVersion("3.6.12"))
+}
