@@ -42,12 +42,17 @@ func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.
 	return err
 }
 
+// signURL is a URL by which a pod without credentials reads a backup.
+func signURL(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error) {
+	return store.Sign(ctx, objectURL, expiry)
+}
+
 // offerBackup writes the Secret by which the restore finds its backup.
 func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecord) error {
 	if g.ObjectURL == "" {
 		return nil
 	}
-	store, err := r.clusterStore(ctx, v.cluster)
+	store, err := r.storeWith(ctx, v.cluster.Metadata.Namespace, g.Credentials)
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,14 +12,19 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// storeOf is how the store of a destination is reached. The Secret with its
-// credentials is read each time, and not from the cache: rotated ones work at
-// once.
+// storeOf is how the store of a destination is reached.
 func (r *Reconciler) storeOf(ctx context.Context, namespace string, d schema.Destination) (backup.Store, error) {
-	store := backup.Store{Recipients: d.Encryption.Recipients}
-	name := d.Credentials.SecretName
+	store, err := r.storeWith(ctx, namespace, d.Credentials.SecretName)
+	store.Recipients = d.Encryption.Recipients
+	return store, err
+}
+
+// storeWith reaches a store with the credentials of a Secret; "" for those of the
+// daemon. The Secret is read each time, and not from the cache: rotated ones work
+// at once.
+func (r *Reconciler) storeWith(ctx context.Context, namespace, name string) (backup.Store, error) {
 	if name == "" {
-		return store, nil
+		return backup.Store{}, nil
 	}
 	secret, err := r.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -28,10 +34,8 @@ func (r *Reconciler) storeOf(ctx context.Context, namespace string, d schema.Des
 		return backup.Store{}, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
 	}
 	// One without data must not pass for none.
-	store.Credentials = make(map[string][]byte, len(secret.Data))
-	for key, value := range secret.Data {
-		store.Credentials[key] = value
-	}
+	store := backup.Store{Credentials: make(map[string][]byte, len(secret.Data))}
+	maps.Copy(store.Credentials, secret.Data)
 	return store, nil
 }
 

@@ -45,6 +45,7 @@ func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRec
 	}
 	g := RecoveringRecord{
 		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Revision: a.Revision, Since: r.now().UTC(),
+		Credentials: v.cluster.Spec.Backup.Destination.Credentials.SecretName,
 	}
 	random, err := randomHex(8)
 	if err != nil {

@@ -58,7 +58,7 @@ func (r *Reconciler) beginRestore(ctx context.Context, v *view, a plan.BeginRest
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	g := RecoveringRecord{Token: c.Metadata.Name + "-" + random, ObjectURL: url}
+	g := RecoveringRecord{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.cluster.Restore.credentials()}
 	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, PeerURL(c, a.Member)); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
@@ -128,26 +128,6 @@ func (r *Reconciler) putRestoreRecord(ctx context.Context, c schema.EtcdCluster,
 		return fmt.Errorf("write the record: %w", err)
 	}
 	return nil
-}
-
-// backupFor finds the backup that Git names, and verifies it: every byte is read.
-func (r *Reconciler) backupFor(ctx context.Context, v *view) (backup.Manifest, string, error) {
-	s := v.cluster.Restore.Source
-	url := s.ObjectURL
-	switch {
-	case url == "":
-		return backup.Manifest{}, "", errors.New("this version of quorate does not look for backups yet: list the store, and name the one that you want with spec.source.objectURL")
-	case s.Credentials.SecretName != "" || s.Decryption.SecretName != "":
-		return backup.Manifest{}, "", errors.New("this version of quorate reads no Secrets for backups yet: give the credentials to the daemon's environment, and an object that is not encrypted")
-	}
-	store := backup.Store{}
-	m, err := store.Verify(ctx, url)
-	if err != nil {
-		return backup.Manifest{}, "", err
-	}
-	// Not to find out later that the restore cannot read it.
-	_, err = r.sign(ctx, store, url, offerTime)
-	return m, url, err
 }
 
 // fitsRelease refuses a backup that the release cannot start on. From 3.6 on the

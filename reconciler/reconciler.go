@@ -108,14 +108,9 @@ func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metr
 	options = options.withDefaults()
 	return &Reconciler{
 		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options, requests: newRequests(options),
-		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: signBackup,
+		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: signURL,
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
-}
-
-// signBackup is backup.Store.Sign.
-func signBackup(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error) {
-	return store.Sign(ctx, objectURL, expiry)
 }
 
 func (r *Reconciler) now() time.Time { return r.options.Now() }

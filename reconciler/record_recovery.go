@@ -38,7 +38,9 @@ type RecoveringRecord struct {
 	// those of the backup.
 	ObjectURL string `json:"objectURL,omitempty"`
 	SHA256    string `json:"sha256,omitempty"`
-	Size      int64  `json:"size,omitempty"`
+	// Credentials is the Secret that opens its store; empty for the daemon's own way.
+	Credentials string `json:"credentials,omitempty"`
+	Size        int64  `json:"size,omitempty"`
 	// Revision that is recovered, at least.
 	Revision int64 `json:"revision"`
 	// Members are the IDs in hex of the lost members by name.

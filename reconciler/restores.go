@@ -13,6 +13,8 @@ type RestoreWish struct {
 	Name, SpecHash string
 	// Source is the backup.
 	Source schema.RestoreSource
+	// From says where the backups are that Source means; nil for an object URL.
+	From *RestoreFrom
 	// Former is the cluster of the same name that Git declares as deleted, in whose
 	// place the restore comes; nil for none.
 	Former *schema.EtcdCluster

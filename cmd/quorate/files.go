@@ -99,7 +99,7 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 // says that an earlier one is deleted, the restore comes in its place.
 func restoredCluster(r schema.Restore, set schema.Set, commit string) reconciler.Cluster {
 	c := reconciler.Cluster{Commit: commit, Restore: &reconciler.RestoreWish{
-		Name: r.Metadata.Name, SpecHash: schema.RestoreHash(r.Spec), Source: r.Spec.Source,
+		Name: r.Metadata.Name, SpecHash: schema.RestoreHash(r.Spec), Source: r.Spec.Source, From: restoreFrom(r, set),
 	}}
 	c.Metadata, c.Spec = r.Metadata, r.Spec.ClusterTemplate
 	c.Metadata.Name = r.Spec.ClusterName
@@ -109,6 +109,31 @@ func restoredCluster(r schema.Restore, set schema.Set, commit string) reconciler
 		}
 	}
 	return c
+}
+
+// restoreFrom is where the backups are that a restore means by the name of a
+// schedule or a cluster; nil for an object URL.
+func restoreFrom(r schema.Restore, set schema.Set) *reconciler.RestoreFrom {
+	s, ns := r.Spec.Source, r.Metadata.Namespace
+	from := reconciler.RestoreFrom{Cluster: s.ClusterName}
+	switch {
+	case s.ObjectURL != "":
+		return nil
+	case s.Schedule != "":
+		from.Schedule = ns + "/" + s.Schedule
+		for _, d := range set.Schedules {
+			if d.Metadata.Namespace == ns && d.Metadata.Name == s.Schedule {
+				from.Cluster = cmp.Or(d.Spec.BackupTemplate.Source.ClusterName, s.Schedule)
+				from.Destination = d.Spec.BackupTemplate.Destination
+			}
+		}
+	}
+	for _, c := range set.Clusters {
+		if from.Destination.ObjectURLTemplate == "" && c.Metadata.Namespace == ns && c.Metadata.Name == from.Cluster {
+			from.Destination = c.Spec.Backup.Destination
+		}
+	}
+	return &from
 }
 
 // restores is the cluster that a restore made when its document could be read, or "".

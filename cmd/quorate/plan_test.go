@@ -198,6 +198,35 @@ func TestWishesOfRestores(t *testing.T) {
 	}
 }
 
+// Where the backups are that a restore means: as its schedule says, else its cluster.
+func TestWhereARestoreLooks(t *testing.T) {
+	cluster := strings.Replace(clusterFile("orders", "3.6.16"), "spec:\n", "spec:\n  backup: {destination: {objectURLTemplate: 's3://c/{{ .UID }}.db?region=eu'}}\n", 1)
+	schedule := "apiVersion: quorate.dev/v1alpha1\nkind: EtcdBackupSchedule\nmetadata: {name: nightly, namespace: shop}\n" +
+		"spec: {schedule: '0 2 * * *', backupTemplate: {source: {clusterName: orders}DEST}}\n"
+	own := strings.Replace(schedule, "DEST", ", destination: {objectURLTemplate: 's3://s/{{ .UID }}.db?region=eu'}", 1)
+	from := func(source string) string {
+		return strings.Replace(restoreFile, `{objectURL: "s3://backups/orders.db?region=eu-west-1"}`, source, 1)
+	}
+	for name, c := range map[string]struct{ restore, schedule, want string }{
+		"its schedule's":             {from("{schedule: nightly}"), own, "orders shop/nightly s3://s/{{ .UID }}.db?region=eu"},
+		"its schedule's cluster's":   {from("{schedule: nightly}"), strings.Replace(schedule, "DEST", "", 1), "orders shop/nightly s3://c/{{ .UID }}.db?region=eu"},
+		"its cluster's":              {from("{clusterName: orders}"), own, "orders  s3://c/{{ .UID }}.db?region=eu"},
+		"a cluster's that is gone":   {from("{clusterName: users}"), own, "users  "},
+		"nowhere, as it has its URL": {restoreFile, own, ""},
+	} {
+		set := parseFiles(map[string]string{"a.yaml": cluster, "b.yaml": c.schedule, "c.yaml": c.restore})
+		got := ""
+		for _, w := range wishes(set, "c0ffee", nil) {
+			if w.Restore != nil && w.Restore.From != nil {
+				got = w.Restore.From.Cluster + " " + w.Restore.From.Schedule + " " + w.Restore.From.Destination.ObjectURLTemplate
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q, %v", name, got, c.want, set.Problems)
+		}
+	}
+}
+
 // A restore whose document has errors holds the cluster that it makes, by whatever
 // name that has.
 func TestARestoreThatIsHeldHoldsItsCluster(t *testing.T) {

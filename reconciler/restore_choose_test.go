@@ -1,0 +1,108 @@
+package reconciler
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/schema"
+)
+
+// 126: the newest backup of a schedule or a cluster, or the newest before a time.
+func TestNewestBackup(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	at := func(object string, hours int, revision int64) backup.Manifest {
+		return backup.Manifest{Object: object, Namespace: "shop", Name: "orders", Schedule: "shop/nightly", Revision: revision, Time: noon.Add(time.Duration(hours) * time.Hour)}
+	}
+	other := func(m backup.Manifest, edit func(*backup.Manifest)) backup.Manifest { edit(&m); return m }
+	all := []backup.Manifest{
+		at("old", -9, 9), at("twin", -1, 10), at("new", -1, 100), at("older", -20, 1000),
+		other(at("else's", 1, 1), func(m *backup.Manifest) { m.Name = "users" }),
+		other(at("elsewhere", 1, 1), func(m *backup.Manifest) { m.Namespace = "lab" }),
+		other(at("bad", 1, 1), func(m *backup.Manifest) { m.Drill.Result = "its hash differs" }),
+		other(at("upgrade", 0, 1), func(m *backup.Manifest) { m.Schedule, m.Drill.Result = "", backup.DrillPassed }),
+	}
+	for name, c := range map[string]struct {
+		from   RestoreFrom
+		before time.Time
+		want   string
+	}{
+		"of the cluster":          {RestoreFrom{Cluster: "orders"}, time.Time{}, "upgrade"},
+		"of the schedule":         {RestoreFrom{Cluster: "orders", Schedule: "shop/nightly"}, time.Time{}, "new"},
+		"before a time":           {RestoreFrom{Cluster: "orders"}, noon.Add(-time.Hour), "old"},
+		"just after it":           {RestoreFrom{Cluster: "orders"}, noon.Add(-time.Hour + 1), "new"},
+		"before there was any":    {RestoreFrom{Cluster: "orders"}, noon.Add(-100 * time.Hour), ""},
+		"of a schedule with none": {RestoreFrom{Cluster: "orders", Schedule: "shop/weekly"}, time.Time{}, ""},
+	} {
+		got := ""
+		if m := newestBackup(all, "shop", c.from, c.before); m != nil {
+			got = m.Object
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestBackupsPlace(t *testing.T) {
+	for template, want := range map[string]string{
+		"s3://b/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu": "s3://b/shop/orders/?region=eu",
+		"s3://b/{{ .Name }}-{{ .UID }}.db":                            "s3://b/",
+		"gs://b/{{ .Name }}/{{ .Version }}/{{ .UID }}/x.db":           "gs://b/orders/",
+		"s3://b/{{ .Name }}/all/{{ .UID }}-{{ .Version }}":            "s3://b/orders/all/",
+	} {
+		if got, err := backupsPlace(template, "shop", "orders"); err != nil || got != want {
+			t.Errorf("%s: %q, want %q: %v", template, got, want, err)
+		}
+	}
+	if _, err := backupsPlace("", "shop", "orders"); err == nil || !strings.Contains(err.Error(), "name one with spec.source.objectURL") {
+		t.Errorf("%v", err)
+	}
+}
+
+// 126: what is chosen is looked for where the files say, and read whole.
+func TestARestoreFindsItsBackup(t *testing.T) {
+	dir := t.TempDir()
+	url := "file://" + dir + "/orders/{{ .UID }}.db?root=" + dir
+	for uid, m := range map[string]backup.Manifest{
+		"one": {Namespace: "shop", Name: "orders", EtcdVersion: "3.6.16", Revision: 7, Time: time.Date(1999, 12, 1, 0, 0, 0, 0, time.UTC)},
+		"two": {Namespace: "shop", Name: "orders", EtcdVersion: "3.6.16", Revision: 8, Time: time.Date(1999, 12, 2, 0, 0, 0, 0, time.UTC)},
+	} {
+		object := strings.Replace(url, "{{ .UID }}", uid, 1)
+		if _, err := (backup.Store{}).Save(t.Context(), object, bytes.NewReader(backuptest.Snapshot(8<<10)), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, c := range map[string]struct {
+		before *metav1.Time
+		want   string
+	}{
+		"the newest":         {nil, "two.db"},
+		"before a time":      {&metav1.Time{Time: time.Date(1999, 12, 2, 0, 0, 0, 0, time.UTC)}, "one.db"},
+		"before all of them": {&metav1.Time{Time: time.Date(1999, 1, 1, 0, 0, 0, 0, time.UTC)}, ""},
+	} {
+		inWorld(t, func(w *world) {
+			w.asksRestore("")
+			w.wish.Restore.Source = schema.RestoreSource{ClusterName: "orders", Before: c.before}
+			w.wish.Restore.From = &RestoreFrom{Cluster: "orders", Destination: schema.Destination{ObjectURLTemplate: url}}
+			err := w.do(w.begins())
+			if c.want == "" {
+				if err == nil || !strings.Contains(err.Error(), "there is no backup of cluster orders before 1999-01-01T00:00:00Z among the 2 backups at file://") {
+					t.Errorf("%s: %v", name, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.record().Restored.Object; !strings.HasSuffix(got, c.want) {
+				t.Errorf("%s: %s, want %s", name, got, c.want)
+			}
+		})
+	}
+}
