@@ -79,6 +79,8 @@ type etcdServers struct {
 	*testing.T
 	clients   *Clients
 	endpoints []Endpoint
+	// client is the Secret of the clients' certificate, nil in clear text.
+	client    *corev1.Secret
 	processes []*exec.Cmd
 	start     []func() *exec.Cmd
 	// initial are the members as etcd's initial-cluster wants them, path and args
@@ -111,6 +113,7 @@ func startEtcd(t *testing.T, binary func() (string, error), n int, secure bool, 
 	if secure {
 		secrets, _ = issueCertificates(t, c, nil, time.Now())
 		args = append(args, serverTLSFlags(t, secrets["orders-server"])...)
+		s.client = secrets["orders-client"]
 	}
 	s.args = append([]string{
 		"--initial-cluster-token=" + t.Name(), "--logger=zap", "--log-level=error",

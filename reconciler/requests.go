@@ -98,6 +98,8 @@ type requests struct {
 
 	mu     sync.Mutex
 	wished map[string]Request
+	// needed are the backups that Git names, by URL, with who does.
+	needed map[string]string
 }
 
 func newRequests(o Options) *requests {
@@ -193,6 +195,8 @@ func (r *Reconciler) RequestPass(ctx context.Context, q Request) (time.Duration,
 		return 0, r.settle(ctx, q, k)
 	case due.Now:
 		return r.takeRequested(ctx, q, k, due)
+	case q.retains(k.record, r.now()):
+		return 0, r.retain(ctx, q, k)
 	}
 	r.reportDue(q, k, due)
 	return r.untilLook(q, k.record, due), nil

@@ -105,7 +105,7 @@ func (q Request) manifest(s backupSource, now time.Time) backup.Manifest {
 	if q.Schedule != nil {
 		m.Schedule, m.Reason = q.Name(), "schedule "+q.Metadata.Name
 	} else {
-		m.Request, m.Reason = q.Name(), "backup "+q.Metadata.Name
+		m.Request, m.Reason = q.Metadata.Name, "backup "+q.Metadata.Name
 	}
 	describeSource(&m, s.member)
 	return m

@@ -46,17 +46,17 @@ func backedUp(t *testing.T, test func(w *world)) {
 	})
 }
 
-// until lets a request be looked at for a time, and returns the last error.
+// passRequests lets a request be looked at for a time, and returns the last error.
 func (w *world) passRequests(q Request, during time.Duration) (last error) {
 	w.Helper()
-	for end := time.Now().Add(during); !time.Now().After(end); {
+	for end := time.Now().Add(during); time.Now().Before(end); {
 		wait, err := w.r.RequestPass(w.Context(), q)
 		if err != nil {
 			last = err
 			wait = time.Second
 		}
 		w.settle()
-		time.Sleep(max(wait, time.Millisecond))
+		time.Sleep(min(max(wait, time.Millisecond), time.Until(end)))
 	}
 	return last
 }
@@ -78,7 +78,7 @@ func (w *world) manifests() []backup.Manifest {
 			return err
 		}
 		list = append(list, m)
-		_, err = backup.Store{}.Verify(w.Context(), m.Object+"?root="+w.backups)
+		_, err = backup.Store{}.Verify(w.Context(), "file://"+strings.TrimSuffix(path, backup.ManifestSuffix)+"?root="+w.backups)
 		return err
 	})
 	if err != nil {
@@ -110,7 +110,7 @@ func TestBackupIsTakenOnce(t *testing.T) {
 			w.Fatal(err)
 		}
 		list := w.manifests()
-		if len(list) != 1 || list[0].Request != "shop/before-sale" || list[0].Schedule != "" || list[0].Member != "orders-1" ||
+		if len(list) != 1 || list[0].Request != "before-sale" || list[0].Schedule != "" || list[0].Member != "orders-1" ||
 			list[0].ClusterID != "c1" || list[0].Commit != "0a1b2c3" || list[0].Hash != 99 || list[0].HashRevision != 7 || list[0].EtcdVersion == "" {
 			w.Fatalf("%+v", list)
 		}
@@ -258,7 +258,10 @@ func TestBackupSurvivesAKillAtEachStep(t *testing.T) {
 	for _, after := range []bool{false, true} {
 		for n := range 5 {
 			t.Run(fmt.Sprintf("write %d, carried out %t", n+1, after), func(t *testing.T) {
-				backedUp(t, func(w *world) { w.killedAt(n+1, after, once()) })
+				backedUp(t, func(w *world) {
+					w.passUntilKilled(w.killAt(n+1, after), once())
+					w.oneBackup(once())
+				})
 			})
 		}
 	}
@@ -284,8 +287,8 @@ type readFunc func([]byte) (int, error)
 
 func (f readFunc) Read(p []byte) (int, error) { return f(p) }
 
-// killedAt ends the process at a write of a record.
-func (w *world) killedAt(n int, after bool, q Request) {
+// killAt ends the process, by its ctx, at a write of a record.
+func (w *world) killAt(n int, after bool) context.Context {
 	ctx, kill := context.WithCancel(w.Context())
 	writes := 0
 	w.api.PrependReactor("*", "configmaps", func(action clienttesting.Action) (bool, runtime.Object, error) {
@@ -298,8 +301,7 @@ func (w *world) killedAt(n int, after bool, q Request) {
 		kill()
 		return !after, nil, context.Canceled
 	})
-	w.passUntilKilled(ctx, q)
-	w.oneBackup(q)
+	return ctx
 }
 
 // passUntilKilled makes passes until the process is killed, or all is done.

@@ -202,3 +202,36 @@ func looksSecret(key string) bool {
 	}
 	return false
 }
+
+// ObjectURLDirectory is the directory that the backups of a template lie in, with
+// a slash at its end and the template's query: all that stands before the first
+// part of the path in which two backups of d's cluster differ, by their UID or by
+// the version that the cluster had then.
+func ObjectURLDirectory(template string, d ObjectURLData) (string, error) {
+	d.UID = "0"
+	one, err := ExpandObjectURL(template, d)
+	if err != nil {
+		return "", err
+	}
+	plain, query, _ := strings.Cut(one, "?")
+	directory := plain
+	for _, other := range []ObjectURLData{{d.Namespace, d.Name, d.Version, "1"}, {d.Namespace, d.Name, d.Version + "x", "0"}} {
+		text, err := ExpandObjectURL(template, other)
+		if err != nil {
+			return "", err
+		}
+		text, _, _ = strings.Cut(text, "?")
+		shared := 0
+		for shared < min(len(directory), len(text)) && directory[shared] == text[shared] {
+			shared++
+		}
+		// A bucket for each version is another place.
+		if slash := strings.LastIndex(directory[:shared], "/"); shared < len(directory) && strings.Count(directory[:shared], "/") >= 3 {
+			directory = directory[:slash+1]
+		}
+	}
+	if query != "" {
+		directory += "?" + query
+	}
+	return directory, nil
+}

@@ -110,3 +110,23 @@ func FuzzExpandObjectURL(f *testing.F) {
 		}
 	})
 }
+
+func TestObjectURLDirectory(t *testing.T) {
+	for template, want := range map[string]string{
+		"s3://b/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1": "s3://b/shop/orders/?region=eu-west-1",
+		"s3://b/{{ .Name }}/{{ .Version }}/{{ .UID }}.db":                    "s3://b/orders/",
+		"s3://b/{{ .Name }}-{{ .UID }}.db":                                   "s3://b/",
+		"s3://b/{{ .UID }}/{{ .Name }}.db":                                   "s3://b/",
+		"s3://b-{{ .Version }}/x/{{ .UID }}":                                 "s3://b-3.6.16/x/",
+		"file:///backups/{{ .Name }}/{{ .UID }}.db?root=/backups":            "file:///backups/orders/?root=/backups",
+	} {
+		t.Run(template, func(t *testing.T) {
+			if got, err := ObjectURLDirectory(template, sample()); err != nil || got != want {
+				t.Errorf("got %q, %v", got, err)
+			}
+		})
+	}
+	if _, err := ObjectURLDirectory("s3://b/x", sample()); err == nil {
+		t.Error("a template without a UID has a directory")
+	}
+}

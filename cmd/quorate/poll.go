@@ -104,6 +104,7 @@ func (p *poller) take(s sources.Snapshot, r *reconciler.Reconciler) {
 	}
 	r.SetDesired(wishes(set, s.Commit, p.seen))
 	p.requests = requests(set, s.Commit, p.requests)
+	r.SetNeeded(neededBy(set))
 	r.SetRequests(requestsOf(p.requests))
 	p.seen = origins(set, p.seen)
 	p.tree = s.Tree

@@ -61,3 +61,14 @@ func requestsOf(list []asked) []reconciler.Request {
 	}
 	return plain
 }
+
+// neededBy are the backups that restores name, by URL.
+func neededBy(set schema.Set) map[string]string {
+	needed := map[string]string{}
+	for _, r := range set.Restores {
+		if r.Spec.Source.ObjectURL != "" {
+			needed[r.Spec.Source.ObjectURL] = schema.KindRestore + " " + r.Metadata.Namespace + "/" + r.Metadata.Name
+		}
+	}
+	return needed
+}

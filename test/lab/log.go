@@ -21,6 +21,8 @@ type LogLine struct {
 	Level   string    `json:"level"`
 	Msg     string    `json:"msg"`
 	Cluster string    `json:"cluster"`
+	// Request is the EtcdBackup or EtcdBackupSchedule that a line is about.
+	Request string `json:"request"`
 	// Action and Reason are those of a step.
 	Action string `json:"action"`
 	Reason string `json:"reason"`

@@ -1,0 +1,195 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/schema"
+)
+
+// retainAgain is how often the backups of a suspended schedule are looked through:
+// they grow old without a new one.
+const retainAgain = time.Hour
+
+// retains says whether backups are to be looked through for those to remove: after
+// each good one, and now and then while none come. What is not certain to be
+// what Git says removes nothing.
+func (q Request) retains(record requestRecord, now time.Time) bool {
+	switch {
+	case q.Schedule == nil || q.Held || record.Last == nil || q.Schedule.Retention == (schema.RetentionSpec{}):
+		return false
+	case record.Retained.Before(record.Ended):
+		return true
+	}
+	return q.Schedule.Suspend && now.Sub(record.Retained) >= retainAgain
+}
+
+// retain removes the backups of a schedule that no rule keeps. That it was tried
+// is noted also where it failed: the next backup is the next occasion.
+func (r *Reconciler) retain(ctx context.Context, q Request, k *keptRequest) error {
+	removed, err := r.removeBackups(ctx, q, k.record)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k.record.Retained = r.now().UTC()
+	if werr := r.writeRequest(ctx, q, k); werr != nil {
+		return werr
+	}
+	switch {
+	case err != nil:
+		r.log.Error("retention failed", "request", q.Key(), "cluster", q.clusterName(), "removed", removed, "error", err.Error())
+		r.events.Event(k.live, corev1.EventTypeWarning, "RetentionFailed", shorten(err.Error()))
+	case removed > 0:
+		r.events.Event(k.live, corev1.EventTypeNormal, "BackupsRemoved", fmt.Sprintf("%d that no rule keeps any more", removed))
+	}
+	return nil
+}
+
+// removeBackups carries out the verdicts on a schedule's backups, oldest first.
+func (r *Reconciler) removeBackups(ctx context.Context, q Request, record requestRecord) (removed int, err error) {
+	to := r.effective(q)
+	place, err := schema.ObjectURLDirectory(to.ObjectURLTemplate, r.urlData(q))
+	if err != nil {
+		return 0, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
+	}
+	store, err := r.storeOf(ctx, q.Metadata.Namespace, to)
+	if err != nil {
+		return 0, err
+	}
+	found, err := r.scheduled(ctx, store, q, place, record)
+	if err != nil {
+		return 0, err
+	}
+	zone, err := time.LoadLocation(q.Schedule.TimeZone)
+	if err != nil {
+		return 0, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
+	}
+	verdicts := schedule.Retain(q.Schedule.Retention, zone, found, r.now())
+	if !slices.ContainsFunc(verdicts, func(v schedule.Verdict) bool { return !v.Keep }) {
+		return 0, nil
+	}
+	_, query, _ := strings.Cut(place, "?")
+	for _, v := range slices.Backward(verdicts) {
+		if v.Keep {
+			r.log.Info("keep", "request", q.Key(), "url", v.URL, "time", timeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
+			continue
+		}
+		if err := r.options.Lease(); err != nil {
+			return removed, err
+		}
+		r.log.Info("remove", "request", q.Key(), "url", v.URL, "time", timeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
+		if err := store.Remove(ctx, v.URL+"?"+query); err != nil && !errors.Is(err, backup.ErrNotFound) {
+			return removed, err
+		}
+		removed++
+	}
+	return removed, nil
+}
+
+// scheduled lists the backups that this schedule took and that lie where it put
+// them: nobody else's are ever looked at. A list that lacks the newest one is not
+// the whole truth, and nothing follows from it.
+func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Request, place string, record requestRecord) ([]schedule.Stored, error) {
+	list, err := store.List(ctx, place)
+	var broken *backup.BrokenManifests
+	if errors.As(err, &broken) {
+		if r.said.news(q.Key(), topicBroken, broken.Error()) {
+			r.log.Warn("left alone", "request", q.Key(), "error", broken.Error(), "message", "what these manifests belong to is neither counted nor removed")
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	needed := r.neededBackups()
+	var found []schedule.Stored
+	newest := !strings.HasPrefix(record.Last.Object, withoutQuery(place))
+	for _, m := range list {
+		if m.Schedule != q.Name() || m.Origin != "" {
+			continue
+		}
+		newest = newest || m.Object == record.Last.Object
+		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, Damaged: drillFound(m), NeededBy: needed[m.Object]})
+	}
+	if !newest {
+		return nil, fmt.Errorf("list backups %s: the newest one, %s, is not among the %d that are listed; nothing is removed before the next backup", withoutQuery(place), record.Last.Object, len(found))
+	}
+	return found, nil
+}
+
+// topicBroken is told once, until it is another sentence.
+const topicBroken = "broken manifests"
+
+// drillFound says why a backup cannot be restored, as far as a drill has found out.
+func drillFound(m backup.Manifest) string {
+	if m.Drill.Result == backup.DrillPassed {
+		return ""
+	}
+	return m.Drill.Result
+}
+
+// neededBackups are the backups that an operation refers to, by object: those that
+// a record names, or a wish in Git.
+func (r *Reconciler) neededBackups() map[string]string {
+	needed := map[string]string{}
+	need := func(objectURL, by string) {
+		if object := withoutQuery(objectURL); object != "" {
+			needed[object] = cmp.Or(needed[object], by)
+		}
+	}
+	for objectURL, by := range r.requests.neededByGit() {
+		need(objectURL, by)
+	}
+	for key, c := range r.Desired() {
+		need(c.Spec.Recovery.ObjectURL, "spec.recovery of "+key)
+	}
+	for _, o := range r.cache.records.GetStore().List() {
+		cm, ok := o.(*corev1.ConfigMap)
+		if !ok {
+			continue
+		}
+		record, err := ReadRecord(cm)
+		if err != nil {
+			continue
+		}
+		key := cm.Namespace + "/" + cm.Labels[LabelCluster]
+		if record.Backup != nil {
+			need(record.Backup.URL, "the record of "+key)
+		}
+		if record.Recovering != nil {
+			need(record.Recovering.ObjectURL, "the recovery of "+key)
+		}
+	}
+	return needed
+}
+
+// neededByGit are the backups that a wish in Git names, by URL.
+func (q *requests) neededByGit() map[string]string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.needed
+}
+
+// SetNeeded replaces the backups that wishes in Git name, by URL, with who does:
+// no retention removes them.
+func (r *Reconciler) SetNeeded(needed map[string]string) {
+	r.requests.mu.Lock()
+	defer r.requests.mu.Unlock()
+	r.requests.needed = needed
+}
+
+// urlData are the names in the URL of a request's backups.
+func (r *Reconciler) urlData(q Request) schema.ObjectURLData {
+	d := schema.ObjectURLData{Namespace: q.Metadata.Namespace, Name: cmp.Or(q.Spec.Source.ClusterName, q.Metadata.Name), Version: "any"}
+	if c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && c.Spec.Version != "" {
+		d.Version = c.Spec.Version
+	}
+	return d
+}

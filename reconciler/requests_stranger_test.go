@@ -1,0 +1,118 @@
+package reconciler
+
+import (
+	"bytes"
+	"log/slog"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler/backup"
+)
+
+// stranger is a real cluster that quorate does not run, and the backup of it.
+func stranger(t *testing.T, s *etcdServers, secrets ...*corev1.Secret) (*Reconciler, Request, *bytes.Buffer) {
+	t.Helper()
+	api := newFakeAPI()
+	for _, secret := range secrets {
+		if _, err := api.CoreV1().Secrets("shop").Create(t.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, log := t.TempDir(), &bytes.Buffer{}
+	r := New(api, s.clients, record.NewFakeRecorder(100), NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), Options{
+		BackupURL: "file://" + dir + "/{{ .Name }}/{{ .Version }}-{{ .UID }}.db?root=" + dir,
+	})
+	t.Cleanup(r.shutDown)
+	_, port, err := net.SplitHostPort(s.endpoints[0].Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := once()
+	q.Spec.Source.ClusterName, q.Spec.Source.ClusterURL = "", "http://127.0.0.1:"+port
+	if s.client != nil {
+		q.Spec.Source.ClusterURL = "https://localhost:" + port
+	}
+	return r, q, log
+}
+
+// passes makes some passes, and returns the record.
+func passes(t *testing.T, r *Reconciler, q Request) requestRecord {
+	t.Helper()
+	for range 4 {
+		if _, err := r.RequestPass(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := r.readRequest(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return k.record
+}
+
+// 95, 116: a cluster that quorate does not run is backed up through its URL, with
+// the certificates of a Secret.
+func TestClusterByURLIsBackedUp(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 3, true)
+	s.mustPut("colour", "green")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: s.client.Data}
+	r, q, log := stranger(t, s, secret)
+	q.Spec.Source.TLS.SecretName = "elsewhere"
+	done := passes(t, r, q).Last
+	if done == nil {
+		t.Fatal(log)
+	}
+	m, err := backup.Store{}.Verify(t.Context(), done.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	round := s.round(true)
+	if m.ClusterID != round.ClusterID || m.Member != "orders-0" || m.EtcdVersion != strings.TrimPrefix(newEtcd, "v") || m.Name != "before-sale" ||
+		m.Hash != round.Members[0].Hash || m.HashRevision != round.Members[0].HashRevision || m.Revision < 2 {
+		t.Errorf("%+v\n%+v", m, round)
+	}
+	if !strings.Contains(m.Object, "/before-sale/3.6.16-") {
+		t.Errorf("stored at %s", m.Object)
+	}
+	for key, value := range s.client.Data {
+		if strings.Contains(log.String(), strings.Split(string(value), "\n")[1]) {
+			t.Errorf("the log has %s", key)
+		}
+	}
+}
+
+// A cluster by URL that cannot be reached as it should is waited for, with the
+// reason, and no failure of the backup.
+func TestClusterByURLIsAwaited(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 1, true)
+	named := func(data map[string][]byte) *corev1.Secret {
+		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: data}
+	}
+	for name, c := range map[string]struct {
+		secret *corev1.Secret
+		want   string
+	}{
+		"no Secret":         {nil, "the Secret shop/elsewhere of source.tls does not exist"},
+		"no certificate":    {named(map[string][]byte{authorityCertKey: s.client.Data[authorityCertKey]}), "the members cannot be listed"},
+		"a bad authority":   {named(map[string][]byte{authorityCertKey: []byte("x")}), "has no usable ca.crt"},
+		"a bad certificate": {named(map[string][]byte{corev1.TLSCertKey: []byte("x")}), "has no usable tls.crt and tls.key"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var secrets []*corev1.Secret
+			if c.secret != nil {
+				secrets = append(secrets, c.secret)
+			}
+			r, q, log := stranger(t, s, secrets...)
+			q.Spec.Source.TLS.SecretName = "elsewhere"
+			if k := passes(t, r, q); k.Last != nil || k.Failures != 0 || !strings.Contains(log.String(), c.want) {
+				t.Errorf("%+v\n%s", k, log)
+			}
+		})
+	}
+}

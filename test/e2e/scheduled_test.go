@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/test/lab"
+)
+
+// TestScheduledBackups takes one backup once and others every minute, of which two
+// are kept, and kills the daemon in between: none is lost, and none is taken twice.
+func TestScheduledBackups(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "schedule")
+	want := spec{version: "3.6.16", replicas: 3}
+	w.create(want)
+	writer := w.load()
+
+	// 95, 96: both are asked for by one commit.
+	w.commitFiles("Ask for backups", map[string]string{file: w.text(want), "clusters/backups.yaml": fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+kind: EtcdBackup
+metadata: {name: before-sale, namespace: %[1]s}
+spec: {source: {clusterName: orders}}
+---
+apiVersion: quorate.dev/v1alpha1
+kind: EtcdBackupSchedule
+metadata: {name: minutely, namespace: %[1]s}
+spec:
+  schedule: "* * * * *"
+  retention: {keepLast: 2}
+  backupTemplate: {source: {clusterName: orders}}
+`, w.namespace)})
+	w.awaitBackup("EtcdBackup " + w.namespace + "/before-sale")
+	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")
+
+	// 98: another process goes on.
+	w.must(w.daemon.Restart())
+	w.mark = w.daemon.Log.Mark()
+	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")
+	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")
+
+	// 102: two are left of the schedule, and the one that was asked for.
+	w.eventually("two of the schedule to be left", holdLimit, func(ctx context.Context) (bool, error) {
+		once, scheduled, err := w.taken(ctx)
+		return len(once) == 1 && len(scheduled) == 2, err
+	})
+	_, scheduled, err := w.taken(t.Context())
+	w.must(err)
+	if a, b := scheduled[0].Time.Truncate(time.Minute), scheduled[1].Time.Truncate(time.Minute); a.Equal(b) {
+		t.Errorf("two backups for one minute: %s", a)
+	}
+	for _, m := range scheduled {
+		if m.ClusterID != w.record().ClusterID || m.Hash == 0 || m.EtcdVersion != want.version {
+			t.Errorf("%+v", m)
+		}
+	}
+	w.finishLoad(writer)
+}
+
+// awaitBackup waits for a good backup of a request.
+func (w *world) awaitBackup(request string) {
+	w.Helper()
+	w.await("a backup of "+request, 2*time.Minute, func(l lab.LogLine) bool {
+		return l.Msg == "backup" && l.Request == request
+	})
+}
+
+// taken are the backups of this test's namespace that were asked for once, and
+// those of its schedule, newest first.
+func (w *world) taken(ctx context.Context) (once, scheduled []backup.Manifest, err error) {
+	w.must(shared.store.UseCredentials())
+	list, err := backup.Store{}.List(ctx, shared.store.ObjectURL(w.namespace+"/"))
+	for _, m := range list {
+		if m.Request == "before-sale" {
+			once = append(once, m)
+		} else if m.Schedule != "" {
+			scheduled = append(scheduled, m)
+		}
+	}
+	return once, scheduled, err
+}
