@@ -178,7 +178,7 @@ func TestARestoreThatIsRefusedMakesNothing(t *testing.T) {
 		"absent":    {source: func(s *schema.RestoreSource) { s.ObjectURL = "file:///nowhere/1.db" }, want: "does not exist"},
 		"by name":   {source: func(s *schema.RestoreSource) { s.ObjectURL, s.Schedule = "", "nightly" }, want: "nobody knows where its backups are"},
 		"encrypted": {source: func(s *schema.RestoreSource) { s.Decryption.SecretName = "key" }, want: "restores no encrypted backup yet"},
-		"elsewhere": {source: func(s *schema.RestoreSource) { s.Credentials.SecretName = "key" }, want: "read the credentials for the backup, Secret key"},
+		"elsewhere": {source: func(s *schema.RestoreSource) { s.Credentials.SecretName = "key" }, want: "the Secret shop/key with the credentials of the backup store does not exist"},
 		"too new":   {edit: func(m *backup.Manifest) { m.EtcdVersion = "3.7.3" }, want: `was made by etcd "3.7.3"`},
 		"storage":   {edit: func(m *backup.Manifest) { m.EtcdVersion, m.StorageVersion = "3.6.16", "3.7.0" }, want: `storage version "3.7.0"`},
 		"too old":   {edit: func(m *backup.Manifest) { m.EtcdVersion = "3.4.34" }, want: "3.4.34"},

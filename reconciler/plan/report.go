@@ -167,14 +167,10 @@ func (o ObjectReport) Key() string { return o.Kind + " " + o.Namespace + "/" + o
 func (o ObjectReport) String() string { return o.Key() + ": " + o.sentence() }
 
 func (o ObjectReport) sentence() string {
-	text := o.Description
-	if o.Kind == schema.KindRestore {
-		text += "; not carried out by this version of quorate yet"
-	}
 	if o.Change == "" {
-		return text
+		return o.Description
 	}
-	return string(o.Change) + ": " + text
+	return string(o.Change) + ": " + o.Description
 }
 
 // String is "spec.version: 3.5.35 → 3.6.16".
