@@ -22,6 +22,7 @@ import (
 	"gocloud.dev/gcp"
 	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
+	"google.golang.org/api/option"
 )
 
 // The keys of a Secret that say how a store is reached.
@@ -223,11 +224,15 @@ func (s *object) googleBucket(ctx context.Context, u *url.URL) (*blob.Bucket, er
 	if err != nil {
 		return nil, err
 	}
-	opener := &gcsblob.URLOpener{Client: client, Options: gcsblob.Options{
-		GoogleAccessID: config.Email,
-		PrivateKey:     config.PrivateKey,
-	}}
-	return opener.OpenBucketURL(ctx, u)
+	options := gcsblob.Options{GoogleAccessID: config.Email, PrivateKey: config.PrivateKey}
+	q := u.Query()
+	if endpoint := q.Get("endpoint"); endpoint != "" {
+		// Such as one of Private Service Connect. Reads go there as well.
+		options.ClientOptions = []option.ClientOption{option.WithEndpoint(endpoint), storage.WithJSONReads()}
+		q.Del("endpoint")
+	}
+	opener := &gcsblob.URLOpener{Client: client, Options: options}
+	return opener.OpenBucketURL(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: q.Encode()})
 }
 
 // openAzure opens a container of Azure's blob storage.

@@ -97,3 +97,21 @@ func TestRotatedCredentials(t *testing.T) {
 	_, err = Store{CA: certificate.CA}.List(t.Context(), s.URL(""))
 	backuptest.WantError(t, err, "no credentials for the store were found")
 }
+
+func TestGoogleConforms(t *testing.T) {
+	g := backuptest.StartGoogle(t, backuptest.NewCertificate(t))
+	conform(t, func(t *testing.T) place {
+		p := placeAt(t, g.URL)
+		p.store.Credentials = g.Secret
+		return p
+	})
+}
+
+func TestAzureConforms(t *testing.T) {
+	a := backuptest.StartAzure(t, backuptest.NewCertificate(t))
+	conform(t, func(t *testing.T) place {
+		p := placeAt(t, a.URL)
+		p.store.Credentials = a.Secret
+		return p
+	})
+}

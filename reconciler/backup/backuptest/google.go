@@ -1,0 +1,81 @@
+package backuptest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+)
+
+const fakeGoogleModule = "github.com/fsouza/fake-gcs-server@v1.56.1"
+
+var fakeGoogleBinary = sync.OnceValues(func() (string, error) { return installed(fakeGoogleModule) })
+
+// Google is a running server of Google Cloud Storage's API with the bucket
+// "backups".
+type Google struct {
+	// Secret is the data of a Secret that reaches it: the key of a service account
+	// for which a server on loopback gives out tokens.
+	Secret map[string][]byte
+
+	*process
+	address string
+}
+
+// StartGoogle starts a server that speaks TLS and ends with the test.
+func StartGoogle(t *testing.T, c Certificate) *Google {
+	t.Helper()
+	binary, err := fakeGoogleBinary()
+	if err != nil {
+		t.Fatalf("Google's server: %v", err)
+	}
+	g := &Google{address: FreeAddress(t), Secret: map[string][]byte{"credentials.json": serviceAccount(t), "ca.crt": c.CA}}
+	host, port, _ := net.SplitHostPort(g.address)
+	g.process = start(t, g.address, nil, binary, "-backend", "filesystem", "-filesystem-root", t.TempDir(), "-scheme", "https", "-host", host, "-port", port,
+		"-external-url", "https://"+g.address, "-public-host", g.address, "-cert-location", c.CertFile, "-private-key-location", c.KeyFile, "-log-level", "error")
+	client := http.Client{Transport: c.transport(t)}
+	resp, err := client.Post("https://"+g.address+"/storage/v1/b?project=test", "application/json", bytes.NewReader([]byte(`{"name":"backups"}`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+		t.Fatalf("the bucket is not made: %s", resp.Status)
+	}
+	return g
+}
+
+// URL is the object URL of a key in the bucket.
+func (g *Google) URL(key string) string {
+	return "gs://backups/" + key + "?endpoint=" + url.QueryEscape("https://"+g.address+"/storage/v1/")
+}
+
+// serviceAccount is the key file of a service account whose tokens a server of this
+// test gives out.
+func serviceAccount(t *testing.T) []byte {
+	t.Helper()
+	tokens := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"access_token": "` + Secret + `", "token_type": "Bearer", "expires_in": 3600}`))
+	}))
+	t.Cleanup(tokens.Close)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := json.Marshal(map[string]string{
+		"type": "service_account", "project_id": "test", "private_key_id": "1", "client_email": "backups@test.iam.gserviceaccount.com", "token_uri": tokens.URL,
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account
+}
