@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -15,6 +17,7 @@ import (
 	"filippo.io/age"
 	"gocloud.dev/blob"
 
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 
@@ -82,6 +85,7 @@ func conformance() map[string]func(*testing.T, place) {
 		"encrypts":                      testEncrypts,
 		"lists":                         testLists,
 		"removes":                       testRemoves,
+		"discards":                      testDiscards,
 		"annotates":                     testAnnotates,
 		"never loses a manifest":        testAnnotateFails,
 		"holds its memory bound":        testMemory,
@@ -399,6 +403,81 @@ func testRemoves(t *testing.T, p place) {
 	if m, err := p.store.Verify(t.Context(), p.url("copy.db")); err != nil || m.Object != p.base+"copy.db" || m.Origin != p.base+"a/2.db" {
 		t.Errorf("the copy: %+v, %v", m, err)
 	}
+}
+
+// A Save that was killed leaves the object without a manifest, or parts of it. Who
+// noted its URL can have that removed, twice; a finished backup stays.
+func testDiscards(t *testing.T, p place) {
+	if err := p.store.Discard(t.Context(), p.url("shop/none.db")); err != nil {
+		t.Error(err)
+	}
+	p.save(t, "good.db", backuptest.Snapshot(4096))
+	if err := p.bucket(t).WriteAll(t.Context(), "half.db", []byte("half"), nil); err != nil {
+		t.Fatal(err)
+	}
+	uploads := startUploads(t, p, "half.db", "half.db2")
+	for range 2 {
+		for _, key := range []string{"half.db", "good.db"} {
+			if err := p.store.Discard(t.Context(), p.url(key)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	keys := slices.DeleteFunc(p.keys(t), func(key string) bool { return strings.HasSuffix(key, ".tmp") })
+	if !slices.Equal(keys, []string{"good.db", "good.db" + ManifestSuffix}) {
+		t.Errorf("there is %q", keys)
+	}
+	if left := uploads(); !slices.Equal(left, []string{"half.db2"}) {
+		t.Errorf("uploads of %q are under way", left)
+	}
+}
+
+// startUploads begins uploads as a killed process leaves them, where a store keeps
+// such, and returns what says which are left.
+func startUploads(t *testing.T, p place, keys ...string) func() []string {
+	t.Helper()
+	s, err := p.store.openDir(t.Context(), "test", p.url(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	var client *s3.Client
+	switch {
+	case s.bucket.As(&client):
+		for _, key := range keys {
+			key = s.key + key
+			if _, err := client.CreateMultipartUpload(t.Context(), &s3.CreateMultipartUploadInput{Bucket: &s.target.bucket, Key: &key}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return func() (left []string) {
+			uploads, err := client.ListMultipartUploads(t.Context(), &s3.ListMultipartUploadsInput{Bucket: &s.target.bucket, Prefix: &s.key})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, u := range uploads.Uploads {
+				left = append(left, strings.TrimPrefix(*u.Key, s.key))
+			}
+			return left
+		}
+	case s.target.scheme == "file":
+		drafts := func() (left []string) {
+			found, _ := filepath.Glob(s.target.bucket + "/*.tmp")
+			for _, draft := range found {
+				key, _, _ := strings.Cut(filepath.Base(draft), ".18")
+				left = append(left, key)
+			}
+			return left
+		}
+		for _, key := range keys {
+			if err := os.WriteFile(filepath.Join(s.target.bucket, key+".18a2b3c4.tmp"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return drafts
+	}
+	// The others show none, and drop them by themselves.
+	return func() []string { return []string{"half.db2"} }
 }
 
 func testAnnotates(t *testing.T, p place) {

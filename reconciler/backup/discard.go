@@ -1,0 +1,85 @@
+package backup
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+)
+
+// Discard removes what a Save that was killed left at objectURL: the object, if it
+// has no manifest, and in S3 the parts of its upload. Only its maker knows that URL,
+// so it must come from a note that was made before that Save, which must not run any
+// more. A finished backup is not touched, and is no error; nor is nothing.
+func (st Store) Discard(ctx context.Context, objectURL string) error {
+	s, err := st.open(ctx, "discard unfinished backup", objectURL, false)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	switch _, err := s.manifestText(ctx); {
+	case err == nil:
+		return nil
+	case !errors.Is(err, ErrNotFound):
+		return err
+	}
+	if err := s.abortUploads(ctx); err != nil {
+		return err
+	}
+	if err := s.bucket.Delete(ctx, s.key); err != nil && !notFound(err) {
+		return s.failed(err)
+	}
+	return nil
+}
+
+// abortUploads ends the uploads of the object in S3. Other stores drop unfinished
+// ones by themselves, after a week at most.
+func (s *object) abortUploads(ctx context.Context) error {
+	var client *s3.Client
+	if !s.bucket.As(&client) {
+		return s.removeDrafts()
+	}
+	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &s.target.bucket, Prefix: &s.key})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return s.failed(err)
+		}
+		for _, upload := range page.Uploads {
+			if *upload.Key != s.key {
+				continue
+			}
+			if _, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.target.bucket, Key: upload.Key, UploadId: upload.UploadId}); err != nil {
+				return s.failed(err)
+			}
+		}
+	}
+	return nil
+}
+
+// removeDrafts removes the files that a file store's upload is written to before it
+// gets its name.
+func (s *object) removeDrafts() error {
+	if s.target.scheme != "file" {
+		return nil
+	}
+	drafts, err := filepath.Glob(filepath.Join(s.target.bucket, "*.tmp"))
+	if err != nil {
+		return s.failed(err)
+	}
+	for _, draft := range drafts {
+		if stamp, ok := strings.CutPrefix(filepath.Base(draft), s.key+"."); !ok || strings.Count(stamp, ".") != 1 {
+			continue
+		}
+		if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return s.failed(err)
+		}
+	}
+	return nil
+}
