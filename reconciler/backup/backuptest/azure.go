@@ -69,9 +69,10 @@ var azurite = sync.OnceValues(func() (string, error) {
 type Azure struct {
 	// Secret is the data of a Secret that reaches it.
 	Secret map[string][]byte
+	// Address is where it listens.
+	Address string
 
 	*process
-	address string
 }
 
 // StartAzure starts a server that speaks TLS and ends with the test.
@@ -82,16 +83,16 @@ func StartAzure(t *testing.T, c Certificate) *Azure {
 		t.Fatalf("Azure's server: %v", err)
 	}
 	key := base64.StdEncoding.EncodeToString([]byte(Secret))
-	a := &Azure{address: FreeAddress(t), Secret: map[string][]byte{"account": []byte("tester"), "key": []byte(key + "\n"), "ca.crt": c.CA}}
-	host, port, _ := net.SplitHostPort(a.address)
-	a.process = start(t, a.address, append(os.Environ(), "AZURITE_ACCOUNTS=tester:"+key), "node", program, "--blobHost", host, "--blobPort", port,
+	a := &Azure{Address: FreeAddress(t), Secret: map[string][]byte{"account": []byte("tester"), "key": []byte(key + "\n"), "ca.crt": c.CA}}
+	host, port, _ := net.SplitHostPort(a.Address)
+	a.process = start(t, a.Address, append(os.Environ(), "AZURITE_ACCOUNTS=tester:"+key), "node", program, "--blobHost", host, "--blobPort", port,
 		"--location", t.TempDir(), "--silent", "--disableTelemetry", "--skipApiVersionCheck", "--cert", c.CertFile, "--key", c.KeyFile)
 	shared, err := azblob.NewSharedKeyCredential("tester", key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	options := &container.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: &http.Client{Transport: c.transport(t)}}}
-	client, err := container.NewClientWithSharedKeyCredential("https://"+a.address+"/tester/backups", shared, options)
+	client, err := container.NewClientWithSharedKeyCredential("https://"+a.Address+"/tester/backups", shared, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,4 +103,4 @@ func StartAzure(t *testing.T, c Certificate) *Azure {
 }
 
 // URL is the object URL of a key in the container.
-func (a *Azure) URL(key string) string { return "azblob://backups/" + key + "?domain=" + a.address }
+func (a *Azure) URL(key string) string { return "azblob://backups/" + key + "?domain=" + a.Address }

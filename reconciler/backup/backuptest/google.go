@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"sync"
 	"testing"
 )
@@ -25,9 +24,10 @@ type Google struct {
 	// Secret is the data of a Secret that reaches it: the key of a service account
 	// for which a server on loopback gives out tokens.
 	Secret map[string][]byte
+	// Address is where it listens.
+	Address string
 
 	*process
-	address string
 }
 
 // StartGoogle starts a server that speaks TLS and ends with the test.
@@ -37,12 +37,12 @@ func StartGoogle(t *testing.T, c Certificate) *Google {
 	if err != nil {
 		t.Fatalf("Google's server: %v", err)
 	}
-	g := &Google{address: FreeAddress(t), Secret: map[string][]byte{"credentials.json": serviceAccount(t), "ca.crt": c.CA}}
-	host, port, _ := net.SplitHostPort(g.address)
-	g.process = start(t, g.address, nil, binary, "-backend", "filesystem", "-filesystem-root", t.TempDir(), "-scheme", "https", "-host", host, "-port", port,
-		"-external-url", "https://"+g.address, "-public-host", g.address, "-cert-location", c.CertFile, "-private-key-location", c.KeyFile, "-log-level", "error")
+	g := &Google{Address: FreeAddress(t), Secret: map[string][]byte{"credentials.json": serviceAccount(t), "ca.crt": c.CA}}
+	host, port, _ := net.SplitHostPort(g.Address)
+	g.process = start(t, g.Address, nil, binary, "-backend", "filesystem", "-filesystem-root", t.TempDir(), "-scheme", "https", "-host", host, "-port", port,
+		"-external-url", "https://"+g.Address, "-public-host", g.Address, "-cert-location", c.CertFile, "-private-key-location", c.KeyFile, "-log-level", "error")
 	client := http.Client{Transport: c.transport(t)}
-	resp, err := client.Post("https://"+g.address+"/storage/v1/b?project=test", "application/json", bytes.NewReader([]byte(`{"name":"backups"}`)))
+	resp, err := client.Post("https://"+g.Address+"/storage/v1/b?project=test", "application/json", bytes.NewReader([]byte(`{"name":"backups"}`)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func StartGoogle(t *testing.T, c Certificate) *Google {
 
 // URL is the object URL of a key in the bucket.
 func (g *Google) URL(key string) string {
-	return "gs://backups/" + key + "?endpoint=" + url.QueryEscape("https://"+g.address+"/storage/v1/")
+	return "gs://backups/" + key + "?endpoint=" + "https://" + g.Address + "/storage/v1/"
 }
 
 // serviceAccount is the key file of a service account whose tokens a server of this
