@@ -93,9 +93,9 @@ func conformance() map[string]func(*testing.T, place) {
 	}
 }
 
-func conform(t *testing.T, make func(t *testing.T) place) {
+func conform(t *testing.T, in func(t *testing.T) place) {
 	for name, test := range conformance() {
-		t.Run(name, func(t *testing.T) { test(t, make(t)) })
+		t.Run(name, func(t *testing.T) { test(t, in(t)) })
 	}
 }
 

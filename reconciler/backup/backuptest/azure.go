@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"testing"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -24,7 +23,7 @@ var azuritePackage embed.FS
 
 // azurite is the program of Azure's own emulator, which npm installs once, at the
 // versions of the lock file, and which is kept in the user's cache.
-var azurite = sync.OnceValues(func() (string, error) {
+func azurite() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
 		return "", err
@@ -63,7 +62,7 @@ var azurite = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	return program, nil
-})
+}
 
 // Azure is a running server of Azure's blob storage with the container "backups".
 type Azure struct {

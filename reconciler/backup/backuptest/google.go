@@ -10,13 +10,10 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"sync"
 	"testing"
 )
 
 const fakeGoogleModule = "github.com/fsouza/fake-gcs-server@v1.56.1"
-
-var fakeGoogleBinary = sync.OnceValues(func() (string, error) { return installed(fakeGoogleModule) })
 
 // Google is a running server of Google Cloud Storage's API with the bucket
 // "backups".
@@ -33,7 +30,7 @@ type Google struct {
 // StartGoogle starts a server that speaks TLS and ends with the test.
 func StartGoogle(t *testing.T, c Certificate) *Google {
 	t.Helper()
-	binary, err := fakeGoogleBinary()
+	binary, err := installed(fakeGoogleModule)
 	if err != nil {
 		t.Fatalf("Google's server: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"sync"
 	"testing"
 )
 
@@ -17,12 +16,12 @@ const (
 
 // versitygwBinary is an S3 server on a directory: the one that QUORATE_VERSITYGW
 // names, else one that is built.
-var versitygwBinary = sync.OnceValues(func() (string, error) {
+func versitygwBinary() (string, error) {
 	if path := os.Getenv("QUORATE_VERSITYGW"); path != "" {
 		return exec.LookPath(path)
 	}
 	return installed(versitygwModule)
-})
+}
 
 // S3 is a running S3 server with the bucket "backups".
 type S3 struct {
