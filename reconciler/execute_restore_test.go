@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -74,7 +73,7 @@ func (w *world) admitsClients() bool {
 func restoreGoesOn(w *world) {
 	switch r := w.record(); {
 	case r.Recovering != nil && len(jobs(w)) == 1 && r.ClusterID == "":
-		jobEnded(w, batchv1.JobComplete)
+		jobEnded(w)
 	case r.Recovering != nil && r.ClusterID != "":
 		startsAlone(w, "orders-0", 7+plan.RecoveryBump)
 	}
@@ -110,7 +109,7 @@ func TestABackupBecomesACluster(t *testing.T) {
 		if args := strings.Join(all[0].Spec.Template.Spec.Containers[0].Args, " "); strings.Contains(args, "--former-token") || !strings.Contains(args, "--sha256="+g.SHA256) {
 			t.Errorf("it runs %s", args)
 		}
-		jobEnded(w, batchv1.JobComplete)
+		jobEnded(w)
 		stepsOf(w, plan.AdoptRecovery{ClusterID: g.NewClusterID, Member: "orders-0", MemberID: g.NewMemberID})
 		if r := w.record(); r.ClusterID != g.NewClusterID || r.BornOn != "3.5" || !reflect.DeepEqual(r.Members, map[string]string{"orders-0": g.NewMemberID}) {
 			t.Errorf("the record is %+v", r)
