@@ -188,7 +188,9 @@ func judgeVolume(w *world, a DeleteVolume) string {
 	switch {
 	case !c.there || c.terminating:
 		return ""
-	case c.data == strangers:
+	case c.data == strangers && !w.scaled:
+		// Only the pod can tell whose data is on its volume: whoever scales it away
+		// by hand takes that knowledge with it.
 		return fmt.Sprintf("I7: deletes the volume of member %d, which holds somebody else's data", i)
 	case w.record.deleted && !w.set.there:
 		if !w.ask.wipe || w.ask.state != askDeleted {
