@@ -10,7 +10,6 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
-	"github.com/quorate/quorate/schema/release"
 )
 
 // offerTime is for how long a restore may read a backup: its pod may have to wait
@@ -31,9 +30,7 @@ func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.
 		// The pod that restores is given a URL, and no private key.
 		return fmt.Errorf("the backup at %s is encrypted, and a recovery in place has no private key: go on from a member, or restore it with an EtcdRestore that names the Secret with the key", m.Object)
 	}
-	from, errFrom := release.Parse(m.EtcdVersion)
-	to, errTo := release.Parse(a.Version)
-	if errFrom != nil || errTo != nil || from.Major != to.Major || to.Minor < from.Minor || to.Minor > from.Minor+1 {
+	if !startsOn(m.EtcdVersion, a.Version) {
 		return fmt.Errorf("the backup at %s was made by etcd %q, and the pods are made for %s, which cannot start on it: name another one", m.Object, m.EtcdVersion, a.Version)
 	}
 	g.Revision, g.SHA256, g.Size = m.Revision, m.SHA256, m.Size

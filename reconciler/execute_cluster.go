@@ -29,15 +29,20 @@ func (r *Reconciler) createRecord(ctx context.Context, v *view, owner plan.Owner
 	record := NewRecord(c.Metadata.Name + "-" + token)
 	record.Founders = c.Spec.Replicas
 	record.Owner = ownerRecord(owner)
-	want := record.ConfigMap(c)
-	_, err = r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels},
-		Data:       want.Data,
-	}, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err = r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, newRecordMap(record, c), metav1.CreateOptions{FieldManager: FieldManager})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the record: %w", err)
 	}
 	return nil
+}
+
+// newRecordMap is the ConfigMap of a record that is created: server-side apply
+// would take over one that exists.
+func newRecordMap(record Record, c schema.EtcdCluster) *corev1.ConfigMap {
+	want := record.ConfigMap(c)
+	return &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels}, Data: want.Data,
+	}
 }
 
 // randomHex returns n random bytes in hexadecimal.

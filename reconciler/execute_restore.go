@@ -41,7 +41,7 @@ func (r *Reconciler) beginRestore(ctx context.Context, v *view, a plan.BeginRest
 		return fmt.Errorf("read the record: %w", err)
 	}
 	was, err := recordToSucceed(live, a)
-	if err != nil || (was != nil && was.Restored != nil && was.Restored.Name == a.Restore && was.Restored.SpecHash == a.SpecHash) {
+	if err != nil || was.begunBy(a) {
 		return err // the same was begun already
 	}
 	if err := r.nothingInTheWay(ctx, v, a.InPlace); err != nil {
@@ -85,8 +85,7 @@ func recordToSucceed(live *corev1.ConfigMap, a plan.BeginRestore) (*Record, erro
 	if err != nil {
 		return nil, err
 	}
-	own := was.Restored != nil && was.Restored.Name == a.Restore && was.Restored.SpecHash == a.SpecHash
-	if !own && (!a.InPlace || !was.Deleted) {
+	if !was.begunBy(a) && (!a.InPlace || !was.Deleted) {
 		return nil, errChanged
 	}
 	return &was, nil
@@ -113,16 +112,14 @@ func (r *Reconciler) nothingInTheWay(ctx context.Context, v *view, inPlace bool)
 
 // putRestoreRecord creates the record, or replaces exactly the one that was read.
 func (r *Reconciler) putRestoreRecord(ctx context.Context, c schema.EtcdCluster, record Record, was *corev1.ConfigMap) error {
-	configMaps, want := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace), record.ConfigMap(c)
+	configMaps, want := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace), newRecordMap(record, c)
 	var err error
 	if was != nil {
 		next := was.DeepCopy()
 		next.Data = want.Data
 		_, err = configMaps.Update(ctx, next, metav1.UpdateOptions{FieldManager: FieldManager})
 	} else {
-		_, err = configMaps.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels}, Data: want.Data,
-		}, metav1.CreateOptions{FieldManager: FieldManager})
+		_, err = configMaps.Create(ctx, want, metav1.CreateOptions{FieldManager: FieldManager})
 	}
 	if err != nil {
 		return fmt.Errorf("write the record: %w", err)
@@ -133,13 +130,19 @@ func (r *Reconciler) putRestoreRecord(ctx context.Context, c schema.EtcdCluster,
 // fitsRelease refuses a backup that the release cannot start on. From 3.6 on the
 // storage version says what is in the database; before, the member's own does.
 func fitsRelease(m backup.Manifest, version string) error {
-	from, errFrom := release.Parse(cmp.Or(m.StorageVersion, m.EtcdVersion))
-	to, errTo := release.Parse(version)
-	if errFrom != nil || errTo != nil || from.Major != to.Major || to.Minor < from.Minor || to.Minor > from.Minor+1 {
+	if !startsOn(cmp.Or(m.StorageVersion, m.EtcdVersion), version) {
 		return fmt.Errorf("the backup at %s was made by etcd %q with storage version %q, and etcd %s cannot start on that; name a release of the same minor, or of the one after it, in spec.clusterTemplate.version",
 			m.Object, m.EtcdVersion, m.StorageVersion, version)
 	}
 	return nil
+}
+
+// startsOn says whether a release can start on the data of another: one of the same
+// minor, or of the one before. What is no release counts for no.
+func startsOn(data, version string) bool {
+	from, errFrom := release.Parse(data)
+	to, errTo := release.Parse(version)
+	return errFrom == nil && errTo == nil && from.Major == to.Major && (to.Minor == from.Minor || to.Minor == from.Minor+1)
 }
 
 // createVolume makes the claim of the first member, exactly as the StatefulSet

@@ -74,8 +74,7 @@ func byKey(list []other) map[string]other {
 // isHeld says whether a bad document may be the object's.
 func isHeld(set schema.Set, o other) bool {
 	return slices.ContainsFunc(set.Held, func(h schema.Held) bool {
-		named := h.Namespace == o.report.Namespace && h.Name == o.report.Name
-		return (h.Kind == "" || h.Kind == o.report.Kind) && (named || h.Name == "" && h.Origin.File == o.file)
+		return h.Means(o.report.Kind, o.report.Namespace, o.report.Name, o.file)
 	})
 }
 

@@ -64,6 +64,11 @@ func (r *Record) claimPrefix() string {
 	return r.ClaimPrefix
 }
 
+// begunBy says whether the cluster was begun by that very restore; nil by none.
+func (r *Record) begunBy(a plan.BeginRestore) bool {
+	return r != nil && r.Restored != nil && r.Restored.Name == a.Restore && r.Restored.SpecHash == a.SpecHash
+}
+
 // newRestoreRecord is the record of a cluster that is to begin with a backup.
 func newRestoreRecord(a plan.BeginRestore, m backup.Manifest, g RecoveringRecord, now time.Time) Record {
 	r := NewRecord(g.Token)

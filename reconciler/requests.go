@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -139,11 +140,7 @@ func (r *Reconciler) SetRequests(list []Request) {
 func (r *Reconciler) Requests() map[string]Request {
 	r.requests.mu.Lock()
 	defer r.requests.mu.Unlock()
-	named := make(map[string]Request, len(r.requests.wished))
-	for key, request := range r.requests.wished {
-		named[key] = request
-	}
-	return named
+	return maps.Clone(r.requests.wished)
 }
 
 // nextRequest makes one pass over the next request in the queue.

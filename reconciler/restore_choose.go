@@ -22,12 +22,6 @@ type RestoreFrom struct {
 	Destination schema.Destination
 }
 
-// The words that stand in a template for what only one backup has.
-const (
-	anyUID     = "0123456789ab"
-	anyVersion = "98.76.54"
-)
-
 // backupFor finds the backup that Git names, and verifies it: every byte is read.
 func (r *Reconciler) backupFor(ctx context.Context, v *view) (m backup.Manifest, url string, err error) {
 	w, ns := v.cluster.Restore, v.cluster.Metadata.Namespace
@@ -82,29 +76,22 @@ func (r *Reconciler) findBackup(ctx context.Context, store backup.Store, namespa
 	}
 	chosen := newestBackup(all, namespace, *w.From, before)
 	if chosen == nil {
-		return "", fmt.Errorf("there is no %s among the %d backups at %s; look with `quorate snapshot list`, or name one with spec.source.objectURL",
-			strings.TrimPrefix(sourceText(w.Source), "the newest "), len(all), strings.SplitN(place, "?", 2)[0])
+		return "", fmt.Errorf("there is no %s among the %d backups at %s; look into the store, or name one with spec.source.objectURL",
+			strings.TrimPrefix(sourceText(w.Source), "the newest "), len(all), withoutQuery(place))
 	}
 	return chosen.URL(place), nil
 }
 
-// backupsPlace is the directory that all backups of a cluster are in, as a URL: what
-// stands in the template before anything that only one of them has.
+// backupsPlace is the directory that all backups of a cluster are in, as a URL.
 func backupsPlace(template, namespace, cluster string) (string, error) {
 	if template == "" {
 		return "", errors.New("neither the file nor the daemon's --backup-url says where its backups are: name one with spec.source.objectURL")
 	}
-	url, err := schema.ExpandObjectURL(template, schema.ObjectURLData{Namespace: namespace, Name: cluster, Version: anyVersion, UID: anyUID})
+	place, err := schema.ObjectURLDirectory(template, schema.ObjectURLData{Namespace: namespace, Name: cluster, Version: "any"})
 	if err != nil {
 		return "", fmt.Errorf("where its backups are: %w", err)
 	}
-	object, query, asked := strings.Cut(url, "?")
-	object, _, _ = strings.Cut(object, anyUID)
-	object, _, _ = strings.Cut(object, anyVersion)
-	if object = object[:strings.LastIndex(object, "/")+1]; asked {
-		object += "?" + query
-	}
-	return object, nil
+	return place, nil
 }
 
 // newestBackup is the newest of a cluster's backups, by its time and its revision as

@@ -1,8 +1,6 @@
 package reconciler
 
 import (
-	"strings"
-
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -35,8 +33,7 @@ func sourceText(s schema.RestoreSource) string {
 	text := ""
 	switch {
 	case s.ObjectURL != "":
-		text, _, _ = strings.Cut(s.ObjectURL, "?")
-		return text
+		return withoutQuery(s.ObjectURL)
 	case s.Schedule != "":
 		text = "the newest backup of schedule " + s.Schedule
 	default:

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/schema"
 )
@@ -39,18 +41,8 @@ func requests(set schema.Set, commit string, before []asked) []asked {
 
 // isHeld says whether the newest commit has errors where the request stood.
 func isHeld(set schema.Set, a asked) bool {
-	for _, h := range set.Held {
-		unnamed := h.Name == "" && h.Origin.File == a.file
-		if (h.Kind == "" || h.Kind == a.Kind()) && (unnamed || h.Namespace == a.Metadata.Namespace && h.Name == a.Metadata.Name) {
-			return true
-		}
-	}
-	for _, p := range set.Unreadable {
-		if p.File == a.file {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(set.Held, func(h schema.Held) bool { return h.Means(a.Kind(), a.Metadata.Namespace, a.Metadata.Name, a.file) }) ||
+		slices.ContainsFunc(set.Unreadable, func(p schema.Problem) bool { return p.File == a.file })
 }
 
 // requestsOf are the requests without their files.
