@@ -37,6 +37,8 @@ func (r *Reconciler) execute(ctx context.Context, v *view, action plan.Action) e
 		return r.createSet(ctx, v, a)
 	case plan.GrowVolume:
 		return r.growVolume(ctx, v, a)
+	case plan.RecordHoldings:
+		return r.recordHoldings(ctx, v, a)
 	case plan.ReleaseSet:
 		return r.releaseSet(ctx, v, a)
 	case plan.RecordFormed:

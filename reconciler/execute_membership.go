@@ -278,7 +278,7 @@ func (r *Reconciler) deleteVolume(ctx context.Context, v *view, a plan.DeleteVol
 	if err := r.foundOwn(ctx, v, a.Member); err != nil {
 		return err
 	}
-	if err := r.deleteClaim(ctx, v, a); err != nil {
+	if err := r.deleteClaim(ctx, v, a, record.Formed()); err != nil {
 		return err
 	}
 	return r.noteMembership(ctx, v, func(m *Record) bool {
@@ -320,8 +320,9 @@ func (r *Reconciler) foundOwn(ctx context.Context, v *view, member string) error
 	return nil
 }
 
-// deleteClaim deletes exactly the claim that the decision was made on.
-func (r *Reconciler) deleteClaim(ctx context.Context, v *view, a plan.DeleteVolume) error {
+// deleteClaim deletes exactly the claim that the decision was made on, of a cluster
+// that has formed only one that is known to hold what its members have left.
+func (r *Reconciler) deleteClaim(ctx context.Context, v *view, a plan.DeleteVolume, formed bool) error {
 	claims := r.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace)
 	live, err := foundOrNil(claims.Get(ctx, a.Claim, metav1.GetOptions{}))
 	switch {
@@ -333,6 +334,8 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, a plan.DeleteVolu
 		return errChanged
 	case live.DeletionTimestamp != nil:
 		return nil
+	case formed && !knownClaim(live):
+		return fmt.Errorf("delete the volume claim %s: nobody has seen a member of this cluster on it, so that its data may be somebody else's", a.Claim)
 	}
 	err = claims.Delete(ctx, a.Claim, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -106,6 +106,11 @@ func attempts() []attempt {
 		onThis("grow", func(w *world) { w.disks(true) }, func(w *world) plan.Action {
 			return plan.GrowVolume{Claim: "data-orders-0", UID: claimUID(w, "orders-0"), From: 8 << 30, To: 16 << 30}
 		}),
+		onThis("record the holdings", nil, func(w *world) plan.Action {
+			return plan.RecordHoldings{Volumes: []plan.Holding{{
+				Claim: "data-orders-0", UID: claimUID(w, "orders-0"), Member: "orders-0", PodUID: string(w.pod("orders-0").UID), Holds: "a0",
+			}}}
+		}),
 		onThis("release", nil, func(w *world) plan.Action { return plan.ReleaseSet{SetUID: string(w.set().UID)} }),
 		does("begin to join", nil, joins[0]),
 		asks("add the learner", first(joins[0]), joins[1]),

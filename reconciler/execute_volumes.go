@@ -2,14 +2,12 @@ package reconciler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/quorate/quorate/reconciler/plan"
 )
@@ -17,8 +15,7 @@ import (
 // growVolume asks for a larger volume in the claim that the decision was made on.
 // One that asks for as much already counts as done.
 func (r *Reconciler) growVolume(ctx context.Context, v *view, a plan.GrowVolume) error {
-	claims := r.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace)
-	live, err := claims.Get(ctx, a.Claim, metav1.GetOptions{})
+	live, err := r.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace).Get(ctx, a.Claim, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
 	}
@@ -29,17 +26,11 @@ func (r *Reconciler) growVolume(ctx context.Context, v *view, a plan.GrowVolume)
 	case size.Value() >= a.To:
 		return nil
 	}
-	// Strings always encode.
-	patch, _ := json.Marshal(map[string]any{
-		"metadata": map[string]string{"uid": a.UID, "resourceVersion": live.ResourceVersion},
+	err = r.patchClaim(ctx, live, map[string]any{
 		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{
 			string(corev1.ResourceStorage): resource.NewQuantity(a.To, resource.BinarySI).String(),
 		}}},
 	})
-	_, err = claims.Patch(ctx, a.Claim, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
-	if apierrors.IsConflict(err) {
-		return fmt.Errorf("grow claim %s: %w: %w", a.Claim, errChanged, err)
-	}
 	if err != nil {
 		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
 	}

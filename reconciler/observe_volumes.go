@@ -60,6 +60,7 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, pr
 	growing, since := claimGrowth(claim)
 	v := plan.Volume{
 		Claim: claim.Name, UID: string(claim.UID), Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
+		Holds: claim.Annotations[AnnotationHolds],
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}

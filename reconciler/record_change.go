@@ -52,7 +52,8 @@ func (r *Record) endJoin(a plan.EndJoin) bool {
 	if r.Joining == nil || r.Joining.Member != a.Member || r.Joining.ID != a.ID {
 		return false
 	}
-	r.Members = maps.Clone(r.Members)
+	r.Members, r.Retired = maps.Clone(r.Members), maps.Clone(r.Retired)
+	delete(r.Retired, a.Member)
 	r.Members[a.Member], r.Joining, r.FailedJoin = a.ID, nil, nil
 	return true
 }

@@ -83,7 +83,8 @@ func (EndJoin) Disruptive() bool { return false }
 // after implements Action.
 func (a EndJoin) after(s *situation) {
 	r := s.o.Record
-	r.Members = maps.Clone(r.Members)
+	r.Members, r.Retired = maps.Clone(r.Members), maps.Clone(r.Retired)
+	delete(r.Retired, a.Member)
 	r.Members[a.Member], r.Joining, r.FailedJoin = a.ID, nil, nil
 }
 

@@ -178,7 +178,12 @@ type DeleteVolume struct {
 func (DeleteVolume) isAction() {}
 
 // String implements Action.
-func (a DeleteVolume) String() string { return "delete the volume claim " + a.Claim }
+func (a DeleteVolume) String() string {
+	if a.UID == "" {
+		return "record that the volume claim " + a.Claim + " is gone"
+	}
+	return "delete the volume claim " + a.Claim
+}
 
 // Disruptive implements Action: no member stops.
 func (DeleteVolume) Disruptive() bool { return false }

@@ -70,7 +70,7 @@ func (o *Observed) assumeMember(before Desired, ordinal int32) {
 	size := before.Spec.Storage.Size.Value()
 	o.Volumes = append(o.Volumes, Volume{
 		Claim: claimOf(name), UID: fmt.Sprintf("(%s)", claimOf(name)), Member: name, Ordinal: ordinal,
-		Size: size, Capacity: size, Class: classOf(before.Spec.Storage), Bound: true,
+		Size: size, Capacity: size, Class: classOf(before.Spec.Storage), Bound: true, Holds: o.Record.Members[name],
 	})
 	o.Pods = append(o.Pods, Pod{
 		Name: name, Ordinal: ordinal, UID: fmt.Sprintf("(%s)", name), Template: before.Template,

@@ -41,6 +41,9 @@ func (s *situation) beginDeletion() verdict {
 	if v := s.foreignVolumes(); !v.silent() {
 		return v // nobody would know any more, once the pods are gone
 	}
+	if v := holdings(s); !v.silent() {
+		return v
+	}
 	keep := s.d.Spec.Deletion.Volumes != schema.VolumesDelete
 	reason := "spec.state is Deleted; the volumes are deleted, too, because spec.deletion.volumes is Delete"
 	if keep {
@@ -122,8 +125,13 @@ func (s *situation) deleteObjects() verdict {
 // long as it is there, a crash loses nothing.
 func (s *situation) deleteVolumes() verdict {
 	for _, v := range s.o.Volumes {
-		if !v.Terminating {
+		if !v.Terminating && (v.own() || !s.formed()) {
 			return do(DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
+		}
+	}
+	for i := range s.o.Volumes {
+		if v := &s.o.Volumes[i]; !v.Terminating {
+			return unknownVolume(v)
 		}
 	}
 	if n := len(s.o.Volumes); n > 0 {

@@ -38,6 +38,7 @@ func TestDeletion(t *testing.T) {
 		{name: "80: nor where it never formed", change: with(unformed, gone, volumes(schema.VolumesDelete), func(s *situation) {
 			s.o.Pods = []Pod{{Name: "orders-1", Damage: DamageForeign}}
 		}), want: "Unhealthy: volume claim data-orders-1"},
+		{name: "I6: whose the volumes are is known before they go", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), holding(1, "")), want: "record whose data volume claim data-orders-1 holds"},
 		{name: "130: then it is written down", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
 		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
 		{name: "60: nobody can give a backup", change: with(gone, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},

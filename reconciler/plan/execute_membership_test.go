@@ -19,7 +19,7 @@ func (e *engine) executeMembership(w *world, a Action, f fate) bool {
 		w.promote(ordinal8(a.Member), idOf(a.ID), f)
 	case EndJoin:
 		if i := ordinal8(a.Member); r.joining.there && r.joining.i == i {
-			r.members[i], r.joining, r.failed = idOf(a.ID), fakeJoining{}, fakeFailed{}
+			r.members[i], r.retired[i], r.joining, r.failed = idOf(a.ID), 0, fakeJoining{}, fakeFailed{}
 		}
 	case DropLearner:
 		w.dropLearner(a, f)
@@ -43,6 +43,8 @@ func (e *engine) executeMembership(w *world, a Action, f fate) bool {
 		e.deletePod(w, a)
 	case DeleteVolume:
 		e.deleteVolume(w, a, f)
+	case RecordHoldings:
+		e.recordHoldings(w, a, f)
 	default:
 		return false
 	}
@@ -231,7 +233,7 @@ func (e *engine) deleteVolume(w *world, a DeleteVolume, f fate) {
 		return
 	}
 	if c.there && !c.terminating {
-		if podUID(c.uid) != a.UID && !e.hand.careless {
+		if (podUID(c.uid) != a.UID || r.formed && !w.own(i)) && !e.hand.careless {
 			return
 		}
 		c.terminating = true
@@ -241,6 +243,25 @@ func (e *engine) deleteVolume(w *world, a DeleteVolume, f fate) {
 	}
 	if f != half {
 		r.retired[i] = 0
+	}
+}
+
+// recordHoldings writes on the claims that the decision was made on what their
+// pods, which must be those that it was made on, said.
+func (e *engine) recordHoldings(w *world, a RecordHoldings, f fate) {
+	for n, h := range a.Volumes {
+		i := ordinal8(h.Member)
+		c, p := &w.claims[i], &w.pods[i]
+		same := c.there && !c.terminating && podUID(c.uid) == h.UID && p.state != podAbsent && podUID(p.uid) == h.PodUID
+		switch foreign := w.guard(i) == guardForeign; {
+		case f == half && n > 0:
+			return
+		case !same && !e.hand.careless:
+		case h.Holds == HoldsForeign:
+			c.held = strangers
+		case !foreign || e.hand.careless:
+			c.held = idOf(h.Holds)
+		}
 	}
 }
 

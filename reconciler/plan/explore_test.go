@@ -129,6 +129,9 @@ func (w *world) renumber() {
 		if c := &w.claims[i]; c.data != strangers {
 			number(&c.data)
 		}
+		if c := &w.claims[i]; c.held != strangers {
+			number(&c.held)
+		}
 	}
 	number(&w.record.joining.id)
 	number(&w.record.leaving.id)

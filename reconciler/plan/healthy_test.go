@@ -63,7 +63,7 @@ func memberVolume(claim string, size int64) Volume {
 	}
 	return Volume{
 		Claim: claim, UID: "uid-" + claim, Member: strings.TrimPrefix(claim, "data-"), Ordinal: int32(ordinal),
-		Size: size, Capacity: size, Bound: true,
+		Size: size, Capacity: size, Bound: true, Holds: fmt.Sprintf("m%d", ordinal),
 	}
 }
 

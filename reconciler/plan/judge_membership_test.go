@@ -26,6 +26,12 @@ func judgeMembership(w *world, s sight, a Action) string {
 		}
 	case ResizeSet:
 		return judgeResize(w, a)
+	case RecordHoldings:
+		for _, h := range a.Volumes {
+			if w.claims[ordinal8(h.Member)].data == strangers && podUID(w.claims[ordinal8(h.Member)].uid) == h.UID && h.Holds != HoldsForeign {
+				return fmt.Sprintf("I7: somebody else's data is said to be that of %s", h.Member)
+			}
+		}
 	case DeletePod:
 		return judgePod(w, ordinal8(a.Member))
 	}
@@ -40,7 +46,8 @@ func judgeBeginJoin(w *world, s sight, a BeginJoin) string {
 		return "I2: a second change of the members begins"
 	case w.seats[i].id != 0 && s.second.seats[i].id != 0:
 		return "I24: a member is to be added that etcd lists already"
-	case w.claims[i].data != 0 && !w.claims[i].terminating:
+	case w.claims[i].data != 0 && !w.claims[i].terminating && (w.claims[i].held != 0 || w.record.retired[i] == 0):
+		// What nobody has seen the guard looks at.
 		return fmt.Sprintf("I5: member %d is to join on a volume that is not empty", i)
 	case i >= w.ask.replicas:
 		return "I25: a member is to join that Git does not want"
@@ -188,9 +195,7 @@ func judgeVolume(w *world, a DeleteVolume) string {
 	switch {
 	case !c.there || c.terminating:
 		return ""
-	case c.data == strangers && !w.scaled:
-		// Only the pod can tell whose data is on its volume: whoever scales it away
-		// by hand takes that knowledge with it.
+	case c.data == strangers:
 		return fmt.Sprintf("I7: deletes the volume of member %d, which holds somebody else's data", i)
 	case w.record.deleted && !w.set.there:
 		if !w.ask.wipe || w.ask.state != askDeleted {

@@ -148,7 +148,10 @@ func (e *engine) observed(live *world, s sight) Observed {
 	for i := range s.caches.claims {
 		if c := &s.caches.claims[i]; c.there {
 			v := claimsSeen[i]
-			v.UID, v.Terminating = podUID(c.uid), c.terminating
+			v.UID, v.Terminating, v.Holds = podUID(c.uid), c.terminating, memberIDs[c.held%strangers]
+			if c.held == strangers {
+				v.Holds = HoldsForeign
+			}
 			e.volumes = append(e.volumes, v)
 		}
 	}

@@ -190,7 +190,7 @@ func (s *situation) drop(j Joining, failed bool) DropLearner {
 	foreign := p != nil && p.Damage == DamageForeign
 	return DropLearner{
 		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.wants(j.Member),
-		Retire: j.ID != "" && !foreign && s.o.volume(j.Member) != nil && len(s.o.Record.Recovered) == 0,
+		Retire: j.ID != "" && !foreign && len(s.o.Record.Recovered) == 0,
 	}
 }
 
@@ -410,17 +410,25 @@ func (s *situation) rejoin(member, reason string, replace bool) verdict {
 	if v := s.clearVolume(member); !v.silent() {
 		return v
 	}
-	if f := s.o.Record.FailedJoin; f != nil && f.Member == member {
-		pause := min(time.Duration(max(f.Times, 1))*rejoinAfter, rejoinLatest)
+	if times := s.failedJoins(member); times > 0 {
+		f, pause := s.o.Record.FailedJoin, min(time.Duration(times)*rejoinAfter, rejoinLatest)
 		if left := pause - s.now.Sub(f.At); left > 0 {
 			return verdict{hold: &Hold{
 				Kind: HoldStopped, Since: f.At, Again: min(left, rarely),
-				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, plural(max(f.Times, 1), "time"), pause),
+				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, plural(times, "time"), pause),
 				Do:      "look at its pod and its node meanwhile",
 			}}
 		}
 	}
 	return do(BeginJoin{Member: member, Replace: replace}, reason)
+}
+
+// failedJoins is how often in a row a member could not join.
+func (s *situation) failedJoins(member string) int {
+	if f := s.o.Record.FailedJoin; f != nil && f.Member == member {
+		return max(f.Times, 1)
+	}
+	return 0
 }
 
 // clearVolume removes what a member that was removed has left on its volume. A
@@ -433,8 +441,8 @@ func (s *situation) clearVolume(member string) verdict {
 	_, retired := s.o.Record.Retired[member]
 	switch {
 	case retired && volume == nil:
-		return do(DeleteVolume{Claim: s.claim(member), Member: member}, "the volume of the former member is gone already")
-	case retired && !volume.Terminating:
+		return do(DeleteVolume{Claim: s.claim(member), Member: member}, "nothing is left of the former member")
+	case retired && !volume.Terminating && volume.own():
 		return do(DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
 	case volume != nil && volume.Terminating:
@@ -442,15 +450,14 @@ func (s *situation) clearVolume(member string) verdict {
 			return wait("the volume of the former "+member+" is on its way out", time.Time{})
 		}
 		return do(DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
-	case retired:
-		return wait("the volume of the former "+member+" is on its way out", time.Time{})
 	case s.o.Record.Kept[member]:
 		// The guard keeps what a lost cluster left, beside the new data.
-	case volume != nil && volume.Bound && pod == nil:
-		return refuse(
-			fmt.Sprintf("volume claim %s exists, but the record knows nothing of it: its data may be somebody's only copy", volume.Claim),
-			"delete the claim if its data is not needed; "+member+" joins then")
+	case volume != nil && volume.Bound && !retired && pod == nil,
+		volume != nil && !volume.own() && (volume.Holds == HoldsForeign || s.failedJoins(member) >= 3):
+		return unknownVolume(volume)
 	}
+	// A learner that was never seen to run has most likely left nothing, and the next
+	// one may have its volume. If there is something, the guard says so in time.
 	return pass()
 }
 

@@ -177,9 +177,9 @@ func TestMembershipJoining(t *testing.T) {
 		"its volume is worth nothing without it": {with(late, volume), DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
 		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation) { s.pod(3).Damage = DamageForeign }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
 		"18: what a recovery has kept stays":     {with(late, volume, func(s *situation) { s.o.Record.Recovered = []Recovered{{ClusterID: "c0"}} }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"no volume":                              {late, DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"another one takes its place":            {with(late, replaces), DropLearner{Member: "orders-3", ID: "m3", Replace: true, Failed: true}},
-		"unless Git wants none":                  {with(ready, replaces, wanting(3)), DropLearner{Member: "orders-3", ID: "m3"}},
+		"its volume may come yet":                {late, DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"another one takes its place":            {with(late, replaces), DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
+		"unless Git wants none":                  {with(ready, replaces, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 		"what etcd has not added has no volume":  {with(grows("", 0), volume, wanting(3)), DropLearner{Member: "orders-3"}},
 		"Git's word is no failure":               {with(ready, volume, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 	} {

@@ -278,7 +278,7 @@ func (w *world) apply(m move) string {
 	case serviceIsEdited:
 		w.drifted |= 2
 	case setIsScaled:
-		w.set.replicas, w.set.byHand, w.set.settled, w.scaled = m.i, true, false, true
+		w.set.replicas, w.set.byHand, w.set.settled = m.i, true, false
 	default:
 		return w.applyToVolume(m)
 	}

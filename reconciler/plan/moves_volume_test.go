@@ -10,14 +10,9 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 		all = append(all, move{nodeComesBack, i})
 	case c.corrupt:
 	case c.data == strangers:
-		// Should its node go now, nobody would know any more what is on it.
-		all = append(all, move{volumeIsLost, i})
+		all = append(all, move{volumeIsLost, i}, move{nodeIsLost, i})
 	default:
-		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i})
-		// Without a pod nobody could tell.
-		if s := w.pods[i].state; s != podAbsent && s != podStopping && w.seats[i].id != 0 && !w.record.deleted && !w.record.hibernated {
-			all = append(all, move{volumeIsSwapped, i})
-		}
+		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i})
 	}
 	return all
 }
@@ -41,6 +36,7 @@ func (w *world) applyToVolume(m move) string {
 		c.corrupt = true
 		w.rebornPod(m.i)
 	case volumeIsSwapped:
+		w.makeClaim(m.i)
 		c.data = strangers
 		w.rebornPod(m.i)
 	case nodeIsLost:

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"maps"
 	"slices"
 )
 
@@ -60,30 +59,25 @@ func identitySpoilt() []mutant {
 		{name: "volumes of removed members go although Git keeps them", breaks: "I6", table: blind("remove", func(s *situation) {
 			s.d.Spec.Storage.RemovedVolumes = "Delete"
 		}), from: shrinking},
-		{name: "volumes that nobody knows go, too", breaks: "I7", table: blind("remove", func(s *situation) {
-			s.d.Spec.Storage.RemovedVolumes, s.o.Record.Retired = "Delete", maps.Clone(s.o.Record.Retired)
-			for _, v := range s.o.Volumes {
-				if !s.isMember(v.Member) {
-					s.o.Record.Retired[v.Member] = memberIDs[9]
-				}
-			}
-		})},
-		{name: "somebody else's data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("membership repair deletion", func(s *situation) {
-			for i := range s.o.Pods {
-				if p := &s.o.Pods[i]; p.Damage == DamageForeign {
-					p.Damage = DamageOutdated
-				}
-			}
-		}), from: swapped},
-		{name: "a cluster is deleted with somebody else's data", breaks: "I7", table: blind("deletion", func(s *situation) {
+		{name: "volumes that nobody has seen go, too", breaks: "I7", hand: hand{careless: true}, table: blind("repair grow remove deletion", func(s *situation) {
 			for i := range s.o.Pods {
 				s.o.Pods[i].Damage = ""
+			}
+			for i := range s.o.Volumes {
+				s.o.Volumes[i].Holds = memberIDs[9]
 			}
 		}), from: func(d dice) world {
 			w := swapped(d)
 			w.ask.state, w.ask.wipe = askDeleted, true
 			return w
 		}},
+		{name: "somebody else's data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("holdings membership repair deletion", func(s *situation) {
+			for i := range s.o.Pods {
+				if p := &s.o.Pods[i]; p.Damage == DamageForeign {
+					p.Damage = DamageOutdated
+				}
+			}
+		}), from: swapped},
 		{name: "a member is recorded as gone before etcd says so", breaks: "I24", table: blind("membership", everyRound(func(s *situation, r *Round) {
 			if l := s.o.Record.Leaving; l != nil {
 				r.Members = slices.DeleteFunc(slices.Clone(r.Members), func(m Member) bool { return m.ID == l.ID })

@@ -208,9 +208,9 @@ func (p *printer) objects() {
 		return
 	}
 	p.section("volumes")
-	p.row("claim", "terminating")
+	p.row("claim", "holds", "terminating")
 	for _, v := range p.o.Volumes {
-		p.row(v.Claim, yes(v.Terminating))
+		p.row(v.Claim, cmp.Or(v.Holds, "none"), yes(v.Terminating))
 	}
 }
 

@@ -33,6 +33,7 @@ type rule struct {
 //	certificates  missing ones are issued, bad ones hold                                       I22
 //	bootstrap     record → services → StatefulSet → IDs written down                           I4 I24
 //	drift         services, budget, replica count back to what Git says                        I25
+//	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	recovering    a recovery that has begun is brought to its end                              I5 I8 I13 I21
 //	enlarge       larger volumes are asked for, whatever else is wrong                         I6
 //	hibernated    a cluster that sleeps is left asleep, or woken                               I4
@@ -78,6 +79,7 @@ func table() []rule {
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
 		{"drift", drift},
+		{"holdings", holdings},
 		{"recovering", recovering},
 		{"enlarge", enlarge},
 		{"hibernated", hibernated},

@@ -41,8 +41,8 @@ func TestGrow(t *testing.T) {
 			s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)}
 			s.o.Record.Kept = map[string]bool{"orders-3": true}
 		}), want: "write down that orders-3 joins"},
-		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }), want: "Refused: volume claim data-orders-3 exists, but the record knows nothing of it"},
-		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "delete the volume claim data-orders-3: the volume of the former member is gone already"},
+		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }), want: "Refused: volume claim data-orders-3 holds the data of member m3, which the record knows nothing of: it may be somebody's only copy"},
+		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "record that the volume claim data-orders-3 is gone"},
 		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation) {
 			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-time.Minute), Times: 1}
 		}), want: "Stopped: orders-3 could not join, 1 time in a row; the next try is 10m0s after the last"},

@@ -36,7 +36,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	certificates  missing, problem
 //	objects       kind name state detail, and how much longer somebody else's
 //	              changes are left alone (fight); no section is one Service in sync
-//	volumes       a row each, sizes in Gi; the capacity is the size
+//	volumes       a row each, sizes in Gi; the capacity is the size, and it holds what
+//	              its member has left unless another ID, foreign or none stands there
 //	set           template and current (hash and version), partition, settled,
 //	              immutable; no section is no StatefulSet
 //	pods          a row each
@@ -125,7 +126,7 @@ func vocabulary() map[string]string {
 			"born flushed nudged downgrade settings compacted defragmented",
 		"certificates": "missing problem",
 		"fleet":        "limit state name wave why",
-		"objects":      "leftovers kind name state fight detail", "volumes": "claim size capacity class terminating bound growing rigid trouble",
+		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
 		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone trouble",
 		"restore": "state detail job",
@@ -322,7 +323,12 @@ func (a archive) observeObjects(t *testing.T, o *Observed) {
 	o.Certificates = Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Narrow: list(s["narrow"])}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {
-		o.Volumes = append(o.Volumes, volumeOf(t, r))
+		v := volumeOf(t, r)
+		v.Holds = cmp.Or(r["holds"], o.Record.memberOf(v.Member))
+		if r["holds"] == "none" {
+			v.Holds = ""
+		}
+		o.Volumes = append(o.Volumes, v)
 	}
 	settings, objects := a.read(t, "objects")
 	for _, secret := range list(settings["leftovers"]) {
@@ -358,6 +364,18 @@ func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
 		claims := resource.MustParse(size)
 		o.Set.ClaimSize, o.Set.ClaimClass = claims.Value(), class
 	}
+}
+
+// memberOf is the ID that a volume's claim is marked with when nothing is said: that
+// of the member that has it, or had it last.
+func (r *Record) memberOf(name string) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Joining != nil && r.Joining.Member == name:
+		return r.Joining.ID
+	}
+	return cmp.Or(r.Members[name], r.Retired[name])
 }
 
 func volumeOf(t *testing.T, r row) Volume {

@@ -113,7 +113,7 @@ func (w *world) unsatisfied() string {
 		}
 	}
 	for i := want.replicas; i < most; i++ {
-		if want.sweep && w.claims[i].there && w.record.retired[i] != 0 {
+		if want.sweep && w.claims[i].there && w.record.retired[i] != 0 && w.own(i) {
 			return fmt.Sprintf("liveness: at rest although the volume of the former member %d should go", i)
 		}
 	}
@@ -183,6 +183,9 @@ func (w *world) sound() bool {
 		return false
 	}
 	for i := range w.pods {
+		if w.claims[i].there && !w.own(int8(i)) && w.unclear(int8(i)) {
+			return false // only a person knows what is on it
+		}
 		p := &w.pods[i]
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
 			return false
@@ -194,6 +197,18 @@ func (w *world) sound() bool {
 		}
 	}
 	return w.pathOpen()
+}
+
+// unclear says whether a volume that nobody has seen a member on stands in the way.
+func (w *world) unclear(i int8) bool {
+	switch f := &w.record.failed; {
+	case w.ask.state == askDeleted:
+		return w.ask.wipe
+	case w.claims[i].data == strangers:
+		return i < w.ask.replicas
+	default:
+		return f.there && f.i == i && f.times >= 3
+	}
 }
 
 // repairable says whether exactly one member is lost and is to be replaced by

@@ -23,6 +23,10 @@ type Volume struct {
 	// Class is the name of the storage class; "" for none, or for a default that
 	// Kubernetes has not filled in yet.
 	Class string
+	// Holds is whose data quorate has seen on the volume: the ID of a member in
+	// hexadecimal, HoldsForeign, or "" where nobody has seen any. It stands on the
+	// claim, and goes with it.
+	Holds string
 	// Bound says that there is a volume behind the claim.
 	Bound bool
 	// Terminating says that the claim is deleted as soon as no pod uses it.
@@ -36,6 +40,9 @@ type Volume struct {
 	// volume does not grow, in Kubernetes' words; empty while all is well.
 	Trouble string
 }
+
+// HoldsForeign is what a volume holds that is not a member's of this cluster.
+const HoldsForeign = "foreign"
 
 // volume returns the volume of the member, or nil.
 func (o *Observed) volume(member string) *Volume {

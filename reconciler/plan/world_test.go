@@ -130,6 +130,8 @@ type fakeClaim struct {
 	// data is the ID of the member whose log is on it, 0 for none, strangers for
 	// somebody else's.
 	data int8
+	// held is whose data quorate has written on the claim, as data.
+	held int8
 	// behind: the member has not applied what the others have; short: its log
 	// lacks entries that the cluster has committed.
 	behind, short bool
@@ -292,7 +294,7 @@ type world struct {
 	around surroundings
 
 	// What people and faults have done; only the judge and the settling ask.
-	tampered, scaled bool
+	tampered bool
 	// unguarded: no guard stands before etcd in the pods.
 	unguarded bool
 }
@@ -313,7 +315,7 @@ func runningWorld(n, v int8) world {
 		w.ids++
 		id := w.ids
 		w.pods[i] = fakePod{state: podUp, template: v, ran: true, uid: w.uids, created: -9000, readyAt: -9000}
-		w.claims[i] = fakeClaim{there: true, uid: w.uids, data: id, since: -9000, ran: variants[v].minor, raw: variants[v].minor < 6}
+		w.claims[i] = fakeClaim{there: true, uid: w.uids, data: id, held: id, since: -9000, ran: variants[v].minor, raw: variants[v].minor < 6}
 		w.seats[i] = seat{id: id, named: true}
 		w.record.members[i] = id
 	}
@@ -326,6 +328,9 @@ func (w world) asking(v int8) world {
 	w.ask.variant = v
 	return w
 }
+
+// own says whether the volume of an ordinal is known to hold what a member has left.
+func (w *world) own(i int8) bool { return w.claims[i].held != 0 && w.claims[i].held != strangers }
 
 // runs says whether the etcd of an ordinal runs and is a member.
 func (w *world) runs(i int8) bool {

@@ -1,0 +1,134 @@
+package reconciler
+
+import (
+	"errors"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/plan"
+)
+
+// changeClaim changes the claim of a member as somebody else would.
+func changeClaim(w *world, member string, change func(*corev1.PersistentVolumeClaim)) {
+	w.Helper()
+	for _, c := range w.claims() {
+		if c.Name == defaultClaimPrefix+"-"+member {
+			change(c)
+			w.put(claimsResource(), c)
+		}
+	}
+	w.settle()
+}
+
+// holds is what stands on the claim of a member.
+func holds(w *world, member string) string {
+	for _, c := range w.claims() {
+		if c.Name == defaultClaimPrefix+"-"+member {
+			return c.Annotations[AnnotationHolds]
+		}
+	}
+	return ""
+}
+
+// I6, I7: what a volume holds is written on the very claim that was seen, by the word
+// of the very pod that has it.
+func TestHoldingsAreWrittenOnTheClaimsSeen(t *testing.T) {
+	formed(t, func(w *world) {
+		seen := plan.Holding{
+			Claim: "data-orders-1", UID: claimUID(w, "orders-1"),
+			Member: "orders-1", PodUID: string(w.pod("orders-1").UID), Holds: "a1",
+		}
+		refused := func(when string, change func(*plan.Holding)) {
+			t.Helper()
+			h := seen
+			change(&h)
+			if err := w.do(plan.RecordHoldings{Volumes: []plan.Holding{h}}); !errors.Is(err, errChanged) || holds(w, "orders-1") != "" {
+				t.Errorf("%s: %v, it says %q", when, err, holds(w, "orders-1"))
+			}
+		}
+		refused("another claim", func(h *plan.Holding) { h.UID = "another" })
+		refused("another pod", func(h *plan.Holding) { h.PodUID = "another" })
+		refused("somebody else's, by nobody's word", func(h *plan.Holding) { h.Holds = plan.HoldsForeign })
+		guardSays(w, "orders-1", guard.ExitForeign)
+		refused("a member's, against the guard's word", func(*plan.Holding) {})
+		foreign := seen
+		foreign.Holds = plan.HoldsForeign
+		if twice(w, plan.RecordHoldings{Volumes: []plan.Holding{foreign}}); holds(w, "orders-1") != plan.HoldsForeign {
+			t.Errorf("it says %q", holds(w, "orders-1"))
+		}
+	})
+	formed(t, func(w *world) {
+		var both plan.RecordHoldings
+		for member, id := range map[string]string{"orders-1": "a1", "orders-2": "a2"} {
+			both.Volumes = append(both.Volumes, plan.Holding{
+				Claim: "data-" + member, UID: claimUID(w, member), Member: member, PodUID: string(w.pod(member).UID), Holds: id,
+			})
+		}
+		changeClaim(w, "orders-1", func(c *corev1.PersistentVolumeClaim) { c.Annotations = map[string]string{"team": "shop"} })
+		twice(w, both)
+		if holds(w, "orders-0") != "" || holds(w, "orders-1") != "a1" || holds(w, "orders-2") != "a2" {
+			t.Errorf("%q %q %q", holds(w, "orders-0"), holds(w, "orders-1"), holds(w, "orders-2"))
+		}
+		for _, c := range w.claims() {
+			if c.Name == "data-orders-1" && c.Annotations["team"] != "shop" {
+				t.Errorf("somebody's annotation is gone: %v", c.Annotations)
+			}
+		}
+		for _, v := range w.look().observed.Volumes {
+			if v.Holds != map[string]string{"orders-0": "", "orders-1": "a1", "orders-2": "a2"}[v.Member] {
+				t.Errorf("%s is seen to hold %q", v.Claim, v.Holds)
+			}
+		}
+	})
+	formed(t, func(w *world) {
+		now := metav1.Now()
+		seen := plan.RecordHoldings{Volumes: []plan.Holding{{
+			Claim: "data-orders-1", UID: claimUID(w, "orders-1"), Member: "orders-1", PodUID: string(w.pod("orders-1").UID), Holds: "a1",
+		}}}
+		pod := w.pod("orders-1")
+		pod.DeletionTimestamp, pod.Finalizers = &now, []string{"test/stays"}
+		w.put(podsResource(), pod)
+		if err := w.do(seen); !errors.Is(err, errChanged) {
+			t.Errorf("by the word of a pod that goes: %v", err)
+		}
+		pod.DeletionTimestamp = nil
+		w.put(podsResource(), pod)
+		changeClaim(w, "orders-1", func(c *corev1.PersistentVolumeClaim) {
+			c.DeletionTimestamp, c.Finalizers = &now, []string{"kubernetes.io/pvc-protection"}
+		})
+		if err := w.do(seen); !errors.Is(err, errChanged) {
+			t.Errorf("on a claim that goes: %v", err)
+		}
+	})
+}
+
+// I6, I7: a volume on which no member was seen is not deleted, whatever was planned.
+func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
+	for what, found := range map[string]string{"nobody's": "", "somebody's": plan.HoldsForeign} {
+		t.Run(what, func(t *testing.T) {
+			leaving(t, func(w *world) {
+				w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
+				w.mustDo(plan.EndLeave{Member: "orders-4", ID: "a4"})
+				marked := func(holds string) {
+					changeClaim(w, "orders-4", func(c *corev1.PersistentVolumeClaim) {
+						c.Status.Phase, c.Annotations = corev1.ClaimBound, map[string]string{AnnotationHolds: holds}
+					})
+				}
+				marked(found)
+				volume := plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
+				backuptest.WantError(t, w.do(volume), "delete the volume claim data-orders-4", "nobody has seen a member of this cluster on it")
+				if len(claimsOf(w)) != 5 {
+					t.Errorf("the claims are %q", claimsOf(w))
+				}
+				marked("a4")
+				if stepsOf(w, volume); len(claimsOf(w)) != 4 {
+					t.Errorf("one that is known stays: %q", claimsOf(w))
+				}
+			})
+		})
+	}
+}
