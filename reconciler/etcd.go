@@ -50,15 +50,23 @@ type Endpoint struct {
 	TLS func() (*tls.Config, error)
 }
 
+// Target is a member to which something is about to be done. It is asked first who
+// it is: whoever else answers at its address is left alone.
+type Target struct {
+	Endpoint
+	// ClusterID and ID are who it must be, in hexadecimal.
+	ClusterID, ID string
+}
+
 // Etcd is what quorate asks of the members themselves.
 type Etcd interface {
 	// Round looks at every member once. What cannot be seen is in the Round as
 	// a problem: there is no error beside it. A deep round compares hashes.
 	Round(ctx context.Context, cluster string, members []Endpoint, deep bool) plan.Round
 	// MoveLeader asks the leader to hand over to the member with the ID.
-	MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error
+	MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error
 	// Snapshot streams the member's database. The caller closes it.
-	Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error)
+	Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error)
 	Maintenance
 	// Forget closes what is kept for a cluster that is no longer looked at.
 	Forget(cluster string)
@@ -426,14 +434,14 @@ func plainError(err error) error {
 }
 
 // MoveLeader implements Etcd.
-func (c *Clients) MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error {
+func (c *Clients) MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
 	defer cancel()
 	to, err := strconv.ParseUint(toID, 16, 64)
 	if err != nil {
 		return fmt.Errorf("move leader to %s: %w", toID, err)
 	}
-	m, err := c.client(cluster, leader)
+	m, _, err := c.identify(ctx, cluster, leader)
 	if err != nil {
 		return fmt.Errorf("move leader from %s: %w", leader.Member, err)
 	}
@@ -444,8 +452,8 @@ func (c *Clients) MoveLeader(ctx context.Context, cluster string, leader Endpoin
 }
 
 // Snapshot implements Etcd.
-func (c *Clients) Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error) {
-	m, err := c.client(cluster, member)
+func (c *Clients) Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error) {
+	m, _, err := c.identify(ctx, cluster, member)
 	if err != nil {
 		return nil, fmt.Errorf("snapshot of %s: %w", member.Member, err)
 	}

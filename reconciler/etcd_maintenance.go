@@ -27,25 +27,21 @@ const (
 type Maintenance interface {
 	// Compact drops the history before the revision, and returns when the space
 	// can be used again. That it was dropped before counts as done.
-	Compact(ctx context.Context, cluster string, member Endpoint, clusterID string, revision int64) error
-	// Defragment writes the database of the member with the ID anew, and of no
-	// other that may answer in its place.
-	Defragment(ctx context.Context, cluster string, member Endpoint, memberID string) error
+	Compact(ctx context.Context, cluster string, member Target, revision int64) error
+	// Defragment writes the member's database anew.
+	Defragment(ctx context.Context, cluster string, member Target) error
 	// Disarm ends the alarm, and after the last one sees through every member that
 	// writes get through. An alarm that is off counts as done.
 	Disarm(ctx context.Context, cluster string, members []Endpoint, alarm plan.Alarm) error
 }
 
 // Compact implements Maintenance.
-func (c *Clients) Compact(ctx context.Context, cluster string, member Endpoint, clusterID string, revision int64) error {
+func (c *Clients) Compact(ctx context.Context, cluster string, member Target, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, maintenanceTimeout)
 	defer cancel()
-	m, header, err := c.identify(ctx, cluster, member)
+	m, _, err := c.identify(ctx, cluster, member)
 	if err != nil {
 		return fmt.Errorf("compact through %s: %w", member.Member, err)
-	}
-	if id := hexID(header.ClusterId); id != clusterID {
-		return fmt.Errorf("compact through %s: it answers for cluster %s, not %s", member.Member, id, clusterID)
 	}
 	_, err = m.etcd.Compact(ctx, revision, clientv3.WithCompactPhysical())
 	if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
@@ -55,15 +51,12 @@ func (c *Clients) Compact(ctx context.Context, cluster string, member Endpoint, 
 }
 
 // Defragment implements Maintenance.
-func (c *Clients) Defragment(ctx context.Context, cluster string, member Endpoint, memberID string) error {
+func (c *Clients) Defragment(ctx context.Context, cluster string, member Target) error {
 	ctx, cancel := context.WithTimeout(ctx, maintenanceTimeout)
 	defer cancel()
-	m, header, err := c.identify(ctx, cluster, member)
+	m, _, err := c.identify(ctx, cluster, member)
 	if err != nil {
 		return fmt.Errorf("defragment %s: %w", member.Member, err)
-	}
-	if id := hexID(header.MemberId); id != memberID {
-		return fmt.Errorf("defragment %s: its pod answers as member %s, not %s", member.Member, id, memberID)
 	}
 	if _, err := m.maintenance().Defragment(ctx, &pb.DefragmentRequest{}); err != nil {
 		return fmt.Errorf("defragment %s: %w", member.Member, plainError(err))
@@ -153,11 +146,12 @@ func (c *Clients) tryWrite(ctx context.Context, cluster string, e Endpoint) erro
 	return nil
 }
 
-// identify asks a member who it is, just before something is done to it.
-func (c *Clients) identify(ctx context.Context, cluster string, e Endpoint) (*memberClient, *pb.ResponseHeader, error) {
+// identify asks a member who it is, just before something is done to it, and
+// returns what it says where it is the one that is meant.
+func (c *Clients) identify(ctx context.Context, cluster string, t Target) (*memberClient, *pb.StatusResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	m, err := c.client(cluster, e)
+	m, err := c.client(cluster, t.Endpoint)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -165,7 +159,13 @@ func (c *Clients) identify(ctx context.Context, cluster string, e Endpoint) (*me
 	if err != nil {
 		return nil, nil, fmt.Errorf("status: %w", plainError(err))
 	}
-	return m, status.Header, nil
+	switch of, id := hexID(status.Header.ClusterId), hexID(status.Header.MemberId); {
+	case of != t.ClusterID:
+		return nil, nil, fmt.Errorf("%w: it answers for cluster %s, not %s", ErrOtherCluster, of, t.ClusterID)
+	case id != t.ID:
+		return nil, nil, fmt.Errorf("it answers as member %s, not %s; quorate looks again", id, t.ID)
+	}
+	return m, status, nil
 }
 
 func (m *memberClient) maintenance() pb.MaintenanceClient {

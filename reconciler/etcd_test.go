@@ -218,18 +218,23 @@ func troubleOf(r plan.Round) string {
 	return ""
 }
 
-// leader is the endpoint of the leader, and another one.
-func (s *etcdServers) leader(r plan.Round) (leader, other Endpoint, otherID string) {
+// target is the member behind one of the endpoints.
+func (s *etcdServers) target(r plan.Round, e Endpoint) Target {
+	s.Helper()
+	return Target{Endpoint: e, ClusterID: r.ClusterID, ID: memberOf(s.T, r, e.Member).ID}
+}
+
+// leader is the leader, and another member.
+func (s *etcdServers) leader(r plan.Round) (leader, other Target) {
 	s.Helper()
 	for _, e := range s.endpoints {
-		m := memberOf(s.T, r, e.Member)
-		if m.ID == m.Leader {
-			leader = e
+		if m := s.target(r, e); m.ID == memberOf(s.T, r, e.Member).Leader {
+			leader = m
 		} else {
-			other, otherID = e, m.ID
+			other = m
 		}
 	}
-	return leader, other, otherID
+	return leader, other
 }
 
 func memberOf(t *testing.T, r plan.Round, name string) plan.Member {
@@ -315,15 +320,15 @@ func hashesAgree(t *testing.T, s *etcdServers) {
 }
 
 func leadershipMoves(t *testing.T, s *etcdServers) {
-	leader, other, otherID := s.leader(s.round(false))
-	if err := s.clients.MoveLeader(t.Context(), "shop/orders", leader, otherID); err != nil {
+	leader, other := s.leader(s.round(false))
+	if err := s.clients.MoveLeader(t.Context(), "shop/orders", leader, other.ID); err != nil {
 		t.Fatal(err)
 	}
-	s.await("the new leader", func(r plan.Round) bool { return troubleOf(r) == "" && r.Members[0].Leader == otherID })
-	if err := s.clients.MoveLeader(t.Context(), "shop/orders", other, otherID); err != nil {
+	s.await("the new leader", func(r plan.Round) bool { return troubleOf(r) == "" && r.Members[0].Leader == other.ID })
+	if err := s.clients.MoveLeader(t.Context(), "shop/orders", other, other.ID); err != nil {
 		t.Errorf("to the one that leads already: %v", err)
 	}
-	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), "shop/orders", leader, otherID), "move leader from "+leader.Member, "not leader")
+	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), "shop/orders", leader, other.ID), "move leader from "+leader.Member, "not leader")
 	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), "shop/orders", other, "nonsense"), "move leader to nonsense")
 }
 
@@ -374,8 +379,8 @@ func badCredentials(t *testing.T, s *etcdServers) {
 	}
 	e := s.endpoints[0]
 	e.TLS = func() (*tls.Config, error) { return nil, errors.New("the Secret is missing") }
-	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), t.Name(), e, "a1"), "move leader from orders-0", "the Secret is missing")
-	_, err := s.clients.Snapshot(t.Context(), t.Name(), e)
+	backuptest.WantError(t, s.clients.MoveLeader(t.Context(), t.Name(), Target{Endpoint: e}, "a1"), "move leader from orders-0", "the Secret is missing")
+	_, err := s.clients.Snapshot(t.Context(), t.Name(), Target{Endpoint: e})
 	backuptest.WantError(t, err, "snapshot of orders-0", "the Secret is missing")
 }
 
@@ -390,7 +395,7 @@ func snapshotIsStored(t *testing.T, s *etcdServers) {
 // the database that it is.
 func backUpAndOpen(t *testing.T, s *etcdServers) {
 	t.Helper()
-	stream, err := s.clients.Snapshot(t.Context(), "shop/orders", s.endpoints[0])
+	stream, err := s.clients.Snapshot(t.Context(), "shop/orders", s.target(s.round(false), s.endpoints[0]))
 	if err != nil {
 		t.Fatal(err)
 	}

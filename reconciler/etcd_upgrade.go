@@ -19,11 +19,11 @@ import (
 type Upgrades interface {
 	// EnableDowngrade tells the cluster that it goes down to a line, such as
 	// "3.6". That it does so already is success.
-	EnableDowngrade(ctx context.Context, cluster string, member Endpoint, line string) error
+	EnableDowngrade(ctx context.Context, cluster string, member Target, line string) error
 	// CancelDowngrade tells it that it does not. That it never did is success.
-	CancelDowngrade(ctx context.Context, cluster string, member Endpoint) error
+	CancelDowngrade(ctx context.Context, cluster string, member Target) error
 	// Nudge adds entries to the log of every member that change nothing.
-	Nudge(ctx context.Context, cluster string, member Endpoint) error
+	Nudge(ctx context.Context, cluster string, member Target) error
 	// Snapshots is how often a member has saved its state since it started.
 	Snapshots(ctx context.Context, cluster string, member Endpoint) (int64, error)
 }
@@ -33,15 +33,15 @@ type Upgrades interface {
 const downgradeTimeout = 10 * askTimeout / 3
 
 // EnableDowngrade implements Upgrades. The member is asked first whether it may be.
-func (c *Clients) EnableDowngrade(ctx context.Context, cluster string, member Endpoint, line string) error {
+func (c *Clients) EnableDowngrade(ctx context.Context, cluster string, member Target, line string) error {
 	ctx, cancel := context.WithTimeout(ctx, downgradeTimeout)
 	defer cancel()
-	m, err := c.client(cluster, member)
+	m, status, err := c.identify(ctx, cluster, member)
 	if err != nil {
-		return fmt.Errorf("downgrade to %s: %w", line, err)
+		return fmt.Errorf("downgrade to %s through %s: %w", line, member.Member, err)
 	}
-	if target, err := m.downgradeTarget(ctx); err != nil || target == line {
-		return wrapUnlessNil("downgrade to "+line, err)
+	if downgradeLine(status) == line {
+		return nil
 	}
 	for _, action := range []pb.DowngradeRequest_DowngradeAction{pb.DowngradeRequest_VALIDATE, pb.DowngradeRequest_ENABLE} {
 		if _, err := m.maintenance().Downgrade(ctx, &pb.DowngradeRequest{Action: action, Version: line + ".0"}); err != nil {
@@ -52,36 +52,20 @@ func (c *Clients) EnableDowngrade(ctx context.Context, cluster string, member En
 }
 
 // CancelDowngrade implements Upgrades.
-func (c *Clients) CancelDowngrade(ctx context.Context, cluster string, member Endpoint) error {
+func (c *Clients) CancelDowngrade(ctx context.Context, cluster string, member Target) error {
 	ctx, cancel := context.WithTimeout(ctx, downgradeTimeout)
 	defer cancel()
-	m, err := c.client(cluster, member)
+	m, status, err := c.identify(ctx, cluster, member)
 	if err != nil {
-		return fmt.Errorf("cancel the downgrade: %w", err)
+		return fmt.Errorf("cancel the downgrade through %s: %w", member.Member, err)
 	}
-	if target, err := m.downgradeTarget(ctx); err != nil || target == "" {
-		return wrapUnlessNil("cancel the downgrade", err)
-	}
-	_, err = m.maintenance().Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL})
-	return wrapUnlessNil("cancel the downgrade through "+member.Member, err)
-}
-
-// wrapUnlessNil adds what was done to an error of etcd, and is nil without one.
-func wrapUnlessNil(what string, err error) error {
-	if err == nil {
+	if downgradeLine(status) == "" {
 		return nil
 	}
-	return fmt.Errorf("%s: %w", what, plainError(err))
-}
-
-// downgradeTarget is the line that the cluster goes down to, or "" while it does
-// not.
-func (m *memberClient) downgradeTarget(ctx context.Context) (string, error) {
-	s, err := m.maintenance().Status(ctx, &pb.StatusRequest{})
-	if err != nil {
-		return "", err
+	if _, err := m.maintenance().Downgrade(ctx, &pb.DowngradeRequest{Action: pb.DowngradeRequest_CANCEL}); err != nil {
+		return fmt.Errorf("cancel the downgrade through %s: %w", member.Member, plainError(err))
 	}
-	return downgradeLine(s), nil
+	return nil
 }
 
 // downgradeLine is the line of a downgrade that is under way, such as "3.6", or
@@ -101,10 +85,10 @@ const nudges = 5
 // Nudge implements Upgrades. Its entries touch no key, no revision, and nothing
 // that a watcher sees: it asks for the end of a lease that
 // cannot exist, which etcd decides through its log, with authentication on, too.
-func (c *Clients) Nudge(ctx context.Context, cluster string, member Endpoint) error {
-	m, err := c.client(cluster, member)
+func (c *Clients) Nudge(ctx context.Context, cluster string, member Target) error {
+	m, _, err := c.identify(ctx, cluster, member)
 	if err != nil {
-		return fmt.Errorf("add to the log: %w", err)
+		return fmt.Errorf("add to the log through %s: %w", member.Member, err)
 	}
 	for range nudges {
 		if err := m.nudge(ctx); err != nil {

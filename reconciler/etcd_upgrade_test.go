@@ -142,9 +142,10 @@ func TestTheLogOf35And37(t *testing.T) {
 	}
 
 	l.run(0, newEtcdBinary, "--snapshot-count=1")
-	before, had := l.awaitWell().Members[0].Revision, l.snapshots()
+	r, had := l.awaitWell(), l.snapshots()
+	before := r.Members[0].Revision
 	for range 2 {
-		if err := l.clients.Nudge(t.Context(), "shop/orders", l.endpoints[0]); err != nil {
+		if err := l.clients.Nudge(t.Context(), "shop/orders", l.target(r, l.endpoints[0])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -156,9 +157,10 @@ func TestTheLogOf35And37(t *testing.T) {
 	l.awaitVersion("3.7.0")
 }
 
-// A nudge needs nobody's permission.
+// A nudge needs nobody's permission. Only who the member is, a user alone is told.
 func TestNudgeWithAuthentication(t *testing.T) {
 	l := startLineage(t, 1, newEtcdBinary)
+	first := l.target(l.awaitWell(), l.endpoints[0])
 	m, err := l.clients.client("shop/orders", l.endpoints[0])
 	if err != nil {
 		t.Fatal(err)
@@ -172,7 +174,7 @@ func TestNudgeWithAuthentication(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Status is for root only, now. The metrics are not.
+	// Status is for users only, now. The metrics are not.
 	entries := func() int64 {
 		n, err := m.metric(t.Context(), "etcd_server_proposals_applied_total")
 		if err != nil {
@@ -181,13 +183,16 @@ func TestNudgeWithAuthentication(t *testing.T) {
 		return n
 	}
 	before := entries()
-	if err := l.clients.Nudge(t.Context(), "shop/orders", l.endpoints[0]); err != nil {
-		t.Fatal(err)
+	for range nudges {
+		if err := m.nudge(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if after := entries(); after < before+nudges {
 		t.Errorf("%d entries applied before, %d after", before, after)
 	}
-	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", l.endpoints[0], "3.5"), "downgrade to 3.5", "user name is empty")
+	backuptest.WantError(t, l.clients.Nudge(t.Context(), "shop/orders", first), "add to the log through orders-0: status", "user name is empty")
+	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", first, "3.5"), "downgrade to 3.5", "user name is empty")
 }
 
 // The whole way down by one minor, and back again before it is over.
@@ -197,13 +202,14 @@ func TestDowngradeByOneMinor(t *testing.T) {
 	l.awaitVersion("3.7.0")
 	l.enable("3.6")
 	l.enable("3.6")
-	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", l.endpoints[0], "3.5"), "downgrade to 3.5: validate through orders-0")
+	first := l.target(l.round(false), l.endpoints[0])
+	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", first, "3.5"), "downgrade to 3.5: validate through orders-0")
 	r := l.await("the storage of 3.6", stored("3.6.0"))
 	if r.ClusterVersion != "3.6.0" || r.DowngradeTarget != "3.6" || !r.Downgrading {
 		t.Errorf("round %+v", r)
 	}
 	for range 2 {
-		if err := l.clients.CancelDowngrade(t.Context(), "shop/orders", l.endpoints[0]); err != nil {
+		if err := l.clients.CancelDowngrade(t.Context(), "shop/orders", first); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -217,7 +223,7 @@ func TestDowngradeByOneMinor(t *testing.T) {
 	if r.ClusterVersion != "3.6.0" || r.Members[0].Version != "3.6.16" {
 		t.Errorf("round %+v", r)
 	}
-	if err := l.clients.CancelDowngrade(t.Context(), "shop/orders", l.endpoints[0]); err != nil {
+	if err := l.clients.CancelDowngrade(t.Context(), "shop/orders", first); err != nil {
 		t.Errorf("nothing to cancel: %v", err)
 	}
 	l.enable("3.5")
@@ -230,7 +236,7 @@ func TestDowngradeByOneMinor(t *testing.T) {
 // enable enables a downgrade through the leader.
 func (l *lineage) enable(line string) {
 	l.Helper()
-	leader, _, _ := l.leader(l.awaitWell())
+	leader, _ := l.leader(l.awaitWell())
 	if err := l.clients.EnableDowngrade(l.Context(), "shop/orders", leader, line); err != nil {
 		l.Fatal(err)
 	}
@@ -250,7 +256,7 @@ func TestUpgradeQuestionsToNobody(t *testing.T) {
 	if _, err := c.Snapshots(t.Context(), "shop/orders", e); err == nil || !strings.Contains(err.Error(), "metrics of orders-0") {
 		t.Errorf("metrics: %v", err)
 	}
-	backuptest.WantError(t, c.Nudge(t.Context(), "shop/orders", e), "add to the log through orders-0")
-	backuptest.WantError(t, c.EnableDowngrade(t.Context(), "shop/orders", e, "3.6"), "downgrade to 3.6")
-	backuptest.WantError(t, c.CancelDowngrade(t.Context(), "shop/orders", e), "cancel the downgrade")
+	backuptest.WantError(t, c.Nudge(t.Context(), "shop/orders", Target{Endpoint: e}), "add to the log through orders-0")
+	backuptest.WantError(t, c.EnableDowngrade(t.Context(), "shop/orders", Target{Endpoint: e}, "3.6"), "downgrade to 3.6")
+	backuptest.WantError(t, c.CancelDowngrade(t.Context(), "shop/orders", Target{Endpoint: e}), "cancel the downgrade")
 }

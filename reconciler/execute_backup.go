@@ -28,7 +28,7 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	endpoint, err := v.endpoint(a.Member)
+	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -37,7 +37,7 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return fmt.Errorf("back up: wait for a place among the backups: %w", err)
 	}
 	defer release()
-	snapshot, err := r.etcd.Snapshot(ctx, v.cluster.Key(), endpoint)
+	snapshot, err := r.etcd.Snapshot(ctx, v.cluster.Key(), member)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}

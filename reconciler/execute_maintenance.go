@@ -17,11 +17,11 @@ func (r *Reconciler) compact(ctx context.Context, v *view, a plan.Compact) error
 			return fmt.Errorf("compact: %w", err)
 		}
 	}
-	endpoint, err := v.endpoint(a.Member)
+	member, err := v.target(a.Member, a.ID)
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
-	if err := r.etcd.Compact(ctx, v.cluster.Key(), endpoint, a.ClusterID, a.Revision); err != nil {
+	if err := r.etcd.Compact(ctx, v.cluster.Key(), member, a.Revision); err != nil {
 		return err
 	}
 	return r.updateRecord(ctx, v, func(record *Record) {
@@ -50,11 +50,11 @@ func (r *Reconciler) stillThere(ctx context.Context, v *view) error {
 }
 
 func (r *Reconciler) defragment(ctx context.Context, v *view, a plan.Defragment) error {
-	endpoint, err := v.endpoint(a.Member)
+	member, err := v.target(a.Member, a.ID)
 	if err != nil {
 		return fmt.Errorf("defragment: %w", err)
 	}
-	if err := r.etcd.Defragment(ctx, v.cluster.Key(), endpoint, a.ID); err != nil {
+	if err := r.etcd.Defragment(ctx, v.cluster.Key(), member); err != nil {
 		return err
 	}
 	return r.updateRecord(ctx, v, func(record *Record) {

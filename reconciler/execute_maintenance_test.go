@@ -30,8 +30,8 @@ func TestNoSpaceIsDrivenToIdle(t *testing.T) {
 			}
 		}
 		want := []string{
-			"snapshot of orders-0", "compact c1 through orders-0 at 7", "defragment orders-2 a2", "defragment orders-1 a1",
-			"move leader from orders-0 to a1", "defragment orders-0 a0", "disarm NOSPACE on member a1 with 3",
+			"snapshot of orders-0", "compact through orders-0 at 7", "defragment orders-2", "defragment orders-1",
+			"move leader from orders-0 to a1", "defragment orders-0", "disarm NOSPACE on member a1 with 3",
 		}
 		if !slices.Equal(calls, want) {
 			t.Errorf("got  %q\nwant %q", calls, want)
@@ -63,14 +63,14 @@ func fullAsTold(r *plan.Round, calls []string, quota int64) {
 
 func TestCompactRestsOnItsBackup(t *testing.T) {
 	formed(t, func(w *world) {
-		compact := plan.Compact{Member: "orders-0", ID: "a0", ClusterID: "c1", Revision: 7}
+		compact := plan.Compact{Member: "orders-0", ID: "a0", Revision: 7}
 		backuptest.WantError(t, w.do(compact), "compact: no backup was taken")
 		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"})
 		w.etcd.calls = nil
 		for range 2 {
 			w.mustDo(compact)
 		}
-		if want := []string{"compact c1 through orders-0 at 7", "compact c1 through orders-0 at 7"}; !slices.Equal(w.etcd.calls, want) {
+		if want := []string{"compact through orders-0 at 7", "compact through orders-0 at 7"}; !slices.Equal(w.etcd.calls, want) {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
 		path, _, _ := strings.Cut(strings.TrimPrefix(w.record().Backup.URL, "file://"), "?")

@@ -94,12 +94,13 @@ func attempts() []attempt {
 		does("the set's drift", edited, plan.ApplyObject{Kind: "StatefulSet", Name: "orders"}),
 		does("formed", nil, plan.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0"}}),
 		asks("back up", nil, plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.17"}),
+		asks("move the leader", nil, plan.MoveLeader{From: "orders-0", FromID: "a0", To: "orders-1", ToID: "a1"}),
 		does("start the roll", edited, plan.StartRoll{Partition: 3, To: "3.6.17"}),
 		does("restart by partition", nil, plan.RestartMember{Member: "orders-2", Partition: 2}),
 		onThis("restart by deletion", nil, func(w *world) plan.Action {
 			return plan.RestartMember{Member: "orders-2", PodUID: string(w.pod("orders-2").UID), ByDeletion: true}
 		}),
-		asks("compact", first(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"}), plan.Compact{Member: "orders-0", ClusterID: "c1", Revision: 7}),
+		asks("compact", first(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"}), plan.Compact{Member: "orders-0", ID: "a0", Revision: 7}),
 		asks("defragment", nil, plan.Defragment{Member: "orders-0", ID: "a0"}),
 		asks("disarm", nil, plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"}),
 		does("end the roll", nil, plan.EndRoll{Replicas: 2}),
@@ -139,10 +140,10 @@ func attempts() []attempt {
 		does("delete the budget", nil, plan.DeleteObject{Kind: "PodDisruptionBudget", Name: "orders"}),
 		does("delete a secret", nil, plan.DeleteObject{Kind: "Secret", Name: "orders-client-ca"}),
 		does("forget", nil, plan.ForgetCluster{}),
-		asks("nudge", nil, plan.Nudge{Member: "orders-0", Template: "t"}),
+		asks("nudge", nil, plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "t"}),
 		does("flushed", nil, plan.RecordFlushed{Members: map[string]string{"orders-0": "a0"}}),
-		asks("enable the downgrade", nil, plan.EnableDowngrade{Member: "orders-0", From: "3.6", To: "3.5"}),
-		asks("cancel the downgrade", first(plan.EnableDowngrade{Member: "orders-0", From: "3.6", To: "3.5"}), plan.CancelDowngrade{Member: "orders-0", Line: "3.5"}),
+		asks("enable the downgrade", nil, plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}),
+		asks("cancel the downgrade", first(plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}), plan.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.5"}),
 		does("applied", nil, plan.RecordApplied{SpecHash: "h", Version: "3.6.17"}),
 		does("begin the recovery", nil, plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
 		onThis("restore", asleep, restoreOf),
@@ -240,4 +241,29 @@ func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// I3: who answers for a member is asked who it is, and nobody else is asked to do
+// anything in its place.
+func TestOnlyTheMemberThatWasMeantIsAsked(t *testing.T) {
+	formed(t, func(w *world) {
+		for _, a := range []plan.Action{
+			plan.TakeBackup{Member: "orders-0", MemberID: "b0", ClusterID: "c1", For: "3.6.17"},
+			plan.MoveLeader{From: "orders-0", FromID: "b0", To: "orders-1", ToID: "a1"},
+			plan.Compact{Member: "orders-0", ID: "b0", Revision: 7},
+			plan.Defragment{Member: "orders-0", ID: "b0"},
+			plan.Nudge{Member: "orders-0", MemberID: "b0", Template: "t"},
+			plan.EnableDowngrade{Member: "orders-0", MemberID: "b0", From: "3.6", To: "3.5"},
+			plan.CancelDowngrade{Member: "orders-0", MemberID: "b0", Line: "3.5"},
+		} {
+			v := w.look()
+			w.etcd.calls = nil
+			for _, clusterID := range []string{"c1", "c2"} {
+				v.record.ClusterID = clusterID
+				if err := w.r.execute(w.Context(), v, a); !errors.Is(err, errSomebodyElse) || len(w.etcd.calls) > 0 {
+					t.Errorf("%s in %s: %v, calls %q", a, clusterID, err, w.etcd.calls)
+				}
+			}
+		}
+	}, skipBackup)
 }

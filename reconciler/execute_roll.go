@@ -19,11 +19,11 @@ func (r *Reconciler) startRoll(ctx context.Context, v *view, a plan.StartRoll) e
 }
 
 func (r *Reconciler) moveLeader(ctx context.Context, v *view, a plan.MoveLeader) error {
-	endpoint, err := v.endpoint(a.From)
+	leader, err := v.target(a.From, a.FromID)
 	if err != nil {
 		return fmt.Errorf("move the leader: %w", err)
 	}
-	return r.etcd.MoveLeader(ctx, v.cluster.Key(), endpoint, a.ToID)
+	return r.etcd.MoveLeader(ctx, v.cluster.Key(), leader, a.ToID)
 }
 
 // restartMember lets one member go: by lowering the partition to it, or by

@@ -27,14 +27,14 @@ func (r *Reconciler) executeMinor(ctx context.Context, v *view, action plan.Acti
 // nudge adds entries to the members' log, after it has written down how often each
 // of them has saved its state. More entries a second time do no harm.
 func (r *Reconciler) nudge(ctx context.Context, v *view, a plan.Nudge) error {
-	endpoint, err := v.endpoint(a.Member)
+	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("add to the log: %w", err)
 	}
 	saved := r.snapshots(ctx, v)
-	for member := range v.record.Members {
-		if _, known := saved[member]; !known {
-			return fmt.Errorf("add to the log: %s does not say how often it has saved its state", member)
+	for name := range v.record.Members {
+		if _, known := saved[name]; !known {
+			return fmt.Errorf("add to the log: %s does not say how often it has saved its state", name)
 		}
 	}
 	now := r.now().UTC()
@@ -48,14 +48,14 @@ func (r *Reconciler) nudge(ctx context.Context, v *view, a plan.Nudge) error {
 	if err != nil {
 		return err
 	}
-	return r.etcd.Nudge(ctx, v.cluster.Key(), endpoint)
+	return r.etcd.Nudge(ctx, v.cluster.Key(), member)
 }
 
 // enableDowngrade tells etcd of a downgrade, after it has written that down, and
 // what the older minor will make of the members' logs. The store is asked once
 // more whether the backup is still there.
 func (r *Reconciler) enableDowngrade(ctx context.Context, v *view, a plan.EnableDowngrade) error {
-	endpoint, err := v.endpoint(a.Member)
+	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("enable the downgrade: %w", err)
 	}
@@ -72,17 +72,17 @@ func (r *Reconciler) enableDowngrade(ctx context.Context, v *view, a plan.Enable
 	if err != nil {
 		return err
 	}
-	return r.etcd.EnableDowngrade(ctx, v.cluster.Key(), endpoint, a.To)
+	return r.etcd.EnableDowngrade(ctx, v.cluster.Key(), member, a.To)
 }
 
 // cancelDowngrade tells etcd that there is no downgrade any more. The record
 // forgets it last: until then it says that the downgrade is quorate's.
 func (r *Reconciler) cancelDowngrade(ctx context.Context, v *view, a plan.CancelDowngrade) error {
-	endpoint, err := v.endpoint(a.Member)
+	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("cancel the downgrade: %w", err)
 	}
-	if err := r.etcd.CancelDowngrade(ctx, v.cluster.Key(), endpoint); err != nil {
+	if err := r.etcd.CancelDowngrade(ctx, v.cluster.Key(), member); err != nil {
 		return err
 	}
 	return r.updateRecord(ctx, v, func(record *Record) { record.Downgrade = nil })

@@ -213,9 +213,9 @@ func TestNoDowngradeWithoutItsBackup(t *testing.T) {
 
 func TestUpgradeActionsTwice(t *testing.T) {
 	for name, action := range map[string]plan.Action{
-		"enable":           plan.EnableDowngrade{Member: "orders-0", From: "3.7", To: "3.6"},
-		"enable below 3.6": plan.EnableDowngrade{Member: "orders-0", From: "3.6", To: "3.5"},
-		"cancel":           plan.CancelDowngrade{Member: "orders-0", Line: "3.6"},
+		"enable":           plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"},
+		"enable below 3.6": plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"},
+		"cancel":           plan.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.6"},
 		"flushed":          plan.RecordFlushed{Members: map[string]string{"orders-0": "a0"}},
 		"applied":          plan.RecordApplied{SpecHash: "h", Version: "3.7.3", Commit: "f00"},
 	} {
@@ -228,18 +228,18 @@ func TestUpgradeActionsTwice(t *testing.T) {
 func TestNudgeTwice(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.saved = map[string]int64{"orders-0": 4, "orders-1": 5}
-		w.mustDo(plan.Nudge{Member: "orders-0", Template: "t"})
+		w.mustDo(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "t"})
 		first := w.record().Nudged
 		if want := map[string]int64{"orders-0": 4, "orders-1": 5, "orders-2": 0}; !reflect.DeepEqual(first.Before, want) || first.Template != "t" {
 			t.Errorf("%+v, want %v", first, want)
 		}
 		time.Sleep(time.Minute)
-		w.mustDo(plan.Nudge{Member: "orders-0", Template: "t"})
+		w.mustDo(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "t"})
 		second := w.record().Nudged
 		if !second.Since.Equal(first.Since) || !second.At.After(first.At) || second.Before["orders-0"] != 5 || count(w.etcd.calls, "nudge") != 2 {
 			t.Errorf("%+v after %+v, calls %q", second, first, w.etcd.calls)
 		}
-		w.mustDo(plan.Nudge{Member: "orders-0", Template: "u"})
+		w.mustDo(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "u"})
 		if third := w.record().Nudged; third.Since.Equal(first.Since) {
 			t.Errorf("another template: %+v", third)
 		}
@@ -250,7 +250,7 @@ func TestNudgeTwice(t *testing.T) {
 			}
 			return down(member)
 		}
-		if err := w.do(plan.Nudge{Member: "orders-0", Template: "v"}); err == nil || !strings.Contains(err.Error(), "orders-1 does not say how often it has saved its state") {
+		if err := w.do(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "v"}); err == nil || !strings.Contains(err.Error(), "orders-1 does not say how often it has saved its state") {
 			t.Errorf("%v", err)
 		}
 		if w.record().Nudged.Template == "v" {

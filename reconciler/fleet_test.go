@@ -33,11 +33,11 @@ func (e fleetEtcd) Round(ctx context.Context, cluster string, members []Endpoint
 	return e.clusters[cluster].Round(ctx, cluster, members, deep)
 }
 
-func (e fleetEtcd) MoveLeader(ctx context.Context, cluster string, leader Endpoint, toID string) error {
+func (e fleetEtcd) MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error {
 	return e.clusters[cluster].MoveLeader(ctx, cluster, leader, toID)
 }
 
-func (e fleetEtcd) Snapshot(ctx context.Context, cluster string, member Endpoint) (io.ReadCloser, error) {
+func (e fleetEtcd) Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error) {
 	return e.clusters[cluster].Snapshot(ctx, cluster, member)
 }
 

@@ -435,12 +435,13 @@ func (v *view) findEndpoints(live *liveCluster) {
 	}
 }
 
-// endpoint is the endpoint of a member.
-func (v *view) endpoint(member string) (Endpoint, error) {
+// target is a member as what is about to be done to it needs it: of the recorded
+// cluster, and with the ID that the decision was made on.
+func (v *view) target(member, id string) (Target, error) {
 	for _, e := range v.endpoints {
 		if e.Member == member {
-			return e, nil
+			return Target{Endpoint: e, ClusterID: v.record.ClusterID, ID: id}, nil
 		}
 	}
-	return Endpoint{}, fmt.Errorf("%s has no address", member)
+	return Target{}, fmt.Errorf("%s has no address", member)
 }

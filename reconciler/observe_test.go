@@ -323,8 +323,8 @@ func TestPodsThatCannotBeDialled(t *testing.T) {
 		if len(v.endpoints) != 1 || v.endpoints[0].Member != "orders-0" {
 			t.Errorf("endpoints %+v", v.endpoints)
 		}
-		if _, err := v.endpoint("orders-2"); err == nil {
-			t.Error("a member without an address has an endpoint")
+		if _, err := v.target("orders-2", "a2"); err == nil {
+			t.Error("a member without an address can be asked")
 		}
 	})
 }

@@ -241,31 +241,42 @@ type fakeEtcd struct {
 	saves func(member string) bool
 }
 
-func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Endpoint, line string) error {
+// errSomebodyElse is what a member answers that is not the one that was meant.
+var errSomebodyElse = errors.New("it answers as another member")
+
+// takes says whether the member is the one that is meant, and takes requests.
+func (e *fakeEtcd) takes(t Target) error {
+	if t.ClusterID != "c1" || t.ID != e.id(t.Member) {
+		return errSomebodyElse
+	}
+	return e.refuse
+}
+
+func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Target, line string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.refuse != nil {
-		return e.refuse
+	if err := e.takes(member); err != nil {
+		return err
 	}
 	e.downgrade = line
 	return e.changed("enable the downgrade to " + line + " through " + member.Member)
 }
 
-func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Endpoint) error {
+func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Target) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.refuse != nil {
-		return e.refuse
+	if err := e.takes(member); err != nil {
+		return err
 	}
 	e.downgrade = ""
 	return e.changed("cancel the downgrade through " + member.Member)
 }
 
-func (e *fakeEtcd) Nudge(_ context.Context, _ string, member Endpoint) error {
+func (e *fakeEtcd) Nudge(_ context.Context, _ string, member Target) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.refuse != nil {
-		return e.refuse
+	if err := e.takes(member); err != nil {
+		return err
 	}
 	for _, name := range e.members {
 		if e.saves == nil || e.saves(name) {
@@ -344,9 +355,12 @@ func (e *fakeEtcd) answer(m *plan.Member, deep bool) {
 	}
 }
 
-func (e *fakeEtcd) MoveLeader(_ context.Context, _ string, leader Endpoint, toID string) error {
+func (e *fakeEtcd) MoveLeader(_ context.Context, _ string, leader Target, toID string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err := e.takes(leader); err != nil {
+		return err
+	}
 	e.calls = append(e.calls, "move leader from "+leader.Member+" to "+toID)
 	for _, name := range e.members {
 		if e.id(name) == toID {
@@ -459,11 +473,11 @@ func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []Endpo
 	return e.changed("remove learner " + id)
 }
 
-func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member Endpoint) (io.ReadCloser, error) {
+func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member Target) (io.ReadCloser, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.refuse != nil {
-		return nil, e.refuse
+	if err := e.takes(member); err != nil {
+		return nil, err
 	}
 	e.calls = append(e.calls, "snapshot of "+member.Member)
 	if e.stream != nil {
@@ -472,12 +486,23 @@ func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member Endpoint) (io.
 	return io.NopCloser(bytes.NewReader(e.snapshot)), nil
 }
 
-func (e *fakeEtcd) Compact(_ context.Context, _ string, member Endpoint, clusterID string, revision int64) error {
-	return e.called(fmt.Sprintf("compact %s through %s at %d", clusterID, member.Member, revision))
+func (e *fakeEtcd) Compact(_ context.Context, _ string, member Target, revision int64) error {
+	return e.done(member, fmt.Sprintf("compact through %s at %d", member.Member, revision))
 }
 
-func (e *fakeEtcd) Defragment(_ context.Context, _ string, member Endpoint, memberID string) error {
-	return e.called("defragment " + member.Member + " " + memberID)
+func (e *fakeEtcd) Defragment(_ context.Context, _ string, member Target) error {
+	return e.done(member, "defragment "+member.Member)
+}
+
+// done notes a call to a member that does nothing else.
+func (e *fakeEtcd) done(member Target, text string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(member); err != nil {
+		return err
+	}
+	e.calls = append(e.calls, text)
+	return nil
 }
 
 func (e *fakeEtcd) Disarm(_ context.Context, _ string, members []Endpoint, alarm plan.Alarm) error {

@@ -22,10 +22,10 @@ type backupSource struct {
 	// quorate does not run it.
 	cluster  string
 	stranger bool
-	endpoint Endpoint
+	target   Target
 	member   plan.Member
-	// clusterID in hex, and the name and version for the URL of the object.
-	clusterID, name, version string
+	// name and version for the URL of the object.
+	name, version string
 }
 
 // findSource asks the members and chooses the one to take a backup from. Where
@@ -61,12 +61,12 @@ func (r *Reconciler) findSource(ctx context.Context, q Request) (s backupSource,
 	if problem != "" {
 		return s, problem, nil
 	}
-	endpoint, err := v.endpoint(m.Name)
+	member, err := v.target(m.Name, m.ID)
 	if err != nil {
 		return s, err.Error(), nil
 	}
 	return backupSource{
-		cluster: key, endpoint: endpoint, member: m, clusterID: round.ClusterID,
+		cluster: key, target: member, member: m,
 		name: c.Metadata.Name, version: c.Spec.Version,
 	}, "", nil
 }
@@ -100,7 +100,7 @@ func (r *Reconciler) findStranger(ctx context.Context, q Request) (s backupSourc
 		return s, problem, nil
 	}
 	return backupSource{
-		cluster: q.Key(), stranger: true, endpoint: endpoint, member: m, clusterID: round.ClusterID,
+		cluster: q.Key(), stranger: true, target: Target{Endpoint: endpoint, ClusterID: round.ClusterID, ID: m.ID}, member: m,
 		name: q.Metadata.Name, version: m.Version,
 	}, "", nil
 }

@@ -88,7 +88,7 @@ func (r *Reconciler) saveSnapshot(ctx context.Context, s backupSource, to schema
 	if err := r.options.Lease(); err != nil {
 		return backup.Manifest{}, err
 	}
-	snapshot, err := r.etcd.Snapshot(ctx, s.cluster, s.endpoint)
+	snapshot, err := r.etcd.Snapshot(ctx, s.cluster, s.target)
 	if err != nil {
 		return backup.Manifest{}, fmt.Errorf("back up: %w", err)
 	}
@@ -99,7 +99,7 @@ func (r *Reconciler) saveSnapshot(ctx context.Context, s backupSource, to schema
 // manifest describes the backup that is about to be taken.
 func (q Request) manifest(s backupSource, now time.Time) backup.Manifest {
 	m := backup.Manifest{
-		Namespace: q.Metadata.Namespace, Name: s.name, ClusterID: s.clusterID, Member: s.member.Name,
+		Namespace: q.Metadata.Namespace, Name: s.name, ClusterID: s.target.ClusterID, Member: s.member.Name,
 		Commit: q.Commit, Time: now,
 	}
 	if q.Schedule != nil {

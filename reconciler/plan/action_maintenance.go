@@ -12,7 +12,6 @@ import (
 type Compact struct {
 	// Member to ask, and its ID.
 	Member, ID string
-	ClusterID  string
 	// Revision from which on history is kept.
 	Revision int64
 }

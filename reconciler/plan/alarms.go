@@ -75,7 +75,7 @@ func (s *situation) compact() verdict {
 	if !v.silent() {
 		return v
 	}
-	return do(Compact{Member: l.Name, ID: l.ID, ClusterID: s.o.Record.ClusterID, Revision: l.Revision},
+	return do(Compact{Member: l.Name, ID: l.ID, Revision: l.Revision},
 		fmt.Sprintf("%s needs %s of its quota of %s, old revisions included; the newest value of every key stays",
 			m.Name, sizeText(m.DBInUse), sizeText(s.quotaOf(*m))))
 }
