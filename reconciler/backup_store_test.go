@@ -1,7 +1,12 @@
 package reconciler
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"testing"
 
@@ -82,4 +87,37 @@ func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 			t.Error("the record has the secret")
 		}
 	}, setVersion("3.6.12"))
+}
+
+// A cluster's own backup that was cut off leaves nothing: its place was noted before
+// its first byte, and the next backup tidies it. One that came to its end stays.
+func TestWhatACutOffBackupLeftIsRemoved(t *testing.T) {
+	for name, finished := range map[string]bool{"cut off": false, "finished, and not recorded": true} {
+		t.Run(name, func(t *testing.T) {
+			formed(t, func(w *world) {
+				w.commit(setVersion("3.6.16"))
+				w.etcd.stream = func(context.Context) io.Reader { return failing{errors.New("killed")} }
+				if err := w.do(takeForTest()); err == nil {
+					t.Fatal("it was taken")
+				}
+				left := w.record().BackupBegun
+				path := strings.TrimPrefix(withoutQuery(left), "file://")
+				if finished {
+					if _, err := (backup.Store{}).Save(w.Context(), left, bytes.NewReader(w.etcd.snapshot), backup.Manifest{}); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				w.etcd.stream = nil
+				w.mustDo(takeForTest())
+				if _, err := os.Stat(path); (err == nil) != finished {
+					t.Errorf("what was left: %v", err)
+				}
+				if r := w.record(); r.BackupBegun != "" || r.Backup == nil || r.Backup.URL == left {
+					t.Errorf("the record is %+v", r)
+				}
+			}, setVersion("3.6.12"))
+		})
+	}
 }

@@ -37,6 +37,9 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return fmt.Errorf("back up: wait for a place among the backups: %w", err)
 	}
 	defer release()
+	if err := r.noteAttempt(ctx, v, store, url); err != nil {
+		return fmt.Errorf("back up: %w", err)
+	}
 	snapshot, err := r.etcd.Snapshot(ctx, v.cluster.Key(), member)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
@@ -47,10 +50,25 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return err
 	}
 	return r.updateRecord(ctx, v, func(record *Record) {
+		record.BackupBegun = ""
 		record.Backup = &BackupRecord{
 			ClusterID: m.ClusterID, For: a.For, URL: url,
 			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: r.now().UTC(),
 		}
+	})
+}
+
+// noteAttempt writes down where the backup goes before its first byte, and removes
+// what the one before has left there, if that did not come to its end.
+func (r *Reconciler) noteAttempt(ctx context.Context, v *view, store backup.Store, url string) error {
+	if err := r.options.Lease(); err != nil {
+		return err
+	}
+	return r.updateRecord(ctx, v, func(record *Record) {
+		if record.BackupBegun != "" {
+			r.discard(ctx, store, v.cluster.Key(), record.BackupBegun)
+		}
+		record.BackupBegun = url
 	})
 }
 

@@ -53,6 +53,9 @@ type Record struct {
 	Owner *OwnerRecord `json:"owner,omitempty"`
 	// Backup is the verified backup that what comes next rests on.
 	Backup *BackupRecord `json:"backup,omitempty"`
+	// BackupBegun is the URL of a backup of quorate's own that was begun, until it
+	// is done: what one that was cut off has left there is removed before the next.
+	BackupBegun string `json:"backupBegun,omitempty"`
 	// Applied is what was carried out to the end last.
 	Applied *AppliedRecord `json:"applied,omitempty"`
 	// Revision rises with every change of the record. A pod may read an older

@@ -127,6 +127,9 @@ func (r *Reconciler) settle(ctx context.Context, q Request, k *keptRequest) erro
 		return r.requestDone(ctx, q, k, m, m.Time)
 	case errors.Is(err, backup.ErrNotFound) || begun.SpecHash != q.hash():
 		// Where another spec is wanted, a store that is gone must not be in its way.
+		if errors.Is(err, backup.ErrNotFound) {
+			r.discard(ctx, store, q.Key(), begun.URL)
+		}
 		k.record.Begun = nil
 		if begun.Failed || begun.SpecHash != q.hash() {
 			return r.writeRequest(ctx, q, k)
@@ -134,6 +137,16 @@ func (r *Reconciler) settle(ctx context.Context, q Request, k *keptRequest) erro
 		err = errors.New("quorate ended while it took this backup")
 	}
 	return r.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.clusterName(), err))
+}
+
+// discard removes what a backup left that never became one. A store that does not
+// let it does not keep the next backup back: what is left costs room, and a person
+// is told where it is.
+func (r *Reconciler) discard(ctx context.Context, store backup.Store, key, objectURL string) {
+	if err := store.Discard(ctx, objectURL); err != nil && ctx.Err() == nil {
+		r.log.Warn("left behind", "request", key, "url", withoutQuery(objectURL), "error", err.Error(),
+			"message", "a backup that did not come to its end may have left an object or parts of an upload there")
+	}
 }
 
 // requestDone notes a good backup.
