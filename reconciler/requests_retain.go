@@ -36,7 +36,7 @@ func (q Request) retains(record requestRecord, now time.Time) bool {
 // retain removes the backups of a schedule that no rule keeps. That it was tried
 // is noted also where it failed: the next backup is the next occasion.
 func (r *Reconciler) retain(ctx context.Context, q Request, k *keptRequest) error {
-	removed, err := r.removeBackups(ctx, q, k.record)
+	removed, err := r.removeBackups(ctx, q, k)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -55,7 +55,7 @@ func (r *Reconciler) retain(ctx context.Context, q Request, k *keptRequest) erro
 }
 
 // removeBackups carries out the verdicts on a schedule's backups, oldest first.
-func (r *Reconciler) removeBackups(ctx context.Context, q Request, record requestRecord) (removed int, err error) {
+func (r *Reconciler) removeBackups(ctx context.Context, q Request, k *keptRequest) (removed int, err error) {
 	to := r.effective(q)
 	place, err := schema.ObjectURLDirectory(to.ObjectURLTemplate, r.urlData(q))
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *Reconciler) removeBackups(ctx context.Context, q Request, record reques
 	if err != nil {
 		return 0, err
 	}
-	found, err := r.scheduled(ctx, store, q, place, record)
+	found, err := r.scheduled(ctx, store, q, place, k)
 	if err != nil {
 		return 0, err
 	}
@@ -96,9 +96,10 @@ func (r *Reconciler) removeBackups(ctx context.Context, q Request, record reques
 }
 
 // scheduled lists the backups that this schedule took and that lie where it put
-// them: nobody else's are ever looked at. A list that lacks the newest one is not
-// the whole truth, and nothing follows from it.
-func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Request, place string, record requestRecord) ([]schedule.Stored, error) {
+// them: nobody else's are ever looked at, nor those of a schedule of the same name
+// in another Kubernetes cluster. A list that lacks the newest one is not the whole
+// truth, and nothing follows from it.
+func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Request, place string, k *keptRequest) ([]schedule.Stored, error) {
 	list, err := store.List(ctx, place)
 	var broken *backup.BrokenManifests
 	if errors.As(err, &broken) {
@@ -108,24 +109,36 @@ func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Reques
 	} else if err != nil {
 		return nil, err
 	}
-	needed := r.neededBackups()
+	needed, last := r.neededBackups(), k.record.Last.Object
 	var found []schedule.Stored
-	newest := !strings.HasPrefix(record.Last.Object, withoutQuery(place))
+	others := 0
+	newest := !strings.HasPrefix(last, withoutQuery(place))
 	for _, m := range list {
 		if m.Schedule != q.Name() || m.Origin != "" {
 			continue
 		}
-		newest = newest || m.Object == record.Last.Object
+		if m.ScheduleUID != string(k.live.UID) {
+			others++
+			continue
+		}
+		newest = newest || m.Object == last
 		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, Damaged: drillFound(m), NeededBy: needed[m.Object]})
 	}
+	if others > 0 && r.said.news(q.Key(), topicOthers, "") {
+		r.log.Warn("left alone", "request", q.Key(), "backups", others,
+			"message", "they are of a schedule of this name that has another record, in another Kubernetes cluster or one that was deleted: remove by hand what nobody needs")
+	}
 	if !newest {
-		return nil, fmt.Errorf("list backups %s: the newest one, %s, is not among the %d that are listed; nothing is removed before the next backup", withoutQuery(place), record.Last.Object, len(found))
+		return nil, fmt.Errorf("list backups %s: the newest one, %s, is not among the %d that are listed; nothing is removed before the next backup", withoutQuery(place), last, len(found))
 	}
 	return found, nil
 }
 
-// topicBroken is told once, until it is another sentence.
-const topicBroken = "broken manifests"
+// What is told once, until it is another sentence.
+const (
+	topicBroken = "broken manifests"
+	topicOthers = "backups of others"
+)
 
 // drillFound says why a backup cannot be restored, as far as a drill has found out.
 func drillFound(m backup.Manifest) string {

@@ -313,6 +313,27 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 	}
 }
 
+// 102, 114: schedules of one name in two Kubernetes clusters may put their backups
+// into one place: each removes its own only, and says that there are others. They
+// are told apart by the UIDs of their records.
+func TestRetentionLeavesAnotherKubernetesClustersBackups(t *testing.T) {
+	backedUp(t, func(w *world) {
+		q := nightly(func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast = new(int32(1)) })
+		w.mustPassRequests(q, 51*time.Hour)
+		if err := w.api.CoreV1().ConfigMaps("shop").Delete(w.Context(), q.recordName(), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPassRequests(q, 48*time.Hour)
+		w.wantTimes("01-03 02:00", "01-05 02:00")
+		if list := w.manifests(); list[0].ScheduleUID == "" || list[0].ScheduleUID == list[1].ScheduleUID {
+			t.Errorf("%+v", list)
+		}
+		if told := w.lines("left alone", "backups"); !slices.Equal(told, []string{"1"}) {
+			t.Errorf("told %q", told)
+		}
+	})
+}
+
 // 101, 102: a suspended schedule's backups grow too old, but for the newest one.
 func TestRetentionGoesOnWhileSuspended(t *testing.T) {
 	backedUp(t, func(w *world) {

@@ -46,7 +46,7 @@ func (r *Reconciler) takeRequested(ctx context.Context, q Request, k *keptReques
 	if err := r.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
-	m, err := r.saveSnapshot(ctx, source, to, q.Metadata.Namespace, place, q.manifest(source, k.record.Begun.Since))
+	m, err := r.saveSnapshot(ctx, source, to, q.Metadata.Namespace, place, q.manifest(source, k))
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err() // whoever comes next looks how far this got
@@ -97,13 +97,13 @@ func (r *Reconciler) saveSnapshot(ctx context.Context, s backupSource, to schema
 }
 
 // manifest describes the backup that is about to be taken.
-func (q Request) manifest(s backupSource, now time.Time) backup.Manifest {
+func (q Request) manifest(s backupSource, k *keptRequest) backup.Manifest {
 	m := backup.Manifest{
 		Namespace: q.Metadata.Namespace, Name: s.name, ClusterID: s.target.ClusterID, Member: s.member.Name,
-		Commit: q.Commit, Time: now,
+		Commit: q.Commit, Time: k.record.Begun.Since,
 	}
 	if q.Schedule != nil {
-		m.Schedule, m.Reason = q.Name(), "schedule "+q.Metadata.Name
+		m.Schedule, m.ScheduleUID, m.Reason = q.Name(), string(k.live.UID), "schedule "+q.Metadata.Name
 	} else {
 		m.Request, m.Reason = q.Metadata.Name, "backup "+q.Metadata.Name
 	}

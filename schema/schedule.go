@@ -35,7 +35,8 @@ type BackupScheduleSpec struct {
 	// time of one schedule, so that many clusters do not strike at once, 0s to
 	// 24h. Default 0s.
 	Jitter *metav1.Duration `json:"jitter,omitempty"`
-	// Retention says which backups of this schedule are kept. Default: all.
+	// Retention says which backups of this schedule are kept. Default: all. Those of
+	// a schedule of the same name in another Kubernetes cluster are left alone.
 	Retention RetentionSpec `json:"retention,omitzero"`
 	// Verify says how it is known that a backup restores.
 	Verify VerifySpec `json:"verify,omitzero"`

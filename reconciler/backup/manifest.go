@@ -71,6 +71,10 @@ type Manifest struct {
 	// "namespace/name"; Request is the name of the EtcdBackup that did.
 	Schedule string `json:"schedule,omitempty"`
 	Request  string `json:"request,omitempty"`
+	// ScheduleUID is the UID of the schedule's record in Kubernetes: schedules of
+	// the same name in two Kubernetes clusters may share a place, and none removes
+	// what the other has taken.
+	ScheduleUID string `json:"scheduleUID,omitempty"`
 	// Time is when the snapshot was begun, in UTC.
 	Time time.Time `json:"time"`
 	// Drill is the newest trial restore. The zero value: there was none.
