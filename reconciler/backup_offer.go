@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
 )
 
 // offerTime is for how long a restore may read a backup: its pod may have to wait
@@ -18,7 +19,7 @@ const offerTime = 6 * time.Hour
 
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
 // another cluster, or one that the members' release cannot take, is refused.
-func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.BeginRecovery) error {
+func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.BeginRecovery, d schema.DecryptionSpec) error {
 	m, err := store.Verify(ctx, a.ObjectURL)
 	if err != nil {
 		return err
@@ -26,14 +27,12 @@ func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.
 	if m.ClusterID != a.ClusterID {
 		return fmt.Errorf("the backup at %s is of cluster %s, and this is cluster %s: name a backup of this one", m.Object, m.ClusterID, a.ClusterID)
 	}
-	if m.Encrypted {
-		// The pod that restores is given a URL, and no private key.
-		return fmt.Errorf("the backup at %s is encrypted, and a recovery in place has no private key: go on from a member, or restore it with an EtcdRestore that names the Secret with the key", m.Object)
-	}
 	if !startsOn(m.EtcdVersion, a.Version) {
 		return fmt.Errorf("the backup at %s was made by etcd %q, and the pods are made for %s, which cannot start on it: name another one", m.Object, m.EtcdVersion, a.Version)
 	}
-	g.Revision, g.SHA256, g.Size = m.Revision, m.SHA256, m.Size
+	if g.VerifiedBackup, err = verified(m, d, "spec.recovery.decryption.secretName"); err != nil {
+		return err
+	}
 	// Not to find out later that the restore cannot read it.
 	_, err = store.Sign(ctx, a.ObjectURL, offerTime)
 	return err
@@ -53,16 +52,25 @@ func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecor
 	if err != nil {
 		return err
 	}
-	signed, err := r.sign(ctx, store, g.ObjectURL, offerTime)
+	c := v.cluster.Metadata
+	secret := corev1ac.Secret(restoreName(c.Name, g), c.Namespace).WithLabels(map[string]string{labelRestore: c.Name})
+	return r.offer(ctx, store, g.ObjectURL, secret)
+}
+
+// offer writes the Secret by which a pod reads a backup: a URL that is good for some
+// hours, and the certificate of the store's CA, where it has one of its own.
+func (r *Reconciler) offer(ctx context.Context, store backup.Store, objectURL string, secret *corev1ac.SecretApplyConfiguration) error {
+	signed, err := r.sign(ctx, store, objectURL, offerTime)
 	if err != nil {
 		return err
 	}
-	c := v.cluster.EtcdCluster
-	name := restoreName(c.Metadata.Name, g)
-	secret := corev1ac.Secret(name, c.Metadata.Namespace).WithLabels(map[string]string{labelRestore: c.Metadata.Name}).
-		WithType(corev1.SecretTypeOpaque).WithStringData(map[string]string{keyBackupURL: signed})
-	if _, err := r.kube.CoreV1().Secrets(c.Metadata.Namespace).Apply(ctx, secret, applyOptions()); err != nil {
-		return fmt.Errorf("write Secret %s: %w", name, err)
+	data := map[string]string{keyBackupURL: signed}
+	if ca := store.Authority(); len(ca) > 0 {
+		data[keyBackupCA] = string(ca)
+	}
+	secret.WithType(corev1.SecretTypeOpaque).WithStringData(data)
+	if _, err := r.kube.CoreV1().Secrets(*secret.Namespace).Apply(ctx, secret, applyOptions()); err != nil {
+		return fmt.Errorf("write Secret %s: %w", *secret.Name, err)
 	}
 	return nil
 }

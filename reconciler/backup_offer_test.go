@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
 )
 
 // offered is a backup of cluster c1 at revision 7, made by etcd 3.6.16.
@@ -36,7 +37,7 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	snapshot := backuptest.Snapshot(64 << 10)
 	m := offered(t, s.URL("c1.db"), snapshot)
 	var g RecoveringRecord
-	if err := g.rest(t.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}); err != nil {
+	if err := g.rest(t.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
@@ -86,7 +87,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 		"absent":  "no backup is stored there",
 	} {
 		var g RecoveringRecord
-		err := g.rest(t.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"})
+		err := g.rest(t.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}

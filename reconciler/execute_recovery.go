@@ -44,8 +44,9 @@ func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRec
 		return nil
 	}
 	g := RecoveringRecord{
-		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Revision: a.Revision, Since: r.now().UTC(),
-		Credentials: v.cluster.Spec.Backup.Destination.Credentials.SecretName,
+		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Since: r.now().UTC(),
+		Credentials:    v.cluster.Spec.Backup.Destination.Credentials.SecretName,
+		VerifiedBackup: VerifiedBackup{Revision: a.Revision},
 	}
 	random, err := randomHex(8)
 	if err != nil {
@@ -61,7 +62,7 @@ func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRec
 		if err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
-		if err := g.rest(ctx, store, a); err != nil {
+		if err := g.rest(ctx, store, a, v.cluster.Spec.Recovery.Decryption); err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
 	}

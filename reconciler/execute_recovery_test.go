@@ -186,8 +186,8 @@ func TestRecoveryRunsToItsEndByItself(t *testing.T) {
 func TestRestoreJob(t *testing.T) {
 	formed(t, func(w *world) {
 		g := RecoveringRecord{
-			ClusterID: "c1", FormerToken: "orders-11", Token: "orders-2233445566", Member: "orders-1", Revision: 7,
-			ObjectURL: "s3://backups/1.db", SHA256: "abc", Size: 42,
+			ClusterID: "c1", FormerToken: "orders-11", Token: "orders-2233445566", Member: "orders-1",
+			ObjectURL: "s3://backups/1.db", VerifiedBackup: VerifiedBackup{SHA256: "abc", Size: 42, Revision: 7},
 		}
 		job := renderRestore(w.wish, w.set(), "quorate:1", "data-orders-1", g)
 		pod, member := job.Spec.Template, w.set().Spec.Template
@@ -207,7 +207,7 @@ func TestRestoreJob(t *testing.T) {
 		if got := strings.Join(step.Args, " "); got != want || step.Image != "quorate:1" {
 			t.Errorf("%s runs %s", step.Image, got)
 		}
-		if e := step.Env; len(e) != 1 || e[0].Name != backupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name {
+		if e := step.Env; len(e) != 2 || e[0].Name != backupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != backupCAEnv {
 			t.Errorf("environment %+v", e)
 		}
 		g.ObjectURL = ""

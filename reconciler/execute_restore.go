@@ -59,6 +59,9 @@ func (r *Reconciler) beginRestore(ctx context.Context, v *view, a plan.BeginRest
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
 	g := RecoveringRecord{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.cluster.Restore.credentials()}
+	if g.VerifiedBackup, err = verified(m, v.cluster.Restore.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
+		return fmt.Errorf("restore %s: %w", a.Restore, err)
+	}
 	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, PeerURL(c, a.Member)); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"filippo.io/age"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -176,7 +178,6 @@ func TestARestoreThatIsRefusedMakesNothing(t *testing.T) {
 	}{
 		"absent":    {source: func(s *schema.RestoreSource) { s.ObjectURL = "file:///nowhere/1.db" }, want: "does not exist"},
 		"by name":   {source: func(s *schema.RestoreSource) { s.ObjectURL, s.Schedule = "", "nightly" }, want: "nobody knows where its backups are"},
-		"encrypted": {source: func(s *schema.RestoreSource) { s.Decryption.SecretName = "key" }, want: "restores no encrypted backup yet"},
 		"elsewhere": {source: func(s *schema.RestoreSource) { s.Credentials.SecretName = "key" }, want: "the Secret shop/key with the credentials of the backup store does not exist"},
 		"too new":   {edit: func(m *backup.Manifest) { m.EtcdVersion = "3.7.3" }, want: `was made by etcd "3.7.3"`},
 		"storage":   {edit: func(m *backup.Manifest) { m.EtcdVersion, m.StorageVersion = "3.6.16", "3.7.0" }, want: `storage version "3.7.0"`},
@@ -201,6 +202,51 @@ func TestARestoreThatIsRefusedMakesNothing(t *testing.T) {
 			}, edit)
 		})
 	}
+}
+
+// 111: an encrypted backup is restored with a private key that only the step which
+// restores is given: the daemon checks what is stored, and reads no key. Without a
+// Secret that has one, nothing is made.
+func TestAnEncryptedBackupIsRestoredWithoutTheDaemonsKnowingTheKey(t *testing.T) {
+	identity, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	url := "file://" + dir + "/1.db?root=" + dir
+	m := backup.Manifest{ClusterID: "c0", EtcdVersion: "3.6.16", Revision: 7, Hash: 99, HashRevision: 6, CompactRevision: 2}
+	if _, err := (backup.Store{Recipients: []string{identity.Recipient().String()}}).Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(8<<10)), m); err != nil {
+		t.Fatal(err)
+	}
+	inWorld(t, func(w *world) {
+		w.asksRestore(url)
+		backuptest.WantError(t, w.do(w.begins()), "is encrypted", identity.Recipient().String(), "spec.source.decryption.secretName")
+		if all := w.contents(); len(all) > 0 {
+			t.Fatalf("there is %v", all)
+		}
+		w.wish.Restore.Source.Decryption.SecretName = "age"
+		w.mustDo(w.begins())
+		g := w.record().Recovering
+		if g.Decryption != "age" || g.Hash != 99 || g.HashRevision != 6 || g.CompactRevision != 2 {
+			t.Errorf("recovering %+v", g)
+		}
+		step := renderRestore(w.wish, nil, "quorate:1", "data-orders-0", *g).Spec.Template.Spec.Containers[0]
+		from := map[string]string{}
+		for _, e := range step.Env {
+			from[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
+		}
+		if from["QUORATE_BACKUP_IDENTITY"] != "age/identity" || len(from) != 3 {
+			t.Errorf("it is given %v", from)
+		}
+		if args := strings.Join(step.Args, " "); !strings.Contains(args, "--hash=99 --hash-revision=6 --compact-revision=2") {
+			t.Errorf("it runs %s", args)
+		}
+		for _, a := range w.api.Actions() {
+			if get, ok := a.(clienttesting.GetAction); ok && a.GetResource().Resource == "secrets" && get.GetName() == "age" {
+				t.Error("the daemon reads the private key")
+			}
+		}
+	})
 }
 
 // 118, I3, I7: what exists is seen although the caches do not know it yet.

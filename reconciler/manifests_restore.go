@@ -21,8 +21,15 @@ const (
 	// backupURLEnv holds a URL by which the backup can be read for some hours. It
 	// comes from a Secret, because who has it has the data.
 	backupURLEnv = "QUORATE_BACKUP_URL"
-	// keyBackupURL is where it stands in the Secret.
+	// backupCAEnv holds the certificate of the store's CA, where it has one of its
+	// own, and backupIdentityEnv the private key that decrypts the backup. The key
+	// comes from the user's Secret straight into this one step.
+	backupCAEnv       = "QUORATE_BACKUP_CA"
+	backupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
+	// Where they stand in their Secrets.
 	keyBackupURL = "url"
+	keyBackupCA  = "ca.crt"
+	keyIdentity  = "identity"
 )
 
 // restoreName is the name of the Job, and of its Secret: another one for every
@@ -89,11 +96,36 @@ func restoreStep(c Cluster, image, name string, g RecoveringRecord) corev1.Conta
 	args = append(args, "--token="+g.Token, "--at-least="+strconv.FormatInt(g.Revision, 10))
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
-		args = append(args, "--sha256="+g.SHA256, fmt.Sprintf("--size=%d", g.Size))
-		env = append(env, corev1.EnvVar{Name: backupURLEnv, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: name}, Key: keyBackupURL,
-		}}})
+		args, env = append(args, g.args()...), g.env(name)
 	}
+	return restoreContainerOf(image, args, env)
+}
+
+// args tell the step that restores which backup it is.
+func (b VerifiedBackup) args() []string {
+	args := []string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}
+	if b.HashRevision > 0 {
+		args = append(args, fmt.Sprintf("--hash=%d", b.Hash), fmt.Sprintf("--hash-revision=%d", b.HashRevision), fmt.Sprintf("--compact-revision=%d", b.CompactRevision))
+	}
+	return args
+}
+
+// env lets it read the backup, by the Secret that offers it.
+func (b VerifiedBackup) env(offer string) []corev1.EnvVar {
+	from := func(name, secret, key string, optional bool) corev1.EnvVar {
+		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key, Optional: &optional,
+		}}}
+	}
+	env := []corev1.EnvVar{from(backupURLEnv, offer, keyBackupURL, false), from(backupCAEnv, offer, keyBackupCA, true)}
+	if b.Decryption != "" {
+		env = append(env, from(backupIdentityEnv, b.Decryption, keyIdentity, false))
+	}
+	return env
+}
+
+// restoreContainerOf is the container of a step that restores.
+func restoreContainerOf(image string, args []string, env []corev1.EnvVar) corev1.Container {
 	return corev1.Container{
 		Name: restoreContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{"/usr/local/bin/quorate"}, Args: args, Env: env,

@@ -1,11 +1,15 @@
 package reconciler
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -34,19 +38,50 @@ type RecoveringRecord struct {
 	// Member is the first member of the recovered cluster, and NewMemberID its ID.
 	Member      string `json:"member"`
 	NewMemberID string `json:"newMemberID"`
-	// ObjectURL of the backup; empty for what the member has. SHA256 and Size are
-	// those of the backup.
+	// ObjectURL of the backup; empty for what the member has.
 	ObjectURL string `json:"objectURL,omitempty"`
-	SHA256    string `json:"sha256,omitempty"`
 	// Credentials is the Secret that opens its store; empty for the daemon's own way.
 	Credentials string `json:"credentials,omitempty"`
-	Size        int64  `json:"size,omitempty"`
-	// Revision that is recovered, at least.
-	Revision int64 `json:"revision"`
+	VerifiedBackup
 	// Members are the IDs in hex of the lost members by name.
 	Members map[string]string `json:"members"`
 	// Since is when it was decided.
 	Since time.Time `json:"since"`
+}
+
+// VerifiedBackup is what the step that restores a backup is told of it. Without a
+// backup it is the zero value but for Revision.
+type VerifiedBackup struct {
+	// SHA256 and Size are those of the stored object.
+	SHA256 string `json:"sha256,omitempty"`
+	Size   int64  `json:"size,omitempty"`
+	// Revision that is recovered, at least.
+	Revision int64 `json:"revision"`
+	// Hash is etcd's HashKV at HashRevision, computed from CompactRevision on.
+	// HashRevision 0: nobody knows.
+	Hash            uint32 `json:"hash,omitempty"`
+	HashRevision    int64  `json:"hashRevision,omitempty"`
+	CompactRevision int64  `json:"compactRevision,omitempty"`
+	// Decryption is the Secret with the private key of an encrypted one, else empty.
+	Decryption string `json:"decryption,omitempty"`
+}
+
+// verified is what a manifest says to the step that restores. An encrypted backup
+// needs a Secret with a private key, which only that step reads; where says which
+// field of a file names it.
+func verified(m backup.Manifest, d schema.DecryptionSpec, where string) (VerifiedBackup, error) {
+	b := VerifiedBackup{
+		SHA256: m.SHA256, Size: m.Size, Revision: m.Revision,
+		Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision,
+	}
+	if !m.Encrypted {
+		return b, nil
+	}
+	if b.Decryption = d.SecretName; b.Decryption == "" {
+		return b, fmt.Errorf("the backup at %s is encrypted: name the Secret with the private key of one of %s in %s",
+			m.Object, strings.Join(m.Recipients, ", "), where)
+	}
+	return b, nil
 }
 
 // RecoveredRecord is a recovery that is over.

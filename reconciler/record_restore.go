@@ -74,7 +74,7 @@ func newRestoreRecord(a plan.BeginRestore, m backup.Manifest, g RecoveringRecord
 	r := NewRecord(g.Token)
 	r.Founders = 1
 	g.OneShot, g.Member, g.Since = "restore "+a.Restore, a.Member, now.UTC()
-	g.Revision, g.SHA256, g.Size, g.Members = m.Revision, m.SHA256, m.Size, map[string]string{}
+	g.Members = map[string]string{}
 	r.Recovering = &g
 	r.Restored = &RestoredRecord{
 		Name: a.Restore, SpecHash: a.SpecHash, SourceHash: a.SourceHash,

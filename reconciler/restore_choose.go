@@ -25,9 +25,6 @@ type RestoreFrom struct {
 // backupFor finds the backup that Git names, and verifies it: every byte is read.
 func (r *Reconciler) backupFor(ctx context.Context, v *view) (m backup.Manifest, url string, err error) {
 	w, ns := v.cluster.Restore, v.cluster.Metadata.Namespace
-	if w.Source.Decryption.SecretName != "" {
-		return m, "", errors.New("this version of quorate restores no encrypted backup yet: decrypt it with age, store it, and name that object")
-	}
 	store, err := r.storeWith(ctx, ns, w.credentials())
 	if err != nil {
 		return m, "", err
@@ -39,9 +36,6 @@ func (r *Reconciler) backupFor(ctx context.Context, v *view) (m backup.Manifest,
 	}
 	if m, err = store.Verify(ctx, url); err != nil {
 		return m, "", err
-	}
-	if m.Encrypted {
-		return m, "", fmt.Errorf("the backup at %s is encrypted, and this version of quorate restores none of those yet: decrypt it with age, store it, and name that object", m.Object)
 	}
 	// Not to find out later that the restore cannot read it.
 	_, err = r.sign(ctx, store, url, offerTime)

@@ -410,6 +410,8 @@ type RecoverySpec struct {
 	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1". It must be a
 	// backup of this cluster.
 	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
+	// Decryption of a backup that was encrypted.
+	Decryption DecryptionSpec `json:"decryption,omitzero"`
 }
 
 // Source is what the recovery goes on from, in words; "" for no recovery.

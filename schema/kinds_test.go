@@ -49,6 +49,8 @@ func TestFields(t *testing.T) {
 		{"deletion", cluster("state: Deleted", "deletion: {volumes: Delete, backup: Skip}"), ""},
 		{"unknown policy for volumes", cluster("deletion: {volumes: Retain}"), "spec.deletion.volumes: \"Retain\" is not one of Keep, Delete"},
 
+		{"recovery from an encrypted backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\", decryption: {secretName: age}}"), ""},
+		{"decryption of a member", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-2, decryption: {secretName: age}}"), "spec.recovery.decryption: is used with objectURL only"},
 		{"recovery from a member", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-2}"), ""},
 		{"recovery from a backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\"}"), ""},
 		{"recovery from nothing", cluster("recovery: {clusterID: c0db8ad50b63ff47}"), "spec.recovery: names nothing to go on from: write member or objectURL"},

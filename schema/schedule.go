@@ -89,4 +89,6 @@ type VerifySpec struct {
 	// Restore is Never (default), Always, Daily or Weekly: how often a backup is
 	// restored into a throw-away etcd of the same minor, and its keys compared.
 	Restore RestoreDrill `json:"restore,omitempty"`
+	// Decryption of backups that are encrypted, for restoring them on trial.
+	Decryption DecryptionSpec `json:"decryption,omitzero"`
 }

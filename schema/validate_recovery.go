@@ -22,6 +22,10 @@ func (v *validator) recovery(r RecoverySpec) {
 	case r.ObjectURL != "":
 		v.objectURL("recovery.objectURL", r.ObjectURL)
 	}
+	v.secret("recovery.decryption.secretName", r.Decryption.SecretName)
+	if r.Decryption.SecretName != "" && r.ObjectURL == "" {
+		v.fail("recovery.decryption", "is used with objectURL only: a member's data is not encrypted")
+	}
 }
 
 // recoveredMember checks that the member to go on from is one of this cluster,

@@ -101,6 +101,10 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 	v.pace(s.Spec, interval)
 	v.retention(s.Spec.Retention)
 	oneOf(v, "spec.verify.restore", s.Spec.Verify.Restore, DrillNever, DrillAlways, DrillDaily, DrillWeekly)
+	v.secret("spec.verify.decryption.secretName", s.Spec.Verify.Decryption.SecretName)
+	if e := s.Spec.BackupTemplate.Destination.Encryption; s.Spec.Verify.Restore != DrillNever && len(e.Recipients) > 0 && s.Spec.Verify.Decryption.SecretName == "" {
+		v.fail("spec.verify.decryption.secretName", "is missing: the backups are encrypted, and cannot be restored on trial without a private key; name the Secret that has one, or set verify.restore to Never")
+	}
 	v.backup("spec.backupTemplate", s.Spec.BackupTemplate)
 	return v.problems
 }

@@ -37,6 +37,26 @@ func TestValidateSchedule(t *testing.T) {
 	}
 }
 
+// 107, 111: who restores encrypted backups on trial has a private key.
+func TestValidateDrill(t *testing.T) {
+	for _, c := range []struct{ name, verify, want string }{
+		{"of backups in the clear", "{restore: Daily}", ""},
+		{"with a key", "{restore: Always, decryption: {secretName: age}}", ""},
+		{"with a Secret that is none", "{restore: Weekly, decryption: {secretName: A/B}}", "spec.verify.decryption.secretName: is no name of a Secret"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			expectOne(t, one(scheduleOfURL("verify: "+c.verify)).Problems, c.want)
+		})
+	}
+	s := EtcdBackupSchedule{Metadata: Metadata{Name: "nightly", Namespace: "shop"}}
+	s.Spec.Schedule, s.Spec.Verify.Restore = "@daily", DrillDaily
+	s.Spec.BackupTemplate.Source.ClusterName = "orders"
+	s.Spec.BackupTemplate.Destination.Encryption.Recipients = []string{"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"}
+	expectOne(t, validateSchedule(&s), "spec.verify.decryption.secretName: is missing")
+	s.Spec.Verify.Restore = DrillNever
+	expectOne(t, validateSchedule(&s), "")
+}
+
 // scheduleOfURL is a schedule that needs no cluster beside it.
 func scheduleOfURL(lines ...string) string {
 	text := scheduleText("nightly", "orders", "s3://b/{{ .UID }}", lines...)

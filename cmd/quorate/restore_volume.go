@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -13,19 +15,24 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
-// backupURLEnv holds the URL of a backup. It is no flag, because who reads it
-// has the data.
-const backupURLEnv = "QUORATE_BACKUP_URL"
+// What is no flag, because who reads it has the data: the URL of a backup, and the
+// private key of age that decrypts it. The certificate of the store's CA comes the
+// same way.
+const (
+	backupURLEnv      = "QUORATE_BACKUP_URL"
+	backupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
+	backupCAEnv       = "QUORATE_BACKUP_CA"
+)
 
-// newRestoreVolume is what the Job of a recovery or a restore runs. It is hidden, since nobody
-// needs it by hand.
+// newRestoreVolume is what the Job of a recovery, a restore or a drill runs. It is
+// hidden, since nobody needs it by hand.
 func newRestoreVolume() *cobra.Command {
 	var r restore.Request
-	var sum string
-	var size int64
+	var b storedBackup
 	cmd := &cobra.Command{
 		Use: "restore-volume", Hidden: true, Args: cobra.NoArgs,
 		Short: "Make a volume that of a recovered cluster's first member",
@@ -40,8 +47,10 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 			if r.Volume == "" || r.Member == "" || r.PeerURL == "" || r.Token == "" {
 				return errors.New("--volume, --member, --peer-url and --token are needed")
 			}
-			if url := os.Getenv(backupURLEnv); url != "" {
-				r.Fetch = func(path string) error { return fetchBackup(cmd.Context(), url, path, sum, size) }
+			if b.url = os.Getenv(backupURLEnv); b.url != "" {
+				b.ca = os.Getenv(backupCAEnv)
+				b.identity, b.encrypted = os.LookupEnv(backupIdentityEnv)
+				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
 			}
 			if err := restore.Run(r, zap.NewNop()); err != nil {
 				return err
@@ -57,38 +66,109 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	f.StringVar(&r.Former, "former-token", "", "token of the lost cluster; without one the volume must be empty")
 	f.StringVar(&r.Token, "token", "", "token of the recovered or restored cluster")
 	f.Int64Var(&r.AtLeast, "at-least", 0, "revision that the data must have reached")
-	f.StringVar(&sum, "sha256", "", "sha256 of the backup in hexadecimal")
-	f.Int64Var(&size, "size", 0, "size of the backup in bytes")
+	f.Uint32Var(&r.Keys.Hash, "hash", 0, "etcd's hash of the keys in the backup")
+	f.Int64Var(&r.Keys.Revision, "hash-revision", 0, "revision up to which they were hashed; 0 compares nothing")
+	f.Int64Var(&r.Keys.CompactRevision, "compact-revision", 0, "revision up to which history was compacted then")
+	f.BoolVar(&r.Trial, "trial", false, "leave revisions as they were, and switch authentication off: for a copy that is looked at and thrown away")
+	f.StringVar(&b.sum, "sha256", "", "sha256 of the backup in hexadecimal")
+	f.Int64Var(&b.size, "size", 0, "size of the backup in bytes")
 	return cmd
 }
 
-// fetchBackup stores a backup in a file, and wants it to be the one that was
-// verified. Its errors do not repeat the URL.
-func fetchBackup(ctx context.Context, url, path, sum string, size int64) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// storedBackup is a backup that was verified, and how it is read.
+type storedBackup struct {
+	url, ca, sum string
+	size         int64
+	identity     string
+	encrypted    bool
+}
+
+// fetch stores the snapshot in a file, decrypted, and wants the object to be the one
+// that was verified. Its errors repeat neither the URL nor the key.
+func (b storedBackup) fetch(ctx context.Context, path string) error {
+	body, err := b.get(ctx)
 	if err != nil {
-		return errors.New("fetch the backup: the URL is not understood")
+		return fmt.Errorf("fetch the backup: %w", err)
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		// The error repeats the URL; what it wraps says why.
-		return fmt.Errorf("fetch the backup: %w", errors.Unwrap(err))
-	}
-	defer func() { _ = resp.Body.Close() }()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("fetch the backup: the store answers %s", resp.Status)
-	}
+	defer func() { _ = body.Close() }()
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return fmt.Errorf("fetch the backup: %w", err)
 	}
 	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, hash), resp.Body)
+	stored := io.TeeReader(body, hash)
+	n, err := b.write(f, stored)
 	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("fetch the backup: %w", err)
 	}
-	if got := hex.EncodeToString(hash.Sum(nil)); n != size || got != sum {
-		return fmt.Errorf("the backup has %d bytes and sha256 %s, and the one that was verified has %d and %s", n, got, size, sum)
+	if got := hex.EncodeToString(hash.Sum(nil)); n != b.size || got != b.sum {
+		return fmt.Errorf("the backup has %d bytes and sha256 %s, and the one that was verified has %d and %s", n, got, b.size, b.sum)
 	}
 	return nil
+}
+
+// get asks for the object.
+func (b storedBackup) get(ctx context.Context) (io.ReadCloser, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url, nil)
+	if err != nil {
+		return nil, errors.New("the URL is not understood")
+	}
+	client, err := b.client()
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		// The error repeats the URL; what it wraps says why.
+		return nil, errors.Unwrap(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		_ = resp.Body.Close()
+		return nil, fmt.Errorf("the store answers %s", resp.Status)
+	}
+	return resp.Body, nil
+}
+
+// client trusts the store's CA, too, where it has one of its own.
+func (b storedBackup) client() (*http.Client, error) {
+	if b.ca == "" {
+		return http.DefaultClient, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM([]byte(b.ca)) {
+		return nil, errors.New("the CA of the store has no certificate in PEM")
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
+	return &http.Client{Transport: transport}, nil
+}
+
+// write writes the snapshot in the stored object, which it reads to its end, and
+// returns how long that was.
+func (b storedBackup) write(f io.Writer, stored io.Reader) (int64, error) {
+	counted := &counter{r: stored}
+	plain := io.Reader(counted)
+	if b.encrypted {
+		var err error
+		if plain, err = backup.Decrypt(counted, b.identity); err != nil {
+			return counted.n, err
+		}
+	}
+	_, err := io.Copy(f, plain)
+	return counted.n, err
+}
+
+// counter counts what is read.
+type counter struct {
+	r io.Reader
+	n int64
+}
+
+func (c *counter) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	c.n += int64(n)
+	return n, err
 }

@@ -2,15 +2,19 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"filippo.io/age"
 )
 
 // The backup that is stored is the one that was verified, or none; and who has the
@@ -43,7 +47,7 @@ func TestFetchBackup(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "backup.db")
-			err := fetchBackup(t.Context(), c.url, path, c.sum, c.size)
+			err := storedBackup{url: c.url, sum: c.sum, size: c.size}.fetch(t.Context(), path)
 			if c.want == "" {
 				if text, errRead := os.ReadFile(path); err != nil || errRead != nil || !bytes.Equal(text, content) {
 					t.Errorf("%v, %v, %d bytes", err, errRead, len(text))
@@ -51,6 +55,59 @@ func TestFetchBackup(t *testing.T) {
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// 109, 111: an encrypted backup is decrypted on its way from a store with a CA of its
+// own, and checked as it was stored. Another key, and one that is none, are told, and
+// neither is repeated.
+func TestFetchEncryptedBackup(t *testing.T) {
+	keys := make([]*age.X25519Identity, 2)
+	for i := range keys {
+		var err error
+		if keys[i], err = age.GenerateX25519Identity(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	content, object := bytes.Repeat([]byte("etcd"), 100_000), &bytes.Buffer{}
+	w, err := age.Encrypt(object, keys[0].Recipient())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Write(content); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	hash := sha256.Sum256(object.Bytes())
+	store := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(object.Bytes()) }))
+	defer store.Close()
+	ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: store.Certificate().Raw}))
+	for name, c := range map[string]struct {
+		identity, ca, sum, want string
+	}{
+		"the right key":    {identity: keys[0].String() + "\n", ca: ca},
+		"another key":      {identity: keys[1].String(), ca: ca, want: "not for the private key that was given"},
+		"no key":           {identity: "x" + keys[0].String(), ca: ca, want: "is none of age's"},
+		"another object":   {identity: keys[0].String(), ca: ca, sum: strings.Repeat("0", 64), want: "the one that was verified has"},
+		"a CA of nobody's": {identity: keys[0].String(), ca: "x", want: "no certificate in PEM"},
+		"without its CA":   {identity: keys[0].String(), want: "certificate"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "backup.db")
+			b := storedBackup{url: store.URL, ca: c.ca, sum: cmp.Or(c.sum, hex.EncodeToString(hash[:])), size: int64(object.Len()), identity: c.identity, encrypted: true}
+			err := b.fetch(t.Context(), path)
+			if c.want == "" {
+				if text, errRead := os.ReadFile(path); err != nil || errRead != nil || !bytes.Equal(text, content) {
+					t.Errorf("%v, %v, %d bytes", err, errRead, len(text))
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "AGE-SECRET-KEY") {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 		})

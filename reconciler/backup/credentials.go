@@ -60,12 +60,18 @@ func (s *object) missing(key, hint string) error {
 	return s.problem("the Secret with the credentials lacks the key "+key, hint, nil)
 }
 
+// Authority has the certificates of the CAs that the store needs besides the
+// system's, in PEM; empty for none.
+func (st Store) Authority() []byte {
+	if len(st.CA) > 0 {
+		return st.CA
+	}
+	return st.Credentials[keyCA]
+}
+
 // trusting is a transport that also trusts the private CA, nil when there is none.
 func (s *object) trusting() (*http.Transport, error) {
-	ca := s.store.CA
-	if len(ca) == 0 {
-		ca = s.store.Credentials[keyCA]
-	}
+	ca := s.store.Authority()
 	if len(ca) == 0 {
 		return nil, nil
 	}

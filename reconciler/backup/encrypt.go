@@ -51,26 +51,43 @@ func (s *object) encrypt(plain io.Reader) (*source, error) {
 	return &source{r: r, hash: sha256.New()}, nil
 }
 
-// decrypt reads what encrypt made. Who has no key, or another's, is told so before
-// the first byte.
+// Why an identity does not decrypt.
+var (
+	errNoKey      = errors.New("the private key that was given is none of age's")
+	errAnotherKey = errors.New("the backup is encrypted, and not for the private key that was given")
+)
+
+// Decrypt reads the snapshot in an object that Save has encrypted; identity is age's
+// private key, as age-keygen writes it. Who has none, or another's, is told so before
+// the first byte, and no error repeats the key. What is read is not checked.
+func Decrypt(stored io.Reader, identity string) (io.Reader, error) {
+	identities, err := age.ParseIdentities(strings.NewReader(identity))
+	if err != nil {
+		return nil, errNoKey
+	}
+	r, err := age.Decrypt(stored, identities...)
+	if wrong := (*age.NoIdentityMatchError)(nil); errors.As(err, &wrong) {
+		return nil, errAnotherKey
+	}
+	return r, err
+}
+
+// decrypt is Decrypt for the store's identity, with what to do.
 func (s *object) decrypt(m Manifest, stored *source) (io.Reader, error) {
 	readers := "one of " + strings.Join(m.Recipients, ", ")
 	if s.store.Identity == "" {
 		return nil, s.problem("the backup is encrypted and no private key was given", "give the private key of "+readers, nil)
 	}
-	identities, err := age.ParseIdentities(strings.NewReader(s.store.Identity))
-	if err != nil {
-		return nil, s.problem("the private key that was given is none of age's", "give the line that begins with AGE-SECRET-KEY-, as age-keygen wrote it", nil)
-	}
-	r, err := age.Decrypt(stored, identities...)
-	wrong := (*age.NoIdentityMatchError)(nil)
+	r, err := Decrypt(stored, s.store.Identity)
 	switch {
 	case err == nil:
 		return r, nil
+	case errors.Is(err, errNoKey):
+		return nil, s.problem(errNoKey.Error(), "give the line that begins with AGE-SECRET-KEY-, as age-keygen wrote it", nil)
 	case stored.err != nil:
 		return nil, s.failed(stored.err)
-	case errors.As(err, &wrong):
-		return nil, s.problem("the backup is encrypted, and not for the private key that was given", "give the private key of "+readers, nil)
+	case errors.Is(err, errAnotherKey):
+		return nil, s.problem(errAnotherKey.Error(), "give the private key of "+readers, nil)
 	}
 	return nil, s.damaged("the stored object is damaged: it is not what age wrote", err)
 }

@@ -41,6 +41,12 @@ type Request struct {
 	Former, Token string
 	// AtLeast is the revision that the source must have reached.
 	AtLeast int64
+	// Keys is what etcd said of the keys when the backup was taken.
+	Keys KeyHash
+	// Trial says that nobody will ever use what becomes of the backup but who looks
+	// whether it is good: revisions stay what they were, so that they can be
+	// compared, and authentication is switched off.
+	Trial bool
 	// Fetch writes a backup, as etcd sent it, checksum included, into a new file.
 	// Nil for the database that is on the volume.
 	Fetch func(path string) error
@@ -103,19 +109,29 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	if reached < r.AtLeast {
 		return fmt.Errorf("its database is at revision %d and was to be at %d or later; nothing is touched", reached, r.AtLeast)
 	}
+	if err := r.Keys.check(source); err != nil {
+		return err
+	}
 	draft := h.PreparedDir() + ".draft"
 	if err := os.RemoveAll(draft); err != nil {
 		return err
 	}
-	err = snapshot.NewV3(log).Restore(snapshot.RestoreConfig{
+	config := snapshot.RestoreConfig{
 		SnapshotPath: source, Name: r.Member, OutputDataDir: draft,
 		PeerURLs: []string{r.PeerURL}, InitialCluster: r.Member + "=" + r.PeerURL, InitialClusterToken: r.Token,
 		// A file from a data directory has no checksum; etcd itself starts on it.
 		SkipHashCheck: r.Fetch == nil,
-		RevisionBump:  uint64(RevisionBump + max(0, reached-last)), MarkCompacted: true,
-	})
-	if err != nil {
+	}
+	if !r.Trial {
+		config.RevisionBump, config.MarkCompacted = uint64(RevisionBump+max(0, reached-last)), true
+	}
+	if err := snapshot.NewV3(log).Restore(config); err != nil {
 		return err
+	}
+	if r.Trial {
+		if err := openToAll(filepath.Join(draft, "member", "snap", "db")); err != nil {
+			return err
+		}
 	}
 	if err := syncTree(draft); err != nil {
 		return err
@@ -143,26 +159,56 @@ func isDir(path string) (bool, error) {
 // revisions reads the last revision that the database has a key for, and the one
 // that it has reached: a compaction may have removed the last keys.
 func revisions(path string) (last, reached int64, err error) {
+	err = view(path, func(keys, meta *bolt.Bucket) error {
+		newest, _ := keys.Cursor().Last()
+		last = mainRevision(newest)
+		reached = max(last, mainRevision(meta.Get([]byte(finishedCompaction))), mainRevision(meta.Get([]byte(scheduledCompaction))))
+		return nil
+	})
+	return last, reached, err
+}
+
+// Where etcd keeps the revisions of compactions in its bucket meta.
+const (
+	finishedCompaction  = "finishedCompactRev"
+	scheduledCompaction = "scheduledCompactRev"
+)
+
+// view reads a database of etcd that nobody else has open.
+func view(path string, look func(keys, meta *bolt.Bucket) error) error {
 	// bolt makes a file that is not there, even to read it.
 	if _, err := os.Stat(path); err != nil {
-		return 0, 0, err
+		return err
 	}
 	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
 	if err != nil {
-		return 0, 0, fmt.Errorf("open the database %s: %w", path, err)
+		return fmt.Errorf("open the database %s: %w", path, err)
 	}
 	defer func() { _ = db.Close() }()
-	err = db.View(func(tx *bolt.Tx) error {
+	return db.View(func(tx *bolt.Tx) error {
 		keys, meta := tx.Bucket([]byte("key")), tx.Bucket([]byte("meta"))
 		if keys == nil || meta == nil {
 			return errors.New("it is no database of etcd")
 		}
-		newest, _ := keys.Cursor().Last()
-		last = mainRevision(newest)
-		reached = max(last, mainRevision(meta.Get([]byte("finishedCompactRev"))), mainRevision(meta.Get([]byte("scheduledCompactRev"))))
-		return nil
+		return look(keys, meta)
 	})
-	return last, reached, err
+}
+
+// openToAll switches authentication off: who looks at the trial of a restore has no
+// password, and needs none for a copy that is thrown away.
+func openToAll(path string) error {
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 10 * time.Second})
+	if err != nil {
+		return fmt.Errorf("open the database %s: %w", path, err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		auth := tx.Bucket([]byte("auth"))
+		if auth == nil {
+			return nil
+		}
+		return auth.Put([]byte("authEnabled"), []byte{0})
+	})
+	return errors.Join(err, db.Close())
 }
 
 // mainRevision reads etcd's binary form of a revision, 0 for none.

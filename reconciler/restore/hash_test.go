@@ -1,0 +1,134 @@
+package restore
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	bolt "go.etcd.io/bbolt"
+	"go.etcd.io/etcd/pkg/v3/traceutil"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.etcd.io/etcd/server/v3/storage/schema"
+	"go.uber.org/zap"
+)
+
+// hashed is a database, and what etcd's own code says of its keys at a revision.
+func hashed(t *testing.T, at int64, change func(mvcc.KV)) (string, KeyHash) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	database(t, path, change)
+	b := backend.NewDefaultBackend(zap.NewNop(), path)
+	kv := mvcc.NewStore(zap.NewNop(), b, &lease.FakeLessor{}, mvcc.StoreConfig{})
+	sum, _, err := kv.HashStorage().HashByRev(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := kv.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return path, KeyHash{Hash: sum.Hash, Revision: at, CompactRevision: sum.CompactRevision}
+}
+
+// I9: the keys in a backup are hashed as etcd does it, also where some were deleted
+// and the history was compacted, up to a deletion or not.
+func TestKeysAreHashedAsEtcdDoes(t *testing.T) {
+	compact := func(kv mvcc.KV, at int64) {
+		done, err := kv.Compact(traceutil.TODO(), at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-done
+	}
+	for name, c := range map[string]struct {
+		at     int64
+		change func(mvcc.KV)
+	}{
+		"at its end":             {11, nil},
+		"before its end":         {7, nil},
+		"with a deletion":        {12, func(kv mvcc.KV) { kv.DeleteRange([]byte("key-3"), nil) }},
+		"compacted":              {11, func(kv mvcc.KV) { compact(kv, 6) }},
+		"compacted at a removal": {13, func(kv mvcc.KV) { kv.DeleteRange([]byte("key-3"), nil); kv.Put([]byte("a"), nil, 0); compact(kv, 12) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path, want := hashed(t, c.at, c.change)
+			if err := want.check(path); err != nil {
+				t.Error(err)
+			}
+			other := want
+			other.Hash++
+			if err := other.check(path); err == nil || !strings.Contains(err.Error(), "is not what the cluster had") {
+				t.Errorf("another hash: %v", err)
+			}
+			other.CompactRevision = 3
+			if err := other.check(path); err != nil {
+				t.Errorf("compacted since: %v", err)
+			}
+			if err := (KeyHash{}).check(path); err != nil {
+				t.Errorf("nobody knows: %v", err)
+			}
+		})
+	}
+}
+
+// A trial leaves the revisions as they were, lets anybody look, and refuses what a
+// restore would.
+func TestATrialLeavesRevisionsAsTheyWere(t *testing.T) {
+	path, keys := hashed(t, 11, nil)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		auth, err := tx.CreateBucketIfNotExists(schema.Auth.Name())
+		if err != nil {
+			return err
+		}
+		return auth.Put(schema.AuthEnabledKeyName, []byte{1})
+	})
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	seal(t, path)
+	taken, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := func(keys KeyHash) (string, error) {
+		dir := t.TempDir()
+		return dir, Run(Request{
+			Volume: dir, Member: "trial", PeerURL: "http://127.0.0.1:2380", Token: "trial", AtLeast: 11, Keys: keys, Trial: true,
+			Fetch: func(path string) error { return os.WriteFile(path, taken, 0o600) },
+		}, zap.NewNop())
+	}
+	dir, err := trial(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := filepath.Join(dir, "data", "member", "snap", "db")
+	if last, reached, err := revisions(made); err != nil || last != 11 || reached != 11 {
+		t.Errorf("at %d and %d: %v", last, reached, err)
+	}
+	if err := keys.check(made); err != nil {
+		t.Error(err)
+	}
+	b := backend.NewDefaultBackend(zap.NewNop(), made)
+	if schema.NewAuthBackend(zap.NewNop(), b).ReadTx().UnsafeReadAuthEnabled() {
+		t.Error("authentication is on")
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	keys.Hash++
+	if _, err := trial(keys); err == nil || !strings.Contains(err.Error(), "is not what the cluster had") {
+		t.Errorf("another hash: %v", err)
+	}
+}
