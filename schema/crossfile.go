@@ -66,10 +66,10 @@ func (p *parser) source(d *declaration, field, cluster string) {
 	if cluster == "" {
 		return
 	}
-	found := p.find(KindCluster, d.namespace, cluster)
-	if found == nil && p.restored[d.namespace+"/"+cluster] {
-		return
+	if p.restored[d.namespace+"/"+cluster] {
+		return // also in the place of one that is deleted
 	}
+	found := p.find(KindCluster, d.namespace, cluster)
 	if found == nil {
 		p.blame(d, field, "%s", p.missing(KindCluster, d.namespace, cluster))
 		return

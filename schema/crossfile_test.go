@@ -146,6 +146,11 @@ func TestCrossFile(t *testing.T) {
 			"", "1 clusters, 0 backups, 0 schedules, 1 restores, 0 held",
 		},
 		{
+			"schedule of a deleted cluster that a restore takes the place of",
+			[]string{scheduleText("nightly", "orders", place), restoreText("again", "source: {schedule: nightly}", "clusterName: orders"), clusterText("orders", "state: Deleted")},
+			"", "1 clusters, 0 backups, 1 schedules, 1 restores, 0 held",
+		},
+		{
 			"two restores make one cluster",
 			[]string{
 				restoreText("one", "source: {objectURL: s3://b/x.db}", "clusterName: new"),
