@@ -1,6 +1,7 @@
 package sources_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -15,6 +16,9 @@ func TestNewAcceptsWhatItCanRead(t *testing.T) {
 		"file:///srv/git/repo.git",
 		"file://localhost/srv/git/repo.git",
 		"/srv/git/repo.git",
+		"ssh://git@git.example.com:2222/org/repo.git",
+		"git@git.example.com:org/repo.git",
+		"git.example.com:org/repo.git",
 		"./repo@old",
 		"repo",
 	} {
@@ -23,6 +27,8 @@ func TestNewAcceptsWhatItCanRead(t *testing.T) {
 		}
 	}
 }
+
+func noSecret(context.Context) (map[string][]byte, error) { return nil, nil }
 
 func TestNewRefusesWhatItCannotRead(t *testing.T) {
 	const token = "ghp_t0ken"
@@ -39,9 +45,17 @@ func TestNewRefusesWhatItCannotRead(t *testing.T) {
 		"token, no scheme":     {sources.Config{URL: token + "@github.com/o/r"}, "https://host/path"},
 		"token, odd URL":       {sources.Config{URL: "https://" + token + "@git hub.com:x/"}, "cannot be parsed"},
 		"token in a file URL":  {sources.Config{URL: "file://" + token + "@localhost/r"}, "file:///path"},
-		"ssh":                  {sources.Config{URL: "ssh://git:" + token + "@github.com/o/r"}, "ssh is not supported yet; use https"},
-		"scp-like":             {sources.Config{URL: "git@github.com:o/r.git"}, "ssh is not supported yet; use https"},
-		"scp-like, no user":    {sources.Config{URL: "github.com:o/r.git"}, "ssh is not supported yet; use https"},
+		"ssh with a password":  {sources.Config{URL: "ssh://git:" + token + "@github.com/o/r"}, "it carries a password"},
+		"ssh with a query":     {sources.Config{URL: "ssh://git@github.com/o/r?" + token}, "query"},
+		"ssh without a path":   {sources.Config{URL: "ssh://git@github.com/"}, "no host or no path"},
+		"scp-like, two colons": {sources.Config{URL: token + ":x@github.com:o/r.git"}, "ssh://git@host/path"},
+		"scp-like, no path":    {sources.Config{URL: "git@github.com:"}, "ssh://git@host/path"},
+		"two references":       {sources.Config{URL: "/r", Tag: "v1"}, "main and v1 are given; give one"},
+		"bad tag":              {sources.Config{URL: "/r", Branch: "-", Tag: "v..1"}, `tag "v..1"`},
+		"bad range":            {sources.Config{URL: "/r", Branch: "-", Semver: "latest"}, `range of versions "latest"`},
+		"short commit":         {sources.Config{URL: "/r", Branch: "-", Commit: "abcdef0"}, "all 40 digits"},
+		"two places":           {sources.Config{URL: "/r", Auth: sources.Auth{Dir: "/d", Secret: noSecret}}, "both a directory and a Secret"},
+		"bad pattern":          {sources.Config{URL: "/r", Include: []string{"!a"}}, `"!a"`},
 		"git":                  {sources.Config{URL: "git://github.com/o/r"}, `scheme "git" is not supported`},
 		"no host":              {sources.Config{URL: "https:///o/r"}, "no host"},
 		"file on another host": {sources.Config{URL: "file://server/r"}, "file:///path"},
@@ -83,6 +97,8 @@ func TestSourceNamesWhatIsWatched(t *testing.T) {
 		{"https://git.example.com/org/repo.git", ".", "https://git.example.com/org/repo.git@main"},
 		{"file:///srv/git/repo.git", "a/b", "/srv/git/repo.git@main:a/b"},
 		{"/srv/git/repo.git/", "", "/srv/git/repo.git@main"},
+		{"git@Git.example.com:org/repo.git", "a", "ssh://git@git.example.com/org/repo.git@main:a"},
+		{"ssh://git.example.com/org/repo.git", "a", "ssh://git@git.example.com/org/repo.git@main:a"},
 	} {
 		r, err := sources.New(sources.Config{URL: tc.url, Path: tc.path, Branch: "main"})
 		if err != nil {

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
@@ -33,21 +35,43 @@ type diskSession struct {
 	repo *git.Repository
 }
 
-func (s diskSession) head(branch string) (plumbing.Hash, error) {
-	ref, err := storer.ResolveReference(s.repo.Storer, plumbing.NewBranchReferenceName(branch))
-	switch {
-	case err == nil:
-		return ref.Hash(), nil
-	case !errors.Is(err, plumbing.ErrReferenceNotFound):
-		return plumbing.ZeroHash, damaged("branch "+branch, err)
-	case s.isEmpty():
-		return plumbing.ZeroHash, emptyRepository()
+func (s diskSession) close() {}
+
+func (s diskSession) refs(_ context.Context, prefix string) (map[string]plumbing.Hash, error) {
+	all, err := s.repo.Storer.IterReferences()
+	if err != nil {
+		return nil, damaged("the list of references", err)
 	}
-	return plumbing.ZeroHash, branchGone(branch)
+	defer all.Close()
+	found := map[string]plumbing.Hash{}
+	return found, all.ForEach(func(ref *plumbing.Reference) error {
+		name := ref.Name().String()
+		if !strings.HasPrefix(name, prefix) {
+			return nil
+		}
+		direct, err := storer.ResolveReference(s.repo.Storer, ref.Name())
+		if err != nil {
+			return damaged(name, err)
+		}
+		found[name] = s.peel(direct.Hash())
+		return nil
+	})
+}
+
+// peel goes from a tag with a message to what it names.
+func (s diskSession) peel(hash plumbing.Hash) plumbing.Hash {
+	for range maxHops {
+		tag, err := object.GetTag(s.repo.Storer, hash)
+		if err != nil {
+			break
+		}
+		hash = tag.Target
+	}
+	return hash
 }
 
 // isEmpty looks for anything but the symbolic HEAD that a new repository has.
-func (s diskSession) isEmpty() bool {
+func (s diskSession) isEmpty(context.Context) bool {
 	refs, err := s.repo.Storer.IterReferences()
 	if err != nil {
 		return false
@@ -65,5 +89,9 @@ func (s diskSession) isEmpty() bool {
 }
 
 func (s diskSession) objects(context.Context, plumbing.Hash) (objects, error) {
+	return objects{EncodedObjectStorer: s.repo.Storer}, nil
+}
+
+func (s diskSession) history(context.Context, plumbing.Hash, plumbing.Hash) (objects, error) {
 	return objects{EncodedObjectStorer: s.repo.Storer}, nil
 }

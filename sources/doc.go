@@ -1,5 +1,6 @@
 // Package sources reads what is wished for: the YAML files under one path of
-// one branch of a Git repository, or of local files for a check without Git.
+// one branch, tag or commit of a Git repository, or of local files for a check
+// without Git.
 //
 // It is the only package that knows Git. Its answer is a Snapshot, a value with
 // no ties to the repository it came from, so that everything behind it can be
@@ -12,9 +13,15 @@
 //     no YAML gives a Snapshot without files.
 //   - A repository cannot exhaust the process. Every size is checked before the
 //     bytes it announces are read, and the context bounds every call.
-//   - No secret leaves. Credentials come from files, are read for each fetch so
-//     that a rotated one is picked up, and appear in no error.
+//   - No secret leaves. Credentials come from files or a Secret, are read for each
+//     fetch so that a rotated one is picked up, are sent over https and ssh only,
+//     and appear in no error.
 //
-// Nothing is written to disk and there is no checkout: the files are read from
-// Git's objects, so a symbolic link in the repository has nothing to point at.
+// There is no checkout, and nothing of the repository is written to disk: the
+// files are read from Git's objects, so a symbolic link in the repository has
+// nothing to point at.
+//
+// Servers are spoken to in Git's protocol 2, by which one of them names the one
+// reference that is asked for, and in protocol 0 where they know no other. A look
+// at a branch that has not moved is one request over HTTP.
 package sources

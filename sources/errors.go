@@ -25,7 +25,7 @@ var (
 	// ErrEmptyRepository is a repository without any branch or tag. It is an
 	// ErrBranchGone as well.
 	ErrEmptyRepository = errors.New("repository empty")
-	// ErrBranchGone is a repository without the watched branch.
+	// ErrBranchGone is a repository without the watched branch, tag or commit.
 	ErrBranchGone = errors.New("branch gone")
 	// ErrPathGone is a commit without a directory at the watched path, or a
 	// local path that does not exist.
@@ -93,14 +93,6 @@ func emptyRepository() *failure {
 	}
 }
 
-func branchGone(branch string) *failure {
-	return &failure{
-		why:   "the repository has no branch " + branch,
-		next:  "push the branch again or watch another one",
-		kinds: []error{ErrBranchGone},
-	}
-}
-
 func damaged(what string, err error) *failure {
 	return unreachable(
 		fmt.Sprintf("%s cannot be read from the repository (%s)", what, oneLine(err.Error())),
@@ -142,7 +134,9 @@ var urlParts = regexp.MustCompile(`(https?://)([^\s/@"]*@)?([^\s?"]*)(\?[^\s"]*)
 // secrets, without those in URLs, and on one short line.
 func scrub(text string, secrets []string) string {
 	for _, secret := range secrets {
-		text = strings.ReplaceAll(text, secret, "***")
+		if secret != "" {
+			text = strings.ReplaceAll(text, secret, "***")
+		}
 	}
 	return oneLine(urlParts.ReplaceAllString(text, "$1$3"))
 }

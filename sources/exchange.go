@@ -7,13 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-
-	"github.com/go-git/go-git/v5/plumbing/transport"
 )
 
 // exchange watches the requests of one fetch: it bounds what an answer may hold
-// and remembers how the last one began. go-git reads answers, the refused ones
-// as well, to the end.
+// and remembers how the last one began.
 type exchange struct {
 	conns  http.RoundTripper
 	limits Limits
@@ -49,9 +46,9 @@ func (e *exchange) bounded(req *http.Request, res *http.Response) io.ReadCloser 
 	case req.Method == http.MethodGet:
 		return &boundedBody{ReadCloser: res.Body, left: maxRefsBytes, overflow: &e.overflow}
 	}
-	// The pack itself is counted where it is read; what may come on top of it is
+	// The list of references is smaller than this, and the pack itself is counted where it is read; what may come on top of it is
 	// its framing and the server's remarks.
-	most := e.limits.PackBytes + e.limits.PackBytes/16 + mib
+	most := answerBytes(e.limits)
 	return &boundedBody{ReadCloser: res.Body, left: most, overflow: &e.overflow}
 }
 
@@ -73,15 +70,22 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// explain turns what go-git says into a failure. It goes by what the server
-// answered rather than by the error, because go-git drops the chain of many
-// errors and puts whole response bodies into others.
+// answerBytes bounds an answer of whatever kind.
+func answerBytes(limits Limits) int64 {
+	return max(limits.PackBytes+limits.PackBytes/16+mib, maxRefsBytes)
+}
+
+// explain turns an error into a failure. It goes by what the server answered
+// rather than by the error, which often is only its consequence.
 func (e *exchange) explain(err error, secrets []string) error {
+	var known *failure
 	switch {
+	case errors.As(err, &known):
+		return err
 	case e.overflow:
 		return tooLarge("the server's answer is larger than allowed")
-	case errors.Is(err, transport.ErrEmptyRemoteRepository):
-		return emptyRepository()
+	case errors.Is(err, errRedirect):
+		return unreachable(errRedirect.Error(), "give the URL that it redirects to")
 	case e.status == 0:
 		return unreachable(scrub(transportReason(err), secrets), "check the URL, the network and the server")
 	case e.status < 200 || e.status > 299:

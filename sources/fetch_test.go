@@ -14,9 +14,9 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// overBoth runs a test against the repository as a path, as a file URL and over
-// HTTP.
-func overBoth(t *testing.T, files map[string]string, test func(t *testing.T, u *upstream, url string)) {
+// everyWay runs a test against the repository as a path, as a file URL, and over
+// HTTP and SSH in both of Git's protocols.
+func everyWay(t *testing.T, files map[string]string, test func(t *testing.T, u *upstream, open opener)) {
 	t.Helper()
 	start := func(t *testing.T) *upstream {
 		if files == nil {
@@ -26,16 +26,40 @@ func overBoth(t *testing.T, files map[string]string, test func(t *testing.T, u *
 	}
 	t.Run("path", func(t *testing.T) {
 		u := start(t)
-		test(t, u, u.bare)
+		test(t, u, at(u.bare))
 	})
 	t.Run("file URL", func(t *testing.T) {
 		u := start(t)
-		test(t, u, "file://"+u.bare)
+		test(t, u, at("file://"+u.bare))
 	})
-	t.Run("http", func(t *testing.T) {
-		u := start(t)
-		test(t, u, serve(t, u).repo())
-	})
+	for name, old := range map[string]bool{"http": false, "http, protocol 0": true} {
+		t.Run(name, func(t *testing.T) {
+			u := start(t)
+			srv := serve(t, u)
+			srv.old.Store(old)
+			test(t, u, at(srv.repo()))
+		})
+	}
+	for name, old := range map[string]bool{"ssh": false, "ssh, protocol 0": true} {
+		t.Run(name, func(t *testing.T) {
+			u := start(t)
+			srv := serveSSH(t, u, old)
+			test(t, u, func(t testing.TB, cfg sources.Config) *sources.Repository {
+				cfg.URL, cfg.Auth = srv.repo(), sources.Auth{Dir: srv.credentials}
+				return open(t, cfg)
+			})
+		})
+	}
+}
+
+// opener is open with the place filled in.
+type opener func(testing.TB, sources.Config) *sources.Repository
+
+func at(url string) opener {
+	return func(t testing.TB, cfg sources.Config) *sources.Repository {
+		cfg.URL = url
+		return open(t, cfg)
+	}
 }
 
 func TestFetchReadsTheYAMLFilesUnderThePath(t *testing.T) {
@@ -47,8 +71,8 @@ func TestFetchReadsTheYAMLFilesUnderThePath(t *testing.T) {
 		"clusters/empty.yaml":      "",
 		"elsewhere/unwatched.yaml": "kind: EtcdCluster\n",
 	}
-	overBoth(t, files, func(t *testing.T, u *upstream, url string) {
-		got := fetch(t, open(t, sources.Config{URL: url, Path: "/clusters/"}))
+	everyWay(t, files, func(t *testing.T, u *upstream, open opener) {
+		got := fetch(t, open(t, sources.Config{Path: "/clusters/"}))
 		wantPaths(t, got, "clusters/b-other.yaml", "clusters/b/backup.yml", "clusters/empty.yaml", "clusters/orders.yaml")
 		for _, file := range got.Files {
 			if string(file.Data) != files[file.Path] {
@@ -77,9 +101,9 @@ func TestFetchTellsWhoCommittedWhatAndWhen(t *testing.T) {
 
 func TestFetchOfTheRootTakesEveryDirectory(t *testing.T) {
 	files := map[string]string{"a.yaml": "a", "x/y/z.yaml": "z"}
-	overBoth(t, files, func(t *testing.T, u *upstream, url string) {
+	everyWay(t, files, func(t *testing.T, u *upstream, open opener) {
 		for _, path := range []string{"", ".", "/", "./"} {
-			got := fetch(t, open(t, sources.Config{URL: url, Path: path}))
+			got := fetch(t, open(t, sources.Config{Path: path}))
 			wantPaths(t, got, "a.yaml", "x/y/z.yaml")
 			if want := u.git(u.work, "rev-parse", "HEAD^{tree}"); got.Tree != want {
 				t.Errorf("path %q: tree %s, want %s", path, got.Tree, want)
@@ -109,8 +133,8 @@ func TestFetchReadsPackedRepositories(t *testing.T) {
 }
 
 func TestFetchOfAPathWithoutYAMLIsAValidSnapshot(t *testing.T) {
-	overBoth(t, map[string]string{"clusters/README.md": "none yet"}, func(t *testing.T, _ *upstream, url string) {
-		got := fetch(t, open(t, sources.Config{URL: url, Path: "clusters"}))
+	everyWay(t, map[string]string{"clusters/README.md": "none yet"}, func(t *testing.T, _ *upstream, open opener) {
+		got := fetch(t, open(t, sources.Config{Path: "clusters"}))
 		wantPaths(t, got)
 		if got.Commit == "" || got.Tree == "" {
 			t.Errorf("got %+v, want commit and tree", got)
@@ -118,21 +142,22 @@ func TestFetchOfAPathWithoutYAMLIsAValidSnapshot(t *testing.T) {
 	})
 }
 
-func TestUnchangedHeadCostsOneListingAndNoPack(t *testing.T) {
+func TestUnchangedHeadCostsOneRequest(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
 	srv := serve(t, u)
 	repo := open(t, sources.Config{URL: srv.repo()})
 	for range 3 {
 		wantPaths(t, fetch(t, repo), "a.yaml")
 	}
-	if lists, packs := srv.lists.Load(), srv.packs.Load(); lists != 3 || packs != 1 {
-		t.Errorf("three fetches made %d listings and %d packs, want 3 and 1", lists, packs)
+	// What the server can do, the branch and its files; then the branch twice.
+	if lists, posts := srv.lists.Load(), srv.posts.Load(); lists != 1 || posts != 4 {
+		t.Errorf("three fetches made %d and %d requests, want 1 and 4", lists, posts)
 	}
 }
 
 func TestNewCommitIsSeen(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "one"}, func(t *testing.T, u *upstream, url string) {
-		repo := open(t, sources.Config{URL: url})
+	everyWay(t, map[string]string{"a.yaml": "one"}, func(t *testing.T, u *upstream, open opener) {
+		repo := open(t, sources.Config{})
 		fetch(t, repo)
 		commit := u.commit("change", map[string]string{"a.yaml": "two"})
 		got := fetch(t, repo)
@@ -143,8 +168,8 @@ func TestNewCommitIsSeen(t *testing.T) {
 }
 
 func TestRewrittenHistoryIsSeen(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "one"}, func(t *testing.T, u *upstream, url string) {
-		repo := open(t, sources.Config{URL: url})
+	everyWay(t, map[string]string{"a.yaml": "one"}, func(t *testing.T, u *upstream, open opener) {
+		repo := open(t, sources.Config{})
 		fetch(t, repo)
 		u.git(u.work, "commit", "--quiet", "--amend", "--message", "other")
 		u.git(u.work, "push", "--quiet", "--force", "origin", "main")
@@ -155,8 +180,8 @@ func TestRewrittenHistoryIsSeen(t *testing.T) {
 }
 
 func TestCommitElsewhereChangesCommitButNotTree(t *testing.T) {
-	overBoth(t, map[string]string{"clusters/a.yaml": "a"}, func(t *testing.T, u *upstream, url string) {
-		repo := open(t, sources.Config{URL: url, Path: "clusters"})
+	everyWay(t, map[string]string{"clusters/a.yaml": "a"}, func(t *testing.T, u *upstream, open opener) {
+		repo := open(t, sources.Config{Path: "clusters"})
 		before := fetch(t, repo)
 		u.commit("docs", map[string]string{"docs/guide.md": "words"})
 		after := fetch(t, repo)
@@ -168,8 +193,8 @@ func TestCommitElsewhereChangesCommitButNotTree(t *testing.T) {
 }
 
 func TestEmptyRepositoryIsAnError(t *testing.T) {
-	overBoth(t, nil, func(t *testing.T, _ *upstream, url string) {
-		repo := open(t, sources.Config{URL: url})
+	everyWay(t, nil, func(t *testing.T, _ *upstream, open opener) {
+		repo := open(t, sources.Config{})
 		err := refused(t, repo, sources.ErrEmptyRepository, "fetch branch main of ", "push the branch")
 		if !errors.Is(err, sources.ErrBranchGone) {
 			t.Errorf("%v is not ErrBranchGone", err)
@@ -178,8 +203,8 @@ func TestEmptyRepositoryIsAnError(t *testing.T) {
 }
 
 func TestMissingBranchIsAnError(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, _ *upstream, url string) {
-		repo := open(t, sources.Config{URL: url, Branch: "release"})
+	everyWay(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, _ *upstream, open opener) {
+		repo := open(t, sources.Config{Branch: "release"})
 		err := refused(t, repo, sources.ErrBranchGone, "no branch release")
 		if errors.Is(err, sources.ErrEmptyRepository) {
 			t.Errorf("%v is ErrEmptyRepository", err)
@@ -188,8 +213,8 @@ func TestMissingBranchIsAnError(t *testing.T) {
 }
 
 func TestDeletedBranchIsAnErrorUntilItIsBack(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, u *upstream, url string) {
-		repo := open(t, sources.Config{URL: url})
+	everyWay(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, u *upstream, open opener) {
+		repo := open(t, sources.Config{})
 		before := fetch(t, repo)
 		u.git(u.bare, "update-ref", "-d", "refs/heads/main")
 		refused(t, repo, sources.ErrBranchGone)
@@ -201,16 +226,16 @@ func TestDeletedBranchIsAnErrorUntilItIsBack(t *testing.T) {
 }
 
 func TestTagOfTheSameNameIsNotTheBranch(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, u *upstream, url string) {
+	everyWay(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, u *upstream, open opener) {
 		u.git(u.work, "tag", "v1")
 		u.git(u.work, "push", "--quiet", "origin", "v1")
-		refused(t, open(t, sources.Config{URL: url, Branch: "v1"}), sources.ErrBranchGone)
+		refused(t, open(t, sources.Config{Branch: "v1"}), sources.ErrBranchGone)
 	})
 }
 
 func TestPathThatIsGoneIsAnError(t *testing.T) {
-	overBoth(t, map[string]string{"clusters/a.yaml": "a", "other.yaml": "o"}, func(t *testing.T, u *upstream, url string) {
-		repo := open(t, sources.Config{URL: url, Path: "clusters"})
+	everyWay(t, map[string]string{"clusters/a.yaml": "a", "other.yaml": "o"}, func(t *testing.T, u *upstream, open opener) {
+		repo := open(t, sources.Config{Path: "clusters"})
 		fetch(t, repo)
 		u.git(u.work, "rm", "--quiet", "-r", "clusters")
 		commit := u.push("remove")
@@ -238,18 +263,18 @@ func TestPathThatIsNoDirectoryIsAnError(t *testing.T) {
 }
 
 func TestMissingRepositoryIsAnErrorUntilItIsBack(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, u *upstream, url string) {
-		repo := open(t, sources.Config{URL: url})
+	everyWay(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, u *upstream, open opener) {
+		repo := open(t, sources.Config{})
 		fetch(t, repo)
 		away := filepath.Join(t.TempDir(), "away")
 		move(t, u.bare, away)
-		refused(t, repo, sources.ErrRepositoryNotFound, url[strings.LastIndex(url, "/"):])
+		refused(t, repo, sources.ErrRepositoryNotFound, "etcd.git")
 		move(t, away, u.bare)
 		wantPaths(t, fetch(t, repo), "a.yaml")
 	})
 }
 
-func move(t *testing.T, from, to string) {
+func move(t testing.TB, from, to string) {
 	t.Helper()
 	if err := os.Rename(from, to); err != nil {
 		t.Fatal(err)
@@ -261,7 +286,7 @@ func TestDirectoryThatIsNoRepositoryIsAnError(t *testing.T) {
 }
 
 func TestSymlinksAndSubmodulesAreSkipped(t *testing.T) {
-	overBoth(t, map[string]string{"clusters/a.yaml": "a"}, func(t *testing.T, u *upstream, url string) {
+	everyWay(t, map[string]string{"clusters/a.yaml": "a"}, func(t *testing.T, u *upstream, open opener) {
 		for name, target := range map[string]string{"clusters/passwd.yaml": "/etc/passwd", "clusters/up": ".."} {
 			if err := os.Symlink(target, filepath.Join(u.work, name)); err != nil {
 				t.Fatal(err)
@@ -270,7 +295,7 @@ func TestSymlinksAndSubmodulesAreSkipped(t *testing.T) {
 		u.git(u.work, "add", "--all")
 		u.git(u.work, "update-index", "--add", "--cacheinfo", "160000,"+u.git(u.work, "rev-parse", "HEAD")+",clusters/module")
 		u.push("links")
-		got := fetch(t, open(t, sources.Config{URL: url, Path: "clusters"}))
+		got := fetch(t, open(t, sources.Config{Path: "clusters"}))
 		wantPaths(t, got, "clusters/a.yaml")
 		wantSkipped(t, got,
 			"clusters/module: submodule, which is never followed",
@@ -291,16 +316,16 @@ func TestLimitsAreErrors(t *testing.T) {
 		"too many entries": {sources.Limits{Objects: 5}, "raise the limit"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			overBoth(t, files, func(t *testing.T, _ *upstream, url string) {
-				refused(t, open(t, sources.Config{URL: url, Limits: tc.limits}), sources.ErrTooLarge, tc.says)
+			everyWay(t, files, func(t *testing.T, _ *upstream, open opener) {
+				refused(t, open(t, sources.Config{Limits: tc.limits}), sources.ErrTooLarge, tc.says)
 			})
 		})
 	}
 }
 
 func TestOversizedFileIsNamed(t *testing.T) {
-	overBoth(t, map[string]string{"big.yaml": strings.Repeat("x", 2<<20)}, func(t *testing.T, _ *upstream, url string) {
-		refused(t, open(t, sources.Config{URL: url}), sources.ErrTooLarge, "file big.yaml has 2097152 bytes")
+	everyWay(t, map[string]string{"big.yaml": strings.Repeat("x", 2<<20)}, func(t *testing.T, _ *upstream, open opener) {
+		refused(t, open(t, sources.Config{}), sources.ErrTooLarge, "file big.yaml has 2097152 bytes")
 	})
 }
 
@@ -382,10 +407,10 @@ func TestDeepNestingIsRefused(t *testing.T) {
 }
 
 func TestCallerThatGoesAwayStopsTheFetch(t *testing.T) {
-	overBoth(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, _ *upstream, url string) {
+	everyWay(t, map[string]string{"a.yaml": "a"}, func(t *testing.T, _ *upstream, open opener) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		snapshot, err := open(t, sources.Config{URL: url}).Fetch(ctx)
+		snapshot, err := open(t, sources.Config{}).Fetch(ctx)
 		wantRefusal(t, snapshot, err, context.Canceled, "stopped by the caller")
 		if errors.Is(err, sources.ErrUnreachable) {
 			t.Errorf("%v is ErrUnreachable, but nobody asked", err)

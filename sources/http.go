@@ -1,7 +1,6 @@
 package sources
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -9,126 +8,160 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/go-git/go-git/v5/plumbing/transport"
-	githttp "github.com/go-git/go-git/v5/plumbing/transport/http"
 )
 
-// httpOrigin speaks Git's smart HTTP. It makes its own go-git transport instead
-// of installing one: go-git's table of protocols is shared by the whole process,
-// without a lock.
+// httpOrigin speaks Git's smart HTTP.
 type httpOrigin struct {
 	url    *url.URL
 	auth   Auth
 	caFile string
 	limits Limits
 
-	mu    sync.Mutex
-	conns *http.Transport // kept, so that connections are used again
-	ca    []byte          // what conns trusts
+	mu     sync.Mutex
+	conns  *http.Transport // kept, so that connections are used again
+	trusts [3]string       // what conns was made from
+	app    appToken
+	met    *greeting // what the server said last, if that can be relied on
+}
+
+// greeting is what a server said, and where.
+type greeting struct {
+	hello
+	base *url.URL
 }
 
 func (o *httpOrigin) open(ctx context.Context) (session, error) {
-	login, err := o.auth.read()
+	found, err := o.auth.read(ctx)
 	if err != nil {
 		return nil, err
 	}
-	conns, err := o.connections()
+	if o.url.Scheme == "http" && found.areSecret() {
+		return nil, unauthenticated("over http everyone on the way could read the credentials, so none are sent", "use https")
+	}
+	conns, err := o.connections(found)
 	if err != nil {
 		return nil, err
 	}
 	watch := &exchange{conns: conns, limits: o.limits}
-	client := githttp.NewClient(&http.Client{Transport: watch})
-	upload, err := client.NewUploadPackSession(o.endpoint(), login.method)
-	if err != nil {
-		return nil, watch.explain(err, login.secrets)
+	w := &httpWire{origin: o, watch: watch, secrets: found.secrets()}
+	if w.authorization, err = o.authorization(ctx, found, conns); err != nil {
+		return nil, err
 	}
-	refs, err := upload.AdvertisedReferencesContext(ctx)
-	if err != nil {
-		return nil, watch.explain(err, login.secrets)
-	}
-	return &packSession{
-		upload:  upload,
-		refs:    refs,
-		limits:  o.limits,
-		explain: func(err error) error { return watch.explain(err, login.secrets) },
-	}, nil
+	w.secrets = append(w.secrets, w.authorization.password)
+	w.client = &http.Client{Transport: watch, CheckRedirect: w.follow}
+	return &packSession{wire: w, limits: o.limits}, nil
 }
 
-// endpoint is made anew for each session, because a redirect changes it.
-func (o *httpOrigin) endpoint() *transport.Endpoint {
-	host := o.url.Hostname()
-	if strings.Contains(host, ":") {
-		host = "[" + host + "]"
-	}
-	port, _ := strconv.Atoi(o.url.Port()) // 0 is the scheme's own
-	return &transport.Endpoint{
-		Protocol: o.url.Scheme,
-		Host:     host,
-		Port:     port,
-		Path:     strings.TrimSuffix(o.url.EscapedPath(), "/"),
+// authorization is what goes with each request.
+type authorization struct{ user, password string }
+
+func (a authorization) add(req *http.Request) {
+	switch {
+	case a.password == "":
+	case a.user == "":
+		req.Header.Set("Authorization", "Bearer "+a.password)
+	default:
+		req.SetBasicAuth(a.user, a.password)
 	}
 }
 
-// connections makes a new pool only when the trusted certificates have changed.
-func (o *httpOrigin) connections() (*http.Transport, error) {
-	ca, err := o.readCA()
+func (o *httpOrigin) authorization(ctx context.Context, found credentials, conns http.RoundTripper) (authorization, error) {
+	switch {
+	case found[keyApp] != "":
+		token, err := o.app.get(ctx, found, conns)
+		return authorization{tokenUser, token}, err
+	case found[keyBearer] != "":
+		return authorization{password: found[keyBearer]}, nil
+	}
+	return authorization{found.user(), found[keyPassword]}, nil
+}
+
+func (o *httpOrigin) recall() *greeting {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.met
+}
+
+func (o *httpOrigin) remember(g *greeting) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.met = g
+}
+
+// connections makes a new pool only when the certificates have changed.
+func (o *httpOrigin) connections(found credentials) (*http.Transport, error) {
+	ca, err := o.readCA(found)
 	if err != nil {
 		return nil, err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.conns != nil && bytes.Equal(ca, o.ca) {
+	trusts := [3]string{ca, found[keyCert], found[keyCertKey]}
+	if o.conns != nil && trusts == o.trusts {
 		return o.conns, nil
 	}
-	roots, err := trust(o.caFile, ca)
+	config, err := tlsConfig(ca, o.caName(), found)
 	if err != nil {
 		return nil, err
 	}
 	if o.conns != nil {
 		o.conns.CloseIdleConnections()
 	}
-	o.conns, o.ca = newConnections(roots), ca
+	o.conns, o.trusts = newConnections(config), trusts
 	return o.conns, nil
 }
 
-func (o *httpOrigin) readCA() ([]byte, error) {
+func (o *httpOrigin) caName() string {
+	if o.caFile != "" {
+		return "the CA file " + o.caFile
+	}
+	return "ca.crt of the credentials"
+}
+
+// readCA is "" for none, and otherwise never: an empty file is a mistake.
+func (o *httpOrigin) readCA(found credentials) (string, error) {
 	if o.caFile == "" {
-		return nil, nil
+		return found[keyCA], nil
 	}
 	ca, err := readBounded(o.caFile, maxCABytes)
 	if err != nil {
-		return nil, unreachable(
+		return "", unreachable(
 			fmt.Sprintf("the CA file %s cannot be read (%s)", o.caFile, osReason(err)),
 			"mount it or correct its path")
 	}
-	return ca, nil
+	return string(ca) + "\n", nil
 }
 
-// trust is nil, meaning the system's roots, when there is no CA file.
-func trust(caFile string, ca []byte) (*x509.CertPool, error) {
-	if caFile == "" {
-		return nil, nil
+func tlsConfig(ca, caName string, found credentials) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if ca != "" {
+		roots, err := x509.SystemCertPool()
+		if err != nil {
+			roots = x509.NewCertPool()
+		}
+		if !roots.AppendCertsFromPEM([]byte(ca)) {
+			return nil, unreachable(caName+" holds no PEM certificate", "correct the file")
+		}
+		config.RootCAs = roots
 	}
-	roots, err := x509.SystemCertPool()
-	if err != nil {
-		roots = x509.NewCertPool()
+	if found[keyCert] != "" {
+		pair, err := tls.X509KeyPair([]byte(found[keyCert]), []byte(found[keyCertKey]))
+		if err != nil {
+			return nil, unauthenticated("tls.crt and tls.key are not a certificate and its key in PEM", "correct them")
+		}
+		config.Certificates = []tls.Certificate{pair}
 	}
-	if !roots.AppendCertsFromPEM(ca) {
-		return nil, unreachable(fmt.Sprintf("the CA file %s holds no PEM certificate", caFile), "correct the file")
-	}
-	return roots, nil
+	return config, nil
 }
 
-func newConnections(roots *x509.CertPool) *http.Transport {
+func newConnections(config *tls.Config) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            (&net.Dialer{Timeout: 10 * time.Second}).DialContext,
-		TLSClientConfig:        &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12},
+		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    10 * time.Second,
 		ResponseHeaderTimeout:  30 * time.Second,
 		IdleConnTimeout:        90 * time.Second,
@@ -136,4 +169,9 @@ func newConnections(roots *x509.CertPool) *http.Transport {
 		MaxResponseHeaderBytes: 64 * kib,
 		ForceAttemptHTTP2:      true,
 	}
+}
+
+// sameOrigin says whether two URLs are of one server, over the same scheme.
+func sameOrigin(a, b *url.URL) bool {
+	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }

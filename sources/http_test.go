@@ -45,12 +45,14 @@ func TestCredentialsAreSent(t *testing.T) {
 		"user and password": {sources.Auth{UsernameFile: user, PasswordFile: password}, basic("ada", secret)},
 		"token as password": {sources.Auth{PasswordFile: password}, basic("x-access-token", secret)},
 		"bearer token":      {sources.Auth{BearerTokenFile: password}, "Bearer " + secret},
+		"a directory":       {sources.Auth{Dir: dirOf(t, map[string]string{"username": "ada\n", "password": secret})}, basic("ada", secret)},
+		"a Secret":          {sources.Auth{Secret: secretOf(map[string]string{"bearerToken": secret + "\n"})}, "Bearer " + secret},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
-			srv := serve(t, u)
+			srv := serveTLS(t, u)
 			srv.demand(tc.header)
-			wantPaths(t, fetch(t, open(t, sources.Config{URL: srv.repo(), Auth: tc.auth})), "a.yaml")
+			wantPaths(t, fetch(t, open(t, sources.Config{URL: srv.repo(), Auth: tc.auth, CAFile: srv.caFile(t)})), "a.yaml")
 		})
 	}
 }
@@ -58,10 +60,10 @@ func TestCredentialsAreSent(t *testing.T) {
 func TestRefusedCredentialsAreAnErrorWithoutTheSecret(t *testing.T) {
 	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden} {
 		u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
-		srv := serve(t, u)
+		srv := serveTLS(t, u)
 		srv.answer(status, "not with "+secret+" nor "+basic("ada", secret))
 		auth := sources.Auth{UsernameFile: secretFile(t, "ada"), PasswordFile: secretFile(t, secret)}
-		err := refused(t, open(t, sources.Config{URL: srv.repo(), Auth: auth}), sources.ErrAuthentication,
+		err := refused(t, open(t, sources.Config{URL: srv.repo(), Auth: auth, CAFile: srv.caFile(t)}), sources.ErrAuthentication,
 			"fetch branch main of "+srv.repo(), "credentials")
 		wantNoSecret(t, err, "ada")
 	}
@@ -76,10 +78,10 @@ func TestMissingCredentialsAreAnError(t *testing.T) {
 
 func TestCredentialFilesAreReadForEachFetch(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
-	srv := serve(t, u)
+	srv := serveTLS(t, u)
 	srv.demand(basic("x-access-token", "new"))
 	file := secretFile(t, "old")
-	repo := open(t, sources.Config{URL: srv.repo(), Auth: sources.Auth{PasswordFile: file}})
+	repo := open(t, sources.Config{URL: srv.repo(), CAFile: srv.caFile(t), Auth: sources.Auth{PasswordFile: file}})
 	refused(t, repo, sources.ErrAuthentication)
 	write(t, file, "new")
 	wantPaths(t, fetch(t, repo), "a.yaml")
@@ -102,19 +104,19 @@ func TestUnusableCredentialFilesAreErrors(t *testing.T) {
 
 func TestRedirectToAnotherHostDoesNotCarryThePassword(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
-	target := serve(t, u)
+	target := serveTLS(t, u) // with the same certificate
 	target.first(func(_ http.ResponseWriter, r *http.Request) bool {
 		if r.Header.Get("Authorization") != "" {
 			t.Error("the password went to another origin")
 		}
 		return false
 	})
-	srv := serve(t, u)
+	srv := serveTLS(t, u)
 	srv.first(func(w http.ResponseWriter, r *http.Request) bool {
 		http.Redirect(w, r, target.URL+r.URL.RequestURI(), http.StatusFound)
 		return true
 	})
-	repo := open(t, sources.Config{URL: srv.repo(), Auth: sources.Auth{PasswordFile: secretFile(t, secret)}})
+	repo := open(t, sources.Config{URL: srv.repo(), CAFile: srv.caFile(t), Auth: sources.Auth{PasswordFile: secretFile(t, secret)}})
 	wantPaths(t, fetch(t, repo), "a.yaml")
 }
 
@@ -178,12 +180,12 @@ func TestServerDownIsAnErrorUntilItIsBack(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
 	srv := serve(t, u)
 	srv.Close()
-	repo := open(t, sources.Config{URL: srv.repo(), Auth: sources.Auth{PasswordFile: secretFile(t, secret)}})
-	err := refused(t, repo, sources.ErrUnreachable, "connection refused", "check the URL")
-	wantNoSecret(t, err, "x-access-token")
+	repo := open(t, sources.Config{URL: srv.repo()})
+	refused(t, repo, sources.ErrUnreachable, "connection refused", "check the URL")
 
 	back := httptest.NewUnstartedServer(srv)
 	_ = back.Listener.Close()
+	var err error
 	if back.Listener, err = net.Listen("tcp", srv.Listener.Addr().String()); err != nil {
 		t.Skip("another process took the port:", err)
 	}
@@ -227,6 +229,7 @@ func hang(t *testing.T, srv *server, suffix string) {
 		if !strings.HasSuffix(r.URL.Path, suffix) {
 			return false
 		}
+		w.Header().Set("Content-Type", "application/x-git-anything")
 		w.WriteHeader(http.StatusOK)
 		_ = http.NewResponseController(w).Flush()
 		<-stop

@@ -10,8 +10,9 @@ import (
 
 // location says where a repository is: at a URL or in a local directory.
 type location struct {
-	remote *url.URL // http or https, without user information
-	dir    string   // absolute
+	remote  *url.URL // http, https or ssh, without a password
+	sshPath string   // over ssh: the path as the server is to be given it
+	dir     string   // absolute
 }
 
 // String is the form for errors; parseLocation let no secret into it.
@@ -27,11 +28,11 @@ func (l location) String() string {
 func parseLocation(text string) (location, error) {
 	switch {
 	case text == "":
-		return location{}, errors.New("repository URL: none is given; give an https URL or a local path")
+		return location{}, errors.New("repository URL: none is given; give an https or ssh URL or a local path")
 	case strings.Contains(text, "://"):
 		return parseURL(text)
 	case isScpLike(text):
-		return location{}, errSSH()
+		return scpLike(text)
 	case looksLikeLogin(text):
 		return location{}, errors.New("repository URL: it looks like an address with user information; give it in the form https://host/path, or ./ before a local path")
 	}
@@ -49,9 +50,9 @@ func parseURL(text string) (location, error) {
 	case "file":
 		return fileURL(u)
 	case "ssh", "git+ssh", "ssh+git":
-		return location{}, errSSH()
+		return overSSH(u)
 	}
-	return location{}, fmt.Errorf("repository URL: scheme %q is not supported; use https", u.Scheme)
+	return location{}, fmt.Errorf("repository URL: scheme %q is not supported; use https or ssh", u.Scheme)
 }
 
 // remote refuses what is not part of an address. A token is often pasted in as
@@ -96,6 +97,50 @@ func looksLikeLogin(text string) bool {
 	return strings.Contains(host, "@")
 }
 
-func errSSH() error {
-	return errors.New("repository URL: ssh is not supported yet; use https")
+// scpLike understands user@host:path, in which a path without a slash in front
+// begins at the user's home.
+func scpLike(text string) (location, error) {
+	login, path, _ := strings.Cut(text, ":")
+	user, host, hasUser := strings.Cut(login, "@")
+	if !hasUser {
+		user, host = "", login
+	}
+	start, _, _ := strings.Cut(path, "/")
+	if host == "" || path == "" || strings.Contains(start, "@") || strings.ContainsAny(host, "@[]") || strings.Contains(user, ":") {
+		return location{}, errors.New("repository URL: it looks like an SSH address that cannot be understood; give it in the form ssh://git@host/path")
+	}
+	u := &url.URL{Scheme: "ssh", Host: host, Path: "/" + strings.TrimPrefix(path, "/")}
+	if user != "" {
+		u.User = url.User(user)
+	}
+	where, err := overSSH(u)
+	where.sshPath = path
+	return where, err
 }
+
+// overSSH takes a URL with at most a user name. The name is not secret.
+func overSSH(u *url.URL) (location, error) {
+	_, hasPassword := u.User.Password()
+	switch {
+	case hasPassword:
+		return location{}, errors.New("repository URL: it carries a password; remove it and give an SSH key as a file")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return location{}, errors.New("repository URL: it carries a query or a fragment; remove what follows the path")
+	case u.Hostname() == "" || strings.Trim(u.Path, "/") == "":
+		return location{}, errors.New("repository URL: it names no host or no path; give it in the form ssh://git@host/path")
+	}
+	same := *u
+	same.Scheme = "ssh"
+	if same.User.Username() == "" {
+		same.User = url.User(sshUser)
+	}
+	path := same.Path
+	if strings.HasPrefix(path, "/~") { // as Git has it: a path at somebody's home
+		path = path[1:]
+	}
+	return location{remote: &same, sshPath: path}, nil
+}
+
+// sshUser is who quorate is at a server where nobody else is named, as at the
+// common hosts.
+const sshUser = "git"

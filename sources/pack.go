@@ -5,96 +5,10 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"io"
 
-	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
-	"github.com/go-git/go-git/v5/plumbing/protocol/packp/sideband"
-	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/storage/memory"
 )
-
-// packSession is a conversation with a server that sends packs. It talks to
-// go-git's transport itself: git.Remote would ask for the branches twice, and
-// would unpack before anyone could look at what was sent.
-type packSession struct {
-	upload  transport.UploadPackSession
-	refs    *packp.AdvRefs
-	limits  Limits
-	explain func(error) error // what an error of the transport means
-}
-
-func (s *packSession) head(branch string) (plumbing.Hash, error) {
-	hash, ok := s.refs.References[plumbing.NewBranchReferenceName(branch).String()]
-	if !ok {
-		return plumbing.ZeroHash, branchGone(branch)
-	}
-	return hash, nil
-}
-
-func (s *packSession) objects(ctx context.Context, commit plumbing.Hash) (objects, error) {
-	req := s.request(commit)
-	raw, err := s.download(ctx, req)
-	if err != nil {
-		return objects{}, err
-	}
-	if err := checkPack(ctx, raw, s.limits); err != nil {
-		return objects{}, err
-	}
-	stored, err := unpack(ctx, raw)
-	if err != nil {
-		return objects{}, err
-	}
-	return objects{EncodedObjectStorer: stored, withoutLarge: req.Filter != ""}, nil
-}
-
-// request asks for one commit without its history and, of a server that can,
-// without the files that are too large to be read anyway: those of a repository
-// that holds other things as well need not be carried.
-func (s *packSession) request(commit plumbing.Hash) *packp.UploadPackRequest {
-	can := s.refs.Capabilities
-	req := packp.NewUploadPackRequestFromCapabilities(can)
-	req.Wants = []plumbing.Hash{commit}
-	req.Depth = packp.DepthCommits(1)
-	ask := func(c capability.Capability) bool {
-		return can.Supports(c) && req.Capabilities.Set(c) == nil
-	}
-	ask(capability.Shallow)
-	ask(capability.NoProgress)
-	if ask(capability.Filter) {
-		req.Filter = packp.FilterBlobLimit(uint64(s.limits.FileBytes)+1, packp.BlobLimitPrefixNone)
-	}
-	return req
-}
-
-func (s *packSession) download(ctx context.Context, req *packp.UploadPackRequest) ([]byte, error) {
-	res, err := s.upload.UploadPack(ctx, req)
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	defer res.Close() //nolint:errcheck // what was needed has been read
-	raw, err := io.ReadAll(io.LimitReader(demultiplex(req.Capabilities, res), s.limits.PackBytes+1))
-	if err != nil {
-		return nil, s.explain(err)
-	}
-	if int64(len(raw)) > s.limits.PackBytes {
-		return nil, tooLarge("the server sends more than %d bytes for one commit", s.limits.PackBytes)
-	}
-	return raw, nil
-}
-
-// demultiplex takes the pack out of the channel it shares with remarks.
-func demultiplex(asked *capability.List, r io.Reader) io.Reader {
-	switch {
-	case asked.Supports(capability.Sideband64k):
-		return sideband.NewDemuxer(sideband.Sideband64k, r)
-	case asked.Supports(capability.Sideband):
-		return sideband.NewDemuxer(sideband.Sideband, r)
-	}
-	return r
-}
 
 // checkPack adds up what the objects of a pack say they will become, before any
 // of them does: a gigabyte of zeros travels as one megabyte.

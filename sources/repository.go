@@ -16,18 +16,28 @@ import (
 
 // Config says what to watch.
 type Config struct {
-	// URL is an http or https URL, a file URL, or a local path. It must not
-	// carry credentials.
+	// URL is an https, ssh or http URL, an address such as git@host:path, a file
+	// URL, or a local path. It must not carry a password or token.
 	URL string
-	// Branch is the name of the branch, without refs/heads/.
+	// Branch is the name of the branch, without refs/heads/. One of it and the
+	// next three is given.
 	Branch string
+	// Tag is the name of a tag, without refs/tags/.
+	Tag string
+	// Semver is a range of versions; the tag with the highest one is followed.
+	Semver string
+	// Commit is the full hash of a commit.
+	Commit string
 	// Path is the watched directory, relative to the root of the repository.
 	// Empty or "." is the root itself.
 	Path string
-	// Auth is for http and https.
+	// Include are patterns, as in a .gitignore, of the files below Path that are
+	// read; empty for all. Ignore are those of files that are not.
+	Include, Ignore []string
+	// Auth is for https and ssh.
 	Auth Auth
 	// CAFile holds PEM certificates that are trusted besides the system's, for
-	// https. It is read again for each fetch.
+	// https. It is read again for each fetch, and goes before Auth's.
 	CAFile string
 	// Timeout bounds one fetch, besides its context. Default two minutes.
 	Timeout time.Duration
@@ -35,13 +45,14 @@ type Config struct {
 	Limits Limits
 }
 
-// Repository is one watched path on one branch. Its methods may be called
-// concurrently.
+// Repository is one watched path of one branch, tag or commit. Its methods may be
+// called concurrently.
 type Repository struct {
 	origin  origin
 	source  string
-	branch  string
+	ref     reference
 	path    string
+	choice  patterns
 	during  string
 	timeout time.Duration
 	limits  Limits
@@ -52,17 +63,24 @@ type Repository struct {
 
 // origin is a place that repositories are read from.
 type origin interface {
-	// open connects and learns what branches there are.
+	// open begins a conversation.
 	open(ctx context.Context) (session, error)
 }
 
 // session is one conversation with an origin.
 type session interface {
-	// head is the commit that a branch points to; ErrBranchGone when there is no
-	// such branch.
-	head(branch string) (plumbing.Hash, error)
+	// refs are the references with a prefix by their full names, each with the
+	// commit that it means.
+	refs(ctx context.Context, prefix string) (map[string]plumbing.Hash, error)
+	// isEmpty says whether there is no reference at all. Nothing can be asked
+	// after it.
+	isEmpty(ctx context.Context) bool
 	// objects are those of one commit.
 	objects(ctx context.Context, commit plumbing.Hash) (objects, error)
+	// history has at least the commits that one commit has in its history and
+	// another one has not.
+	history(ctx context.Context, from, to plumbing.Hash) (objects, error)
+	close()
 }
 
 // objects are Git's commits, trees and blobs.
@@ -85,33 +103,42 @@ func New(cfg Config) (*Repository, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := plumbing.NewBranchReferenceName(cfg.Branch).Validate(); err != nil {
-		return nil, fmt.Errorf("branch %q: it is not a valid name; give a name such as main", cfg.Branch)
+	ref, err := newReference(cfg)
+	if err != nil {
+		return nil, err
+	}
+	choice, err := newPatterns(cfg.Include, cfg.Ignore)
+	if err != nil {
+		return nil, err
 	}
 	return &Repository{
 		origin:  newOrigin(where, cfg),
-		source:  nameOf(where, cfg.Branch, dir),
-		branch:  cfg.Branch,
+		source:  nameOf(where, ref, dir),
+		ref:     ref,
 		path:    dir,
-		during:  fmt.Sprintf("fetch branch %s of %s", cfg.Branch, where),
+		choice:  choice,
+		during:  fmt.Sprintf("fetch %s of %s", ref, where),
 		timeout: cmp.Or(cfg.Timeout, 2*time.Minute),
 		limits:  cfg.Limits.withDefaults(),
 	}, nil
 }
 
-// Source names what is watched: REPOSITORY@BRANCH, and :PATH where it is not the
-// whole repository. It holds no credentials, and is the same for every way to
+// Source names what is watched: REPOSITORY@BRANCH, or (tag), (versions) or (commit)
+// in the place of the branch, and :PATH where it is not the whole repository. It holds no credentials, and is the same for every way to
 // write one URL that differs in the case of its host or a slash at its end.
 func (r *Repository) Source() string { return r.source }
 
-func nameOf(where location, branch, dir string) string {
+// Reference says which branch, tag or commit is followed, as in "branch main".
+func (r *Repository) Reference() string { return r.ref.String() }
+
+func nameOf(where location, ref reference, dir string) string {
 	name := strings.TrimRight(where.String(), "/")
 	if u := where.remote; u != nil {
 		same := *u
 		same.Host = strings.ToLower(u.Host)
 		name = strings.TrimRight(same.String(), "/")
 	}
-	name += "@" + branch
+	name += "@" + ref.source()
 	if dir != "" && dir != "." {
 		name += ":" + dir
 	}
@@ -119,8 +146,11 @@ func nameOf(where location, branch, dir string) string {
 }
 
 func newOrigin(where location, cfg Config) origin {
-	if where.remote == nil {
+	switch {
+	case where.remote == nil:
 		return diskOrigin{dir: where.dir}
+	case where.remote.Scheme == "ssh":
+		return &sshOrigin{url: where.remote, path: where.sshPath, auth: cfg.Auth, limits: cfg.Limits.withDefaults()}
 	}
 	return &httpOrigin{
 		url:    where.remote,
@@ -164,7 +194,8 @@ func (r *Repository) fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	head, err := session.head(r.branch)
+	defer session.close()
+	head, err := r.ref.head(ctx, session)
 	if err != nil {
 		return Snapshot{}, err
 	}
@@ -175,7 +206,7 @@ func (r *Repository) fetch(ctx context.Context) (Snapshot, error) {
 	if err != nil {
 		return Snapshot{}, err
 	}
-	snapshot, err := readCommit(ctx, objects, head, r.path, r.limits)
+	snapshot, err := readCommit(ctx, objects, head, place{r.path, r.choice}, r.limits)
 	if err != nil {
 		return Snapshot{}, err
 	}

@@ -269,7 +269,7 @@ const inActions = "or in GitHub Actions give actions/checkout fetch-depth: 0"
 
 // unknown says what makes a name known.
 func (c *clone) unknown(name string) *failure {
-	if (diskSession{c.Repository}).isEmpty() {
+	if (diskSession{c.Repository}).isEmpty(context.Background()) {
 		return unknownRevision("the repository has no commits yet", "commit something first")
 	}
 	if fetch := c.fetchCommand(name); fetch != "" {
@@ -344,7 +344,7 @@ func (c *clone) borrowed() string {
 // readAt reads what a commit has at a path, "" for all of it.
 func readAt(ctx context.Context, objs objects, head plumbing.Hash, inside string, limits Limits) (Snapshot, error) {
 	if inside == "" {
-		return readCommit(ctx, objs, head, "", limits)
+		return readCommit(ctx, objs, head, place{}, limits)
 	}
 	r := &treeReader{objects: objs, collector: collector{limits: limits}}
 	commit, err := r.commit(head)
@@ -360,7 +360,7 @@ func readAt(ctx context.Context, objs objects, head plumbing.Hash, inside string
 		nothing.Tree = ""
 		return nothing, nil
 	case entry.Mode == filemode.Dir:
-		return readCommit(ctx, objs, head, inside, limits)
+		return readCommit(ctx, objs, head, place{dir: inside}, limits)
 	case !isYAML(inside):
 		r.skip(inside, "neither .yaml nor .yml")
 	default:

@@ -16,21 +16,33 @@ import (
 // treeReader reads the files of a commit out of Git's objects.
 type treeReader struct {
 	objects objects
+	place   place
 	collector
 }
 
-// readCommit reads what a commit says under a directory, "" for all of it.
-func readCommit(ctx context.Context, objs objects, head plumbing.Hash, dir string, limits Limits) (Snapshot, error) {
-	r := &treeReader{objects: objs, collector: collector{limits: limits}}
+// place is a directory of a repository, "" for all of it, and which of its files
+// are read.
+type place struct {
+	dir    string
+	choice patterns
+}
+
+func (p place) has(name string) bool {
+	return p.choice.choose(strings.TrimPrefix(strings.TrimPrefix(name, p.dir), "/"))
+}
+
+// readCommit reads what a commit says at a place.
+func readCommit(ctx context.Context, objs objects, head plumbing.Hash, at place, limits Limits) (Snapshot, error) {
+	r := &treeReader{objects: objs, place: at, collector: collector{limits: limits}}
 	commit, err := r.commit(head)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	tree, err := r.descend(commit, dir)
+	tree, err := r.descend(commit, at.dir)
 	if err != nil {
 		return Snapshot{}, err
 	}
-	if err := r.walk(ctx, tree, dir, 0); err != nil {
+	if err := r.walk(ctx, tree, at.dir, 0); err != nil {
 		return Snapshot{}, err
 	}
 	return r.snapshot(commit, tree), nil
@@ -162,7 +174,7 @@ func (r *treeReader) enter(ctx context.Context, entry object.TreeEntry, name str
 			return err
 		}
 		return r.walk(ctx, tree, name, depth+1)
-	case isYAML(name):
+	case isYAML(name) && r.place.has(name):
 		return r.file(name, entry.Hash)
 	}
 	return nil

@@ -2,6 +2,7 @@ package sources_test
 
 import (
 	"crypto/subtle"
+	"crypto/tls"
 	"encoding/pem"
 	"errors"
 	"io"
@@ -100,7 +101,8 @@ type server struct {
 	*httptest.Server
 	backend http.Handler
 
-	lists, packs atomic.Int64 // requests so far
+	lists, posts atomic.Int64 // requests so far
+	old          atomic.Bool  // speak protocol 0
 	mu           sync.Mutex
 	before       func(http.ResponseWriter, *http.Request) bool // true when it has answered
 }
@@ -115,8 +117,14 @@ func serve(tb testing.TB, u *upstream) *server {
 
 func serveTLS(tb testing.TB, u *upstream) *server {
 	tb.Helper()
+	return serveTLSWith(tb, u, nil)
+}
+
+func serveTLSWith(tb testing.TB, u *upstream, config *tls.Config) *server {
+	tb.Helper()
 	s := newServer(tb, u)
 	s.Server = httptest.NewUnstartedServer(s)
+	s.TLS = config
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // clients that do not trust it are part of the tests
 	s.StartTLS()
 	tb.Cleanup(s.Close)
@@ -137,7 +145,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case strings.HasSuffix(r.URL.Path, "/info/refs"):
 		s.lists.Add(1)
 	case strings.HasSuffix(r.URL.Path, "/git-upload-pack"):
-		s.packs.Add(1)
+		s.posts.Add(1)
+	}
+	if s.old.Load() {
+		r.Header.Del("Git-Protocol")
 	}
 	s.mu.Lock()
 	before := s.before
@@ -180,8 +191,11 @@ func (s *server) repo() string { return s.URL + "/etcd.git" }
 // caFile is the server's certificate.
 func (s *server) caFile(tb testing.TB) string {
 	tb.Helper()
-	block := &pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}
-	return secretFile(tb, string(pem.EncodeToMemory(block)))
+	return secretFile(tb, s.caPEM())
+}
+
+func (s *server) caPEM() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
 }
 
 func secretFile(tb testing.TB, content string) string {
@@ -191,10 +205,16 @@ func secretFile(tb testing.TB, content string) string {
 	return path
 }
 
+// noBranch is for a Config that names something else.
+const noBranch = "-"
+
 func open(tb testing.TB, cfg sources.Config) *sources.Repository {
 	tb.Helper()
-	if cfg.Branch == "" {
+	switch cfg.Branch {
+	case "":
 		cfg.Branch = "main"
+	case noBranch:
+		cfg.Branch = ""
 	}
 	repo, err := sources.New(cfg)
 	if err != nil {
@@ -236,6 +256,16 @@ func wantRefusal(tb testing.TB, snapshot sources.Snapshot, err, kind error, says
 	if strings.Contains(err.Error(), "\n") {
 		tb.Fatalf("error %q has more than one line", err)
 	}
+}
+
+// refusedAny wants an error that says something, of whatever kind.
+func refusedAny(tb testing.TB, repo *sources.Repository, says string) {
+	tb.Helper()
+	snapshot, err := repo.Fetch(tb.Context())
+	if err == nil {
+		tb.Fatalf("got no error, want %q", says)
+	}
+	wantRefusal(tb, snapshot, err, err, says)
 }
 
 func paths(s sources.Snapshot) []string {

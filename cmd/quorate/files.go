@@ -4,31 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
-
-// repositoryFlags are the flags that name a Git repository.
-type repositoryFlags struct {
-	config sources.Config
-}
-
-func (f *repositoryFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.config.URL, "repo", "", "Git repository: a path, file://, http:// or https:// URL")
-	flags.StringVar(&f.config.Branch, "branch", "main", "branch to read")
-	flags.StringVar(&f.config.Path, "path", "", "directory in the repository to read; default the whole repository")
-	flags.StringVar(&f.config.Auth.UsernameFile, "git-username-file", "", "file with the user name for the repository")
-	flags.StringVar(&f.config.Auth.PasswordFile, "git-password-file", "", "file with the password or token for the repository")
-	flags.StringVar(&f.config.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
-	flags.StringVar(&f.config.CAFile, "git-ca-file", "", "file with further certificate authorities for the repository")
-	flags.DurationVar(&f.config.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")
-}
 
 // parse reads the files of a snapshot.
 func parse(s sources.Snapshot) schema.Set {

@@ -35,12 +35,8 @@ func (f *leaseFlags) name() string {
 }
 
 func (f *leaseFlags) add(cmd *cobra.Command) {
-	namespace := os.Getenv("POD_NAMESPACE")
-	if namespace == "" {
-		namespace = "quorate-system"
-	}
 	cmd.Flags().BoolVar(&f.elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
-	cmd.Flags().StringVar(&f.namespace, "lease-namespace", namespace, "namespace of the lease")
+	cmd.Flags().StringVar(&f.namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
 }
 
 // The times of the lease: another daemon takes over that long after the last

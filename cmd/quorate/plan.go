@@ -15,7 +15,6 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
-	"github.com/quorate/quorate/sources"
 )
 
 // planTimeout bounds the look at all clusters.
@@ -168,7 +167,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	case f.repository.config.URL == "":
 		return schema.Set{}, "", errors.New("say what to plan: paths, or --repo with a Git repository")
 	}
-	repository, err := sources.New(f.repository.config)
+	repository, err := f.repository.open(f.kube.connect)
 	if err != nil {
 		return schema.Set{}, "", err
 	}

@@ -34,7 +34,7 @@ func newPoller(f *runFlags, log *slog.Logger, registry prometheus.Registerer) (*
 	if f.repository.config.URL == "" {
 		return nil, errors.New("say with --repo which Git repository to follow")
 	}
-	repository, err := sources.New(f.repository.config)
+	repository, err := f.repository.open(f.kube.connect)
 	if err != nil {
 		return nil, err
 	}

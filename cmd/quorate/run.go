@@ -105,7 +105,7 @@ func (f *runFlags) run(ctx context.Context) error {
 		ready := func() bool { return r.Ready() && git.read.Load() }
 		server.ready.Store(&ready)
 		go git.poll(ctx, r)
-		log.Info("running", "version", buildVersion(), "repo", f.repository.config.URL, "branch", f.repository.config.Branch, "path", f.repository.config.Path)
+		log.Info("running", "version", buildVersion(), "source", git.repository.Source(), "following", git.repository.Reference())
 		r.Run(ctx)
 		return nil
 	})

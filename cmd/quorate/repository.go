@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/sources"
+)
+
+// repositoryFlags are the flags that name a Git repository.
+type repositoryFlags struct {
+	config sources.Config
+	// secret is the name of a Secret with credentials.
+	secret string
+}
+
+func (f *repositoryFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	c := &f.config
+	flags.StringVar(&c.URL, "repo", "", "Git repository: an https://, ssh:// or file:// URL, git@HOST:PATH, a path, or an http:// URL without credentials")
+	flags.StringVar(&c.Branch, "branch", "", "branch to read; default main")
+	flags.StringVar(&c.Tag, "tag", "", "tag to read, in the place of a branch")
+	flags.StringVar(&c.Semver, "semver", "", `read the tag with the highest version in a range, for example "1.x" or ">=1.2.0 <2.0.0"`)
+	flags.StringVar(&c.Commit, "commit", "", "commit to read, by its full hash")
+	flags.StringVar(&c.Path, "path", "", "directory in the repository to read; default the whole repository")
+	flags.StringSliceVar(&c.Include, "include", nil, "read only files below --path that match one of these patterns, as in a .gitignore")
+	flags.StringSliceVar(&c.Ignore, "ignore", nil, "leave out files below --path that match one of these patterns")
+	flags.StringVar(&c.Auth.UsernameFile, "git-username-file", "", "file with the user name for the repository")
+	flags.StringVar(&c.Auth.PasswordFile, "git-password-file", "", "file with the password or token for the repository")
+	flags.StringVar(&c.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
+	flags.StringVar(&c.Auth.Dir, "git-credentials-dir", "", "directory with credentials for the repository, such as a mounted Secret: username, password, bearerToken, identity (an SSH key) and known_hosts, ca.crt, tls.crt and tls.key, githubAppID, githubAppInstallationID, githubAppPrivateKey")
+	flags.StringVar(&f.secret, "git-secret", "", "Secret with the same, in the namespace of $POD_NAMESPACE or quorate-system; read for each look at the repository")
+	flags.StringVar(&c.CAFile, "git-ca-file", "", "file with further certificate authorities for the repository")
+	flags.DurationVar(&c.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")
+}
+
+// ownNamespace is where quorate runs.
+func ownNamespace() string {
+	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
+		return namespace
+	}
+	return "quorate-system"
+}
+
+// open prepares the repository. kube is asked for a client when a Secret is named.
+func (f *repositoryFlags) open(kube func() (kubernetes.Interface, error)) (*sources.Repository, error) {
+	c := f.config
+	if c.Branch == "" && c.Tag == "" && c.Semver == "" && c.Commit == "" {
+		c.Branch = "main"
+	}
+	if f.secret != "" {
+		client, err := kube()
+		if err != nil {
+			return nil, err
+		}
+		c.Auth.Secret = secretReader(client, ownNamespace(), f.secret)
+	}
+	return sources.New(c)
+}
+
+// secretReader reads a Secret each time.
+func secretReader(kube kubernetes.Interface, namespace, name string) func(context.Context) (map[string][]byte, error) {
+	return func(ctx context.Context) (map[string][]byte, error) {
+		secret, err := kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+		}
+		return secret.Data, nil
+	}
+}

@@ -1,0 +1,155 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// wire is a way to a server's git-upload-pack.
+type wire interface {
+	// greet gives what the server says first.
+	greet(ctx context.Context) (hello, error)
+	// ask sends a request and gives the answer, which is closed when it has been
+	// read.
+	ask(ctx context.Context, request []byte) (io.ReadCloser, error)
+	// explain turns an error of this conversation into a failure.
+	explain(err error) error
+	close()
+}
+
+// packSession is a conversation with a server that sends packs. It speaks to the
+// server itself: go-git knows no protocol 2, by which a server names one
+// reference without listing them all, asks for them twice, and unpacks before
+// anyone could look at what was sent.
+type packSession struct {
+	wire   wire
+	limits Limits
+}
+
+func (s *packSession) close() { s.wire.close() }
+
+// refs are the references with a prefix, by their full names.
+func (s *packSession) refs(ctx context.Context, prefix string) (map[string]plumbing.Hash, error) {
+	greeting, err := s.wire.greet(ctx)
+	if err != nil {
+		return nil, s.wire.explain(err)
+	}
+	if !greeting.v2 {
+		return peeled(greeting.refs, prefix), nil
+	}
+	answer, err := s.wire.ask(ctx, greeting.listRequest(prefix))
+	if err != nil {
+		return nil, s.wire.explain(err)
+	}
+	defer answer.Close()
+	refs, err := readList(answer)
+	if err != nil {
+		return nil, s.wire.explain(err)
+	}
+	return refs, nil
+}
+
+// peeled picks references out of a whole list, which has what a tag with a
+// message names behind it.
+func peeled(all map[string]plumbing.Hash, prefix string) map[string]plumbing.Hash {
+	refs := map[string]plumbing.Hash{}
+	for name, hash := range all {
+		if strings.HasPrefix(name, prefix) && !strings.HasSuffix(name, "^{}") {
+			refs[name] = hash
+			if commit, has := all[name+"^{}"]; has {
+				refs[name] = commit
+			}
+		}
+	}
+	return refs
+}
+
+// isEmpty says whether there is no reference at all. It reads no more than it
+// needs, and ends the conversation: it is for when there is nothing more to ask.
+func (s *packSession) isEmpty(ctx context.Context) bool {
+	defer s.close()
+	greeting, err := s.wire.greet(ctx)
+	if err != nil || !greeting.v2 {
+		return err == nil && len(greeting.refs) == 0
+	}
+	answer, err := s.wire.ask(ctx, greeting.listRequest("refs/"))
+	if err != nil {
+		return false
+	}
+	defer answer.Close()
+	kind, _, err := (&pktReader{r: answer}).next()
+	return err == nil && kind == pktFlush
+}
+
+// objects asks for one commit without its history and, of a server that can,
+// without the files that are too large to be read anyway: those of a repository
+// that holds other things as well need not be carried.
+func (s *packSession) objects(ctx context.Context, commit plumbing.Hash) (objects, error) {
+	return s.fetch(ctx, want{commit: commit, shallow: true, filter: fmt.Sprintf("blob:limit=%d", s.limits.FileBytes+1)})
+}
+
+// history asks for the commits that lead to a commit from another one and, of a
+// server that can, for those alone.
+func (s *packSession) history(ctx context.Context, from, to plumbing.Hash) (objects, error) {
+	return s.fetch(ctx, want{commit: to, have: from, filter: "tree:0"})
+}
+
+func (s *packSession) fetch(ctx context.Context, w want) (objects, error) {
+	greeting, err := s.wire.greet(ctx)
+	if err != nil {
+		return objects{}, s.wire.explain(err)
+	}
+	if !greeting.can("fetch", "filter") {
+		w.filter = ""
+	}
+	raw, err := s.download(ctx, greeting, w)
+	if err != nil {
+		return objects{}, err
+	}
+	if err := checkPack(ctx, raw, s.limits); err != nil {
+		return objects{}, err
+	}
+	stored, err := unpack(ctx, raw)
+	if err != nil {
+		return objects{}, err
+	}
+	return objects{EncodedObjectStorer: stored, withoutLarge: w.filter != ""}, nil
+}
+
+func (s *packSession) download(ctx context.Context, greeting hello, w want) ([]byte, error) {
+	answer, err := s.wire.ask(ctx, greeting.fetchRequest(w))
+	if err != nil {
+		return nil, s.wire.explain(err)
+	}
+	defer answer.Close()
+	pack, err := greeting.packIn(answer, w)
+	if err != nil {
+		return nil, s.wire.explain(notOurs(err, w.commit))
+	}
+	raw, err := io.ReadAll(io.LimitReader(pack, s.limits.PackBytes+1))
+	if err != nil {
+		return nil, s.wire.explain(err)
+	}
+	if int64(len(raw)) > s.limits.PackBytes {
+		return nil, tooLarge("the server sends more than %d bytes for one commit", s.limits.PackBytes)
+	}
+	return raw, nil
+}
+
+// notOurs is the answer to a want of a commit that is not there.
+func notOurs(err error, commit plumbing.Hash) error {
+	var said *serverError
+	if errors.As(err, &said) && strings.Contains(said.text, "not our ref") {
+		return &failure{
+			why:   "the repository has no commit " + commit.String() + ", or does not give it",
+			next:  "push it, or name another one",
+			kinds: []error{ErrBranchGone},
+		}
+	}
+	return err
+}

@@ -1,0 +1,111 @@
+package sources
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+)
+
+// sshOrigin speaks to git-upload-pack over SSH. It dials by itself: go-git's
+// transport heeds no context in its handshake, and asks for no protocol 2.
+type sshOrigin struct {
+	url    *url.URL
+	path   string
+	auth   Auth
+	limits Limits
+}
+
+// dialTimeout bounds the connection and the handshake, besides the context.
+const dialTimeout = 20 * time.Second
+
+func (o *sshOrigin) open(ctx context.Context) (session, error) {
+	found, err := o.auth.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.config(found)
+	if err != nil {
+		return nil, err
+	}
+	w := &sshWire{origin: o, config: config, secrets: found.secrets()}
+	return &packSession{wire: w, limits: o.limits}, nil
+}
+
+// config is how to log in. There is no way around known_hosts: without it
+// whoever stands between could say what is wished for.
+func (o *sshOrigin) config(found credentials) (*ssh.ClientConfig, error) {
+	if found.sshKey() == "" {
+		return nil, unauthenticated("there is no SSH key among the credentials", "add it as identity or ssh-privatekey")
+	}
+	if found[keyKnownHosts] == "" {
+		return nil, unauthenticated("there are no known_hosts among the credentials, and no server is believed without its key",
+			"add what ssh-keyscan says of the server, after comparing it with what its operator publishes")
+	}
+	signer, err := sshSigner(found)
+	if err != nil {
+		return nil, err
+	}
+	hosts, err := readKnownHosts(found[keyKnownHosts])
+	if err != nil {
+		return nil, err
+	}
+	algorithms := hosts.HostKeyAlgorithms(o.address())
+	if len(algorithms) == 0 {
+		return nil, unauthenticated("known_hosts has no key of "+o.address(), "add it")
+	}
+	return &ssh.ClientConfig{
+		User:              o.url.User.Username(),
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(signer)},
+		HostKeyCallback:   hosts.HostKeyCallback(),
+		HostKeyAlgorithms: algorithms,
+		ClientVersion:     "SSH-2.0-quorate",
+	}, nil
+}
+
+func (o *sshOrigin) address() string {
+	return net.JoinHostPort(o.url.Hostname(), cmp.Or(o.url.Port(), "22"))
+}
+
+// sshSigner says of a bad key no more than that it is one.
+func sshSigner(found credentials) (ssh.Signer, error) {
+	key := []byte(found.sshKey() + "\n")
+	signer, err := ssh.ParsePrivateKey(key)
+	var locked *ssh.PassphraseMissingError
+	if errors.As(err, &locked) {
+		if found[keyPassword] == "" {
+			return nil, unauthenticated("the SSH key has a passphrase", "add it as password")
+		}
+		signer, err = ssh.ParsePrivateKeyWithPassphrase(key, []byte(found[keyPassword]))
+	}
+	if err != nil {
+		return nil, unauthenticated("the SSH key cannot be read, or its passphrase is another one", "give a private key in OpenSSH's or PEM format")
+	}
+	return signer, nil
+}
+
+// readKnownHosts goes through a file, because the library reads nothing else.
+// There is nothing secret in it.
+func readKnownHosts(text string) (*knownhosts.HostKeyDB, error) {
+	file, err := os.CreateTemp("", "quorate-known-hosts-")
+	if err != nil {
+		return nil, unreachable(fmt.Sprintf("known_hosts cannot be put into a temporary file (%s)", osReason(err)), "make room in "+os.TempDir())
+	}
+	defer os.Remove(file.Name()) //nolint:errcheck // a stray file does no harm
+	_, err = file.WriteString(text + "\n")
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, unreachable(fmt.Sprintf("known_hosts cannot be put into a temporary file (%s)", osReason(err)), "make room in "+os.TempDir())
+	}
+	hosts, err := knownhosts.NewDB(file.Name())
+	if err != nil {
+		return nil, unauthenticated("known_hosts cannot be understood", "write it as ssh-keyscan does")
+	}
+	return hosts, nil
+}

@@ -1,0 +1,219 @@
+package sources
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/skeema/knownhosts"
+	"golang.org/x/crypto/ssh"
+)
+
+// sshWire is one conversation over SSH. In protocol 2 it is one process of the
+// server; in protocol 0 that ends after one request, and the next one needs
+// another.
+type sshWire struct {
+	origin  *sshOrigin
+	config  *ssh.ClientConfig
+	secrets []string
+
+	client  *ssh.Client
+	stop    func() bool
+	process *sshProcess
+	met     hello
+	used    bool // whether the process has had its only request
+}
+
+// sshProcess is git-upload-pack on the server.
+type sshProcess struct {
+	session *ssh.Session
+	in      io.WriteCloser
+	out     io.Reader
+	remarks *remarks
+}
+
+func (w *sshWire) greet(ctx context.Context) (hello, error) {
+	if w.process != nil {
+		return w.met, nil
+	}
+	if err := w.connect(ctx); err != nil {
+		return hello{}, err
+	}
+	process, err := w.start()
+	if err != nil {
+		return hello{}, err
+	}
+	w.process, w.used = process, false
+	w.met, err = readHello(&bounded{r: process.out, left: maxRefsBytes})
+	return w.met, err
+}
+
+func (w *sshWire) ask(ctx context.Context, request []byte) (io.ReadCloser, error) {
+	if w.used && !w.met.v2 {
+		w.process.end()
+		w.process = nil
+	}
+	if _, err := w.greet(ctx); err != nil {
+		return nil, err
+	}
+	w.used = true
+	if _, err := w.process.in.Write(request); err != nil {
+		return nil, err
+	}
+	return io.NopCloser(&bounded{r: w.process.out, left: answerBytes(w.origin.limits)}), nil
+}
+
+// connect dials and logs in. The end of the context closes the connection,
+// which ends whatever waits for it.
+func (w *sshWire) connect(ctx context.Context) error {
+	if w.client != nil {
+		return nil
+	}
+	address := w.origin.address()
+	conn, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	w.stop = context.AfterFunc(ctx, func() { conn.Close() })
+	_ = conn.SetDeadline(time.Now().Add(dialTimeout))
+	client, channels, requests, err := ssh.NewClientConn(conn, address, w.config)
+	if err != nil {
+		w.stop()
+		conn.Close()
+		return err
+	}
+	_ = conn.SetDeadline(time.Time{})
+	w.client = ssh.NewClient(client, channels, requests)
+	return nil
+}
+
+// start begins git-upload-pack. A server that lets no variable through speaks
+// protocol 0, which works as well.
+func (w *sshWire) start() (*sshProcess, error) {
+	session, err := w.client.NewSession()
+	if err != nil {
+		return nil, err
+	}
+	p := &sshProcess{session: session, remarks: &remarks{}}
+	session.Stderr = p.remarks
+	_ = session.Setenv("GIT_PROTOCOL", "version=2")
+	if p.in, err = session.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if p.out, err = session.StdoutPipe(); err != nil {
+		return nil, err
+	}
+	return p, session.Start(uploadPack + " " + quote(w.origin.path))
+}
+
+// quote makes one word of a path for the server's shell.
+func quote(path string) string {
+	return "'" + strings.NewReplacer("'", `'\''`, "!", `'\!'`).Replace(path) + "'"
+}
+
+func (p *sshProcess) end() { _ = p.session.Close() }
+
+// lastWords is how long a process may take to end that has nothing more to do.
+const lastWords = 2 * time.Second
+
+// await waits for the remarks, which come on a way of their own.
+func (p *sshProcess) await() {
+	_ = p.in.Close()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = p.session.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(lastWords):
+	}
+	p.end()
+}
+
+func (w *sshWire) close() {
+	if w.client == nil {
+		return
+	}
+	w.stop()
+	_ = w.client.Close()
+}
+
+// explain goes by what the server said beside its answer, if anything.
+func (w *sshWire) explain(err error) error {
+	var known *failure
+	var key *ssh.ServerAuthError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, errOverflow):
+		return tooLarge("the server's answer is larger than allowed")
+	case knownhosts.IsHostKeyChanged(err):
+		return unauthenticated("the server's key is not the one in known_hosts",
+			"somebody may stand between: compare it with what the server's operator publishes, and correct known_hosts if it was renewed")
+	case knownhosts.IsHostUnknown(err):
+		return unauthenticated("known_hosts has no key of "+w.origin.address(), "add it")
+	case errors.As(err, &key), strings.Contains(err.Error(), "unable to authenticate"):
+		return unauthenticated("the server does not accept the SSH key of user "+w.config.User, "check that the key is valid and may read the repository")
+	case w.process == nil:
+		return unreachable(scrub(err.Error(), w.secrets), "check the URL, the network and the server")
+	}
+	return w.said(err)
+}
+
+// said is the failure of a server that began to answer.
+func (w *sshWire) said(err error) error {
+	w.process.await()
+	text := scrub(w.process.remarks.text(), w.secrets)
+	lower := strings.ToLower(text)
+	switch {
+	case text == "":
+		return unreachable(fmt.Sprintf("the server's answer cannot be understood (%s)", scrub(err.Error(), w.secrets)), "see whether it lasts")
+	case strings.Contains(lower, "not found"), strings.Contains(lower, "not appear to be a git repository"), strings.Contains(lower, "no such"):
+		return notFound("the server says: "+text, "check the URL, and that the key may see the repository")
+	case strings.Contains(lower, "denied"), strings.Contains(lower, "not allowed"):
+		return unauthenticated("the server says: "+text, "check that the key may read the repository")
+	}
+	return unreachable("the server says: "+text, "see whether it lasts")
+}
+
+// bounded fails, rather than ends, where it has given what it may.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.r.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, errOverflow
+	}
+	return n, err
+}
+
+// remarks keeps the beginning of what a server says beside its answer.
+type remarks struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (r *remarks) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if room := maxRefusalBytes - r.data.Len(); room > 0 {
+		r.data.Write(p[:min(room, len(p))])
+	}
+	return len(p), nil
+}
+
+func (r *remarks) text() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return strings.TrimSpace(r.data.String())
+}
