@@ -51,6 +51,7 @@ type bench struct {
 	version string
 
 	noop           noop
+	polls          []poll
 	files          files
 	quorate, floor []roll
 }
@@ -70,6 +71,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 	defer func() { err = errors.Join(err, b.cleanUp()) }()
 	err = b.Do("measuring a pass over 1,000 clusters at rest", func() (err error) {
 		b.noop, err = measureNoop(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = b.Do("looking at a branch that has not moved", func() (err error) {
+		b.polls, err = measurePoll(ctx)
 		return err
 	})
 	if err != nil {

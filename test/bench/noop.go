@@ -34,16 +34,25 @@ func measureNoop(ctx context.Context) (noop, error) {
 	return noop{}, fmt.Errorf("benchmark of a no-op pass: no result in %q", out)
 }
 
-// parseNoop reads pairs of a value and its unit.
-func parseNoop(line string) (noop, error) {
+// figures reads the pairs of a value and its unit, by unit.
+func figures(line string) (map[string]float64, error) {
 	values := map[string]float64{}
 	fields := strings.Fields(line)
 	for i := 2; i+1 < len(fields); i += 2 {
 		value, err := strconv.ParseFloat(fields[i], 64)
 		if err != nil {
-			return noop{}, fmt.Errorf("benchmark of a no-op pass: %q: %w", line, err)
+			return nil, err
 		}
 		values[fields[i+1]] = value
+	}
+	return values, nil
+}
+
+// parseNoop reads the figures of a pass.
+func parseNoop(line string) (noop, error) {
+	values, err := figures(line)
+	if err != nil {
+		return noop{}, fmt.Errorf("benchmark of a no-op pass: %q: %w", line, err)
 	}
 	requests, counted := values["api-requests/op"]
 	if !counted || values["ns/op"] == 0 {

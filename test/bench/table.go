@@ -31,6 +31,7 @@ func (b *bench) print(out io.Writer) {
 // printOffline prints what needs no cluster.
 func (b *bench) printOffline(out io.Writer) {
 	fmt.Fprintf(out, "a pass over 1,000 clusters at rest, mean of 5: %s, %.0f allocations, %.0f API requests\n", lab.Round(b.noop.took), b.noop.allocs, b.noop.requests)
+	printPolls(out, b.polls)
 	fmt.Fprintf(out, "validate %d files of 50 lines, median of 5: %s, %d MiB\n", fileCount, lab.Round(b.files.took), b.files.memory>>20)
 }
 
