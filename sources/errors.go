@@ -30,6 +30,11 @@ var (
 	// ErrPathGone is a commit without a directory at the watched path, or a
 	// local path that does not exist.
 	ErrPathGone = errors.New("path gone")
+	// ErrRewritten is a head that does not descend from the accepted commit.
+	ErrRewritten = errors.New("history rewritten")
+	// ErrUntrusted is a commit without a good signature, or keys that cannot be
+	// read.
+	ErrUntrusted = errors.New("commit not trusted")
 	// ErrTooLarge is content that passes one of the Limits.
 	ErrTooLarge = errors.New("too large")
 )

@@ -36,6 +36,8 @@ type Config struct {
 	Include, Ignore []string
 	// Auth is for https and ssh.
 	Auth Auth
+	// Signers are those who may sign commits.
+	Signers Signers
 	// CAFile holds PEM certificates that are trusted besides the system's, for
 	// https. It is read again for each fetch, and goes before Auth's.
 	CAFile string
@@ -56,9 +58,11 @@ type Repository struct {
 	during  string
 	timeout time.Duration
 	limits  Limits
+	signers Signers
 
-	mu   sync.Mutex
-	kept Snapshot // the one fetched last; a cache, nothing depends on it
+	mu     sync.Mutex
+	kept   Snapshot // the one fetched last; a cache, nothing depends on it
+	judged verdict  // likewise
 }
 
 // origin is a place that repositories are read from.
@@ -120,6 +124,7 @@ func New(cfg Config) (*Repository, error) {
 		during:  fmt.Sprintf("fetch %s of %s", ref, where),
 		timeout: cmp.Or(cfg.Timeout, 2*time.Minute),
 		limits:  cfg.Limits.withDefaults(),
+		signers: cfg.Signers,
 	}, nil
 }
 
@@ -177,16 +182,24 @@ func cleanPath(dir string) (string, error) {
 // Every failure is an error, one of this package's kinds where it has a kind, or
 // the context's.
 func (r *Repository) Fetch(ctx context.Context) (Snapshot, error) {
+	return r.FetchAfter(ctx, Trust{})
+}
+
+// FetchAfter is Fetch of a head that may be trusted: it descends from the commit
+// that was accepted last, and every commit in between is signed where there are
+// Signers; before any was accepted, the head itself is. Other heads are an
+// ErrRewritten or ErrUntrusted.
+func (r *Repository) FetchAfter(ctx context.Context, trust Trust) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	snapshot, err := r.fetch(ctx)
+	snapshot, err := r.fetch(ctx, trust)
 	if err != nil {
 		return Snapshot{}, explain(ctx, r.during, err)
 	}
 	return snapshot, nil
 }
 
-func (r *Repository) fetch(ctx context.Context) (Snapshot, error) {
+func (r *Repository) fetch(ctx context.Context, trust Trust) (Snapshot, error) {
 	if err := ctx.Err(); err != nil {
 		return Snapshot{}, err
 	}
@@ -201,6 +214,9 @@ func (r *Repository) fetch(ctx context.Context) (Snapshot, error) {
 	}
 	if kept, ok := r.recall(head); ok {
 		return kept, nil
+	}
+	if err := r.judge(ctx, session, head, trust); err != nil {
+		return Snapshot{}, err
 	}
 	objects, err := session.objects(ctx, head)
 	if err != nil {

@@ -1,0 +1,148 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
+)
+
+// Trust is what a new head is measured against.
+type Trust struct {
+	// Applied is the commit that was accepted last; empty for none yet. The head
+	// must descend from it, unless the Config names a commit itself.
+	Applied string
+	// Approved is a commit that a person has approved, by its full hash: it is
+	// accepted whatever its history and signatures are.
+	Approved string
+}
+
+// verdict is what was found of a head; it stays so while nothing it rests on
+// changes.
+type verdict struct {
+	head    plumbing.Hash
+	applied string
+	signers string
+	err     error
+}
+
+// judge says whether a head may be followed. What it finds is kept, so that a
+// head that is held is not fetched for each look.
+func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, trust Trust) error {
+	if head.String() == trust.Approved {
+		return nil
+	}
+	signers, err := r.signers.read(ctx)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	known := r.judged
+	r.mu.Unlock()
+	if known.head == head && known.applied == trust.Applied && known.signers == signers.digest {
+		return known.err
+	}
+	err = r.examine(ctx, s, head, trust.Applied, signers)
+	if err == nil || errors.Is(err, ErrRewritten) || errors.Is(err, ErrUntrusted) {
+		r.mu.Lock()
+		r.judged = verdict{head, trust.Applied, signers.digest, err}
+		r.mu.Unlock()
+	}
+	return err
+}
+
+// examine looks at the commits between the accepted one and the head: at all of
+// them, because what a later one takes back may have been seen in between by
+// others, and what nobody signed would come in below a good signature.
+func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) error {
+	if applied == head.String() {
+		return nil
+	}
+	if applied == "" {
+		if signers.isEmpty() {
+			return nil
+		}
+		alone, err := s.objects(ctx, head)
+		if err != nil {
+			return err
+		}
+		commit, err := object.GetCommit(alone, head)
+		if err != nil {
+			return damaged("commit "+head.String(), err)
+		}
+		return signers.verify([]*object.Commit{commit})
+	}
+	between, err := r.between(ctx, s, plumbing.NewHash(applied), head)
+	switch {
+	case errors.Is(err, ErrTooLarge):
+		return rewritten(fmt.Sprintf("what lies between %s, accepted last, and %s is more than is read", applied, head), head)
+	case err != nil:
+		return err
+	case !between.descends && !r.ref.isFixed():
+		return rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head)
+	}
+	return signers.verify(between.commits)
+}
+
+func rewritten(why string, head plumbing.Hash) *failure {
+	return &failure{why: why, next: "restore it, or approve " + head.String() + " if that is meant", kinds: []error{ErrRewritten}}
+}
+
+// lineage are the commits that one has in its history and another has not.
+type lineage struct {
+	commits  []*object.Commit // the oldest last
+	descends bool             // whether one descends from the other
+}
+
+func (r *Repository) between(ctx context.Context, s session, from, to plumbing.Hash) (lineage, error) {
+	objs, err := s.history(ctx, from, to)
+	if err != nil {
+		return lineage{}, err
+	}
+	common, err := walk(ctx, objs, from, nil)
+	if err != nil {
+		return lineage{}, err
+	}
+	delete(common, from)
+	found, err := walk(ctx, objs, to, func(hash plumbing.Hash) bool { return hash == from || common[hash] != nil })
+	if err != nil {
+		return lineage{}, err
+	}
+	l := lineage{}
+	for _, commit := range found {
+		l.commits = append(l.commits, commit)
+		l.descends = l.descends || slices.Contains(commit.ParentHashes, from)
+	}
+	// By time for the order in which they are named only; clocks decide nothing.
+	slices.SortFunc(l.commits, func(a, b *object.Commit) int { return b.Committer.When.Compare(a.Committer.When) })
+	return l, nil
+}
+
+// walk gathers a commit and its ancestors, up to those to stop at and those that
+// are not there: a server leaves out what the accepted commit has in its history.
+func walk(ctx context.Context, objs objects, start plumbing.Hash, stop func(plumbing.Hash) bool) (map[plumbing.Hash]*object.Commit, error) {
+	found := map[plumbing.Hash]*object.Commit{}
+	for todo := []plumbing.Hash{start}; len(todo) > 0; {
+		hash := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if found[hash] != nil || stop != nil && stop(hash) {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		commit, err := object.GetCommit(objs, hash)
+		if errors.Is(err, plumbing.ErrObjectNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, damaged("commit "+hash.String(), err)
+		}
+		found[hash] = commit
+		todo = append(todo, commit.ParentHashes...)
+	}
+	return found, nil
+}

@@ -1,0 +1,247 @@
+package sources_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/sources"
+)
+
+// overSome is everyWay without SSH, which carries the same bytes.
+func overSome(t *testing.T, files map[string]string, test func(t *testing.T, u *upstream, open opener)) {
+	t.Helper()
+	for name, prepare := range map[string]func(*testing.T, *upstream) string{
+		"path": func(_ *testing.T, u *upstream) string { return u.bare },
+		"http": func(t *testing.T, u *upstream) string { return serve(t, u).repo() },
+		"http, filtered": func(t *testing.T, u *upstream) string {
+			u.git(u.bare, "config", "uploadpack.allowFilter", "true")
+			return serve(t, u).repo()
+		},
+		"http, protocol 0": func(t *testing.T, u *upstream) string {
+			srv := serve(t, u)
+			srv.old.Store(true)
+			return srv.repo()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newUpstreamWith(t, files)
+			test(t, u, at(prepare(t, u)))
+		})
+	}
+}
+
+// after fetches what comes after a commit.
+func after(t *testing.T, repo *sources.Repository, trust sources.Trust, kind error, says ...string) sources.Snapshot {
+	t.Helper()
+	s, err := repo.FetchAfter(t.Context(), trust)
+	if kind != nil {
+		wantRefusal(t, s, err, kind, says...)
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// I13: only a head that descends from the accepted commit is followed by itself.
+func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
+	overSome(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
+		first := u.git(u.work, "rev-parse", "HEAD")
+		u.git(u.work, "checkout", "--quiet", "-b", "side")
+		u.git(u.work, "commit", "--quiet", "--allow-empty", "--message", "side")
+		u.git(u.work, "checkout", "--quiet", "main")
+		second := u.commit("second", map[string]string{"a.yaml": "2"})
+		third := u.commit("third", map[string]string{"a.yaml": "3"})
+		look := func(applied string, kind error, says ...string) sources.Snapshot {
+			t.Helper()
+			return after(t, open(t, sources.Config{}), sources.Trust{Applied: applied}, kind, says...)
+		}
+		for _, applied := range []string{"", first, second, third} {
+			if got := look(applied, nil); got.Commit != third {
+				t.Fatalf("after %q: %s, want %s", applied, got.Commit, third)
+			}
+		}
+		u.git(u.work, "merge", "--quiet", "--message", "merge", "side")
+		merge := u.push("after the merge")
+		if got := look(second, nil); got.Commit != merge {
+			t.Fatalf("after a merge: %s", got.Commit)
+		}
+
+		for name, rewrite := range map[string]func() string{
+			"an older commit": func() string { return second },
+			"another commit": func() string {
+				u.git(u.work, "reset", "--quiet", "--hard", second)
+				u.git(u.work, "commit", "--quiet", "--allow-empty", "--message", "other "+t.Name())
+				return u.git(u.work, "rev-parse", "HEAD")
+			},
+			"another repository": func() string {
+				u.git(u.work, "checkout", "--quiet", "--orphan", "root")
+				u.git(u.work, "commit", "--quiet", "--allow-empty", "--message", "root")
+				head := u.git(u.work, "rev-parse", "HEAD")
+				u.git(u.work, "checkout", "--quiet", "main")
+				u.git(u.work, "branch", "--quiet", "-D", "root")
+				return head
+			},
+		} {
+			head := rewrite()
+			u.git(u.work, "push", "--quiet", "--force", "origin", head+":refs/heads/main")
+			repo := open(t, sources.Config{})
+			for range 2 {
+				after(t, repo, sources.Trust{Applied: merge}, sources.ErrRewritten, "does not descend from "+merge, "approve "+head)
+			}
+			after(t, repo, sources.Trust{Applied: merge, Approved: second[:39] + "x"}, sources.ErrRewritten)
+			if got := after(t, repo, sources.Trust{Applied: merge, Approved: head}, nil); got.Commit != head {
+				t.Errorf("%s, approved: %s", name, got.Commit)
+			}
+			if got := after(t, refer(t, open, sources.Config{Commit: head}), sources.Trust{Applied: merge}, nil); got.Commit != head {
+				t.Errorf("%s, named by its hash: %s", name, got.Commit)
+			}
+		}
+	})
+}
+
+// A branch that is deleted and made again is the same one if it goes on from
+// there, and else another history, whatever its name is.
+func TestBranchMadeAgainMustGoOn(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	applied := u.git(u.work, "rev-parse", "HEAD")
+	repo := open(t, sources.Config{URL: serve(t, u).repo()})
+	u.git(u.bare, "update-ref", "-d", "refs/heads/main")
+	after(t, repo, sources.Trust{Applied: applied}, sources.ErrBranchGone)
+	next := u.commit("goes on", nil)
+	if got := after(t, repo, sources.Trust{Applied: applied}, nil); got.Commit != next {
+		t.Errorf("got %s, want %s", got.Commit, next)
+	}
+	u.git(u.bare, "update-ref", "-d", "refs/heads/main")
+	u.git(u.work, "checkout", "--quiet", "--orphan", "again")
+	u.git(u.work, "commit", "--quiet", "--message", "again")
+	u.git(u.work, "push", "--quiet", "origin", "again:main")
+	u.git(u.bare, "gc", "--quiet", "--prune=now") // the server has forgotten what was
+	after(t, repo, sources.Trust{Applied: next}, sources.ErrRewritten, "approve ")
+}
+
+// A history too long to be read is not one that descends.
+func TestHistoryThatCannotBeReadHolds(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	first := u.git(u.work, "rev-parse", "HEAD")
+	for range 30 {
+		u.git(u.work, "commit", "--quiet", "--allow-empty", "--message", "more")
+	}
+	u.push("last")
+	repo := open(t, sources.Config{URL: serve(t, u).repo(), Limits: sources.Limits{Objects: 20}})
+	after(t, repo, sources.Trust{Applied: first}, sources.ErrRewritten, "is more than is read", "approve ")
+}
+
+// Clocks decide nothing: commits from the past and the future are followed.
+func TestClocksOfCommitsDecideNothing(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	applied := u.git(u.work, "rev-parse", "HEAD")
+	srv := serve(t, u)
+	for _, when := range []string{"1990-01-01T00:00:00Z", "2038-01-01T00:00:00Z", "2001-01-01T00:00:00Z"} {
+		u.git(u.work, "-c", "alias.at=!GIT_COMMITTER_DATE="+when+" git commit --quiet --allow-empty --message at", "at")
+		head := u.push("next")
+		if got := after(t, open(t, sources.Config{URL: srv.repo()}), sources.Trust{Applied: applied}, nil); got.Commit != head {
+			t.Errorf("%s: got %s, want %s", when, got.Commit, head)
+		}
+	}
+}
+
+// signing makes the upstream sign with an SSH key of its own, and gives the
+// public key.
+func (u *upstream) sshSigning(name string) string {
+	u.tb.Helper()
+	key := u.root + "/" + name
+	(&sshServer{}).keygen(u.tb, key)
+	u.git(u.work, "config", "gpg.format", "ssh")
+	u.git(u.work, "config", "user.signingKey", key)
+	u.git(u.work, "config", "commit.gpgSign", "true")
+	return readFile(u.tb, key+".pub")
+}
+
+// 140: an unsigned commit, or one signed by somebody else, is not followed; nor
+// is a good one on top of it.
+func TestEveryCommitSinceTheAcceptedOneIsVerified(t *testing.T) {
+	overSome(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
+		unsigned := u.git(u.work, "rev-parse", "HEAD")
+		stranger := u.sshSigning("stranger")
+		friend := u.sshSigning("friend")
+		file := secretFile(t, "# who may sign\nada@example.com "+friend)
+		look := func(applied string, kind error, says ...string) sources.Snapshot {
+			t.Helper()
+			return after(t, open(t, sources.Config{Signers: sources.Signers{File: file}}), sources.Trust{Applied: applied}, kind, says...)
+		}
+		look("", sources.ErrUntrusted, "commit "+unsigned, "by Ada", "is not signed")
+		good := u.commit("signed", map[string]string{"a.yaml": "2"})
+		if got := look("", nil); got.Commit != good {
+			t.Fatalf("got %s", got.Commit)
+		}
+		look(unsigned, nil)
+		fine := u.commit("signed", map[string]string{"a.yaml": "3"})
+		look(good, nil)
+
+		u.git(u.work, "config", "user.signingKey", u.root+"/stranger")
+		bad := u.commit("by another", nil)
+		u.git(u.work, "config", "user.signingKey", u.root+"/friend")
+		head := u.commit("signed again", map[string]string{"a.yaml": "4"})
+		look(good, sources.ErrUntrusted, "commit "+bad, "SSH key SHA256:", "not allowed")
+		look(bad, nil)
+		repo := open(t, sources.Config{Signers: sources.Signers{File: file}})
+		after(t, repo, sources.Trust{Applied: fine}, sources.ErrUntrusted, bad)
+		if got := after(t, repo, sources.Trust{Applied: fine, Approved: head}, nil); got.Commit != head {
+			t.Errorf("approved: %s", got.Commit)
+		}
+
+		// The keys are read again: now the other one may sign as well.
+		repo = open(t, sources.Config{Signers: sources.Signers{File: file}})
+		after(t, repo, sources.Trust{Applied: fine}, sources.ErrUntrusted, bad)
+		write(t, file, friend+stranger)
+		after(t, repo, sources.Trust{Applied: fine}, nil)
+	})
+}
+
+// What was signed cannot be changed afterwards.
+func TestSignatureOfAnotherTextDoesNotFit(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	friend := u.sshSigning("friend")
+	u.commit("signed", nil)
+	raw := u.git(u.work, "cat-file", "commit", "HEAD")
+	write(t, u.root+"/forged", strings.Replace(raw, "signed", "forged", 1)+"\n")
+	forged := u.git(u.work, "hash-object", "-t", "commit", "-w", u.root+"/forged")
+	u.git(u.work, "push", "--quiet", "--force", "origin", forged+":refs/heads/main")
+	repo := open(t, sources.Config{URL: u.bare, Signers: sources.Signers{Secret: secretOf(map[string]string{"ada": friend})}})
+	after(t, repo, sources.Trust{}, sources.ErrUntrusted, "commit "+forged, "that does not fit")
+}
+
+func TestOpenPGPSignatures(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	friend, friendKey := newPGP(t, "friend")
+	stranger, _ := newPGP(t, "stranger")
+	repo := func() *sources.Repository {
+		return open(t, sources.Config{URL: u.bare, Signers: sources.Signers{Secret: secretOf(map[string]string{"a": friendKey})}})
+	}
+	good := u.commitPGP(t, friend)
+	if got := after(t, repo(), sources.Trust{}, nil); got.Commit != good {
+		t.Errorf("got %s, want %s", got.Commit, good)
+	}
+	bad := u.commitPGP(t, stranger)
+	after(t, repo(), sources.Trust{Applied: good}, sources.ErrUntrusted, "commit "+bad, "OpenPGP key", "not allowed")
+}
+
+// Keys that are gone are not a wish to have no signatures.
+func TestMissingKeysHold(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
+	for name, signers := range map[string]sources.Signers{
+		"no file":     {File: "/nonexistent"},
+		"no Secret":   {Secret: secretFails},
+		"empty":       {File: secretFile(t, "\n# none\n")},
+		"empty too":   {Secret: secretOf(nil)},
+		"not a key":   {File: secretFile(t, "words\n")},
+		"not armored": {File: secretFile(t, "-----BEGIN PGP PUBLIC KEY BLOCK-----\n")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after(t, open(t, sources.Config{URL: u.bare, Signers: signers}), sources.Trust{}, sources.ErrUntrusted)
+		})
+	}
+}
+
+var errNoSecret = errors.New("read Secret a/b: not found")
