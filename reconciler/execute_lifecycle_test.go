@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"errors"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -44,6 +45,22 @@ func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
 		})
 		if err := w.r.deleteObject(w.Context(), w.look(), plan.DeleteObject{Kind: "StatefulSet", Name: "orders"}); err != nil || !asked {
 			t.Errorf("error %v, with the UID that was read: %t", err, asked)
+		}
+	})
+}
+
+// A deletion that forgets what was applied would let a cluster that comes back roll
+// by itself; only one that names it writes it down.
+func TestADeletionKeepsWhatWasApplied(t *testing.T) {
+	formed(t, func(w *world) {
+		was := w.record().Applied
+		w.mustDo(plan.BeginDeletion{})
+		if r := w.record(); !r.Deleted || !reflect.DeepEqual(r.Applied, was) {
+			t.Errorf("applied was %+v and is %+v", was, r.Applied)
+		}
+		w.mustDo(plan.BeginDeletion{Version: "3.6.17", Settings: "s"})
+		if a := w.record().Applied; a.Version != "3.6.17" || a.Settings != "s" || a.SpecHash != "" {
+			t.Errorf("applied %+v", a)
 		}
 	})
 }

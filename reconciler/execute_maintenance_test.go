@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -87,14 +88,19 @@ func TestCompactRestsOnItsBackup(t *testing.T) {
 
 func TestDefragmentIsRecorded(t *testing.T) {
 	formed(t, func(w *world) {
-		before := time.Now()
-		for range 2 {
-			w.mustDo(plan.Defragment{Member: "orders-1", ID: "a1"})
+		// One who is no member any more is forgotten.
+		err := w.r.updateRecord(t.Context(), w.look(), func(r *Record) { r.Defragmented = map[string]time.Time{"orders-7": time.Now()} })
+		if err != nil {
+			t.Fatal(err)
 		}
-		w.mustDo(plan.Defragment{Member: "orders-2", ID: "a2"})
-		got := w.record().Defragmented
-		if len(got) != 2 || got["orders-1"].Before(before) || got["orders-2"].Before(got["orders-1"]) {
-			t.Errorf("defragmented %v", got)
+		want := map[string]time.Time{}
+		for _, member := range []string{"orders-1", "orders-1", "orders-2"} {
+			time.Sleep(time.Minute)
+			want[member] = time.Now().UTC()
+			w.mustDo(plan.Defragment{Member: member, ID: fakeMemberID(member)})
+		}
+		if got := w.record().Defragmented; !maps.EqualFunc(got, want, time.Time.Equal) {
+			t.Errorf("defragmented %v, want %v", got, want)
 		}
 		backuptest.WantError(t, w.do(plan.Defragment{Member: "orders-7"}), "defragment", "orders-7 has no address")
 		backuptest.WantError(t, w.do(plan.Compact{Member: "orders-7"}), "compact")

@@ -56,7 +56,7 @@ func (r *Reconciler) noteMembership(ctx context.Context, v *view, change func(*R
 			*record = before
 		}
 	})
-	if err == nil && !fits {
+	if !fits {
 		return errChanged
 	}
 	return err
@@ -170,10 +170,10 @@ func removalDanger(round plan.Round, id string) string {
 	voters, well := 0, 0
 	for _, m := range round.Members {
 		switch {
-		case m.Learner && m.ID != id:
-			return fmt.Sprintf("%s is a learner, and the list changes one member at a time", m.ID)
 		case m.ID == id:
 			continue
+		case m.Learner:
+			return fmt.Sprintf("%s is a learner, and the list changes one member at a time", m.ID)
 		}
 		voters++
 		if m.Problem == "" && m.Leader != "" {
@@ -189,7 +189,7 @@ func removalDanger(round plan.Round, id string) string {
 // cancelLeave keeps a member that etcd has not removed.
 func (r *Reconciler) cancelLeave(ctx context.Context, v *view, a plan.CancelLeave) error {
 	record, err := r.liveRecord(ctx, v)
-	if err != nil || record.Leaving == nil {
+	if err != nil {
 		return err
 	}
 	round, err := r.listing(ctx, v, record)

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
@@ -218,20 +219,19 @@ func TestRemovalLooksAtTheQuorumItself(t *testing.T) {
 			})
 		})
 	}
-	t.Run("one other is ill, or the one that goes", func(t *testing.T) {
-		leaving(t, func(w *world) {
-			w.etcd.change = func(r *plan.Round) {
-				for i := range r.Members {
-					if name := r.Members[i].Name; name == "orders-4" || name == "orders-0" {
-						r.Members[i].Problem = "ill"
-					}
+	for name, change := range map[string]func(*plan.Round){
+		"one other is ill, and the one that goes": func(r *plan.Round) { r.Members[0].Problem, r.Members[4].Problem = "ill", "ill" },
+		"the one that goes is a learner":          func(r *plan.Round) { r.Members[4].Learner = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaving(t, func(w *world) {
+				w.etcd.change = change
+				if w.mustDo(remove); !unlisted(w, "orders-4") {
+					t.Error("it was not removed")
 				}
-			}
-			if w.mustDo(remove); !unlisted(w, "orders-4") {
-				t.Error("it was not removed")
-			}
+			})
 		})
-	})
+	}
 }
 
 // I24: an answer that was lost after the change leaves an error, and the next try
@@ -462,22 +462,38 @@ func TestVolumeGoesLast(t *testing.T) {
 			t.Errorf("the claims are %q, the record is %+v", claimsOf(w), w.record())
 		}
 	})
-	t.Run("of one who joins again", func(t *testing.T) {
+	t.Run("once", func(t *testing.T) {
 		leaving(t, func(w *world) {
-			volume := plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
-			for _, a := range []plan.Action{
-				plan.RemoveMember{Member: "orders-4", ID: "a4"},
-				plan.EndLeave{Member: "orders-4", ID: "a4"},
-				plan.BeginJoin{Member: "orders-4"},
-				plan.AddLearner{Member: "orders-4"},
-			} {
-				w.mustDo(a)
-			}
-			if err := w.do(volume); !errors.Is(err, errChanged) || len(claimsOf(w)) != 5 {
-				t.Errorf("%v, the claims are %q", err, claimsOf(w))
+			first(plan.RemoveMember{Member: "orders-4", ID: "a4"}, plan.EndLeave{Member: "orders-4", ID: "a4"})(w)
+			claim := w.claims()[4]
+			claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: time.Now()}, []string{"test/hold"}
+			w.put(claimsResource(), claim)
+			w.api.ClearActions()
+			w.mustDo(plan.DeleteVolume{Claim: claim.Name, UID: string(claim.UID), Member: "orders-4"})
+			if writes := w.api.writes(); slices.Contains(writes, "delete persistentvolumeclaims "+claim.Name) {
+				t.Errorf("a claim that is about to go is deleted: %q", writes)
 			}
 		})
 	})
+	for name, test := range map[string]struct {
+		joins []plan.Action
+		want  error
+		left  int
+	}{
+		"of one who joins again":    {[]plan.Action{plan.BeginJoin{Member: "orders-4"}, plan.AddLearner{Member: "orders-4"}}, errChanged, 5},
+		"of one who is to be added": {[]plan.Action{plan.BeginJoin{Member: "orders-4"}}, nil, 4},
+		"while another one joins":   {[]plan.Action{plan.BeginJoin{Member: "orders-5"}, plan.AddLearner{Member: "orders-5"}}, nil, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			leaving(t, func(w *world) {
+				first(append([]plan.Action{plan.RemoveMember{Member: "orders-4", ID: "a4"}, plan.EndLeave{Member: "orders-4", ID: "a4"}}, test.joins...)...)(w)
+				err := w.do(plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"})
+				if !errors.Is(err, test.want) || len(claimsOf(w)) != test.left {
+					t.Errorf("%v, the claims are %q", err, claimsOf(w))
+				}
+			})
+		})
+	}
 }
 
 // I6, I12: in a cluster that is being deleted the members' volumes go, too, but not
@@ -497,6 +513,9 @@ func TestVolumesOfADeletedCluster(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.settle()
+		if err := w.do(plan.ResizeSet{From: 3, To: 4}); !errors.Is(err, errChanged) {
+			t.Errorf("a StatefulSet that is gone is resized: %v", err)
+		}
 		w.mustDo(plan.Revive{})
 		kept("when Git wants it back")
 		w.mustDo(plan.BeginDeletion{})
@@ -624,6 +643,10 @@ func TestWidenCertificates(t *testing.T) {
 		if want := []string{"orders-server", "orders-peer"}; !slices.Equal(narrow, want) {
 			t.Fatalf("narrow %q, want %q", narrow, want)
 		}
+		stepsOf(w, plan.WidenCertificates{Secrets: narrow[:1]})
+		if left := w.look().observed.Certificates.Narrow; !slices.Equal(left, narrow[1:]) {
+			t.Errorf("narrow are %q, want what was not named", left)
+		}
 		stepsOf(w, plan.WidenCertificates{Secrets: narrow})
 		if c := w.look().observed.Certificates; len(c.Narrow)+len(c.Problems)+len(c.Missing) > 0 {
 			t.Errorf("%+v", c)
@@ -633,6 +656,10 @@ func TestWidenCertificates(t *testing.T) {
 			if changed := !reflect.DeepEqual(was.Data, is.Data); changed != slices.Contains(narrow, name) || is.UID != was.UID {
 				t.Errorf("%s: changed %v", name, changed)
 			}
+		}
+		w.mustDo(plan.DeleteObject{Kind: "Secret", Name: "orders-client"})
+		if err := w.do(plan.WidenCertificates{Secrets: narrow}); !errors.Is(err, errChanged) {
+			t.Errorf("beside one that is missing: %v", err)
 		}
 	})
 }

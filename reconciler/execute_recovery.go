@@ -36,13 +36,6 @@ func (r *Reconciler) executeRecovery(ctx context.Context, v *view, action plan.A
 // beginRecovery chooses the identity of the recovered cluster, and writes down
 // what is going to happen.
 func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRecovery) error {
-	record, err := r.liveRecord(ctx, v)
-	if err != nil {
-		return err
-	}
-	if record.Recovering != nil && record.Recovering.OneShot == a.OneShot {
-		return nil
-	}
 	g := RecoveringRecord{
 		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Since: r.now().UTC(),
 		Credentials:    v.cluster.Spec.Backup.Destination.Credentials.SecretName,

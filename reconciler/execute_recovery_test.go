@@ -121,6 +121,9 @@ func TestALostClusterIsRecovered(t *testing.T) {
 		if r := w.record(); r.ClusterID != g.NewClusterID || r.Token != g.Token || !reflect.DeepEqual(r.Members, map[string]string{"orders-1": g.NewMemberID}) {
 			t.Errorf("the record is %+v", r)
 		}
+		if state := w.look().observed.Restore; state != (plan.Restore{}) {
+			t.Errorf("what is over goes on: %+v", state)
+		}
 		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 2, Partition: 2}, plan.EndRecovery{OneShot: oneShot, ClusterID: "c1"})
 		r := w.record()
 		if all := jobs(w); len(all) > 0 {
@@ -247,7 +250,26 @@ func TestRestoreVolumeLooksAgain(t *testing.T) {
 		other = a
 		other.Member = "orders-2"
 		refused("another member", other)
+		claim := w.claims()[1].DeepCopy()
+		going := claim.DeepCopy()
+		going.DeletionTimestamp, going.Finalizers = &metav1.Time{Time: time.Now()}, []string{"test/hold"}
+		w.put(claimsResource(), going)
+		refused("a claim that is about to go", a)
+		w.put(claimsResource(), claim)
 		w.mustDo(a)
+		ends := func(when, oneShot string) {
+			t.Helper()
+			if err := w.do(plan.EndRecovery{OneShot: oneShot, ClusterID: "c1"}); !errors.Is(err, errChanged) || len(jobs(w)) != 1 {
+				t.Errorf("an end %s: %v, %d Jobs", when, err, len(jobs(w)))
+			}
+		}
+		ends("before the cluster has its new identity", begin.OneShot)
+		g := w.record().Recovering
+		w.mustDo(plan.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: g.Member, MemberID: g.NewMemberID})
+		if err := w.do(a); !errors.Is(err, errChanged) {
+			t.Errorf("when the cluster has its new identity: %v", err)
+		}
+		ends("of another recovery", "c1 from member orders-2")
 	})
 }
 
@@ -317,6 +339,14 @@ func TestRestoreThatFails(t *testing.T) {
 	}
 	if s := restoreStateOf(&failed, nil); s.Detail != "too often" {
 		t.Errorf("%+v", s)
+	}
+	for _, c := range []batchv1.JobCondition{
+		{}, {Type: batchv1.JobFailed, Status: corev1.ConditionFalse}, {Type: batchv1.JobComplete, Status: corev1.ConditionUnknown}, {Type: batchv1.JobSuspended, Status: corev1.ConditionTrue},
+	} {
+		job := batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{c}}}
+		if s := restoreStateOf(&job, nil); s.State != plan.RestoreRunning || s.Detail != "" {
+			t.Errorf("with the condition %+v: %+v", c, s)
+		}
 	}
 	if s := restoreStateOf(&batchv1.Job{}, []corev1.Pod{pod(time.Minute, "no space left")}); s.State != plan.RestoreRunning || !strings.Contains(s.Detail, "no space left") {
 		t.Errorf("%+v", s)

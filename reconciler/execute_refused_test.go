@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -199,7 +200,7 @@ func TestARefusedRequestEndsTheAction(t *testing.T) {
 						}
 						return
 					}
-					if !errors.Is(err, errAway) {
+					if !errors.Is(err, errAway) || errors.Is(err, errChanged) {
 						t.Errorf("request %d was refused, and the error is %v", n, err)
 					}
 					if later := r.later.Load(); later != nil {
@@ -207,6 +208,31 @@ func TestARefusedRequestEndsTheAction(t *testing.T) {
 					}
 				}
 			})
+		})
+	}
+}
+
+// I3: what is deleted is the object that was seen, by its UID: one that has taken its
+// name in between stays. That somebody was faster counts as done.
+func TestADeletionNamesTheVeryObject(t *testing.T) {
+	for _, a := range attempts() {
+		formed(t, func(w *world) {
+			if a.prepare != nil {
+				a.prepare(w)
+			}
+			action, v := a.action(w), w.look()
+			w.api.PrependReactor("delete", "*", func(request clienttesting.Action) (bool, runtime.Object, error) {
+				remove, _ := request.(clienttesting.DeleteActionImpl)
+				p := remove.DeleteOptions.Preconditions
+				// What a restore leaves behind has a name that nobody can guess.
+				if _, ends := action.(plan.EndRecovery); !ends && (p == nil || p.UID == nil || *p.UID == "") {
+					t.Errorf("%s deletes whatever is called %s", a.name, remove.GetName())
+				}
+				return true, nil, apierrors.NewNotFound(request.GetResource().GroupResource(), remove.GetName())
+			})
+			if err := w.r.execute(w.Context(), v, action); err != nil {
+				t.Errorf("%s, after somebody else was faster: %v", a.name, err)
+			}
 		})
 	}
 }

@@ -145,7 +145,7 @@ func fitsRelease(m backup.Manifest, version string) error {
 func startsOn(data, version string) bool {
 	from, errFrom := release.Parse(data)
 	to, errTo := release.Parse(version)
-	return errFrom == nil && errTo == nil && from.Major == to.Major && (to.Minor == from.Minor || to.Minor == from.Minor+1)
+	return errors.Join(errFrom, errTo) == nil && from.Major == to.Major && (to.Minor == from.Minor || to.Minor == from.Minor+1)
 }
 
 // createVolume makes the claim of the first member, exactly as the StatefulSet

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"filippo.io/age"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -258,6 +261,9 @@ func TestARestoreLooksAgain(t *testing.T) {
 		"claim": func(w *world) {
 			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
 		},
+		"StatefulSet": func(w *world) {
+			w.put(setsResource(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "orders", Namespace: "shop"}})
+		},
 	} {
 		restoring(t, func(w *world) {
 			v := w.look()
@@ -280,6 +286,90 @@ func TestARestoreLooksAgain(t *testing.T) {
 		inPlace.InPlace = true
 		if err := w.do(inPlace); err == nil || !reflect.DeepEqual(w.record(), was) {
 			t.Errorf("a living cluster's record is %+v: %v", w.record(), err)
+		}
+	})
+}
+
+// I7: a record gives way to a restore only where its cluster was deleted, and Git
+// asks for its place.
+func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
+	begin, c := plan.BeginRestore{Restore: "back", SpecHash: "r1"}, ordersCluster()
+	living, deleted, begun := NewRecord("t1"), NewRecord("t1"), NewRecord("t1")
+	deleted.Deleted = true
+	begun.Restored = &RestoredRecord{Name: "back", SpecHash: "r1"}
+	for name, test := range map[string]struct {
+		was     *Record
+		inPlace bool
+		want    error
+	}{
+		"nothing":                      {nil, false, nil},
+		"nothing to take the place of": {nil, true, errChanged},
+		"a living cluster":             {&living, false, errChanged},
+		"a living cluster's place":     {&living, true, errChanged},
+		"a deleted cluster":            {&deleted, false, errChanged},
+		"a deleted cluster's place":    {&deleted, true, nil},
+		"the same restore":             {&begun, false, nil},
+		"the same restore in a place":  {&begun, true, nil},
+	} {
+		var live *corev1.ConfigMap
+		if test.was != nil {
+			live = newRecordMap(*test.was, c)
+		}
+		begin.InPlace = test.inPlace
+		if was, err := recordToSucceed(live, begin); !errors.Is(err, test.want) || (was != nil) != (test.was != nil && test.want == nil) {
+			t.Errorf("%s: %+v, %v", name, was, err)
+		}
+	}
+}
+
+// A release starts on data of its own minor and of the one before.
+func TestWhatAReleaseStartsOn(t *testing.T) {
+	for data, test := range map[string]struct {
+		version string
+		want    bool
+	}{
+		"3.6.1": {"3.6.16", true}, "3.5.35": {"3.6.16", true}, "3.4.34": {"3.6.16", false}, "3.7.3": {"3.6.16", false},
+		"4.6.1": {"3.6.16", false}, "": {"", false}, "3.6.2": {"", false}, "3.6": {"3.6.16", false},
+	} {
+		if got := startsOn(data, test.version); got != test.want {
+			t.Errorf("%q on data of %q: %t", test.version, data, got)
+		}
+	}
+}
+
+// I7: a volume is made for the first member of a restore that goes on, and for
+// nobody else.
+func TestAVolumeIsMadeForTheRestoreAlone(t *testing.T) {
+	a := plan.CreateVolume{Member: "orders-0", Claim: "data-orders-0"}
+	for name, test := range map[string]struct {
+		edit   func(*Record)
+		action plan.CreateVolume
+	}{
+		"no restore goes on": {func(r *Record) { r.Recovering = nil }, a},
+		"it is a recovery":   {func(r *Record) { r.Restored = nil }, a},
+		"it has formed":      {func(r *Record) { r.ClusterID, r.Members = "c9", map[string]string{"orders-0": "a0"} }, a},
+		"another member":     {func(*Record) {}, plan.CreateVolume{Member: "orders-1", Claim: "data-orders-1"}},
+		"another claim":      {func(*Record) {}, plan.CreateVolume{Member: "orders-0", Claim: "data-orders-1"}},
+	} {
+		restoring(t, func(w *world) {
+			w.mustDo(w.begins())
+			if err := w.r.updateRecord(w.Context(), w.look(), test.edit); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.do(test.action); !errors.Is(err, errChanged) || len(w.claims()) > 0 {
+				t.Errorf("%s: %v, the claims are %q", name, err, claimsOf(w))
+			}
+		})
+	}
+	restoring(t, func(w *world) {
+		w.mustDo(w.begins())
+		theirs := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: a.Claim, Namespace: "shop"}}
+		w.put(claimsResource(), theirs)
+		backuptest.WantError(t, w.do(a), "create the volume claim data-orders-0", "somebody else's")
+		v := w.look()
+		w.api.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errAway })
+		if err := w.r.execute(w.Context(), v, a); !errors.Is(err, errAway) {
+			t.Errorf("whose it is cannot be read: %v", err)
 		}
 	})
 }

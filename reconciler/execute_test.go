@@ -205,6 +205,26 @@ func TestRecordChangedInBetweenIsNotOverwritten(t *testing.T) {
 	})
 }
 
+// What is made from the record follows it again, although the record itself has not
+// changed: a pod that starts reads that.
+func TestWhatIsMadeFromTheRecordIsMended(t *testing.T) {
+	formed(t, func(w *world) {
+		before := w.contents()["ConfigMap orders-record"]
+		edited, _ := before.DeepCopyObject().(*corev1.ConfigMap)
+		edited.Data[keyInitialState] = stateNew
+		w.put(corev1.SchemeGroupVersion.WithResource("configmaps"), edited)
+		w.settle()
+		v := w.look()
+		if err := w.r.execute(w.Context(), v, plan.Revive{}); err != nil {
+			t.Fatal(err)
+		}
+		after, _ := w.contents()["ConfigMap orders-record"].(*corev1.ConfigMap)
+		if got := after.Data[keyInitialState]; got != stateExisting {
+			t.Errorf("the initial state is %q", got)
+		}
+	})
+}
+
 func TestDamagedRecordIsNotOverwritten(t *testing.T) {
 	formed(t, func(w *world) {
 		v := w.look()
@@ -249,7 +269,11 @@ func TestSecretOfAnotherOwnerIsNotTaken(t *testing.T) {
 
 func TestApplyRefusesWhatItDoesNotKnow(t *testing.T) {
 	formed(t, func(w *world) {
-		backuptest.WantError(t, w.do(plan.ApplyObject{Kind: "Ingress", Name: "orders"}), "apply Ingress orders", "keeps no such object")
+		for _, a := range []plan.ApplyObject{
+			{Kind: "Ingress", Name: "orders"}, {Kind: "Ingress", Name: "orders-peers"}, {Kind: "Ingress", Name: "orders-client"}, {Kind: "Service", Name: "orders"},
+		} {
+			backuptest.WantError(t, w.do(a), "apply "+a.Kind+" "+a.Name, "keeps no such object")
+		}
 	})
 }
 
@@ -266,7 +290,7 @@ func TestApplySetNeedsTheVersionThatWasSeen(t *testing.T) {
 			plan.EndRoll{Replicas: 3},
 			plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
 		} {
-			if err := w.r.execute(w.Context(), v, action); !apierrors.IsConflict(err) {
+			if err := w.r.execute(w.Context(), v, action); !apierrors.IsConflict(err) || !errors.Is(err, errChanged) {
 				t.Errorf("%s: error %v, want a conflict", action, err)
 			}
 		}
@@ -311,13 +335,17 @@ func TestStartRollAsksForTheBackupAgain(t *testing.T) {
 		if err := w.do(roll); !errors.Is(err, backup.ErrNotFound) {
 			t.Errorf("without a manifest: %v", err)
 		}
-		other := bytes.Replace(manifest, []byte(`"clusterID": "c1"`), []byte(`"clusterID": "c2"`), 1)
-		if err := os.WriteFile(path+backup.ManifestSuffix, other, 0o600); err != nil {
-			t.Fatal(err)
+		for old, another := range map[string]string{`"clusterID": "c1"`: `"clusterID": "c2"`, w.record().Backup.SHA256: strings.Repeat("0", 64)} {
+			if err := os.WriteFile(path+backup.ManifestSuffix, bytes.Replace(manifest, []byte(old), []byte(another), 1), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			backuptest.WantError(t, w.do(roll), "start the roll", "is not the one that was verified")
 		}
-		backuptest.WantError(t, w.do(roll), "start the roll", "is not the one that was verified")
 		if writes := w.api.writes(); len(writes) > 0 {
 			t.Errorf("writes %q", writes)
+		}
+		if err := w.do(plan.StartRoll{Partition: 3}); err != nil {
+			t.Errorf("a roll that rests on no backup: %v", err)
 		}
 	}, setVersion("3.6.12"))
 }
@@ -375,6 +403,16 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
 	}, setVersion("3.6.12"))
+}
+
+// The last look need not be one that compared hashes: what an earlier one saw stays.
+func TestManifestKeepsTheHashThatWasSeen(t *testing.T) {
+	var m backup.Manifest
+	describeSource(&m, plan.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3})
+	describeSource(&m, plan.Member{Revision: 7})
+	if m.Revision != 8 || m.Hash != 9 || m.HashRevision != 7 || m.CompactRevision != 3 {
+		t.Errorf("manifest %+v", m)
+	}
 }
 
 func TestDamagedSnapshotIsNotRecorded(t *testing.T) {

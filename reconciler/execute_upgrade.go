@@ -102,7 +102,7 @@ func recordApplied(a plan.RecordApplied) func(*Record) {
 // backupIsThere asks the store whether the recorded backup, when it was taken for
 // that purpose, is still the one that was verified.
 func (r *Reconciler) backupIsThere(ctx context.Context, v *view, purpose string) error {
-	if b := v.record.Backup; b != nil && purpose != "" && b.For == purpose {
+	if b := v.record.Backup; b != nil && b.For == purpose {
 		return r.stillThere(ctx, v)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan"
@@ -223,6 +224,36 @@ func TestUpgradeActionsTwice(t *testing.T) {
 	}
 }
 
+// A second time keeps when it began; another line is another downgrade.
+func TestEnableDowngradeTwice(t *testing.T) {
+	formed(t, func(w *world) {
+		since := time.Now().UTC()
+		for range 2 {
+			w.mustDo(plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"})
+			if d := w.record().Downgrade; d.Line != "3.6" || !d.Since.Equal(since) {
+				t.Errorf("%+v, want it since %s", d, since)
+			}
+			time.Sleep(time.Minute)
+		}
+		w.mustDo(plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"})
+		if d := w.record().Downgrade; d.Line != "3.5" || !d.Since.Equal(time.Now()) {
+			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// A member that runs a release which reads old logs only so far has seen, when it
+// started, that its own is readable; one of any other release has seen nothing.
+func TestAppliedReleaseHasReadTheLogs(t *testing.T) {
+	for version, want := range map[string]map[string]string{"3.7.3": {"orders-0": "a0"}, "3.6.16": nil} {
+		r := Record{Members: map[string]string{"orders-0": "a0"}}
+		recordApplied(plan.RecordApplied{Version: version})(&r)
+		if !maps.Equal(r.Flushed, want) {
+			t.Errorf("after %s: %v", version, r.Flushed)
+		}
+	}
+}
+
 // Entries are added after it was written down how often each member saved its
 // state; a second time keeps when it began.
 func TestNudgeTwice(t *testing.T) {
@@ -269,6 +300,21 @@ func TestEndRollKeepsTheTemplate(t *testing.T) {
 			w.mustDo(plan.EndRoll{Replicas: 2})
 			if set := w.set(); set.Spec.Template.Annotations[AnnotationTemplateHash] != hash || partitionOf(set) != 2 {
 				t.Errorf("partition %d, template %v", partitionOf(set), set.Spec.Template.Annotations)
+			}
+		}
+		// A template that is not quorate's cannot be kept as it is.
+		for name, fields := range map[string][]metav1.ManagedFieldsEntry{
+			"nothing": nil,
+			"only the replicas": {{
+				Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
+			}},
+		} {
+			v := w.look()
+			v.set = v.set.DeepCopy()
+			v.set.ManagedFields = fields
+			if err := w.r.execute(w.Context(), v, plan.EndRoll{Replicas: 2}); err == nil || !strings.Contains(err.Error(), "quorate does not own its template") {
+				t.Errorf("quorate owns %s: %v", name, err)
 			}
 		}
 	}, toVersion("3.6.16"))

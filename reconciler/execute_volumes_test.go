@@ -5,11 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -164,6 +167,26 @@ func TestGrowVolumeAsksOnce(t *testing.T) {
 		if err := w.do(grow); !errors.Is(err, errChanged) || w.sizes() != "16Gi 8Gi 8Gi" {
 			t.Errorf("another claim of that name: %v, sizes %s", err, w.sizes())
 		}
+		grow.UID = string(claim.UID)
+		overtaken(w, "patch", "persistentvolumeclaims")
+		if err := w.do(grow); !errors.Is(err, errChanged) {
+			t.Errorf("somebody else was faster: %v", err)
+		}
+		w.api.ReactionChain = w.api.ReactionChain[1:]
+		claim = w.claims()[0]
+		claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: time.Now()}, []string{"test/hold"}
+		w.put(claimsResource(), claim)
+		if err := w.do(grow); !errors.Is(err, errChanged) || w.sizes() != "16Gi 8Gi 8Gi" {
+			t.Errorf("one that is about to go: %v, sizes %s", err, w.sizes())
+		}
+	})
+}
+
+// overtaken lets a request fail as it does when somebody else has changed the object
+// in between.
+func overtaken(w *world, verb, resource string) {
+	w.api.PrependReactor(verb, resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewConflict(a.GetResource().GroupResource(), "it", errors.New("the object has been modified"))
 	})
 }
 
@@ -173,6 +196,18 @@ func TestReleaseSetDeletesTheOneThatWasSeen(t *testing.T) {
 			t.Errorf("another StatefulSet: %v", err)
 		}
 		uid := string(w.set().UID)
+		overtaken(w, "delete", "statefulsets")
+		if err := w.do(plan.ReleaseSet{SetUID: uid}); !errors.Is(err, errChanged) {
+			t.Errorf("somebody else was faster: %v", err)
+		}
+		w.api.ReactionChain = w.api.ReactionChain[1:]
+		v := w.look()
+		v.set = v.set.DeepCopy()
+		v.set.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+		w.api.ClearActions()
+		if err := w.r.execute(w.Context(), v, plan.ReleaseSet{SetUID: uid}); err != nil || len(w.api.writes()) > 0 {
+			t.Errorf("one that is about to go is deleted in another way: %v", err)
+		}
 		for range 2 {
 			w.mustDo(plan.ReleaseSet{SetUID: uid})
 		}

@@ -9,49 +9,126 @@ import (
 )
 
 // The record changes only from what an action rests on: the very member, by name and
-// by ID.
+// by ID. What does not fit changes nothing, and nor does what was done before.
 func TestMembershipRecordTransitions(t *testing.T) {
-	idle := func() Record {
-		return Record{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1"}}
+	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
+	from := func(edits ...func(*Record)) func() Record {
+		return func() Record {
+			r := Record{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1"}}
+			for _, edit := range edits {
+				edit(&r)
+			}
+			return r
+		}
 	}
-	joining := func() Record {
-		r := idle()
-		r.Joining = &JoiningRecord{Member: "orders-2", ID: "a2"}
-		return r
+	learner := func(id string) func(*Record) {
+		return func(r *Record) { r.Joining = &JoiningRecord{Member: "orders-2", ID: id, Since: now} }
 	}
-	now := time.Now()
+	leaves := func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-1", ID: "a1", Since: now} }
+	replaces := func(member string) func(*Record) { return func(r *Record) { r.Replacing = member } }
+	failed := func(member string, times int) func(*Record) {
+		return func(r *Record) { r.FailedJoin = &FailedJoinRecord{Member: member, At: now, Times: times} }
+	}
+	retired := func(r *Record) { r.Retired = map[string]string{"orders-1": "a1"} }
+	left := func(r *Record) { r.Members = map[string]string{"orders-0": "a0"}; retired(r) }
+	joined := func(r *Record) { r.Members["orders-2"] = "a2" }
+	idle, joining, nameless, leaving := from(), from(learner("a2")), from(learner("")), from(leaves)
+
+	join := func(member string) func(*Record) bool {
+		return func(r *Record) bool { return r.beginJoin(plan.BeginJoin{Member: member}, now) }
+	}
+	is := func(member, id string) func(*Record) bool {
+		return func(r *Record) bool { return r.learnerIs(member, id) }
+	}
+	vote := func(member, id string) func(*Record) bool {
+		return func(r *Record) bool { return r.promoting(plan.PromoteMember{Member: member, ID: id}) }
+	}
+	end := func(member, id string) func(*Record) bool {
+		return func(r *Record) bool { return r.endJoin(plan.EndJoin{Member: member, ID: id}) }
+	}
+	drop := func(a plan.DropLearner) func(*Record) bool {
+		return func(r *Record) bool { return r.dropLearner(a, now) }
+	}
+	leave := func(member, id string) func(*Record) bool {
+		return func(r *Record) bool { return r.beginLeave(plan.BeginLeave{Member: member, ID: id}, now) }
+	}
+	stay := func(member, id string) func(*Record) bool {
+		return func(r *Record) bool { return r.cancelLeave(plan.CancelLeave{Member: member, ID: id}) }
+	}
+	gone := func(a plan.EndLeave) func(*Record) bool {
+		return func(r *Record) bool { return r.endLeave(a) }
+	}
+	replaced := func(member string) func(*Record) bool {
+		return func(r *Record) bool { return r.endReplace(plan.EndReplace{Member: member}) }
+	}
 	for name, test := range map[string]struct {
 		from   func() Record
 		change func(*Record) bool
 		fits   bool
+		// to is the record after it; nil where it stays.
+		to func() Record
 	}{
-		"an ID of nobody":           {idle, func(r *Record) bool { return r.learnerIs("orders-2", "a2") }, false},
-		"the ID of another":         {joining, func(r *Record) bool { return r.learnerIs("orders-3", "a2") }, false},
-		"a second ID":               {joining, func(r *Record) bool { return r.learnerIs("orders-2", "a9") }, false},
-		"the same ID":               {joining, func(r *Record) bool { return r.learnerIs("orders-2", "a2") }, true},
-		"a vote of nobody":          {idle, func(r *Record) bool { return r.promoting(plan.PromoteMember{Member: "orders-2", ID: "a2"}) }, false},
-		"a vote of another":         {joining, func(r *Record) bool { return r.promoting(plan.PromoteMember{Member: "orders-3", ID: "a2"}) }, false},
-		"a vote of another ID":      {joining, func(r *Record) bool { return r.promoting(plan.PromoteMember{Member: "orders-2", ID: "a9"}) }, false},
-		"an end of another":         {joining, func(r *Record) bool { return r.endJoin(plan.EndJoin{Member: "orders-3", ID: "a2"}) }, false},
-		"an end of another ID":      {joining, func(r *Record) bool { return r.endJoin(plan.EndJoin{Member: "orders-2", ID: "a9"}) }, false},
-		"an end of one long joined": {joining, func(r *Record) bool { return r.endJoin(plan.EndJoin{Member: "orders-1", ID: "a1"}) }, false},
-		"an end that was before":    {idle, func(r *Record) bool { return r.endJoin(plan.EndJoin{Member: "orders-1", ID: "a1"}) }, true},
-		"a drop of another":         {joining, func(r *Record) bool { return r.dropLearner(plan.DropLearner{Member: "orders-3", ID: "a2"}, now) }, false},
-		"a drop of another ID":      {joining, func(r *Record) bool { return r.dropLearner(plan.DropLearner{Member: "orders-2", ID: "a9"}, now) }, false},
+		"a join":                           {idle, join("orders-2"), true, nameless},
+		"a join that has begun":            {joining, join("orders-2"), true, nil},
+		"a join beside another":            {joining, join("orders-3"), false, nil},
+		"a join of a member":               {idle, join("orders-1"), false, nil},
+		"a join while one leaves":          {leaving, join("orders-2"), false, nil},
+		"a join of the one to be replaced": {from(replaces("orders-2")), join("orders-2"), true, nameless},
+		"a join while another is replaced": {from(replaces("orders-1")), join("orders-2"), true, from(replaces("orders-1"), learner(""))},
+		"an ID":                            {nameless, is("orders-2", "a2"), true, joining},
+		"an ID of nobody":                  {idle, is("orders-2", "a2"), false, nil},
+		"the ID of another":                {joining, is("orders-3", "a2"), false, nil},
+		"a second ID":                      {joining, is("orders-2", "a9"), false, nil},
+		"the same ID":                      {joining, is("orders-2", "a2"), true, nil},
+		"a vote":                           {joining, vote("orders-2", "a2"), true, from(learner("a2"), func(r *Record) { r.Joining.Promoting = true })},
+		"a vote of nobody":                 {idle, vote("orders-2", "a2"), false, nil},
+		"a vote of another":                {joining, vote("orders-3", "a2"), false, nil},
+		"a vote of another ID":             {joining, vote("orders-2", "a9"), false, nil},
+		"an end":                           {from(learner("a2"), failed("orders-2", 3)), end("orders-2", "a2"), true, from(joined)},
+		"an end of nobody":                 {idle, end("orders-2", "a2"), false, nil},
+		"an end of another":                {joining, end("orders-3", "a2"), false, nil},
+		"an end of another ID":             {joining, end("orders-2", "a9"), false, nil},
+		"an end of one long joined":        {joining, end("orders-1", "a1"), false, nil},
+		"an end that was before":           {idle, end("orders-1", "a1"), true, nil},
+		"a drop":                           {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2"}), true, idle},
+		"a drop that was before":           {idle, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true, Retire: true, Replace: true}), true, nil},
+		"a drop of another":                {joining, drop(plan.DropLearner{Member: "orders-3", ID: "a2"}), false, nil},
+		"a drop of another ID":             {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a9"}), false, nil},
+		"a drop after a failure":           {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
+		"a drop after one more failure":    {from(learner("a2"), failed("orders-2", 4)), drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 5))},
+		"a drop after another's failures":  {from(learner("a2"), failed("orders-3", 4)), drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
+		"a drop that leaves a volume":      {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Retire: true}), true, from(func(r *Record) { r.Retired = map[string]string{"orders-2": "a2"} })},
+		"a drop without an ID":             {nameless, drop(plan.DropLearner{Member: "orders-2", Retire: true}), true, idle},
+		"a drop of one to be replaced":     {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Replace: true}), true, from(replaces("orders-2"))},
+		"a leave":                          {idle, leave("orders-1", "a1"), true, leaving},
+		"a leave that has begun":           {leaving, leave("orders-1", "a1"), true, nil},
+		"a leave of another":               {leaving, leave("orders-0", "a1"), false, nil},
+		"a leave of another ID":            {leaving, leave("orders-1", "a9"), false, nil},
+		"a leave while one joins":          {joining, leave("orders-1", "a1"), false, nil},
+		"a leave of no such ID":            {idle, leave("orders-1", "a9"), false, nil},
+		"a stay":                           {leaving, stay("orders-1", "a1"), true, idle},
+		"a stay of one who stays":          {idle, stay("orders-1", "a1"), true, nil},
+		"a stay of another":                {leaving, stay("orders-0", "a1"), false, nil},
+		"a stay of another ID":             {leaving, stay("orders-1", "a9"), false, nil},
+		"a departure":                      {leaving, gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left)},
+		"a departure to be replaced":       {leaving, gone(plan.EndLeave{Member: "orders-1", ID: "a1", Replace: true}), true, from(left, replaces("orders-1"))},
+		"a departure that was before":      {from(left), gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), true, nil},
+		"a departure of a member":          {from(retired), gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), false, nil},
+		"a departure of who is unknown":    {idle, gone(plan.EndLeave{Member: "orders-2", ID: "a2"}), false, nil},
+		"a departure of another":           {leaving, gone(plan.EndLeave{Member: "orders-0", ID: "a1"}), false, nil},
+		"a departure of another ID":        {leaving, gone(plan.EndLeave{Member: "orders-1", ID: "a9"}), false, nil},
+		"a replacement":                    {from(replaces("orders-2")), replaced("orders-2"), true, idle},
+		"a replacement that was before":    {idle, replaced("orders-2"), true, nil},
+		"a replacement of another":         {from(replaces("orders-2")), replaced("orders-3"), false, nil},
+		"a departure beside a retired one": {from(leaves, func(r *Record) { r.Retired = map[string]string{"orders-3": "a3"} }), gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left, func(r *Record) { r.Retired["orders-3"] = "a3" })},
 	} {
-		r := test.from()
-		if fits := test.change(&r); fits != test.fits || !reflect.DeepEqual(r, test.from()) {
-			t.Errorf("%s: %t, the record is %+v", name, fits, r)
+		want := test.to
+		if want == nil {
+			want = test.from
 		}
-	}
-	r := joining()
-	r.FailedJoin = &FailedJoinRecord{Member: "orders-3", Times: 4}
-	if !r.dropLearner(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}, now) || r.FailedJoin.Times != 1 || len(r.Retired) > 0 {
-		t.Errorf("the failures of another are counted, or a volume is given up: %+v", r)
-	}
-	r = joining()
-	r.Joining.ID = ""
-	if !r.dropLearner(plan.DropLearner{Member: "orders-2", Retire: true}, now) || len(r.Retired) > 0 {
-		t.Errorf("a learner without an ID leaves a volume: %+v", r)
+		r := test.from()
+		if fits := test.change(&r); fits != test.fits || !reflect.DeepEqual(r, want()) {
+			t.Errorf("%s: %t, the record is %+v, joining %+v, leaving %+v", name, fits, r, r.Joining, r.Leaving)
+		}
 	}
 }
