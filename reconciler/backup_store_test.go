@@ -24,7 +24,7 @@ func takeForTest() plan.TakeBackup {
 	return plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
 }
 
-// What the file says of encryption is carried out: only the owner of the private
+// 111: what the file says of encryption is carried out: only the owner of the private
 // key reads the backup, and the cluster goes on with it.
 func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
@@ -49,7 +49,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 	}, setVersion("3.6.12"))
 }
 
-// The Secret is read for each backup, so that one that was missing or is rotated
+// 112: the Secret is read for each backup, so that one that was missing or is rotated
 // needs no restart; and one that is missing is never the daemon's own identity.
 func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 	formed(t, func(w *world) {

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -93,7 +92,7 @@ func restoreStep(c Cluster, image, name string, g RecoveringRecord) corev1.Conta
 	if g.FormerToken != "" {
 		args = append(args, "--former-token="+g.FormerToken)
 	}
-	args = append(args, "--token="+g.Token, "--at-least="+strconv.FormatInt(g.Revision, 10))
+	args = append(args, "--token="+g.Token, atLeast(g.VerifiedBackup))
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
 		args, env = append(args, g.args()...), g.env(name)
@@ -103,12 +102,19 @@ func restoreStep(c Cluster, image, name string, g RecoveringRecord) corev1.Conta
 
 // args tell the step that restores which backup it is.
 func (b VerifiedBackup) args() []string {
-	args := []string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}
-	if b.HashRevision > 0 {
-		args = append(args, fmt.Sprintf("--hash=%d", b.Hash), fmt.Sprintf("--hash-revision=%d", b.HashRevision), fmt.Sprintf("--compact-revision=%d", b.CompactRevision))
-	}
-	return args
+	return append([]string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}, b.keysArgs()...)
 }
+
+// keysArgs tell what etcd said of its keys, if anything.
+func (b VerifiedBackup) keysArgs() []string {
+	if b.HashRevision == 0 {
+		return nil
+	}
+	return []string{fmt.Sprintf("--hash=%d", b.Hash), fmt.Sprintf("--hash-revision=%d", b.HashRevision), fmt.Sprintf("--compact-revision=%d", b.CompactRevision)}
+}
+
+// atLeast tells the revision that must have been reached.
+func atLeast(b VerifiedBackup) string { return fmt.Sprintf("--at-least=%d", b.Revision) }
 
 // env lets it read the backup, by the Secret that offers it.
 func (b VerifiedBackup) env(offer string) []corev1.EnvVar {

@@ -62,7 +62,7 @@ func soundsCorrupt(lastWords string) bool {
 	has := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lastWords, w) })
 	}
-	if has("no space left on device", "disk quota exceeded", "input/output error", "permission denied", "read-only file system", "cannot allocate memory", "too many open files") {
+	if soundsOfDisk(lastWords) {
 		return false
 	}
 	return has(
@@ -169,4 +169,12 @@ func (r *Reconciler) hostOfVolume(ctx context.Context, claim *corev1.PersistentV
 		}
 	}
 	return "", nil
+}
+
+// soundsOfDisk says whether etcd's last words are of a disk, or of a limit, and not
+// of what is on it.
+func soundsOfDisk(lastWords string) bool {
+	return slices.ContainsFunc([]string{
+		"no space left on device", "disk quota exceeded", "input/output error", "permission denied", "read-only file system", "cannot allocate memory", "too many open files",
+	}, func(w string) bool { return strings.Contains(lastWords, w) })
 }

@@ -32,6 +32,8 @@ type Options struct {
 	MaxDisrupted int
 	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
 	MaxBackups int
+	// MaxDrills is how many backups are restored on trial at once. Default 1.
+	MaxDrills int
 	// BackupBandwidth of all backups together in bytes a second. Default: no limit.
 	BackupBandwidth int64
 	// Workers is how many clusters are looked at at the same time. Default 4.
@@ -54,6 +56,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxBackups == 0 {
 		o.MaxBackups = 2
+	}
+	if o.MaxDrills == 0 {
+		o.MaxDrills = 1
 	}
 	if o.Resync == 0 {
 		o.Resync = 30 * time.Second

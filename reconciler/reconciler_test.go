@@ -542,6 +542,9 @@ type world struct {
 	backups string
 	// broken maps a version to what its pods wait for instead of running.
 	broken map[string]corev1.ContainerStateWaiting
+	// drills is what a container of each restore drill's pod says; nil, or a container
+	// without a name, for none.
+	drills func() corev1.ContainerStatus
 }
 
 // inWorld runs a test in a world of its own.
@@ -614,6 +617,7 @@ func (w *world) settle() {
 	w.Helper()
 	for w.control() {
 	}
+	w.runDrills()
 	synctest.Wait()
 }
 

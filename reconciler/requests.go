@@ -91,6 +91,8 @@ const (
 // requests is what the second loop works on: backups and schedules.
 type requests struct {
 	queue workqueue.TypedRateLimitingInterface[string]
+	// drilling is held by who begins a restore drill, so that they are counted.
+	drilling sync.Mutex
 	// places are those of the backups that are taken at the same time, of whatever
 	// cluster and for whatever reason.
 	places chan struct{}
@@ -174,7 +176,7 @@ func (r *Reconciler) nextRequest(ctx context.Context) bool {
 
 // RequestPass looks at one backup or schedule, decides, and takes one step: it
 // notes what is new, finishes what a killed quorate began, takes the backup that is
-// due, or removes those that nobody keeps. It returns how long until the next look.
+// due, restores the newest on trial, or removes those that nobody keeps. It returns how long until the next look.
 func (r *Reconciler) RequestPass(ctx context.Context, q Request) (time.Duration, error) {
 	k, err := r.readRequest(ctx, q)
 	if err != nil {
@@ -185,25 +187,35 @@ func (r *Reconciler) RequestPass(ctx context.Context, q Request) (time.Duration,
 	}
 	r.metrics.requested(q, k.record, r.now())
 	due, err := q.due(k.record, r.now())
+	drill, errDrill := q.drillAt(k.record)
 	switch begun := k.record.Begun; {
+	case errDrill != nil:
+		return 0, errDrill
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", q.Key(), err)
 	case begun != nil && (!begun.Failed || due.Now):
 		return 0, r.settle(ctx, q, k)
 	case due.Now:
 		return r.takeRequested(ctx, q, k, due)
-	case q.retains(k.record, r.now()):
+	case k.record.Drill != nil:
+		return r.followDrill(ctx, q, k)
+	case !drill.IsZero() && !r.now().Before(drill):
+		return r.beginDrill(ctx, q, k)
+	case q.retains(k.record, r.now()): // what a drill has found is known by then
 		return 0, r.retain(ctx, q, k)
 	}
 	r.reportDue(q, k, due)
-	return r.untilLook(q, k.record, due), nil
+	return r.untilLook(q, k.record, due, drill), nil
 }
 
 // untilLook is how long nothing is to be done.
-func (r *Reconciler) untilLook(q Request, record requestRecord, due schedule.Due) time.Duration {
+func (r *Reconciler) untilLook(q Request, record requestRecord, due schedule.Due, drill time.Time) time.Duration {
 	now, wait := r.now(), lookAgain
 	if !due.Begins.IsZero() {
 		wait = min(wait, due.Begins.Sub(now))
+	}
+	if drill.After(now) {
+		wait = min(wait, drill.Sub(now))
 	}
 	if late := record.overdueAt(q, now); late.After(now) {
 		wait = min(wait, late.Sub(now))

@@ -56,6 +56,7 @@ type requestRecord struct {
 	Done map[string]doneBackup `json:"done,omitempty"`
 	// Retained is when backups were last looked through for those to remove.
 	Retained time.Time `json:"retained,omitzero"`
+	drillRecord
 }
 
 // begunBackup is a backup that was begun and of which nobody knows yet how it ends.

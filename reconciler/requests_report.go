@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/schema"
 )
 
 // reportDue tells once what a schedule has left out, and why.
@@ -71,6 +72,7 @@ func (r *Reconciler) forgetRequest(q Request) {
 // requestMetrics are the metrics of backups that Git asks for.
 type requestMetrics struct {
 	backup, size, duration, overdue *prometheus.GaugeVec
+	drill, drillDuration, drillBad  *prometheus.GaugeVec
 	failures                        *prometheus.CounterVec
 }
 
@@ -80,13 +82,16 @@ func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "quorate_backup_" + name, Help: help}, labels)
 	}
 	m := requestMetrics{
-		backup:   gauge("last_success_timestamp_seconds", "When the last verified backup was begun, as Unix time; schedule is empty for one that no schedule took."),
-		size:     gauge("last_success_size_bytes", "Size of the last verified backup."),
-		duration: gauge("last_success_duration_seconds", "How long the last verified backup took, reading back included."),
-		overdue:  gauge("overdue", "1 when a time of the schedule, its jitter and its starting deadline have passed without a backup."),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quorate_backup_failures_total", Help: "Backups that failed."}, labels),
+		backup:        gauge("last_success_timestamp_seconds", "When the last verified backup was begun, as Unix time; schedule is empty for one that no schedule took."),
+		size:          gauge("last_success_size_bytes", "Size of the last verified backup."),
+		duration:      gauge("last_success_duration_seconds", "How long the last verified backup took, reading back included."),
+		overdue:       gauge("overdue", "1 when a time of the schedule, its jitter and its starting deadline have passed without a backup."),
+		drill:         gauge("drill_last_success_timestamp_seconds", "When the last restore drill that passed was begun, as Unix time."),
+		drillDuration: gauge("drill_duration_seconds", "How long that drill took until the restored etcd had answered: what a recovery would take."),
+		drillBad:      gauge("drill_failed", "1 when the last restore drill found its backup bad, or came to no judgement."),
+		failures:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "quorate_backup_failures_total", Help: "Backups that failed."}, labels),
 	}
-	registry.MustRegister(m.backup, m.size, m.duration, m.overdue, m.failures)
+	registry.MustRegister(m.backup, m.size, m.duration, m.overdue, m.drill, m.drillDuration, m.drillBad, m.failures)
 	return m
 }
 
@@ -117,6 +122,24 @@ func (m *Metrics) requested(q Request, record requestRecord, now time.Time) {
 		m.requests.size.With(l).Set(float64(b.Size))
 		m.requests.duration.With(l).Set(b.Seconds)
 	}
+	m.drilled(l, q.Schedule.Verify.Restore, record.drillRecord)
+}
+
+// drilled sets the gauges of restore drills, where there are to be any.
+func (m *Metrics) drilled(l prometheus.Labels, how schema.RestoreDrill, record drillRecord) {
+	if how == schema.DrillNever || how == "" {
+		m.requests.drillBad.Delete(l)
+		return
+	}
+	bad := 0.0
+	if record.DrillFailures > 0 || record.Drilled != nil && record.Drilled.Result != backup.DrillPassed {
+		bad = 1
+	}
+	m.requests.drillBad.With(l).Set(bad)
+	if d := record.Proven; d != nil {
+		m.requests.drill.With(l).Set(float64(d.Time.Unix()))
+		m.requests.drillDuration.With(l).Set(d.Seconds)
+	}
 }
 
 func (m *Metrics) requestFailed(q Request) { m.requests.failures.With(q.labels()).Inc() }
@@ -128,6 +151,7 @@ func (m *Metrics) forgetRequest(q Request) {
 	}
 	for _, vec := range []interface{ Delete(prometheus.Labels) bool }{
 		m.requests.backup, m.requests.size, m.requests.duration, m.requests.overdue, m.requests.failures,
+		m.requests.drill, m.requests.drillDuration, m.requests.drillBad,
 	} {
 		vec.Delete(q.labels())
 	}

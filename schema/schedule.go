@@ -46,8 +46,8 @@ type BackupScheduleSpec struct {
 
 // RetentionSpec says which backups are kept: those that any of the keep rules
 // names and that are not older than MaxAge. Without a keep rule all are named. The
-// newest verified backup is always kept, and one that could not be verified
-// counts for no rule.
+// newest verified backup is always kept. One that a restore drill has found bad
+// takes no other's place, and is kept for as long as if it were good.
 type RetentionSpec struct {
 	// KeepLast keeps the newest backups, by number. 0 keeps all of them;
 	// negative numbers are refused.

@@ -30,6 +30,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
 	flags.StringVar(&f.options.Owner.Instance, "instance", defaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
 	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")
+	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many backups are restored on trial at once, of whatever schedules")
 	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; default no limit")
 	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at once; repairs and a roll that has begun do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
@@ -48,6 +49,9 @@ func (f *kubeFlags) check() error {
 	}
 	if f.options.MaxBackups < 1 {
 		return fmt.Errorf("--max-backups is %d: give at least 1", f.options.MaxBackups)
+	}
+	if f.options.MaxDrills < 1 {
+		return fmt.Errorf("--max-drills is %d: give at least 1, and set verify.restore to Never where there should be none", f.options.MaxDrills)
 	}
 	return f.readBandwidth()
 }

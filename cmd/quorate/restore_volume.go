@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/restore"
 )
@@ -52,10 +53,15 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 				b.identity, b.encrypted = os.LookupEnv(backupIdentityEnv)
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
 			}
-			if err := restore.Run(r, zap.NewNop()); err != nil {
+			err := restore.Run(r, zap.NewNop())
+			if errors.Is(err, restore.ErrUnfit) {
+				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate:", err)
+				return exitError(reconciler.ExitUnfit)
+			}
+			if err != nil {
 				return err
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "the volume is that of %s of the recovered cluster\n", r.Member)
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "the volume is that of %s of the recovered cluster\n", r.Member)
 			return err
 		},
 	}
@@ -102,7 +108,7 @@ func (b storedBackup) fetch(ctx context.Context, path string) error {
 		return fmt.Errorf("fetch the backup: %w", err)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); n != b.size || got != b.sum {
-		return fmt.Errorf("the backup has %d bytes and sha256 %s, and the one that was verified has %d and %s", n, got, b.size, b.sum)
+		return fmt.Errorf("%w: it has %d bytes and sha256 %s, and the one that was verified has %d and %s", restore.ErrUnfit, n, got, b.size, b.sum)
 	}
 	return nil
 }

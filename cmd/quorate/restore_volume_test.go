@@ -39,7 +39,7 @@ func TestFetchBackup(t *testing.T) {
 		want     string
 	}{
 		"the verified one": {store.URL + "/1.db?token=s3cret", sum, 4000, ""},
-		"another one":      {store.URL + "/1.db?token=s3cret", strings.Repeat("0", 64), 4000, "the backup has 4000 bytes and sha256 " + sum},
+		"another one":      {store.URL + "/1.db?token=s3cret", strings.Repeat("0", 64), 4000, "it has 4000 bytes and sha256 " + sum},
 		"another size":     {store.URL + "/1.db?token=s3cret", sum, 4001, "the one that was verified has 4001"},
 		"expired":          {store.URL + "/2.db?token=s3cret", sum, 4000, "the store answers 403 Forbidden"},
 		"no store":         {gone.URL + "/1.db?token=s3cret", sum, 4000, "connection refused"},

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -29,6 +30,18 @@ import (
 // the lost cluster is never a revision of the future, and a watch from there is
 // told that it was compacted.
 const RevisionBump = 1_000_000_000
+
+// ErrUnfit says that it is the backup itself that cannot be restored, and no store,
+// key or disk that is in the way.
+var ErrUnfit = errors.New("the backup is unfit")
+
+// unfit marks an error as one of the backup, unless the disk is to blame.
+func unfit(err error) error {
+	if disk := (*fs.PathError)(nil); err == nil || errors.As(err, &disk) || errors.Is(err, syscall.ENOSPC) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnfit, err)
+}
 
 // Request says which volume becomes what.
 type Request struct {
@@ -104,13 +117,13 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	}
 	last, reached, err := revisions(source)
 	if err != nil {
-		return err
+		return unfit(err)
 	}
 	if reached < r.AtLeast {
-		return fmt.Errorf("its database is at revision %d and was to be at %d or later; nothing is touched", reached, r.AtLeast)
+		return unfit(fmt.Errorf("its database is at revision %d and was to be at %d or later; nothing is touched", reached, r.AtLeast))
 	}
 	if err := r.Keys.check(source); err != nil {
-		return err
+		return unfit(err)
 	}
 	draft := h.PreparedDir() + ".draft"
 	if err := os.RemoveAll(draft); err != nil {
@@ -126,7 +139,7 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 		config.RevisionBump, config.MarkCompacted = uint64(RevisionBump+max(0, reached-last)), true
 	}
 	if err := snapshot.NewV3(log).Restore(config); err != nil {
-		return err
+		return unfit(err)
 	}
 	if r.Trial {
 		if err := openToAll(filepath.Join(draft, "member", "snap", "db")); err != nil {

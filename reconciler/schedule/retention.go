@@ -39,12 +39,14 @@ type Verdict struct {
 // months and years are those of zone.
 //
 // Whatever the rules say, the newest good backup stays, and so does one that an
-// operation needs. A damaged one counts for no rule: it takes nobody's place.
+// operation needs. A damaged one takes no good one's place. It is kept for as long as
+// if it were good, so that nothing is removed for what a drill has found.
 func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, now time.Time) []Verdict {
 	newestFirst := slices.SortedStableFunc(slices.Values(backups), func(a, b Stored) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.URL, a.URL))
 	})
-	rules := keepRules(spec)
+	// Two counts: one of the good ones, and one in which all have a place.
+	rules, all := keepRules(spec), keepRules(spec)
 	verdicts := make([]Verdict, 0, len(backups))
 	newestGood := true
 	for _, b := range newestFirst {
@@ -52,10 +54,12 @@ func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, no
 		if len(rules) == 0 {
 			v.keep("no rule removes it")
 		}
-		if b.Damaged == "" {
-			for i := range rules {
-				v.keep(rules[i].names(b.Time.In(zone)))
+		for i := range rules {
+			reason := all[i].names(b.Time.In(zone))
+			if b.Damaged == "" {
+				reason = rules[i].names(b.Time.In(zone))
 			}
+			v.keep(reason)
 		}
 		if spec.MaxAge != nil && now.Sub(b.Time) > spec.MaxAge.Duration {
 			v = Verdict{Stored: b, Reasons: []string{fmt.Sprintf("older than %gh", spec.MaxAge.Hours())}}

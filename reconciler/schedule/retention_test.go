@@ -98,9 +98,12 @@ func TestRetain(t *testing.T) {
 			spec: schema.RetentionSpec{MaxAge: hours(24)}, backups: []Stored{stored(1, 0), stored(20, 0, damaged)},
 			want: []string{"keep 2000: no rule removes it", "keep 0100: the newest that can be restored"},
 		},
-		"a damaged one takes nobody's place": {
-			spec: schema.RetentionSpec{KeepLast: new(int32(1))}, backups: []Stored{stored(20, 0, damaged), stored(19, 0)},
-			want: []string{"remove 2000: it cannot be restored: its sha256 is another one", "keep 1900: last 1 of 1, the newest that can be restored"},
+		"a damaged one takes nobody's place, and stays as long as a good one": {
+			spec: schema.RetentionSpec{KeepLast: new(int32(2))}, backups: []Stored{stored(20, 0, damaged), stored(19, 0), stored(18, 0, damaged), stored(17, 0)},
+			want: []string{
+				"keep 2000: last 1 of 2", "keep 1900: last 1 of 2, the newest that can be restored",
+				"remove 1800: it cannot be restored: its sha256 is another one", "keep 1700: last 2 of 2",
+			},
 		},
 		"what an operation needs stays": {
 			spec: schema.RetentionSpec{KeepLast: new(int32(1)), MaxAge: hours(24)}, backups: []Stored{stored(20, 0), stored(1, 0, neededBy)},

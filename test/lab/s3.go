@@ -168,6 +168,20 @@ func (s *S3Server) SetWritable(writable bool) error {
 	return os.Chmod(s.bucket(), mode)
 }
 
+// Spoil turns a bit of a stored object around, as a disk does.
+func (s *S3Server) Spoil(key string) error {
+	f, err := os.OpenFile(filepath.Join(s.bucket(), filepath.FromSlash(key)), os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("spoil %s: %w", key, err)
+	}
+	one := make([]byte, 1)
+	_, err = f.ReadAt(one, 4096)
+	if one[0] ^= 1; err == nil {
+		_, err = f.WriteAt(one, 4096)
+	}
+	return errors.Join(err, f.Close())
+}
+
 // Endpoint is the server's URL.
 func (s *S3Server) Endpoint() string { return "http://" + s.address }
 

@@ -1,0 +1,84 @@
+package reconciler
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// ExitUnfit is the exit status of a step that restores when it is the backup itself
+// that cannot be restored.
+const ExitUnfit = 3
+
+// trialCrashes is how often the throw-away etcd may crash before its backup is to
+// blame.
+const trialCrashes = 3
+
+// judgement is what a drill's Job and pod say.
+type judgement struct {
+	// Over says that the drill has ended. Then it is judged, or nobody knows, for
+	// the reason Unclear: a store, a node or an image is to blame, not the backup.
+	Over    bool
+	Unclear string
+	// Result is that of a drill that was judged, Ended when it was.
+	Result TrialResult
+	Ended  time.Time
+	// Awaited is what a drill waits for that is not over, if anything is wrong.
+	Awaited string
+}
+
+// judgeDrill reads how far a drill is.
+//
+//	compare has ended with 0          what it found
+//	restore has ended with unfit      bad: what it said
+//	etcd crashed again and again      bad: its last words, unless it had no memory
+//	the Job or the pod has failed     unclear: what is known of the cause
+//	else                              it goes on
+func judgeDrill(job *batchv1.Job, pods []corev1.Pod) judgement {
+	pod := slices.MaxFunc(append([]corev1.Pod{{}}, pods...), func(a, b corev1.Pod) int {
+		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
+	})
+	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
+		if j := judgeContainer(s); j.Over {
+			return j
+		}
+	}
+	trouble := podTrouble(&pod)
+	for _, c := range job.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
+			return judgement{Over: true, Unclear: cmp.Or(trouble, pod.Status.Message, c.Message, c.Reason, "its pod ended and left no result")}
+		}
+	}
+	if pod.Status.Phase == corev1.PodFailed {
+		return judgement{Over: true, Unclear: cmp.Or(trouble, pod.Status.Message, pod.Status.Reason, "its pod failed")}
+	}
+	return judgement{Awaited: trouble}
+}
+
+// judgeContainer reads what one container says of the backup, if anything.
+func judgeContainer(s corev1.ContainerStatus) judgement {
+	ended := lastEnd(s)
+	if ended == nil {
+		return judgement{}
+	}
+	j := judgement{Over: true, Ended: ended.FinishedAt.Time}
+	switch {
+	case s.Name == trialContainer && ended.ExitCode == 0:
+		if err := json.Unmarshal([]byte(ended.Message), &j.Result); err != nil || j.Result.Revision == 0 && j.Result.Problem == "" {
+			return judgement{Over: true, Unclear: fmt.Sprintf("what it found is not readable: %q", lastLine(ended.Message))}
+		}
+		return j
+	case s.Name == restoreContainer && ended.ExitCode == ExitUnfit:
+		j.Result.Problem = cmp.Or(lastWords(ended.Message), "the step that restores says that it is unfit")
+		return j
+	case s.Name == EtcdContainer && s.RestartCount >= trialCrashes && ended.ExitCode != 0 && ended.Reason != outOfMemory && !soundsOfDisk(ended.Message):
+		j.Result.Problem = "etcd does not start on it: " + cmp.Or(lastWords(ended.Message), fmt.Sprintf("exit code %d", ended.ExitCode))
+		return j
+	}
+	return judgement{}
+}

@@ -1,0 +1,83 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// TrialResult is what was found when a backup was restored on trial.
+type TrialResult struct {
+	// Problem says why the backup is not what the cluster had; empty for a good one.
+	Problem string `json:"problem,omitempty"`
+	// Keys, Revision and Hash are those of the restored etcd. Hash is 0 where
+	// history was compacted between the hash and the snapshot.
+	Keys     int64  `json:"keys"`
+	Revision int64  `json:"revision"`
+	Hash     uint32 `json:"hash,omitempty"`
+}
+
+// trialPace is the time between two looks at an etcd that starts.
+const trialPace = 500 * time.Millisecond
+
+// LookAtTrial waits until the etcd at the address, which has begun with a backup,
+// answers, and compares it with what the backup's manifest says. The error says that it came to no
+// judgement before ctx ended.
+func LookAtTrial(ctx context.Context, address string, b VerifiedBackup) (TrialResult, error) {
+	client, err := dialMember(Endpoint{Member: "etcd", Host: trialHost, Address: address})
+	if err != nil {
+		return TrialResult{}, err
+	}
+	defer client.close()
+	for {
+		result, err := client.lookAtTrial(ctx, b)
+		if err == nil {
+			return result, nil
+		}
+		select {
+		case <-ctx.Done():
+			return TrialResult{}, fmt.Errorf("the etcd that began with the backup does not answer: %w", err)
+		case <-time.After(trialPace):
+		}
+	}
+}
+
+// lookAtTrial is one look. Its error is that etcd is not ready to be looked at.
+func (m *memberClient) lookAtTrial(ctx context.Context, want VerifiedBackup) (TrialResult, error) {
+	ask, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	keys, err := m.etcd.Get(ask, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
+	if errors.Is(err, rpctypes.ErrCorrupt) {
+		return TrialResult{Problem: "etcd has the alarm CORRUPT in it, and serves nobody"}, nil
+	}
+	if err != nil {
+		return TrialResult{}, plainError(err)
+	}
+	r := TrialResult{Keys: keys.Count, Revision: keys.Header.Revision}
+	if r.Revision < want.Revision {
+		r.Problem = fmt.Sprintf("it is at revision %d, and the cluster was at %d when the backup was begun", r.Revision, want.Revision)
+		return r, nil
+	}
+	if want.HashRevision == 0 {
+		return r, nil
+	}
+	// Hashing a large key space takes a while: only the drill as a whole is bounded.
+	hash, err := m.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: want.HashRevision})
+	switch {
+	case errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted):
+		return r, nil
+	case err != nil:
+		return r, plainError(err)
+	case max(0, hash.CompactRevision) != max(0, want.CompactRevision):
+		return r, nil
+	}
+	if r.Hash = hash.Hash; r.Hash != want.Hash {
+		r.Problem = fmt.Sprintf("the hash of its keys at revision %d is %d, and etcd said %d when the backup was taken", want.HashRevision, r.Hash, want.Hash)
+	}
+	return r, nil
+}

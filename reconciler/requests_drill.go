@@ -1,0 +1,270 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/schedule"
+)
+
+// drillLook is the time between two looks at a drill that is under way.
+const drillLook = 2 * time.Second
+
+// drillRecord is the part of a schedule's record about its restore drills.
+type drillRecord struct {
+	// Drill is the one under way, written down before its Job is made.
+	Drill *begunDrill `json:"drill,omitempty"`
+	// Drilled is the newest that was judged, Proven the newest that was good.
+	Drilled *doneDrill `json:"drilled,omitempty"`
+	Proven  *doneDrill `json:"proven,omitempty"`
+	// DrillFailures in a row are drills that came to no judgement, when the last one
+	// did not, and why.
+	DrillFailures int       `json:"drillFailures,omitempty"`
+	DrillFailedAt time.Time `json:"drillFailedAt,omitzero"`
+	DrillProblem  string    `json:"drillProblem,omitempty"`
+}
+
+// begunDrill is a drill of which nobody knows yet how it ends.
+type begunDrill struct {
+	// Job is its name, URL that of the backup's object, and Backup the backup's time.
+	Job    string    `json:"job"`
+	URL    string    `json:"url"`
+	Backup time.Time `json:"backup"`
+	// Since is when it was begun.
+	Since time.Time `json:"since"`
+}
+
+// doneDrill is a drill that was judged.
+type doneDrill struct {
+	// Object is the backup, and Backup its time.
+	Object string    `json:"object"`
+	Backup time.Time `json:"backup"`
+	// Time is when the drill was begun, and Seconds how long it took until the
+	// restored etcd had answered.
+	Time    time.Time `json:"time"`
+	Seconds float64   `json:"seconds"`
+	// Result is backup.DrillPassed, or a sentence that says what was wrong.
+	Result string `json:"result"`
+}
+
+// drillAt is from when on the newest backup is to be restored on trial, the zero time
+// for never.
+func (q Request) drillAt(k requestRecord) (time.Time, error) {
+	if q.Schedule == nil || k.Last == nil {
+		return time.Time{}, nil
+	}
+	zone, err := time.LoadLocation(q.Schedule.TimeZone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s: %w", q.Key(), err)
+	}
+	past := schedule.Drills{Failures: k.DrillFailures, FailedAt: k.DrillFailedAt}
+	if d := k.Drilled; d != nil {
+		past.Backup, past.Passed = d.Backup, d.Result == backup.DrillPassed
+	}
+	return schedule.DrillAt(q.Schedule.Verify.Restore, zone, k.Last.Time, past), nil
+}
+
+// beginDrill begins to restore the newest backup on trial. Its Job is named in the
+// record before it exists, so that whoever comes next finds it, or makes it.
+func (r *Reconciler) beginDrill(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
+	r.requests.drilling.Lock()
+	defer r.requests.drilling.Unlock()
+	running, err := r.drillsRunning(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if running >= r.options.MaxDrills {
+		return r.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
+	}
+	random, err := randomHex(4)
+	if err != nil {
+		return 0, err
+	}
+	k.record.Drill = &begunDrill{
+		Job: q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-drill-" + random,
+		URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: r.now().UTC(),
+	}
+	if err := r.writeRequest(ctx, q, k); err != nil {
+		return 0, err
+	}
+	r.log.Info("restore drill begins", "request", q.Key(), "cluster", q.clusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
+	return drillLook, r.makeDrill(ctx, q, k)
+}
+
+// drillsRunning counts the drills of all schedules that have not ended.
+func (r *Reconciler) drillsRunning(ctx context.Context) (n int, err error) {
+	jobs, err := r.kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelDrill})
+	if err != nil {
+		return 0, fmt.Errorf("list the restore drills: %w", err)
+	}
+	for _, j := range jobs.Items {
+		if j.DeletionTimestamp == nil && j.Status.CompletionTime == nil && j.Status.Failed == 0 {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// makeDrill makes the drill's Job, and the Secret by which it reads the backup. What
+// keeps it from that is no word about the backup.
+func (r *Reconciler) makeDrill(ctx context.Context, q Request, k *keptRequest) error {
+	d, ns := k.record.Drill, q.Metadata.Namespace
+	store, err := r.storeOf(ctx, ns, r.effective(q))
+	if err != nil {
+		return r.drillUnclear(ctx, q, k, err.Error())
+	}
+	m, err := store.ReadManifest(ctx, d.URL)
+	if err != nil {
+		return r.drillUnclear(ctx, q, k, err.Error())
+	}
+	b, err := verified(m, q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
+	if err != nil {
+		return r.drillUnclear(ctx, q, k, err.Error())
+	}
+	var set *appsv1.StatefulSet
+	if name := q.Spec.Source.ClusterName; name != "" {
+		if set, err = foundOrNil(r.kube.AppsV1().StatefulSets(ns).Get(ctx, name, metav1.GetOptions{})); err != nil {
+			return fmt.Errorf("read the StatefulSet of %s: %w", q.clusterName(), err)
+		}
+	}
+	if err := r.options.Lease(); err != nil {
+		return err
+	}
+	owner := ownerRecordOf(k)
+	offer := corev1ac.Secret(d.Job, ns).WithLabels(map[string]string{labelDrill: q.Metadata.Name}).
+		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
+	if err := r.offer(ctx, store, d.URL, offer); err != nil {
+		return r.drillUnclear(ctx, q, k, err.Error())
+	}
+	job := renderDrill(d.Job, q, k, b, drillImages{r.options.Render.GuardImage, r.trialImage(q, m.EtcdVersion)}, set)
+	if _, err := r.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Job %s: %w", d.Job, err)
+	}
+	return nil
+}
+
+// followDrill looks how far a drill is that was begun, by whatever process. One whose
+// Job is gone begins anew, for as long as a drill may take.
+func (r *Reconciler) followDrill(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
+	d, ns := k.record.Drill, q.Metadata.Namespace
+	job, err := foundOrNil(r.kube.BatchV1().Jobs(ns).Get(ctx, d.Job, metav1.GetOptions{}))
+	if err != nil {
+		return 0, fmt.Errorf("read Job %s: %w", d.Job, err)
+	}
+	late := r.now().Sub(d.Since) > drillTimeout+drillKept
+	switch {
+	case job == nil && late:
+		return 0, r.drillUnclear(ctx, q, k, "its Job is gone, and left no result")
+	case job == nil:
+		return drillLook, r.makeDrill(ctx, q, k)
+	}
+	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + d.Job})
+	if err != nil {
+		return 0, fmt.Errorf("list the pods of Job %s: %w", d.Job, err)
+	}
+	switch j := judgeDrill(job, pods.Items); {
+	case j.Over && j.Unclear != "":
+		return 0, r.drillUnclear(ctx, q, k, j.Unclear)
+	case j.Over:
+		return 0, r.drillJudged(ctx, q, k, j)
+	case late:
+		return 0, r.drillUnclear(ctx, q, k, "it did not end in time; "+j.Awaited)
+	case j.Awaited != "":
+		return r.waitsFor(q, "restore drill "+d.Job+": "+j.Awaited, drillLook)
+	}
+	return drillLook, nil
+}
+
+// drillJudged notes what a drill has found: in the manifest, so that whoever looks for
+// a backup to restore knows, and in the record. No backup is removed for it.
+func (r *Reconciler) drillJudged(ctx context.Context, q Request, k *keptRequest, j judgement) error {
+	d := *k.record.Drill
+	took := max(0, j.Ended.Sub(d.Since))
+	found := backup.Drill{Time: d.Since, Duration: took, Result: backup.DrillPassed, Keys: j.Result.Keys, Revision: j.Result.Revision, Hash: j.Result.Hash}
+	if j.Result.Problem != "" {
+		found.Result = j.Result.Problem
+	}
+	store, err := r.storeOf(ctx, q.Metadata.Namespace, r.effective(q))
+	if err == nil {
+		err = r.options.Lease()
+	}
+	if err == nil {
+		err = store.Annotate(ctx, d.URL, func(m *backup.Manifest) { m.Drill = found })
+	}
+	if err != nil && !errors.Is(err, backup.ErrNotFound) {
+		return fmt.Errorf("note the restore drill: %w", err)
+	}
+	done := &doneDrill{Object: withoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
+	k.record.Drilled = done
+	if found.Result == backup.DrillPassed {
+		k.record.Proven = done
+	}
+	k.record.DrillFailures, k.record.DrillFailedAt, k.record.DrillProblem = 0, time.Time{}, ""
+	if err := r.endDrill(ctx, q, k); err != nil {
+		return err
+	}
+	r.reportDrill(q, k, found)
+	return nil
+}
+
+// drillUnclear notes that a drill came to no judgement. Nothing is said about the
+// backup; the drill is tried again, later each time.
+func (r *Reconciler) drillUnclear(ctx context.Context, q Request, k *keptRequest, why string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k.record.DrillFailures++
+	k.record.DrillFailedAt, k.record.DrillProblem = r.now().UTC(), why
+	if err := r.endDrill(ctx, q, k); err != nil {
+		return err
+	}
+	r.reportDrillUnclear(q, k, why)
+	return nil
+}
+
+// endDrill writes the record, and then removes what the drill needed. What is left of
+// one that is cut off here goes by itself: its Job by its time to live.
+func (r *Reconciler) endDrill(ctx context.Context, q Request, k *keptRequest) error {
+	name := k.record.Drill.Job
+	k.record.Drill = nil
+	if err := r.writeRequest(ctx, q, k); err != nil {
+		return err
+	}
+	return r.removeRestore(ctx, q.Metadata.Namespace, name)
+}
+
+// reportDrill tells of a drill that was judged.
+func (r *Reconciler) reportDrill(q Request, k *keptRequest, found backup.Drill) {
+	r.said.over(q.Key(), topicState)
+	r.metrics.requested(q, k.record, r.now())
+	object, took := k.record.Drilled.Object, found.Duration.Round(time.Millisecond).String()
+	if found.Result != backup.DrillPassed {
+		r.log.Error("restore drill failed", "request", q.Key(), "cluster", q.clusterName(), "url", object, "error", found.Result,
+			"message", "this backup cannot be relied upon; it is kept, counts for no retention rule and is chosen for no restore")
+		r.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten(object+" cannot be relied upon: "+found.Result))
+		return
+	}
+	r.log.Info("restore drill", "request", q.Key(), "cluster", q.clusterName(), "message", "the backup was restored into an etcd of its own, and is what the cluster had",
+		"url", object, "revision", found.Revision, "keys", found.Keys, "took", took)
+	r.events.Event(k.live, corev1.EventTypeNormal, "RestoreDrillPassed", shorten(fmt.Sprintf("%s was restored on trial in %s: %d keys at revision %d", object, took, found.Keys, found.Revision)))
+}
+
+// reportDrillUnclear tells of a drill that came to no judgement.
+func (r *Reconciler) reportDrillUnclear(q Request, k *keptRequest, why string) {
+	r.said.over(q.Key(), topicState)
+	r.metrics.requested(q, k.record, r.now())
+	r.log.Error("restore drill failed", "request", q.Key(), "cluster", q.clusterName(), "failures", k.record.DrillFailures, "error", why,
+		"message", "it came to no judgement about the backup, and is tried again")
+	r.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten("it came to no judgement about the backup: "+why))
+}
