@@ -165,7 +165,7 @@ func (j *judgments) add(more judgments) {
 // elsewhere are the invariants that the worlds of the simulation know nothing of,
 // and why.
 var elsewhere = map[int]string{
-	10: "quorate deletes no backup yet",
+	10: "retention has a property of its own, in reconciler/schedule",
 }
 
 // invariantTexts are those of doc.go by their number.
