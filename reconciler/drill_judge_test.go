@@ -73,30 +73,3 @@ func (j judgement) words() string {
 	}
 	return fmt.Sprintf("%s: %d keys at %d, hash %d", backup.DrillPassed, j.Result.Keys, j.Result.Revision, j.Result.Hash)
 }
-
-// 107: the look at a real etcd that began with a backup.
-func TestLookAtTrial(t *testing.T) {
-	s := startEtcd(t, newEtcdBinary, 1, false)
-	for i := range 5 {
-		s.mustPut(fmt.Sprint("key-", i), "value")
-	}
-	m := s.round(true).Members[0]
-	good := VerifiedBackup{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision}
-	for name, c := range map[string]struct {
-		change func(*VerifiedBackup)
-		want   string
-	}{
-		"the same":            {func(*VerifiedBackup) {}, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
-		"nobody has hashed":   {func(b *VerifiedBackup) { b.HashRevision = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
-		"compacted otherwise": {func(b *VerifiedBackup) { b.CompactRevision = 3 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
-		"another hash":        {func(b *VerifiedBackup) { b.Hash++ }, "bad: the hash of its keys at revision"},
-		"an older revision":   {func(b *VerifiedBackup) { b.Revision++ }, "bad: it is at revision"},
-	} {
-		b := good
-		c.change(&b)
-		found, err := LookAtTrial(t.Context(), s.endpoints[0].Address, b)
-		if got := (judgement{Over: true, Result: found}).words(); err != nil || !strings.HasPrefix(got, c.want) {
-			t.Errorf("%s: %s, %v, want %s", name, got, err, c.want)
-		}
-	}
-}

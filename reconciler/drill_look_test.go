@@ -1,0 +1,123 @@
+package reconciler
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/restore"
+)
+
+// 107: the look at a real etcd that began with a backup.
+func TestLookAtTrial(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 1, false)
+	for i := range 5 {
+		s.mustPut(fmt.Sprint("key-", i), "value")
+	}
+	m := s.round(true).Members[0]
+	good := VerifiedBackup{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision}
+	for name, c := range map[string]struct {
+		change func(*VerifiedBackup)
+		want   string
+	}{
+		"the same":            {func(*VerifiedBackup) {}, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
+		"nobody has hashed":   {func(b *VerifiedBackup) { b.HashRevision = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
+		"compacted otherwise": {func(b *VerifiedBackup) { b.CompactRevision = 3 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
+		"another hash":        {func(b *VerifiedBackup) { b.Hash++ }, "bad: the hash of its keys at revision"},
+		"an older revision":   {func(b *VerifiedBackup) { b.Revision++ }, "bad: it is at revision"},
+	} {
+		b := good
+		c.change(&b)
+		found, err := LookAtTrial(t.Context(), s.endpoints[0].Address, b)
+		if got := (judgement{Over: true, Result: found}).words(); err != nil || !strings.HasPrefix(got, c.want) {
+			t.Errorf("%s: %s, %v, want %s", name, got, err, c.want)
+		}
+	}
+}
+
+// 107, 116: the snapshot of a real cluster with authentication is restored on trial as
+// a drill's pod does it, by the oldest release and a newer one: the same steps, the
+// same flags, and nobody needs a password.
+func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
+	for name, binary := range map[string]func() (string, error){oldEtcd: oldEtcdBinary, newEtcd: newEtcdBinary} {
+		t.Run(name, func(t *testing.T) {
+			s := startEtcd(t, binary, 1, false)
+			for i := range 5 {
+				s.mustPut(fmt.Sprint("key-", i), "value")
+			}
+			b, path := guardedSnapshot(t, s)
+			dir, peer, client := t.TempDir(), backuptest.FreeAddress(t), backuptest.FreeAddress(t)
+			err := restore.Run(restore.Request{
+				Volume: dir, Member: trialMember, PeerURL: "http://" + peer, Token: "t", AtLeast: b.Revision, Trial: true,
+				Keys:  restore.KeyHash{Hash: b.Hash, Revision: b.HashRevision, CompactRevision: b.CompactRevision},
+				Fetch: func(to string) error { return os.Link(path, to) },
+			}, zap.NewNop())
+			if err != nil {
+				t.Fatal(err)
+			}
+			args := trialEtcd("etcd", "t", trialURL(peerPort), resource.Quantity{}).Args
+			place := strings.NewReplacer(podVolumePath, dir, trialURL(peerPort), "http://"+peer, trialURL(clientPort), "http://"+client)
+			for i := range args {
+				args[i] = place.Replace(args[i])
+			}
+			etcd := exec.Command(s.path, args...)
+			etcd.Env = []string{}
+			if err := etcd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
+			found, err := LookAtTrial(t.Context(), client, b)
+			if err != nil || found.Problem != "" || found.Keys != 5 || found.Hash != b.Hash || found.Revision < b.Revision {
+				t.Errorf("%+v, %v, want %+v", found, err, b)
+			}
+		})
+	}
+}
+
+// guardedSnapshot switches authentication on, and takes a snapshot into a file.
+func guardedSnapshot(t *testing.T, s *etcdServers) (VerifiedBackup, string) {
+	t.Helper()
+	must := func(_ any, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, port, err := net.SplitHostPort(s.endpoints[0].Address)
+	must(nil, err)
+	config := clientv3.Config{Endpoints: []string{"http://127.0.0.1:" + port}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second}
+	open, err := clientv3.New(config)
+	must(nil, err)
+	defer func() { _ = open.Close() }()
+	must(open.RoleAdd(t.Context(), "root"))
+	must(open.UserAdd(t.Context(), "root", "pw"))
+	must(open.UserGrantRole(t.Context(), "root", "root"))
+	must(open.AuthEnable(t.Context()))
+	config.Username, config.Password = "root", "pw"
+	root, err := clientv3.New(config)
+	must(nil, err)
+	defer func() { _ = root.Close() }()
+	at, err := root.Get(t.Context(), "key-0")
+	must(nil, err)
+	hash, err := root.HashKV(t.Context(), config.Endpoints[0], at.Header.Revision)
+	must(nil, err)
+	stream, err := root.Snapshot(t.Context())
+	must(nil, err)
+	path := filepath.Join(t.TempDir(), "snapshot")
+	f, err := os.Create(path)
+	must(nil, err)
+	must(io.Copy(f, stream))
+	must(nil, f.Close())
+	return VerifiedBackup{Revision: at.Header.Revision, Hash: hash.Hash, HashRevision: at.Header.Revision, CompactRevision: hash.CompactRevision}, path
+}
