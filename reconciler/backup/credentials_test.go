@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 
+// 109: with a CA of its own.
 func TestS3WithTLSAndASecretConforms(t *testing.T) {
 	certificate := backuptest.NewCertificate(t)
 	s := backuptest.StartS3TLS(t, certificate)
@@ -78,7 +79,7 @@ func TestSecretsForS3(t *testing.T) {
 	}
 }
 
-// The keys are read with every operation: a Secret that was rotated works at once,
+// 112: the keys are read with every operation: a Secret that was rotated works at once,
 // and the daemon's environment is not touched.
 func TestRotatedCredentials(t *testing.T) {
 	certificate := backuptest.NewCertificate(t)
@@ -98,6 +99,7 @@ func TestRotatedCredentials(t *testing.T) {
 	backuptest.WantError(t, err, "no credentials for the store were found")
 }
 
+// 110: and so does every other store.
 func TestGoogleConforms(t *testing.T) {
 	g := backuptest.StartGoogle(t, backuptest.NewCertificate(t))
 	conform(t, func(t *testing.T) place {

@@ -19,7 +19,7 @@ type faulty struct {
 	proxy *backuptest.Faulty
 }
 
-// TestFaults spoils every operation in every store that is reached over a network:
+// TestFaults spoils every operation in every store that is reached over a network (104):
 // each says in a sentence what is wrong, nothing is destroyed or left, an answer that
 // did not come never passes for an empty store, and the next attempt works.
 func TestFaults(t *testing.T) {
