@@ -195,6 +195,11 @@ func (s *S3Server) ObjectURL(key string) string {
 	return "s3://" + Bucket + "/" + key + "?" + s.query()
 }
 
+// ObjectPath is where the object with that key is on this machine.
+func (s *S3Server) ObjectPath(key string) string {
+	return filepath.Join(s.bucket(), filepath.FromSlash(key))
+}
+
 func (s *S3Server) query() string {
 	return url.Values{"endpoint": {s.Endpoint()}, "region": {s3Region}, "use_path_style": {"true"}}.Encode()
 }
