@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"time"
 )
 
 // The kinds of error that a caller may ask for with errors.Is. None of them ever
@@ -47,6 +48,17 @@ type failure struct {
 	why    string
 	next   string
 	kinds  []error
+	after  time.Duration // how long the server wants to be left alone
+}
+
+// RetryAfter is how long the server asked to be left alone with an error, 0 where
+// it did not.
+func RetryAfter(err error) time.Duration {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.after
+	}
+	return 0
 }
 
 func (f *failure) Error() string {

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
+	"time"
 )
 
 // exchange watches the requests of one fetch: it bounds what an answer may hold
@@ -15,9 +17,10 @@ type exchange struct {
 	conns  http.RoundTripper
 	limits Limits
 
-	status   int  // of the last answer; 0 when there was none
-	isGit    bool // whether it called itself Git's
-	overflow bool // whether an answer was cut
+	status   int           // of the last answer; 0 when there was none
+	isGit    bool          // whether it called itself Git's
+	after    time.Duration // how long it wants to be left alone
+	overflow bool          // whether an answer was cut
 }
 
 var errOverflow = errors.New("the answer is larger than allowed")
@@ -30,6 +33,7 @@ func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	e.status = res.StatusCode
+	e.after = retryAfter(res.Header)
 	e.isGit = strings.HasPrefix(res.Header.Get("Content-Type"), "application/x-git-")
 	res.Body = e.bounded(req, res)
 	return res, nil
@@ -89,12 +93,24 @@ func (e *exchange) explain(err error, secrets []string) error {
 	case e.status == 0:
 		return unreachable(scrub(transportReason(err), secrets), "check the URL, the network and the server")
 	case e.status < 200 || e.status > 299:
-		return refusal(e.status)
+		f := refusal(e.status)
+		f.after = e.after
+		return f
 	case !e.isGit:
 		return unreachable("the server's answer is not Git's", "check that the URL is the one to clone from")
 	}
 	return unreachable(fmt.Sprintf("the server's answer cannot be understood (%s)", scrub(err.Error(), secrets)),
 		"see whether it lasts")
+}
+
+// retryAfter reads the header that goes with 429 and 503. Its other form, a time,
+// needs clocks that agree; without it quorate waits by itself.
+func retryAfter(header http.Header) time.Duration {
+	seconds, err := strconv.Atoi(header.Get("Retry-After"))
+	if err != nil || seconds < 0 {
+		return 0
+	}
+	return time.Duration(min(seconds, 3600)) * time.Second
 }
 
 func refusal(status int) *failure {

@@ -50,8 +50,8 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 	}
 	holdAll := func(file string, problems []schema.Problem) {
 		for _, o := range before {
-			if o.file == file {
-				add(heldCluster(o.namespace, o.name, commit, problems))
+			if o.File == file {
+				add(heldCluster(o.Namespace, o.Name, commit, problems))
 			}
 		}
 	}
@@ -119,8 +119,8 @@ func restoreFrom(r schema.Restore, set schema.Set) *reconciler.RestoreFrom {
 // restores is the cluster that a restore made when its document could be read, or "".
 func restores(before map[string]origin, namespace, name string) string {
 	for _, o := range before {
-		if o.restore == name && o.namespace == namespace {
-			return o.name
+		if o.Restore == name && o.Namespace == namespace {
+			return o.Name
 		}
 	}
 	return ""
@@ -132,7 +132,7 @@ func remains(set schema.Set, before map[string]origin) []schema.Problem {
 	var found []schema.Problem
 	for _, p := range set.Unreadable {
 		for _, o := range before {
-			if o.file == p.File {
+			if o.File == p.File {
 				found = append(found, p)
 				break
 			}
@@ -154,31 +154,45 @@ func heldCluster(namespace, name, commit string, problems []schema.Problem) reco
 	return c
 }
 
-// origin is where a cluster was last seen, and the name of the restore that makes
-// it, if any.
-type origin struct{ namespace, name, file, restore string }
+// origin is where a cluster was last seen and what was said of it, and the name of
+// the restore that makes it, if any.
+type origin struct {
+	Namespace, Name, File string
+	Restore               string `json:",omitempty"`
+	Version               string
+	State                 schema.State `json:",omitempty"`
+}
 
-// origins remembers where the clusters of a commit stood. It is a convenience:
-// after a restart a cluster whose name cannot be read is simply not looked at.
+func (o origin) key() string { return o.Namespace + "/" + o.Name }
+
+// origins remembers where the clusters of a commit stood.
 func origins(set schema.Set, before map[string]origin) map[string]origin {
 	next := map[string]origin{}
 	for _, c := range set.Clusters {
-		o := origin{c.Metadata.Namespace, c.Metadata.Name, c.Origin.File, ""}
-		next[o.namespace+"/"+o.name] = o
+		o := origin{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, File: c.Origin.File, Version: c.Spec.Version, State: c.Spec.State}
+		next[o.key()] = o
 	}
 	for _, r := range set.Restores {
-		o := origin{r.Metadata.Namespace, r.Spec.ClusterName, r.Origin.File, r.Metadata.Name}
-		next[o.namespace+"/"+o.name] = o
+		o := origin{
+			Namespace: r.Metadata.Namespace, Name: r.Spec.ClusterName, File: r.Origin.File, Restore: r.Metadata.Name,
+			Version: r.Spec.ClusterTemplate.Version, State: r.Spec.ClusterTemplate.State,
+		}
+		next[o.key()] = o
 	}
 	keep := func(file string) {
 		for key, o := range before {
-			if _, known := next[key]; !known && o.file == file {
+			if _, known := next[key]; !known && o.File == file {
 				next[key] = o
 			}
 		}
 	}
 	for _, h := range set.Held {
 		keep(h.Origin.File)
+		// It may stand in another file than before.
+		o, known := before[h.Namespace+"/"+h.Name]
+		if _, good := next[o.key()]; known && !good && (h.Kind == "" || h.Kind == schema.KindCluster) {
+			next[o.key()] = o
+		}
 	}
 	for _, p := range set.Unreadable {
 		keep(p.File)

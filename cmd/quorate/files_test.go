@@ -104,7 +104,7 @@ func TestOriginsOutliveABrokenFile(t *testing.T) {
 	}
 	moved := map[string]string{"elsewhere.yaml": clusterFile("orders", "3.6.16")}
 	seen = origins(parseFiles(moved), seen)
-	if o := seen["shop/orders"]; len(seen) != 1 || o.file != "elsewhere.yaml" {
+	if o := seen["shop/orders"]; len(seen) != 1 || o.File != "elsewhere.yaml" {
 		t.Errorf("origins %v", seen)
 	}
 	if seen = origins(parseFiles(nil), seen); len(seen) != 0 {

@@ -3,32 +3,57 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
 // poller brings what Git says to the reconciler.
 type poller struct {
 	repository *sources.Repository
+	keeper     keeper
 	interval   time.Duration
+	limits     massLimits
+	approved   string // a commit that a person has approved
 	log        *slog.Logger
-	// read is set once a commit has been read.
+	// read is set once a commit has been read, or the one that was kept.
 	read atomic.Bool
+	// wake makes the next look come now.
+	wake chan struct{}
 
 	lastSuccess prometheus.Gauge
 	failures    prometheus.Gauge
 	problems    prometheus.Gauge
+	held        *prometheus.GaugeVec
 
-	tree, said string
-	seen       map[string]origin
-	requests   []asked
+	kept     *kept // what was accepted last; nil before anything was
+	loaded   bool  // whether the cluster was asked for it
+	failed   int   // looks since the last good one
+	said     string
+	requests []asked
+	// tooMuch is a commit that is held because it changes many clusters.
+	tooMuch struct {
+		commit string
+		err    error
+	}
 }
+
+// The reasons of quorate_git_held.
+const (
+	heldHistory   = "history"
+	heldSignature = "signature"
+	heldMass      = "mass-change"
+)
 
 func newPoller(f *runFlags, log *slog.Logger, registry prometheus.Registerer) (*poller, error) {
 	if f.repository.config.URL == "" {
@@ -43,56 +68,230 @@ func newPoller(f *runFlags, log *slog.Logger, registry prometheus.Registerer) (*
 		registry.MustRegister(g)
 		return g
 	}
-	return &poller{
-		repository: repository, interval: f.interval, log: log,
+	p := &poller{
+		repository: repository, interval: f.interval, limits: f.mass, approved: f.approve, log: log,
+		wake:        make(chan struct{}, 1),
 		lastSuccess: gauge("git_last_success_timestamp_seconds", "When the repository was last read, as Unix time."),
 		failures:    gauge("git_consecutive_failures", "Reads of the repository that have failed since the last success."),
 		problems:    gauge("git_file_errors", "Errors in the files of the last commit that was read."),
-	}, nil
+		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "quorate_git_held", Help: "1 while a commit waits for a person's approval: for its history, a signature, or because it changes many clusters at once.",
+		}, []string{"reason"}),
+	}
+	registry.MustRegister(p.held)
+	p.setHeld("")
+	return p, nil
+}
+
+// keepIn says where the accepted commit is kept.
+func (p *poller) keepIn(kube kubernetes.Interface, namespace, instance string) {
+	p.keeper = newKeeper(kube, namespace, instance, p.repository.Source())
 }
 
 // poll reads the repository again and again. While it cannot be read, what the
 // last good commit said goes on.
 func (p *poller) poll(ctx context.Context, r *reconciler.Reconciler) {
-	ticker := time.NewTicker(p.interval)
-	defer ticker.Stop()
 	for {
-		p.once(ctx, r)
+		asked := p.once(ctx, r)
+		timer := time.NewTimer(pause(p.interval, p.failed, asked, rand.Float64()))
 		select {
 		case <-ctx.Done():
+			timer.Stop()
 			return
-		case <-ticker.C:
+		case <-p.wake:
+			timer.Stop()
+		case <-timer.C:
 		}
 	}
 }
 
-// once reads the repository once.
-func (p *poller) once(ctx context.Context, r *reconciler.Reconciler) {
-	s, err := p.repository.Fetch(ctx)
-	if ctx.Err() != nil {
-		return
+// wakeUp makes the next look come now.
+func (p *poller) wakeUp() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
 	}
-	if err != nil {
-		p.failures.Inc()
-		if text := err.Error(); text != p.said {
-			p.said = text
-			p.log.Error("git", "error", text, "message", "the last commit that was read stays in force")
-		}
-		return
-	}
-	p.failures.Set(0)
-	p.lastSuccess.SetToCurrentTime()
-	p.said = ""
-	if p.read.Load() && s.Tree == p.tree {
-		return
-	}
-	p.take(s, r)
 }
 
-// take hands a commit with changed files to the reconciler.
-func (p *poller) take(s sources.Snapshot, r *reconciler.Reconciler) {
+// The longest pause between two looks that fail.
+const (
+	maxPause     = 5 * time.Minute
+	pauseFactor  = 10
+	jitterFactor = 0.1
+)
+
+// pause is how long to wait for the next look: the interval, give or take a
+// tenth, so that many daemons do not ask one server in step; twice as long after
+// each failure from the second on; and never shorter than the server asks for.
+func pause(interval time.Duration, failed int, asked time.Duration, random float64) time.Duration {
+	most := max(interval, min(maxPause, pauseFactor*interval))
+	wait := most
+	if n := max(failed-1, 0); n < 8 && interval <= maxPause {
+		wait = min(interval<<n, most)
+	}
+	wait += time.Duration(float64(wait) * jitterFactor * (2*random - 1))
+	return max(wait, min(asked, maxPause))
+}
+
+// once reads the repository once. It returns how long the server wants to be
+// left alone.
+func (p *poller) once(ctx context.Context, r *reconciler.Reconciler) time.Duration {
+	err := p.look(ctx, r)
+	switch {
+	case ctx.Err() != nil:
+		return 0
+	case err == nil:
+		p.setHeld("")
+		if p.failed > 0 {
+			p.log.Info("git is read again", "failures", p.failed)
+		}
+		p.failed, p.said = 0, ""
+		p.lastSuccess.SetToCurrentTime()
+	default:
+		p.fail(ctx, r, err)
+	}
+	p.failures.Set(float64(p.failed))
+	return sources.RetryAfter(err)
+}
+
+// look follows the head, if it may be followed.
+func (p *poller) look(ctx context.Context, r *reconciler.Reconciler) error {
+	if !p.loaded {
+		found, err := p.keeper.load(ctx)
+		if err != nil {
+			return err
+		}
+		p.kept, p.loaded = found, true
+	}
+	err := p.follow(ctx, r)
+	if reasonOf(err) == "" {
+		return err
+	}
+	// A person may have approved it meanwhile.
+	approved, askErr := p.keeper.approved(ctx)
+	if askErr != nil || approved == "" || approved == p.approved {
+		return errors.Join(err, askErr)
+	}
+	p.approved = approved
+	return p.follow(ctx, r)
+}
+
+// follow reads the head and hands it on where it is new.
+func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
+	trust := sources.Trust{Approved: p.approved}
+	if p.kept != nil {
+		trust.Applied = p.kept.snapshot.Commit
+	}
+	s, err := p.repository.FetchAfter(ctx, trust)
+	switch {
+	case err != nil:
+		return err
+	case p.kept != nil && p.read.Load() && s.Commit == p.kept.snapshot.Commit:
+		return nil
+	}
+	if p.tooMuch.commit == s.Commit && s.Commit != p.approved {
+		return p.tooMuch.err
+	}
 	set := parse(s)
-	set.Problems = append(set.Problems, remains(set, p.seen)...)
+	next := kept{snapshot: s, clusters: origins(set, p.seen())}
+	if err := p.checkMass(next); err != nil {
+		p.tooMuch.commit, p.tooMuch.err = s.Commit, err
+		return err
+	}
+	whole, err := p.keeper.save(ctx, next)
+	if err != nil {
+		return err
+	}
+	if !whole {
+		p.log.Warn("the files are too large to be kept in the cluster", "commit", s.Commit, "message", "a daemon that starts while Git cannot be read waits for it")
+	}
+	if p.kept == nil || !p.read.Load() || s.Tree != p.kept.snapshot.Tree {
+		p.take(s, set, r)
+	}
+	p.kept = &next
+	return nil
+}
+
+// errMass is a commit that changes too many clusters at once.
+var errMass = errors.New("mass change") //nolint:gochecknoglobals // a sentinel
+
+// listedMost keeps a log line readable.
+const listedMost = 100
+
+// checkMass holds a commit that changes too many clusters, unless it is approved.
+func (p *poller) checkMass(next kept) error {
+	changes, tooMany := massChange(p.seen(), next.clusters, p.limits)
+	if !tooMany || next.snapshot.Commit == p.approved {
+		return nil
+	}
+	count := len(changes)
+	if count > listedMost {
+		changes = append(changes[:listedMost], fmt.Sprintf("and %d more", count-listedMost))
+	}
+	return fmt.Errorf("%w: commit %s removes, deletes or gives another version to %d of %d clusters at once: %s; revert it, or approve %[2]s if it is meant",
+		errMass, next.snapshot.Commit, count, len(p.seen()), strings.Join(changes, ", "))
+}
+
+// seen are the clusters of the accepted commit.
+func (p *poller) seen() map[string]origin {
+	if p.kept == nil {
+		return nil
+	}
+	return p.kept.clusters
+}
+
+// reasonOf is why a commit is held; "" for an error of another kind.
+func reasonOf(err error) string {
+	switch {
+	case errors.Is(err, sources.ErrRewritten):
+		return heldHistory
+	case errors.Is(err, sources.ErrUntrusted):
+		return heldSignature
+	case errors.Is(err, errMass):
+		return heldMass
+	}
+	return ""
+}
+
+func (p *poller) setHeld(reason string) {
+	for _, each := range []string{heldHistory, heldSignature, heldMass} {
+		value := 0.0
+		if each == reason {
+			value = 1
+		}
+		p.held.WithLabelValues(each).Set(value)
+	}
+}
+
+// fail says once why the head is not followed. A commit that is held was read all
+// the same, so it is no failure of the repository. What was accepted last stays in
+// force: a daemon that has just started takes it from where it is kept.
+func (p *poller) fail(ctx context.Context, r *reconciler.Reconciler, err error) {
+	reason := reasonOf(err)
+	p.setHeld(reason)
+	if reason == "" {
+		p.failed++
+	} else {
+		p.failed = 0
+		p.lastSuccess.SetToCurrentTime()
+	}
+	if !p.read.Load() && p.kept != nil && p.kept.snapshot.Tree != "" {
+		p.take(p.kept.snapshot, parse(p.kept.snapshot), r)
+	}
+	if text := err.Error(); text != p.said {
+		p.said = text
+		args := []any{"error", text, "message", "the last commit that was read stays in force"}
+		if reason != "" {
+			args = append(args, "held", reason, "approve", fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.keeper.namespace, p.keeper.name, annotationApprove))
+		}
+		p.log.ErrorContext(ctx, "git", args...)
+	}
+}
+
+// take hands what a commit says to the reconciler.
+func (p *poller) take(s sources.Snapshot, set schema.Set, r *reconciler.Reconciler) {
+	seen := p.seen()
+	set.Problems = append(set.Problems, remains(set, seen)...)
 	_, failed := countProblems(set.Problems)
 	p.problems.Set(float64(failed))
 	p.log.Info("commit", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
@@ -102,11 +301,9 @@ func (p *poller) take(s sources.Snapshot, r *reconciler.Reconciler) {
 	for _, problem := range set.Problems {
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
-	r.SetDesired(wishes(set, s.Commit, p.seen))
+	r.SetDesired(wishes(set, s.Commit, seen))
 	p.requests = requests(set, s.Commit, p.requests)
 	r.SetNeeded(neededBy(set))
 	r.SetRequests(requestsOf(p.requests))
-	p.seen = origins(set, p.seen)
-	p.tree = s.Tree
 	p.read.Store(true)
 }

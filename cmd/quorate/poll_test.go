@@ -27,13 +27,17 @@ type followed struct {
 	p   *poller
 	r   *reconciler.Reconciler
 	log *bytes.Buffer
+	// kube is the cluster in which the accepted commit is kept.
+	kube  *fake.Clientset
+	flags *runFlags
 }
 
 func follow(t *testing.T) *followed {
 	t.Helper()
-	f := &followed{T: t, dir: t.TempDir(), log: &bytes.Buffer{}}
+	f := &followed{T: t, dir: t.TempDir(), log: &bytes.Buffer{}, kube: fake.NewClientset()}
 	f.git("init", "--quiet", "--initial-branch=main")
-	flags := &runFlags{interval: time.Second}
+	f.flags = &runFlags{interval: time.Second, mass: massLimits{clusters: 10, percent: 50}}
+	flags := f.flags
 	flags.repository.config.URL, flags.repository.config.Branch, flags.repository.config.Path = f.dir, "main", "clusters"
 	log := slog.New(slog.NewTextHandler(f.log, nil))
 	registry := prometheus.NewRegistry()
@@ -41,6 +45,7 @@ func follow(t *testing.T) *followed {
 	if f.p, err = newPoller(flags, log, registry); err != nil {
 		t.Fatal(err)
 	}
+	f.p.keepIn(f.kube, "quorate-system", "default")
 	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{})
 	return f
 }

@@ -18,6 +18,8 @@ type repositoryFlags struct {
 	config sources.Config
 	// secret is the name of a Secret with credentials.
 	secret string
+	// signers is the name of a Secret with public keys.
+	signers string
 }
 
 func (f *repositoryFlags) add(cmd *cobra.Command) {
@@ -36,6 +38,8 @@ func (f *repositoryFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&c.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
 	flags.StringVar(&c.Auth.Dir, "git-credentials-dir", "", "directory with credentials for the repository, such as a mounted Secret: username, password, bearerToken, identity (an SSH key) and known_hosts, ca.crt, tls.crt and tls.key, githubAppID, githubAppInstallationID, githubAppPrivateKey")
 	flags.StringVar(&f.secret, "git-secret", "", "Secret with the same, in the namespace of $POD_NAMESPACE or quorate-system; read for each look at the repository")
+	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, of those who may sign commits; then every commit must be signed by one of them")
+	flags.StringVar(&f.signers, "git-signers-secret", "", "Secret with such keys, in quorate's namespace")
 	flags.StringVar(&c.CAFile, "git-ca-file", "", "file with further certificate authorities for the repository")
 	flags.DurationVar(&c.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")
 }
@@ -54,18 +58,22 @@ func (f *repositoryFlags) open(kube func() (kubernetes.Interface, error)) (*sour
 	if c.Branch == "" && c.Tag == "" && c.Semver == "" && c.Commit == "" {
 		c.Branch = "main"
 	}
-	if f.secret != "" {
+	if f.secret != "" || f.signers != "" {
 		client, err := kube()
 		if err != nil {
 			return nil, err
 		}
 		c.Auth.Secret = secretReader(client, ownNamespace(), f.secret)
+		c.Signers.Secret = secretReader(client, ownNamespace(), f.signers)
 	}
 	return sources.New(c)
 }
 
-// secretReader reads a Secret each time.
+// secretReader reads a Secret each time; it is nil where none is named.
 func secretReader(kube kubernetes.Interface, namespace, name string) func(context.Context) (map[string][]byte, error) {
+	if name == "" {
+		return nil
+	}
 	return func(ctx context.Context) (map[string][]byte, error) {
 		secret, err := kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {

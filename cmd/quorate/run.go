@@ -28,6 +28,8 @@ type runFlags struct {
 	repository repositoryFlags
 	kube       kubeFlags
 	lease      leaseFlags
+	mass       massLimits
+	approve    string
 	interval   time.Duration
 	listen     string
 	logFormat  string
@@ -54,6 +56,9 @@ It keeps nothing that decides in memory and may be killed at any time.`,
 	f.lease.add(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two looks at the repository")
+	flags.IntVar(&f.mass.clusters, "max-changed-clusters", 10, "a commit that removes, deletes or gives another version to more clusters waits for approval; 0 for no limit")
+	flags.IntVar(&f.mass.percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
+	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return cmd
@@ -68,7 +73,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
-	if err := f.kube.check(); err != nil {
+	if err := errors.Join(f.kube.check(), f.mass.check(), checkHash(f.approve)); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -92,6 +97,7 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err := f.findGuardImage(ctx, kube); err != nil {
 		return err
 	}
+	git.keepIn(kube, f.lease.namespace, f.kube.options.Owner.Instance)
 	f.lease.instance = f.kube.options.Owner.Instance
 	return f.lease.hold(ctx, kube, log, func(ctx context.Context, held func() error) error {
 		options := f.kube.options

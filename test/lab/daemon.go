@@ -101,7 +101,7 @@ func (o *DaemonOptions) args() []string {
 	args := []string{
 		"run", "--repo=" + o.Repo, "--branch=" + o.Branch, "--path=" + o.Path, "--interval=" + o.Interval.String(),
 		"--kubeconfig=" + o.Kubeconfig, "--listen=" + o.Listen, "--guard-image=" + o.GuardImage,
-		"--leader-elect=false", "--log-format=json",
+		"--leader-elect=false", "--lease-namespace=default", "--log-format=json",
 	}
 	if o.BackupURL != "" {
 		args = append(args, "--backup-url="+o.BackupURL)

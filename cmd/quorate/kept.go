@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/sources"
+)
+
+// kept is what of Git outlives the process: the commit that was accepted last.
+// Its history tells a rewritten branch from a new commit, its clusters tell a
+// mass change, and its files stay in force when a daemon starts while the
+// repository cannot be read.
+type kept struct {
+	snapshot sources.Snapshot
+	clusters map[string]origin
+}
+
+// keeper keeps it in a ConfigMap beside the lease, one for each daemon and for
+// each place that it follows.
+type keeper struct {
+	kube                    kubernetes.Interface
+	namespace, name, source string
+}
+
+func newKeeper(kube kubernetes.Interface, namespace, instance, source string) keeper {
+	sum := sha256.Sum256([]byte(instance + "\n" + source))
+	return keeper{kube: kube, namespace: namespace, name: "quorate-git-" + hex.EncodeToString(sum[:5]), source: source}
+}
+
+// The keys of the ConfigMap. The first three are for people.
+const (
+	keptSource   = "source"
+	keptCommit   = "commit"
+	keptSubject  = "subject"
+	keptSnapshot = "snapshot.json.gz"
+	keptClusters = "clusters.json.gz"
+
+	// annotationApprove names a commit that a person approves, by its full hash.
+	annotationApprove = "quorate.dev/approve"
+	// keptMost leaves room below the megabyte that an object may have.
+	keptMost = 900 << 10
+	// unpackedMost is the limit of the files of one commit, and some.
+	unpackedMost = 128 << 20
+)
+
+func (k keeper) String() string { return k.namespace + "/" + k.name }
+
+// load gives nil where nothing was kept yet.
+func (k keeper) load(ctx context.Context) (*kept, error) {
+	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("read ConfigMap %s with the commit that was accepted last: %w", k, err)
+	}
+	found := &kept{}
+	if err := unzip(cm.BinaryData[keptClusters], &found.clusters); err != nil {
+		return nil, k.damaged(err)
+	}
+	if packed, whole := cm.BinaryData[keptSnapshot]; whole {
+		if err := unzip(packed, &found.snapshot); err != nil {
+			return nil, k.damaged(err)
+		}
+	}
+	found.snapshot.Commit = cm.Data[keptCommit]
+	if found.snapshot.Commit == "" {
+		return nil, k.damaged(fmt.Errorf("it names no commit"))
+	}
+	return found, nil
+}
+
+func (k keeper) damaged(err error) error {
+	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be understood: %w; restore it, or delete it if what is in Git now is to be followed whatever was there before", k, err)
+}
+
+// save keeps a commit before it is acted on. Files too large for a ConfigMap are
+// left out, which whole tells.
+func (k keeper) save(ctx context.Context, next kept) (whole bool, err error) {
+	clusters, err := zip(next.clusters)
+	if err != nil {
+		return false, err
+	}
+	snapshot, err := zip(next.snapshot)
+	if err != nil {
+		return false, err
+	}
+	cm := &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate"}},
+		Data:       map[string]string{keptSource: k.source, keptCommit: next.snapshot.Commit, keptSubject: next.snapshot.Subject},
+		BinaryData: map[string][]byte{keptClusters: clusters},
+	}
+	if whole = len(snapshot)+len(clusters) <= keptMost; whole {
+		cm.BinaryData[keptSnapshot] = snapshot
+	}
+	if err := k.put(ctx, cm); err != nil {
+		return false, fmt.Errorf("keep commit %s in ConfigMap %s: %w; it is not acted on before it is kept, so make the namespace or name another one with --lease-namespace", next.snapshot.Commit, k, err)
+	}
+	return whole, nil
+}
+
+// put makes the ConfigMap what it is to be, and leaves its annotations alone.
+func (k keeper) put(ctx context.Context, cm *corev1.ConfigMap) error {
+	api := k.kube.CoreV1().ConfigMaps(k.namespace)
+	old, err := api.Get(ctx, k.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		_, err = api.Create(ctx, cm, metav1.CreateOptions{})
+		return err
+	}
+	if err != nil {
+		return err
+	}
+	cm.ResourceVersion, cm.Annotations = old.ResourceVersion, old.Annotations
+	_, err = api.Update(ctx, cm, metav1.UpdateOptions{})
+	return err
+}
+
+// approved is the commit that a person approved by the annotation, or "".
+func (k keeper) approved(ctx context.Context) (string, error) {
+	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read ConfigMap %s for an approval: %w", k, err)
+	}
+	return cm.Annotations[annotationApprove], nil
+}
+
+func zip(value any) ([]byte, error) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		return nil, err
+	}
+	err := w.Close()
+	return packed.Bytes(), err
+}
+
+func unzip(packed []byte, value any) error {
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return err
+	}
+	return json.NewDecoder(io.LimitReader(r, unpackedMost)).Decode(value)
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// many are n clusters at a version.
+func many(n int, version string) map[string]origin {
+	m := map[string]origin{}
+	for i := range n {
+		o := origin{Namespace: "shop", Name: fmt.Sprintf("c%02d", i), File: "clusters/all.yaml", Version: version}
+		m[o.key()] = o
+	}
+	return m
+}
+
+// with changes some of many.
+func with(m map[string]origin, from, to int, change func(*origin)) map[string]origin {
+	for i := from; i < to; i++ {
+		key := fmt.Sprintf("shop/c%02d", i)
+		o := m[key]
+		if change == nil {
+			delete(m, key)
+			continue
+		}
+		change(&o)
+		m[key] = o
+	}
+	return m
+}
+
+// 134: when more than N or P percent of the clusters vanish or change at once,
+// nothing does.
+func TestMassChange(t *testing.T) {
+	version := func(o *origin) { o.Version = "3.6.17" }
+	deleted := func(o *origin) { o.State = schema.StateDeleted }
+	renamed := func(o *origin) { o.File = "elsewhere.yaml" }
+	usual := massLimits{clusters: 10, percent: 50}
+	for _, tc := range []struct {
+		name    string
+		of      int
+		after   func(map[string]origin) map[string]origin
+		limits  massLimits
+		changes int
+		tooMany bool
+	}{
+		{"nothing", 20, func(m map[string]origin) map[string]origin { return m }, usual, 0, false},
+		{"the only one", 1, func(m map[string]origin) map[string]origin { return with(m, 0, 1, version) }, usual, 1, false},
+		{"the only two", 2, func(m map[string]origin) map[string]origin { return with(m, 0, 2, nil) }, usual, 2, false},
+		{"three of four", 4, func(m map[string]origin) map[string]origin { return with(m, 0, 3, version) }, usual, 3, true},
+		{"half", 6, func(m map[string]origin) map[string]origin { return with(m, 0, 3, version) }, usual, 3, false},
+		{"ten of many", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 10, deleted) }, usual, 10, false},
+		{"eleven of many", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 11, deleted) }, usual, 11, true},
+		{"an emptied directory", 5, func(map[string]origin) map[string]origin { return nil }, usual, 5, true},
+		{"99 of 100", 100, func(m map[string]origin) map[string]origin { return with(m, 0, 99, nil) }, usual, 99, true},
+		{"each kind a little", 90, func(m map[string]origin) map[string]origin {
+			return with(with(with(m, 0, 4, nil), 4, 8, deleted), 8, 12, version)
+		}, usual, 12, true},
+		{"all renamed", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 90, renamed) }, usual, 0, false},
+		{"more of them", 3, func(map[string]origin) map[string]origin { return many(80, "3.6.16") }, usual, 0, false},
+		{"no percentage", 10, func(m map[string]origin) map[string]origin { return with(m, 0, 9, version) }, massLimits{clusters: 10}, 9, false},
+		{"no number", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 40, version) }, massLimits{percent: 50}, 40, false},
+		{"no limit", 90, func(map[string]origin) map[string]origin { return nil }, massLimits{}, 90, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			changes, tooMany := massChange(many(tc.of, "3.6.16"), tc.after(many(tc.of, "3.6.16")), tc.limits)
+			if len(changes) != tc.changes || tooMany != tc.tooMany {
+				t.Errorf("%d changes, too many %t; want %d, %t: %q", len(changes), tooMany, tc.changes, tc.tooMany, changes)
+			}
+		})
+	}
+	// What was deleted already may go; the list names what changes how.
+	before := with(many(3, "3.6.16"), 0, 1, deleted)
+	after := with(with(many(3, "3.6.16"), 0, 1, nil), 1, 2, version)
+	delete(after, "shop/c02")
+	if got, _ := massChange(before, after, usual); !slices.Equal(got, []string{"shop/c01 3.6.16 → 3.6.17", "shop/c02 removed"}) {
+		t.Errorf("got %q", got)
+	}
+}
+
+func TestMassLimitsAreChecked(t *testing.T) {
+	for _, l := range []massLimits{{clusters: -1}, {percent: -1}, {percent: 101}} {
+		if l.check() == nil {
+			t.Errorf("%+v is taken", l)
+		}
+	}
+	if err := (massLimits{clusters: 1000, percent: 100}).check(); err != nil {
+		t.Error(err)
+	}
+}

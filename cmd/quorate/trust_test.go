@@ -1,0 +1,266 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler"
+)
+
+// restart is a new process that follows the same repository in the same cluster.
+func (f *followed) restart() {
+	f.Helper()
+	flags := &runFlags{interval: time.Second, mass: massLimits{clusters: 10, percent: 50}}
+	flags.repository.config = f.flags.repository.config
+	registry := prometheus.NewRegistry()
+	p, err := newPoller(flags, f.p.log, registry)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.p = p
+	f.p.keepIn(f.kube, "quorate-system", "default")
+	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), f.p.log, reconciler.Options{})
+}
+
+func (f *followed) head() string {
+	f.Helper()
+	cmd := exec.Command("git", "rev-parse", "HEAD")
+	cmd.Dir = f.dir
+	out, err := cmd.Output()
+	if err != nil {
+		f.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// annotate approves a commit as a person does.
+func (f *followed) annotate(commit string) {
+	f.Helper()
+	api := f.kube.CoreV1().ConfigMaps("quorate-system")
+	cm, err := api.Get(f.Context(), f.p.keeper.name, metav1.GetOptions{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	cm.Annotations = map[string]string{annotationApprove: commit}
+	if _, err := api.Update(f.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *followed) wantHeld(reason, says string) {
+	f.Helper()
+	for _, each := range []string{heldHistory, heldSignature, heldMass} {
+		want := 0.0
+		if each == reason {
+			want = 1
+		}
+		if got := testutil.ToFloat64(f.p.held.WithLabelValues(each)); got != want {
+			f.Errorf("quorate_git_held{reason=%q} is %v, want %v", each, got, want)
+		}
+	}
+	if !strings.Contains(f.log.String(), says) {
+		f.Errorf("the log does not say %q:\n%s", says, f.log)
+	}
+}
+
+// 132: a daemon that starts while the repository is away goes on with the commit
+// that was accepted last; one that never had any touches nothing.
+func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
+	f := follow(t)
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	f.look([]string{"shop/orders 3.6.16", "shop/users 3.6.16"}, 0, 0, 0)
+	f.commit("clusters/users.yaml", brokenFile)
+	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
+
+	away := f.dir + ".away"
+	if err := os.Rename(f.dir, away); err != nil {
+		t.Fatal(err)
+	}
+	f.restart()
+	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 1, 1, 1)
+	if !f.p.read.Load() {
+		t.Error("not ready with the commit that was kept")
+	}
+	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 2, 1, 0)
+	if err := os.Rename(away, f.dir); err != nil {
+		t.Fatal(err)
+	}
+	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
+	f.restart()
+	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
+}
+
+// I13: a history that was rewritten holds, over restarts, until a person approves
+// the new head by its hash.
+func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
+	f := follow(t)
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.17"))
+	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+
+	f.git("reset", "--quiet", "--hard", "HEAD~1")
+	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
+	f.wantHeld(heldHistory, "annotate --overwrite configmap "+f.p.keeper.name)
+	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	f.restart()
+	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
+
+	f.annotate(strings.Repeat("0", 40))
+	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	f.annotate(f.head())
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.wantHeld("", "msg=commit")
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+
+	// An approval is for one commit, not for the next one as well.
+	f.git("reset", "--quiet", "--hard", "HEAD~1")
+	f.git("commit", "--quiet", "--allow-empty", "-m", "Another")
+	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 1)
+	f.restart()
+	f.p.approved = f.head()
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+}
+
+// 134: a commit that empties the directory, or changes what many files have in
+// common, waits for approval.
+func TestMassChangeHoldsUntilApproved(t *testing.T) {
+	f := follow(t)
+	text := ""
+	for _, name := range []string{"a", "b", "c", "d"} {
+		text += "---\n" + clusterFile(name, "3.6.16")
+	}
+	all := []string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}
+	f.commit("clusters/all.yaml", text)
+	f.look(all, 0, 0, 0)
+	f.git("mv", "clusters/all.yaml", "clusters/renamed.yaml")
+	f.git("commit", "--quiet", "-m", "Rename")
+	f.look(all, 0, 0, 0)
+
+	f.commit("clusters/renamed.yaml", "# nothing\n")
+	f.look(all, 0, 0, 1)
+	f.wantHeld(heldMass, "shop/a removed, shop/b removed, shop/c removed, shop/d removed")
+	f.look(all, 0, 0, 0)
+	f.restart()
+	f.look(all, 0, 0, 1)
+	f.commit("clusters/renamed.yaml", strings.ReplaceAll(text, "3.6.16", "3.6.17"))
+	f.look(all, 0, 0, 1)
+	f.wantHeld(heldMass, "shop/a 3.6.16 → 3.6.17")
+	f.commit("clusters/renamed.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
+	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
+	f.commit("clusters/renamed.yaml", "# nothing\n")
+	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 1)
+	f.annotate(f.head())
+	f.look(nil, 0, 0, 0)
+	f.wantHeld("", "msg=commit")
+}
+
+// A commit is kept before it is acted on; where that is impossible it waits.
+func TestCommitThatCannotBeKeptIsNotActedOn(t *testing.T) {
+	f := follow(t)
+	broken := true
+	f.kube.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return broken, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil)
+	})
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.look(nil, 1, 0, 1)
+	if !strings.Contains(f.log.String(), "--lease-namespace") {
+		t.Errorf("said %s", f.log)
+	}
+	broken = false
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+}
+
+// What is kept and cannot be read is not taken for nothing.
+func TestDamagedKeptCommitHolds(t *testing.T) {
+	f := follow(t)
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	api := f.kube.CoreV1().ConfigMaps("quorate-system")
+	cm, err := api.Get(f.Context(), f.p.keeper.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := cm.DeepCopy()
+	for name, damage := range map[string]func(){
+		"clusters": func() { cm.BinaryData[keptClusters] = []byte("x") },
+		"snapshot": func() { cm.BinaryData[keptSnapshot] = nil },
+		"commit":   func() { cm.Data[keptCommit] = "" },
+	} {
+		cm = good.DeepCopy()
+		damage()
+		if _, err := api.Update(t.Context(), cm, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		f.restart()
+		f.look(nil, 1, 0, 1)
+		if !strings.Contains(f.log.String(), "cannot be understood") {
+			t.Errorf("%s: said %s", name, f.log)
+		}
+	}
+}
+
+// Files that are too large for the cluster are left out, and the rest is kept.
+func TestLargeFilesAreNotKept(t *testing.T) {
+	f := follow(t)
+	noise := make([]byte, 0, 1<<20)
+	state := uint32(1)
+	for len(noise) < cap(noise)-100 {
+		state = state*1664525 + 1013904223
+		noise = append(noise, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[state>>26])
+	}
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	for _, name := range []string{"a", "b"} {
+		f.commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
+	}
+	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	if !strings.Contains(f.log.String(), "too large to be kept") {
+		t.Errorf("said %s", f.log)
+	}
+	f.git("commit", "--quiet", "--amend", "-m", "Rewritten")
+	f.restart()
+	f.look(nil, 0, 0, 1)
+	f.wantHeld(heldHistory, "does not descend")
+}
+
+func TestPauseBacksOffAndSpreads(t *testing.T) {
+	for _, tc := range []struct {
+		interval time.Duration
+		failed   int
+		asked    time.Duration
+		random   float64
+		want     time.Duration
+	}{
+		{30 * time.Second, 0, 0, 0.5, 30 * time.Second},
+		{30 * time.Second, 0, 0, 0, 27 * time.Second},
+		{30 * time.Second, 0, 0, 1, 33 * time.Second},
+		{30 * time.Second, 1, 0, 0.5, 30 * time.Second},
+		{30 * time.Second, 2, 0, 0.5, time.Minute},
+		{30 * time.Second, 4, 0, 0.5, 4 * time.Minute},
+		{30 * time.Second, 5, 0, 0.5, 5 * time.Minute},
+		{30 * time.Second, 1000, 0, 0.5, 5 * time.Minute},
+		{time.Second, 1000, 0, 0.5, 10 * time.Second},
+		{time.Hour, 1000, 0, 0.5, time.Hour},
+		{1000 * time.Hour, 5, 0, 0.5, 1000 * time.Hour},
+		{30 * time.Second, 1, 2 * time.Minute, 0.5, 2 * time.Minute},
+		{30 * time.Second, 1, time.Hour, 0.5, 5 * time.Minute},
+	} {
+		if got := pause(tc.interval, tc.failed, tc.asked, tc.random); got != tc.want {
+			t.Errorf("%s, %d failures, asked for %s: %s, want %s", tc.interval, tc.failed, tc.asked, got, tc.want)
+		}
+	}
+}
