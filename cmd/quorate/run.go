@@ -32,6 +32,8 @@ type runFlags struct {
 	approve    string
 	interval   time.Duration
 	listen     string
+	hook       string
+	hookSecret string
 	logFormat  string
 }
 
@@ -60,6 +62,8 @@ It keeps nothing that decides in memory and may be killed at any time.`,
 	flags.IntVar(&f.mass.percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
+	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, where a code host says that something was pushed; default none")
+	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 	return cmd
 }
@@ -91,6 +95,11 @@ func (f *runFlags) run(ctx context.Context) error {
 		return err
 	}
 	defer server.close()
+	hooks, err := serveWebhook(f.hook, f.hookSecret, git.wakeUp, log)
+	if err != nil {
+		return err
+	}
+	defer hooks.close()
 	if !awaitAPI(ctx, kube, log) {
 		return nil
 	}

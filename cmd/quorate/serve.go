@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/quorate/quorate/sources"
 )
 
 // server answers /metrics, /healthz and /readyz.
@@ -36,6 +39,30 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 	go func() {
 		if err := s.http.Serve(listener); err != http.ErrServerClosed {
 			log.Error("metrics", "error", err.Error())
+		}
+	}()
+	return s, nil
+}
+
+// serveWebhook listens for code hosts, at an address of its own: it may be reached
+// from outside, and metrics should not.
+func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*server, error) {
+	if address == "" {
+		return &server{http: &http.Server{}}, nil
+	}
+	if secretFile == "" {
+		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret everybody could call")
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for webhooks: %w; choose another address with --webhook-listen", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/webhook", sources.NewWebhook(secretFile, wake))
+	s := &server{http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}}
+	go func() {
+		if err := s.http.Serve(listener); err != http.ErrServerClosed {
+			log.Error("webhook", "error", err.Error())
 		}
 	}()
 	return s, nil

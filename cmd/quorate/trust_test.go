@@ -1,8 +1,11 @@
 package main
 
 import (
+	"context"
+	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -262,5 +265,52 @@ func TestPauseBacksOffAndSpreads(t *testing.T) {
 		if got := pause(tc.interval, tc.failed, tc.asked, tc.random); got != tc.want {
 			t.Errorf("%s, %d failures, asked for %s: %s, want %s", tc.interval, tc.failed, tc.asked, got, tc.want)
 		}
+	}
+}
+
+// A call wakes the poller, which looks by itself at what is there.
+func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
+	f := follow(t)
+	f.p.interval = time.Hour
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	address := freePort(t)
+	hooks, err := serveWebhook(address, secret, f.p.wakeUp, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(hooks.close)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		f.p.poll(ctx, f.r)
+	}()
+	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
+	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/webhook", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Gitlab-Token", "s3cret")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = res.Body.Close()
+	if res.StatusCode != http.StatusAccepted {
+		t.Errorf("status %d", res.StatusCode)
+	}
+	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
+	cancel()
+	<-ended
+}
+
+func TestWebhookNeedsASecret(t *testing.T) {
+	if _, err := serveWebhook("127.0.0.1:0", "", nil, quiet()); err == nil || !strings.Contains(err.Error(), "--webhook-secret-file") {
+		t.Errorf("got %v", err)
 	}
 }

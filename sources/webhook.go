@@ -1,0 +1,97 @@
+package sources
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"golang.org/x/time/rate"
+)
+
+// Webhook takes what a code host sends when something was pushed. It believes
+// nothing of it: who knows the secret may make the next look at the repository
+// come now, and that is all.
+type Webhook struct {
+	// Secret is read for each call, so that it may change.
+	Secret func() (string, error)
+	// Wake makes the next look come now.
+	Wake func()
+
+	limit *rate.Limiter
+}
+
+const (
+	// maxHookBytes bounds a call. It is summed up as it comes and kept nowhere.
+	maxHookBytes = 8 * mib
+	// hooksPerSecond and hookBurst bound the calls of everybody together.
+	hooksPerSecond = 2
+	hookBurst      = 20
+)
+
+// NewWebhook takes the secret from a file.
+func NewWebhook(secretFile string, wake func()) *Webhook {
+	return &Webhook{
+		Secret: func() (string, error) { return readSecret("webhook secret", secretFile) },
+		Wake:   wake,
+		limit:  rate.NewLimiter(hooksPerSecond, hookBurst),
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !h.limit.Allow() {
+		http.Error(w, "too many calls", http.StatusTooManyRequests)
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		http.Error(w, "only POST", http.StatusMethodNotAllowed)
+		return
+	}
+	secret, err := h.Secret()
+	if err != nil {
+		http.Error(w, "the secret cannot be read", http.StatusServiceUnavailable)
+		return
+	}
+	sum := hmac.New(sha256.New, []byte(secret))
+	var tooLong *http.MaxBytesError
+	switch _, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, maxHookBytes)); {
+	case errors.As(err, &tooLong):
+		http.Error(w, "too long", http.StatusRequestEntityTooLarge)
+		return
+	case err != nil:
+		http.Error(w, "cut off", http.StatusBadRequest)
+		return
+	}
+	if !knows(r.Header, secret, sum.Sum(nil)) {
+		http.Error(w, "not signed with the secret", http.StatusUnauthorized)
+		return
+	}
+	h.Wake()
+	w.WriteHeader(http.StatusAccepted)
+}
+
+// knows says whether the sender knows the secret: GitLab sends it as it is, the
+// others an HMAC of the call. Nothing is compared byte by byte.
+//
+//	GitHub, Bitbucket   X-Hub-Signature-256, X-Hub-Signature: sha256=HEX
+//	Gitea, Forgejo      X-Gitea-Signature, X-Forgejo-Signature: HEX
+//	anybody             X-Signature: sha256=HEX
+func knows(header http.Header, secret string, sum []byte) bool {
+	if token := header.Get("X-Gitlab-Token"); token != "" {
+		given, wanted := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(secret))
+		return subtle.ConstantTimeCompare(given[:], wanted[:]) == 1
+	}
+	for _, name := range []string{"X-Hub-Signature-256", "X-Hub-Signature", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Signature"} {
+		given, err := hex.DecodeString(strings.TrimPrefix(header.Get(name), "sha256="))
+		if err == nil && len(given) > 0 && hmac.Equal(given, sum) {
+			return true
+		}
+	}
+	return false
+}
