@@ -8,11 +8,11 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// many are n clusters at a version.
-func many(n int, version string) map[string]origin {
+// many are n clusters.
+func many(n int) map[string]origin {
 	m := map[string]origin{}
 	for i := range n {
-		o := origin{Namespace: "shop", Name: fmt.Sprintf("c%02d", i), File: "clusters/all.yaml", Version: version}
+		o := origin{Namespace: "shop", Name: fmt.Sprintf("c%02d", i), File: "clusters/all.yaml", Version: "3.6.16"}
 		m[o.key()] = o
 	}
 	return m
@@ -61,21 +61,21 @@ func TestMassChange(t *testing.T) {
 			return with(with(with(m, 0, 4, nil), 4, 8, deleted), 8, 12, version)
 		}, usual, 12, true},
 		{"all renamed", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 90, renamed) }, usual, 0, false},
-		{"more of them", 3, func(map[string]origin) map[string]origin { return many(80, "3.6.16") }, usual, 0, false},
+		{"more of them", 3, func(map[string]origin) map[string]origin { return many(80) }, usual, 0, false},
 		{"no percentage", 10, func(m map[string]origin) map[string]origin { return with(m, 0, 9, version) }, massLimits{clusters: 10}, 9, false},
 		{"no number", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 40, version) }, massLimits{percent: 50}, 40, false},
 		{"no limit", 90, func(map[string]origin) map[string]origin { return nil }, massLimits{}, 90, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			changes, tooMany := massChange(many(tc.of, "3.6.16"), tc.after(many(tc.of, "3.6.16")), tc.limits)
+			changes, tooMany := massChange(many(tc.of), tc.after(many(tc.of)), tc.limits)
 			if len(changes) != tc.changes || tooMany != tc.tooMany {
 				t.Errorf("%d changes, too many %t; want %d, %t: %q", len(changes), tooMany, tc.changes, tc.tooMany, changes)
 			}
 		})
 	}
 	// What was deleted already may go; the list names what changes how.
-	before := with(many(3, "3.6.16"), 0, 1, deleted)
-	after := with(with(many(3, "3.6.16"), 0, 1, nil), 1, 2, version)
+	before := with(many(3), 0, 1, deleted)
+	after := with(with(many(3), 0, 1, nil), 1, 2, version)
 	delete(after, "shop/c02")
 	if got, _ := massChange(before, after, usual); !slices.Equal(got, []string{"shop/c01 3.6.16 → 3.6.17", "shop/c02 removed"}) {
 		t.Errorf("got %q", got)

@@ -213,7 +213,7 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 }
 
 // errMass is a commit that changes too many clusters at once.
-var errMass = errors.New("mass change") //nolint:gochecknoglobals // a sentinel
+var errMass = errors.New("mass change")
 
 // listedMost keeps a log line readable.
 const listedMost = 100
