@@ -20,6 +20,7 @@ type exchange struct {
 	status   int           // of the last answer; 0 when there was none
 	isGit    bool          // whether it called itself Git's
 	after    time.Duration // how long it wants to be left alone
+	away     bool          // whether it was sent elsewhere, by a redirect
 	overflow bool          // whether an answer was cut
 }
 
@@ -27,7 +28,7 @@ var errOverflow = errors.New("the answer is larger than allowed")
 
 // RoundTrip implements http.RoundTripper.
 func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
-	e.status, e.isGit = 0, false
+	e.status, e.isGit, e.away = 0, false, req.Response != nil
 	res, err := e.conns.RoundTrip(req)
 	if err != nil {
 		return nil, err
@@ -90,6 +91,9 @@ func (e *exchange) explain(err error, secrets []string) error {
 		return tooLarge("the server's answer is larger than allowed")
 	case errors.Is(err, errRedirect):
 		return unreachable(errRedirect.Error(), "give the URL that it redirects to")
+	case e.status == 0 && e.away:
+		// Its name is the server's word.
+		return unreachable("it redirects to a server that cannot be reached", "give the URL that it redirects to")
 	case e.status == 0:
 		return unreachable(scrub(transportReason(err), secrets), "check the URL, the network and the server")
 	case e.status < 200 || e.status > 299:

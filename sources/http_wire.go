@@ -145,6 +145,11 @@ func (w *httpWire) follow(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-func (w *httpWire) explain(err error) error { return w.watch.explain(err, w.secrets) }
+// explain forgets what the server said as well: whatever went wrong, the next
+// conversation begins at the beginning.
+func (w *httpWire) explain(err error) error {
+	w.origin.remember(nil)
+	return w.watch.explain(err, w.secrets)
+}
 
 func (w *httpWire) close() {}

@@ -7,6 +7,7 @@ import (
 	"crypto/sha1"
 	"encoding/binary"
 	"errors"
+	"runtime"
 	"testing"
 )
 
@@ -71,6 +72,43 @@ func TestCheckPackAddsUpWhatObjectsWillBecome(t *testing.T) {
 				t.Errorf("got error %v, want %v", err, tc.kind)
 			}
 		})
+	}
+}
+
+// A gigabyte of zeros in a megabyte is refused before it becomes one, and so is
+// one that says it is small.
+func TestBombIsRefusedInLittleMemory(t *testing.T) {
+	var body bytes.Buffer
+	w, err := zlib.NewWriterLevel(&body, zlib.BestSpeed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]byte, mib)
+	for range 1 << 10 {
+		if _, err := w.Write(zeros); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if body.Len() > 8*mib {
+		t.Fatalf("the bomb has %d bytes", body.Len())
+	}
+	for name, claims := range map[string]uint64{"honest": 1 << 30, "lying": 100} {
+		head := entryOf(blobType, claims, nil, nil)
+		head = head[:len(head)-len(entryOf(blobType, 0, nil, nil))+1] // without the empty content
+		pack := packOf(1, append(head, body.Bytes()...))
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		err := checkPack(t.Context(), pack, Limits{}.withDefaults())
+		if err == nil {
+			_, err = unpack(t.Context(), pack)
+		}
+		runtime.ReadMemStats(&after)
+		if used := after.TotalAlloc - before.TotalAlloc; err == nil || used > 16*mib {
+			t.Errorf("%s: %v, %d bytes allocated", name, err, used)
+		}
 	}
 }
 

@@ -98,6 +98,9 @@ func readAdvertisement(packets *pktReader, kind int, first string) (hello, error
 // check refuses what go-git cannot read.
 func (h hello) check() error {
 	if format := h.caps["object-format"]; format != "" && format != "sha1" {
+		if format != "sha256" {
+			format = "another kind" // a server's own words are not repeated here
+		}
 		return &failure{
 			why:   fmt.Sprintf("the repository has objects of the format %s, and quorate reads sha1 only", format),
 			next:  "use a repository of the format sha1",

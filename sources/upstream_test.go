@@ -175,6 +175,15 @@ func (s *server) answer(status int, body string) {
 	})
 }
 
+// tell answers with a status and a header.
+func (s *server) tell(status int, name, value string) {
+	s.first(func(w http.ResponseWriter, _ *http.Request) bool {
+		w.Header().Set(name, value)
+		w.WriteHeader(status)
+		return true
+	})
+}
+
 // demand lets only one Authorization header pass.
 func (s *server) demand(authorization string) {
 	s.first(func(w http.ResponseWriter, r *http.Request) bool {

@@ -1,0 +1,173 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler"
+)
+
+// planted is in no text but the credentials.
+const planted = "pl4nted/s3cret+w=rd"
+
+// parrot answers each request with what it was sent, in every place where an
+// answer may come to be shown.
+type parrot struct {
+	*httptest.Server
+	turn atomic.Int64
+}
+
+// turns are the ways to answer.
+func (p *parrot) turns(login string) []func(http.ResponseWriter, *http.Request) {
+	packet := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
+	status := func(code int) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("WWW-Authenticate", "Basic realm="+login)
+			http.Error(w, login+" "+planted, code)
+		}
+	}
+	git := func(body string) func(http.ResponseWriter, *http.Request) {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
+			fmt.Fprint(w, body)
+		}
+	}
+	return []func(http.ResponseWriter, *http.Request){
+		status(http.StatusUnauthorized), status(http.StatusForbidden), status(http.StatusNotFound),
+		status(http.StatusTooManyRequests), status(http.StatusInternalServerError),
+		git(packet("ERR " + planted + " " + login)),
+		git(packet("version 2\n") + packet("ls-refs\n") + packet("object-format="+planted+"\n") + "0000"),
+		git(planted), git(packet(planted + " refs/heads/main\x00" + planted)),
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, planted) },
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "ftp://"+url.QueryEscape(planted)+"@h/?t="+url.QueryEscape(planted))
+			w.WriteHeader(http.StatusFound)
+		},
+		func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "https://"+planted)
+			w.WriteHeader(http.StatusFound)
+		},
+	}
+}
+
+// forms are the ways in which the secret may be written.
+func forms() []string {
+	quoted, _ := json.Marshal(planted)
+	return []string{
+		planted, url.QueryEscape(planted), url.PathEscape(planted), strings.Trim(string(quoted), `"`),
+		base64.StdEncoding.EncodeToString([]byte(planted)),
+		base64.StdEncoding.EncodeToString([]byte("ada:" + planted)),
+		base64.StdEncoding.EncodeToString([]byte("x-access-token:" + planted)),
+		"pl4nted",
+	}
+}
+
+func wantNoPlanted(t *testing.T, where, text string) {
+	t.Helper()
+	for _, form := range forms() {
+		if strings.Contains(text, form) {
+			t.Errorf("%s shows the secret as %q:\n%s", where, form, text)
+		}
+	}
+}
+
+// Whatever a server does with the credentials that it is sent, they are in no
+// log, error, metric, or object of the cluster.
+func TestNothingThatIsPrintedHoldsASecret(t *testing.T) {
+	for kind, files := range map[string]map[string]string{
+		"password":   {"username": "ada", "password": planted},
+		"token":      {"password": planted},
+		"bearer":     {"bearerToken": planted},
+		"app":        {"githubAppID": "1", "githubAppInstallationID": "2", "githubAppPrivateKey": planted},
+		"SSH key":    {"identity": planted, "known_hosts": "h " + planted, "password": planted},
+		"cert":       {"tls.crt": planted, "tls.key": planted},
+		"two kinds":  {"password": planted, "bearerToken": planted},
+		"known host": {"identity": planted, "password": planted},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			p := &parrot{}
+			login := cmp.Or(files["username"], "x-access-token") + ":" + planted
+			turns := p.turns(base64.StdEncoding.EncodeToString([]byte(login)))
+			p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				turns[int(p.turn.Load())%len(turns)](w, r)
+			}))
+			t.Cleanup(p.Close)
+			dir := t.TempDir()
+			ca := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw}))
+			for name, text := range files {
+				writeSecret(t, dir, name, text)
+			}
+			caFile := writeSecret(t, t.TempDir(), "ca", ca)
+			for turn := range turns {
+				p.turn.Store(int64(turn))
+				for _, repo := range []string{p.URL + "/etcd.git", "ssh://git@" + p.Listener.Addr().String() + "/etcd.git"} {
+					wantQuiet(t, repo, dir, caFile)
+				}
+			}
+		})
+	}
+}
+
+func writeSecret(t *testing.T, dir, name, text string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// wantQuiet follows a repository and plans from it, and looks at all that came out.
+func wantQuiet(t *testing.T, repo, dir, caFile string) {
+	t.Helper()
+	var out, errs, said bytes.Buffer
+	if status := execute(t.Context(), []string{"plan", "--repo=" + repo, "--git-credentials-dir=" + dir, "--git-ca-file=" + caFile}, &out, &errs); status != 1 || errs.Len() == 0 {
+		t.Errorf("plan ended with %d: %s", status, errs.String())
+	}
+	wantNoPlanted(t, "plan", out.String()+errs.String())
+
+	flags := &runFlags{}
+	flags.repository.config.URL, flags.repository.config.Auth.Dir, flags.repository.config.CAFile = repo, dir, caFile
+	registry, kube := prometheus.NewRegistry(), fake.NewClientset()
+	log := slog.New(slog.NewJSONHandler(&said, nil))
+	p, err := newPoller(flags, log, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.keepIn(kube, "quorate-system", "default")
+	p.once(t.Context(), reconciler.New(kube, reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{}))
+	if !strings.Contains(said.String(), `"msg":"git"`) {
+		t.Errorf("the poller said %s", said.String())
+	}
+	wantNoPlanted(t, "the log", said.String())
+	metrics := httptest.NewRecorder()
+	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if !strings.Contains(metrics.Body.String(), "quorate_git_consecutive_failures 1") {
+		t.Errorf("metrics:\n%s", metrics.Body)
+	}
+	wantNoPlanted(t, "a metric", metrics.Body.String())
+	list, err := kube.CoreV1().ConfigMaps("").List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantNoPlanted(t, "the cluster", fmt.Sprint(list.Items))
+}
