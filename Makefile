@@ -21,13 +21,13 @@ help: ## List these commands
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
-unit: ## Test everything that needs no Kubernetes
+unit: sshd ## Test everything that needs no Kubernetes
 	go test $(PACKAGES)
 
 sim: ## Try to break the planner, longer than the tests do
 	cd reconciler/plan && go test -run 'Simulation|Reachable|Mutant' -count=1 -timeout=30m -deep
 
-test: cluster ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
+test: cluster sshd ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
 	. test/env.sh && go test $(PACKAGES)
 	. test/env.sh && go test ./test/lab ./test/demo ./test/bench ./test/editor -count=1 -timeout=10m
 	go test ./test/release -count=1 -timeout=15m
@@ -76,6 +76,12 @@ cluster: $(SANDBOX)
 	@if why=$$($(SANDBOX) preflight 2>&1); then $(SANDBOX) up >/dev/null; \
 	elif [ -n "$${KUBECONFIG:-}" ]; then echo "no sandbox ($$why); using the cluster of KUBECONFIG=$$KUBECONFIG"; \
 	else echo "$$why" >&2; exit 1; fi
+
+# sshd is what the tests of Git over SSH talk to.
+.PHONY: sshd
+sshd:
+	@test -x /usr/sbin/sshd || { echo "installing openssh-server"; apt-get -qq update; \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends openssh-server; }
 
 .PHONY: $(SANDBOX)
 $(SANDBOX):
