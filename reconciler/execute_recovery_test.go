@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"cmp"
 	"errors"
 	"reflect"
 	"strings"
@@ -316,10 +317,62 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 			t.Errorf("the end is %+v", r)
 		}
 	}
+	for name, test := range map[string]struct {
+		edit func(*Record)
+		a    plan.EndRecovery
+		want bool
+	}{
+		"a restore that is over":                 {func(r *Record) { r.Restored = &RestoredRecord{} }, plan.EndRecovery{OneShot: "restore back"}, true},
+		"a restore that never was":               {func(*Record) {}, plan.EndRecovery{OneShot: "restore back"}, false},
+		"a recovery that never was, restored":    {func(r *Record) { r.Restored = &RestoredRecord{} }, plan.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
+		"a restore that is not over":             {func(r *Record) { r.Restored, r.Recovering = &RestoredRecord{}, &g }, plan.EndRecovery{OneShot: "restore back"}, false},
+		"another recovery than that under way":   {func(r *Record) { r.Recovering, r.ClusterID = &g, "c2" }, plan.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
+		"one recovery, although another is over": {func(r *Record) { r.Recovered = []RecoveredRecord{{OneShot: "b"}} }, plan.EndRecovery{OneShot: "a", ClusterID: "c1"}, false},
+	} {
+		r := fresh()
+		test.edit(&r)
+		if got := r.endRecovery(test.a, time.Now()); got != test.want || (r.Recovering != nil) != strings.Contains(name, "not over") && !strings.Contains(name, "under way") {
+			t.Errorf("the end of %s: %t, %+v", name, got, r)
+		}
+	}
+	// What the restore before it has told of the logs is long over.
+	restored := fresh()
+	restored.BornOn, restored.Restored = "3.6", &RestoredRecord{EtcdVersion: "3.5.35", At: time.Now()}
+	if !restored.beginRecovery(g) || !restored.adoptRecovery(adopt) || restored.BornOn != "3.6" {
+		t.Errorf("born on %s", restored.BornOn)
+	}
 	wrong := fresh()
-	wrong.ClusterID = "c9"
+	wrong.Recovering, wrong.ClusterID = &g, "c9"
+	if wrong.adoptRecovery(adopt) || wrong.ClusterID != "c9" {
+		t.Error("another cluster gets the new identity")
+	}
+	wrong.Recovering = nil
 	if wrong.beginRecovery(g) {
 		t.Error("another cluster is recovered")
+	}
+}
+
+// I13: the end of a restore is written down once, for that restore, and when its
+// first member stands.
+func TestTheEndOfARestoreIsWrittenOnce(t *testing.T) {
+	before, now := time.Now().Add(-time.Hour), time.Now().UTC()
+	for name, test := range map[string]struct {
+		from RestoreRecord
+		goes *RecoveringRecord
+		want bool
+		at   time.Time
+	}{
+		"its end":             {RestoreRecord{Restored: &RestoredRecord{Name: "back"}}, nil, true, now},
+		"one that was before": {RestoreRecord{Restored: &RestoredRecord{Name: "back", At: before}}, nil, true, before},
+		"another's":           {RestoreRecord{Restored: &RestoredRecord{Name: "forth"}}, nil, false, time.Time{}},
+		"none":                {RestoreRecord{}, nil, false, time.Time{}},
+		"while it goes on":    {RestoreRecord{Restored: &RestoredRecord{Name: "back"}}, &RecoveringRecord{}, false, time.Time{}},
+	} {
+		r := Record{RestoreRecord: test.from, RecoveryRecord: RecoveryRecord{Recovering: test.goes}}
+		got := r.endRestore(plan.EndRestore{Restore: "back"}, now)
+		if at := cmp.Or(r.Restored, &RestoredRecord{}).At; got != test.want || !at.Equal(test.at) {
+			t.Errorf("%s: %t, at %s", name, got, at)
+		}
 	}
 }
 

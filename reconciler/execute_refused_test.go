@@ -259,6 +259,7 @@ func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
 			}
 			// What is intended is written down before etcd is asked.
 			after.Revision, after.Nudged, after.Downgrade, after.BornOn, after.Flushed = before.Revision, before.Nudged, before.Downgrade, before.BornOn, before.Flushed
+			after.BackupBegun = before.BackupBegun
 			if after.Joining != nil {
 				after.Joining.Promoting = before.Joining.Promoting
 			}

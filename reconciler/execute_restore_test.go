@@ -297,6 +297,8 @@ func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
 	living, deleted, begun := NewRecord("t1"), NewRecord("t1"), NewRecord("t1")
 	deleted.Deleted = true
 	begun.Restored = &RestoredRecord{Name: "back", SpecHash: "r1"}
+	other, edited := NewRecord("t1"), NewRecord("t1")
+	other.Restored, edited.Restored = &RestoredRecord{Name: "forth", SpecHash: "r1"}, &RestoredRecord{Name: "back", SpecHash: "r2"}
 	for name, test := range map[string]struct {
 		was     *Record
 		inPlace bool
@@ -310,6 +312,8 @@ func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
 		"a deleted cluster's place":    {&deleted, true, nil},
 		"the same restore":             {&begun, false, nil},
 		"the same restore in a place":  {&begun, true, nil},
+		"another restore":              {&other, false, errChanged},
+		"the same name, another spec":  {&edited, false, errChanged},
 	} {
 		var live *corev1.ConfigMap
 		if test.was != nil {

@@ -329,12 +329,96 @@ func TestMembersOnTheirWayDisrupt(t *testing.T) {
 		"orders-2 is on its way out": func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-2", ID: "fd422379fda50e48"} },
 		"orders-2 is being replaced": func(r *Record) { r.Replacing = "orders-2" },
 		"its StatefulSet is gone":    func(*Record) {},
-		"":                           func(r *Record) { r.Hibernated = true },
 	} {
 		r := formedRecord()
 		edit(&r)
 		if got := (standing{record: storedRecord(r)}).disrupted(wishOf("orders")); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A cluster that serves nobody by its own file is not disrupted.
+func TestWhatDoesNotDisrupt(t *testing.T) {
+	joins := func(r *Record) { r.Joining = &JoiningRecord{Member: "orders-3"} }
+	observed := func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }
+	for name, test := range map[string]struct {
+		record func(*Record)
+		file   func(*schema.EtcdCluster)
+	}{
+		"hibernated":      {func(r *Record) { joins(r); r.Hibernated = true }, skipBackup},
+		"deleted":         {func(r *Record) { joins(r); r.Deleted = true }, skipBackup},
+		"never formed":    {func(r *Record) { *r = NewRecord("t"); joins(r) }, skipBackup},
+		"only observed":   {joins, observed},
+		"to be deleted":   {func(*Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted }},
+		"to be hibernate": {func(*Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated }},
+	} {
+		r := formedRecord()
+		test.record(&r)
+		if got := (standing{record: storedRecord(r)}).disrupted(wishOf("orders", test.file)); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := (standing{}).disrupted(wishOf("orders")); got != "" {
+		t.Errorf("never made: %q", got)
+	}
+}
+
+// A lower wave is not over while a file of it waits to be carried out.
+func TestWhatIsPlainlyUnfinished(t *testing.T) {
+	c := wishOf("orders")
+	broken, observed, asleep := c, wishOf("orders", func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }), wishOf("orders", func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated })
+	broken.Problems = []string{"no"}
+	applied := func(hash string) standing {
+		r := formedRecord()
+		if r.Applied = nil; hash != "" {
+			r.Applied = &AppliedRecord{SpecHash: hash}
+		}
+		return standing{record: storedRecord(r), set: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))}}}
+	}
+	damaged := applied("")
+	damaged.record.Data[keyRecord] = "{"
+	for name, test := range map[string]struct {
+		standing standing
+		file     Cluster
+		want     string
+	}{
+		"done":               {applied(schema.SpecHash(c.Spec)), c, ""},
+		"a file with errors": {applied(schema.SpecHash(c.Spec)), broken, "its file has errors"},
+		"only observed":      {standing{}, observed, ""},
+		"hibernated":         {standing{}, asleep, ""},
+		"never made":         {standing{}, c, "it has not been made yet"},
+		"a damaged record":   {damaged, c, "its record cannot be read"},
+		"never applied":      {applied(""), c, "its file has not been carried out yet"},
+		"another file":       {applied("other"), c, "its file has not been carried out yet"},
+	} {
+		if got := test.standing.unfinished(test.file); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What only has to be noted down is done; what waits for anything else is not.
+func TestWhatIsLeftToDo(t *testing.T) {
+	note, roll := plan.Step{Action: plan.RecordApplied{}}, plan.Step{Action: plan.StartRoll{}}
+	hold := func(kind plan.HoldKind) *plan.Hold { return &plan.Hold{Kind: kind, Message: "waits"} }
+	for name, test := range map[string]struct {
+		plan plan.Plan
+		want string
+	}{
+		"nothing":                      {plan.Plan{}, ""},
+		"a note":                       {plan.Plan{Steps: []plan.Step{note}}, ""},
+		"a roll":                       {plan.Plan{Steps: []plan.Step{roll}}, "still to do: " + roll.Action.String()},
+		"a roll after a note":          {plan.Plan{Steps: []plan.Step{note, roll}}, "still to do: " + roll.Action.String()},
+		"a hold":                       {plan.Plan{Hold: hold(plan.HoldWaiting)}, "waits"},
+		"a hold before a note":         {plan.Plan{Hold: hold(plan.HoldWaiting), Steps: []plan.Step{note}}, "waits"},
+		"health to confirm":            {plan.Plan{Hold: hold(plan.HoldConfirm)}, "waits"},
+		"health to confirm for a note": {plan.Plan{Hold: hold(plan.HoldConfirm), Steps: []plan.Step{note}}, ""},
+		"health to confirm for a roll": {plan.Plan{Hold: hold(plan.HoldConfirm), Steps: []plan.Step{roll}}, "still to do: " + roll.Action.String()},
+		"a note that is observed":      {plan.Plan{Hold: hold(plan.HoldObserve), Steps: []plan.Step{note}}, ""},
+	} {
+		if got := leftToDo(test.plan); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}
 }
@@ -363,6 +447,7 @@ func TestUnsettled(t *testing.T) {
 		"its StatefulSet has just been changed": set(func(s *appsv1.StatefulSet) { s.Generation++ }),
 		"it is being rolled":                    set(func(s *appsv1.StatefulSet) { s.Status.UpdateRevision = "b" }),
 		"2 of 3 members are ready":              set(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 2 }),
+		"0 of 1 members are ready":              set(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas, s.Spec.Replicas = 0, nil }),
 	} {
 		if got := unsettled(s); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -51,6 +51,10 @@ func TestDamageOfAPod(t *testing.T) {
 		"the guard knows no such member":  {refused(6), ""},
 		"the guard was killed":            {refused(137), ""},
 		"the guard looks again":           {again, ""},
+		"the guard looks":                 {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: GuardContainer}}}, ""},
+		"another container ended like it": {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("sidecar", 3, "Error", "no")}}, ""},
+		"another container's log":         {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("sidecar", 1, "Error", crc)}}, ""},
+		"it ended in peace":               {etcd(0, "Completed", crc), ""},
 		"the log":                         {etcd(1, "Error", crc), plan.DamageCorrupt},
 		"the database":                    {etcd(2, "Error", `{"msg":"failed to open database","error":"invalid database"}`), plan.DamageCorrupt},
 		"the database is gone":            {etcd(2, "Error", `panic: failed to recover v3 backend from snapshot`), plan.DamageCorrupt},
@@ -75,6 +79,28 @@ func TestDamageOfAPod(t *testing.T) {
 				t.Errorf("damage %q, want %q", got, test.want)
 			}
 		})
+	}
+}
+
+// A pod that was never ready has not been since it was created.
+func TestSinceWhenAPodIsNotReady(t *testing.T) {
+	created, turned := time.Now().Add(-time.Hour), time.Now().Add(-time.Minute)
+	for name, test := range map[string]struct {
+		condition corev1.PodCondition
+		want      time.Time
+	}{
+		"it ceased to be":         {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(turned)}, turned},
+		"nobody knows":            {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(turned)}, turned},
+		"nobody wrote down when":  {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}, created},
+		"it is":                   {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(turned)}, created},
+		"something else ceased":   {corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(turned)}, created},
+		"nothing is said of that": {corev1.PodCondition{}, created},
+	} {
+		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
+		p.Status.Conditions = []corev1.PodCondition{test.condition}
+		if got := notReadySince(&p); !got.Equal(test.want) {
+			t.Errorf("%s: %s, want %s", name, got, test.want)
+		}
 	}
 }
 
@@ -132,7 +158,7 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		since, earlier := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(-2*time.Hour).Truncate(time.Second)
 		check := func(when string, gone bool, want time.Time) {
 			t.Helper()
-			if p := podSeen(w); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" {
+			if p := podSeen(w); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" || !p.DamageSince.IsZero() {
 				t.Errorf("%s: %+v", when, p)
 			}
 		}
@@ -144,6 +170,12 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		check("a volume that one other node can have", false, time.Time{})
 		tie(w, corev1.ClaimBound, "host-1")
 		check("no such node", true, since)
+		if err := w.api.Tracker().Delete(claimsResource(), "shop", "data-orders-1"); err != nil {
+			t.Fatal(err)
+		}
+		w.settle()
+		check("no claim", false, time.Time{})
+		tie(w, corev1.ClaimBound, "host-1")
 		putNode(w, "another-name", "host-1", corev1.ConditionTrue, earlier)
 		check("a node of another name that is well", false, time.Time{})
 		putNode(w, "another-name", "host-1", corev1.ConditionUnknown, earlier)

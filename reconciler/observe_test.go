@@ -272,6 +272,23 @@ func TestWhatTheSetIsAtRest(t *testing.T) {
 	})
 }
 
+// What a StatefulSet leaves out is what the API server takes for it.
+func TestDefaultsOfASet(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec                appsv1.StatefulSetSpec
+		replicas, partition int32
+	}{
+		"nothing is said": {appsv1.StatefulSetSpec{}, 1, 0},
+		"no partition":    {appsv1.StatefulSetSpec{Replicas: new(int32(3)), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{}}}, 3, 0},
+		"both":            {appsv1.StatefulSetSpec{Replicas: new(int32(0)), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(2))}}}, 0, 2},
+	} {
+		set := &appsv1.StatefulSet{Spec: test.spec}
+		if r, p := replicasOf(set), partitionOf(set); r != test.replicas || p != test.partition {
+			t.Errorf("%s: %d replicas, partition %d", name, r, p)
+		}
+	}
+}
+
 func TestControllerThatHasNotSeenTheChangeIsUnsettled(t *testing.T) {
 	formed(t, func(w *world) {
 		set := w.set()
