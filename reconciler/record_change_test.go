@@ -102,6 +102,7 @@ func TestMembershipRecordTransitions(t *testing.T) {
 		"a drop of one to be replaced":     {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Replace: true}), true, from(replaces("orders-2"))},
 		"a leave":                          {idle, leave("orders-1", "a1"), true, leaving},
 		"a leave that has begun":           {leaving, leave("orders-1", "a1"), true, nil},
+		"a leave that began earlier":       {from(leaves, func(r *Record) { r.Leaving.Since = now.Add(-time.Hour) }), leave("orders-1", "a1"), true, nil},
 		"a leave of another":               {leaving, leave("orders-0", "a1"), false, nil},
 		"a leave of another ID":            {leaving, leave("orders-1", "a9"), false, nil},
 		"a leave while one joins":          {joining, leave("orders-1", "a1"), false, nil},
