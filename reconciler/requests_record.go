@@ -68,6 +68,8 @@ type begunBackup struct {
 	At       time.Time `json:"at"`
 	// Since is when it was begun.
 	Since time.Time `json:"since"`
+	// Job that takes it, empty for the daemon.
+	Job string `json:"job,omitempty"`
 	// Failed says that this was counted as a failure.
 	Failed bool `json:"failed,omitempty"`
 }
@@ -235,8 +237,8 @@ func (r *Reconciler) writeRequest(ctx context.Context, q Request, k *keptRequest
 // cluster, else the daemon's.
 func (r *Reconciler) effective(q Request) schema.Destination {
 	to := q.Spec.Destination
-	if c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && to.ObjectURLTemplate == "" && len(c.Problems) == 0 {
-		to = c.Spec.Backup.Destination
+	if c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && len(c.Problems) == 0 {
+		to = to.Or(c.Spec.Backup.Destination)
 	}
 	if to.ObjectURLTemplate == "" {
 		to.ObjectURLTemplate = r.options.BackupURL

@@ -143,6 +143,25 @@ func TestBackupIsTakenOnce(t *testing.T) {
 	})
 }
 
+// 111: who can decrypt, and the credentials, are a request's own word also where the
+// place is that of its cluster.
+func TestARequestsOwnWordIsKept(t *testing.T) {
+	backedUp(t, func(w *world) {
+		w.wish.Spec.Backup.Destination.Credentials.SecretName = "clusters"
+		w.wish.Spec.Backup.Destination.Encryption.Recipients = []string{"age1clusters"}
+		w.r.SetDesired([]Cluster{w.wish})
+		if to := w.r.effective(once()); to.Credentials.SecretName != "clusters" || to.Encryption.Recipients[0] != "age1clusters" {
+			t.Errorf("%+v", to)
+		}
+		to := w.r.effective(once(func(s *schema.BackupRequest) {
+			s.Destination.Credentials.SecretName, s.Destination.Encryption.Recipients = "own", []string{"age1own"}
+		}))
+		if to.Credentials.SecretName != "own" || to.Encryption.Recipients[0] != "age1own" || to.ObjectURLTemplate != w.r.options.BackupURL {
+			t.Errorf("%+v", to)
+		}
+	})
+}
+
 // Where there is nobody to take a backup from, it waits and says why, once.
 func TestBackupWaitsAndSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {

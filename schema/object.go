@@ -36,6 +36,23 @@ type Destination struct {
 	Encryption EncryptionSpec `json:"encryption,omitzero"`
 }
 
+// Or is the destination, with what it leaves out taken from another one. One that
+// names a place names all that belongs to it. One that names none may still name its
+// own credentials, and who can decrypt: nothing is stored in the clear that was to be
+// encrypted.
+func (d Destination) Or(other Destination) Destination {
+	if d.ObjectURLTemplate != "" {
+		return d
+	}
+	if d.Credentials.SecretName != "" {
+		other.Credentials = d.Credentials
+	}
+	if len(d.Encryption.Recipients) > 0 {
+		other.Encryption = d.Encryption
+	}
+	return other
+}
+
 // CredentialsSpec says where the credentials for an object store are.
 type CredentialsSpec struct {
 	// SecretName is a Secret of the object's namespace. For s3 it has the keys

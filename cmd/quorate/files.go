@@ -109,8 +109,8 @@ func restoreFrom(r schema.Restore, set schema.Set) *reconciler.RestoreFrom {
 		}
 	}
 	for _, c := range set.Clusters {
-		if from.Destination.ObjectURLTemplate == "" && c.Metadata.Namespace == ns && c.Metadata.Name == from.Cluster {
-			from.Destination = c.Spec.Backup.Destination
+		if c.Metadata.Namespace == ns && c.Metadata.Name == from.Cluster {
+			from.Destination = from.Destination.Or(c.Spec.Backup.Destination)
 		}
 	}
 	return &from
