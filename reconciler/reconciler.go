@@ -32,6 +32,8 @@ type Options struct {
 	MaxDisrupted int
 	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
 	MaxBackups int
+	// BackupRunner says who takes the backups that Git asks for. Default RunnerDaemon.
+	BackupRunner BackupRunner
 	// MaxDrills is how many backups are restored on trial at once. Default 1.
 	MaxDrills int
 	// BackupBandwidth of all backups together in bytes a second. Default: no limit.

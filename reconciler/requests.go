@@ -193,6 +193,8 @@ func (r *Reconciler) RequestPass(ctx context.Context, q Request) (time.Duration,
 		return 0, errDrill
 	case err != nil:
 		return 0, fmt.Errorf("%s: %w", q.Key(), err)
+	case begun != nil && begun.Job != "" && !begun.Failed:
+		return r.followTaking(ctx, q, k)
 	case begun != nil && (!begun.Failed || due.Now):
 		return 0, r.settle(ctx, q, k)
 	case due.Now:

@@ -80,7 +80,7 @@ func (q Request) drillAt(k requestRecord) (time.Time, error) {
 func (r *Reconciler) beginDrill(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
 	r.requests.drilling.Lock()
 	defer r.requests.drilling.Unlock()
-	running, err := r.drillsRunning(ctx)
+	running, err := r.jobsRunning(ctx, labelDrill)
 	if err != nil {
 		return 0, err
 	}
@@ -100,20 +100,6 @@ func (r *Reconciler) beginDrill(ctx context.Context, q Request, k *keptRequest) 
 	}
 	r.log.Info("restore drill begins", "request", q.Key(), "cluster", q.clusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
 	return drillLook, r.makeDrill(ctx, q, k)
-}
-
-// drillsRunning counts the drills of all schedules that have not ended.
-func (r *Reconciler) drillsRunning(ctx context.Context) (n int, err error) {
-	jobs, err := r.kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: labelDrill})
-	if err != nil {
-		return 0, fmt.Errorf("list the restore drills: %w", err)
-	}
-	for _, j := range jobs.Items {
-		if j.DeletionTimestamp == nil && j.Status.CompletionTime == nil && j.Status.Failed == 0 {
-			n++
-		}
-	}
-	return n, nil
 }
 
 // makeDrill makes the drill's Job, and the Secret by which it reads the backup. What

@@ -23,7 +23,9 @@ type backupSource struct {
 	cluster  string
 	stranger bool
 	target   Target
-	member   plan.Member
+	// tlsSecret is the Secret with the certificates for target, if any.
+	tlsSecret string
+	member    plan.Member
 	// name and version for the URL of the object.
 	name, version string
 }
@@ -65,10 +67,14 @@ func (r *Reconciler) findSource(ctx context.Context, q Request) (s backupSource,
 	if err != nil {
 		return s, err.Error(), nil
 	}
-	return backupSource{
+	s = backupSource{
 		cluster: key, target: member, member: m,
 		name: c.Metadata.Name, version: c.Spec.Version,
-	}, "", nil
+	}
+	if usesTLS(c.EtcdCluster) {
+		s.tlsSecret = tlsSecrets(c.EtcdCluster).Client
+	}
+	return s, "", nil
 }
 
 // lookAtMembers is as much of a look at a cluster as a backup needs.
@@ -101,7 +107,7 @@ func (r *Reconciler) findStranger(ctx context.Context, q Request) (s backupSourc
 	}
 	return backupSource{
 		cluster: q.Key(), stranger: true, target: Target{Endpoint: endpoint, ClusterID: round.ClusterID, ID: m.ID}, member: m,
-		name: q.Metadata.Name, version: m.Version,
+		name: q.Metadata.Name, version: m.Version, tlsSecret: q.Spec.Source.TLS.SecretName,
 	}, "", nil
 }
 
@@ -137,8 +143,13 @@ func (r *Reconciler) strangerEndpoint(ctx context.Context, q Request) (e Endpoin
 		return e, fmt.Sprintf("the Secret %s/%s of source.tls %s", q.Metadata.Namespace, secret.Name, problem), nil
 	}
 	e.Incarnation += "/" + secret.ResourceVersion
-	e.TLS = func() (*tls.Config, error) { return config, nil }
+	e.TLS = sameTLS(config)
 	return e, "", nil
+}
+
+// sameTLS gives every connection one configuration.
+func sameTLS(config *tls.Config) func() (*tls.Config, error) {
+	return func() (*tls.Config, error) { return config, nil }
 }
 
 // strangerTLS is the connection's configuration. Without ca.crt the system's

@@ -26,6 +26,14 @@ func (r *Reconciler) takeRequested(ctx context.Context, q Request, k *keptReques
 		return r.waitsFor(q, fmt.Sprintf("%d other backups are being taken, and --max-backups allows no more", cap(r.requests.places)), placeWait)
 	}
 	defer release()
+	if r.options.BackupRunner == RunnerJob {
+		if n, err := r.jobsRunning(ctx, labelTaking); err != nil || n >= cap(r.requests.places) {
+			if err != nil {
+				return 0, err
+			}
+			return r.waitsFor(q, fmt.Sprintf("%d Jobs take other backups, and --max-backups allows no more", n), placeWait)
+		}
+	}
 	source, awaited, err := r.findSource(ctx, q)
 	if err != nil {
 		return 0, err
@@ -43,6 +51,9 @@ func (r *Reconciler) takeRequested(ctx context.Context, q Request, k *keptReques
 		return 0, r.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.clusterName(), err))
 	}
 	k.record.Begun = &begunBackup{URL: place, SpecHash: q.hash(), At: due.At.UTC(), Since: r.now().UTC()}
+	if r.options.BackupRunner == RunnerJob {
+		return takingLook, r.takeByJob(ctx, q, k, source, to)
+	}
 	if err := r.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
@@ -114,6 +125,11 @@ func (q Request) manifest(s backupSource, k *keptRequest) backup.Manifest {
 // settle finds out how a backup ended that was begun and never noted. The manifest
 // is written last, so that it is there exactly when the backup is good.
 func (r *Reconciler) settle(ctx context.Context, q Request, k *keptRequest) error {
+	return r.settleWith(ctx, q, k, "quorate ended while it took this backup")
+}
+
+// settleWith is settle with what is known of why there may be no manifest.
+func (r *Reconciler) settleWith(ctx context.Context, q Request, k *keptRequest, why string) error {
 	begun := *k.record.Begun
 	store, err := r.storeOf(ctx, q.Metadata.Namespace, r.effective(q))
 	var m backup.Manifest
@@ -134,7 +150,7 @@ func (r *Reconciler) settle(ctx context.Context, q Request, k *keptRequest) erro
 		if begun.Failed || begun.SpecHash != q.hash() {
 			return r.writeRequest(ctx, q, k)
 		}
-		err = errors.New("quorate ended while it took this backup")
+		err = errors.New(why)
 	}
 	return r.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.clusterName(), err))
 }

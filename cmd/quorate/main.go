@@ -90,7 +90,7 @@ the live clusters, plans safe ordered steps, and carries them out one at a time.
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
-	root.AddCommand(newRun(), newPlan(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial())
+	root.AddCommand(newRun(), newPlan(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
 	return root
 }
 

@@ -54,22 +54,30 @@ func (f *storeFlags) store() (st backup.Store, err error) {
 	if f.credentials == "" {
 		return st, nil
 	}
-	entries, err := os.ReadDir(f.credentials)
-	if err != nil {
+	if st.Credentials, err = readSecret(f.credentials); err != nil {
 		return st, fmt.Errorf("read --credentials: %w", err)
 	}
-	st.Credentials = map[string][]byte{}
+	return st, nil
+}
+
+// readSecret reads the data of a Secret as a pod mounts it.
+func readSecret(dir string) (map[string][]byte, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	data := map[string][]byte{}
 	for _, e := range entries {
-		path := filepath.Join(f.credentials, e.Name())
+		path := filepath.Join(dir, e.Name())
 		// The kubelet keeps its own directory and links beside the keys.
 		if info, err := os.Stat(path); strings.HasPrefix(e.Name(), ".") || err == nil && info.IsDir() {
 			continue
 		}
-		if st.Credentials[e.Name()], err = os.ReadFile(path); err != nil {
-			return st, fmt.Errorf("read --credentials: %w", err)
+		if data[e.Name()], err = os.ReadFile(path); err != nil {
+			return nil, err
 		}
 	}
-	return st, nil
+	return data, nil
 }
 
 func newSnapshotList() *cobra.Command {

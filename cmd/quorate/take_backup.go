@@ -1,0 +1,62 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup"
+)
+
+// newTakeBackup is what the Job of a backup runs, with --backup-runner=job. It is
+// hidden, since nobody needs it by hand.
+func newTakeBackup() *cobra.Command {
+	var from storeFlags
+	var address, host, url, manifest, certificates string
+	var https bool
+	var recipients []string
+	cmd := &cobra.Command{
+		Use: "take-backup", Hidden: true, Args: cobra.NoArgs,
+		Short: "Take one backup",
+		Long: `take-backup streams the database of one member to an object URL, reads back what is
+stored, and writes the manifest.
+
+quorate run starts it in a Job of its own; nobody needs it by hand.`,
+		Example: "  quorate take-backup --address 10.0.0.7:2379 --host orders-1.orders-peers.shop.svc --url s3://b/1.db",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var m backup.Manifest
+			if err := json.Unmarshal([]byte(manifest), &m); err != nil {
+				return fmt.Errorf("read --manifest: %w", err)
+			}
+			store, err := from.store()
+			if err != nil {
+				return err
+			}
+			store.Recipients = recipients
+			var secret map[string][]byte
+			if certificates != "" {
+				if secret, err = readSecret(certificates); err != nil {
+					return fmt.Errorf("read --tls: %w", err)
+				}
+			}
+			m, err = reconciler.TakeBackup(cmd.Context(), address, host, https, secret, store, url, m)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s: revision %d, %d bytes, sha256 %s\n", m.Object, m.Revision, m.Size, m.SHA256)
+			return err
+		},
+	}
+	from.add(cmd)
+	f := cmd.Flags()
+	f.StringVar(&address, "address", "", "IP:port of the member")
+	f.StringVar(&host, "host", "", "name of the member that its certificate carries")
+	f.BoolVar(&https, "https", false, "the member speaks TLS")
+	f.StringVar(&certificates, "tls", "", "directory with ca.crt, tls.crt and tls.key for the member")
+	f.StringVar(&url, "url", "", "object URL of the backup")
+	f.StringVar(&manifest, "manifest", "", "what the manifest says of the backup, as JSON")
+	f.StringArrayVar(&recipients, "recipient", nil, "public key of age of one who can decrypt the backup; may be given several times")
+	return cmd
+}

@@ -1,0 +1,179 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/schema"
+)
+
+// BackupRunner says who takes the backups that Git asks for.
+type BackupRunner string
+
+const (
+	// RunnerDaemon is the daemon itself: the default.
+	RunnerDaemon BackupRunner = "daemon"
+	// RunnerJob is a Kubernetes Job for each backup, so that the bytes do not pass
+	// through the daemon, and a restart of it costs no backup.
+	RunnerJob BackupRunner = "job"
+)
+
+const (
+	// labelTaking marks the Job of a backup, and its pod, with the request's name.
+	labelTaking = "quorate.dev/backup-of"
+	// takingLook is the time between two looks at such a Job.
+	takingLook = 2 * time.Second
+	// Where its pod finds the Secrets.
+	takingTLS         = "/etc/quorate/tls"
+	takingCredentials = "/etc/quorate/credentials" //nolint:gosec // a path
+)
+
+// takeByJob has a Job take a backup. It is named in the record before it exists.
+// Whether the backup is good, its manifest alone says.
+func (r *Reconciler) takeByJob(ctx context.Context, q Request, k *keptRequest, s backupSource, to schema.Destination) error {
+	if to.Credentials.SecretName == "" {
+		return r.requestFailed(ctx, q, k, fmt.Errorf("back up %s: with --backup-runner=job the destination needs credentials.secretName, for a Job has not the daemon's own identity: name the Secret", q.clusterName()))
+	}
+	begun := *k.record.Begun
+	random, err := randomHex(4)
+	if err != nil {
+		return err
+	}
+	begun.Job = q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-backup-" + random
+	k.record.Begun = &begun
+	if err := r.writeRequest(ctx, q, k); err != nil {
+		return err
+	}
+	job := renderTaking(q, k, s, to, r.options.Render.GuardImage)
+	if _, err := r.kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil {
+		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// followTaking looks how far the Job of a backup is. When it has ended, or is gone,
+// the manifest says how; before, nothing of what it does is touched.
+func (r *Reconciler) followTaking(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
+	name, ns := k.record.Begun.Job, q.Metadata.Namespace
+	job, err := foundOrNil(r.kube.BatchV1().Jobs(ns).Get(ctx, name, metav1.GetOptions{}))
+	if err != nil {
+		return 0, fmt.Errorf("read Job %s: %w", name, err)
+	}
+	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
+	if err != nil {
+		return 0, fmt.Errorf("list the pods of Job %s: %w", name, err)
+	}
+	said := restoreSaid(pods.Items)
+	switch {
+	case job != nil && !jobEnds(job):
+		if said != "" {
+			return r.waitsFor(q, "Job "+name+": "+said, takingLook)
+		}
+		return takingLook, nil
+	case job == nil && len(pods.Items) > 0:
+		return takingLook, nil // it was deleted, and may still write
+	}
+	if err := r.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil {
+		return 0, err
+	}
+	return 0, r.removeRestore(ctx, ns, name)
+}
+
+// jobEnds says whether a Job has spoken its last word.
+func jobEnds(job *batchv1.Job) bool {
+	for _, c := range job.Status.Conditions {
+		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
+			return true
+		}
+	}
+	return false
+}
+
+// jobsRunning counts the Jobs with a label that have not ended, in all namespaces.
+func (r *Reconciler) jobsRunning(ctx context.Context, label string) (n int, err error) {
+	jobs, err := r.kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
+	if err != nil {
+		return 0, fmt.Errorf("list the Jobs with the label %s: %w", label, err)
+	}
+	for i := range jobs.Items {
+		if j := &jobs.Items[i]; j.DeletionTimestamp == nil && !jobEnds(j) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// renderTaking is the Job that takes one backup. Secrets are mounted by the kubelet:
+// nothing secret is in it.
+func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destination, image string) *batchv1.Job {
+	begun := k.record.Begun
+	labels := map[string]string{
+		"app.kubernetes.io/name": "quorate-backup", "app.kubernetes.io/instance": q.Metadata.Name,
+		"app.kubernetes.io/managed-by": "quorate", labelTaking: q.Metadata.Name,
+	}
+	// A manifest of this package's making always encodes.
+	manifest, _ := json.Marshal(q.manifest(s, k))
+	args := []string{"take-backup", "--address=" + s.target.Address, "--host=" + s.target.Host, "--url=" + begun.URL, "--manifest=" + string(manifest), "--credentials=" + takingCredentials}
+	for _, r := range to.Encryption.Recipients {
+		args = append(args, "--recipient="+r)
+	}
+	pod := drillPod(nil)
+	pod.RestartPolicy, pod.AutomountServiceAccountToken, pod.EnableServiceLinks = corev1.RestartPolicyNever, new(false), new(false)
+	take := restoreContainerOf(image, args, nil)
+	take.Name, take.VolumeMounts = "backup", nil
+	mount := func(name, secret, path string) {
+		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o440))}}})
+		take.VolumeMounts = append(take.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true})
+	}
+	mount("credentials", to.Credentials.SecretName, takingCredentials)
+	if s.target.TLS != nil {
+		take.Args = append(take.Args, "--https")
+	}
+	if s.tlsSecret != "" {
+		mount("tls", s.tlsSecret, takingTLS)
+		take.Args = append(take.Args, "--tls="+takingTLS)
+	}
+	pod.Containers = []corev1.Container{take}
+	return &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Name: begun.Job, Namespace: q.Metadata.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{ownerRecordOf(k)}},
+		Spec: batchv1.JobSpec{
+			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(backupTimeout.Seconds())), TTLSecondsAfterFinished: new(int32(time.Hour.Seconds())),
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
+		},
+	}
+}
+
+// TakeBackup is what the pod of such a Job does: it streams the member's database to
+// its place, and returns when what the store holds has been read back. https says that
+// the member speaks TLS; secret has the data of the Secret for it, and may be nil.
+func TakeBackup(ctx context.Context, address, host string, https bool, secret map[string][]byte, store backup.Store, objectURL string, m backup.Manifest) (backup.Manifest, error) {
+	e := Endpoint{Member: m.Member, Host: host, Address: address}
+	if https {
+		config, problem := strangerTLS(&corev1.Secret{Data: secret}, host)
+		if problem != "" {
+			return m, errors.New("the Secret with the certificates " + problem)
+		}
+		e.TLS = sameTLS(config)
+	}
+	client, err := dialMember(e)
+	if err != nil {
+		return m, err
+	}
+	defer client.close()
+	snapshot, err := client.etcd.Snapshot(ctx)
+	if err != nil {
+		return m, fmt.Errorf("snapshot of %s: %w", m.Member, plainError(err))
+	}
+	defer func(c io.Closer) { _ = c.Close() }(snapshot)
+	return store.Save(ctx, objectURL, snapshot, m)
+}

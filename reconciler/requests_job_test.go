@@ -1,0 +1,173 @@
+package reconciler
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/schema"
+)
+
+// byJobs is a world whose backups are taken by Jobs.
+func byJobs(t *testing.T, test func(w *world)) {
+	t.Helper()
+	backedUp(t, func(w *world) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s3", Namespace: "shop"}, Data: map[string][]byte{}}
+		if _, err := w.api.CoreV1().Secrets("shop").Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.wish.Spec.Backup.Destination.Credentials.SecretName = "s3"
+		w.r.SetDesired([]Cluster{w.wish})
+		w.r.options.BackupRunner = RunnerJob
+		test(w)
+	})
+}
+
+// jobTakes does what the pod of the Job would, and ends it.
+func (w *world) jobTakes(job batchv1.Job) {
+	w.Helper()
+	var url string
+	var m backup.Manifest
+	for _, arg := range job.Spec.Template.Spec.Containers[0].Args {
+		if text, ok := strings.CutPrefix(arg, "--url="); ok {
+			url = text
+		}
+		if text, ok := strings.CutPrefix(arg, "--manifest="); ok {
+			if err := json.Unmarshal([]byte(text), &m); err != nil {
+				w.Fatal(err)
+			}
+		}
+	}
+	if _, err := (backup.Store{}).Save(w.Context(), url, bytes.NewReader(w.etcd.snapshot), m); err != nil {
+		w.Fatal(err)
+	}
+	w.jobEndsWith(job, batchv1.JobComplete)
+}
+
+func (w *world) jobEndsWith(job batchv1.Job, how batchv1.JobConditionType) {
+	w.Helper()
+	job.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue}}
+	if _, err := w.api.BatchV1().Jobs("shop").UpdateStatus(w.Context(), &job, metav1.UpdateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// 95, 98: a Job takes the backup, once, while daemons come and go; the manifest says
+// that it is good, and is what the daemon's own would be.
+func TestAJobTakesTheBackup(t *testing.T) {
+	byJobs(t, func(w *world) {
+		w.mustPassRequests(once(), time.Minute)
+		all := jobs(w)
+		if len(all) != 1 || len(w.manifests()) != 0 {
+			t.Fatalf("%d Jobs, %d backups\n%s", len(all), len(w.manifests()), w.log)
+		}
+		pod := all[0].Spec.Template.Spec
+		if args := strings.Join(pod.Containers[0].Args, " "); !strings.Contains(args, "--host=orders-1.orders-peers.shop.svc") || !strings.Contains(args, "--https --tls=/etc/quorate/tls") {
+			t.Errorf("it runs %s", args)
+		}
+		if v := pod.Volumes; len(v) != 2 || v[0].Secret.SecretName != "s3" || v[1].Secret.SecretName != "orders-client" {
+			t.Errorf("it mounts %+v", v)
+		}
+		w.restart()
+		w.r.options.BackupRunner = RunnerJob
+		w.mustPassRequests(once(), time.Minute)
+		w.jobTakes(jobs(w)[0])
+		w.mustPassRequests(once(), time.Minute)
+		k, m := w.requestRecord(once()), w.manifests()[0]
+		if k.Begun != nil || k.Last == nil || k.Last.SHA256 != m.SHA256 || m.Request != "before-sale" || m.Hash != 99 || m.ClusterID != "c1" || len(jobs(w)) > 0 {
+			t.Errorf("%+v, %+v, %d Jobs", k, m, len(jobs(w)))
+		}
+		w.mustPassRequests(once(), time.Hour)
+		if len(jobs(w)) > 0 || len(w.manifests()) != 1 {
+			t.Errorf("%d Jobs, %d backups", len(jobs(w)), len(w.manifests()))
+		}
+	})
+}
+
+// A Job that fails, or that somebody deletes, is a failure that is told with its last
+// words and tried again; what it left is removed once it has ended.
+func TestAJobThatFailsIsTriedAgain(t *testing.T) {
+	byJobs(t, func(w *world) {
+		w.mustPassRequests(once(), time.Minute)
+		job := jobs(w)[0]
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name, Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: job.Name}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{wordsOf("backup", 1, "quorate: save backup: permission denied")}
+		if _, err := w.api.CoreV1().Pods("shop").Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.jobEndsWith(job, batchv1.JobFailed)
+		w.mustPassRequests(once(), 10*time.Second)
+		if k := w.requestRecord(once()); k.Failures != 1 || !strings.Contains(k.Problem, "permission denied") || len(jobs(w)) > 0 {
+			t.Errorf("%+v, %d Jobs", k, len(jobs(w)))
+		}
+		w.mustPassRequests(once(), 2*time.Minute)
+		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), jobs(w)[0].Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPassRequests(once(), 10*time.Second)
+		if k := w.requestRecord(once()); k.Failures != 2 || !strings.Contains(k.Problem, "or is gone") {
+			t.Errorf("%+v", k)
+		}
+		w.mustPassRequests(once(), 5*time.Minute)
+		w.jobTakes(jobs(w)[0])
+		w.mustPassRequests(once(), time.Minute)
+		if k := w.requestRecord(once()); k.Failures != 0 || len(w.manifests()) != 1 {
+			t.Errorf("%+v", k)
+		}
+	})
+}
+
+// A Job has not the daemon's identity, and takes a place among the backups.
+func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
+	byJobs(t, func(w *world) {
+		w.wish.Spec.Backup.Destination = schema.Destination{}
+		w.r.SetDesired([]Cluster{w.wish})
+		w.mustPassRequests(once(), time.Minute)
+		if k := w.requestRecord(once()); !strings.Contains(k.Problem, "needs credentials.secretName") || len(jobs(w)) > 0 {
+			t.Errorf("%+v", k)
+		}
+	})
+	byJobs(t, func(w *world) {
+		for _, name := range []string{"a", "b"} {
+			other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{labelTaking: name}}}
+			if _, err := w.api.BatchV1().Jobs("shop").Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.mustPassRequests(once(), time.Minute)
+		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(jobs(w)) != 2 {
+			t.Errorf("%q, %d Jobs", said, len(jobs(w)))
+		}
+	})
+}
+
+// 116: what the Job's pod does, with a real cluster that speaks TLS.
+func TestTakeBackup(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 1, true)
+	s.mustPut("colour", "green")
+	dir := t.TempDir()
+	take := func(secret map[string][]byte, name string) (backup.Manifest, error) {
+		e := s.endpoints[0]
+		return TakeBackup(t.Context(), e.Address, e.Host, true, secret, backup.Store{}, "file://"+dir+"/"+name+"?root="+dir, backup.Manifest{Member: "orders-0", Revision: 2})
+	}
+	m, err := take(s.client.Data, "1.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := (backup.Store{}).Verify(t.Context(), m.Object+"?root="+dir); err != nil || again.SHA256 != m.SHA256 {
+		t.Errorf("%+v, %v", again, err)
+	}
+	if _, err := take(map[string][]byte{"ca.crt": []byte("x")}, "2.db"); err == nil || !strings.Contains(err.Error(), "has no usable ca.crt") {
+		t.Error(err)
+	}
+	if list, err := (backup.Store{}).List(t.Context(), "file://"+dir+"/?root="+dir); err != nil || len(list) != 1 || list[0].Member != "orders-0" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}
