@@ -1,0 +1,80 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/quorate/quorate/test/lab"
+)
+
+// TestMemberLostMeanwhile loses a member at times at which quorate does not look, and
+// has it end between two steps of a repair. It finds out what is the case, and makes
+// the cluster whole, while clients write.
+func TestMemberLostMeanwhile(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "meanwhile")
+	want := spec{version: "3.6.16", replicas: 3, more: soonRepaired}
+	w.create(want)
+	history, sizes := w.recordHistory("history/"), w.watchMembers()
+	for _, tc := range []struct {
+		name, member string
+		lose         func(w *world, member string)
+	}{
+		{"52: quorate is down while a volume is lost", "orders-1", (*world).loseVolumeUnseen},
+		{"89: quorate is killed between the removal and the addition", "orders-2", (*world).killBetween},
+	} {
+		ok := t.Run(tc.name, func(t *testing.T) {
+			v := *w
+			v.T, v.mark = t, w.daemon.Log.Mark()
+			pods, members := v.uids(), v.record().Members
+			tc.lose(&v, tc.member)
+			v.eventually(tc.member+" to be replaced", changeLimit, func(context.Context) (bool, error) {
+				now := v.record().Members
+				return len(now) == 3 && now[tc.member] != members[tc.member], nil
+			})
+			v.await("the cluster to be whole again", rollLimit, func(l lab.LogLine) bool {
+				return l.Msg == "idle" && l.Cluster == v.key()
+			})
+			for other, id := range v.record().Members {
+				if other != tc.member && id != members[other] {
+					t.Errorf("%s was %s and is %s", other, members[other], id)
+				}
+			}
+			v.expectSizes(sizes, "3", "2", "2+1", "3")
+			v.expectNoOther(pods, v.uids(), tc.member)
+			v.expectVersion(3, want.version)
+			v.expectRecord(3)
+			v.checkHistory(history)
+			v.expectProgress(history)
+		})
+		if !ok {
+			return // the next loss would meet another cluster
+		}
+	}
+}
+
+// loseVolumeUnseen loses a volume while quorate is down. The guard does not need it:
+// the member stays away, and the others serve.
+func (w *world) loseVolumeUnseen(member string) {
+	w.Helper()
+	w.daemon.Kill()
+	w.loseVolume(member)
+	w.eventually("the guard to refuse "+member, rollLimit, func(ctx context.Context) (bool, error) {
+		return strings.Contains(w.guardSaid(ctx, member), "is empty although this member had joined"), nil
+	})
+	w.must(w.daemon.Start())
+}
+
+// killBetween loses a volume, and kills quorate as soon as the member is removed.
+func (w *world) killBetween(member string) {
+	w.Helper()
+	w.loseVolume(member)
+	w.await("the removal", rollLimit, lab.Done("remove "+member+" from the members"))
+	w.daemon.Kill()
+	if begun := w.lines(0, lab.Step("add "+member+" as a learner")); len(begun) > 0 {
+		w.Errorf("it was killed too late: %s", begun[0].Raw)
+	}
+	w.must(w.daemon.Start())
+}
