@@ -149,23 +149,28 @@ func (c *Clients) tryWrite(ctx context.Context, cluster string, e Endpoint) erro
 // identify asks a member who it is, just before something is done to it, and
 // returns what it says where it is the one that is meant.
 func (c *Clients) identify(ctx context.Context, cluster string, t Target) (*memberClient, *pb.StatusResponse, error) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
 	m, err := c.client(cluster, t.Endpoint)
 	if err != nil {
 		return nil, nil, err
 	}
+	status, err := m.identify(ctx, t)
+	return m, status, err
+}
+
+func (m *memberClient) identify(ctx context.Context, t Target) (*pb.StatusResponse, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
 	status, err := m.maintenance().Status(ctx, &pb.StatusRequest{})
 	if err != nil {
-		return nil, nil, fmt.Errorf("status: %w", plainError(err))
+		return nil, fmt.Errorf("status: %w", plainError(err))
 	}
 	switch of, id := hexID(status.Header.ClusterId), hexID(status.Header.MemberId); {
 	case of != t.ClusterID:
-		return nil, nil, fmt.Errorf("%w: it answers for cluster %s, not %s", ErrOtherCluster, of, t.ClusterID)
+		return nil, fmt.Errorf("%w: it answers for cluster %s, not %s", ErrOtherCluster, of, t.ClusterID)
 	case id != t.ID:
-		return nil, nil, fmt.Errorf("it answers as member %s, not %s; quorate looks again", id, t.ID)
+		return nil, fmt.Errorf("it answers as member %s, not %s; quorate looks again", id, t.ID)
 	}
-	return m, status, nil
+	return status, nil
 }
 
 func (m *memberClient) maintenance() pb.MaintenanceClient {

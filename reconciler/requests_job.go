@@ -123,7 +123,7 @@ func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destinati
 	}
 	// A manifest of this package's making always encodes.
 	manifest, _ := json.Marshal(q.manifest(s, k))
-	args := []string{"take-backup", "--address=" + s.target.Address, "--host=" + s.target.Host, "--url=" + begun.URL, "--manifest=" + string(manifest), "--credentials=" + takingCredentials}
+	args := []string{"take-backup", "--address=" + s.target.Address, "--host=" + s.target.Host, "--member-id=" + s.target.ID, "--url=" + begun.URL, "--manifest=" + string(manifest), "--credentials=" + takingCredentials}
 	for _, r := range to.Encryption.Recipients {
 		args = append(args, "--recipient="+r)
 	}
@@ -156,20 +156,22 @@ func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destinati
 // TakeBackup is what the pod of such a Job does: it streams the member's database to
 // its place, and returns when what the store holds has been read back. https says that
 // the member speaks TLS; secret has the data of the Secret for it, and may be nil.
-func TakeBackup(ctx context.Context, address, host string, https bool, secret map[string][]byte, store backup.Store, objectURL string, m backup.Manifest) (backup.Manifest, error) {
-	e := Endpoint{Member: m.Member, Host: host, Address: address}
+func TakeBackup(ctx context.Context, from Target, https bool, secret map[string][]byte, store backup.Store, objectURL string, m backup.Manifest) (backup.Manifest, error) {
 	if https {
-		config, problem := strangerTLS(&corev1.Secret{Data: secret}, host)
+		config, problem := strangerTLS(&corev1.Secret{Data: secret}, from.Host)
 		if problem != "" {
 			return m, errors.New("the Secret with the certificates " + problem)
 		}
-		e.TLS = sameTLS(config)
+		from.TLS = sameTLS(config)
 	}
-	client, err := dialMember(e)
+	client, err := dialMember(from.Endpoint)
 	if err != nil {
 		return m, err
 	}
 	defer client.close()
+	if _, err := client.identify(ctx, from); err != nil {
+		return m, fmt.Errorf("snapshot of %s: %w", m.Member, err)
+	}
 	snapshot, err := client.etcd.Snapshot(ctx)
 	if err != nil {
 		return m, fmt.Errorf("snapshot of %s: %w", m.Member, plainError(err))

@@ -153,9 +153,10 @@ func TestTakeBackup(t *testing.T) {
 	s := startEtcd(t, newEtcdBinary, 1, true)
 	s.mustPut("colour", "green")
 	dir := t.TempDir()
+	from := s.target(s.round(false), s.endpoints[0])
+	from.TLS = nil // the pod has it from a Secret
 	take := func(secret map[string][]byte, name string) (backup.Manifest, error) {
-		e := s.endpoints[0]
-		return TakeBackup(t.Context(), e.Address, e.Host, true, secret, backup.Store{}, "file://"+dir+"/"+name+"?root="+dir, backup.Manifest{Member: "orders-0", Revision: 2})
+		return TakeBackup(t.Context(), from, true, secret, backup.Store{}, "file://"+dir+"/"+name+"?root="+dir, backup.Manifest{Member: "orders-0", Revision: 2})
 	}
 	m, err := take(s.client.Data, "1.db")
 	if err != nil {
@@ -166,6 +167,10 @@ func TestTakeBackup(t *testing.T) {
 	}
 	if _, err := take(map[string][]byte{"ca.crt": []byte("x")}, "2.db"); err == nil || !strings.Contains(err.Error(), "has no usable ca.crt") {
 		t.Error(err)
+	}
+	from.ID = "1"
+	if _, err := take(s.client.Data, "3.db"); err == nil || !strings.Contains(err.Error(), "it answers as member") {
+		t.Errorf("somebody else was asked: %v", err)
 	}
 	if list, err := (backup.Store{}).List(t.Context(), "file://"+dir+"/?root="+dir); err != nil || len(list) != 1 || list[0].Member != "orders-0" {
 		t.Errorf("%+v, %v", list, err)

@@ -281,7 +281,7 @@ func TestFlagsOfTheFleetAreChecked(t *testing.T) {
 		{"default", -1, "--max-disrupted is -1"},
 	} {
 		f := kubeFlags{}
-		f.options.MaxBackups = 1
+		f.options.MaxBackups, f.options.MaxDrills = 1, 1
 		f.options.Owner.Instance, f.options.MaxDisrupted = c.instance, c.most
 		err := f.check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {

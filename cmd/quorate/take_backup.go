@@ -14,7 +14,7 @@ import (
 // hidden, since nobody needs it by hand.
 func newTakeBackup() *cobra.Command {
 	var from storeFlags
-	var address, host, url, manifest, certificates string
+	var address, host, id, url, manifest, certificates string
 	var https bool
 	var recipients []string
 	cmd := &cobra.Command{
@@ -41,7 +41,11 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 					return fmt.Errorf("read --tls: %w", err)
 				}
 			}
-			m, err = reconciler.TakeBackup(cmd.Context(), address, host, https, secret, store, url, m)
+			member := reconciler.Target{
+				Endpoint:  reconciler.Endpoint{Member: m.Member, Host: host, Address: address},
+				ClusterID: m.ClusterID, ID: id,
+			}
+			m, err = reconciler.TakeBackup(cmd.Context(), member, https, secret, store, url, m)
 			if err != nil {
 				return err
 			}
@@ -53,6 +57,7 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	f := cmd.Flags()
 	f.StringVar(&address, "address", "", "IP:port of the member")
 	f.StringVar(&host, "host", "", "name of the member that its certificate carries")
+	f.StringVar(&id, "member-id", "", "ID of the member in hexadecimal")
 	f.BoolVar(&https, "https", false, "the member speaks TLS")
 	f.StringVar(&certificates, "tls", "", "directory with ca.crt, tls.crt and tls.key for the member")
 	f.StringVar(&url, "url", "", "object URL of the backup")
