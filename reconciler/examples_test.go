@@ -15,8 +15,8 @@ func exampleFiles(t *testing.T, dir string) []schema.File {
 	t.Helper()
 	var files []schema.File
 	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
-			return err
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" || strings.Contains(path, "/disaster-recovery/recovery/") {
+			return err // the last takes the place of another file of its example
 		}
 		data, err := os.ReadFile(path)
 		files = append(files, schema.File{Path: path, Data: data})

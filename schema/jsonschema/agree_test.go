@@ -208,10 +208,11 @@ func exampleDirs(t *testing.T) []string {
 }
 
 // exampleDir is the directory whose files belong together. In the fleet each
-// environment is one, with clusters of the same names.
+// environment is one, with clusters of the same names, and after a disaster one takes
+// the place of the other.
 func exampleDir(path string) string {
 	parts := strings.Split(filepath.ToSlash(path), "/")
-	if parts[3] == "fleet" {
+	if parts[3] == "fleet" || parts[3] == "disaster-recovery" {
 		return strings.Join(parts[:5], "/")
 	}
 	return strings.Join(parts[:4], "/")

@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,20 +27,35 @@ const (
 	askTimeout = 5 * time.Second
 )
 
-// Dial connects to an etcd cluster as its users do: by the client Service's
-// address, with the Secret NAME-client. A cluster without that Secret is
-// dialled in clear text. The caller closes the client.
+// Dial connects to an etcd cluster as its users do: by the name of the client
+// Service, with the Secret NAME-client. A cluster without that Secret is dialled in
+// clear text. Like a name in DNS, that of the Service is looked up whenever a
+// connection is made. The caller closes the client.
 func (c *Cluster) Dial(ctx context.Context, namespace, name string) (*clientv3.Client, error) {
+	return c.DialAs(ctx, namespace, name, "", "")
+}
+
+// DialAs is Dial as a user of etcd's, rather than as the one whose name is in the
+// certificate.
+func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password string) (*clientv3.Client, error) {
 	service := reconciler.ClientServiceName(named(namespace, name))
-	s, err := c.Client.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("dial %s: %w", name, err)
+	lookup := func(ctx context.Context) (string, error) {
+		s, err := c.Client.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
+		if err != nil {
+			return "", fmt.Errorf("dial %s: %w", name, err)
+		}
+		return net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(clientPort)), nil
 	}
-	address := net.JoinHostPort(s.Spec.ClusterIP, strconv.Itoa(clientPort))
+	address, err := lookup(ctx)
+	if err != nil {
+		return nil, err
+	}
 	if err := c.reach(ctx, service, address); err != nil {
 		return nil, err
 	}
-	return c.dialAddress(ctx, namespace, name, address, service+"."+namespace+".svc")
+	return c.dialHost(ctx, namespace, name, lookup, service+"."+namespace+".svc", func(config *clientv3.Config) {
+		config.Username, config.Password = user, password
+	})
 }
 
 // reach makes the one thing clear that a client would only time out on.
@@ -63,10 +79,12 @@ func (c *Cluster) DialMember(ctx context.Context, pod *corev1.Pod) (*clientv3.Cl
 		return nil, fmt.Errorf("dial %s: the pod has no address yet", pod.Name)
 	}
 	host := pod.Name + "." + reconciler.HeadlessServiceName(named(pod.Namespace, name)) + "." + pod.Namespace + ".svc"
-	return c.dialAddress(ctx, pod.Namespace, name, net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(clientPort)), host)
+	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(clientPort))
+	return c.dialHost(ctx, pod.Namespace, name, func(context.Context) (string, error) { return address, nil }, host)
 }
 
-func (c *Cluster) dialAddress(ctx context.Context, namespace, name, address, host string) (*clientv3.Client, error) {
+// dialHost connects to a host at the address that lookup tells.
+func (c *Cluster) dialHost(ctx context.Context, namespace, name string, lookup func(context.Context) (string, error), host string, options ...func(*clientv3.Config)) (*clientv3.Client, error) {
 	config, err := c.clientTLS(ctx, namespace, name, host)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", host, err)
@@ -78,15 +96,27 @@ func (c *Cluster) dialAddress(ctx context.Context, namespace, name, address, hos
 	// etcd's client checks the certificate against the host of the endpoint, so
 	// the endpoint has the name, and the address is only dialled.
 	dialer := grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
+		address, err := lookup(ctx)
+		if err != nil {
+			return nil, err
+		}
 		return (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	})
-	client, err := clientv3.New(clientv3.Config{
+	// Else gRPC waits for up to two minutes from one try to the next.
+	often := backoff.DefaultConfig
+	often.MaxDelay = askTimeout
+	retrying := grpc.WithConnectParams(grpc.ConnectParams{Backoff: often, MinConnectTimeout: askTimeout})
+	clientConfig := clientv3.Config{
 		Endpoints: []string{scheme + net.JoinHostPort(host, strconv.Itoa(clientPort))},
-		TLS:       config, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{dialer},
+		TLS:       config, Logger: zap.NewNop(), DialOptions: []grpc.DialOption{dialer, retrying},
 		// What etcd's documentation asks of clients: to notice a connection that
 		// leads nowhere.
 		DialTimeout: askTimeout, DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: 3 * time.Second,
-	})
+	}
+	for _, option := range options {
+		option(&clientConfig)
+	}
+	client, err := clientv3.New(clientConfig)
 	if err != nil {
 		return nil, fmt.Errorf("dial %s: %w", host, err)
 	}

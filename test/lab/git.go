@@ -137,6 +137,16 @@ func (s *GitServer) write(path, text string) error {
 	return os.WriteFile(path, []byte(text), 0o644)
 }
 
+// Clone makes a clone of the repository in dir, as a person has one: its origin
+// takes what is pushed.
+func (s *GitServer) Clone(ctx context.Context, dir string) error {
+	_, err := s.git(ctx, "", "clone", "--quiet", "--branch="+Branch, s.bare(), dir)
+	return err
+}
+
+// GitEnvironment is what git needs in its environment to commit in a clone.
+func GitEnvironment() []string { return gitEnvironment() }
+
 // ReadFile returns a file of the newest commit.
 func (s *GitServer) ReadFile(path string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(s.work(), filepath.FromSlash(path)))

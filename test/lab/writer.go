@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -254,6 +255,12 @@ func (w *Writer) Close() {
 // once, with its value and at the revision of its acknowledgement. It returns
 // how many it has found; its error names the first few that are wrong.
 func (w *Writer) Verify(ctx context.Context) (int, error) {
+	return w.VerifyUntil(ctx, math.MaxInt64)
+}
+
+// VerifyUntil is Verify for what was acknowledged up to a revision: that of the
+// backup which a cluster was restored from.
+func (w *Writer) VerifyUntil(ctx context.Context, last int64) (int, error) {
 	found, err := w.readAll(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("verify the writes: %w", err)
@@ -264,6 +271,7 @@ func (w *Writer) Verify(ctx context.Context) (int, error) {
 	for n, revision := range w.revisions {
 		switch there, ok := found[n]; {
 		case revision == 0: // not acknowledged: it may be there or not
+		case revision > last: // a backup may have a little more than its manifest says
 		case !ok:
 			wrong = append(wrong, fmt.Sprintf("write %d, acknowledged at revision %d, is gone", n, revision))
 		case there.revision != revision || there.value != w.value(n):
