@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,6 +25,7 @@ func TestMemberLostMeanwhile(t *testing.T) {
 	}{
 		{"52: quorate is down while a volume is lost", "orders-1", (*world).loseVolumeUnseen},
 		{"89: quorate is killed between the removal and the addition", "orders-2", (*world).killBetween},
+		{"94: a member that somebody has removed comes back", "orders-0", (*world).removeByHand},
 	} {
 		ok := t.Run(tc.name, func(t *testing.T) {
 			v := *w
@@ -77,4 +79,25 @@ func (w *world) killBetween(member string) {
 		w.Errorf("it was killed too late: %s", begun[0].Raw)
 	}
 	w.must(w.daemon.Start())
+}
+
+// removeByHand removes a member as a person with etcdctl does. Its pod comes back with
+// the data of one that is no member any more, and never serves; quorate, which did not
+// do that, says so and waits for somebody to give up the data.
+func (w *world) removeByHand(member string) {
+	w.Helper()
+	members := w.record().Members
+	id, err := strconv.ParseUint(members[member], 16, 64)
+	w.must(err)
+	client, err := w.cluster.Dial(w.Context(), w.namespace, name)
+	w.must(err)
+	defer func() { _ = client.Close() }()
+	_, err = client.MemberRemove(w.Context(), id)
+	w.must(err)
+	w.deletePod(member)
+	from := w.mark
+	hold := w.awaitHold("Unhealthy", rollLimit, "the member list", member, "is not the recorded one")
+	w.Logf("quorate says: %s", hold.Hold())
+	w.expectNothingDone(from, members)
+	w.loseVolume(member)
 }
