@@ -438,8 +438,11 @@ func TestFailingBucketStartsNoRoll(t *testing.T) {
 			}
 			time.Sleep(time.Minute)
 		}
-		if writes := w.api.writes(); len(writes) > 0 {
-			t.Errorf("writes %q", writes)
+		// That it was begun is noted each time, for who tidies up after it.
+		for _, write := range w.api.writes() {
+			if write != "update configmaps orders-record" {
+				t.Errorf("writes %q", write)
+			}
 		}
 	}, setVersion("3.6.12"))
 }

@@ -42,6 +42,7 @@ func elsewhere() map[string]string {
 		"spec.defragmentation.schedule":                  "the planner: rule defragment",
 		"spec.defragmentation.timeZone":                  "the planner: rule defragment",
 		"spec.recovery.clusterID":                        "the planner: rule recovery",
+		"spec.recovery.decryption.secretName":            "the Job that restores the volume",
 		"spec.recovery.member":                           "the planner: rule recovery",
 		"spec.recovery.objectURL":                        "the planner: rule recovery",
 		"spec.takeOver":                                  "the planner: rule owner",

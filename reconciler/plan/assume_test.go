@@ -101,7 +101,7 @@ func TestTwoChangesAtOnce(t *testing.T) {
 	larger := s.d
 	larger.Spec.Replicas = 5
 	if p := Make(larger, Assume(was, noon, 0), noon); p.Hold != nil || len(Restarts(p.Steps)) != 3 ||
-		!strings.Contains(p.Text(), "7. end the roll") || !strings.Contains(p.Text(), "13. write down that orders-4 joins") {
+		!strings.Contains(p.Text(), "7. end the roll") || !strings.Contains(p.Text(), "14. write down that orders-4 joins") {
 		t.Errorf("size and version: the roll first, then the members:\n%s", p.Text())
 	}
 	o := Assume(was, noon, 0)

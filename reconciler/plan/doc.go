@@ -35,7 +35,7 @@
 //
 //	I1   a step never leaves fewer healthy voters than a quorum
 //	I2   one action a cluster; nothing else is down, terminating or joining
-//	I3   an uncached read and the object's UID just before each destructive call
+//	I3   an uncached read and the object's UID just before each destructive call, and the IDs of the member that answers
 //	I4   "new" as initial state only while no cluster ID is recorded
 //	I5   an old identity only on its own volume, never on an empty or foreign one
 //	I6   no volume goes before its member, and none by cascade

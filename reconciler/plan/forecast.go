@@ -150,7 +150,7 @@ func (s *situation) settle() {
 		p := &s.o.Pods[i]
 		kept := p.Template == s.d.Template || (s.formed() && p.Template == s.o.Set.CurrentTemplate)
 		if p.Trouble == "" || kept {
-			p.Ready, p.Terminating, p.Trouble = true, false, ""
+			p.Ready, p.Ran, p.Terminating, p.Trouble = true, true, false, ""
 		}
 	}
 	if !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != s.o.Set.Template }) {
@@ -170,11 +170,24 @@ func (s *situation) replace() {
 		switch {
 		case i < 0:
 			s.o.Pods = append(s.o.Pods, s.reborn(ordinal))
+			s.provide(ordinal)
 		case s.formed() && ordinal >= s.o.Set.Partition && s.o.Pods[i].Template != s.o.Set.Template:
 			s.o.Pods[i] = s.reborn(ordinal)
 		}
 	}
 	slices.SortFunc(s.o.Pods, func(a, b Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
+}
+
+// provide makes the volume of a new pod, where there is none.
+func (s *situation) provide(ordinal int32) {
+	name := podName(s.d.Name, ordinal)
+	if s.o.volume(name) != nil {
+		return
+	}
+	s.o.Volumes = append(s.o.Volumes, Volume{
+		Claim: s.claim(name), UID: "(new)", Member: name, Ordinal: ordinal, Bound: true,
+		Size: s.wantedSize(), Capacity: s.wantedSize(), Class: s.o.Set.ClaimClass,
+	})
 }
 
 // agreedOn is the cluster version when all is well: it follows the oldest member
