@@ -63,7 +63,29 @@ func (s *situation) healthChoices(problem string) string {
 				p.Name, s.claim(p.Name))
 		}
 	}
+	if gone := s.removedByHand(); gone != "" && s.memberCount() > 2 {
+		return fmt.Sprintf("somebody has removed %s: delete its pod and its volume claim %s, which are worth nothing to etcd any more, and a new member takes its place",
+			gone, s.claim(gone))
+	}
 	return "look at " + s.concerned(problem)
+}
+
+// removedByHand is the recorded member that the list no longer has, where it has
+// exactly all the others, or "".
+func (s *situation) removedByHand() string {
+	r, gone := s.o.round(), ""
+	if r.Problem != "" || r.ClusterID != s.o.Record.ClusterID || len(r.Members) != len(s.o.Record.Members)-1 {
+		return ""
+	}
+	for name, id := range s.o.Record.Members {
+		switch m := r.byID(id); {
+		case m == nil:
+			gone = name
+		case m.Name != name:
+			return ""
+		}
+	}
+	return gone
 }
 
 // concerned is whom a person looks at because of a problem.
