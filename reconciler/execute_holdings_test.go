@@ -132,3 +132,22 @@ func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
 		})
 	}
 }
+
+// A cluster that never formed has no members that anybody could have seen: its claims
+// go by Git's word.
+func TestVolumesOfAnUnformedClusterGo(t *testing.T) {
+	formed(t, func(w *world) {
+		w.mustDo(plan.BeginDeletion{})
+		if err := w.r.updateRecord(w.Context(), w.look(), func(r *Record) { r.ClusterID, r.Members = "", nil }); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
+			t.Fatal(err)
+		}
+		changeClaim(w, "orders-2", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound })
+		twice(w, plan.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"})
+		if len(claimsOf(w)) != 2 {
+			t.Errorf("the claims are %q", claimsOf(w))
+		}
+	})
+}

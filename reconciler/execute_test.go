@@ -415,6 +415,21 @@ func TestManifestKeepsTheHashThatWasSeen(t *testing.T) {
 	}
 }
 
+// A manifest tells of the member that the bytes come from, and names a release only
+// where the backup is for one.
+func TestManifestIsOfTheVeryMember(t *testing.T) {
+	formed(t, func(w *world) {
+		v := w.look()
+		v.observed.Rounds = []plan.Round{{Members: []plan.Member{{ID: "a0", Version: "3.6.12", Revision: 9}, {ID: "a1", Version: "3.6.11", Revision: 7}}}}
+		for what, target := range map[string]string{"3.6.16": "3.6.16", plan.DowngradeTo("3.5.35"): "3.5.35", "repair orders-0": "", "deletion": ""} {
+			m := w.r.manifestOf(v, plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: what})
+			if m.TargetVersion != target || m.EtcdVersion != "3.6.11" || m.Revision != 7 {
+				t.Errorf("for %q: %+v", what, m)
+			}
+		}
+	})
+}
+
 func TestDamagedSnapshotIsNotRecorded(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.snapshot[100] ^= 1
