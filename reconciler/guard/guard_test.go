@@ -231,15 +231,36 @@ func checkMarker(t *testing.T, volume, before string, started, joining bool) {
 	}
 }
 
-// TestGuardTakesUnreadableForUnknown: what cannot be examined is not empty.
+// What cannot be examined is not empty, and what cannot be marked is not begun.
 func TestGuardTakesUnreadableForUnknown(t *testing.T) {
 	const unformed = `{"formatVersion":1,"token":"t","clusterID":"","members":{}}`
-	recordPath, volume := guardWorld(t, unformed, map[string]string{"data": "a file in place of the directory"})
-	if err := Check(recordPath, volume, "orders-1"); err == nil {
-		t.Error("started although the data directory cannot be listed")
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  string
+	}{
+		"a file in place of the data":            {map[string]string{"data": "x"}, "cannot be examined"},
+		"the same on the member's own volume":    {map[string]string{"quorate.json": `{"token":"t","member":"orders-1"}`, "data": "x"}, "cannot be examined"},
+		"a directory in place of the marker":     {map[string]string{"quorate.json": "/"}, "cannot be examined"},
+		"a directory in place of the next one":   {map[string]string{"quorate.json.tmp": "/"}, "mark the volume of orders-1 as its own"},
+		"a marker that is none":                  {map[string]string{"quorate.json": "x"}, "invalid character"},
+		"a marker without a token":               {map[string]string{"quorate.json": `{"member":"orders-1"}`}, "names no token or no member"},
+		"a marker without a member":              {map[string]string{"quorate.json": `{"token":"t"}`}, "names no token or no member"},
+		"marker and log are damaged: one reason": {map[string]string{"quorate.json": "x", "data/member/wal/0000000000000000-0000000000000000.wal": "x"}, "invalid character"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			recordPath, volume := guardWorld(t, unformed, c.files)
+			if err := Check(recordPath, volume, "orders-1"); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
 	}
-	if err := Check(recordPath, filepath.Join(volume, "absent"), "orders-1"); err == nil {
-		t.Error("started without a volume")
+	recordPath, volume := guardWorld(t, unformed, nil)
+	if err := Check(recordPath, filepath.Join(volume, "absent"), "orders-1"); err == nil || !strings.Contains(err.Error(), "cannot be examined") {
+		t.Errorf("without a volume: %v", err)
+	}
+	writeTestFile(t, filepath.Join(volume, MarkerFile, "inside"), "x")
+	if err := writeMarker(volume, volumeMarker{Token: "t", Member: "orders-1"}); err == nil {
+		t.Error("a marker that was not put in its place counts as written")
 	}
 }
 

@@ -90,6 +90,28 @@ func TestHandoverGoesOnFromEveryState(t *testing.T) {
 	}
 }
 
+// A volume that cannot be examined is not handed over.
+func TestHandoverTouchesNothingUnreadable(t *testing.T) {
+	for name, there := range map[string]string{"the marker": MarkerFile, "the data": DataDir} {
+		volume := t.TempDir()
+		writeTestFile(t, filepath.Join(volume, there), map[string]string{MarkerFile: "/", DataDir: "a file"}[there])
+		if _, err := handed(volume, false).Begin(); err == nil || !strings.Contains(err.Error(), "the volume of orders-1 cannot be examined") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// The volume of another member of the same cluster is not handed over.
+func TestHandoverIsOfTheVeryMember(t *testing.T) {
+	volume := t.TempDir()
+	if err := writeMarker(volume, volumeMarker{Token: "old", Member: "orders-2"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := handed(volume, false).Finish(); err == nil || !strings.Contains(err.Error(), "belongs to member orders-2 of cluster token old") {
+		t.Error(err)
+	}
+}
+
 // contents wants a directory to be the one that was made under a name: "" for
 // no directory, "empty" for an empty one.
 func contents(t *testing.T, volume, dir, name string) {
