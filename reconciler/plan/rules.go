@@ -33,13 +33,13 @@ type rule struct {
 //	certificates  missing ones are issued, bad ones hold                                       I22
 //	bootstrap     record → services → StatefulSet → IDs written down                           I4 I24
 //	drift         services, budget, replica count back to what Git says                        I25
-//	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	recovering    a recovery that has begun is brought to its end                              I5 I8 I13 I21
 //	enlarge       larger volumes are asked for, whatever else is wrong                         I6
 //	hibernated    a cluster that sleeps is left asleep, or woken                               I4
 //	resize        as many pods as there are members                                            I20
 //	settled       the StatefulSet controller has caught up                                     I3
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
+//	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
 //	repair        what is lost for good is replaced, one, backed up first                      I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
@@ -79,13 +79,13 @@ func table() []rule {
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
 		{"drift", drift},
-		{"holdings", holdings},
 		{"recovering", recovering},
 		{"enlarge", enlarge},
 		{"hibernated", hibernated},
 		{"resize", resize},
 		{"settled", settled},
 		{"recovery", recovery},
+		{"holdings", holdings},
 		{"membership", membership},
 		{"repair", repair},
 		{"alarms", alarms},

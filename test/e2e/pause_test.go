@@ -26,7 +26,9 @@ func TestPauseInTheMiddleOfAnUpgrade(t *testing.T) {
 	t.Logf("quorate says: %s", hold.Hold())
 	from := w.daemon.Log.Mark()
 
+	was := w.uids()["orders-0"]
 	w.deletePod("orders-0")
+	w.awaitAnother("orders-0", was)
 	w.eventually("orders-0 to be back with its old release", rollLimit, func(ctx context.Context) (bool, error) {
 		members, err := w.cluster.Members(ctx, w.namespace, name)
 		return err == nil && len(members) == 3 && members[0].Version == "3.5.35" && members[1].Version == "3.5.35" && members[2].Version == "3.6.16", nil

@@ -85,10 +85,7 @@ func (w *world) wipeVolume(member string) {
 func (w *world) expectLeftAlone(member string, pods, members map[string]string, sizes *memberWatch) {
 	w.Helper()
 	from := w.mark
-	w.eventually(member+" to be back", rollLimit, func(ctx context.Context) (bool, error) {
-		pod, err := w.cluster.Client.CoreV1().Pods(w.namespace).Get(ctx, member, metav1.GetOptions{})
-		return err == nil && string(pod.UID) != pods[member] && lab.Ready(pod), nil
-	})
+	w.awaitAnother(member, pods[member])
 	time.Sleep(2 * quiet) // longer than the grace
 	if steps := w.lines(from, lab.Step()); len(steps) > 0 {
 		w.Errorf("quorate acted although Kubernetes mends this: %s", steps[0].Raw)
@@ -178,4 +175,13 @@ func TestMajorityLost(t *testing.T) {
 		t.Errorf("the record has members %v of cluster %s", after.Members, after.ClusterID)
 	}
 	w.expectNoOther(pods, w.uids(), "orders-1", "orders-2")
+}
+
+// awaitAnother waits for a member to have another pod than the one with the UID, ready.
+func (w *world) awaitAnother(member, uid string) {
+	w.Helper()
+	w.eventually(member+" to be back", rollLimit, func(ctx context.Context) (bool, error) {
+		pod, err := w.cluster.Client.CoreV1().Pods(w.namespace).Get(ctx, member, metav1.GetOptions{})
+		return err == nil && string(pod.UID) != uid && lab.Ready(pod), nil
+	})
 }
