@@ -5,8 +5,8 @@ package plan
 // a member of this cluster has left is never deleted: the claim may have been bound
 // to anything since, and without its pod nobody could tell.
 func holdings(s *situation) verdict {
-	if !s.formed() || s.o.Set == nil {
-		return pass()
+	if r := s.o.round(); !s.formed() || s.o.Set == nil || r == nil || r.Problem != "" {
+		return pass() // without a quorum nothing is done, not even this
 	}
 	var all []Holding
 	for _, v := range s.o.Volumes {

@@ -29,6 +29,8 @@ func TestHoldings(t *testing.T) {
 		{name: "17: a quiet cluster passes", change: func(s *situation) { s.o.Volumes = memberVolumes(3) }},
 		{name: "who does not know its members knows nobody's data", change: with(unformed, func(s *situation) { s.o.Volumes = memberVolumes(3); s.o.Volumes[1].Holds = "" })},
 		{name: "without a StatefulSet nobody says whose pods they are", change: with(unseen, func(s *situation) { s.o.Set = nil })},
+		{name: "84: without a quorum nothing is noted", change: with(unseen, damaged(1, DamageEmpty, time.Minute), func(s *situation) { s.o.round().Problem = "timeout" })},
+		{name: "nobody was asked yet", change: with(unseen, damaged(1, DamageEmpty, time.Minute), func(s *situation) { s.o.Rounds = nil })},
 		{name: "a member runs on it", change: unseen, want: one},
 		{name: "all of them at once", change: with(unseen, holding(2, "")), want: "record whose data 2 volume claims hold"},
 		{name: "another ID than the one before", change: holding(1, "m9"), want: one},
