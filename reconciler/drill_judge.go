@@ -40,19 +40,15 @@ type judgement struct {
 //	the Job or the pod has failed     unclear: what is known of the cause
 //	else                              it goes on
 func judgeDrill(job *batchv1.Job, pods []corev1.Pod) judgement {
-	pod := slices.MaxFunc(append([]corev1.Pod{{}}, pods...), func(a, b corev1.Pod) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
-	})
+	pod := newestPod(pods)
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if j := judgeContainer(s); j.Over {
 			return j
 		}
 	}
 	trouble := podTrouble(&pod)
-	for _, c := range job.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobFailed || c.Type == batchv1.JobComplete) {
-			return judgement{Over: true, Unclear: cmp.Or(trouble, pod.Status.Message, c.Message, c.Reason, "its pod ended and left no result")}
-		}
+	if end := jobEnd(job); end != nil {
+		return judgement{Over: true, Unclear: cmp.Or(trouble, pod.Status.Message, end.Message, end.Reason, "its pod ended and left no result")}
 	}
 	if pod.Status.Phase == corev1.PodFailed {
 		return judgement{Over: true, Unclear: cmp.Or(trouble, pod.Status.Message, pod.Status.Reason, "its pod failed")}

@@ -49,20 +49,21 @@ func (r *Reconciler) recordHolding(ctx context.Context, v *view, h plan.Holding)
 	case claim.Annotations[AnnotationHolds] == h.Holds:
 		return nil
 	}
-	return r.patchClaim(ctx, claim, map[string]any{
-		"metadata": map[string]any{"annotations": map[string]string{AnnotationHolds: h.Holds}},
-	})
+	return r.patchClaim(ctx, claim, map[string]string{AnnotationHolds: h.Holds}, nil)
 }
 
-// patchClaim changes a claim as it was read, and none that has changed since.
-func (r *Reconciler) patchClaim(ctx context.Context, live *corev1.PersistentVolumeClaim, change map[string]any) error {
-	metadata, _ := change["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
+// patchClaim changes a claim as it was read, and none that has changed since: what is
+// nil of the annotations and the spec stays.
+func (r *Reconciler) patchClaim(ctx context.Context, live *corev1.PersistentVolumeClaim, annotations map[string]string, spec map[string]any) error {
+	type metadata struct {
+		UID             types.UID         `json:"uid"`
+		ResourceVersion string            `json:"resourceVersion"`
+		Annotations     map[string]string `json:"annotations,omitempty"`
 	}
-	metadata["uid"], metadata["resourceVersion"] = live.UID, live.ResourceVersion
-	change["metadata"] = metadata
-	patch, err := json.Marshal(change)
+	patch, err := json.Marshal(struct {
+		Metadata metadata       `json:"metadata"`
+		Spec     map[string]any `json:"spec,omitempty"`
+	}{metadata{live.UID, live.ResourceVersion, annotations}, spec})
 	if err != nil {
 		return err
 	}
@@ -71,11 +72,4 @@ func (r *Reconciler) patchClaim(ctx context.Context, live *corev1.PersistentVolu
 		return fmt.Errorf("%w: %w", errChanged, err)
 	}
 	return err
-}
-
-// knownClaim says whether a claim is known to hold what a member of its cluster has
-// left, or nothing: there is no volume behind one that is not bound.
-func knownClaim(claim *corev1.PersistentVolumeClaim) bool {
-	holds := claim.Annotations[AnnotationHolds]
-	return claim.Status.Phase != corev1.ClaimBound || (holds != "" && holds != plan.HoldsForeign)
 }

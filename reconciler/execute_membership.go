@@ -334,7 +334,7 @@ func (r *Reconciler) deleteClaim(ctx context.Context, v *view, a plan.DeleteVolu
 		return errChanged
 	case live.DeletionTimestamp != nil:
 		return nil
-	case formed && !knownClaim(live):
+	case formed && !v.volume(live).Own():
 		return fmt.Errorf("delete the volume claim %s: nobody has seen a member of this cluster on it, so that its data may be somebody else's", a.Claim)
 	}
 	err = claims.Delete(ctx, a.Claim, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})

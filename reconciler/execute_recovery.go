@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -131,18 +130,15 @@ func (r *Reconciler) observeRestore(ctx context.Context, v *view) error {
 		return nil
 	}
 	ns, name := v.cluster.Metadata.Namespace, restoreName(v.cluster.Metadata.Name, *v.record.Recovering)
-	job, err := foundOrNil(r.kube.BatchV1().Jobs(ns).Get(ctx, name, metav1.GetOptions{}))
+	job, err := r.readJob(ctx, ns, name)
+	if err != nil || job == nil {
+		return err
+	}
+	pods, err := r.podsOfJob(ctx, ns, name)
 	if err != nil {
-		return fmt.Errorf("read Job %s: %w", name, err)
+		return err
 	}
-	if job == nil {
-		return nil
-	}
-	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
-	if err != nil {
-		return fmt.Errorf("list the pods of Job %s: %w", name, err)
-	}
-	v.observed.Restore = restoreStateOf(job, pods.Items)
+	v.observed.Restore = restoreStateOf(job, pods)
 	return nil
 }
 
@@ -154,22 +150,18 @@ func restoreStateOf(job *batchv1.Job, pods []corev1.Pod) plan.Restore {
 	if said != "" {
 		state.Detail = "the restore: " + said
 	}
-	for _, c := range job.Status.Conditions {
-		switch {
-		case c.Status != corev1.ConditionTrue:
-		case c.Type == batchv1.JobComplete:
-			state.State = plan.RestoreDone
-		case c.Type == batchv1.JobFailed:
-			state.State, state.Detail = plan.RestoreFailed, cmp.Or(said, c.Message, c.Reason)
-		}
+	switch end := jobEnd(job); {
+	case end == nil:
+	case end.Type == batchv1.JobComplete:
+		state.State = plan.RestoreDone
+	default:
+		state.State, state.Detail = plan.RestoreFailed, cmp.Or(said, end.Message, end.Reason)
 	}
 	return state
 }
 
 // restoreSaid is what the newest pod of a restore has to say, or "".
 func restoreSaid(pods []corev1.Pod) string {
-	newest := slices.MaxFunc(append([]corev1.Pod{{}}, pods...), func(a, b corev1.Pod) int {
-		return a.CreationTimestamp.Compare(b.CreationTimestamp.Time)
-	})
+	newest := newestPod(pods)
 	return podTrouble(&newest)
 }

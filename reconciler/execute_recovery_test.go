@@ -211,7 +211,7 @@ func TestRestoreJob(t *testing.T) {
 		if got := strings.Join(step.Args, " "); got != want || step.Image != "quorate:1" {
 			t.Errorf("%s runs %s", step.Image, got)
 		}
-		if e := step.Env; len(e) != 2 || e[0].Name != backupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != backupCAEnv {
+		if e := step.Env; len(e) != 2 || e[0].Name != BackupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != BackupCAEnv {
 			t.Errorf("environment %+v", e)
 		}
 		g.ObjectURL = ""

@@ -26,11 +26,9 @@ func (r *Reconciler) growVolume(ctx context.Context, v *view, a plan.GrowVolume)
 	case size.Value() >= a.To:
 		return nil
 	}
-	err = r.patchClaim(ctx, live, map[string]any{
-		"spec": map[string]any{"resources": map[string]any{"requests": map[string]string{
-			string(corev1.ResourceStorage): resource.NewQuantity(a.To, resource.BinarySI).String(),
-		}}},
-	})
+	err = r.patchClaim(ctx, live, nil, map[string]any{"resources": map[string]any{"requests": map[string]string{
+		string(corev1.ResourceStorage): resource.NewQuantity(a.To, resource.BinarySI).String(),
+	}}})
 	if err != nil {
 		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
 	}

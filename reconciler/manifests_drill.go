@@ -9,7 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/guard"
 )
@@ -40,10 +39,6 @@ const (
 //	etcd      sidecar  on loopback only
 //	compare   main     waits for etcd, and writes what it finds as its last words
 func renderDrill(name string, q Request, k *keptRequest, b VerifiedBackup, images drillImages, set *appsv1.StatefulSet) *batchv1.Job {
-	labels := map[string]string{
-		"app.kubernetes.io/name": "quorate-drill", "app.kubernetes.io/instance": q.Metadata.Name,
-		"app.kubernetes.io/managed-by": "quorate", labelDrill: q.Metadata.Name,
-	}
 	peer := trialURL(peerPort)
 	args := append([]string{
 		"restore-volume", "--trial", "--volume=" + podVolumePath, "--member=" + trialMember, "--peer-url=" + peer,
@@ -51,27 +46,15 @@ func renderDrill(name string, q Request, k *keptRequest, b VerifiedBackup, image
 	}, b.args()...)
 	room := resource.NewQuantity(drillRoom(b.Size), resource.BinarySI)
 	pod := drillPod(set)
-	pod.RestartPolicy, pod.AutomountServiceAccountToken, pod.EnableServiceLinks = corev1.RestartPolicyNever, new(false), new(false)
 	pod.TerminationGracePeriodSeconds = new(int64(5)) // nothing of it is wanted afterwards
 	pod.InitContainers = []corev1.Container{restoreContainerOf(images.quorate, args, b.env(name)), trialEtcd(images.etcd, name, peer, *room)}
 	pod.Containers = []corev1.Container{trialCompare(images.quorate, b)}
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: room}}}}
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: q.Metadata.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{ownerRecordOf(k)}},
-		Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(drillTimeout.Seconds())), TTLSecondsAfterFinished: new(int32(drillKept.Seconds())),
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
-		},
-	}
+	return requestJob(name, "quorate-drill", labelDrill, q, k, drillTimeout, drillKept, pod)
 }
 
 // drillImages are those of a drill's pod.
 type drillImages struct{ quorate, etcd string }
-
-// ownerRecordOf lets what belongs to a schedule go with its record.
-func ownerRecordOf(k *keptRequest) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: k.live.Name, UID: k.live.UID}
-}
 
 // drillRoom is how many bytes a drill may take of its node: the backup as it was
 // sent and as it is restored, and etcd's log, which begins with two files of 64 MiB.

@@ -17,14 +17,14 @@ const (
 	labelRestore = "quorate.dev/restore-of"
 	// restoreContainer is the name of the container that restores.
 	restoreContainer = "restore"
-	// backupURLEnv holds a URL by which the backup can be read for some hours. It
-	// comes from a Secret, because who has it has the data.
-	backupURLEnv = "QUORATE_BACKUP_URL"
-	// backupCAEnv holds the certificate of the store's CA, where it has one of its
-	// own, and backupIdentityEnv the private key that decrypts the backup. The key
-	// comes from the user's Secret straight into this one step.
-	backupCAEnv       = "QUORATE_BACKUP_CA"
-	backupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
+	// BackupURLEnv holds a URL by which the backup can be read for some hours. It is
+	// no flag, because who has it has the data: it comes from a Secret.
+	BackupURLEnv = "QUORATE_BACKUP_URL"
+	// BackupCAEnv holds the certificate of the store's CA, where it has one of its own.
+	BackupCAEnv = "QUORATE_BACKUP_CA"
+	// BackupIdentityEnv holds the private key that decrypts the backup. It comes from
+	// the user's Secret straight into this one step.
+	BackupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
 	// Where they stand in their Secrets.
 	keyBackupURL = "url"
 	keyBackupCA  = "ca.crt"
@@ -60,7 +60,6 @@ func renderRestore(c Cluster, set *appsv1.StatefulSet, image, claim string, g Re
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec: restorePod(set, corev1.PodSpec{
-					RestartPolicy: corev1.RestartPolicyNever, AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false),
 					Containers: []corev1.Container{restoreStep(c, image, name, g)},
 					Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
@@ -71,8 +70,10 @@ func renderRestore(c Cluster, set *appsv1.StatefulSet, image, claim string, g Re
 	}
 }
 
-// restorePod gives the pod what decides where it runs and as whom.
+// restorePod gives the pod of a Job what decides where it runs and as whom, and
+// nothing of Kubernetes' own.
 func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
+	pod.RestartPolicy, pod.AutomountServiceAccountToken, pod.EnableServiceLinks = corev1.RestartPolicyNever, new(false), new(false)
 	if set == nil {
 		return pod
 	}
@@ -123,9 +124,9 @@ func (b VerifiedBackup) env(offer string) []corev1.EnvVar {
 			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key, Optional: &optional,
 		}}}
 	}
-	env := []corev1.EnvVar{from(backupURLEnv, offer, keyBackupURL, false), from(backupCAEnv, offer, keyBackupCA, true)}
+	env := []corev1.EnvVar{from(BackupURLEnv, offer, keyBackupURL, false), from(BackupCAEnv, offer, keyBackupCA, true)}
 	if b.Decryption != "" {
-		env = append(env, from(backupIdentityEnv, b.Decryption, keyIdentity, false))
+		env = append(env, from(BackupIdentityEnv, b.Decryption, keyIdentity, false))
 	}
 	return env
 }

@@ -59,13 +59,10 @@ func lastEnd(s corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 // disk that is full or does not answer passes, or is another matter: an error of
 // that kind can come with any of the words for damage.
 func soundsCorrupt(lastWords string) bool {
-	has := func(words ...string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(lastWords, w) })
-	}
 	if soundsOfDisk(lastWords) {
 		return false
 	}
-	return has(
+	return mentions(lastWords,
 		// The write-ahead log.
 		"wal: crc mismatch", "walpb: crc mismatch", "wal: conflicting metadata found", "wal: slice bounds out of range", "wal: snapshot mismatch",
 		"wal: snapshot not found", "wal: file not found", "[wal] max entry size limit exceeded", "failed to read WAL, cannot be repaired", "failed to repair WAL",
@@ -174,7 +171,10 @@ func (r *Reconciler) hostOfVolume(ctx context.Context, claim *corev1.PersistentV
 // soundsOfDisk says whether etcd's last words are of a disk, or of a limit, and not
 // of what is on it.
 func soundsOfDisk(lastWords string) bool {
-	return slices.ContainsFunc([]string{
-		"no space left on device", "disk quota exceeded", "input/output error", "permission denied", "read-only file system", "cannot allocate memory", "too many open files",
-	}, func(w string) bool { return strings.Contains(lastWords, w) })
+	return mentions(lastWords, "no space left on device", "disk quota exceeded", "input/output error", "permission denied", "read-only file system", "cannot allocate memory", "too many open files")
+}
+
+// mentions says whether a text has any of some words.
+func mentions(text string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

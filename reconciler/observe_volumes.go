@@ -30,7 +30,7 @@ func (v *view) claimName(member string) string { return v.record.claimPrefix() +
 func (v *view) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
 	for _, claim := range claims {
 		if !v.predecessors(claim.Name) {
-			v.observed.Volumes = append(v.observed.Volumes, observeVolume(v.cluster.EtcdCluster, claim, v.record.claimPrefix()))
+			v.observed.Volumes = append(v.observed.Volumes, *v.volume(claim))
 		}
 	}
 	slices.SortFunc(v.observed.Volumes, func(a, b plan.Volume) int {
@@ -52,6 +52,12 @@ func memberOfClaim(c schema.EtcdCluster, claim, prefix string) string {
 		return ""
 	}
 	return member
+}
+
+// volume describes one claim.
+func (v *view) volume(claim *corev1.PersistentVolumeClaim) *plan.Volume {
+	volume := observeVolume(v.cluster.EtcdCluster, claim, v.record.claimPrefix())
+	return &volume
 }
 
 // observeVolume describes one claim.

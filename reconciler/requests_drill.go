@@ -7,7 +7,6 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -87,12 +86,12 @@ func (r *Reconciler) beginDrill(ctx context.Context, q Request, k *keptRequest) 
 	if running >= r.options.MaxDrills {
 		return r.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
 	}
-	random, err := randomHex(4)
+	name, err := q.newJob("drill")
 	if err != nil {
 		return 0, err
 	}
 	k.record.Drill = &begunDrill{
-		Job: q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-drill-" + random,
+		Job: name,
 		URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: r.now().UTC(),
 	}
 	if err := r.writeRequest(ctx, q, k); err != nil {
@@ -144,9 +143,9 @@ func (r *Reconciler) makeDrill(ctx context.Context, q Request, k *keptRequest) e
 // Job is gone begins anew, for as long as a drill may take.
 func (r *Reconciler) followDrill(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
 	d, ns := k.record.Drill, q.Metadata.Namespace
-	job, err := foundOrNil(r.kube.BatchV1().Jobs(ns).Get(ctx, d.Job, metav1.GetOptions{}))
+	job, err := r.readJob(ctx, ns, d.Job)
 	if err != nil {
-		return 0, fmt.Errorf("read Job %s: %w", d.Job, err)
+		return 0, err
 	}
 	late := r.now().Sub(d.Since) > drillTimeout+drillKept
 	switch {
@@ -155,11 +154,11 @@ func (r *Reconciler) followDrill(ctx context.Context, q Request, k *keptRequest)
 	case job == nil:
 		return drillLook, r.makeDrill(ctx, q, k)
 	}
-	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + d.Job})
+	pods, err := r.podsOfJob(ctx, ns, d.Job)
 	if err != nil {
-		return 0, fmt.Errorf("list the pods of Job %s: %w", d.Job, err)
+		return 0, err
 	}
-	switch j := judgeDrill(job, pods.Items); {
+	switch j := judgeDrill(job, pods); {
 	case j.Over && j.Unclear != "":
 		return 0, r.drillUnclear(ctx, q, k, j.Unclear)
 	case j.Over:

@@ -193,7 +193,7 @@ func TestAnEncryptedBackupIsRestoredOnTrial(t *testing.T) {
 		}
 		pod := all[0].Spec.Template.Spec
 		step := pod.InitContainers[0]
-		if e := step.Env[len(step.Env)-1]; e.Name != backupIdentityEnv || e.ValueFrom.SecretKeyRef.Name != "age" || len(pod.InitContainers[1].Env)+len(pod.Containers[0].Env) > 0 {
+		if e := step.Env[len(step.Env)-1]; e.Name != BackupIdentityEnv || e.ValueFrom.SecretKeyRef.Name != "age" || len(pod.InitContainers[1].Env)+len(pod.Containers[0].Env) > 0 {
 			t.Errorf("the steps are given %+v", pod)
 		}
 	})

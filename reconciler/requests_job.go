@@ -45,11 +45,11 @@ func (r *Reconciler) takeByJob(ctx context.Context, q Request, k *keptRequest, s
 		return r.requestFailed(ctx, q, k, fmt.Errorf("back up %s: with --backup-runner=job the destination needs credentials.secretName, for a Job has not the daemon's own identity: name the Secret", q.clusterName()))
 	}
 	begun := *k.record.Begun
-	random, err := randomHex(4)
+	name, err := q.newJob("backup")
 	if err != nil {
 		return err
 	}
-	begun.Job = q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-backup-" + random
+	begun.Job = name
 	k.record.Begun = &begun
 	if err := r.writeRequest(ctx, q, k); err != nil {
 		return err
@@ -65,22 +65,22 @@ func (r *Reconciler) takeByJob(ctx context.Context, q Request, k *keptRequest, s
 // the manifest says how; before, nothing of what it does is touched.
 func (r *Reconciler) followTaking(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
 	name, ns := k.record.Begun.Job, q.Metadata.Namespace
-	job, err := foundOrNil(r.kube.BatchV1().Jobs(ns).Get(ctx, name, metav1.GetOptions{}))
+	job, err := r.readJob(ctx, ns, name)
 	if err != nil {
-		return 0, fmt.Errorf("read Job %s: %w", name, err)
+		return 0, err
 	}
-	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
+	pods, err := r.podsOfJob(ctx, ns, name)
 	if err != nil {
-		return 0, fmt.Errorf("list the pods of Job %s: %w", name, err)
+		return 0, err
 	}
-	said := restoreSaid(pods.Items)
+	said := restoreSaid(pods)
 	switch {
-	case job != nil && !jobEnds(job):
+	case job != nil && jobEnd(job) == nil:
 		if said != "" {
 			return r.waitsFor(q, "Job "+name+": "+said, takingLook)
 		}
 		return takingLook, nil
-	case job == nil && len(pods.Items) > 0:
+	case job == nil && len(pods) > 0:
 		return takingLook, nil // it was deleted, and may still write
 	}
 	if err := r.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil {
@@ -89,38 +89,10 @@ func (r *Reconciler) followTaking(ctx context.Context, q Request, k *keptRequest
 	return 0, r.removeRestore(ctx, ns, name)
 }
 
-// jobEnds says whether a Job has spoken its last word.
-func jobEnds(job *batchv1.Job) bool {
-	for _, c := range job.Status.Conditions {
-		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-			return true
-		}
-	}
-	return false
-}
-
-// jobsRunning counts the Jobs with a label that have not ended, in all namespaces.
-func (r *Reconciler) jobsRunning(ctx context.Context, label string) (n int, err error) {
-	jobs, err := r.kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
-	if err != nil {
-		return 0, fmt.Errorf("list the Jobs with the label %s: %w", label, err)
-	}
-	for i := range jobs.Items {
-		if j := &jobs.Items[i]; j.DeletionTimestamp == nil && !jobEnds(j) {
-			n++
-		}
-	}
-	return n, nil
-}
-
 // renderTaking is the Job that takes one backup. Secrets are mounted by the kubelet:
 // nothing secret is in it.
 func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destination, image string) *batchv1.Job {
 	begun := k.record.Begun
-	labels := map[string]string{
-		"app.kubernetes.io/name": "quorate-backup", "app.kubernetes.io/instance": q.Metadata.Name,
-		"app.kubernetes.io/managed-by": "quorate", labelTaking: q.Metadata.Name,
-	}
 	// A manifest of this package's making always encodes.
 	manifest, _ := json.Marshal(q.manifest(s, k))
 	args := []string{"take-backup", "--address=" + s.target.Address, "--host=" + s.target.Host, "--member-id=" + s.target.ID, "--url=" + begun.URL, "--manifest=" + string(manifest), "--credentials=" + takingCredentials}
@@ -128,7 +100,6 @@ func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destinati
 		args = append(args, "--recipient="+r)
 	}
 	pod := drillPod(nil)
-	pod.RestartPolicy, pod.AutomountServiceAccountToken, pod.EnableServiceLinks = corev1.RestartPolicyNever, new(false), new(false)
 	take := restoreContainerOf(image, args, nil)
 	take.Name, take.VolumeMounts = "backup", nil
 	mount := func(name, secret, path string) {
@@ -144,13 +115,7 @@ func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destinati
 		take.Args = append(take.Args, "--tls="+takingTLS)
 	}
 	pod.Containers = []corev1.Container{take}
-	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: begun.Job, Namespace: q.Metadata.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{ownerRecordOf(k)}},
-		Spec: batchv1.JobSpec{
-			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(backupTimeout.Seconds())), TTLSecondsAfterFinished: new(int32(time.Hour.Seconds())),
-			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
-		},
-	}
+	return requestJob(begun.Job, "quorate-backup", labelTaking, q, k, backupTimeout, time.Hour, pod)
 }
 
 // TakeBackup is what the pod of such a Job does: it streams the member's database to

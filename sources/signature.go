@@ -130,15 +130,7 @@ func (k keys) refuse(commit *object.Commit) string {
 	if commit.PGPSignature == "" {
 		return "is not signed"
 	}
-	body := &plumbing.MemoryObject{}
-	if err := commit.EncodeWithoutSignature(body); err != nil {
-		return "cannot be read as it was signed"
-	}
-	reader, err := body.Reader()
-	if err != nil {
-		return "cannot be read as it was signed"
-	}
-	text, err := io.ReadAll(reader)
+	text, err := signedText(commit)
 	if err != nil {
 		return "cannot be read as it was signed"
 	}
@@ -146,6 +138,19 @@ func (k keys) refuse(commit *object.Commit) string {
 		return k.refuseSSH(text, commit.PGPSignature)
 	}
 	return k.refusePGP(text, commit.PGPSignature)
+}
+
+// signedText is what a commit's signature is of.
+func signedText(commit *object.Commit) ([]byte, error) {
+	body := &plumbing.MemoryObject{}
+	if err := commit.EncodeWithoutSignature(body); err != nil {
+		return nil, err
+	}
+	reader, err := body.Reader()
+	if err != nil {
+		return nil, err
+	}
+	return io.ReadAll(reader)
 }
 
 func (k keys) refuseSSH(text []byte, armored string) string {

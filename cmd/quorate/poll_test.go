@@ -162,18 +162,25 @@ func TestPollerFollowsUntilItIsToEnd(t *testing.T) {
 	f := follow(t)
 	f.p.interval = time.Millisecond
 	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
+	stop := f.poll()
+	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
+	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
+	stop()
+}
+
+// poll lets the poller follow, until it is stopped and has ended.
+func (f *followed) poll() (stop func()) {
+	ctx, cancel := context.WithCancel(f.Context())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		f.p.poll(ctx, f.r)
 	}()
-	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
-	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
-	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
-	cancel()
-	<-ended
+	return func() {
+		cancel()
+		<-ended
+	}
 }
 
 // A restore is a cluster that begins with a backup.

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -20,15 +18,6 @@ import (
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
-// What is no flag, because who reads it has the data: the URL of a backup, and the
-// private key of age that decrypts it. The certificate of the store's CA comes the
-// same way.
-const (
-	backupURLEnv      = "QUORATE_BACKUP_URL"
-	backupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
-	backupCAEnv       = "QUORATE_BACKUP_CA"
-)
-
 // newRestoreVolume is what the Job of a recovery, a restore or a drill runs. It is
 // hidden, since nobody needs it by hand.
 func newRestoreVolume() *cobra.Command {
@@ -39,7 +28,7 @@ func newRestoreVolume() *cobra.Command {
 		Short: "Make a volume that of a recovered cluster's first member",
 		Long: `restore-volume makes a volume that of the first member of a recovered cluster. The
 data is that of the volume itself, or of the backup that the environment variable
-` + backupURLEnv + ` names by an http or https URL. What was on the volume is kept beside it.
+` + reconciler.BackupURLEnv + ` names by an http or https URL. What was on the volume is kept beside it.
 
 quorate run starts it in a Job of its own; nobody needs it by hand.`,
 		Example: `  quorate restore-volume --volume /var/lib/etcd --member orders-1 --peer-url https://orders-1:2380 \
@@ -48,9 +37,9 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 			if r.Volume == "" || r.Member == "" || r.PeerURL == "" || r.Token == "" {
 				return errors.New("--volume, --member, --peer-url and --token are needed")
 			}
-			if b.url = os.Getenv(backupURLEnv); b.url != "" {
-				b.ca = os.Getenv(backupCAEnv)
-				b.identity, b.encrypted = os.LookupEnv(backupIdentityEnv)
+			if b.url = os.Getenv(reconciler.BackupURLEnv); b.url != "" {
+				b.ca = os.Getenv(reconciler.BackupCAEnv)
+				b.identity, b.encrypted = os.LookupEnv(reconciler.BackupIdentityEnv)
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
 			}
 			err := restore.Run(r, zap.NewNop())
@@ -140,15 +129,10 @@ func (b storedBackup) client() (*http.Client, error) {
 	if b.ca == "" {
 		return http.DefaultClient, nil
 	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM([]byte(b.ca)) {
+	transport := backup.Trusting([]byte(b.ca))
+	if transport == nil {
 		return nil, errors.New("the CA of the store has no certificate in PEM")
 	}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
 	return &http.Client{Transport: transport}, nil
 }
 

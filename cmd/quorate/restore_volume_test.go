@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"filippo.io/age"
+
+	"github.com/quorate/quorate/reconciler"
 )
 
 // The backup that is stored is the one that was verified, or none; and who has the
@@ -116,7 +118,7 @@ func TestFetchEncryptedBackup(t *testing.T) {
 
 // What is missing is said, and a volume that is not the member's is left alone.
 func TestRestoreVolumeRefuses(t *testing.T) {
-	t.Setenv(backupURLEnv, "")
+	t.Setenv(reconciler.BackupURLEnv, "")
 	var out bytes.Buffer
 	run := func(args ...string) error {
 		cmd := newRestoreVolume()

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net/http"
 	"os"
 	"os/exec"
@@ -283,15 +282,10 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hooks.close)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		f.p.poll(ctx, f.r)
-	}()
+	stop := f.poll()
 	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
 	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+"/webhook", strings.NewReader("{}"))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/webhook", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,8 +299,7 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 		t.Errorf("status %d", res.StatusCode)
 	}
 	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
-	cancel()
-	<-ended
+	stop()
 }
 
 func TestWebhookNeedsASecret(t *testing.T) {

@@ -75,17 +75,27 @@ func (s *object) trusting() (*http.Transport, error) {
 	if len(ca) == 0 {
 		return nil, nil
 	}
+	transport := Trusting(ca)
+	if transport == nil {
+		return nil, s.problem("the CA (key "+keyCA+" of the Secret) has no certificate in PEM", "put the CA's certificate there, from BEGIN CERTIFICATE to END CERTIFICATE", nil)
+	}
+	s.idle = transport.CloseIdleConnections
+	return transport, nil
+}
+
+// Trusting is a transport of its own that trusts the CAs, in PEM, besides the
+// system's; nil where that holds no certificate.
+func Trusting(ca []byte) *http.Transport {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool()
 	}
 	if !pool.AppendCertsFromPEM(ca) {
-		return nil, s.problem("the CA (key "+keyCA+" of the Secret) has no certificate in PEM", "put the CA's certificate there, from BEGIN CERTIFICATE to END CERTIFICATE", nil)
+		return nil
 	}
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	s.idle = transport.CloseIdleConnections
-	return transport, nil
+	return transport
 }
 
 // openS3 opens an S3 bucket. The opener of the blob package reads the URL's

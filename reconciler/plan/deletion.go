@@ -125,7 +125,7 @@ func (s *situation) deleteObjects() verdict {
 // long as it is there, a crash loses nothing.
 func (s *situation) deleteVolumes() verdict {
 	for _, v := range s.o.Volumes {
-		if !v.Terminating && (v.own() || !s.formed()) {
+		if !v.Terminating && (v.Own() || !s.formed()) {
 			return do(DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
 		}
 	}

@@ -46,9 +46,9 @@ func (s *situation) tells(p Pod) string {
 	return id
 }
 
-// own says whether a volume is known to hold what a member of this cluster has left
+// Own says whether a volume is known to hold what a member of this cluster has left
 // on it, or nothing: there is no volume behind a claim that is not bound.
-func (v *Volume) own() bool {
+func (v *Volume) Own() bool {
 	return (v.Holds != "" && v.Holds != HoldsForeign) || !v.Bound
 }
 

@@ -442,7 +442,7 @@ func (s *situation) clearVolume(member string) verdict {
 	switch {
 	case retired && volume == nil:
 		return do(DeleteVolume{Claim: s.claim(member), Member: member}, "nothing is left of the former member")
-	case retired && !volume.Terminating && volume.own():
+	case retired && !volume.Terminating && volume.Own():
 		return do(DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
 	case volume != nil && volume.Terminating:
@@ -453,7 +453,7 @@ func (s *situation) clearVolume(member string) verdict {
 	case s.o.Record.Kept[member]:
 		// The guard keeps what a lost cluster left, beside the new data.
 	case volume != nil && volume.Bound && !retired && pod == nil,
-		volume != nil && !volume.own() && (volume.Holds == HoldsForeign || s.failedJoins(member) >= 3):
+		volume != nil && !volume.Own() && (volume.Holds == HoldsForeign || s.failedJoins(member) >= 3):
 		return unknownVolume(volume)
 	}
 	// A learner that was never seen to run has most likely left nothing, and the next

@@ -43,7 +43,7 @@ func remove(s *situation) verdict {
 		return pass()
 	}
 	for _, v := range s.o.Volumes {
-		if _, retired := s.o.Record.Retired[v.Member]; !retired || v.Ordinal < s.size() || v.Terminating || !v.own() {
+		if _, retired := s.o.Record.Retired[v.Member]; !retired || v.Ordinal < s.size() || v.Terminating || !v.Own() {
 			continue
 		}
 		if s.o.pod(v.Member) != nil {

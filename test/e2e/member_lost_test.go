@@ -32,19 +32,7 @@ func TestMemberLostMeanwhile(t *testing.T) {
 			v.T, v.mark = t, w.daemon.Log.Mark()
 			pods, members := v.uids(), v.record().Members
 			tc.lose(&v, tc.member)
-			v.eventually(tc.member+" to be replaced", changeLimit, func(context.Context) (bool, error) {
-				now := v.record().Members
-				return len(now) == 3 && now[tc.member] != members[tc.member], nil
-			})
-			v.await("the cluster to be whole again", rollLimit, func(l lab.LogLine) bool {
-				return l.Msg == "idle" && l.Cluster == v.key()
-			})
-			for other, id := range v.record().Members {
-				if other != tc.member && id != members[other] {
-					t.Errorf("%s was %s and is %s", other, members[other], id)
-				}
-			}
-			v.expectSizes(sizes, "3", "2", "2+1", "3")
+			v.awaitReplaced(tc.member, members, sizes)
 			v.expectNoOther(pods, v.uids(), tc.member)
 			v.expectVersion(3, want.version)
 			v.expectRecord(3)

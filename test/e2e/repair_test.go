@@ -102,6 +102,16 @@ func (w *world) expectLeftAlone(member string, pods, members map[string]string, 
 func (w *world) expectRepaired(member string, members map[string]string, sizes *memberWatch) {
 	w.Helper()
 	from := w.mark
+	w.awaitReplaced(member, members, sizes)
+	w.expectOrder(from, "back up", "remove "+member+" from the members", "delete the volume claim data-"+member,
+		"add "+member+" as a learner", "promote "+member)
+}
+
+// awaitReplaced waits until a member of three has another ID, and the cluster is
+// whole: the others are who they were.
+func (w *world) awaitReplaced(member string, members map[string]string, sizes *memberWatch) {
+	w.Helper()
+	from := w.mark
 	w.eventually(member+" to be replaced", changeLimit, func(context.Context) (bool, error) {
 		now := w.record().Members
 		return len(now) == 3 && now[member] != members[member], nil
@@ -120,8 +130,6 @@ func (w *world) expectRepaired(member string, members map[string]string, sizes *
 	if sizes != nil {
 		w.expectSizes(sizes, "3", "2", "2+1", "3")
 	}
-	w.expectOrder(from, "back up", "remove "+member+" from the members", "delete the volume claim data-"+member,
-		"add "+member+" as a learner", "promote "+member)
 }
 
 // expectOrder wants steps whose actions have these parts, in this order.
