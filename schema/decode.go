@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -261,9 +262,16 @@ func describe(value any) string {
 	return fmt.Sprintf("the number %v", value)
 }
 
+// knownFields are the jsonFields of the types that were asked for before: those
+// of a pod are many.
+var knownFields sync.Map //nolint:gochecknoglobals // A cache of what reflection says.
+
 // jsonFields are the fields of a struct by their JSON names, with those of
 // embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
+	if known, ok := knownFields.Load(t); ok {
+		return known.(map[string]reflect.Type) //nolint:forcetypeassert // Nothing else is stored.
+	}
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -275,5 +283,6 @@ func jsonFields(t reflect.Type) map[string]reflect.Type {
 			fields[name] = field.Type
 		}
 	}
+	knownFields.Store(t, fields)
 	return fields
 }

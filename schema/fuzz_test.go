@@ -76,8 +76,7 @@ func checkGood(t *testing.T, o object) {
 	if err != nil {
 		t.Fatalf("write %s: %v", o.meta().Name, err)
 	}
-	p := &parser{}
-	p.file(File{Path: "again.yaml", Data: text})
+	p := readAll([]File{{Path: "again.yaml", Data: text}})[0]
 	if len(p.declared) != 1 || p.declared[0].object == nil || hashOf(p.declared[0].object) != hashOf(o) {
 		t.Errorf("written and read again, it is another object:\n%s\n%s", text, lines(p.problems))
 	}

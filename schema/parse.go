@@ -1,12 +1,13 @@
 package schema
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"sync"
+	"sync/atomic"
 )
 
 // Limits of one file, and of all together. They are far above what people write,
@@ -24,31 +25,56 @@ const (
 // document hides neither its neighbours nor other files: it only holds the
 // objects that it names. The result depends on the files, not on their order.
 func Parse(files []File) Set {
-	p := &parser{}
 	ordered := slices.Clone(files)
 	slices.SortStableFunc(ordered, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
-	for _, f := range ordered {
-		p.file(f)
+	p := &parser{}
+	for _, r := range readAll(ordered) {
+		p.add(r)
 	}
 	return p.set()
 }
 
-// parser gathers what the documents declare.
+// readAll reads the files, several at a time. What is too much together depends
+// on the files before, so it is counted first.
+func readAll(files []File) []reading {
+	readings := make([]reading, len(files))
+	read := &taken{}
+	for i, f := range files {
+		readings[i].prepare(f, read)
+	}
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+				readings[i].read()
+			}
+		})
+	}
+	workers.Wait()
+	return readings
+}
+
+// parser gathers what the files declare.
 type parser struct {
-	declared []declaration
-	problems []Problem
-	ignored  int
-	left     []Problem
-	// bytes and documents are read so far.
-	bytes, documents int
-	// others are the documents of earlier operators, by group.
-	others map[string]others
+	reading
 	// restored are the clusters that a restore makes, as namespace/name.
 	restored map[string]bool
 	// hints is how often a near name was looked for.
 	hints int
 	// byIdentity finds a declaration, once all files are read.
 	byIdentity map[identity]int
+}
+
+// add takes what one more file declares.
+func (p *parser) add(r reading) {
+	p.declared = append(p.declared, r.declared...)
+	p.problems = append(p.problems, r.problems...)
+	p.left = append(p.left, r.left...)
+	p.ignored += r.ignored
+	for group, seen := range r.others {
+		p.countOther(group, seen)
+	}
 }
 
 // declaration is one document of quorate's group, good or bad.
@@ -73,129 +99,6 @@ func (id identity) String() string {
 	return id.kind + " " + id.namespace + "/" + id.name
 }
 
-// file reads one file.
-func (p *parser) file(f File) {
-	data := bytes.TrimPrefix(f.Data, []byte("\ufeff"))
-	if isUTF16(data) {
-		// Without the zero bytes it is close enough to text to say whose it is.
-		p.refused(f.Path, bytes.ReplaceAll(data, []byte{0}, nil), "the file is UTF-16 text: save it as UTF-8")
-		return
-	}
-	refusal := refuseFile(data)
-	if refusal == "" {
-		refusal = p.refuseMore(data)
-	}
-	if refusal != "" {
-		p.refused(f.Path, data, refusal)
-		return
-	}
-	for _, chunk := range splitDocuments(data) {
-		if !isEmptyDocument(chunk.data) {
-			p.document(f.Path, chunk)
-		}
-	}
-}
-
-// isUTF16 knows the mark at the beginning of such a file.
-func isUTF16(data []byte) bool {
-	return bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})
-}
-
-// refuseFile looks at a file before it is given to the YAML parser.
-func refuseFile(data []byte) string {
-	if len(data) > maxFileBytes {
-		return fmt.Sprintf("the file has %d bytes: at most %d (1 MiB) are read, split it", len(data), maxFileBytes)
-	}
-	if !utf8.Valid(data) {
-		return "the file is not UTF-8 text: save it as UTF-8"
-	}
-	if n := countDocuments(data); n > maxDocuments {
-		return fmt.Sprintf("the file has %d documents: at most %d are read, split it", n, maxDocuments)
-	}
-	return ""
-}
-
-// refuseMore counts a file of quorate's, and refuses what is too much together.
-func (p *parser) refuseMore(data []byte) string {
-	if !mentionsGroup(data) {
-		return ""
-	}
-	p.bytes += len(data)
-	p.documents += countDocuments(data)
-	switch {
-	case p.bytes > maxTotalBytes:
-		return fmt.Sprintf("the files up to this one have more than %d bytes (64 MiB) together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalBytes)
-	case p.documents > maxTotalDocuments:
-		return fmt.Sprintf("the files up to this one have more than %d documents together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalDocuments)
-	}
-	return ""
-}
-
-// refused notes a file that is not parsed. What it seems to declare is held. A
-// file that never speaks of quorate is another tool's, however large.
-func (p *parser) refused(path string, data []byte, why string) {
-	if !mentionsGroup(data) {
-		p.leave(Problem{File: path, Message: why})
-		return
-	}
-	p.problems = append(p.problems, Problem{File: path, Message: why})
-	for i, chunk := range splitDocuments(data) {
-		if i > maxDocuments {
-			return
-		}
-		id := skimIdentity(chunk.data)
-		id.namespace = cmp.Or(id.namespace, defaultNamespace)
-		if mentionsGroup(chunk.data) && id.name != "" {
-			problem := Problem{File: path, Line: chunk.line, Object: id.String(), Message: why}
-			p.declared = append(p.declared, declaration{identity: id, origin: Origin{File: path, Line: chunk.line}, problems: []Problem{problem}})
-		}
-	}
-}
-
-// document reads one document of a file.
-func (p *parser) document(path string, chunk chunk) {
-	origin := Origin{File: path, Line: chunk.line}
-	root, problem := readYAML(chunk)
-	if problem != nil {
-		p.unreadable(origin, chunk, *problem)
-		return
-	}
-	header := readHeader(root)
-	switch verdict, problem := classify(root, header); verdict {
-	case foreign:
-		p.ignored++
-		p.predecessor(origin, root, header)
-	case wrong:
-		p.declare(declaration{identity: header.identity, origin: origin}, []Problem{problem})
-	case ours:
-		p.object(origin, root, header.identity)
-	}
-}
-
-// others are the documents of an earlier operator.
-type others struct {
-	count int
-	first Origin
-}
-
-// predecessor notes a document of an earlier operator.
-func (p *parser) predecessor(origin Origin, root *document, h header) {
-	group, _, _ := strings.Cut(h.apiVersion, "/")
-	if group != "etcd.database.coreos.com" && group != "etcd.improbable.io" {
-		return
-	}
-	seen, known := p.others[group]
-	if !known {
-		origin.document = root
-		seen.first = origin
-	}
-	seen.count++
-	if p.others == nil {
-		p.others = map[string]others{}
-	}
-	p.others[group] = seen
-}
-
 // predecessors points at the way from the manifests of earlier operators, once
 // for each operator.
 func (p *parser) predecessors() {
@@ -208,60 +111,6 @@ func (p *parser) predecessors() {
 		problem.Warning = true
 		p.problems = append(p.problems, problem)
 	}
-}
-
-// unreadable notes a document that is no YAML. Only one that speaks of quorate
-// is reported: templates of other tools are often no YAML.
-func (p *parser) unreadable(origin Origin, chunk chunk, problem Problem) {
-	if !mentionsGroup(chunk.data) {
-		problem.File = origin.File
-		p.leave(problem)
-		return
-	}
-	p.declare(declaration{identity: skimIdentity(chunk.data), origin: origin}, []Problem{problem})
-}
-
-// leave notes what cannot be read and does not speak of quorate.
-func (p *parser) leave(problem Problem) {
-	p.ignored++
-	p.left = append(p.left, problem)
-}
-
-// object decodes, defaults and validates a document of one of the kinds.
-// Validation says nothing of fields that could not be read.
-func (p *parser) object(origin Origin, root *document, id identity) {
-	origin.document = root
-	d := declaration{identity: id, origin: origin, object: newObject(id.kind)}
-	problems, meant := decode(root, d.object)
-	// A name that came through a YAML merge is known only now.
-	d.name = cmp.Or(d.name, d.object.meta().Name)
-	d.namespace = cmp.Or(d.namespace, d.object.meta().Namespace)
-	d.object.setDefaults()
-	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == "" }) {
-		p.declare(d, problems) // Nothing can be said of a document that is not read as a whole.
-		return
-	}
-	for _, problem := range d.object.validate() {
-		said := slices.ContainsFunc(problems, func(known Problem) bool { return sameBranch(known.Field, problem.Field) })
-		if !said && !slices.ContainsFunc(meant, func(field string) bool { return sameBranch(field, problem.Field) }) {
-			problem.Line, problem.Column = root.place(problem.Field)
-			problems = append(problems, problem)
-		}
-	}
-	p.declare(d, problems)
-}
-
-// declare notes a document with its problems, and says where they are.
-func (p *parser) declare(d declaration, problems []Problem) {
-	d.namespace = cmp.Or(d.namespace, defaultNamespace)
-	for _, problem := range problems {
-		problem.File = d.origin.File
-		problem.Line = cmp.Or(problem.Line, d.origin.Line)
-		problem.Object = d.String()
-		d.problems = append(d.problems, problem)
-	}
-	p.problems = append(p.problems, d.problems...)
-	p.declared = append(p.declared, d)
 }
 
 // set sorts the declarations into good and held ones.
