@@ -1,10 +1,14 @@
 package sources_test
 
 import (
+	"context"
 	"fmt"
+	"log"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/go-git/go-git/v5"
@@ -74,36 +78,88 @@ func BenchmarkUnchangedBranch(b *testing.B) {
 	}
 }
 
-// BenchmarkCommitOf10000Files goes from a new commit to its parsed files.
-func BenchmarkCommitOf10000Files(b *testing.B) {
+// readOnly makes the test's binary read the repository of that URL, and end: so
+// the memory that it needs can be measured.
+const readOnly = "QUORATE_TEST_READ"
+
+func TestMain(m *testing.M) {
+	if url := os.Getenv(readOnly); url != "" {
+		if _, err := readClusters(context.Background(), url); err != nil {
+			log.Fatal(err) //nolint:forbidigo // TestMain has nobody to return an error to
+		}
+		return
+	}
+	os.Exit(m.Run()) //nolint:forbidigo // TestMain has nobody to return an error to
+}
+
+// BenchmarkNewCommit goes from a new commit to its files in memory, and to the
+// clusters that they declare, beside a shallow clone by Git, which parses nothing.
+func BenchmarkNewCommit(b *testing.B) {
 	sample, err := os.ReadFile("../examples/fleet/production/payments/clusters.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}
 	text, _, _ := strings.Cut(string(sample), "---\n")
-	files := map[string]string{}
-	for i := range 10_000 {
-		files[fmt.Sprintf("clusters/team-%d/cluster-%d.yaml", i%100, i)] = strings.Replace(text, "name: orders", fmt.Sprintf("name: orders-%d", i), 1)
-	}
-	u := newUpstreamWith(b, files)
-	u.git(u.bare, "repack", "-adq")
-	srv := serve(b, u)
-	for name, parse := range map[string]bool{"fetched": false, "parsed": true} {
-		b.Run(name, func(b *testing.B) {
+	for _, count := range []int{100, 1_000, 10_000} {
+		files := map[string]string{}
+		for i := range count {
+			files[fmt.Sprintf("clusters/team-%d/cluster-%d.yaml", i%100, i)] = strings.Replace(text, "name: orders", fmt.Sprintf("name: orders-%d", i), 1)
+		}
+		u := newUpstreamWith(b, files)
+		u.git(u.bare, "repack", "-adq")
+		srv := serve(b, u)
+		b.Run(fmt.Sprintf("fetched/files=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				s := fetch(b, open(b, sources.Config{URL: srv.repo(), Path: "clusters"}))
-				if !parse {
-					continue
-				}
-				list := make([]schema.File, len(s.Files))
-				for i, f := range s.Files {
-					list[i] = schema.File{Path: f.Path, Data: f.Data}
-				}
-				if set := schema.Parse(list); len(set.Clusters) != 10_000 {
-					b.Fatalf("%d clusters", len(set.Clusters))
-				}
+				fetch(b, open(b, sources.Config{URL: srv.repo(), Path: "clusters"}))
 			}
 		})
+		b.Run(fmt.Sprintf("parsed/files=%d", count), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if clusters, err := readClusters(b.Context(), srv.repo()); err != nil || clusters != count {
+					b.Fatal(clusters, err)
+				}
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), readOnly+"="+srv.repo())
+			b.ReportMetric(peak(b, cmd), "peak-B")
+		})
+		b.Run(fmt.Sprintf("git-clone/files=%d", count), func(b *testing.B) {
+			most := 0.0
+			for b.Loop() {
+				cmd := exec.Command("git", "clone", "--quiet", "--depth=1", "--branch=main", srv.repo(), filepath.Join(b.TempDir(), "clone"))
+				cmd.Env = append(os.Environ(), gitEnv()...)
+				most = max(most, peak(b, cmd))
+			}
+			b.ReportMetric(most, "peak-B")
+		})
 	}
+}
+
+// readClusters fetches and parses, and returns how many clusters there are.
+func readClusters(ctx context.Context, url string) (int, error) {
+	repo, err := sources.New(sources.Config{URL: url, Branch: "main", Path: "clusters"})
+	if err != nil {
+		return 0, err
+	}
+	s, err := repo.Fetch(ctx)
+	if err != nil {
+		return 0, err
+	}
+	files := make([]schema.File, len(s.Files))
+	for i, f := range s.Files {
+		files[i] = schema.File{Path: f.Path, Data: f.Data}
+	}
+	return len(schema.Parse(files).Clusters), nil
+}
+
+// peak runs a program and returns its largest resident size in bytes, that of the
+// programs which it started included.
+func peak(b *testing.B, cmd *exec.Cmd) float64 {
+	b.Helper()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.Fatalf("%s: %v\n%s", cmd, err, out)
+	}
+	return float64(cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss << 10)
 }

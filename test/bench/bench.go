@@ -51,7 +51,7 @@ type bench struct {
 	version string
 
 	noop           noop
-	polls          []poll
+	polls, commits []look
 	files          files
 	quorate, floor []roll
 }
@@ -77,7 +77,14 @@ func (b *bench) run(ctx context.Context) (err error) {
 		return err
 	}
 	err = b.Do("looking at a branch that has not moved", func() (err error) {
-		b.polls, err = measurePoll(ctx)
+		b.polls, err = measureLooks(ctx, unchangedBranch, unchangedTimes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = b.Do("reading new commits of up to 10,000 files", func() (err error) {
+		b.commits, err = measureLooks(ctx, newCommit, newCommitTimes)
 		return err
 	})
 	if err != nil {
