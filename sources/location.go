@@ -23,6 +23,17 @@ func (l location) String() string {
 	return l.dir
 }
 
+// Address is the host of a repository's URL and its path there, as code hosts
+// show them: without a .git at its end. Both are empty for a local path.
+func Address(repository string) (host, path string, err error) {
+	where, err := parseLocation(repository)
+	if err != nil || where.remote == nil {
+		return "", "", err
+	}
+	path = strings.TrimSuffix(strings.Trim(where.remote.Path, "/"), ".git")
+	return strings.ToLower(where.remote.Hostname()), path, nil
+}
+
 // parseLocation understands what Git understands: URLs, scp-like addresses and
 // paths. Its errors never repeat the text, which may hold a secret.
 func parseLocation(text string) (location, error) {

@@ -51,6 +51,7 @@ type Config struct {
 // called concurrently.
 type Repository struct {
 	origin  origin
+	where   string
 	source  string
 	ref     reference
 	path    string
@@ -117,6 +118,7 @@ func New(cfg Config) (*Repository, error) {
 	}
 	return &Repository{
 		origin:  newOrigin(where, cfg),
+		where:   where.String(),
 		source:  nameOf(where, ref, dir),
 		ref:     ref,
 		path:    dir,

@@ -1,0 +1,115 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-git/go-git/v5/plumbing"
+)
+
+// Proposal is what a reference beside the followed one would change.
+type Proposal struct {
+	// Base is what stood where the proposal left the accepted history: what the
+	// branch got since then is no change of the proposal. It has no files where the
+	// watched path was not there yet.
+	Base Snapshot
+	// Head is what the proposal says.
+	Head Snapshot
+}
+
+// FetchProposal reads the watched path at a reference by its full name, such as
+// refs/pull/7/head, within the limits of the followed branch. applied is the
+// commit that was accepted last. It asks for no signature, and keeps nothing: what
+// it returns is to be looked at and never to be followed.
+func (r *Repository) FetchProposal(ctx context.Context, name, applied string) (Proposal, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	p, err := r.propose(ctx, name, plumbing.NewHash(applied))
+	if err != nil {
+		return Proposal{}, explain(ctx, fmt.Sprintf("fetch %s of %s", name, r.where), err)
+	}
+	return p, nil
+}
+
+func (r *Repository) propose(ctx context.Context, name string, applied plumbing.Hash) (Proposal, error) {
+	session, err := r.origin.open(ctx)
+	if err != nil {
+		return Proposal{}, err
+	}
+	defer session.close()
+	refs, err := session.refs(ctx, name)
+	if err != nil {
+		return Proposal{}, err
+	}
+	head, there := refs[name]
+	if !there {
+		return Proposal{}, refGone("no "+name, "see whether the pull request is still open")
+	}
+	base, err := branchPoint(ctx, session, applied, head)
+	if err != nil {
+		return Proposal{}, err
+	}
+	p := Proposal{}
+	if p.Head, err = r.readOnce(ctx, session, head); err != nil {
+		return Proposal{}, err
+	}
+	p.Base, err = r.readOnce(ctx, session, base)
+	if errors.Is(err, ErrPathGone) {
+		p.Base, err = Snapshot{Commit: base.String()}, nil
+	}
+	return p, err
+}
+
+// readOnce reads a commit, unless it is the one that is followed.
+func (r *Repository) readOnce(ctx context.Context, s session, commit plumbing.Hash) (Snapshot, error) {
+	if kept, ok := r.recall(commit); ok {
+		return kept, nil
+	}
+	objs, err := s.objects(ctx, commit)
+	if err != nil {
+		return Snapshot{}, err
+	}
+	return readCommit(ctx, objs, commit, place{r.path, r.choice}, r.limits)
+}
+
+// branchPoint is the commit at which the history of a head left that of the
+// accepted one. Where the head has taken from it several times, it is the place of
+// the last time.
+func branchPoint(ctx context.Context, s session, applied, head plumbing.Hash) (plumbing.Hash, error) {
+	if applied == head {
+		return head, nil
+	}
+	objs, err := s.history(ctx, applied, head)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	common, err := walk(ctx, objs, applied, nil)
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	own, err := walk(ctx, objs, head, func(hash plumbing.Hash) bool { return hash == applied || common[hash] != nil })
+	if err != nil {
+		return plumbing.ZeroHash, err
+	}
+	if len(own) == 0 {
+		return head, nil // it is in the accepted history already
+	}
+	var point plumbing.Hash
+	var latest time.Time
+	for _, commit := range own {
+		for _, parent := range commit.ParentHashes {
+			if own[parent] == nil && (point.IsZero() || commit.Committer.When.After(latest)) {
+				point, latest = parent, commit.Committer.When
+			}
+		}
+	}
+	if point.IsZero() {
+		return point, &failure{
+			why:  fmt.Sprintf("commit %s has no commit in common with %s, accepted last", head, applied),
+			next: "rebase it on the followed branch", kinds: []error{ErrRewritten},
+		}
+	}
+	return point, nil
+}
