@@ -28,6 +28,8 @@ type poller struct {
 	log        *slog.Logger
 	// read is set once a commit has been read, or the one that was kept.
 	read atomic.Bool
+	// accepted is the commit in force, for others than the poll.
+	accepted atomic.Pointer[string]
 	// wake makes the next look come now.
 	wake chan struct{}
 
@@ -209,7 +211,16 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 		p.take(s, set, r)
 	}
 	p.kept = &next
+	p.accepted.Store(&next.snapshot.Commit)
 	return nil
+}
+
+// acceptedCommit is the commit in force, "" before there is one.
+func (p *poller) acceptedCommit() string {
+	if commit := p.accepted.Load(); commit != nil {
+		return *commit
+	}
+	return ""
 }
 
 // errMass is a commit that changes too many clusters at once.
@@ -302,6 +313,7 @@ func (p *poller) take(s sources.Snapshot, set schema.Set, r *reconciler.Reconcil
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
 	r.SetDesired(wishes(set, s.Commit, seen))
+	p.accepted.Store(&s.Commit)
 	p.requests = requests(set, s.Commit, p.requests)
 	r.SetNeeded(neededBy(set))
 	r.SetRequests(requestsOf(p.requests))

@@ -26,6 +26,7 @@ import (
 // runFlags are the flags of quorate run.
 type runFlags struct {
 	repository repositoryFlags
+	forge      forgeFlags
 	kube       kubeFlags
 	lease      leaseFlags
 	mass       massLimits
@@ -54,6 +55,7 @@ It keeps nothing that decides in memory and may be killed at any time.`,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
 	f.repository.add(cmd)
+	f.forge.add(cmd)
 	f.kube.add(cmd)
 	f.lease.add(cmd)
 	flags := cmd.Flags()
@@ -86,6 +88,11 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	host, err := f.forge.open(f.repository, f.kube.connect)
+	if err != nil {
+		return err
+	}
+	proposed := newPulls(f, git, host, log)
 	kube, err := f.kube.connect()
 	if err != nil {
 		return err
@@ -120,6 +127,10 @@ func (f *runFlags) run(ctx context.Context) error {
 		ready := func() bool { return r.Ready() && git.read.Load() }
 		server.ready.Store(&ready)
 		go git.poll(ctx, r)
+		if proposed != nil {
+			proposed.options = options
+			go proposed.follow(ctx, r)
+		}
 		log.Info("running", "version", buildVersion(), "source", git.repository.Source(), "following", git.repository.Reference())
 		r.Run(ctx)
 		return nil

@@ -171,3 +171,38 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	}
 	wantNoPlanted(t, "the cluster", fmt.Sprint(list.Items))
 }
+
+// The same holds of the forge's token.
+func TestNothingThatIsPrintedHoldsTheForgesToken(t *testing.T) {
+	p := &parrot{}
+	turns := append(p.turns(planted), func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		fmt.Fprintf(w, `{"message": "your token is %s"}`, planted)
+	})
+	p.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { turns[int(p.turn.Load())](w, r) }))
+	t.Cleanup(p.Close)
+	dir := t.TempDir()
+	flags := &runFlags{}
+	flags.repository.config.URL = p.URL + "/shop/etcd.git"
+	flags.repository.config.CAFile = writeSecret(t, dir, "ca", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})))
+	flags.forge = forgeFlags{kind: "gitea", url: p.URL, tokenFile: writeSecret(t, dir, "token", planted), pulls: true}
+	for turn := range turns {
+		p.turn.Store(int64(turn))
+		var said bytes.Buffer
+		log := slog.New(slog.NewJSONHandler(&said, nil))
+		git, err := newPoller(flags, log, prometheus.NewRegistry())
+		if err != nil {
+			t.Fatal(err)
+		}
+		host, err := flags.forge.open(flags.repository, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		accepted := "6dcb09b5b57875f334f61aebed695e2e4193db5e"
+		git.accepted.Store(&accepted)
+		if err := newPulls(flags, git, host, log).round(t.Context(), nil); err == nil || !strings.Contains(said.String(), "list the open pull requests") {
+			t.Errorf("turn %d: %v, said %s", turn, err, said.String())
+		}
+		wantNoPlanted(t, "the log", said.String())
+	}
+}

@@ -261,9 +261,10 @@ func cell(text string) string { return strings.ReplaceAll(code(plain(text, value
 // tag is a code span where Markdown is not read.
 func tag(text string) string { return "<code>" + html(text) + "</code>" }
 
-// html is a text in HTML.
+// html is a text in HTML. Not every code host knows that a name in it means nobody,
+// so that is cut there, too.
 func html(text string) string {
-	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;").Replace(plain(text, messageRunes))
+	return strings.NewReplacer("@", "@\u200b", "#", "#\u200b", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;").Replace(plain(text, messageRunes))
 }
 
 // prose is a text as running text: every character that Markdown would read is

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/sources/forge"
+)
+
+// forgeFlags are the flags about what is written where the repository is hosted.
+type forgeFlags struct {
+	kind, url         string
+	tokenFile, secret string
+	pulls, forks      bool
+}
+
+func (f *forgeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kind, "forge", "", "what hosts the repository: github, gitlab or gitea (Forgejo, too); default by --repo, at github.com and gitlab.com")
+	flags.StringVar(&f.url, "forge-url", "", "its URL, such as https://git.example.com; default likewise")
+	flags.StringVar(&f.tokenFile, "forge-token-file", "", "file with a token for it")
+	flags.StringVar(&f.secret, "forge-secret", "", "Secret with such a token (bearerToken or password) or a GitHub App, and ca.crt, in quorate's namespace; read for each request")
+	flags.BoolVar(&f.pulls, "pull-requests", false, "keep a comment on each open pull request for the branch that says what it would do to the live clusters; drafts are left out")
+	flags.BoolVar(&f.forks, "pull-requests-from-forks", false, "with --pull-requests: on those from forks, too, which anybody may open")
+}
+
+// open prepares the forge; it is nil where no credentials for one are given.
+func (f *forgeFlags) open(repository repositoryFlags, kube func() (kubernetes.Interface, error)) (*forge.Client, error) {
+	if err := f.check(repository.config); err != nil || f.tokenFile == "" && f.secret == "" {
+		return nil, err
+	}
+	auth := sources.Auth{BearerTokenFile: f.tokenFile}
+	if f.secret != "" {
+		client, err := kube()
+		if err != nil {
+			return nil, err
+		}
+		auth.Secret = secretReader(client, ownNamespace(), f.secret)
+	}
+	return forge.New(forge.Config{
+		Kind: forge.Kind(f.kind), URL: f.url, Repository: repository.config.URL, Auth: auth, CAFile: repository.config.CAFile,
+	})
+}
+
+// check refuses flags that contradict each other.
+func (f *forgeFlags) check(c sources.Config) error {
+	switch {
+	case f.forks && !f.pulls:
+		return errors.New("--pull-requests-from-forks is for --pull-requests: add it")
+	case !f.pulls:
+		return nil
+	case f.tokenFile == "" && f.secret == "":
+		return errors.New("--pull-requests comments on pull requests: give a token with --forge-token-file or --forge-secret")
+	case cmp.Or(c.Tag, c.Semver, c.Commit) != "":
+		return errors.New("--pull-requests are those for a branch: follow one with --branch")
+	}
+	return nil
+}

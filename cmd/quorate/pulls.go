@@ -1,0 +1,274 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/sources/forge"
+)
+
+// pulls keeps a comment on each open pull request that says what it would do to the
+// live clusters. It only looks: what it plans is never handed to the reconciler
+// that acts. It runs beside the poll of the followed branch, which never waits for it.
+type pulls struct {
+	host       pullHost
+	repository *sources.Repository
+	// branch is the followed one, and marker names the comments of this daemon.
+	branch, marker string
+	forks          bool
+	interval       time.Duration
+	// options are those of the reconciler that acts.
+	options reconciler.Options
+	// accepted is the commit in force, "" before there is one.
+	accepted func() string
+	log      *slog.Logger
+
+	// known is what was planned; it saves work and decides nothing.
+	known map[int]planned
+	said  map[int]string
+}
+
+// pullHost is where pull requests are.
+type pullHost interface {
+	OpenPulls(ctx context.Context, base string) ([]forge.Pull, error)
+	Comment(ctx context.Context, pull int, marker, text string) error
+}
+
+// planned is when a head was planned, and against which commit.
+type planned struct {
+	head, applied string
+	at            time.Time
+	// touches says that the head changes files that quorate reads.
+	touches bool
+}
+
+const (
+	// pullsMost are looked after, those that changed last.
+	pullsMost = 100
+	// pullsARound are planned at most in one round; the others have their turn next.
+	pullsARound = 5
+	// planAgain is how long a plan stands before it is made anew for the same head:
+	// the clusters may have changed.
+	planAgain = 5 * time.Minute
+	// commentBytes is below the limit of every forge.
+	commentBytes = 60000
+)
+
+// newPulls is nil where no pull request is to be looked at.
+func newPulls(f *runFlags, git *poller, host *forge.Client, log *slog.Logger) *pulls {
+	if !f.forge.pulls {
+		return nil
+	}
+	name := newKeeper(nil, "", f.kube.options.Owner.Instance, git.repository.Source()).name
+	return &pulls{
+		host: host, repository: git.repository, branch: cmp.Or(f.repository.config.Branch, "main"),
+		marker: strings.Replace(name, "quorate-git", "quorate-pull", 1), forks: f.forge.forks,
+		interval: f.interval, accepted: git.acceptedCommit, log: log,
+		known: map[int]planned{}, said: map[int]string{},
+	}
+}
+
+// follow looks at the pull requests again and again until ctx ends.
+func (p *pulls) follow(ctx context.Context, r *reconciler.Reconciler) {
+	for failed := 0; ; {
+		err := p.round(ctx, r)
+		if failed++; err == nil {
+			failed = 0
+		}
+		timer := time.NewTimer(pause(p.interval, failed, sources.RetryAfter(err), rand.Float64()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+	}
+}
+
+// round looks at the pull requests once. One that fails keeps no other from its
+// turn; where the forge wants to be left alone, the round ends.
+func (p *pulls) round(ctx context.Context, r *reconciler.Reconciler) error {
+	applied := p.accepted()
+	if applied == "" {
+		return nil
+	}
+	open, err := p.host.OpenPulls(ctx, p.branch)
+	if p.tell(ctx, 0, err); err != nil {
+		return err
+	}
+	p.forgetClosed(open)
+	left := pullsARound
+	for _, pull := range open[:min(len(open), pullsMost)] {
+		if !p.isDue(pull, applied) {
+			continue
+		}
+		if left--; left < 0 {
+			break
+		}
+		err := p.propose(ctx, r, pull, applied)
+		p.tell(ctx, pull.Number, err)
+		if ctx.Err() != nil || sources.RetryAfter(err) > 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// isDue says whether a pull request is to be planned now.
+func (p *pulls) isDue(pull forge.Pull, applied string) bool {
+	known, was := p.known[pull.Number]
+	switch {
+	case pull.Draft, pull.Fork && !p.forks:
+		return false
+	case !was || known.head != pull.Head:
+		return true
+	}
+	return known.touches && (known.applied != applied || time.Since(known.at) > planAgain)
+}
+
+// tell says once what is wrong with a pull request, or with the list of them.
+func (p *pulls) tell(ctx context.Context, number int, err error) {
+	switch {
+	case ctx.Err() != nil:
+	case err == nil:
+		delete(p.said, number)
+	case p.said[number] != err.Error():
+		p.said[number] = err.Error()
+		p.log.WarnContext(ctx, "pull request", "number", number, "error", err.Error(), "message", "it is tried again; what is in force does not depend on it")
+	}
+}
+
+// forgetClosed drops what is known of pull requests that are over.
+func (p *pulls) forgetClosed(open []forge.Pull) {
+	over := func(number int) bool {
+		return number != 0 && !slices.ContainsFunc(open, func(pull forge.Pull) bool { return pull.Number == number })
+	}
+	maps.DeleteFunc(p.known, func(number int, _ planned) bool { return over(number) })
+	maps.DeleteFunc(p.said, func(number int, _ string) bool { return over(number) })
+}
+
+// propose plans one pull request, and comments on it. What it reads is written by
+// whoever may open one: not even a mistake in quorate that it finds ends the daemon.
+func (p *pulls) propose(ctx context.Context, r *reconciler.Reconciler, pull forge.Pull, applied string) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	defer func() {
+		if mistake := recover(); mistake != nil {
+			err = fmt.Errorf("plan pull request %d: quorate cannot cope with it (%v); please report this", pull.Number, mistake)
+			p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
+		}
+	}()
+	report, err := p.report(ctx, r, pull, applied)
+	if err != nil {
+		return err
+	}
+	now := planned{head: pull.Head, applied: applied, at: time.Now(), touches: report != nil}
+	if report == nil && p.known[pull.Number].touches {
+		report = newReport(schema.Set{}) // it has taken everything back
+	}
+	if report != nil {
+		if err := p.host.Comment(ctx, pull.Number, "<!-- "+p.marker+" ", p.comment(report)); err != nil {
+			return err
+		}
+	}
+	p.known[pull.Number] = now
+	return nil
+}
+
+// report is what a pull request would do; nil where it changes no file that is
+// read.
+func (p *pulls) report(ctx context.Context, r *reconciler.Reconciler, pull forge.Pull, applied string) (*plan.Report, error) {
+	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
+	switch {
+	case errors.Is(err, sources.ErrTooLarge), errors.Is(err, sources.ErrPathGone), errors.Is(err, sources.ErrRewritten):
+		report := newReport(schema.Set{Problems: []schema.Problem{{Message: "it cannot be planned: " + err.Error()}}})
+		report.Count(0)
+		return report, nil
+	case err != nil:
+		return nil, err
+	case sameFiles(found.Base.Files, found.Head.Files):
+		return nil, nil
+	}
+	return planProposal(ctx, r, found, p.options)
+}
+
+func sameFiles(a, b []sources.File) bool {
+	return slices.EqualFunc(a, b, func(a, b sources.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) })
+}
+
+// comment is the report as one comment.
+func (p *pulls) comment(report *plan.Report) string {
+	const rest = "\nThe rest would be too long for one comment; `quorate plan` shows it.\n"
+	parts := report.Markdown(plan.MarkdownOptions{Marker: p.marker, Limit: commentBytes})
+	if len(parts) > 1 {
+		return parts[0] + rest
+	}
+	return parts[0]
+}
+
+// planProposal plans, for the clusters that run, what a proposal changes: each
+// cluster whose file differs, among all others as they are in force.
+func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Proposal, options reconciler.Options) (*plan.Report, error) {
+	before, after := parse(p.Base), parse(p.Head)
+	report := newReport(after)
+	report.Problems = append(report.Problems, schema.Compare(before, after)...)
+	schema.SortProblems(report.Problems)
+	report.Base, report.Head = p.Base.Commit, p.Head.Commit
+	var err error
+	if report.Others, err = reconciler.CompareOthers(before, after); err != nil {
+		return nil, err
+	}
+	was := clustersByKey(wishes(before, p.Base.Commit, nil))
+	is := clustersByKey(wishes(after, p.Head.Commit, origins(before, nil)))
+	desired, changed := r.Desired(), map[string]plan.ClusterReport{}
+	for key := range merged(was, is) {
+		c, err := reconciler.PlanOffline(was[key], is[key], options)
+		if err != nil {
+			return nil, err
+		}
+		if c.Change == plan.Unchanged {
+			continue
+		}
+		changed[key] = c
+		if delete(desired, key); is[key] != nil {
+			desired[key] = *is[key]
+		}
+	}
+	planner := r.Apart(reconciler.NewClients())
+	planner.SetDesired(slices.Collect(maps.Values(desired)))
+	defer planner.SetDesired(nil) // closes the connections
+	for key, c := range changed {
+		if is[key] != nil && c.Change != plan.Held {
+			steps, err := planner.Plan(ctx, *is[key])
+			if err != nil {
+				return nil, err
+			}
+			live := describePlan(*is[key], steps, options.BackupURL)
+			live.Change, live.Changes = c.Change, c.Changes
+			c = live
+		}
+		report.Clusters = append(report.Clusters, c)
+	}
+	report.Count(0)
+	return report, nil
+}
+
+// merged has the keys of both.
+func merged[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}

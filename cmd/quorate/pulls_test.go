@@ -1,0 +1,326 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/sources/forge"
+)
+
+// proposing is a followed repository with pull requests, over a live cluster.
+type proposing struct {
+	*followed
+	pulls *pulls
+	live  *fake.Clientset
+	open  []forge.Pull
+	// comments are the texts that stand now, by number, and wrote counts changes.
+	comments map[int]string
+	wrote    int
+	listErr  error
+}
+
+func (f *proposing) OpenPulls(context.Context, string) ([]forge.Pull, error) {
+	return f.open, f.listErr
+}
+
+func (f *proposing) Comment(_ context.Context, pull int, marker, text string) error {
+	if !strings.HasPrefix(text, marker) {
+		f.Errorf("the comment does not begin with %q:\n%s", marker, text)
+	}
+	if f.comments[pull] != text {
+		f.comments[pull] = text
+		f.wrote++
+	}
+	return nil
+}
+
+func propose(t *testing.T, files map[string]string) *proposing {
+	t.Helper()
+	f := &proposing{followed: follow(t), live: fake.NewClientset(), comments: map[int]string{}}
+	for path, text := range files {
+		f.commit(path, text)
+	}
+	log := slog.New(slog.NewTextHandler(f.log, nil))
+	options := reconciler.Options{Render: reconciler.RenderOptions{GuardImage: "quorate:test"}, BackupURL: "s3://backups/{{ .UID }}.db"}
+	f.r = reconciler.New(f.live, reconciler.NewClients(), record.NewFakeRecorder(100), reconciler.NewMetrics(prometheus.NewRegistry()), log, options)
+	if err := f.r.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.p.once(t.Context(), f.r)
+	f.flags.forge.pulls = true
+	f.pulls = newPulls(f.flags, f.p, nil, log)
+	f.pulls.host, f.pulls.options = f, options
+	return f
+}
+
+// pull opens or pushes to a pull request that writes a file; no text removes it.
+func (f *proposing) pull(number int, path, text string) {
+	f.Helper()
+	f.git("checkout", "--quiet", "--detach", "main")
+	if text == "" {
+		f.git("rm", "--quiet", path)
+		f.git("commit", "--quiet", "-m", "Remove "+path)
+	} else {
+		f.commit(path, text)
+	}
+	reference := "refs/pull/" + strconv.Itoa(number) + "/head"
+	f.git("update-ref", reference, "HEAD")
+	f.git("checkout", "--quiet", "main")
+	p := forge.Pull{Number: number, Head: path + text, Reference: reference, Base: "main"}
+	f.open = append(slices.DeleteFunc(f.open, func(o forge.Pull) bool { return o.Number == number }), p)
+}
+
+func (f *proposing) round() {
+	f.Helper()
+	if err := f.pulls.round(f.Context(), f.r); err != nil {
+		f.Fatal(err)
+	}
+}
+
+func (f *proposing) wantComment(number int, says ...string) {
+	f.Helper()
+	for _, text := range says {
+		if !strings.Contains(f.comments[number], text) {
+			f.Errorf("the comment on %d does not say %q:\n%s", number, text, f.comments[number])
+		}
+	}
+}
+
+func (f *proposing) wantWritten(n int) {
+	f.Helper()
+	if f.wrote != n {
+		f.Errorf("comments were written %d times, want %d", f.wrote, n)
+	}
+	f.wrote = 0
+}
+
+// changes are the requests to the API server that change something.
+func (f *proposing) changes() []string {
+	var found []string
+	for _, a := range f.live.Actions() {
+		if !slices.Contains([]string{"get", "list", "watch"}, a.GetVerb()) {
+			found = append(found, a.GetVerb()+" "+a.GetResource().Resource)
+		}
+	}
+	return found
+}
+
+// 132: what a pull request proposes is planned and never done, a deletion neither,
+// and the daemon that acts does not notice.
+func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
+	f := propose(t, map[string]string{
+		"clusters/orders.yaml": clusterFile("orders", "3.6.12"), "clusters/users.yaml": clusterFile("users", "3.6.12"),
+	})
+	orders := f.r.Desired()["shop/orders"]
+	awaitTrue(t, func() bool { // the caches follow after a moment
+		_, err := f.r.Pass(t.Context(), orders)
+		return err == nil && len(f.changes()) > 3
+	})
+	f.live.ClearActions()
+	f.log.Reset()
+	said := f.r.Desired()
+	deleted := strings.Replace(clusterFile("orders", "3.6.12"), "spec:\n", "spec:\n  state: Deleted\n", 1)
+	f.pull(1, "clusters/orders.yaml", deleted)
+	f.pull(2, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+	f.pull(3, "clusters/orders.yaml", "")
+	f.round()
+	f.wantComment(1, "1 cluster changes", "shop/orders", "spec.state: Running → Deleted")
+	f.wantComment(2, "shop/ledger", "added", "create")
+	f.wantComment(3, "shop/orders", "removed", "left running")
+	f.wantWritten(3)
+	if did := f.changes(); len(did) > 0 {
+		t.Errorf("a pull request did %q", did)
+	}
+	if now := f.r.Desired(); len(now) != 2 || now["shop/orders"].Spec.State != said["shop/orders"].Spec.State {
+		t.Errorf("now Git says %+v", now)
+	}
+	if f.log.Len() > 0 {
+		t.Errorf("the daemon said\n%s", f.log)
+	}
+}
+
+func TestCommentIsKeptUpToDate(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12"), "README.md": "1"})
+	f.pull(7, "clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.pull(8, "README.md", "2")
+	f.round()
+	f.wantComment(7, "spec.version: 3.6.12 → 3.6.16"[5:])
+	f.wantWritten(1)
+	f.round() // the head is the same, and so is what is in force
+	f.wantWritten(0)
+
+	f.pull(7, "clusters/orders.yaml", "kind: EtcdCluster\napiVersion: quorate.dev/v1alpha1\nmetadata: {name: orders, namespace: shop}\nspec: {version: 3.10}\n")
+	f.round()
+	f.wantComment(7, "clusters/orders.yaml:4", "spec.version: YAML reads 3.10 as the number 3.1", "3 errors")
+	f.wantWritten(1)
+
+	f.pull(7, "README.md", "3") // it takes the change back
+	f.round()
+	f.wantComment(7, "Nothing is to be done")
+	f.wantWritten(1)
+
+	// What the branch got since is no change of the pull request.
+	f.pull(7, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.p.once(t.Context(), f.r)
+	f.round()
+	f.wantComment(7, "shop/ledger", "1 cluster changes")
+	if strings.Contains(f.comments[7], "shop/orders") {
+		t.Errorf("it names another cluster:\n%s", f.comments[7])
+	}
+}
+
+// Drafts wait, and forks need a flag; one that cannot be read keeps no other off.
+func TestWhichPullRequestsArePlanned(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12")})
+	for n := 1; n <= 4; n++ {
+		f.pull(n, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+	}
+	f.open[0].Draft, f.open[1].Fork, f.open[2].Reference = true, true, "refs/pull/99/head"
+	f.round()
+	f.round()
+	if f.wrote != 1 || f.comments[4] == "" {
+		t.Errorf("commented %v", f.comments)
+	}
+	if n := strings.Count(f.log.String(), `msg="pull request"`); n != 1 || !strings.Contains(f.log.String(), "no refs/pull/99/head") {
+		t.Errorf("%d lines:\n%s", n, f.log)
+	}
+	f.pulls.forks = true
+	f.round()
+	f.wantComment(2, "shop/ledger")
+
+	f.listErr = errors.New("list the open pull requests: no")
+	if err := f.pulls.round(t.Context(), f.r); !errors.Is(err, f.listErr) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12")})
+	for n := 1; n <= pullsARound+2; n++ {
+		f.pull(n, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+	}
+	f.round()
+	f.wantWritten(pullsARound)
+	f.round()
+	f.wantWritten(2)
+	if len(f.pulls.known) != pullsARound+2 {
+		t.Errorf("known %v", f.pulls.known)
+	}
+	f.open = nil
+	f.round()
+	if len(f.pulls.known) != 0 {
+		t.Errorf("known when all are closed: %v", f.pulls.known)
+	}
+	if known := (planned{head: "h", applied: "a", at: time.Now(), touches: true}); true {
+		f.pulls.known[1] = known
+		p := forge.Pull{Number: 1, Head: "h"}
+		if f.pulls.isDue(p, "a") || !f.pulls.isDue(p, "b") {
+			t.Error("a plan does not follow what is in force")
+		}
+		known.at = time.Now().Add(-planAgain - time.Second)
+		f.pulls.known[1] = known
+		if !f.pulls.isDue(p, "a") {
+			t.Error("a plan stands for ever")
+		}
+	}
+}
+
+// What is in a file is shown as it is: it names nobody, opens nothing, commands
+// nothing. A pull request that is too large says so.
+func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12")})
+	evil := "@admin ``` </details><script>x</script> ![i](https://evil.example.com/p.png) | #1 !2\n/close\n<!-- " + f.pulls.marker + " part 1 -->"
+	f.pull(1, "clusters/@admin`\n", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: orders, namespace: shop}\nspec:\n  version: "+strconv.Quote(evil)+"\n  "+strconv.Quote(evil)+": 1\n")
+	f.pull(2, "clusters/@admin`.yaml", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: "+strconv.Quote(evil)+"\n  namespace: shop\nspec:\n  version: "+strconv.Quote(evil)+"\n  "+strconv.Quote(evil)+": 1\n")
+	f.pull(3, "clusters/large.yaml", "# "+strings.Repeat("x", 1<<20))
+	f.round()
+	if f.comments[1] != "" {
+		t.Errorf("a file that is not read made a comment:\n%s", f.comments[1])
+	}
+	f.wantComment(2, "error")
+	f.wantComment(3, "it cannot be planned", "large.yaml", "raise the limit")
+	for line := range strings.Lines(f.comments[2]) {
+		bare := withoutCode(line)
+		for _, sign := range []string{"@admin", "#1", "<script", "</details><"} {
+			if strings.Contains(bare, sign) {
+				t.Errorf("%q stands in the open: %s", sign, line)
+			}
+		}
+		bare = strings.ReplaceAll(regexp.MustCompile("<code>.*</code>").ReplaceAllString(bare, ""), `\]`, "")
+		if strings.Contains(bare, "](") || strings.Contains(bare, "https://") {
+			t.Errorf("a link: %s", line)
+		}
+		if strings.HasPrefix(line, "/") {
+			t.Errorf("a command: %s", line)
+		}
+	}
+	if strings.Count(f.comments[2], "\n<!-- ") > 0 {
+		t.Errorf("a second marker:\n%s", f.comments[2])
+	}
+}
+
+// withoutCode is a line of Markdown without its code spans: from a run of backticks
+// to the next run of the same length.
+func withoutCode(line string) string {
+	var open strings.Builder
+	for {
+		begin := strings.IndexByte(line, '`')
+		if begin < 0 || begin > 0 && line[begin-1] == '\\' {
+			return open.String() + line
+		}
+		run := len(line[begin:]) - len(strings.TrimLeft(line[begin:], "`"))
+		fence, rest := line[begin:begin+run], line[begin+run:]
+		end := -1
+		for at := 0; at < len(rest); {
+			i := strings.Index(rest[at:], fence)
+			if i < 0 {
+				break
+			}
+			i += at
+			n := len(rest[i:]) - len(strings.TrimLeft(rest[i:], "`"))
+			if n == run {
+				end = i
+				break
+			}
+			at = i + n
+		}
+		if end < 0 {
+			return open.String() + line
+		}
+		open.WriteString(line[:begin])
+		line = rest[end+run:]
+	}
+}
+
+func TestFlagsOfTheForgeAreChecked(t *testing.T) {
+	for _, c := range []struct {
+		flags  forgeFlags
+		config sources.Config
+		want   string
+	}{
+		{forgeFlags{}, sources.Config{}, ""},
+		{forgeFlags{pulls: true, tokenFile: "t"}, sources.Config{Branch: "main"}, ""},
+		{forgeFlags{pulls: true}, sources.Config{}, "give a token with --forge-token-file"},
+		{forgeFlags{forks: true}, sources.Config{}, "is for --pull-requests"},
+		{forgeFlags{pulls: true, secret: "s"}, sources.Config{Tag: "v1"}, "follow one with --branch"},
+	} {
+		err := c.flags.check(c.config)
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: got %v, want %q", c.flags, err, c.want)
+		}
+	}
+}
