@@ -45,7 +45,7 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	m, err := store.Save(ctx, url, r.requests.slowed(ctx, snapshot), r.manifestOf(v, a))
+	m, err := store.Save(ctx, url, slowed(ctx, snapshot, r.requests.bandwidth), r.manifestOf(v, a))
 	if err != nil {
 		return err
 	}

@@ -96,8 +96,10 @@ type requests struct {
 	// places are those of the backups that are taken at the same time, of whatever
 	// cluster and for whatever reason.
 	places chan struct{}
-	// bandwidth of all backups together, nil for no limit.
+	// bandwidth of the backups that pass through this process together, nil for no
+	// limit; share, in bytes a second, is that of a Job, 0 for no limit.
 	bandwidth *rate.Limiter
+	share     int64
 
 	mu     sync.Mutex
 	wished map[string]Request
@@ -110,8 +112,11 @@ func newRequests(o Options) *requests {
 		queue:  workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 		places: make(chan struct{}, o.MaxBackups), wished: map[string]Request{},
 	}
+	q.bandwidth = backupLimit(o.BackupBandwidth)
 	if o.BackupBandwidth > 0 {
-		q.bandwidth = rate.NewLimiter(rate.Limit(o.BackupBandwidth), bandwidthBurst)
+		// Jobs know nothing of one another: each gets what is left for it when as
+		// many run as may.
+		q.share = max(1, o.BackupBandwidth/int64(o.MaxBackups))
 	}
 	return q
 }

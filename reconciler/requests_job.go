@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -54,7 +55,7 @@ func (r *Reconciler) takeByJob(ctx context.Context, q Request, k *keptRequest, s
 	if err := r.writeRequest(ctx, q, k); err != nil {
 		return err
 	}
-	job := renderTaking(q, k, s, to, r.options.Render.GuardImage)
+	job := renderTaking(q, k, s, to, r.options.Render.GuardImage, r.requests.share)
 	if _, err := r.kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
 	}
@@ -89,13 +90,16 @@ func (r *Reconciler) followTaking(ctx context.Context, q Request, k *keptRequest
 	return 0, r.removeRestore(ctx, ns, name)
 }
 
-// renderTaking is the Job that takes one backup. Secrets are mounted by the kubelet:
-// nothing secret is in it.
-func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destination, image string) *batchv1.Job {
+// renderTaking is the Job that takes one backup, with a share of the bandwidth in
+// bytes a second, or 0. Secrets are mounted by the kubelet: nothing secret is in it.
+func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destination, image string, share int64) *batchv1.Job {
 	begun := k.record.Begun
 	// A manifest of this package's making always encodes.
 	manifest, _ := json.Marshal(q.manifest(s, k))
 	args := []string{"take-backup", "--address=" + s.target.Address, "--host=" + s.target.Host, "--member-id=" + s.target.ID, "--url=" + begun.URL, "--manifest=" + string(manifest), "--credentials=" + takingCredentials}
+	if share > 0 {
+		args = append(args, "--bandwidth="+strconv.FormatInt(share, 10))
+	}
 	for _, r := range to.Encryption.Recipients {
 		args = append(args, "--recipient="+r)
 	}
@@ -118,12 +122,27 @@ func renderTaking(q Request, k *keptRequest, s backupSource, to schema.Destinati
 	return requestJob(begun.Job, "quorate-backup", labelTaking, q, k, backupTimeout, time.Hour, pod)
 }
 
+// BackupTask is one backup that is taken outside of the daemon.
+type BackupTask struct {
+	// From is the member. HTTPS says that it speaks TLS; Secret has the data of the
+	// Secret for it, and may be nil.
+	From   Target
+	HTTPS  bool
+	Secret map[string][]byte
+	// Store and URL say where the backup goes, Manifest what is known of it before.
+	Store    backup.Store
+	URL      string
+	Manifest backup.Manifest
+	// Bandwidth in bytes a second; 0 for no limit.
+	Bandwidth int64
+}
+
 // TakeBackup is what the pod of such a Job does: it streams the member's database to
-// its place, and returns when what the store holds has been read back. https says that
-// the member speaks TLS; secret has the data of the Secret for it, and may be nil.
-func TakeBackup(ctx context.Context, from Target, https bool, secret map[string][]byte, store backup.Store, objectURL string, m backup.Manifest) (backup.Manifest, error) {
-	if https {
-		config, problem := strangerTLS(&corev1.Secret{Data: secret}, from.Host)
+// its place, and returns when what the store holds has been read back.
+func TakeBackup(ctx context.Context, task BackupTask) (backup.Manifest, error) {
+	from, m := task.From, task.Manifest
+	if task.HTTPS {
+		config, problem := strangerTLS(&corev1.Secret{Data: task.Secret}, from.Host)
 		if problem != "" {
 			return m, errors.New("the Secret with the certificates " + problem)
 		}
@@ -142,5 +161,5 @@ func TakeBackup(ctx context.Context, from Target, https bool, secret map[string]
 		return m, fmt.Errorf("snapshot of %s: %w", m.Member, plainError(err))
 	}
 	defer func(c io.Closer) { _ = c.Close() }(snapshot)
-	return store.Save(ctx, objectURL, snapshot, m)
+	return task.Store.Save(ctx, task.URL, slowed(ctx, snapshot, backupLimit(task.Bandwidth)), m)
 }

@@ -3,6 +3,7 @@ package reconciler
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +146,32 @@ func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(jobs(w)) != 2 {
 			t.Errorf("%q, %d Jobs", said, len(jobs(w)))
 		}
+		// One has ended, but the daemon takes a backup before an upgrade.
+		w.jobEndsWith(jobs(w)[0], batchv1.JobComplete)
+		release, _ := w.r.requests.tryPlace()
+		w.mustPassRequests(once(), time.Minute)
+		if len(jobs(w)) != 2 {
+			t.Errorf("%d Jobs beside the daemon's backup", len(jobs(w)))
+		}
+		release()
+		w.mustPassRequests(once(), time.Minute)
+		if len(jobs(w)) != 3 {
+			t.Errorf("%d Jobs where there is a place", len(jobs(w)))
+		}
+	})
+}
+
+// Each Job has its part of the bandwidth, so that all that may run keep to it together.
+func TestAJobHasItsShareOfTheBandwidth(t *testing.T) {
+	byJobs(t, func(w *world) {
+		o := w.r.options
+		o.BackupBandwidth, o.MaxBackups = 20<<20, 4
+		w.r.requests.queue.ShutDown()
+		w.r.requests = newRequests(o)
+		w.mustPassRequests(once(), time.Minute)
+		if args := jobs(w)[0].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bandwidth=5242880") {
+			t.Errorf("it runs %q", args)
+		}
 	})
 }
 
@@ -156,7 +183,10 @@ func TestTakeBackup(t *testing.T) {
 	from := s.target(s.round(false), s.endpoints[0])
 	from.TLS = nil // the pod has it from a Secret
 	take := func(secret map[string][]byte, name string) (backup.Manifest, error) {
-		return TakeBackup(t.Context(), from, true, secret, backup.Store{}, "file://"+dir+"/"+name+"?root="+dir, backup.Manifest{Member: "orders-0", Revision: 2})
+		return TakeBackup(t.Context(), BackupTask{
+			From: from, HTTPS: true, Secret: secret, URL: "file://" + dir + "/" + name + "?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
+			Bandwidth: 1 << 20, // more than there is to send: only its way is tried
+		})
 	}
 	m, err := take(s.client.Data, "1.db")
 	if err != nil {

@@ -27,11 +27,13 @@ func (r *Reconciler) takeRequested(ctx context.Context, q Request, k *keptReques
 	}
 	defer release()
 	if r.options.BackupRunner == RunnerJob {
-		if n, err := r.jobsRunning(ctx, labelTaking); err != nil || n >= cap(r.requests.places) {
-			if err != nil {
-				return 0, err
-			}
-			return r.waitsFor(q, fmt.Sprintf("%d Jobs take other backups, and --max-backups allows no more", n), placeWait)
+		n, err := r.jobsRunning(ctx, labelTaking)
+		if err != nil {
+			return 0, err
+		}
+		// This one has a place, too, until its Job is there to be counted.
+		if here := len(r.requests.places) - 1; n+here >= cap(r.requests.places) {
+			return r.waitsFor(q, fmt.Sprintf("%d Jobs and %d backups of the daemon itself are under way, and --max-backups allows no more", n, here), placeWait)
 		}
 	}
 	source, awaited, err := r.findSource(ctx, q)
@@ -104,7 +106,7 @@ func (r *Reconciler) saveSnapshot(ctx context.Context, s backupSource, to schema
 		return backup.Manifest{}, fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	return store.Save(ctx, place, r.requests.slowed(ctx, snapshot), m)
+	return store.Save(ctx, place, slowed(ctx, snapshot, r.requests.bandwidth), m)
 }
 
 // manifest describes the backup that is about to be taken.
@@ -200,12 +202,20 @@ func (r *Reconciler) objectURL(template string, d schema.ObjectURLData) (string,
 	return schema.ExpandObjectURL(template, d)
 }
 
-// slowed is a snapshot that keeps to the bandwidth.
-func (q *requests) slowed(ctx context.Context, snapshot io.Reader) io.Reader {
-	if q.bandwidth == nil {
+// backupLimit is a limit in bytes a second, nil for none.
+func backupLimit(bandwidth int64) *rate.Limiter {
+	if bandwidth <= 0 {
+		return nil
+	}
+	return rate.NewLimiter(rate.Limit(bandwidth), bandwidthBurst)
+}
+
+// slowed is a snapshot that keeps to a limit, if there is one.
+func slowed(ctx context.Context, snapshot io.Reader, limit *rate.Limiter) io.Reader {
+	if limit == nil {
 		return snapshot
 	}
-	return &slowReader{ctx, snapshot, q.bandwidth}
+	return &slowReader{ctx, snapshot, limit}
 }
 
 // slowReader reads no faster than all readers of its limit together may.

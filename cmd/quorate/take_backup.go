@@ -16,6 +16,7 @@ func newTakeBackup() *cobra.Command {
 	var from storeFlags
 	var address, host, id, url, manifest, certificates string
 	var https bool
+	var bandwidth int64
 	var recipients []string
 	cmd := &cobra.Command{
 		Use: "take-backup", Hidden: true, Args: cobra.NoArgs,
@@ -45,7 +46,9 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 				Endpoint:  reconciler.Endpoint{Member: m.Member, Host: host, Address: address},
 				ClusterID: m.ClusterID, ID: id,
 			}
-			m, err = reconciler.TakeBackup(cmd.Context(), member, https, secret, store, url, m)
+			m, err = reconciler.TakeBackup(cmd.Context(), reconciler.BackupTask{
+				From: member, HTTPS: https, Secret: secret, Store: store, URL: url, Manifest: m, Bandwidth: bandwidth,
+			})
 			if err != nil {
 				return err
 			}
@@ -62,6 +65,7 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	f.StringVar(&certificates, "tls", "", "directory with ca.crt, tls.crt and tls.key for the member")
 	f.StringVar(&url, "url", "", "object URL of the backup")
 	f.StringVar(&manifest, "manifest", "", "what the manifest says of the backup, as JSON")
+	f.Int64Var(&bandwidth, "bandwidth", 0, "bytes a second that it may take; 0 for no limit")
 	f.StringArrayVar(&recipients, "recipient", nil, "public key of age of one who can decrypt the backup; may be given several times")
 	return cmd
 }
