@@ -1,12 +1,14 @@
 package sources
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"time"
+	"slices"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
 // Proposal is what a reference beside the followed one would change.
@@ -96,14 +98,9 @@ func branchPoint(ctx context.Context, s session, applied, head plumbing.Hash) (p
 	if len(own) == 0 {
 		return head, nil // it is in the accepted history already
 	}
-	var point plumbing.Hash
-	var latest time.Time
-	for _, commit := range own {
-		for _, parent := range commit.ParentHashes {
-			if own[parent] == nil && (point.IsZero() || commit.Committer.When.After(latest)) {
-				point, latest = parent, commit.Committer.When
-			}
-		}
+	point, err := newest(ctx, objs, parentsOf(own))
+	if err != nil {
+		return plumbing.ZeroHash, err
 	}
 	if point.IsZero() {
 		return point, &failure{
@@ -112,4 +109,39 @@ func branchPoint(ctx context.Context, s session, applied, head plumbing.Hash) (p
 		}
 	}
 	return point, nil
+}
+
+// parentsOf are the parents of some commits that are none of them, in a fixed order.
+func parentsOf(commits map[plumbing.Hash]*object.Commit) []plumbing.Hash {
+	var parents []plumbing.Hash
+	for _, commit := range commits {
+		for _, parent := range commit.ParentHashes {
+			if commits[parent] == nil {
+				parents = append(parents, parent)
+			}
+		}
+	}
+	slices.SortFunc(parents, func(a, b plumbing.Hash) int { return bytes.Compare(a[:], b[:]) })
+	return slices.Compact(parents)
+}
+
+// newest is the commit that descends from all others; where there is none, one that
+// no other descends from. Their times say nothing: clocks differ, and a second is
+// long.
+func newest(ctx context.Context, objs objects, commits []plumbing.Hash) (plumbing.Hash, error) {
+	var newest plumbing.Hash
+	for _, commit := range commits {
+		descends := newest.IsZero()
+		_, err := walk(ctx, objs, commit, func(hash plumbing.Hash) bool {
+			descends = descends || hash == newest
+			return descends
+		})
+		if err != nil {
+			return plumbing.ZeroHash, err
+		}
+		if descends {
+			newest = commit
+		}
+	}
+	return newest, nil
 }
