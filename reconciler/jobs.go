@@ -37,7 +37,7 @@ func requestJob(name, app, mark string, q Request, k *keptRequest, limit, kept t
 	}
 }
 
-// ownerRecordOf lets what belongs to a schedule go with its record.
+// ownerRecordOf lets what belongs to a backup or a schedule go with its record.
 func ownerRecordOf(k *keptRequest) metav1.OwnerReference {
 	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: k.live.Name, UID: k.live.UID}
 }

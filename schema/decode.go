@@ -270,7 +270,7 @@ var knownFields sync.Map //nolint:gochecknoglobals // A cache of what reflection
 // embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.Type {
 	if known, ok := knownFields.Load(t); ok {
-		return known.(map[string]reflect.Type) //nolint:forcetypeassert // Nothing else is stored.
+		return known.(map[string]reflect.Type) // nothing else is stored
 	}
 	fields := map[string]reflect.Type{}
 	for i := range t.NumField() {

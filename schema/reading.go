@@ -77,16 +77,16 @@ type taken struct {
 }
 
 // refuseMore counts a file of quorate's, and refuses what is too much together.
-func (a *taken) refuseMore(data []byte) string {
+func (t *taken) refuseMore(data []byte) string {
 	if !mentionsGroup(data) {
 		return ""
 	}
-	a.bytes += len(data)
-	a.documents += countDocuments(data)
+	t.bytes += len(data)
+	t.documents += countDocuments(data)
 	switch {
-	case a.bytes > maxTotalBytes:
+	case t.bytes > maxTotalBytes:
 		return fmt.Sprintf("the files up to this one have more than %d bytes (64 MiB) together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalBytes)
-	case a.documents > maxTotalDocuments:
+	case t.documents > maxTotalDocuments:
 		return fmt.Sprintf("the files up to this one have more than %d documents together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalDocuments)
 	}
 	return ""
