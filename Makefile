@@ -10,6 +10,8 @@ CACHE := $(or $(QUORATE_CACHE),$(HOME)/.cache/quorate)
 TOOLS := $(CACHE)/tools
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
 SANDBOX := $(BIN)/sandbox
+# `make verify` vets, so that the tests need not.
+TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/...
 
@@ -21,24 +23,23 @@ help: ## List these commands
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
-# `make verify` vets, so that the tests need not.
 unit: $(SANDBOX) sshd ## Test everything that needs no Kubernetes
-	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) go test -vet=off -timeout=40m $(PACKAGES)
+	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 
 sim: ## Try to break the planner, longer than the tests do
-	cd reconciler/plan && go test -run 'Simulation|Reachable|Mutant' -count=1 -timeout=30m -deep
+	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=30m -deep
 
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.
 test: unit release-check cluster ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
-	. test/env.sh && go test ./test/lab ./test/demo ./test/bench ./test/editor -vet=off -count=1 -timeout=30m
-	. test/env.sh && go test ./test/e2e -vet=off -count=1 -timeout=60m -parallel=2 -v
-	. test/env.sh && cd test/sandbox && go test -count=1 -timeout=30m -v . -args -down
+	. test/env.sh && $(TEST) ./test/lab ./test/demo ./test/bench ./test/editor -count=1 -timeout=30m
+	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=2 -v
+	. test/env.sh && cd test/sandbox && $(TEST) -count=1 -timeout=30m -v . -args -down
 
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
-	go test ./test/release -vet=off -count=1 -timeout=30m
+	$(TEST) ./test/release -count=1 -timeout=30m
 
 e2e: cluster ## Run all end-to-end tests, the long ones too; RUN='regexp' chooses some
-	. test/env.sh && go test ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long
+	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long
 
 verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...
@@ -61,7 +62,7 @@ sandbox-down: $(SANDBOX) ## Remove every trace of it
 	@$(SANDBOX) down
 
 sandbox-test: sandbox ## Test the sandbox itself; leaves nothing running
-	cd test/sandbox && go test -count=1 -timeout=15m ./... -args -down
+	cd test/sandbox && $(TEST) -count=1 -timeout=30m ./... -args -down
 
 fmt: $(GOLANGCI) ## Format
 	$(GOLANGCI) fmt ./...

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -43,7 +42,7 @@ spec:
 	w.must(shared.store.Spoil(strings.TrimPrefix(taken[0].Object, "s3://"+lab.Bucket+"/")))
 	w.commitFiles("Restore them on trial", schedule("Always"))
 	w.awaitDrill("restore drill failed")
-	w.await("a backup", 2*time.Minute, func(l lab.LogLine) bool { return l.Msg == "backup" })
+	w.await("a backup", changeLimit, func(l lab.LogLine) bool { return l.Msg == "backup" })
 	w.awaitDrill("restore drill")
 
 	// 98: another process goes on with the next one.
@@ -89,7 +88,7 @@ spec:
 // awaitDrill waits for what is said of a drill of the schedule.
 func (w *world) awaitDrill(says string) {
 	w.Helper()
-	w.await(says, 3*time.Minute, func(l lab.LogLine) bool {
+	w.await(says, changeLimit, func(l lab.LogLine) bool {
 		return l.Msg == says && l.Request == "EtcdBackupSchedule "+w.namespace+"/minutely"
 	})
 }

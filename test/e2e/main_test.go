@@ -24,7 +24,7 @@ const (
 	// atOnce is how many tests run at a time: each keeps about one core busy.
 	atOnce = 2
 	// prepareLimit bounds a build from nothing and the loading of the image.
-	prepareLimit = 5 * time.Minute
+	prepareLimit = 15 * time.Minute
 )
 
 // suite is what all tests share.

@@ -63,7 +63,7 @@ spec:
 // awaitBackup waits for a good backup of a request.
 func (w *world) awaitBackup(request string) {
 	w.Helper()
-	w.await("a backup of "+request, 2*time.Minute, func(l lab.LogLine) bool {
+	w.await("a backup of "+request, changeLimit, func(l lab.LogLine) bool {
 		return l.Msg == "backup" && l.Request == request
 	})
 }

@@ -28,10 +28,10 @@ const (
 // The bounds of waits. They only keep a hung test from hanging forever: what is
 // awaited takes seconds.
 const (
-	createLimit = 2 * time.Minute
-	rollLimit   = 3 * time.Minute
-	holdLimit   = time.Minute
-	changeLimit = 5 * time.Minute
+	createLimit = 6 * time.Minute
+	rollLimit   = 9 * time.Minute
+	holdLimit   = 3 * time.Minute
+	changeLimit = 15 * time.Minute
 	// quiet is how long nothing may happen where nothing should.
 	quiet = 3 * time.Second
 )

@@ -175,7 +175,7 @@ func TestHistoryOfRealEtcd(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = checker.Close() })
-	h := StartHistory(clients, HistoryOptions{Pace: time.Millisecond, MaxOperations: 2000})
+	h := StartHistory(clients, HistoryOptions{Pace: time.Millisecond, Timeout: patience, MaxOperations: 2000})
 	t.Cleanup(h.Close)
 	if err := h.Check(t.Context(), checker); err != nil {
 		t.Errorf("while the load goes on: %v", err)

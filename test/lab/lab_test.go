@@ -160,9 +160,13 @@ func snapshot() []byte {
 	return append(page, sum[:]...)
 }
 
+// patience is a client's deadline that a slow machine does not come near, where an etcd
+// that is well has to answer everything.
+const patience = time.Minute
+
 func TestWriterFindsLostWrites(t *testing.T) {
 	client := startEtcd(t)
-	w := StartWriter(client, WriterOptions{Pace: time.Millisecond})
+	w := StartWriter(client, WriterOptions{Pace: time.Millisecond, Timeout: patience})
 	t.Cleanup(w.Close)
 	err := Poll(t.Context(), 20*time.Second, func(context.Context) (bool, error) {
 		return w.Report().Writes.OK > 50 && w.Report().Reads.OK > 20, nil

@@ -13,7 +13,7 @@ import (
 
 // checkLimit bounds the search for an order. It takes well under a second where
 // there is one.
-const checkLimit = time.Minute
+const checkLimit = 3 * time.Minute
 
 // errUndecided is a check that has come to no end within its time.
 var errUndecided = errors.New("no order found within the time, and not shown that there is none")

@@ -16,7 +16,7 @@ const OwnLabel = "quorate.dev/lab"
 
 // deleteLimit bounds the end of a namespace: members take their time to stop,
 // and volumes to go.
-const deleteLimit = 3 * time.Minute
+const deleteLimit = 9 * time.Minute
 
 // CreateNamespace makes a namespace with OwnLabel. One of that name that the
 // harness made before is deleted first; anybody else's is refused.

@@ -22,7 +22,7 @@ import (
 )
 
 // readyLimit bounds the start of a server.
-const readyLimit = time.Minute
+const readyLimit = 3 * time.Minute
 
 // Server is a program of the sandbox that runs as a process of this machine, on
 // loopback.
