@@ -30,15 +30,15 @@ sim: ## Try to break the planner, longer than the tests do
 	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=30m -deep
 
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.
-test: unit release-check cluster ## Run all tests, end to end on a real Kubernetes too; leaves nothing running
+test: unit release-check cluster ## Run the tests, and some end to end on a real Kubernetes; leaves nothing running
 	. test/env.sh && $(TEST) ./test/lab ./test/demo ./test/bench ./test/editor -count=1 -timeout=30m
-	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=2 -v
-	. test/env.sh && cd test/sandbox && $(TEST) -count=1 -timeout=30m -v . -args -down
+	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=1 -v
+	. test/env.sh && if [ -n "$$QUORATE_SANDBOX" ]; then "$$QUORATE_SANDBOX" down; fi
 
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	$(TEST) ./test/release -count=1 -timeout=30m
 
-e2e: cluster ## Run all end-to-end tests, the long ones too; RUN='regexp' chooses some
+e2e: cluster ## Run all end-to-end tests; RUN='regexp' chooses some
 	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long
 
 verify: $(GOLANGCI) ## Check format, lint and modules

@@ -15,6 +15,7 @@ import (
 // TestFailingBucketHoldsTheUpgrade breaks the store in one way after the other:
 // the upgrade does not begin, however often it is tried, until all is mended.
 func TestFailingBucketHoldsTheUpgrade(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "bucket")
 	store, err := w.cluster.StartS3(t.Context())

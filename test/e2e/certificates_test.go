@@ -15,6 +15,7 @@ import (
 // TestExpiredCertificate lets a member's certificate expire before an upgrade: a
 // member that restarts could not rejoin, so none does.
 func TestExpiredCertificate(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "expired")
 	want := spec{version: "3.5.21", replicas: 1}

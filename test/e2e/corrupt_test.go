@@ -23,6 +23,7 @@ const (
 // data than the others. etcd finds out and serves nobody any more; quorate finds
 // the one that differs, replaces it and ends the alarm (90).
 func TestCorruptAlarm(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "corrupt")
 	want := spec{

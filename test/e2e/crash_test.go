@@ -10,6 +10,7 @@ import (
 // it begins a step, and right after it has said that the step is done, at every
 // step of a cluster's creation and of its upgrade.
 func TestKilledAtEachStep(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "crash")
 	want := spec{version: "3.5.35", replicas: 3, backup: "Required"}

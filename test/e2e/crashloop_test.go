@@ -11,6 +11,7 @@ import (
 // matter for a person, and no reason to replace it. Clients write meanwhile, and
 // the member comes back by itself when the cause is gone.
 func TestCrashLoops(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "crashloop")
 	want := spec{version: "3.6.16", replicas: 3, backup: "Required", more: soonRepaired}
@@ -77,6 +78,7 @@ func (w *world) fillDisk(member string) (mend func()) {
 // TestOutOfMemory gives members less memory than etcd needs: the roll stops at the
 // first, with the reason, and more memory mends it (81).
 func TestOutOfMemory(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "memory")
 	limited := func(limit string) string {

@@ -22,12 +22,16 @@ func TestCreate(t *testing.T) {
 		name         string
 		replicas     int
 		minAvailable int32
+		long         bool
 	}{
-		{"27: one member", 1, 1},
-		{"28: three members", 3, 2},
-		{"29: five members", 5, 4},
+		{"27: one member", 1, 1, false},
+		{"28: three members", 3, 2, false},
+		{"29: five members", 5, 4, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			if tc.long {
+				takesLong(t)
+			}
 			t.Parallel()
 			w := newWorld(t, fmt.Sprintf("create-%d", tc.replicas))
 			w.commit("Add orders", spec{version: "3.6.16", replicas: tc.replicas})

@@ -23,6 +23,7 @@ import (
 // have on their disks, while clients write. Where the data is all there nothing is
 // done; a member whose data etcd cannot read is replaced.
 func TestDamagedData(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "damage")
 	want := spec{version: "3.5.35", replicas: 3, backup: "Required", more: soonRepaired}

@@ -16,6 +16,7 @@ import (
 // TestDelete deletes a cluster by the one word in Git that means it, brings it
 // back from its volumes by the same file, and deletes it with its volumes.
 func TestDelete(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "delete")
 	want := spec{version: "3.6.16", replicas: 3}
@@ -112,6 +113,7 @@ func (w *world) expectNone(kinds ...string) {
 // TestDeletionNeedsABackup asks for a deletion while no backup can be taken:
 // nothing is deleted.
 func TestDeletionNeedsABackup(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "undeletable")
 	w.options.BackupURL = ""

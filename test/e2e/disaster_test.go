@@ -21,6 +21,7 @@ const exampleOfDisaster = "../../examples/disaster-recovery"
 // for word. Everything up to the last backup is back, and the clients as well, by the
 // name that they had (86, 117, 119).
 func TestDisasterRecovery(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "disaster")
 	names := w.exampleNames()

@@ -16,6 +16,7 @@ import (
 // in its store is found bad, kept and told of; the next one is good; and a daemon that
 // is killed in the middle of a drill finds it again. Nothing of a drill is left.
 func TestRestoreDrills(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "drill")
 	want := spec{version: "3.6.16", replicas: 1}

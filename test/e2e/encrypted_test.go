@@ -20,6 +20,7 @@ import (
 // the first: with another's private key it is held and nothing runs; once the Secret
 // has the right one, it goes on.
 func TestEncryptedBackup(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "encrypted")
 	key, err := age.GenerateX25519Identity()

@@ -13,6 +13,7 @@ import (
 // second quorate follows the same files, and leaves alone what is not its own
 // until a word in Git hands it over.
 func TestFleet(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "fleet")
 	canary := w.namespace + "/canary"

@@ -17,6 +17,7 @@ import (
 // TestForeignObjects declares clusters whose names are taken by what somebody
 // else has made: nothing of theirs is touched, and nothing is made beside it.
 func TestForeignObjects(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "foreign")
 	foreign := map[string]string{

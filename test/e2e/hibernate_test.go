@@ -11,6 +11,7 @@ import (
 // TestHibernate puts a cluster to sleep and wakes it, while clients go on
 // trying to write: no pod is left, and everything acknowledged is there again.
 func TestHibernate(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "hibernate")
 	want := spec{version: "3.6.16", replicas: 3, backup: "Required"}

@@ -69,6 +69,7 @@ func TestBadFiles(t *testing.T) {
 // TestGitGone takes away the file, the branch, the repository and the server:
 // none of that is a wish, and the cluster is left running.
 func TestGitGone(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "git")
 	front := w.startFront()

@@ -12,6 +12,7 @@ import (
 // place each time: the leadership must have left a member before that restarts,
 // so that no election is needed.
 func TestLeaderMovesFirst(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "leader")
 	want := spec{version: "3.5.21", replicas: 3}

@@ -18,6 +18,7 @@ import (
 // one under its old identity, and it is not replaced before its time of grace is
 // over: the others keep the quorum.
 func TestLostVolume(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "volume")
 	want := spec{version: "3.5.35", replicas: 3}
@@ -82,6 +83,7 @@ func (w *world) guardSaid(ctx context.Context, pod string) string {
 // TestUnreachableMember cuts a pod off the network before an upgrade: the gate
 // holds until it is back.
 func TestUnreachableMember(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "cut")
 	sandbox := w.cluster.Sandbox

@@ -47,7 +47,7 @@ type suite struct {
 
 var (
 	shared suite
-	long   = flag.Bool("long", false, "run the tests that take minutes, too")
+	long   = flag.Bool("long", false, "run all tests, and not only a few")
 )
 
 func TestMain(m *testing.M) {
@@ -73,8 +73,9 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// takesLong leaves a test out unless -long asks for all: together they would
-// keep a person waiting who only wants to know whether all is well.
+// takesLong leaves a test to `make e2e`: all tests together would keep a person waiting
+// who only wants to know whether all is well, and take hours where the machine is
+// shared with others.
 func takesLong(t *testing.T) {
 	t.Helper()
 	if *long {
@@ -83,12 +84,12 @@ func takesLong(t *testing.T) {
 	shared.mu.Lock()
 	shared.leftOut = append(shared.leftOut, t.Name())
 	shared.mu.Unlock()
-	t.Skip("takes minutes: make e2e runs it (-args -long)")
+	t.Skip("left to make e2e (-args -long)")
 }
 
 func (s *suite) sayLeftOut() {
 	if len(s.leftOut) > 0 {
-		fmt.Printf("left out, because they take minutes and -long was not given: %s\n", strings.Join(s.leftOut, ", "))
+		fmt.Printf("left to make e2e (-args -long): %s\n", strings.Join(s.leftOut, ", "))
 	}
 }
 

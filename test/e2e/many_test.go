@@ -57,6 +57,7 @@ func TestTwoOfFiveLost(t *testing.T) {
 // is removed when its time is over, the next try waits, and Git can change its mind
 // at any moment (43). The times are minutes, so the test moves them back.
 func TestLearnerTooLate(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "late")
 	want := spec{version: "3.6.16", replicas: 1}

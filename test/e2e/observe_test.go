@@ -7,6 +7,7 @@ import (
 
 // TestObserve lets quorate look at a cluster and act only when it may.
 func TestObserve(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "observe")
 	before := w.settled()

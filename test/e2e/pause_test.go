@@ -12,6 +12,7 @@ import (
 // is upgraded. Nothing goes on, and a member that restarts meanwhile keeps its
 // release; then the roll goes on where it was (73).
 func TestPauseInTheMiddleOfAnUpgrade(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "pause")
 	want := spec{version: "3.5.35", replicas: 3, soak: "3s"}

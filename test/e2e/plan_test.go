@@ -16,6 +16,7 @@ import (
 // TestPlanIsWhatIsDone compares what `quorate plan` shows before a commit with
 // what quorate then does.
 func TestPlanIsWhatIsDone(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "plan")
 	want := spec{version: "3.5.35", replicas: 3, backup: "Required"}

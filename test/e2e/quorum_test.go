@@ -24,6 +24,7 @@ import (
 // names the survivor brings the cluster back, with all data and on all members,
 // and nothing that the cut-off member had is deleted.
 func TestLostQuorum(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "quorum")
 	sandbox := w.cluster.Sandbox
@@ -138,6 +139,7 @@ func (w *world) expectRecovered(clusterID, token string) {
 
 // TestRecoveryFromBackup loses every volume, and goes on from a backup.
 func TestRecoveryFromBackup(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "recovery")
 	want := spec{version: "3.5.35", replicas: 3}

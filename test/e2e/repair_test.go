@@ -19,6 +19,7 @@ const soonRepaired = "  repair:\n    after: 3s\n"
 // other, while clients write. What Kubernetes mends by itself is left to it; a
 // member whose data is lost is replaced by a new one, after a backup.
 func TestRepair(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "repair")
 	want := spec{version: "3.6.16", replicas: 3, backup: "Required", more: soonRepaired}

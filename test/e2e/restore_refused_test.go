@@ -21,6 +21,7 @@ import (
 // TestRestoreIsRefused asks for restores that cannot go well, or that would go over
 // something that exists: nothing is made, and nothing that exists is touched.
 func TestRestoreIsRefused(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "refused")
 	w.create(spec{version: "3.5.35", replicas: 1})

@@ -36,6 +36,7 @@ spec:
 // from before is told so. It happens once, whatever starts anew, and the file of the
 // cluster that takes over from that of the restore restarts nobody.
 func TestRestoreInPlace(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "restore")
 	want := spec{version: "3.5.35", replicas: 3}

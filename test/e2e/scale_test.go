@@ -12,6 +12,7 @@ import (
 // TestScale changes the number of members up and down while clients write: one
 // member at a time, each as a learner first, and nothing acknowledged is lost.
 func TestScale(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "scale")
 	want := spec{version: "3.6.16", replicas: 1}

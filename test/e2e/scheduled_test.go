@@ -13,6 +13,7 @@ import (
 // TestScheduledBackups takes one backup once and others every minute, of which two
 // are kept, and kills the daemon in between: none is lost, and none is taken twice.
 func TestScheduledBackups(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "schedule")
 	want := spec{version: "3.6.16", replicas: 3}

@@ -8,6 +8,7 @@ import (
 
 // TestBadImageStopsTheRoll asks for a release that no registry has.
 func TestBadImageStopsTheRoll(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "image")
 	want := spec{version: "3.5.35", replicas: 3}
@@ -40,6 +41,7 @@ func TestBadImageStopsTheRoll(t *testing.T) {
 
 // TestRollback reverts an upgrade while two of three members are still old.
 func TestRollback(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "rollback")
 	want := spec{version: "3.5.35", replicas: 3, backup: "Required", soak: "10m"}

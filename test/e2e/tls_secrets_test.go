@@ -18,6 +18,7 @@ import (
 // 144: a cluster waits for Secrets that somebody else makes, comes up with them,
 // rolls with them, and leaves them as they are.
 func TestSecretsOfSomebodyElse(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "tls-secrets")
 	const replicas = 3

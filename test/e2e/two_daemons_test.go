@@ -11,6 +11,7 @@ import (
 // slip in a deployment, and upgrades it: what one has done the other finds done, and
 // no two members are away at once (66).
 func TestTwoDaemons(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "two")
 	want := spec{version: "3.5.21", replicas: 3, backup: "Required"}

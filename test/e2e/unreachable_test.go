@@ -15,6 +15,7 @@ import (
 // TestUnreachableAPIServer cuts quorate off the API server: from the start, and
 // in the middle of an upgrade.
 func TestUnreachableAPIServer(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "api")
 	tunnel := w.tunnelledKubeconfig()

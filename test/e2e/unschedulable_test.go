@@ -8,6 +8,7 @@ import (
 // TestNoNodeForAFirstMember declares a cluster whose pods fit no node: quorate says
 // so and waits, and a commit mends it, as nothing was ever written (31).
 func TestNoNodeForAFirstMember(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "unschedulable")
 	want := spec{version: "3.6.16", replicas: 3, more: "  podTemplate:\n    spec:\n      nodeSelector: {disk: of-gold}\n"}

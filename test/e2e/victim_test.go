@@ -5,6 +5,7 @@ import "testing"
 // TestUnhealthyMemberLeavesFirst shrinks a cluster whose middle member has lost its
 // volume: that one goes first, and the healthy ones are kept as long as they can (41).
 func TestUnhealthyMemberLeavesFirst(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "victim")
 	want := spec{version: "3.6.16", replicas: 3}

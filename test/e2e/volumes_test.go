@@ -16,6 +16,7 @@ import (
 // TestVolumesGrow asks for larger volumes: they grow in use, no member restarts,
 // and members that come later get the new size as well.
 func TestVolumesGrow(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "grow")
 	want := spec{version: "3.6.16", replicas: 3}
@@ -51,6 +52,7 @@ func TestVolumesGrow(t *testing.T) {
 // TestNoSpace fills the database up to its quota with old revisions: quorate
 // makes room, one member at a time, and takes the alarm away.
 func TestNoSpace(t *testing.T) {
+	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "nospace")
 	want := spec{version: "3.6.16", replicas: 3, backup: "Required", more: "  etcd:\n    quotaBackendBytes: 16Mi\n"}

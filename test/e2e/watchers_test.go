@@ -34,6 +34,7 @@ import (
 // its revision is gone, and reads anew: nobody goes on with what the backup does not
 // have (123).
 func TestWatchersNoticeARestore(t *testing.T) {
+	takesLong(t)
 	for name, restarts := range map[string]bool{"under an API server that runs": false, "and the API server starts anew": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
