@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/reconciler/markdown"
 )
 
 // LeastLimit is the smallest size of a part in bytes: one line, however long,
@@ -55,9 +57,9 @@ func (r *Report) title() string {
 	}
 	head := "files on disk"
 	if r.Head != "" {
-		head = "head " + code(short(r.Head))
+		head = "head " + markdown.Code(short(r.Head))
 	}
-	return fmt.Sprintf("%s · base %s → %s", text, code(short(r.Base)), head)
+	return fmt.Sprintf("%s · base %s → %s", text, markdown.Code(short(r.Base)), head)
 }
 
 // short is the form of a commit hash that people know.
@@ -127,13 +129,13 @@ func (r *Report) blocks() []block {
 	}
 	var others, problems, unknown []string
 	for _, o := range r.Others {
-		others = append(others, "- "+code(o.Key())+": "+prose(o.sentence()))
+		others = append(others, "- "+markdown.Code(o.Key())+": "+markdown.Prose(o.sentence()))
 	}
 	for _, p := range r.Problems {
-		problems = append(problems, "- "+code(p.String()))
+		problems = append(problems, "- "+markdown.Code(p.String()))
 	}
 	for _, u := range r.Unknown() {
-		unknown = append(unknown, "- "+prose(u))
+		unknown = append(unknown, "- "+markdown.Prose(u))
 	}
 	for _, b := range []block{
 		{head: []string{"**Problems of the files**", ""}, lines: problems, noun: "problem"},
@@ -156,7 +158,7 @@ func (r *Report) glance() block {
 	for _, c := range r.Clusters {
 		if c.Change != Unchanged {
 			b.lines = append(b.lines, fmt.Sprintf("| %s | %s | %d | %d | %s |",
-				cell(c.Key()), c.gist(), len(c.Steps), c.Restarts, prose(c.risk())))
+				markdown.Cell(c.Key()), c.gist(), len(c.Steps), c.Restarts, markdown.Prose(c.risk())))
 		}
 	}
 	if len(b.lines) == 0 {
@@ -174,7 +176,7 @@ func (r ClusterReport) gist() string {
 	if i := slices.IndexFunc(r.Changes, func(c FieldChange) bool { return c.Field == "spec.version" }); i >= 0 {
 		shown = r.Changes[i]
 	}
-	text := cell(strings.TrimPrefix(shown.String(), "spec."))
+	text := markdown.Cell(strings.TrimPrefix(shown.String(), "spec."))
 	if more := len(r.Changes) - 1; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -207,27 +209,27 @@ func (r ClusterReport) risk() string {
 // block is everything about one cluster, folded. A hold and warnings stand first.
 func (r ClusterReport) block() block {
 	b := block{
-		head: []string{fmt.Sprintf("<details><summary>%s: %s</summary>", tag(r.Key()), html(r.outline()))},
+		head: []string{fmt.Sprintf("<details><summary>%s: %s</summary>", markdown.Tag(r.Key()), markdown.HTML(r.outline()))},
 		noun: "step", tail: []string{"", "</details>"},
 	}
 	if r.Hold != nil {
-		b.head = append(b.head, "", fmt.Sprintf("> **hold (%s)**: %s", r.Hold.Kind, prose(r.Hold.String())))
+		b.head = append(b.head, "", fmt.Sprintf("> **hold (%s)**: %s", r.Hold.Kind, markdown.Prose(r.Hold.String())))
 	}
 	for _, w := range r.Warnings {
-		b.lines = append(b.lines, "", "> **warning**: "+prose(w))
+		b.lines = append(b.lines, "", "> **warning**: "+markdown.Prose(w))
 	}
 	for i, c := range r.Changes {
 		if i == 0 {
 			b.lines = append(b.lines, "")
 		}
-		b.lines = append(b.lines, "- "+code(c.String()))
+		b.lines = append(b.lines, "- "+markdown.Code(c.String()))
 	}
 	if r.Disruption != "" {
-		b.lines = append(b.lines, "", prose(r.Disruption)+".", "")
+		b.lines = append(b.lines, "", markdown.Prose(r.Disruption)+".", "")
 	}
 	b.first = len(b.lines)
 	for i, s := range r.Steps {
-		b.lines = append(b.lines, fmt.Sprintf("%d. **%s**: %s. _%s_", i+1, prose(s.Action), prose(s.Reason), prose(s.Undo)))
+		b.lines = append(b.lines, fmt.Sprintf("%d. **%s**: %s. _%s_", i+1, markdown.Prose(s.Action), markdown.Prose(s.Reason), markdown.Prose(s.Undo)))
 	}
 	return b
 }
@@ -238,44 +240,5 @@ func (r ClusterReport) outline() string {
 	if r.Hold != nil {
 		return text + fmt.Sprintf(", hold (%s)", r.Hold.Kind)
 	}
-	return text
-}
-
-// code is a text as a code span: nothing in it is read as Markdown, as HTML or as
-// the name of somebody.
-func code(text string) string {
-	text = plain(text, messageRunes)
-	fence := "`"
-	for strings.Contains(text, fence) {
-		fence += "`"
-	}
-	if strings.HasPrefix(text, "`") || strings.HasSuffix(text, "`") || text == "" {
-		text = " " + text + " "
-	}
-	return fence + text + fence
-}
-
-// cell is a code span in a table, whose columns end at every bar.
-func cell(text string) string { return strings.ReplaceAll(code(plain(text, valueRunes)), "|", `\|`) }
-
-// tag is a code span where Markdown is not read.
-func tag(text string) string { return "<code>" + html(text) + "</code>" }
-
-// html is a text in HTML. Not every code host knows that a name in it means nobody,
-// so that is cut there, too.
-func html(text string) string {
-	return strings.NewReplacer("@", "@\u200b", "#", "#\u200b", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;").Replace(plain(text, messageRunes))
-}
-
-// prose is a text as running text: every character that Markdown would read is
-// escaped, and a sign that would name a person, an issue or an address is cut off
-// from what it names by a space without width.
-func prose(text string) string {
-	const cut = "\u200b"
-	text = strings.NewReplacer("@", "@"+cut, "#", `\#`+cut, "!", `\!`+cut, "~", `\~`+cut, "$", `\$`+cut, "%", "%"+cut,
-		"http://", "http:"+cut+"//", "https://", "https:"+cut+"//", "www.", "www"+cut+".",
-		"&", "&amp;", "<", "&lt;", ">", "&gt;",
-		`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "|", `\|`,
-	).Replace(plain(text, messageRunes))
 	return text
 }

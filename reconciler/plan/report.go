@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
+	"github.com/quorate/quorate/reconciler/markdown"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -177,7 +177,7 @@ func (o ObjectReport) sentence() string {
 func (c FieldChange) String() string { return c.Field + ": " + c.values() }
 
 func (c FieldChange) values() string {
-	return plain(cmp.Or(c.From, "(none)"), valueRunes) + " → " + plain(cmp.Or(c.To, "(none)"), valueRunes)
+	return markdown.Plain(cmp.Or(c.From, "(none)"), markdown.ValueRunes) + " → " + markdown.Plain(cmp.Or(c.To, "(none)"), markdown.ValueRunes)
 }
 
 // String is the hold on one line.
@@ -258,18 +258,18 @@ func (r *Report) Unknown() []string {
 func (r *Report) Text() string {
 	var b strings.Builder
 	for _, p := range r.Problems {
-		fmt.Fprintln(&b, plain(p.String(), messageRunes))
+		fmt.Fprintln(&b, markdown.Plain(p.String(), markdown.MessageRunes))
 	}
 	for _, c := range r.Clusters {
 		c.text(&b)
 	}
 	for _, o := range r.Others {
-		fmt.Fprintln(&b, plain(o.String(), messageRunes))
+		fmt.Fprintln(&b, markdown.Plain(o.String(), markdown.MessageRunes))
 	}
 	if unknown := r.Unknown(); len(unknown) > 0 {
 		fmt.Fprintln(&b, "cannot be known offline:")
 		for _, u := range unknown {
-			fmt.Fprintf(&b, "  - %s\n", plain(u, messageRunes))
+			fmt.Fprintf(&b, "  - %s\n", markdown.Plain(u, markdown.MessageRunes))
 		}
 	}
 	fmt.Fprintln(&b, r.Summary.Line())
@@ -279,9 +279,9 @@ func (r *Report) Text() string {
 // text writes one cluster, a line a fact.
 func (r ClusterReport) text(b *strings.Builder) {
 	line := func(format string, args ...any) {
-		fmt.Fprintf(b, "  %s\n", plain(fmt.Sprintf(format, args...), messageRunes))
+		fmt.Fprintf(b, "  %s\n", markdown.Plain(fmt.Sprintf(format, args...), markdown.MessageRunes))
 	}
-	fmt.Fprintln(b, plain(r.Key(), valueRunes))
+	fmt.Fprintln(b, markdown.Plain(r.Key(), markdown.ValueRunes))
 	for _, c := range r.Changes {
 		line("%s", c)
 	}
@@ -303,30 +303,4 @@ func (r ClusterReport) text(b *strings.Builder) {
 	case r.Change == Unchanged:
 		line("nothing to do")
 	}
-}
-
-// The longest text that is shown of a value and of a message, in runes.
-const (
-	valueRunes   = 120
-	messageRunes = 1000
-)
-
-// plain is a text that comes from a file on one line of bounded length, without
-// anything that moves a cursor or turns the writing direction.
-func plain(text string, most int) string {
-	var b strings.Builder
-	n := 0
-	for _, r := range text {
-		if n++; n > most {
-			return b.String() + "…"
-		}
-		switch {
-		case r == '\n' || r == '\t' || r == '\r':
-			r = ' '
-		case !strconv.IsPrint(r):
-			r = '\uFFFD'
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }
