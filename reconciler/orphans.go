@@ -5,6 +5,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/schema"
 )
 
 // watchOrphans looks for orphans now and then until ctx ends: their records come
@@ -29,7 +31,7 @@ func (r *Reconciler) findOrphans() {
 	if !r.asked.Load() || r.options.Owner.Nobody() {
 		return
 	}
-	orphans := 0
+	var orphans []schema.Status
 	for _, o := range r.cache.records.GetStore().List() {
 		cm, ok := o.(*corev1.ConfigMap)
 		if !ok || cm.Name != recordNameOf(cm.Labels[LabelCluster]) {
@@ -40,15 +42,23 @@ func (r *Reconciler) findOrphans() {
 			continue
 		}
 		if r.isOrphan(cm) {
-			orphans++
+			orphans = append(orphans, orphanStatus(cm.Namespace, cm.Labels[LabelCluster]))
 			r.tellOrphan(key, cm)
 		}
 	}
-	r.metrics.orphans.Set(float64(orphans))
+	r.metrics.orphans.Set(float64(len(orphans)))
+	schema.SortStatuses(orphans)
+	r.statuses.lost(orphans)
 }
 
 // topicOrphan is told once, until a file names the cluster again.
 const topicOrphan = "orphan"
+
+// What is told of an orphan, and what a person can do.
+const (
+	orphanMessage = "no file that can be read names this cluster any more; it is left running and no longer looked at"
+	orphanDo      = "bring its file back; to delete the cluster, write state: Deleted into it"
+)
 
 // isOrphan says whether this quorate looks after the cluster of a record, and Git
 // has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
@@ -78,13 +88,12 @@ func (r *Reconciler) reportOrphan(key string) {
 
 // tellOrphan tells, once, of a cluster that no file names; its record may be nil.
 func (r *Reconciler) tellOrphan(key string, cm *corev1.ConfigMap) {
-	const message = "no file that can be read names this cluster any more; it is left running and no longer looked at"
-	if !r.said.news(key, topicOrphan, message) {
+	if !r.said.news(key, topicOrphan, orphanMessage) {
 		return
 	}
-	r.log.Warn("orphan", "cluster", key, "message", message, "do", "bring its file back; to delete the cluster, write state: Deleted into it")
+	r.log.Warn("orphan", "cluster", key, "message", orphanMessage, "do", orphanDo)
 	if cm != nil {
-		r.events.Event(cm, corev1.EventTypeWarning, "Orphaned", message)
+		r.events.Event(cm, corev1.EventTypeWarning, "Orphaned", orphanMessage)
 	}
 }
 

@@ -104,7 +104,8 @@ type Reconciler struct {
 	// network, have one of their own.
 	sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
 	// asked says that Git has been read.
-	asked atomic.Bool
+	asked    atomic.Bool
+	statuses statuses
 
 	mu      sync.Mutex
 	desired map[string]Cluster
@@ -204,6 +205,7 @@ func (r *Reconciler) replaceDesired(clusters []Cluster) (vanished []string) {
 func (r *Reconciler) forget(key string, c Cluster) {
 	r.metrics.forget(c)
 	r.said.forget(key)
+	r.statuses.forget(key)
 	r.pace.forget(key)
 	r.drifts.forget(key)
 	r.fights.forget(key)
@@ -262,6 +264,7 @@ func (r *Reconciler) next(ctx context.Context) bool {
 		r.reportError(c, err)
 		r.queue.AddRateLimited(key)
 	default:
+		r.statuses.succeeded(key)
 		r.queue.Forget(key)
 		r.queue.AddAfter(key, wait)
 	}

@@ -63,6 +63,7 @@ func (s *said) forget(cluster string) {
 // report tells what the plan says, where it says something new.
 func (r *Reconciler) report(v *view, p plan.Plan) {
 	r.metrics.observed(v, p)
+	r.noteCluster(v, p)
 	key := v.cluster.Key()
 	for _, w := range p.Warnings {
 		if r.said.news(key, w, v.desired.SpecHash) {
@@ -121,6 +122,7 @@ func (r *Reconciler) reportDone(v *view, s plan.Step, took time.Duration) {
 // reportError tells a failed pass. It is tried again, later each time.
 func (r *Reconciler) reportError(c Cluster, err error) {
 	r.metrics.failed(c)
+	r.statuses.failed(c.Key(), err, c.unseen())
 	if !r.said.news(c.Key(), topicFailure, err.Error()) {
 		return
 	}

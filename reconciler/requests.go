@@ -173,6 +173,7 @@ func (r *Reconciler) nextRequest(ctx context.Context) bool {
 		r.reportRequestError(request, err)
 		q.queue.AddRateLimited(key)
 	default:
+		r.statuses.succeeded(key)
 		q.queue.Forget(key)
 		q.queue.AddAfter(key, wait)
 	}
@@ -193,6 +194,7 @@ func (r *Reconciler) RequestPass(ctx context.Context, q Request) (time.Duration,
 	r.metrics.requested(q, k.record, r.now())
 	due, err := q.due(k.record, r.now())
 	drill, errDrill := q.drillAt(k.record)
+	r.noteRequest(q, k.record, due)
 	switch begun := k.record.Begun; {
 	case errDrill != nil:
 		return 0, errDrill

@@ -55,6 +55,7 @@ func (r *Reconciler) reportBackupFailure(q Request, k *keptRequest, failure erro
 
 // reportRequestError tells of a pass that failed before it came to a backup.
 func (r *Reconciler) reportRequestError(q Request, err error) {
+	r.statuses.failed(q.Key(), err, q.unseen())
 	if r.said.news(q.Key(), topicFailure, err.Error()) {
 		r.log.Error("failed", "request", q.Key(), "error", err.Error())
 	}
@@ -64,6 +65,7 @@ func (r *Reconciler) reportRequestError(q Request, err error) {
 // names any more.
 func (r *Reconciler) forgetRequest(q Request) {
 	r.said.forget(q.Key())
+	r.statuses.forget(q.Key())
 	r.metrics.forgetRequest(q)
 	r.log.Info("backup ends", "request", q.Key(), "cluster", q.clusterName(),
 		"message", "no file names this any more: no further backup is taken, and those that were taken stay")

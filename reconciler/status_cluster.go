@@ -1,0 +1,197 @@
+package reconciler
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// noteCluster keeps what a pass knows of a cluster, and of the restore that makes it.
+func (r *Reconciler) noteCluster(v *view, p plan.Plan) {
+	key := v.cluster.Key()
+	list := []schema.Status{clusterStatus(v, p)}
+	wish := v.cluster.Restore
+	if c, named := r.wish(key); named {
+		wish = c.Restore // else that of a cluster which goes first is not seen
+	}
+	if wish != nil {
+		list = append(list, restoreStatus(v, p, *wish))
+	}
+	r.statuses.note(key, list)
+}
+
+// clusterStatus is a cluster as one look shows it.
+func clusterStatus(v *view, p plan.Plan) schema.Status {
+	phase, reason, message := v.phase(p)
+	m := v.cluster.Metadata
+	s := schema.NewStatus(schema.KindCluster, m.Namespace, m.Name, phase, reason, message)
+	s.Observed, s.Status.Commit = v.cluster.Commit, v.commit()
+	members := v.members()
+	s.Status.Cluster = &schema.ClusterStatus{
+		Version:  versionStatus(v.cluster.Spec.Version, members),
+		Replicas: replicasStatus(v.cluster.Spec.Replicas, members),
+		Members:  members,
+		Drift:    v.driftStatus(),
+		Hold:     v.holdStatus(p.Hold),
+		Plan:     v.planStatus(p.Steps),
+	}
+	for _, w := range p.Warnings {
+		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, v.steady(w))
+	}
+	if v.record != nil && v.record.Backup != nil {
+		s.Status.Cluster.Backups = []schema.BackupStatus{v.record.Backup.status()}
+	}
+	return s
+}
+
+// phase says how far the cluster is, why, and what about it.
+func (v *view) phase(p plan.Plan) (phase schema.Phase, reason, message string) {
+	switch h := p.Hold; {
+	case h == nil && len(p.Steps) == 0:
+		return schema.PhaseReady, "Idle", "the cluster is what Git says"
+	case h == nil:
+		return schema.PhaseReconciling, actionName(p.Steps[0].Action), v.steady(p.Steps[0].String())
+	case h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm:
+		return schema.PhaseReconciling, string(h.Kind), v.steady(h.String())
+	default:
+		return schema.PhaseStalled, string(h.Kind), v.steady(h.String())
+	}
+}
+
+// commit is the one that brought what the cluster is or is to become. One that only
+// changes others, or whose file cannot be read, brought nothing.
+func (v *view) commit() string {
+	if v.record != nil && v.record.Applied != nil && (v.applied() || len(v.cluster.Problems) > 0) {
+		return v.record.Applied.Commit
+	}
+	return v.cluster.Commit
+}
+
+// members are those of the last look, and those of the record that it did not see.
+func (v *view) members() []schema.MemberStatus {
+	var list []schema.MemberStatus
+	seen := map[string]bool{}
+	if n := len(v.observed.Rounds); n > 0 {
+		for _, m := range v.observed.Rounds[n-1].Members {
+			seen[m.Name] = true
+			list = append(list, memberStatus(m))
+		}
+	}
+	if v.record != nil {
+		for _, name := range slices.Sorted(maps.Keys(v.record.Members)) {
+			if !seen[name] {
+				list = append(list, schema.MemberStatus{Name: name, ID: v.record.Members[name], Health: schema.HealthUnknown})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b schema.MemberStatus) int { return compareOrdinals(a.Name, b.Name) })
+	return list
+}
+
+func memberStatus(m plan.Member) schema.MemberStatus {
+	s := schema.MemberStatus{Name: m.Name, ID: m.ID, Version: m.Version, Health: schema.HealthHealthy}
+	if m.Problem != "" || len(m.Errors) > 0 {
+		s.Health = schema.HealthUnhealthy
+	}
+	switch {
+	case m.Learner:
+		s.Role = schema.RoleLearner
+	case m.ID != "":
+		s.Role, s.Leader = schema.RoleVoter, m.Leader == m.ID
+	}
+	return s
+}
+
+func versionStatus(wanted string, members []schema.MemberStatus) schema.VersionStatus {
+	s := schema.VersionStatus{Wanted: wanted}
+	var lowest, highest release.Version
+	for _, m := range members {
+		reported, err := release.Parse(m.Version)
+		if err != nil {
+			continue // it reports none
+		}
+		if s.Lowest == "" || release.Compare(reported, lowest) < 0 {
+			lowest, s.Lowest = reported, m.Version
+		}
+		if s.Highest == "" || release.Compare(reported, highest) > 0 {
+			highest, s.Highest = reported, m.Version
+		}
+	}
+	return s
+}
+
+func replicasStatus(wanted int32, members []schema.MemberStatus) schema.ReplicasStatus {
+	s := schema.ReplicasStatus{Wanted: wanted}
+	for _, m := range members {
+		if m.ID != "" && m.Role != schema.RoleLearner {
+			s.Members++
+		}
+		if m.Health == schema.HealthHealthy {
+			s.Healthy++
+		}
+	}
+	return s
+}
+
+// driftStatus leaves out when it was: somebody who changes an object again and again
+// to the same is no news.
+func (v *view) driftStatus() []schema.DriftStatus {
+	var list []schema.DriftStatus
+	for _, o := range v.observed.Objects {
+		if o.State == plan.ObjectInSync {
+			continue
+		}
+		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State)}
+		if d, there := v.drifts[o.Kind+"/"+o.Name]; there {
+			s.Fields, s.Manager = d.Fields, d.Manager
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func (v *view) holdStatus(h *plan.Hold) *schema.HoldStatus {
+	if h == nil {
+		return nil
+	}
+	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: v.steady(h.Message), Do: v.steady(h.Do)}
+}
+
+func (v *view) planStatus(steps []plan.Step) []schema.StepStatus {
+	list := make([]schema.StepStatus, len(steps))
+	for i, s := range steps {
+		list[i] = schema.StepStatus{Action: v.steady(s.Action.String()), Reason: v.steady(s.Reason)}
+	}
+	return list
+}
+
+func (b BackupRecord) status() schema.BackupStatus {
+	return schema.BackupStatus{
+		For: b.For, URL: withoutQuery(b.URL), Time: b.TakenAt.UTC().Format(time.RFC3339),
+		ClusterID: b.ClusterID, Revision: b.Revision, Size: b.Size, SHA256: b.SHA256,
+	}
+}
+
+// orphanStatus is a cluster that no file names.
+func orphanStatus(namespace, name string) schema.Status {
+	return schema.NewStatus(schema.KindCluster, namespace, name, schema.PhaseStalled, "Orphaned",
+		orphanMessage+"; "+orphanDo)
+}
+
+// restoreStatus is the restore that makes a cluster.
+func restoreStatus(v *view, p plan.Plan, w RestoreWish) schema.Status {
+	phase, reason, message := v.phase(p)
+	s := schema.RestoreStatus{Cluster: v.cluster.Key(), Source: sourceText(w.Source)}
+	if v.record != nil && v.record.Restored != nil && v.record.Restored.Name == w.Name && !v.record.Restored.At.IsZero() {
+		done := v.record.Restored
+		phase, reason, message = schema.PhaseReady, "Restored", "the cluster began with "+withoutQuery(done.Object)
+		s.Time = done.At.UTC().Format(time.RFC3339)
+	}
+	status := schema.NewStatus(schema.KindRestore, v.cluster.Metadata.Namespace, w.Name, phase, reason, message)
+	status.Observed, status.Status.Commit, status.Status.Restore = v.cluster.Commit, v.commit(), &s
+	return status
+}
