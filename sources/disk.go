@@ -20,6 +20,14 @@ type diskOrigin struct {
 }
 
 func (o diskOrigin) open(context.Context) (session, error) {
+	repo, err := o.repository()
+	if err != nil {
+		return nil, err
+	}
+	return diskSession{repo: repo}, nil
+}
+
+func (o diskOrigin) repository() (*git.Repository, error) {
 	repo, err := git.PlainOpenWithOptions(o.dir, &git.PlainOpenOptions{EnableDotGitCommonDir: true})
 	if errors.Is(err, git.ErrRepositoryNotExists) {
 		return nil, notFound("there is no Git repository in this directory", "create it or correct the path")
@@ -28,7 +36,7 @@ func (o diskOrigin) open(context.Context) (session, error) {
 		return nil, unreachable(fmt.Sprintf("it cannot be opened (%s)", oneLine(osReason(err))),
 			"check the directory and its permissions")
 	}
-	return diskSession{repo: repo}, nil
+	return repo, nil
 }
 
 type diskSession struct {
@@ -89,6 +97,10 @@ func (s diskSession) isEmpty(context.Context) bool {
 }
 
 func (s diskSession) objects(context.Context, plumbing.Hash) (objects, error) {
+	return objects{EncodedObjectStorer: s.repo.Storer}, nil
+}
+
+func (s diskSession) directories(context.Context, plumbing.Hash) (objects, error) {
 	return objects{EncodedObjectStorer: s.repo.Storer}, nil
 }
 

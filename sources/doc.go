@@ -24,4 +24,8 @@
 // Servers are spoken to in Git's protocol 2, by which one of them names the one
 // reference that is asked for, and in protocol 0 where they know no other. A look
 // at a branch that has not moved is one request over HTTP.
+//
+// A Publisher writes: files as one commit, onto a branch of its own that carries its
+// mark, and onto no other. What moves the branch names where it has to be, so that
+// nobody's commit is overwritten.
 package sources

@@ -36,6 +36,10 @@ var (
 	// ErrUntrusted is a commit without a good signature, or keys that cannot be
 	// read.
 	ErrUntrusted = errors.New("commit not trusted")
+	// ErrRejected is a server that takes no push to the branch.
+	ErrRejected = errors.New("push rejected")
+	// ErrForeignBranch is a branch that is not this quorate's to write to.
+	ErrForeignBranch = errors.New("branch of somebody else")
 	// ErrTooLarge is content that passes one of the Limits.
 	ErrTooLarge = errors.New("too large")
 )
@@ -49,6 +53,17 @@ type failure struct {
 	next   string
 	kinds  []error
 	after  time.Duration // how long the server wants to be left alone
+	head   string        // the commit that was to be read, where it is known
+}
+
+// HeadOf is the commit that was to be read when an error came up, "" where none was
+// known yet.
+func HeadOf(err error) string {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.head
+	}
+	return ""
 }
 
 // RetryAfter is how long the server asked to be left alone with an error, 0 where
@@ -118,7 +133,7 @@ func damaged(what string, err error) *failure {
 
 // explain gives an error its operation. A context that has ended goes first:
 // whatever else was seen then is only its consequence.
-func explain(ctx context.Context, during string, err error) error {
+func explain(ctx context.Context, during string, err error) *failure {
 	f := &failure{}
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):

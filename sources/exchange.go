@@ -16,6 +16,7 @@ import (
 type exchange struct {
 	conns  http.RoundTripper
 	limits Limits
+	service
 
 	status   int           // of the last answer; 0 when there was none
 	isGit    bool          // whether it called itself Git's
@@ -97,7 +98,7 @@ func (e *exchange) explain(err error, secrets []string) error {
 	case e.status == 0:
 		return unreachable(scrub(transportReason(err), secrets), "check the URL, the network and the server")
 	case e.status < 200 || e.status > 299:
-		f := refusal(e.status)
+		f := refusal(e.status, e.service)
 		f.after = e.after
 		return f
 	case !e.isGit:
@@ -117,11 +118,11 @@ func retryAfter(header http.Header) time.Duration {
 	return time.Duration(min(seconds, 3600)) * time.Second
 }
 
-func refusal(status int) *failure {
+func refusal(status int, with service) *failure {
 	said := strings.TrimSpace(fmt.Sprintf("the server answered %d %s", status, http.StatusText(status)))
 	switch status {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		return unauthenticated(said, "check that the credentials are valid and may read the repository")
+		return unauthenticated(said, "check that the credentials are valid and may "+with.deed()+" the repository")
 	case http.StatusNotFound, http.StatusGone:
 		return notFound(said, "check the URL, and that the credentials may see the repository")
 	}

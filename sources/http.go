@@ -34,6 +34,22 @@ type greeting struct {
 }
 
 func (o *httpOrigin) open(ctx context.Context) (session, error) {
+	w, err := o.wire(ctx, uploadPack)
+	if err != nil {
+		return nil, err
+	}
+	return &packSession{wire: w, limits: o.limits}, nil
+}
+
+func (o *httpOrigin) push(ctx context.Context, u update) error {
+	w, err := o.wire(ctx, receivePack)
+	if err != nil {
+		return err
+	}
+	return pushOver(ctx, w, u)
+}
+
+func (o *httpOrigin) wire(ctx context.Context, with service) (*httpWire, error) {
 	found, err := o.auth.read(ctx)
 	if err != nil {
 		return nil, err
@@ -45,14 +61,14 @@ func (o *httpOrigin) open(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	watch := &exchange{conns: conns, limits: o.limits}
-	w := &httpWire{origin: o, watch: watch, secrets: found.secrets()}
+	watch := &exchange{conns: conns, limits: o.limits, service: with}
+	w := &httpWire{origin: o, service: with, watch: watch, secrets: found.secrets()}
 	if w.authorization, err = o.authorization(ctx, found, conns); err != nil {
 		return nil, err
 	}
 	w.secrets = append(w.secrets, w.authorization.password)
 	w.client = &http.Client{Transport: watch, CheckRedirect: w.follow}
-	return &packSession{wire: w, limits: o.limits}, nil
+	return w, nil
 }
 
 // authorization is what goes with each request.

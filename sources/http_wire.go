@@ -15,6 +15,7 @@ import (
 // a look at an unchanged branch is a single request.
 type httpWire struct {
 	origin        *httpOrigin
+	service       service
 	client        *http.Client
 	watch         *exchange
 	authorization authorization
@@ -23,23 +24,20 @@ type httpWire struct {
 	met *greeting // in this conversation
 }
 
-const (
-	uploadPack = "git-upload-pack"
-	maxHops    = 5
-)
+const maxHops = 5
 
 var errRedirect = errors.New("it redirects to where quorate does not follow: only to http or https, never from https to http, and not without end")
 
 // greet gives what the server said, in this conversation or in an earlier one.
 func (w *httpWire) greet(ctx context.Context) (hello, error) {
-	if w.met == nil {
+	if w.met == nil && w.service == uploadPack {
 		w.met = w.origin.recall()
 	}
 	if w.met != nil {
 		return w.met.hello, nil
 	}
 	address := w.origin.url.JoinPath("info/refs")
-	address.RawQuery = "service=" + uploadPack
+	address.RawQuery = "service=" + string(w.service)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
 	if err != nil {
 		return hello{}, err
@@ -91,13 +89,13 @@ func (w *httpWire) ask(ctx context.Context, request []byte) (io.ReadCloser, erro
 }
 
 func (w *httpWire) post(ctx context.Context, request []byte) (io.ReadCloser, error) {
-	address := w.met.base.JoinPath(uploadPack)
+	address := w.met.base.JoinPath(string(w.service))
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, address.String(), bytes.NewReader(request))
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Content-Type", "application/x-"+uploadPack+"-request")
-	req.Header.Set("Accept", "application/x-"+uploadPack+"-result")
+	req.Header.Set("Content-Type", "application/x-"+string(w.service)+"-request")
+	req.Header.Set("Accept", "application/x-"+string(w.service)+"-result")
 	res, err := w.do(req)
 	if err != nil {
 		return nil, err
@@ -151,5 +149,7 @@ func (w *httpWire) explain(err error) error {
 	w.origin.remember(nil)
 	return w.watch.explain(err, w.secrets)
 }
+
+func (w *httpWire) clean(text string) string { return scrub(text, w.secrets) }
 
 func (w *httpWire) close() {}

@@ -88,6 +88,8 @@ type sideband struct {
 	packets *pktReader
 	left    []byte
 	ended   bool
+	// remarks of the server are kept here; nil for nowhere.
+	remarks io.Writer
 }
 
 // The first byte of a packet says whose it is.
@@ -123,6 +125,8 @@ func (s *sideband) more() error {
 		return errors.New("it has an empty packet in its pack")
 	case data[0] == bandPack:
 		s.left = data[1:]
+	case data[0] == bandRemarks && s.remarks != nil:
+		_, _ = s.remarks.Write(data[1:])
 	case data[0] == bandError:
 		return serverSaid(data[1:])
 	}

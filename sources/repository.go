@@ -66,10 +66,12 @@ type Repository struct {
 	judged verdict  // likewise
 }
 
-// origin is a place that repositories are read from.
+// origin is a place that repositories are read from, and written to.
 type origin interface {
 	// open begins a conversation.
 	open(ctx context.Context) (session, error)
+	// push moves one branch, if it still is where it was.
+	push(ctx context.Context, u update) error
 }
 
 // session is one conversation with an origin.
@@ -82,6 +84,9 @@ type session interface {
 	isEmpty(ctx context.Context) bool
 	// objects are those of one commit.
 	objects(ctx context.Context, commit plumbing.Hash) (objects, error)
+	// directories are a commit and what its directories hold, with or without the
+	// files themselves.
+	directories(ctx context.Context, commit plumbing.Hash) (objects, error)
 	// history has at least the commits that one commit has in its history and
 	// another one has not.
 	history(ctx context.Context, from, to plumbing.Hash) (objects, error)
@@ -194,26 +199,37 @@ func (r *Repository) Fetch(ctx context.Context) (Snapshot, error) {
 func (r *Repository) FetchAfter(ctx context.Context, trust Trust) (Snapshot, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	snapshot, err := r.fetch(ctx, trust)
+	head, snapshot, err := r.fetch(ctx, trust)
 	if err != nil {
-		return Snapshot{}, explain(ctx, r.during, err)
+		f := explain(ctx, r.during, err)
+		if !head.IsZero() {
+			f.head = head.String()
+		}
+		return Snapshot{}, f
 	}
 	return snapshot, nil
 }
 
-func (r *Repository) fetch(ctx context.Context, trust Trust) (Snapshot, error) {
+// fetch also returns the head, where it got that far.
+func (r *Repository) fetch(ctx context.Context, trust Trust) (plumbing.Hash, Snapshot, error) {
 	if err := ctx.Err(); err != nil {
-		return Snapshot{}, err
+		return plumbing.ZeroHash, Snapshot{}, err
 	}
 	session, err := r.origin.open(ctx)
 	if err != nil {
-		return Snapshot{}, err
+		return plumbing.ZeroHash, Snapshot{}, err
 	}
 	defer session.close()
 	head, err := r.ref.head(ctx, session)
 	if err != nil {
-		return Snapshot{}, err
+		return plumbing.ZeroHash, Snapshot{}, err
 	}
+	snapshot, err := r.read(ctx, session, head, trust)
+	return head, snapshot, err
+}
+
+// read reads one commit, if it may be followed.
+func (r *Repository) read(ctx context.Context, session session, head plumbing.Hash, trust Trust) (Snapshot, error) {
 	if kept, ok := r.recall(head); ok {
 		return kept, nil
 	}

@@ -10,7 +10,23 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// wire is a way to a server's git-upload-pack.
+// service is a program of Git's on the server.
+type service string
+
+const (
+	uploadPack  service = "git-upload-pack"  // gives
+	receivePack service = "git-receive-pack" // takes
+)
+
+// deed is what quorate needs a right for.
+func (s service) deed() string {
+	if s == receivePack {
+		return "write to"
+	}
+	return "read"
+}
+
+// wire is a way to a service of a server.
 type wire interface {
 	// greet gives what the server says first.
 	greet(ctx context.Context) (hello, error)
@@ -19,6 +35,8 @@ type wire interface {
 	ask(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// explain turns an error of this conversation into a failure.
 	explain(err error) error
+	// clean makes the server's own words fit to be shown.
+	clean(text string) string
 	close()
 }
 
@@ -91,6 +109,11 @@ func (s *packSession) isEmpty(ctx context.Context) bool {
 // that holds other things as well need not be carried.
 func (s *packSession) objects(ctx context.Context, commit plumbing.Hash) (objects, error) {
 	return s.fetch(ctx, want{commit: commit, shallow: true, filter: fmt.Sprintf("blob:limit=%d", s.limits.FileBytes+1)})
+}
+
+// directories leaves out the files, of a server that can.
+func (s *packSession) directories(ctx context.Context, commit plumbing.Hash) (objects, error) {
+	return s.fetch(ctx, want{commit: commit, shallow: true, filter: "blob:none"})
 }
 
 // history asks for the commits that lead to a commit from another one and, of a

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshOrigin speaks to git-upload-pack over SSH. It dials by itself: go-git's
+// sshOrigin speaks to Git's services over SSH. It dials by itself: go-git's
 // transport heeds no context in its handshake, and asks for no protocol 2.
 type sshOrigin struct {
 	url    *url.URL
@@ -27,6 +27,22 @@ type sshOrigin struct {
 const dialTimeout = 20 * time.Second
 
 func (o *sshOrigin) open(ctx context.Context) (session, error) {
+	w, err := o.wire(ctx, uploadPack)
+	if err != nil {
+		return nil, err
+	}
+	return &packSession{wire: w, limits: o.limits}, nil
+}
+
+func (o *sshOrigin) push(ctx context.Context, u update) error {
+	w, err := o.wire(ctx, receivePack)
+	if err != nil {
+		return err
+	}
+	return pushOver(ctx, w, u)
+}
+
+func (o *sshOrigin) wire(ctx context.Context, with service) (*sshWire, error) {
 	found, err := o.auth.read(ctx)
 	if err != nil {
 		return nil, err
@@ -35,8 +51,7 @@ func (o *sshOrigin) open(ctx context.Context) (session, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &sshWire{origin: o, config: config, secrets: found.secrets()}
-	return &packSession{wire: w, limits: o.limits}, nil
+	return &sshWire{origin: o, service: with, config: config, secrets: found.secrets()}, nil
 }
 
 // config is how to log in. There is no way around known_hosts: without it

@@ -20,6 +20,7 @@ import (
 // another.
 type sshWire struct {
 	origin  *sshOrigin
+	service service
 	config  *ssh.ClientConfig
 	secrets []string
 
@@ -30,7 +31,7 @@ type sshWire struct {
 	used    bool // whether the process has had its only request
 }
 
-// sshProcess is git-upload-pack on the server.
+// sshProcess is the service on the server.
 type sshProcess struct {
 	session *ssh.Session
 	in      io.WriteCloser
@@ -93,7 +94,7 @@ func (w *sshWire) connect(ctx context.Context) error {
 	return nil
 }
 
-// start begins git-upload-pack. A server that lets no variable through speaks
+// start begins the service. A server that lets no variable through speaks
 // protocol 0, which works as well.
 func (w *sshWire) start() (*sshProcess, error) {
 	session, err := w.client.NewSession()
@@ -109,7 +110,7 @@ func (w *sshWire) start() (*sshProcess, error) {
 	if p.out, err = session.StdoutPipe(); err != nil {
 		return nil, err
 	}
-	return p, session.Start(uploadPack + " " + quote(w.origin.path))
+	return p, session.Start(string(w.service) + " " + quote(w.origin.path))
 }
 
 // quote makes one word of a path for the server's shell.
@@ -137,6 +138,8 @@ func (p *sshProcess) await() {
 	p.end()
 }
 
+func (w *sshWire) clean(text string) string { return scrub(text, w.secrets) }
+
 func (w *sshWire) close() {
 	if w.client == nil {
 		return
@@ -160,7 +163,7 @@ func (w *sshWire) explain(err error) error {
 	case knownhosts.IsHostUnknown(err):
 		return unauthenticated("known_hosts has no key of "+w.origin.address(), "add it")
 	case errors.As(err, &key), strings.Contains(err.Error(), "unable to authenticate"):
-		return unauthenticated("the server does not accept the SSH key of user "+w.config.User, "check that the key is valid and may read the repository")
+		return unauthenticated("the server does not accept the SSH key of user "+w.config.User, "check that the key is valid and may "+w.service.deed()+" the repository")
 	case w.process == nil:
 		return unreachable(scrub(err.Error(), w.secrets), "check the URL, the network and the server")
 	}
@@ -178,7 +181,7 @@ func (w *sshWire) said(err error) error {
 	case strings.Contains(lower, "not found"), strings.Contains(lower, "not appear to be a git repository"), strings.Contains(lower, "no such"):
 		return notFound("the server says: "+text, "check the URL, and that the key may see the repository")
 	case strings.Contains(lower, "denied"), strings.Contains(lower, "not allowed"):
-		return unauthenticated("the server says: "+text, "check that the key may read the repository")
+		return unauthenticated("the server says: "+text, "check that the key may "+w.service.deed()+" the repository")
 	}
 	return unreachable("the server says: "+text, "see whether it lasts")
 }

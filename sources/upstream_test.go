@@ -50,12 +50,20 @@ func newUpstreamWith(tb testing.TB, files map[string]string) *upstream {
 
 func (u *upstream) git(dir string, args ...string) string {
 	u.tb.Helper()
-	cmd := exec.Command("git", args...)
+	return u.runIn(dir, "git", args...)
+}
+
+// run runs another program than Git.
+func (u *upstream) run(program string, args ...string) { u.runIn(u.root, program, args...) }
+
+func (u *upstream) runIn(dir, program string, args ...string) string {
+	u.tb.Helper()
+	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), gitEnv()...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		u.tb.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+		u.tb.Fatalf("%s %s: %v\n%s", program, strings.Join(args, " "), err, out)
 	}
 	return strings.TrimSpace(string(out))
 }
