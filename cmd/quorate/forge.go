@@ -16,6 +16,8 @@ type forgeFlags struct {
 	kind, url         string
 	tokenFile, secret string
 	pulls, forks      bool
+	statuses          bool
+	statusContext     string
 }
 
 func (f *forgeFlags) add(cmd *cobra.Command) {
@@ -26,6 +28,8 @@ func (f *forgeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.secret, "forge-secret", "", "Secret with such a token (bearerToken or password) or a GitHub App, and ca.crt, in quorate's namespace; read for each request")
 	flags.BoolVar(&f.pulls, "pull-requests", false, "keep a comment on each open pull request for the branch that says what it would do to the live clusters; drafts are left out")
 	flags.BoolVar(&f.forks, "pull-requests-from-forks", false, "with --pull-requests: on those from forks, too, which anybody may open")
+	flags.BoolVar(&f.statuses, "commit-statuses", false, "mark commits as pending, success or failure, with how far they are carried out")
+	flags.StringVar(&f.statusContext, "commit-status-context", "quorate", "name of these marks; give each quorate that follows one repository its own")
 }
 
 // open prepares the forge; it is nil where no credentials for one are given.
@@ -33,14 +37,11 @@ func (f *forgeFlags) open(repository repositoryFlags, kube func() (kubernetes.In
 	if err := f.check(repository.config); err != nil || f.tokenFile == "" && f.secret == "" {
 		return nil, err
 	}
-	auth := sources.Auth{BearerTokenFile: f.tokenFile}
-	if f.secret != "" {
-		client, err := kube()
-		if err != nil {
-			return nil, err
-		}
-		auth.Secret = secretReader(client, ownNamespace(), f.secret)
+	secret, err := readerOf(kube, f.secret)
+	if err != nil {
+		return nil, err
 	}
+	auth := sources.Auth{BearerTokenFile: f.tokenFile, Secret: secret}
 	return forge.New(forge.Config{
 		Kind: forge.Kind(f.kind), URL: f.url, Repository: repository.config.URL, Auth: auth, CAFile: repository.config.CAFile,
 	})
@@ -51,11 +52,13 @@ func (f *forgeFlags) check(c sources.Config) error {
 	switch {
 	case f.forks && !f.pulls:
 		return errors.New("--pull-requests-from-forks is for --pull-requests: add it")
-	case !f.pulls:
+	case !f.pulls && !f.statuses && cmp.Or(f.tokenFile, f.secret) != "":
+		return errors.New("--forge-token-file and --forge-secret are for --pull-requests and --commit-statuses: add one")
+	case !f.pulls && !f.statuses:
 		return nil
 	case f.tokenFile == "" && f.secret == "":
-		return errors.New("--pull-requests comments on pull requests: give a token with --forge-token-file or --forge-secret")
-	case cmp.Or(c.Tag, c.Semver, c.Commit) != "":
+		return errors.New("--pull-requests and --commit-statuses write to where the repository is hosted: give a token with --forge-token-file or --forge-secret")
+	case f.pulls && cmp.Or(c.Tag, c.Semver, c.Commit) != "":
 		return errors.New("--pull-requests are those for a branch: follow one with --branch")
 	}
 	return nil

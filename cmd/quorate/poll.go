@@ -28,8 +28,8 @@ type poller struct {
 	log        *slog.Logger
 	// read is set once a commit has been read, or the one that was kept.
 	read atomic.Bool
-	// accepted is the commit in force, for others than the poll.
-	accepted atomic.Pointer[string]
+	// shown is what others than the poll may know.
+	shown shownGit
 	// wake makes the next look come now.
 	wake chan struct{}
 
@@ -148,6 +148,7 @@ func (p *poller) once(ctx context.Context, r *reconciler.Reconciler) time.Durati
 			p.log.Info("git is read again", "failures", p.failed)
 		}
 		p.failed, p.said = 0, ""
+		p.shown.change(func(g *gitState) { g.held, g.heldCommit = "", "" })
 		p.lastSuccess.SetToCurrentTime()
 	default:
 		p.fail(ctx, r, err)
@@ -211,16 +212,8 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 		p.take(s, set, r)
 	}
 	p.kept = &next
-	p.accepted.Store(&next.snapshot.Commit)
+	p.shown.change(func(g *gitState) { g.commit = next.snapshot.Commit })
 	return nil
-}
-
-// acceptedCommit is the commit in force, "" before there is one.
-func (p *poller) acceptedCommit() string {
-	if commit := p.accepted.Load(); commit != nil {
-		return *commit
-	}
-	return ""
 }
 
 // errMass is a commit that changes too many clusters at once.
@@ -250,6 +243,9 @@ func (p *poller) seen() map[string]origin {
 	}
 	return p.kept.clusters
 }
+
+// shownFailures keeps a blip from being news.
+const shownFailures = 3
 
 // reasonOf is why a commit is held; "" for an error of another kind.
 func reasonOf(err error) string {
@@ -289,7 +285,11 @@ func (p *poller) fail(ctx context.Context, r *reconciler.Reconciler, err error) 
 	if !p.read.Load() && p.kept != nil && p.kept.snapshot.Tree != "" {
 		p.take(p.kept.snapshot, parse(p.kept.snapshot), r)
 	}
-	if text := err.Error(); text != p.said {
+	text := err.Error()
+	if reason != "" || p.failed >= shownFailures {
+		p.shown.change(func(g *gitState) { g.held, g.heldCommit = text, p.toBlame(err) })
+	}
+	if text != p.said {
 		p.said = text
 		args := []any{"error", text, "message", "the last commit that was read stays in force"}
 		if reason != "" {
@@ -297,6 +297,18 @@ func (p *poller) fail(ctx context.Context, r *reconciler.Reconciler, err error) 
 		}
 		p.log.ErrorContext(ctx, "git", args...)
 	}
+}
+
+// toBlame is the commit that cannot be followed because of what it is; "" where the
+// server or the network is why.
+func (p *poller) toBlame(err error) string {
+	switch {
+	case errors.Is(err, errMass):
+		return p.tooMuch.commit
+	case errors.Is(err, sources.ErrUnreachable):
+		return ""
+	}
+	return sources.HeadOf(err)
 }
 
 // take hands what a commit says to the reconciler.
@@ -313,7 +325,7 @@ func (p *poller) take(s sources.Snapshot, set schema.Set, r *reconciler.Reconcil
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
 	r.SetDesired(wishes(set, s.Commit, seen))
-	p.accepted.Store(&s.Commit)
+	p.shown.change(func(g *gitState) { g.commit, g.problems = s.Commit, texts(set.Problems) })
 	p.requests = requests(set, s.Commit, p.requests)
 	r.SetNeeded(neededBy(set))
 	r.SetRequests(requestsOf(p.requests))

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,9 +73,9 @@ func newPulls(f *runFlags, git *poller, host *forge.Client, log *slog.Logger) *p
 	}
 	name := newKeeper(nil, "", f.kube.options.Owner.Instance, git.repository.Source()).name
 	return &pulls{
-		host: host, repository: git.repository, branch: cmp.Or(f.repository.config.Branch, "main"),
+		host: host, repository: git.repository, branch: branchOf(f.repository.config),
 		marker: strings.Replace(name, "quorate-git", "quorate-pull", 1), forks: f.forge.forks,
-		interval: f.interval, accepted: git.acceptedCommit, log: log,
+		interval: f.interval, accepted: func() string { return git.shown.get().commit }, log: log,
 		known: map[int]planned{}, said: map[int]string{},
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -55,18 +56,36 @@ func ownNamespace() string {
 // open prepares the repository. kube is asked for a client when a Secret is named.
 func (f *repositoryFlags) open(kube func() (kubernetes.Interface, error)) (*sources.Repository, error) {
 	c := f.config
-	if c.Branch == "" && c.Tag == "" && c.Semver == "" && c.Commit == "" {
-		c.Branch = "main"
+	c.Branch = branchOf(c)
+	var err error
+	if c.Auth.Secret, err = readerOf(kube, f.secret); err != nil {
+		return nil, err
 	}
-	if f.secret != "" || f.signers != "" {
-		client, err := kube()
-		if err != nil {
-			return nil, err
-		}
-		c.Auth.Secret = secretReader(client, ownNamespace(), f.secret)
-		c.Signers.Secret = secretReader(client, ownNamespace(), f.signers)
+	if c.Signers.Secret, err = readerOf(kube, f.signers); err != nil {
+		return nil, err
 	}
 	return sources.New(c)
+}
+
+// branchOf is the branch that is followed; "" where it is something else.
+func branchOf(c sources.Config) string {
+	if cmp.Or(c.Branch, c.Tag, c.Semver, c.Commit) == "" {
+		return "main"
+	}
+	return c.Branch
+}
+
+// readerOf reads a Secret of quorate's namespace each time; it is nil, and kube is not
+// asked for a client, where none is named.
+func readerOf(kube func() (kubernetes.Interface, error), name string) (func(context.Context) (map[string][]byte, error), error) {
+	if name == "" {
+		return nil, nil
+	}
+	client, err := kube()
+	if err != nil {
+		return nil, err
+	}
+	return secretReader(client, ownNamespace(), name), nil
 }
 
 // secretReader reads a Secret each time; it is nil where none is named.

@@ -27,6 +27,7 @@ import (
 type runFlags struct {
 	repository repositoryFlags
 	forge      forgeFlags
+	status     statusFlags
 	kube       kubeFlags
 	lease      leaseFlags
 	mass       massLimits
@@ -56,6 +57,7 @@ It keeps nothing that decides in memory and may be killed at any time.`,
 	}
 	f.repository.add(cmd)
 	f.forge.add(cmd)
+	f.status.add(cmd)
 	f.kube.add(cmd)
 	f.lease.add(cmd)
 	flags := cmd.Flags()
@@ -93,6 +95,11 @@ func (f *runFlags) run(ctx context.Context) error {
 		return err
 	}
 	proposed := newPulls(f, git, host, log)
+	marks := newCommitStatuses(f, git, host, log)
+	status, err := f.openStatus(git, log, registry)
+	if err != nil {
+		return err
+	}
 	kube, err := f.kube.connect()
 	if err != nil {
 		return err
@@ -130,6 +137,12 @@ func (f *runFlags) run(ctx context.Context) error {
 		if proposed != nil {
 			proposed.options = options
 			go proposed.follow(ctx, r)
+		}
+		if marks != nil {
+			go marks.follow(ctx, r)
+		}
+		if status != nil {
+			go status.follow(ctx, kube, r)
 		}
 		log.Info("running", "version", buildVersion(), "source", git.repository.Source(), "following", git.repository.Reference())
 		r.Run(ctx)

@@ -16,14 +16,17 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/sources"
 )
 
 // planted is in no text but the credentials.
@@ -158,6 +161,16 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	if !strings.Contains(said.String(), `"msg":"git"`) {
 		t.Errorf("the poller said %s", said.String())
 	}
+	flags.status = statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "quorate/status"}}
+	status, err := flags.openStatus(p, log, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.shown.change(func(g *gitState) { g.commit = "6dcb09b5b57875f334f61aebed695e2e4193db5e" })
+	status.once(t.Context(), fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}), &churning{}, false)
+	if !strings.Contains(said.String(), `"msg":"status"`) {
+		t.Errorf("the status writer said %s", said.String())
+	}
 	wantNoPlanted(t, "the log", said.String())
 	metrics := httptest.NewRecorder()
 	promhttp.HandlerFor(registry, promhttp.HandlerOpts{}).ServeHTTP(metrics, httptest.NewRequest(http.MethodGet, "/metrics", nil))
@@ -198,8 +211,7 @@ func TestNothingThatIsPrintedHoldsTheForgesToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		accepted := "6dcb09b5b57875f334f61aebed695e2e4193db5e"
-		git.accepted.Store(&accepted)
+		git.shown.change(func(g *gitState) { g.commit = "6dcb09b5b57875f334f61aebed695e2e4193db5e" })
 		if err := newPulls(flags, git, host, log).round(t.Context(), nil); err == nil || !strings.Contains(said.String(), "list the open pull requests") {
 			t.Errorf("turn %d: %v, said %s", turn, err, said.String())
 		}

@@ -90,6 +90,8 @@ type Pull struct {
 type Client struct {
 	api   *sources.API
 	forge dialect
+	// branches is what a browser shows a branch below.
+	branches string
 
 	mu       sync.Mutex
 	statuses map[subject]Status // the last that was sent
@@ -164,7 +166,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, errors.New("forge URL: it cannot be parsed; give it in the form https://host")
 	}
-	forge, address, err := newDialect(cfg.Kind, base, path)
+	forge, address, branches, err := newDialect(cfg.Kind, base, path)
 	if err != nil {
 		return nil, err
 	}
@@ -172,31 +174,33 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{api: api, forge: forge, statuses: map[subject]Status{}, comments: map[int]written{}, pages: map[string]kept{}}, nil
+	return &Client{api: api, forge: forge, branches: branches, statuses: map[subject]Status{}, comments: map[int]written{}, pages: map[string]kept{}}, nil
 }
 
-// newDialect is how to talk to a forge, and where its API is. path is that of the
-// repository, which begins with the forge's own where that has one.
-func newDialect(kind Kind, base *url.URL, path string) (dialect, string, error) {
+// newDialect is how to talk to a forge, where its API is, and below what it shows
+// branches. path is that of the repository, which begins with the forge's own where
+// that has one.
+func newDialect(kind Kind, base *url.URL, path string) (how dialect, api, branches string, err error) {
 	web := strings.TrimRight(base.String(), "/")
 	path = strings.Trim(strings.TrimPrefix("/"+path, strings.TrimRight(base.Path, "/")+"/"), "/")
 	owner, name, _ := strings.Cut(path, "/")
 	if owner == "" || name == "" || kind != GitLab && strings.Contains(name, "/") {
-		return nil, "", fmt.Errorf("the repository's URL names no owner and repository at %s: follow it with --repo by its URL there", base.Host)
+		return nil, "", "", fmt.Errorf("the repository's URL names no owner and repository at %s: follow it with --repo by its URL there", base.Host)
 	}
+	page := web + "/" + path
 	switch kind {
 	case GitHub:
 		api := web + "/api/v3"
 		if strings.EqualFold(base.Hostname(), "github.com") {
 			api = "https://api.github.com"
 		}
-		return hub{repository: "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(name)}, api, nil
+		return hub{repository: "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(name)}, api, page + "/tree/", nil
 	case Gitea:
-		return hub{repository: "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(name), gitea: true}, web + "/api/v1", nil
+		return hub{repository: "/repos/" + url.PathEscape(owner) + "/" + url.PathEscape(name), gitea: true}, web + "/api/v1", page + "/src/branch/", nil
 	case GitLab:
-		return lab{project: "/projects/" + url.PathEscape(path)}, web + "/api/v4", nil
+		return lab{project: "/projects/" + url.PathEscape(path)}, web + "/api/v4", page + "/-/tree/", nil
 	}
-	return nil, "", fmt.Errorf("--forge is %q: give github, gitlab or gitea", kind)
+	return nil, "", "", fmt.Errorf("--forge is %q: give github, gitlab or gitea", kind)
 }
 
 const (
@@ -206,6 +210,11 @@ const (
 	// commits than a few at once.
 	statusesMost = 32
 )
+
+// BranchURL is where a browser shows a branch.
+func (c *Client) BranchURL(branch string) string {
+	return c.branches + (&url.URL{Path: branch}).EscapedPath()
+}
 
 // Status marks a commit, unless that was the last that this process marked.
 func (c *Client) Status(ctx context.Context, s Status) error {

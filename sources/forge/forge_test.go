@@ -404,3 +404,22 @@ func TestCommentOfAGitHubAppIsKnownByTheApp(t *testing.T) {
 		t.Errorf("%+v, %v", comments, err)
 	}
 }
+
+func TestWhereABranchIsShown(t *testing.T) {
+	for _, c := range []struct {
+		kind                  Kind
+		url, repository, want string
+	}{
+		{"", "", "git@github.com:shop/etcd.git", "https://github.com/shop/etcd/tree/quorate/status%231"},
+		{"", "", "https://gitlab.com/group/sub/etcd", "https://gitlab.com/group/sub/etcd/-/tree/quorate/status%231"},
+		{Gitea, "https://git.example.com/code", "https://git.example.com/code/shop/etcd.git", "https://git.example.com/code/shop/etcd/src/branch/quorate/status%231"},
+	} {
+		client, err := New(Config{Kind: c.kind, URL: c.url, Repository: c.repository})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := client.BranchURL("quorate/status#1"); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

@@ -53,6 +53,7 @@ type bench struct {
 	noop           noop
 	polls, commits []look
 	files          files
+	year           []year
 	quorate, floor []roll
 }
 
@@ -85,6 +86,13 @@ func (b *bench) run(ctx context.Context) (err error) {
 	}
 	err = b.Do("reading new commits of up to 10,000 files", func() (err error) {
 		b.commits, err = measureLooks(ctx, newCommit, newCommitTimes)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = b.Do("writing a year of statuses, twice", func() (err error) {
+		b.year, err = measureYear(ctx)
 		return err
 	})
 	if err != nil {

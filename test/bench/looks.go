@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
-	"os/exec"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -30,27 +28,13 @@ const (
 
 // measureLooks runs a benchmark of package sources.
 func measureLooks(ctx context.Context, benchmark string, times int) ([]look, error) {
-	cmd := exec.CommandContext(ctx, "go", "test", "./sources", "-run", "^$", "-bench", "^Benchmark"+benchmark+"$", "-benchtime", fmt.Sprintf("%dx", times))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
+	results, err := runBenchmark(ctx, "./sources", benchmark, times)
 	if err != nil {
-		return nil, fmt.Errorf("benchmark of reading Git: %w", err)
+		return nil, err
 	}
-	var list []look
-	for line := range strings.Lines(string(out)) {
-		name, isResult := strings.CutPrefix(line, "Benchmark"+benchmark+"/")
-		if !isResult {
-			continue
-		}
-		values, err := figures(line)
-		if err != nil || values["ns/op"] == 0 {
-			return nil, fmt.Errorf("benchmark of reading Git: %q: %w", line, err)
-		}
-		name, _, _ = strings.Cut(name, " ")
-		list = append(list, look{strings.TrimSpace(name), time.Duration(values["ns/op"]), values["B/op"], values["peak-B"]})
-	}
-	if len(list) == 0 {
-		return nil, fmt.Errorf("benchmark of reading Git: no result in %q", out)
+	list := make([]look, len(results))
+	for i, r := range results {
+		list[i] = look{r.name, time.Duration(r.values["ns/op"]), r.values["B/op"], r.values["peak-B"]}
 	}
 	return list, nil
 }

@@ -33,6 +33,7 @@ func (b *bench) printOffline(out io.Writer) {
 	fmt.Fprintf(out, "a pass over 1,000 clusters at rest, mean of 5: %s, %.0f allocations, %.0f API requests\n", lab.Round(b.noop.took), b.noop.allocs, b.noop.requests)
 	printLooks(out, fmt.Sprintf("a look at a branch that has not moved, mean of %d:", unchangedTimes), b.polls)
 	printLooks(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
+	printYear(out, b.year)
 	fmt.Fprintf(out, "validate %d files of 50 lines, median of 5: %s, %d MiB\n", fileCount, lab.Round(b.files.took), b.files.memory>>20)
 }
 

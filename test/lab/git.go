@@ -23,7 +23,7 @@ const (
 )
 
 // GitServer serves one repository with git http-backend, as a forge does. It is
-// reached without authentication, for reading only.
+// reached without authentication, for reading and writing.
 type GitServer struct {
 	dir, address string
 	mu           sync.Mutex
@@ -51,6 +51,9 @@ func StartGitServer(ctx context.Context, host string) (*GitServer, error) {
 
 func (s *GitServer) initialise(ctx context.Context) error {
 	if _, err := s.git(ctx, "", "init", "--quiet", "--bare", "--initial-branch="+Branch, s.bare()); err != nil {
+		return err
+	}
+	if _, err := s.Git(ctx, "config", "http.receivepack", "true"); err != nil {
 		return err
 	}
 	_, err := s.git(ctx, "", "clone", "--quiet", s.bare(), s.work())
@@ -172,8 +175,13 @@ func (s *GitServer) Replace(ctx context.Context, message, path, from, to string)
 // DeleteBranch removes the branch from the served repository; the next Commit
 // brings it back.
 func (s *GitServer) DeleteBranch(ctx context.Context) error {
-	_, err := s.git(ctx, s.bare(), "update-ref", "-d", "refs/heads/"+Branch)
+	_, err := s.Git(ctx, "update-ref", "-d", "refs/heads/"+Branch)
 	return err
+}
+
+// Git runs git on the served repository, and returns what it prints.
+func (s *GitServer) Git(ctx context.Context, args ...string) (string, error) {
+	return s.git(ctx, s.bare(), args...)
 }
 
 // ReadTree reads a directory of this machine as files for Commit.

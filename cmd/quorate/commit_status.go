@@ -1,0 +1,227 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
+	"github.com/quorate/quorate/sources/forge"
+)
+
+// commitStatuses marks commits at the forge with how far they are carried out. It
+// reads what is known, decides nothing, and nobody waits for it.
+type commitStatuses struct {
+	host    statusHost
+	context string
+	// link is where a mark leads; "" for nowhere.
+	link string
+	git  func() gitState
+	log  *slog.Logger
+
+	// open are the commits that were marked as something else than a success. A
+	// process that has lost them leaves a mark behind where a commit is overtaken
+	// meanwhile.
+	open   map[string]forge.State
+	next   time.Time
+	failed int
+	said   string
+}
+
+// statusHost is where commits are marked.
+type statusHost interface {
+	Status(ctx context.Context, s forge.Status) error
+}
+
+// statusPause is the shortest time between two rounds: forges bound how many marks a
+// commit may get.
+const statusPause = 5 * time.Second
+
+// marksMost is how many commits are looked after. The client at the forge remembers
+// more than that, so that no mark is sent twice.
+const marksMost = 20
+
+// newCommitStatuses is nil where no commit is to be marked.
+func newCommitStatuses(f *runFlags, git *poller, host *forge.Client, log *slog.Logger) *commitStatuses {
+	if !f.forge.statuses {
+		return nil
+	}
+	c := &commitStatuses{host: host, context: f.forge.statusContext, git: git.shown.get, log: log, open: map[string]forge.State{}}
+	if f.status.mode == statusBranch {
+		c.link = host.BranchURL(f.status.config.Branch)
+	}
+	return c
+}
+
+// follow marks commits again and again until ctx ends.
+func (c *commitStatuses) follow(ctx context.Context, from statuses) {
+	ticker := time.NewTicker(statusLook)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-ticker.C:
+			if now.After(c.next) {
+				c.once(ctx, from)
+			}
+		}
+	}
+}
+
+// once marks what has changed.
+func (c *commitStatuses) once(ctx context.Context, from statuses) {
+	list, whole := from.Statuses()
+	git := c.git()
+	if git.commit == "" || !whole {
+		return
+	}
+	c.next = time.Now().Add(statusPause)
+	for _, mark := range c.marks(git, list) {
+		mark.Context, mark.Link = c.context, c.link
+		if err := c.host.Status(ctx, mark); err != nil {
+			c.fail(ctx, err)
+			return
+		}
+		if c.open[mark.Commit] = mark.State; mark.State == forge.Success {
+			delete(c.open, mark.Commit)
+		}
+	}
+	c.failed, c.said = 0, ""
+}
+
+// fail says once why a commit could not be marked. It is tried again, at ever longer
+// intervals.
+func (c *commitStatuses) fail(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	c.failed++
+	c.next = time.Now().Add(pause(statusPause, c.failed, sources.RetryAfter(err), rand.Float64()))
+	if text := err.Error(); text != c.said {
+		c.said = text
+		c.log.WarnContext(ctx, "commit status", "error", text, "message", "it is tried again; what is done does not depend on it")
+	}
+}
+
+// marks are those of the commit in force, of one that is held, of earlier ones that
+// are still being carried out, and of those that were overtaken.
+func (c *commitStatuses) marks(git gitState, list []schema.Status) []forge.Status {
+	brought := map[string][]schema.Status{git.commit: nil}
+	for _, s := range list {
+		if s.Status.Commit != "" && s.Kind == schema.KindCluster {
+			brought[s.Status.Commit] = append(brought[s.Status.Commit], s)
+		}
+	}
+	var marks []forge.Status
+	for commit, changed := range brought {
+		mark := markOf(changed)
+		if commit == git.commit {
+			mark = markOfHead(git, list, mark)
+		} else if c.open[commit] == "" && mark.State == forge.Success {
+			continue // it was told, by this process or an earlier one
+		}
+		mark.Commit = commit
+		marks = append(marks, mark)
+	}
+	if git.heldCommit != "" && git.heldCommit != git.commit {
+		marks = append(marks, forge.Status{Commit: git.heldCommit, State: forge.Failure, Description: "not followed: " + git.held})
+	}
+	marks = append(marks, c.overtaken(git, brought)...)
+	first := func(s forge.Status) int {
+		return slices.Index([]bool{s.Commit == git.commit, s.Commit == git.heldCommit, c.open[s.Commit] != "", true}, true)
+	}
+	slices.SortFunc(marks, func(a, b forge.Status) int {
+		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.Commit, b.Commit))
+	})
+	return marks[:min(len(marks), marksMost)]
+}
+
+// overtaken are the commits that nothing is carried out of any more, and which were
+// not carried out before.
+func (c *commitStatuses) overtaken(git gitState, brought map[string][]schema.Status) []forge.Status {
+	var marks []forge.Status
+	for commit, state := range c.open {
+		switch _, there := brought[commit]; {
+		case there, commit == git.heldCommit:
+		case state == forge.Pending:
+			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + shortCommit(git.commit) + " before it was carried out"})
+		default:
+			delete(c.open, commit)
+		}
+	}
+	return marks
+}
+
+// markOfHead is the mark of the commit in force: its files may be wrong, and not
+// everybody may have looked at it yet.
+func markOfHead(git gitState, list []schema.Status, changed forge.Status) forge.Status {
+	if n := len(git.problems); n > 0 {
+		return forge.Status{State: forge.Failure, Description: plural(n, "problem") + " in its files: " + git.problems[0]}
+	}
+	ahead := 0
+	for _, s := range list {
+		if s.Observed != git.commit && s.Kind == schema.KindCluster && s.Observed != "" {
+			ahead++
+		}
+	}
+	if ahead > 0 && changed.State != forge.Failure {
+		return forge.Status{State: forge.Pending, Description: plural(ahead, "cluster") + " not looked at with it yet"}
+	}
+	return changed
+}
+
+// markOf says how far the clusters are that a commit changed.
+func markOf(changed []schema.Status) forge.Status {
+	if len(changed) == 0 {
+		return forge.Status{State: forge.Success, Description: "it changes no cluster"}
+	}
+	done := 0
+	state, worst := forge.Success, changed[0]
+	for _, s := range changed {
+		switch phase, _ := s.Phase(); {
+		case phase == schema.PhaseReady:
+			done++
+		case phase == schema.PhaseStalled && state != forge.Failure:
+			state, worst = forge.Failure, s
+		case phase != schema.PhaseStalled && state == forge.Success:
+			state, worst = forge.Pending, s
+		}
+	}
+	text := progress(worst)
+	if state == forge.Failure {
+		_, why := worst.Phase()
+		text = worst.Metadata.Name + ": " + why.Message
+	}
+	if len(changed) > 1 {
+		text = fmt.Sprintf("%d of %d clusters done", done, len(changed))
+		if state != forge.Success {
+			text += "; " + progress(worst)
+		}
+	}
+	return forge.Status{State: state, Description: text}
+}
+
+// progress is how far one cluster is: "orders: 2 of 3 members at 3.6.16".
+func progress(s schema.Status) string {
+	c := s.Status.Cluster
+	if c == nil {
+		_, why := s.Phase()
+		return s.Metadata.Name + ": " + why.Message
+	}
+	there := 0
+	for _, m := range c.Members {
+		if m.Version == c.Version.Wanted && m.Health == schema.HealthHealthy {
+			there++
+		}
+	}
+	return fmt.Sprintf("%s: %d of %d members at %s", s.Metadata.Name, there, c.Replicas.Wanted, c.Version.Wanted)
+}
+
+// shortCommit is the form of a commit hash that people know.
+func shortCommit(commit string) string { return commit[:min(7, len(commit))] }

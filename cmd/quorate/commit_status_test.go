@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources/forge"
+)
+
+// marking is a forge that commits are marked at.
+type marking struct {
+	*testing.T
+	c    *commitStatuses
+	log  *bytes.Buffer
+	git  gitState
+	list []schema.Status
+	// marks are what stands at each commit; sent counts changes of them.
+	marks map[string]string
+	sent  int
+	err   error
+}
+
+func (m *marking) Statuses() ([]schema.Status, bool) { return m.list, true }
+
+func (m *marking) Status(_ context.Context, s forge.Status) error {
+	if m.err != nil {
+		return m.err
+	}
+	if text := string(s.State) + ": " + s.Description; m.marks[s.Commit] != text {
+		m.marks[s.Commit] = text
+		m.sent++
+	}
+	if s.Context != "quorate" || s.Link != "https://git.example.com/status" {
+		m.Errorf("marked as %+v", s)
+	}
+	return nil
+}
+
+func mark(t *testing.T) *marking {
+	t.Helper()
+	m := &marking{T: t, marks: map[string]string{}, log: &bytes.Buffer{}}
+	m.c = &commitStatuses{
+		host: m, context: "quorate", link: "https://git.example.com/status", git: func() gitState { return m.git },
+		log: slog.New(slog.NewTextHandler(m.log, nil)), open: map[string]forge.State{},
+	}
+	return m
+}
+
+// round marks, and wants these marks, of which so many are new.
+func (m *marking) round(sent int, want map[string]string) {
+	m.Helper()
+	m.sent = 0
+	m.c.once(m.Context(), m)
+	for commit, text := range want {
+		if m.marks[commit] != text {
+			m.Errorf("%s is marked %q, want %q", commit, m.marks[commit], text)
+		}
+	}
+	if m.sent != sent {
+		m.Errorf("%d marks were sent, want %d: %q", m.sent, sent, m.marks)
+	}
+}
+
+// at is a cluster that a commit has changed, with so many of its members done.
+func at(commit, name string, phase schema.Phase, done int) schema.Status {
+	s := cluster(name, phase, "Because", "it is so")
+	s.Status.Commit, s.Observed = commit, commit
+	for i := range 3 {
+		version := "3.5.21"
+		if i < done {
+			version = "3.6.16"
+		}
+		s.Status.Cluster.Members = append(s.Status.Cluster.Members, schema.MemberStatus{Version: version, Health: schema.HealthHealthy})
+	}
+	return s
+}
+
+func TestCommitIsMarkedOnItsWay(t *testing.T) {
+	m := mark(t)
+	m.git.commit = "aaa1111bbb"
+	before := at("0000", "orders", schema.PhaseReady, 0)
+	m.list = []schema.Status{before}
+	m.round(1, map[string]string{"aaa1111bbb": "pending: 1 cluster not looked at with it yet"})
+	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseReconciling, 2)}
+	m.round(1, map[string]string{"aaa1111bbb": "pending: orders: 2 of 3 members at 3.6.16"})
+	m.round(0, nil)
+	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseStalled, 2)}
+	m.round(1, map[string]string{"aaa1111bbb": "failure: orders: it is so"})
+	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseReady, 3)}
+	m.round(1, map[string]string{"aaa1111bbb": "success: orders: 3 of 3 members at 3.6.16"})
+	m.round(0, nil)
+}
+
+// A commit is looked after when later ones came that change something else, and
+// marked in the end when one came that changes the same.
+func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
+	m := mark(t)
+	m.git.commit = "aaa1111bbb"
+	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseReconciling, 1), at("aaa1111bbb", "carts", schema.PhaseReconciling, 1)}
+	m.round(1, map[string]string{"aaa1111bbb": "pending: 0 of 2 clusters done; orders: 1 of 3 members at 3.6.16"})
+	m.git.commit = "ccc2222ddd"
+	for i := range m.list {
+		m.list[i].Observed = m.git.commit
+	}
+	m.list[1] = at("aaa1111bbb", "carts", schema.PhaseReady, 3)
+	m.list[1].Observed = m.git.commit
+	m.round(2, map[string]string{
+		"aaa1111bbb": "pending: 1 of 2 clusters done; orders: 1 of 3 members at 3.6.16",
+		"ccc2222ddd": "success: it changes no cluster",
+	})
+	m.git.commit = "eee3333fff"
+	m.list[0] = at("eee3333fff", "orders", schema.PhaseReconciling, 1)
+	m.list[1] = at("eee3333fff", "carts", schema.PhaseReady, 1)
+	m.round(2, map[string]string{"aaa1111bbb": "failure: overtaken by eee3333 before it was carried out"})
+	m.round(0, nil)
+	// A commit that was carried out before this process began is left alone.
+	m.list[1].Status.Commit = "9999"
+	m.round(1, map[string]string{"9999": "", "eee3333fff": "pending: orders: 1 of 3 members at 3.6.16"})
+}
+
+func TestCommitThatIsHeldOrWrongIsMarked(t *testing.T) {
+	m := mark(t)
+	m.git = gitState{commit: "aaa1111bbb", problems: []string{"a.yaml:3:1: no"}, held: "commit not trusted: ccc is signed by nobody", heldCommit: "ccc"}
+	m.round(2, map[string]string{
+		"aaa1111bbb": "failure: 1 problem in its files: a.yaml:3:1: no",
+		"ccc":        "failure: not followed: commit not trusted: ccc is signed by nobody",
+	})
+	// It is approved.
+	m.git = gitState{commit: "ccc"}
+	m.round(1, map[string]string{"ccc": "success: it changes no cluster"})
+}
+
+func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
+	m := mark(t)
+	m.git.commit = "zzz"
+	for i := range 50 {
+		name := strings.Repeat("a", i+1)
+		s := at(name, name, schema.PhaseStalled, 0)
+		s.Observed = "zzz"
+		m.list = append(m.list, s)
+	}
+	m.round(marksMost, map[string]string{"zzz": "success: it changes no cluster"})
+	m.round(0, nil)
+}
+
+func TestForgeThatRefusesAMarkIsLeftAlone(t *testing.T) {
+	m := mark(t)
+	m.git.commit, m.err = "aaa", errors.New("set the status of commit aaa: 403")
+	m.round(0, nil)
+	m.round(0, nil)
+	if n := strings.Count(m.log.String(), "level=WARN"); n != 1 || !m.c.next.After(time.Now().Add(statusPause/2)) {
+		t.Errorf("%d warnings, next in %s", n, time.Until(m.c.next))
+	}
+	m.err = nil
+	m.round(1, map[string]string{"aaa": "success: it changes no cluster"})
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
+)
+
+// statusFiles are what the status branch holds: one file for each object, and a page
+// for people. The same statuses give the same bytes.
+func statusFiles(git gitState, list []schema.Status) ([]sources.File, error) {
+	files := []sources.File{{Path: "README.md", Data: []byte(statusPage(git, list))}}
+	for _, s := range list {
+		data, err := yaml.Marshal(s)
+		if err != nil {
+			return nil, fmt.Errorf("write the status of %s: %w", statusPath(s), err)
+		}
+		files = append(files, sources.File{Path: statusPath(s), Data: data})
+	}
+	return files, nil
+}
+
+// statusPath is where the status of an object is. Names of Kubernetes hold nothing
+// that means something in a path.
+func statusPath(s schema.Status) string {
+	folder := map[string]string{
+		schema.KindCluster: "clusters", schema.KindBackup: "backups",
+		schema.KindBackupSchedule: "schedules", schema.KindRestore: "restores",
+	}[s.Kind]
+	return path.Join(folder, s.Metadata.Namespace, s.Metadata.Name+".yaml")
+}
+
+// statusPage is the page that a code host shows: what wants somebody comes first.
+func statusPage(git gitState, list []schema.Status) string {
+	var b strings.Builder
+	b.WriteString("# etcd\n\n" + statusGlance(list) + "\n")
+	if git.held != "" || len(git.problems) > 0 {
+		b.WriteString("\n## The repository\n\n")
+		if git.held != "" {
+			fmt.Fprintf(&b, "- 🔴 **not followed**: %s\n", markdown.Prose(git.held))
+		}
+		for i, problem := range git.problems {
+			if i == listedMost {
+				fmt.Fprintf(&b, "- and %d more\n", len(git.problems)-listedMost)
+				break
+			}
+			fmt.Fprintf(&b, "- 🟠 %s\n", markdown.Code(problem))
+		}
+	}
+	for _, table := range statusTables() {
+		rows := rowsOf(list, table)
+		if len(rows) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n| | %s | why |\n|---|%s---|\n", table.title, strings.Join(table.columns, " | "), strings.Repeat("---|", len(table.columns)))
+		for _, row := range rows {
+			b.WriteString(row)
+		}
+	}
+	b.WriteString("\n_quorate writes this branch, and overwrites whatever else is put on it. What is to be is said on the branch that it follows._\n")
+	return b.String()
+}
+
+// statusGlance sums everything up in a line.
+func statusGlance(list []schema.Status) string {
+	count := map[schema.Phase]int{}
+	total := 0
+	for _, s := range list {
+		if s.Kind == schema.KindCluster {
+			phase, _ := s.Phase()
+			count[phase]++
+			total++
+		}
+	}
+	if total == 0 {
+		return "No cluster is known."
+	}
+	if count[schema.PhaseReady] == total {
+		return fmt.Sprintf("🟢 **%s as Git says.**", plural(total, "cluster"))
+	}
+	var parts []string
+	for _, phase := range schema.Phases() {
+		if n := count[phase]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d %s", sign(phase), n, strings.ToLower(string(phase))))
+		}
+	}
+	return fmt.Sprintf("**%s**: %s", plural(total, "cluster"), strings.Join(parts, " · "))
+}
+
+// sign of a phase, for the eye; the word beside it is for everybody.
+func sign(phase schema.Phase) string {
+	return map[schema.Phase]string{
+		schema.PhaseStalled: "🔴", schema.PhaseUnknown: "⚪", schema.PhaseReconciling: "🟡", schema.PhaseReady: "🟢",
+	}[phase]
+}
+
+// statusTable is one table of the page.
+type statusTable struct {
+	kind, title string
+	columns     []string
+	cells       func(s schema.ObjectStatus) []string
+}
+
+func statusTables() []statusTable {
+	return []statusTable{
+		{schema.KindCluster, "Clusters", []string{"cluster", "version", "members", "last backup"}, clusterCells},
+		{schema.KindBackupSchedule, "Schedules", []string{"schedule", "cluster", "last backup", "next"}, scheduleCells},
+		{schema.KindBackup, "Backups", []string{"backup", "cluster", "taken"}, backupCells},
+		{schema.KindRestore, "Restores", []string{"restore", "cluster", "done"}, restoreCells},
+	}
+}
+
+// rowsOf are the rows of a table, those that want somebody first.
+func rowsOf(list []schema.Status, table statusTable) []string {
+	var of []schema.Status
+	for _, s := range list {
+		if s.Kind == table.kind {
+			of = append(of, s)
+		}
+	}
+	urgency := func(s schema.Status) int {
+		phase, _ := s.Phase()
+		return slices.Index(schema.Phases(), phase)
+	}
+	slices.SortStableFunc(of, func(a, b schema.Status) int { return cmp.Compare(urgency(a), urgency(b)) })
+	rows := make([]string, len(of))
+	for i, s := range of {
+		phase, why := s.Phase()
+		name := fmt.Sprintf("[%s](%s)", markdown.Cell(s.Metadata.Namespace+"/"+s.Metadata.Name), statusPath(s))
+		cells := append([]string{sign(phase) + " " + string(phase), name}, table.cells(s.Status)...)
+		rows[i] = "| " + strings.Join(append(cells, markdown.Prose(why.Message)), " | ") + " |\n"
+	}
+	return rows
+}
+
+func clusterCells(s schema.ObjectStatus) []string {
+	c := s.Cluster
+	if c == nil {
+		return []string{"", "", ""}
+	}
+	newest := ""
+	for _, b := range c.Backups {
+		newest = max(newest, b.Time)
+	}
+	return []string{versionCell(c.Version), fmt.Sprintf("%d/%d", c.Replicas.Healthy, c.Replicas.Wanted), timeCell(newest)}
+}
+
+// versionCell says from where to where the members go.
+func versionCell(v schema.VersionStatus) string {
+	reported := v.Lowest
+	if v.Highest != v.Lowest {
+		reported += "–" + v.Highest
+	}
+	switch reported {
+	case "":
+		return markdown.Cell(v.Wanted)
+	case v.Wanted:
+		return markdown.Cell(reported)
+	}
+	return markdown.Cell(reported + " → " + v.Wanted)
+}
+
+func scheduleCells(s schema.ObjectStatus) []string {
+	if s.Schedule == nil {
+		return []string{"", "", ""}
+	}
+	last := ""
+	if s.Schedule.Last != nil {
+		last = s.Schedule.Last.Time
+	}
+	return []string{markdown.Cell(s.Schedule.Cluster), timeCell(last), timeCell(s.Schedule.Next)}
+}
+
+func backupCells(s schema.ObjectStatus) []string {
+	if s.Backup == nil {
+		return []string{"", ""}
+	}
+	taken := ""
+	if s.Backup.Taken != nil {
+		taken = s.Backup.Taken.Time
+	}
+	return []string{markdown.Cell(s.Backup.Cluster), timeCell(taken)}
+}
+
+func restoreCells(s schema.ObjectStatus) []string {
+	if s.Restore == nil {
+		return []string{"", ""}
+	}
+	return []string{markdown.Cell(s.Restore.Cluster), timeCell(s.Restore.Time)}
+}
+
+// timeCell is a time of RFC 3339 as people read it; what is none is shown as it is.
+func timeCell(text string) string {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return markdown.Prose(cmp.Or(text, "–"))
+	}
+	return at.UTC().Format("2006-01-02 15:04 UTC")
+}

@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
+)
+
+var updatePage = flag.Bool("update-page", false, "rewrite testdata/status-page.md")
+
+// reporting is a repository with a writer of its status branch.
+type reporting struct {
+	*testing.T
+	dir  string
+	w    *statusWriter
+	kube *fake.Clientset
+	log  *bytes.Buffer
+	// git, list and whole are what is known.
+	git   gitState
+	list  []schema.Status
+	whole bool
+}
+
+func (r *reporting) Statuses() ([]schema.Status, bool) { return r.list, r.whole }
+
+// report begins to write into a new repository.
+func report(t *testing.T) *reporting {
+	t.Helper()
+	dir := t.TempDir()
+	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return reportTo(t, dir, "3f2a")
+}
+
+// reportTo writes into a repository, from a Kubernetes cluster with a UID.
+func reportTo(t *testing.T, dir, cluster string) *reporting {
+	t.Helper()
+	r := &reporting{T: t, dir: dir, log: &bytes.Buffer{}, whole: true, git: gitState{commit: "0a1b2c3d4e"}}
+	r.kube = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(cluster)}})
+	flags := &runFlags{}
+	flags.repository.config.URL = dir
+	flags.status = statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "quorate/status"}}
+	log := slog.New(slog.NewTextHandler(r.log, nil))
+	registry := prometheus.NewRegistry()
+	git, err := newPoller(flags, log, registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.w, err = flags.openStatus(git, log, registry); err != nil {
+		t.Fatal(err)
+	}
+	r.w.git = func() gitState { return r.git }
+	return r
+}
+
+func (r *reporting) once() {
+	r.Helper()
+	r.w.once(r.Context(), r.kube, r, false)
+}
+
+// show runs git in the repository.
+func (r *reporting) show(args ...string) string {
+	r.Helper()
+	cmd := exec.Command("git", args...)
+	cmd.Dir = r.dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.Fatalf("git %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSuffix(string(out), "\n")
+}
+
+// commits on the status branch.
+func (r *reporting) commits() int {
+	r.Helper()
+	cmd := exec.Command("git", "rev-list", "--count", "quorate/status")
+	cmd.Dir = r.dir
+	out, err := cmd.Output()
+	if err != nil {
+		return 0 // there is no such branch
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return n
+}
+
+// cluster is the status of a cluster.
+func cluster(name string, phase schema.Phase, reason, message string) schema.Status {
+	s := schema.NewStatus(schema.KindCluster, "shop", name, phase, reason, message)
+	s.Status.Cluster = &schema.ClusterStatus{
+		Version:  schema.VersionStatus{Wanted: "3.6.16", Lowest: "3.5.21", Highest: "3.6.16"},
+		Replicas: schema.ReplicasStatus{Wanted: 3, Members: 3, Healthy: 2},
+		Backups:  []schema.BackupStatus{{For: "3.6.16", URL: "s3://backups/a.db", Time: "2026-03-01T02:00:11Z"}},
+	}
+	return s
+}
+
+func ready(name string) schema.Status {
+	return cluster(name, schema.PhaseReady, "Idle", "the cluster is what Git says")
+}
+
+// 139: a commit for each change that means something, none without one, also by a
+// daemon that has just started.
+func TestStatusIsWrittenWhenItChanges(t *testing.T) {
+	r := report(t)
+	r.list = []schema.Status{ready("orders")}
+	r.once()
+	if got := r.show("show", "--no-patch", "--format=%s%n%b", "quorate/status"); !strings.HasPrefix(got, "status: shop/orders ready (Idle)\n[skip ci]\n\nQuorate-Commit: 0a1b2c3d4e\n") {
+		t.Errorf("the commit says %s", got)
+	}
+	r.once()
+	again := reportTo(t, r.dir, "3f2a")
+	again.list = r.list
+	again.once()
+	if r.commits() != 1 {
+		t.Fatalf("%d commits of one state", r.commits())
+	}
+	r.list = []schema.Status{cluster("orders", schema.PhaseStalled, "Blocked", "no quorum"), ready("carts")}
+	r.once()
+	r.list = r.list[1:]
+	r.once()
+	if got, want := r.show("log", "--format=%s", "quorate/status"), "status: 1 object gone\nstatus: shop/orders stalled (Blocked) and 1 more\nstatus: shop/orders ready (Idle)"; got != want {
+		t.Errorf("the commits are\n%s\nwant\n%s", got, want)
+	}
+	if got := r.show("ls-tree", "-r", "--name-only", "quorate/status"); got != "README.md\nclusters/shop/carts.yaml" {
+		t.Errorf("the files are %s", got)
+	}
+	if n := testutil.ToFloat64(r.w.commits); n != 3 || testutil.ToFloat64(r.w.lastSuccess) == 0 {
+		t.Errorf("%v commits were counted", n)
+	}
+}
+
+// Nothing is told of what nobody has looked at yet, for a while.
+func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
+	r := report(t)
+	r.list, r.whole = []schema.Status{ready("orders")}, false
+	r.once()
+	r.git.commit, r.whole = "", true
+	r.once()
+	if n := r.commits(); n != 0 {
+		t.Fatalf("%d commits", n)
+	}
+	r.git.commit, r.whole = "0a1b2c3d4e", false
+	r.w.once(t.Context(), r.kube, r, true)
+	if n := r.commits(); n != 1 {
+		t.Errorf("%d commits when it has waited long enough", n)
+	}
+}
+
+// 139: what changes all the time makes no more than one commit in an interval, and
+// the last state is written in the end.
+func TestStatusIsThrottled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := report(t)
+		ctx, stop := context.WithCancel(t.Context())
+		churn := &churning{}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			r.w.follow(ctx, r.kube, churn)
+		}()
+		time.Sleep(10*time.Minute + 30*time.Second)
+		stop()
+		<-ended
+		if n := r.commits(); n < 9 || n > 11 {
+			t.Errorf("%d commits in ten minutes", n)
+		}
+	})
+}
+
+// churning is never the same twice.
+type churning struct{ looks int }
+
+func (c *churning) Statuses() ([]schema.Status, bool) {
+	c.looks++
+	return []schema.Status{cluster("orders", schema.PhaseReconciling, "RestartMember", strconv.Itoa(c.looks))}, true
+}
+
+// 137: what quorate writes is not followed, by a flag or by itself.
+func TestOwnCommitsAreNotFollowed(t *testing.T) {
+	f := follow(t)
+	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.p.once(t.Context(), f.r)
+	r := reportTo(t, f.dir, "3f2a")
+	r.git, r.list = f.p.shown.get(), []schema.Status{ready("orders")}
+	r.once()
+	if r.git.commit == "" || r.commits() != 1 {
+		t.Fatalf("nothing was written: %s", r.log)
+	}
+	f.log.Reset()
+	f.p.once(t.Context(), f.r)
+	if text := f.log.String(); text != "" {
+		t.Errorf("the poll says %s", text)
+	}
+}
+
+// 142: two Kubernetes clusters that follow one repository do not write to one
+// branch; the second one says why, once, and goes on.
+func TestStatusBranchOfAnotherQuorate(t *testing.T) {
+	r := report(t)
+	r.list = []schema.Status{ready("orders")}
+	r.once()
+	other := reportTo(t, r.dir, "77aa")
+	other.list = []schema.Status{ready("carts")}
+	other.once()
+	other.once()
+	if n := r.commits(); n != 1 {
+		t.Errorf("%d commits", n)
+	}
+	if text := other.log.String(); strings.Count(text, "level=WARN") != 1 || !strings.Contains(text, "it belongs to another quorate, default in cluster 3f2a; name another branch") {
+		t.Errorf("it said %s", text)
+	}
+	if n := testutil.ToFloat64(other.w.failures); n != 2 || !other.w.next.After(time.Now()) {
+		t.Errorf("%v failures, next at %s", n, other.w.next)
+	}
+	// The other one's branch is deleted.
+	r.show("branch", "--quiet", "-D", "quorate/status")
+	other.once()
+	if text := other.log.String(); !strings.Contains(text, "status is written again") || testutil.ToFloat64(other.w.failures) != 0 {
+		t.Errorf("it said %s", text)
+	}
+}
+
+func TestStatusNeedsToKnowItsCluster(t *testing.T) {
+	r := report(t)
+	r.kube = fake.NewClientset()
+	r.list = []schema.Status{ready("orders")}
+	r.once()
+	if text := r.log.String(); !strings.Contains(text, "let quorate get it, as deploy/base does") || r.commits() != 0 {
+		t.Errorf("it said %s", text)
+	}
+}
+
+func TestStatusFlagsAreChecked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags    statusFlags
+		followed sources.Config
+		says     string
+	}{
+		"none":               {statusFlags{mode: "none"}, sources.Config{}, ""},
+		"a branch":           {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, ""},
+		"the same as a tag":  {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{Tag: "v1"}, ""},
+		"another mode":       {statusFlags{mode: "yes"}, sources.Config{}, "--status is branch or none"},
+		"the default branch": {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{}, "follow what it writes"},
+		"the branch":         {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "prod"}}, sources.Config{Branch: "prod"}, "follow what it writes"},
+		"too fast":           {statusFlags{mode: "branch", interval: time.Millisecond, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, "give at least 1s"},
+		"a Secret for none":  {statusFlags{mode: "none", secret: "s"}, sources.Config{}, "are for --status branch"},
+		"two of them":        {statusFlags{mode: "branch", interval: time.Minute, secret: "s", config: sources.PublishConfig{Auth: sources.Auth{Dir: "d"}}}, sources.Config{}, "not both"},
+	} {
+		err := tc.flags.check(tc.followed)
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.says)
+		}
+	}
+}
+
+// What wants somebody comes first, and what somebody else wrote breaks no table and
+// calls nobody.
+func TestStatusPage(t *testing.T) {
+	schedule := schema.NewStatus(schema.KindBackupSchedule, "shop", "nightly", schema.PhaseStalled, "BackupFailed", "put: access denied for @ops | see #12")
+	schedule.Status.Schedule = &schema.ScheduleStatus{Cluster: "shop/orders", Next: "2026-03-02T02:00:00Z"}
+	backup := schema.NewStatus(schema.KindBackup, "shop", "before-sale", schema.PhaseReconciling, "Backup", "the backup is being taken, or awaited")
+	backup.Status.Backup = &schema.BackupRunStatus{Cluster: "shop/orders"}
+	restore := schema.NewStatus(schema.KindRestore, "shop", "back", schema.PhaseReady, "Restored", "the cluster began with s3://backups/a.db")
+	restore.Status.Restore = &schema.RestoreStatus{Cluster: "shop/billing", Time: "2026-03-01T09:30:00Z"}
+	unseen := schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
+	list := []schema.Status{
+		ready("billing"), ready("carts"), unseen,
+		cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; look at its pod"),
+		cluster("stock", schema.PhaseReconciling, "RestartMember", "restart stock-2: 3.5.21 → 3.6.16"),
+		backup, schedule, restore,
+	}
+	page := statusPage(gitState{
+		commit: "0a1b2c3", held: "commit not trusted: 77aa is signed by nobody",
+		problems: []string{"clusters/stock.yaml:7:3: spec.replicas: `x` is no number"},
+	}, list)
+	golden := filepath.Join("testdata", "status-page.md")
+	if *updatePage {
+		if err := os.WriteFile(golden, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if page != string(want) {
+		t.Errorf("got\n%s\nwant\n%s", page, want)
+	}
+	calm := statusPage(gitState{}, list[:2])
+	if !strings.Contains(calm, "🟢 **2 clusters as Git says.**") || strings.Contains(calm, "repository\n") {
+		t.Errorf("at rest it says\n%s", calm)
+	}
+	if none := statusPage(gitState{}, nil); !strings.Contains(none, "No cluster is known.") {
+		t.Errorf("without clusters it says\n%s", none)
+	}
+}
+
+// A page of many problems stays one that can be read.
+func TestStatusPageOfManyProblems(t *testing.T) {
+	var problems []string
+	for i := range 250 {
+		problems = append(problems, fmt.Sprintf("clusters/c%d.yaml: bad", i))
+	}
+	page := statusPage(gitState{problems: problems}, nil)
+	if strings.Count(page, "- 🟠") != 100 || !strings.Contains(page, "- and 150 more\n") {
+		t.Errorf("it says\n%s", page)
+	}
+}

@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// 137, 139, 158: the status branch tells of an upgrade while it goes on and when it
+// is over, and of what holds; quorate does not follow what it writes.
+func TestStatusBranch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, "status")
+	w.options.Args = []string{"--status=branch", "--status-interval=1s"}
+	want := spec{version: "3.6.12", replicas: 1}
+	w.create(want)
+	w.awaitStatus(schema.PhaseReady, func(s schema.ObjectStatus) bool { return s.Cluster.Version.Highest == "3.6.12" })
+	first := w.head
+
+	want.version = "3.6.16"
+	w.commit("Upgrade to 3.6.16", want)
+	w.awaitIdle("3.6.16", rollLimit)
+	s := w.awaitStatus(schema.PhaseReady, func(s schema.ObjectStatus) bool { return s.Cluster.Version.Lowest == "3.6.16" })
+	if m := s.Cluster.Members; s.Commit != w.head || len(m) != 1 || m[0].ID == "" || !m[0].Leader || m[0].Health != schema.HealthHealthy {
+		t.Errorf("after the upgrade the status is %+v", s)
+	}
+	subjects := w.statusLog()
+	if !slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(s, name+" reconciling (") }) {
+		t.Errorf("no commit tells of the upgrade on its way: %q", subjects)
+	}
+
+	want.version = "3.4.34"
+	w.commit("Go back too far", want)
+	s = w.awaitStatus(schema.PhaseStalled, func(s schema.ObjectStatus) bool { return s.Cluster.Hold != nil })
+	if s.Cluster.Hold.Kind != "Refused" || s.Commit != w.head || s.Commit == first {
+		t.Errorf("the hold is %+v of commit %s", s.Cluster.Hold, s.Commit)
+	}
+	page, err := w.git.Git(w.Context(), "show", "quorate/status:README.md")
+	w.must(err)
+	if !strings.Contains(page, "🔴 Stalled | [`"+w.key()+"`](clusters/"+w.key()+".yaml)") {
+		t.Errorf("the page is\n%s", page)
+	}
+
+	before := w.statusLog()
+	time.Sleep(quiet)
+	if after := w.statusLog(); len(after) != len(before) {
+		t.Errorf("nothing happened, and these commits came: %q", after[:len(after)-len(before)])
+	}
+}
+
+// awaitStatus waits until the status branch says so of the cluster.
+func (w *world) awaitStatus(phase schema.Phase, match func(schema.ObjectStatus) bool) schema.ObjectStatus {
+	w.Helper()
+	var last string
+	for end := time.Now().Add(holdLimit); time.Now().Before(end); time.Sleep(interval) {
+		text, err := w.git.Git(w.Context(), "show", "quorate/status:clusters/"+w.key()+".yaml")
+		if err != nil {
+			last = err.Error()
+			continue
+		}
+		last = text
+		var s schema.Status
+		w.must(yaml.UnmarshalStrict([]byte(text), &s))
+		if now, _ := s.Phase(); now == phase && match(s.Status) {
+			return s.Status
+		}
+	}
+	w.Fatalf("the status never became %s; it is\n%s", phase, last)
+	return schema.ObjectStatus{}
+}
+
+// statusLog are the subjects of the status branch's commits, the newest first.
+func (w *world) statusLog() []string {
+	w.Helper()
+	text, err := w.git.Git(w.Context(), "log", "--format=%s", "quorate/status")
+	w.must(err)
+	return strings.Split(text, "\n")
+}
