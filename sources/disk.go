@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 
+	"github.com/go-git/go-billy/v5"
 	"github.com/go-git/go-git/v5"
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/cache"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/storer"
+	"github.com/go-git/go-git/v5/storage/filesystem"
 )
 
 // diskOrigin reads a repository of this machine, bare or with a working tree, in
@@ -36,7 +41,22 @@ func (o diskOrigin) repository() (*git.Repository, error) {
 		return nil, unreachable(fmt.Sprintf("it cannot be opened (%s)", oneLine(osReason(err))),
 			"check the directory and its permissions")
 	}
+	if s, ok := repo.Storer.(*filesystem.Storage); ok {
+		repo.Storer = filesystem.NewStorage(withoutLocks{s.Filesystem()}, cache.NewObjectLRUDefault())
+	}
 	return repo, nil
+}
+
+// withoutLocks hides the files by which Git locks what it is about to write. go-git
+// takes those beside branches for branches, and fails where they are still empty.
+type withoutLocks struct{ billy.Filesystem }
+
+// Capabilities are those of the files, as go-git wants to know.
+func (f withoutLocks) Capabilities() billy.Capability { return billy.Capabilities(f.Filesystem) }
+
+func (f withoutLocks) ReadDir(path string) ([]os.FileInfo, error) {
+	list, err := f.Filesystem.ReadDir(path)
+	return slices.DeleteFunc(list, func(i os.FileInfo) bool { return strings.HasSuffix(i.Name(), ".lock") }), err
 }
 
 type diskSession struct {

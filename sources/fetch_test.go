@@ -132,6 +132,15 @@ func TestFetchReadsPackedRepositories(t *testing.T) {
 	}
 }
 
+// While Git writes a branch or a tag, its new place is in a file beside it, empty at first.
+func TestFetchBesideAGitThatWrites(t *testing.T) {
+	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
+	for _, name := range []string{"HEAD.lock", "packed-refs.lock", "refs/heads/main.lock", "refs/heads/other.lock", "refs/tags/v1.lock"} {
+		write(t, filepath.Join(u.bare, name), "")
+	}
+	wantPaths(t, fetch(t, open(t, sources.Config{URL: u.bare})), "a.yaml")
+}
+
 func TestFetchOfAPathWithoutYAMLIsAValidSnapshot(t *testing.T) {
 	everyWay(t, map[string]string{"clusters/README.md": "none yet"}, func(t *testing.T, _ *upstream, open opener) {
 		got := fetch(t, open(t, sources.Config{Path: "clusters"}))
