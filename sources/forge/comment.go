@@ -48,7 +48,7 @@ func (c *Client) write(ctx context.Context, pull int, id int64, text string) err
 	}
 	if id == 0 {
 		if id, err = readID(answer.Body); err != nil {
-			return garbage(during, err)
+			return garbage(during)
 		}
 	}
 	c.remember(pull, written{id, text})
@@ -76,7 +76,7 @@ func (c *Client) find(ctx context.Context, pull int, marker string) (comment, er
 		}
 		found, err := c.forge.readComments(answer.Body)
 		if err != nil {
-			return comment{}, garbage(during, err)
+			return comment{}, garbage(during)
 		}
 		for _, one := range found {
 			if strings.HasPrefix(one.text, marker) && ours(one) {
@@ -107,7 +107,7 @@ func (c *Client) authorship(ctx context.Context) (func(comment) bool, error) {
 	}
 	id, err := readID(answer.Body)
 	if err != nil {
-		return nil, garbage(during, err)
+		return nil, garbage(during)
 	}
 	return func(one comment) bool { return one.author == id }, nil
 }

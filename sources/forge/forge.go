@@ -288,7 +288,7 @@ func (c *Client) page(ctx context.Context, path string) (kept, error) {
 	}
 	found := kept{etag: answer.Header.Get("ETag"), more: hasNext(answer.Header)}
 	if found.pulls, err = c.forge.readPulls(answer.Body); err != nil {
-		return kept{}, garbage(during, err)
+		return kept{}, garbage(during)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -316,6 +316,6 @@ func (c *Client) forgetClosed(open []Pull) {
 
 // garbage is an answer that is not what the API promises. The decoder's words may
 // hold a piece of it.
-func garbage(during string, _ error) error {
+func garbage(during string) error {
 	return fmt.Errorf("%s: the answer is not the API's; check --forge and --forge-url", during)
 }
