@@ -340,6 +340,7 @@ func TestStatusOfABackupThatFails(t *testing.T) {
 
 func TestStatusOfARestore(t *testing.T) {
 	restoring(t, func(w *world) {
+		w.commit(setReplicas(1))
 		w.r.SetDesired([]Cluster{w.wish})
 		w.mustPass()
 		if phase, _ := w.status(schema.KindRestore, "back").Phase(); phase != schema.PhaseReconciling {
