@@ -5,32 +5,28 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
-	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
 )
 
 // commitStatuses marks commits at the forge with how far they are carried out. It
-// reads what is known, decides nothing, and nobody waits for it.
+// reads what is known, and decides nothing.
 type commitStatuses struct {
+	turns
 	host    statusHost
 	context string
 	// link is where a mark leads; "" for nowhere.
 	link string
 	git  func() gitState
-	log  *slog.Logger
 
 	// open are the commits that were marked as something else than a success. A
 	// process that has lost them leaves a mark behind where a commit is overtaken
 	// meanwhile.
-	open   map[string]forge.State
-	next   time.Time
-	failed int
-	said   string
+	open map[string]forge.State
 }
 
 // statusHost is where commits are marked.
@@ -51,7 +47,10 @@ func newCommitStatuses(f *runFlags, git *poller, host *forge.Client, log *slog.L
 	if !f.forge.statuses {
 		return nil
 	}
-	c := &commitStatuses{host: host, context: f.forge.statusContext, git: git.shown.get, log: log, open: map[string]forge.State{}}
+	c := &commitStatuses{
+		turns: turns{what: "commit status", interval: statusPause, log: log},
+		host:  host, context: f.forge.statusContext, git: git.shown.get, open: map[string]forge.State{},
+	}
 	if f.status.mode == statusBranch {
 		c.link = host.BranchURL(f.status.config.Branch)
 	}
@@ -60,18 +59,7 @@ func newCommitStatuses(f *runFlags, git *poller, host *forge.Client, log *slog.L
 
 // follow marks commits again and again until ctx ends.
 func (c *commitStatuses) follow(ctx context.Context, from statuses) {
-	ticker := time.NewTicker(statusLook)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if now.After(c.next) {
-				c.once(ctx, from)
-			}
-		}
-	}
+	c.each(ctx, func(time.Time) { c.once(ctx, from) })
 }
 
 // once marks what has changed.
@@ -85,28 +73,16 @@ func (c *commitStatuses) once(ctx context.Context, from statuses) {
 	for _, mark := range c.marks(git, list) {
 		mark.Context, mark.Link = c.context, c.link
 		if err := c.host.Status(ctx, mark); err != nil {
-			c.fail(ctx, err)
+			if ctx.Err() == nil {
+				c.fail(ctx, err)
+			}
 			return
 		}
 		if c.open[mark.Commit] = mark.State; mark.State == forge.Success {
 			delete(c.open, mark.Commit)
 		}
 	}
-	c.failed, c.said = 0, ""
-}
-
-// fail says once why a commit could not be marked. It is tried again, at ever longer
-// intervals.
-func (c *commitStatuses) fail(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	c.failed++
-	c.next = time.Now().Add(pause(statusPause, c.failed, sources.RetryAfter(err), rand.Float64()))
-	if text := err.Error(); text != c.said {
-		c.said = text
-		c.log.WarnContext(ctx, "commit status", "error", text, "message", "it is tried again; what is done does not depend on it")
-	}
+	c.succeed()
 }
 
 // marks are those of the commit in force, of one that is held, of earlier ones that
@@ -150,7 +126,7 @@ func (c *commitStatuses) overtaken(git gitState, brought map[string][]schema.Sta
 		switch _, there := brought[commit]; {
 		case there, commit == git.heldCommit:
 		case state == forge.Pending:
-			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + shortCommit(git.commit) + " before it was carried out"})
+			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + plan.ShortCommit(git.commit) + " before it was carried out"})
 		default:
 			delete(c.open, commit)
 		}
@@ -222,6 +198,3 @@ func progress(s schema.Status) string {
 	}
 	return fmt.Sprintf("%s: %d of %d members at %s", s.Metadata.Name, there, c.Replicas.Wanted, c.Version.Wanted)
 }
-
-// shortCommit is the form of a commit hash that people know.
-func shortCommit(commit string) string { return commit[:min(7, len(commit))] }

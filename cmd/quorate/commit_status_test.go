@@ -46,8 +46,8 @@ func mark(t *testing.T) *marking {
 	t.Helper()
 	m := &marking{T: t, marks: map[string]string{}, log: &bytes.Buffer{}}
 	m.c = &commitStatuses{
-		host: m, context: "quorate", link: "https://git.example.com/status", git: func() gitState { return m.git },
-		log: slog.New(slog.NewTextHandler(m.log, nil)), open: map[string]forge.State{},
+		turns: turns{what: "commit status", interval: statusPause, log: slog.New(slog.NewTextHandler(m.log, nil))},
+		host:  m, context: "quorate", link: "https://git.example.com/status", git: func() gitState { return m.git }, open: map[string]forge.State{},
 	}
 	return m
 }

@@ -85,19 +85,12 @@ func readerOf(kube func() (kubernetes.Interface, error), name string) (func(cont
 	if err != nil {
 		return nil, err
 	}
-	return secretReader(client, ownNamespace(), name), nil
-}
-
-// secretReader reads a Secret each time; it is nil where none is named.
-func secretReader(kube kubernetes.Interface, namespace, name string) func(context.Context) (map[string][]byte, error) {
-	if name == "" {
-		return nil
-	}
+	namespace := ownNamespace()
 	return func(ctx context.Context) (map[string][]byte, error) {
-		secret, err := kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+		secret, err := client.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
 			return nil, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
 		}
 		return secret.Data, nil
-	}
+	}, nil
 }

@@ -168,7 +168,7 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	}
 	p.shown.change(func(g *gitState) { g.commit = "6dcb09b5b57875f334f61aebed695e2e4193db5e" })
 	status.once(t.Context(), fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}), &churning{}, false)
-	if !strings.Contains(said.String(), `"msg":"status"`) {
+	if !strings.Contains(said.String(), `"msg":"not written","what":"status"`) {
 		t.Errorf("the status writer said %s", said.String())
 	}
 	wantNoPlanted(t, "the log", said.String())

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"reflect"
 	"strings"
 	"time"
@@ -90,7 +89,7 @@ func (f *runFlags) openStatus(git *poller, log *slog.Logger, registry prometheus
 		return nil, err
 	}
 	w := &statusWriter{
-		config: c, instance: f.kube.options.Owner.Instance, interval: f.status.interval, git: git.shown.get, log: log,
+		turns: turns{what: "status", interval: f.status.interval, log: log}, config: c, instance: f.kube.options.Owner.Instance, git: git.shown.get,
 		lastSuccess: prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_last_success_timestamp_seconds", Help: "When the status branch last was what it should be, as Unix time."}),
 		failures:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_consecutive_failures", Help: "Writes of the status branch that have failed since the last success."}),
 		commits:     prometheus.NewCounter(prometheus.CounterOpts{Name: "quorate_status_commits_total", Help: "Commits on the status branch that this process has made."}),
@@ -99,23 +98,18 @@ func (f *runFlags) openStatus(git *poller, log *slog.Logger, registry prometheus
 	return w, nil
 }
 
-// statusWriter keeps the status branch. It reads what is known, decides nothing, and
-// nobody waits for it.
+// statusWriter keeps the status branch. It reads what is known, and decides nothing.
 type statusWriter struct {
+	turns
 	config   sources.PublishConfig
 	instance string
-	interval time.Duration
 	git      func() gitState
-	log      *slog.Logger
 
 	lastSuccess, failures prometheus.Gauge
 	commits               prometheus.Counter
 
 	publisher *sources.Publisher
 	written   shownStatus // what was written last
-	next      time.Time   // when the next commit may come
-	failed    int         // writes since the last good one
-	said      string
 }
 
 // shownStatus is all that the branch tells of.
@@ -130,8 +124,6 @@ type statuses interface {
 }
 
 const (
-	// statusLook is how often it is seen whether there is something to write.
-	statusLook = time.Second
 	// statusPatience is how long after its start a daemon waits until everything was
 	// looked at: before, half of it would be told to be unknown.
 	statusPatience = 5 * time.Minute
@@ -141,19 +133,8 @@ const (
 
 // follow writes again and again until ctx ends.
 func (w *statusWriter) follow(ctx context.Context, kube kubernetes.Interface, from statuses) {
-	ticker := time.NewTicker(statusLook)
-	defer ticker.Stop()
 	impatient := time.Now().Add(statusPatience)
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case now := <-ticker.C:
-			if now.After(w.next) {
-				w.once(ctx, kube, from, now.After(impatient))
-			}
-		}
-	}
+	w.each(ctx, func(now time.Time) { w.once(ctx, kube, from, now.After(impatient)) })
 }
 
 // once writes if there is something to write; unwhole says that not everything needs
@@ -173,12 +154,14 @@ func (w *statusWriter) once(ctx context.Context, kube kubernetes.Interface, from
 	}
 	if err != nil {
 		w.fail(ctx, err)
+		w.failures.Set(float64(w.failed))
 		return
 	}
 	if w.failed > 0 {
 		w.log.InfoContext(ctx, "status is written again", "failures", w.failed)
 	}
-	w.failed, w.said, w.written = 0, "", now
+	w.succeed()
+	w.written = now
 	w.failures.Set(0)
 	w.lastSuccess.SetToCurrentTime()
 	if done.Pushed {
@@ -186,18 +169,6 @@ func (w *statusWriter) once(ctx context.Context, kube kubernetes.Interface, from
 		w.log.InfoContext(ctx, "status", "branch", w.config.Branch, "commit", done.Commit)
 	}
 	w.next = time.Now().Add(w.interval)
-}
-
-// fail says once why nothing could be written. It is tried again, at ever longer
-// intervals.
-func (w *statusWriter) fail(ctx context.Context, err error) {
-	w.failed++
-	w.failures.Set(float64(w.failed))
-	w.next = time.Now().Add(pause(w.interval, w.failed, sources.RetryAfter(err), rand.Float64()))
-	if text := err.Error(); text != w.said {
-		w.said = text
-		w.log.WarnContext(ctx, "status", "error", text, "message", "it is tried again; what is done does not depend on it")
-	}
 }
 
 func (w *statusWriter) write(ctx context.Context, kube kubernetes.Interface, now shownStatus) (sources.Published, error) {

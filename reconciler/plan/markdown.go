@@ -57,13 +57,13 @@ func (r *Report) title() string {
 	}
 	head := "files on disk"
 	if r.Head != "" {
-		head = "head " + markdown.Code(short(r.Head))
+		head = "head " + markdown.Code(ShortCommit(r.Head))
 	}
-	return fmt.Sprintf("%s · base %s → %s", text, markdown.Code(short(r.Base)), head)
+	return fmt.Sprintf("%s · base %s → %s", text, markdown.Code(ShortCommit(r.Base)), head)
 }
 
-// short is the form of a commit hash that people know.
-func short(commit string) string { return commit[:min(7, len(commit))] }
+// ShortCommit is the form of a commit hash that people know.
+func ShortCommit(commit string) string { return commit[:min(7, len(commit))] }
 
 // block is a piece of a comment that is not torn apart.
 type block struct {

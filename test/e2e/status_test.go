@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/lab"
 )
 
 // 137, 139, 158: the status branch tells of an upgrade while it goes on and when it
@@ -57,21 +59,24 @@ func TestStatusBranch(t *testing.T) {
 func (w *world) awaitStatus(phase schema.Phase, match func(schema.ObjectStatus) bool) schema.ObjectStatus {
 	w.Helper()
 	var last string
-	for end := time.Now().Add(holdLimit); time.Now().Before(end); time.Sleep(interval) {
-		text, err := w.git.Git(w.Context(), "show", "quorate/status:clusters/"+w.key()+".yaml")
+	var s schema.Status
+	err := lab.Poll(w.Context(), holdLimit, func(ctx context.Context) (bool, error) {
+		text, err := w.git.Git(ctx, "show", "quorate/status:clusters/"+w.key()+".yaml")
 		if err != nil {
 			last = err.Error()
-			continue
+			return false, nil // nothing is there yet
 		}
-		last = text
-		var s schema.Status
-		w.must(yaml.UnmarshalStrict([]byte(text), &s))
-		if now, _ := s.Phase(); now == phase && match(s.Status) {
-			return s.Status
+		last, s = text, schema.Status{}
+		if err := yaml.UnmarshalStrict([]byte(text), &s); err != nil {
+			return false, err
 		}
+		now, _ := s.Phase()
+		return now == phase && match(s.Status), nil
+	})
+	if err != nil {
+		w.Fatalf("the status never became %s (%v); it is\n%s", phase, err, last)
 	}
-	w.Fatalf("the status never became %s; it is\n%s", phase, last)
-	return schema.ObjectStatus{}
+	return s.Status
 }
 
 // statusLog are the subjects of the status branch's commits, the newest first.
