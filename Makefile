@@ -13,7 +13,7 @@ SANDBOX := $(BIN)/sandbox
 # `make verify` vets, so that the tests need not.
 TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
-PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/...
+PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport
 
 .PHONY: help build unit sim test release-check verify demo e2e bench image sandbox sandbox-down sandbox-test fmt tidy
 

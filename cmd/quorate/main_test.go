@@ -108,14 +108,3 @@ func status(ts *testscript.TestScript, neg bool, args []string) {
 	script := `"$@"; s=$?; test $s -eq ` + args[0] + ` || { echo "exit status $s" >&2; exit 1; }`
 	ts.Check(ts.Exec("sh", append([]string{"-c", script, "status"}, args[1:]...)...))
 }
-
-// freePort is an address of loopback that nobody listens on.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 
 // awaitTrue waits for a condition that another goroutine brings about.
@@ -181,7 +183,7 @@ func startServer(t *testing.T) (*server, func(path string) (int, string)) {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quorate_test"}, func() float64 { return 7 }))
-	address := freePort(t)
+	address := backuptest.FreeAddress(t)
 	s, err := serve(address, registry, quiet())
 	if err != nil {
 		t.Fatal(err)

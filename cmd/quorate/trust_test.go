@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 
 // restart is a new process that follows the same repository in the same cluster.
@@ -276,7 +277,7 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	address := freePort(t)
+	address := backuptest.FreeAddress(t)
 	hooks, err := serveWebhook(address, secret, f.p.wakeUp, quiet())
 	if err != nil {
 		t.Fatal(err)

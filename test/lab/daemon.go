@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/test/freeport"
 )
 
 // stopGrace is how long a daemon may take to end by itself.
@@ -79,7 +81,7 @@ func (o *DaemonOptions) fill(ctx context.Context) (err error) {
 		}
 	}
 	if o.Listen == "" {
-		if o.Listen, err = freeAddress("127.0.0.1"); err != nil {
+		if o.Listen, err = freeport.At("127.0.0.1"); err != nil {
 			return err
 		}
 	}

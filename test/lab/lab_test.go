@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/test/freeport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 )
@@ -215,7 +216,7 @@ func startEtcd(t *testing.T) *clientv3.Client {
 	if err != nil {
 		t.Skip(err)
 	}
-	address, err := freeAddress("127.0.0.1")
+	address, err := freeport.At("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}

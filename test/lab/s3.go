@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorate/quorate/test/freeport"
 )
 
 const (
@@ -56,7 +58,7 @@ func StartS3Server(binary, host string) (*S3Server, error) {
 		return nil, fmt.Errorf("directory of the S3 server: %w", err)
 	}
 	s := &S3Server{AccessKey: "lab-" + rand.Text()[:8], SecretKey: rand.Text(), dir: dir, binary: filepath.Join(dir, "versitygw")}
-	if s.address, err = freeAddress(host); err == nil {
+	if s.address, err = freeport.At(host); err == nil {
 		err = s.prepare(binary)
 	}
 	if err == nil {
@@ -283,15 +285,6 @@ func (c *Cluster) versitygw(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("build the S3 server: %w", err)
 	}
 	return path, nil
-}
-
-// freeAddress is an address that nothing listened at a moment ago.
-func freeAddress(host string) (string, error) {
-	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		return "", fmt.Errorf("find a free port at %s: %w", host, err)
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 func copyFile(from, to string, mode fs.FileMode) error {

@@ -19,6 +19,8 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/quorate/quorate/test/freeport"
 )
 
 // readyLimit bounds the start of a server.
@@ -98,11 +100,11 @@ type EtcdServer struct {
 
 // StartEtcd starts a single etcd of a release below dir, with more arguments.
 func (s *Sandbox) StartEtcd(ctx context.Context, version, dir string, args ...string) (*EtcdServer, error) {
-	client, err := freeAddress("127.0.0.1")
+	client, err := freeport.At("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
-	peer, err := freeAddress("127.0.0.1")
+	peer, err := freeport.At("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +153,7 @@ type APIServer struct {
 
 // StartAPIServer starts a kube-apiserver below dir whose store is at an etcd's URL.
 func (s *Sandbox) StartAPIServer(ctx context.Context, etcdURL, dir string) (*APIServer, error) {
-	address, err := freeAddress("127.0.0.1")
+	address, err := freeport.At("127.0.0.1")
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -16,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -74,7 +74,7 @@ func TestMembersStartWithRenderedFlags(t *testing.T) {
 // start runs a member until it serves clients, and ends it.
 func start(t *testing.T, v release.Version, flags []string) error {
 	t.Helper()
-	client, peer := "http://127.0.0.1:"+freePort(t), "http://127.0.0.1:"+freePort(t)
+	client, peer := "http://"+backuptest.FreeAddress(t), "http://"+backuptest.FreeAddress(t)
 	ctx, kill := context.WithTimeout(t.Context(), time.Minute)
 	defer kill()
 	command := exec.CommandContext(ctx, binary(t, v), append([]string{
@@ -143,19 +143,4 @@ func answers(ctx context.Context, url string) bool {
 func tail(log string) string {
 	const most = 800
 	return log[max(0, len(log)-most):]
-}
-
-// freePort is a port that nobody listens on right now.
-func freePort(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	_, port, err := net.SplitHostPort(listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/test/freeport"
 )
 
 // installed is the path of a program from a Go module, "path@version", that is built
@@ -69,13 +71,12 @@ func (p *process) Stop() {
 	_ = p.cmd.Wait()
 }
 
-// FreeAddress is a loopback address that nothing listened at a moment ago.
+// FreeAddress is a loopback address for a server.
 func FreeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := freeport.At("127.0.0.1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	return address
 }
