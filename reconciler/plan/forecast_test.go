@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"testing"
+	"time"
 )
 
 // moveOn lets one thing happen in the world that is no fault.
@@ -226,5 +227,55 @@ func TestAfterAnAction(t *testing.T) {
 				t.Error("the situation before has changed, too")
 			}
 		})
+	}
+}
+
+// Behind a hold that a person must end nobody knows what comes.
+func TestForecastEndsAtAPerson(t *testing.T) {
+	s := healthy(3)
+	done := Step{Action: Nudge{}}
+	always := func(v verdict) []rule { return []rule{{"x", func(*situation) verdict { return v }}} }
+	for name, c := range map[string]struct {
+		says verdict
+		want int
+	}{
+		"nothing is left": {pass(), 1},
+		"a person":        {refuse("no", "look"), 1},
+		"time":            {wait("soon", time.Time{}), 1},
+		"steps":           {do(EndRoll{}, "it is over"), horizon},
+	} {
+		if steps := forecast(always(c.says), s, done); len(steps)+1 < c.want || (c.want == 1 && len(steps) > 0) {
+			t.Errorf("%s: %d steps after the first: %v", name, len(steps), steps)
+		}
+	}
+	behind := 0
+	thenSteps := []rule{{"x", func(*situation) verdict {
+		if behind++; behind == 1 {
+			return refuse("no", "look")
+		}
+		return do(EndRoll{}, "it is over")
+	}}}
+	if steps := forecast(thenSteps, s, done); len(steps) > 0 {
+		t.Errorf("behind a hold that a person ends: %v", steps)
+	}
+}
+
+// A forecast lets the time pass that a hold takes: until the window opens, where it is
+// the window that is waited for.
+func TestForecastLetsTimePass(t *testing.T) {
+	s := healthy(3)
+	with(only(windowOf("0 2 * * 6", "1h", "UTC")))(s)
+	opens, problem := s.opening()
+	if problem != "" || !opens.After(noon.Add(time.Hour)) {
+		t.Fatalf("the window opens at %s (%s)", opens, problem)
+	}
+	if at := s.awaited(Hold{Rule: "window", Again: time.Minute}).now; !at.Equal(opens) {
+		t.Errorf("the window opens at %s, the forecast goes on at %s", opens, at)
+	}
+	if at := s.awaited(Hold{Rule: "health", Again: time.Minute}).now; !at.Equal(noon.Add(time.Minute)) {
+		t.Errorf("a hold of a minute takes until %s", at)
+	}
+	if at := healthy(3).awaited(Hold{Rule: "window", Again: time.Minute}).now; !at.Equal(noon.Add(time.Minute)) {
+		t.Errorf("where there is no window, time goes on to %s", at)
 	}
 }

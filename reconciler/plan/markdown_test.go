@@ -236,3 +236,24 @@ func TestNothingToTell(t *testing.T) {
 		t.Errorf("%q", parts)
 	}
 }
+
+// A cluster whose record is made is a new one; what has no change says only what it is.
+func TestWhatIsAdded(t *testing.T) {
+	d := Desired{Namespace: "db", Name: "new"}
+	for _, c := range []struct {
+		steps []Step
+		want  Change
+	}{{nil, Unchanged}, {[]Step{{Action: EndRoll{}}}, Changed}, {[]Step{{Action: EndRoll{}}, {Action: CreateRecord{}}}, Added}} {
+		if r := NewClusterReport(d, Plan{Steps: c.steps}, 0, 0); r.Change != c.want {
+			t.Errorf("%v: %s, want %s", c.steps, r.Change, c.want)
+		}
+	}
+	for o, want := range map[ObjectReport]string{
+		{Kind: "EtcdBackup", Namespace: "db", Name: "b", Description: "of orders"}:                "EtcdBackup db/b: of orders",
+		{Kind: "EtcdBackup", Namespace: "db", Name: "b", Description: "of orders", Change: Added}: "EtcdBackup db/b: added: of orders",
+	} {
+		if o.String() != want {
+			t.Errorf("%q, want %q", o, want)
+		}
+	}
+}

@@ -207,6 +207,7 @@ func TestResize(t *testing.T) {
 		{name: "a hole is none", change: gone(1)},
 		{name: "50: kubectl scale up", change: scaled(5, "kubectl-scale at noon"), want: "resize the StatefulSet 5 → 3: somebody else has set it to 5 (kubectl-scale at noon)"},
 		{name: "50: kubectl scale down", change: scaled(1, "kubectl-scale at noon"), want: "resize the StatefulSet 1 → 3"},
+		{name: "unless Git wants that member no more", change: with(gone(2), wanting(2), func(s *situation) { s.o.Record.Replacing = "orders-2" }), want: "resize the StatefulSet 3 → 2"},
 		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation) { s.o.Record.Replacing = "orders-2" })},
 	})
 	s := healthy(1)
@@ -225,9 +226,39 @@ func TestResize(t *testing.T) {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
 	}
 	s = healthy(3)
+	with(commit(newVersion), begun, wanting(4), joining("m3", 0), func(s *situation) { s.o.Set.Partition = 3 })(s)
+	if a := resize(s).step.Action.(ResizeSet); a.Partition != 3 {
+		t.Errorf("I2: a new member moved the cursor of a roll that Git wants from 3 to %d", a.Partition)
+	}
+	s = healthy(3)
+	with(commit(newVersion), begun, joining("", 0), scaled(2, "kubectl-scale"), func(s *situation) { s.o.Set.Partition, s.d.Template = 2, "c" })(s)
+	if a := resize(s).step.Action.(ResizeSet); a.Partition != 2 {
+		t.Errorf("61: no learner is there yet, and the cursor of a given-up roll moved from 2 to %d", a.Partition)
+	}
+	s = healthy(3)
 	with(wanting(4), joining("m3", 0), func(s *situation) { s.o.Set.Template, s.o.Set.Version = "b", newVersion })(s)
 	if a := resize(s).step.Action.(ResizeSet); a.Partition != 4 {
 		t.Errorf("61: a new member comes as what a given-up roll would make of it: partition %d", a.Partition)
+	}
+}
+
+func TestComplete(t *testing.T) {
+	for name, c := range map[string]struct {
+		change mutation
+		want   bool
+	}{
+		"17: what Git says":             {func(*situation) {}, true},
+		"37: fewer than Git wants":      {wanting(4), false},
+		"37: more than Git wants":       {wanting(2), false},
+		"89: as many, but others":       {with(gone(1), joining("", 0), func(s *situation) { s.o.Record.Members["orders-3"], s.o.Record.Joining = "m3", nil }), false},
+		"I19: one joins":                {joining("m3", 0), false},
+		"I19: one leaves that may stay": {leaving(2, false), false},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if got := s.complete(); got != c.want {
+			t.Errorf("%s: %t, want %t", name, got, c.want)
+		}
 	}
 }
 

@@ -79,6 +79,7 @@ func TestObserveHoldsOnlyWhatWouldBeDone(t *testing.T) {
 		{"nothing to do", func(*situation) {}, ""},
 		{"something to do", commit(newVersion), HoldObserve},
 		{"a hold stays what it is", with(commit(newVersion), down(0)), HoldUnhealthy},
+		{"a hold with steps behind it, too", with(commit(newVersion), oneLook), HoldConfirm},
 	} {
 		s := healthy(3)
 		c.change(s)
@@ -194,4 +195,26 @@ func TestMakeAnswersAnything(t *testing.T) {
 			}
 		}
 	})
+}
+
+// What nobody has seen yet has no answers, and is no reason to panic.
+func TestNothingSeenYet(t *testing.T) {
+	var r *Round
+	if r.byID("m0") != nil || r.leader() != nil || r.member("orders-0") != nil {
+		t.Error("a round that never was has members")
+	}
+	named := Round{Members: []Member{{Name: "orders-0"}}}
+	if named.byID("") != nil || named.leader() != nil {
+		t.Error("a member whose ID nobody knows is found by none, or leads")
+	}
+	var record *Record
+	if since := record.downgradeSince(); !since.IsZero() {
+		t.Errorf("no record knows a downgrade since %s", since)
+	}
+	if since := (&Record{}).downgradeSince(); !since.IsZero() {
+		t.Errorf("no downgrade is known since %s", since)
+	}
+	if founders := (&situation{d: Desired{Spec: healthy(5).d.Spec}}).founders(); founders != 5 {
+		t.Errorf("before there is a record a cluster begins with %d members", founders)
+	}
 }

@@ -98,8 +98,7 @@ type StepReport struct {
 	Undo string `json:"undo"`
 }
 
-// ObjectReport is an object that this version of quorate reads and does not
-// carry out: a backup, a schedule or a restore.
+// ObjectReport is an object beside the clusters: a backup, a schedule or a restore.
 type ObjectReport struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`

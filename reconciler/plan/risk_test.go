@@ -48,6 +48,7 @@ func TestUndoOfAStep(t *testing.T) {
 		{"a downgrade is cancelled", nil, CancelDowngrade{Line: "3.6"}, "reversible at any time"},
 		{"entries that touch no key", nil, Nudge{}, "nothing to take back"},
 		{"the members have saved their state", nil, RecordFlushed{}, "nothing to take back: it only writes down"},
+		{"a setting on a bad release", nil, restart("orders-2", "3.5.0", "3.5.0"), "reversible at any time"},
 		{"62: back to the older minor", nil, restart("orders-2", newVersion, oldVersion), "reversible at any time"},
 		{"a patch that leaves a bad release", nil, restart("orders-2", "3.5.0", oldVersion), "reversible by reverting the commit until the last member runs 3.5.35; after it the way back is refused: "},
 		{"a cluster that never formed", unformed, restart("orders-2", oldVersion, newVersion), "nothing to take back: the cluster has never formed"},
@@ -163,6 +164,20 @@ func TestDisruption(t *testing.T) {
 	} {
 		if got := Disruption(c.replicas, c.steps, c.least, c.most); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+	some := func(a Action, n int) []Step { return slices.Repeat([]Step{{Action: a}}, n) }
+	for _, c := range []struct {
+		steps []Step
+		want  string
+	}{
+		{some(BeginJoin{}, 1), "1 member added, one at a time"},
+		{some(BeginLeave{}, 2), "2 members removed, one at a time"},
+		{append(some(BeginJoin{}, 2), some(BeginLeave{}, 1)...), "1 member removed, one at a time; 2 members added, one at a time"},
+		{some(Hibernate{}, 1), "every member stops, and clients are cut off"},
+	} {
+		if got := Disruption(3, c.steps, 0, 0); got != c.want {
+			t.Errorf("%v: %q, want %q", c.steps, got, c.want)
 		}
 	}
 	if got := Restarts(steps("a-1", "a-0")); !slices.Equal(got, []string{"a-1", "a-0"}) {

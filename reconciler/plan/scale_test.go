@@ -20,6 +20,23 @@ func TestShrink(t *testing.T) {
 }
 
 func TestGrow(t *testing.T) {
+	// left gives orders-3 a volume from an earlier life, known says whose it was, and
+	// stands gives it a pod.
+	left := func(edit func(*Volume)) mutation {
+		return func(s *situation) {
+			v := memberVolume(claimOf("orders-3"), 8<<30)
+			edit(&v)
+			s.o.Volumes = []Volume{v}
+		}
+	}
+	known := func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }
+	stands := func(edit func(*Pod)) mutation {
+		return with(withPod, func(s *situation) { edit(s.pod(3)) })
+	}
+	leaves := func(v *Volume) { v.Terminating = true }
+	fails := func(s *situation) {
+		s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-time.Hour), Times: 3}
+	}
 	checkRule(t, grow, []ruleCase{
 		{name: "17: what Git says passes"},
 		{name: "20: an unformed cluster passes", change: with(unformed, wanting(5))},
@@ -42,6 +59,17 @@ func TestGrow(t *testing.T) {
 			s.o.Record.Kept = map[string]bool{"orders-3": true}
 		}), want: "write down that orders-3 joins"},
 		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }), want: "Refused: volume claim data-orders-3 holds the data of member m3, which the record knows nothing of: it may be somebody's only copy"},
+		{name: "48: a known one that is on its way out", change: with(wanting(5), known, left(leaves)), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "48: one that its pod still holds, and lets go", change: with(wanting(5), left(leaves), stands(func(p *Pod) { p.Terminating = true })), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "48: one that its pod holds", change: with(wanting(5), left(leaves), stands(func(*Pod) {})), want: "delete the pod of orders-3: the old volume goes when no pod uses it"},
+		{name: "48: one that a pod was just made beside", change: with(wanting(5), left(leaves), stands(func(p *Pod) { p.Created = noon.Add(-time.Second) })), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "13: a pod of another template that goes by itself", change: with(wanting(5), stands(func(p *Pod) { p.Template, p.Terminating = "broken", true })), want: "write down that orders-3 joins"},
+		{name: "13: a pod that stands above the partition of no roll", change: with(wanting(5), stands(func(*Pod) {}), func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "", 9 }), want: "write down that orders-3 joins"},
+		{name: "35: behind a claim that is not bound there is nothing", change: with(wanting(5), left(func(v *Volume) { v.Bound, v.Holds = false, "" })), want: "write down that orders-3 joins"},
+		{name: "35: a pod is there, and the guard in it will say whose the volume is", change: with(wanting(5), left(func(v *Volume) { v.Holds = "" }), stands(func(*Pod) {})), want: "write down that orders-3 joins"},
+		{name: "I7: the guard has said that it is somebody's", change: with(wanting(5), left(func(v *Volume) { v.Holds = HoldsForeign }), stands(func(*Pod) {})), want: "Refused: volume claim data-orders-3 holds what is not the data of orders-3"},
+		{name: "43: three tries have failed on a volume that nobody knows", change: with(wanting(5), fails, left(func(v *Volume) { v.Holds = "" }), stands(func(*Pod) {})), want: "Refused: volume claim data-orders-3 exists, but nobody has seen"},
+		{name: "43: three tries have failed on one of its own", change: with(wanting(5), fails, left(func(*Volume) {}), stands(func(*Pod) {})), want: "write down that orders-3 joins"},
 		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation) { s.o.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "record that the volume claim data-orders-3 is gone"},
 		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation) {
 			s.o.Record.FailedJoin = &FailedJoin{Member: "orders-3", At: noon.Add(-time.Minute), Times: 1}

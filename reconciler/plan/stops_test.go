@@ -30,6 +30,12 @@ func TestStops(t *testing.T) {
 		{"61: the same within a line", with(runs("3.5.35"), goal("3.6.16"), stepwise, notClosed("3.5.12")), "3.5.35 3.6.16"},
 		{"61: the same on the way down", with(runs("3.7.3"), goal("3.6.16"), stepwise, notClosed("3.7.1")), "3.7.3 3.6.16"},
 		{"61: the same before 3.7", with(runs("3.6.16"), goal("3.7.3"), stepwise, notClosed("3.5.35"), born("3.5")), "3.6.16+flush 3.7.3"},
+		{"61: nor where nobody knows where it comes from, and there is a way to go", with(runs("3.4.34"), goal("3.6.16"), stepwise, notClosed("")), "3.5.35 3.6.16"},
+		{"61: a roll that comes from above makes no way shorter", with(runs("3.4.34"), goal("3.6.16"), stepwise, notClosed("3.5.35")), "3.5.35 3.6.16"},
+		{"61: what a closed roll came from is the past", with(runs("3.5.35"), goal("3.6.16"), stepwise, func(s *situation) { s.o.Set.CurrentVersion = "3.4.34" }), "3.6.16"},
+		{"I14: one of those that go down is unknown", with(runs("3.7.1"), goal("3.6.16"), stepwise, func(s *situation) { s.pod(0).Version, s.member(0).Version = "", "" }), "3.6.16"},
+		{"47: a pod that is no member's does not count", with(runs("3.4.34"), goal("3.6.16"), stepwise, withPod), "3.5.35 3.6.16"},
+		{"14: a downgrade that somebody has cancelled half way", with(mixed("3.7.1", "3.6.16", 2), goal("3.6.16"), stepwise, looks(func(r *Round) { r.ClusterVersion = "3.7.0" })), "3.7.3 3.6.16"},
 		{"61: where nobody knows where it comes from", with(runs("3.5.35"), goal("3.6.16"), stepwise, notClosed("")), "3.6.16"},
 		{"65: one member is still below the floor", with(mixed("3.5.20", "3.5.35", 1, 2), goal("3.6.16"), stepwise), "3.5.35 3.6.16"},
 		{"65: in the middle of the last stop", with(mixed("3.5.35", "3.6.16", 2), goal("3.6.16"), stepwise), "3.6.16"},
@@ -157,5 +163,16 @@ func TestAStopThatNobodyHasRendered(t *testing.T) {
 	p := Make(s.d, s.o, noon)
 	if p.Hold == nil || p.Hold.Kind != HoldRefused || !strings.Contains(p.Hold.Message, "3.5.35") {
 		t.Errorf("%s", p.Text())
+	}
+}
+
+// Files that cannot be rendered have no stops: what they say may be half of it.
+func TestBadFilesHaveNoStops(t *testing.T) {
+	s := healthy(3)
+	with(runs("3.4.34"), commit("3.6.16"), stepwise)(s)
+	s.d.Problems = []string{"orders.yaml: no such field"}
+	s = newSituation(s.d, s.o, noon)
+	if stop := s.stop(); len(s.stops) != 0 || s.passing() || stop.Version != "3.6.16" || stop.Template != s.git.Template {
+		t.Errorf("%+v, the stops are %+v", stop, s.stops)
 	}
 }
