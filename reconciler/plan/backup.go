@@ -65,7 +65,11 @@ func (s *situation) takeBackup(w backupWish) verdict {
 			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or "+w.setting+": Skip to go without")
 	}
 	m := s.source(w.avoid)
-	if m == nil {
+	switch {
+	case m == nil && s.formed() && s.o.Record.Hibernated:
+		return refuse(w.what+" needs a backup first, and members that sleep give none",
+			"set spec.state: Running to wake them for it, or "+w.setting+": Skip to go without")
+	case m == nil:
 		return refuse(w.what+" needs a backup first, and no member can give one", "revert the commit to go back to where the cluster was")
 	}
 	return do(TakeBackup{

@@ -43,38 +43,49 @@ type hand struct {
 // pass is one pass of quorate: look, look again, plan, do the first step. It
 // returns what was decided, and the invariant that was broken, or "".
 func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
+	d := e.decide(s.caches, s, w.clock)
+	return d.verdict, e.act(w, s, d, f)
+}
+
+// act is the rest of a pass that has decided.
+func (e *engine) act(w *world, s sight, d decision, f fate) string {
 	e.tally.passes++
-	e.daemon = s.daemon
 	e.tally.judged.note(w.tempts())
-	v := e.decide(s.caches, s, w.clock)
-	if v.step == nil {
-		return v, ""
+	if d.step == nil {
+		return ""
 	}
 	if e.telling {
 		e.told = printed("I0: what the simulation has found", e.desired(s.caches), e.observed(s.caches, s), w.now())
 	}
-	action := v.step.Action
+	action := d.step.Action
 	if *s.caches != *w && !e.hand.trusting {
 		again := e.decide(w, s, w.clock)
 		if again.step == nil || !sameAction(again.step.Action, action) {
-			return v, "" // the cluster changed: look again
+			return "" // the cluster changed: look again
 		}
-		action = again.step.Action
+		d, action = again, again.step.Action
 	}
 	if e.hand.alter != nil {
 		action = e.hand.alter(w, action)
 	}
-	return v, e.carryOut(w, s, action, f)
+	e.due = d.due
+	return e.carryOut(w, s, action, f)
 }
 
-func (e *engine) decide(live *world, s sight, clock int32) verdict {
+// decision is what the rules say, and the template that is due then.
+type decision struct {
+	verdict
+	due string
+}
+
+func (e *engine) decide(live *world, s sight, clock int32) decision {
+	e.daemon = s.daemon
 	d, o, now := e.desired(live), e.observed(live, s), noonPlus(clock)
 	if e.witness != nil {
 		e.witness(d, o, now)
 	}
 	it := newSituation(d, o, now)
-	e.due = it.d.Template
-	return first(e.rules, it)
+	return decision{first(e.rules, it), it.d.Template}
 }
 
 // sameAction compares two actions by what they do.

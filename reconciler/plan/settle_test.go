@@ -171,6 +171,8 @@ func (w *world) sound() bool {
 		return false
 	case !w.set.there && w.record.vague && w.record.settings == 0:
 		return false // nobody knows what its members were
+	case w.record.hibernated && !w.record.deleted && w.ask.state == askDeleted && w.ask.wipe:
+		return false // a backup comes first, and members that sleep give none
 	case !w.record.formed && w.elected:
 		return false // its quorum was lost before its IDs were written down
 	case w.record.replacing > 0 && variants[w.set.current].minor < w.version && w.set.current != w.set.template:

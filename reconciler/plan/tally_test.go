@@ -131,7 +131,11 @@ func tellWalk(name string, states int, took time.Duration, judged judgments) {
 	results.Lock()
 	defer results.Unlock()
 	results.judged.add(judged)
-	results.walks = append(results.walks, fmt.Sprintf("%-60s %9d states  %8s", name, states, took.Round(10*time.Millisecond)))
+	line := fmt.Sprintf("%-60s %9d states  %8s", name, states, took.Round(10*time.Millisecond))
+	if *deep {
+		fmt.Println("walked through", line) // the table comes when all is over
+	}
+	results.walks = append(results.walks, line)
 	results.states, results.walked = results.states+states, results.walked+took
 }
 
