@@ -27,7 +27,7 @@ unit: $(SANDBOX) sshd ## Test everything that needs no Kubernetes
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 
 sim: ## Try to break the planner, longer than the tests do
-	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=3h -deep
+	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=1h -deep
 
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.
 test: unit release-check cluster ## Run the tests, and some end to end on a real Kubernetes; leaves nothing running

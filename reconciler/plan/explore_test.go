@@ -197,7 +197,7 @@ func (k *walk) act(n node, how way, s sight, d decision, f fate) string {
 	if broken != "" {
 		again := n.w
 		k.e.telling = true
-		_, _ = k.e.pass(&again, s, f)
+		_ = k.e.act(&again, s, d, f)
 		return k.story(n, how, broken) + "\n\n" + k.e.told
 	}
 	if d.step != nil {

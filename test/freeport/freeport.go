@@ -15,19 +15,19 @@ import (
 // 32768 on Linux, from 49152 elsewhere): one of these may be taken before the
 // server listens, or while it is restarted. They are below the node ports of
 // Kubernetes, too.
-const first, last = 15000, 29999
+const first, count = 15000, 15000
 
 // next counts the ports tried. It starts anywhere, as the tests of several packages
 // run at a time.
 //
 //nolint:gochecknoglobals // What one call returned, the next one must not.
-var next = rand.Uint32N(last - first)
+var next = rand.Uint32N(count)
 
 // At is an address at a host that nothing listened at a moment ago, and that no
 // other call in this process has returned lately.
 func At(host string) (string, error) {
-	for range last - first {
-		address := net.JoinHostPort(host, strconv.Itoa(first+int(atomic.AddUint32(&next, 1)%(last-first+1))))
+	for range count {
+		address := net.JoinHostPort(host, strconv.Itoa(first+int(atomic.AddUint32(&next, 1)%count)))
 		listener, err := net.Listen("tcp", address)
 		if err == nil {
 			return address, listener.Close()
@@ -36,5 +36,5 @@ func At(host string) (string, error) {
 			return "", fmt.Errorf("find a free port at %s: %w", host, err)
 		}
 	}
-	return "", fmt.Errorf("find a free port at %s: all from %d to %d are in use", host, first, last)
+	return "", fmt.Errorf("find a free port at %s: all %d from %d on are in use", host, count, first)
 }
