@@ -90,7 +90,16 @@ func (s *situation) needsBackup() bool {
 // whatever template an earlier try has left behind.
 func (s *situation) hasBackup() bool {
 	begun := s.descending() || (s.started() && !s.goesDown())
-	return s.backedUp() && (begun || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)
+	return (s.backedUp() && (begun || s.now.Sub(s.o.Record.Backup.Time) <= backupFresh)) || s.endedEarly()
+}
+
+// endedEarly says whether etcd has ended the downgrade that this roll is, before
+// its last member went down: a leader of etcd 3.5 does, as it looks at the cluster
+// version where it should look at what every member runs (isMatchedVersions of
+// etcdserver/cluster_util.go). The roll goes on, and its backup is the same.
+func (s *situation) endedEarly() bool {
+	d := s.o.Record.Downgrade
+	return s.started() && !s.goesDown() && d != nil && d.Line == s.wanted().Line() && s.backedUpFor(DowngradeTo(s.d.Spec.Version))
 }
 
 // backedUp says whether a backup of this cluster was taken for this target,

@@ -75,6 +75,7 @@ func TestBackupBeforeADowngrade(t *testing.T) {
 		}
 	}
 	down37 := with(runs("3.7.3"), commit("3.6.16"))
+	early := with(runs("3.6.16"), commit("3.5.35"), begun, rolled("3.5.35", 2), now(func(r *Round) { r.ClusterVersion = "3.5.0" }), func(s *situation) { s.o.Record.Downgrade = &Downgrade{Line: "3.5", Since: noon} })
 	const take = "back up through orders-2: before 3.7.3 → 3.6.16"
 	checkRule(t, backup, []ruleCase{
 		{name: "53: down", change: down37, want: take},
@@ -87,6 +88,12 @@ func TestBackupBeforeADowngrade(t *testing.T) {
 		{name: "60: etcd was told of one to a release that the roll came from, too", change: with(down37, descends, func(s *situation) { s.o.Set.CurrentTemplate = "b" }), want: take},
 		{name: "60: it is a downgrade once etcd was told, too", change: with(down37, descends, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the downgrade needs a backup first"},
 		{name: "60: none although etcd was told", change: with(down37, descends), want: take},
+		{name: "60: kept where a leader of 3.5 ends it before the last member went down", change: with(early, taken("downgrade to 3.5.35", time.Hour))},
+		{name: "60: not before the roll has begun", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation) { s.o.Set.Template = "a" }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
+		{name: "60: not where the cluster version has gone up again", change: with(early, taken("downgrade to 3.5.35", time.Hour), now(func(r *Round) { r.ClusterVersion = "3.6.0" })), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
+		{name: "60: not where etcd was never told", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation) { s.o.Record.Downgrade = nil }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
+		{name: "60: not that of another downgrade", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation) { s.o.Record.Downgrade.Line = "3.4" }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
+		{name: "60: not that of an upgrade", change: with(early, taken("3.6.16", time.Minute)), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
 		{name: "60: no destination", change: with(down37, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the downgrade needs a backup first"},
 		{name: "60: Skip needs none", change: with(down37, func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip })},
 	})

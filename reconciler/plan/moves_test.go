@@ -87,6 +87,10 @@ func (w *world) downgradeMoves(all []move) []move {
 	if w.nextVersion() == w.downgrading && w.oldest() {
 		return append(all, move{kind: downgradeEnds})
 	}
+	// A leader of etcd 3.5 takes the cluster version for what the members run.
+	if w.leader >= 0 && variants[w.pods[w.leader].template].minor == 5 && w.downgrading == 5 {
+		all = append(all, move{kind: downgradeEnds})
+	}
 	for i := range int8(most) {
 		if w.runs(i) && !w.claims[i].low && variants[w.pods[i].template].minor > w.downgrading {
 			all = append(all, move{storageIsLowered, i})

@@ -48,6 +48,8 @@ func TestUpgradeChain(t *testing.T) {
 	w.expectVersion(3, "3.5.35")
 	w.expectClusterVersion("3.5")
 	w.expectEvents("EnableDowngrade")
+	// 60: one backup, also where etcd takes the downgrade for ended before it is.
+	w.expectBackups("3.4.34 before 3.5.35", "3.5.35 before 3.6.16", "3.6.16 before 3.5.35")
 	w.checkHistory(history)
 
 	// 53: from there etcd has no way down.
