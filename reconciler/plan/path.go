@@ -35,6 +35,10 @@ func path(s *situation) verdict {
 		v.hold.Again = quickly
 		return v
 	}
+	if back := s.wanted(); s.clusterVersion() == "" && s.newerThan(back.Line(), versions) && !s.neverLeft() {
+		return unhealthy(fmt.Sprintf("no member tells the cluster version, so nobody can say whether the way back to %s is still open%s", back, s.whyUnlisted()),
+			"look at the members; quorate goes on when one tells it, or when spec.version is a release that every member can go to")
+	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		if why := s.blocked(versions[name]); why != "" {
 			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.git.Spec.Version, why),
@@ -62,16 +66,9 @@ func (s *situation) blocked(v release.Version) string {
 // older binary again, or "". They can while the cluster version has not moved,
 // and it moves as soon as no member with the old minor is left.
 func (s *situation) noWayBack() string {
-	old := s.wanted().Line()
-	if s.alone() && s.rollback() {
-		// Nothing serves, so nobody can say what the cluster version is. The newer
-		// binary has not run in this pod; had it run before, etcd itself would
-		// refuse to start the older one, and leave the data alone.
+	old, version := s.wanted().Line(), s.clusterVersion()
+	if s.neverLeft() {
 		return ""
-	}
-	version := s.clusterVersion()
-	if version == "" {
-		return "the cluster version is unknown, so nobody can say whether the way back is still open"
 	}
 	if line(version) != old {
 		return fmt.Sprintf("the cluster version is %s, which is below both", version)
@@ -80,6 +77,30 @@ func (s *situation) noWayBack() string {
 		return ""
 	}
 	return "no member reports " + old + " any more, so the cluster version is about to move"
+}
+
+// neverLeft says whether a roll is given up whose etcd has not run yet, and nothing
+// serves, so that nobody can say what the cluster version is. Had the newer binary
+// run before, etcd itself would refuse to start the older one, and leave the data
+// alone.
+func (s *situation) neverLeft() bool { return s.alone() && s.rollback() }
+
+// newerThan says whether a member runs a newer minor than a line.
+func (s *situation) newerThan(line string, versions map[string]release.Version) bool {
+	for _, v := range versions {
+		if older(line, v.Line()) {
+			return true
+		}
+	}
+	return false
+}
+
+// whyUnlisted is ": " and why no member could tell of the others, or "".
+func (s *situation) whyUnlisted() string {
+	if r := s.o.round(); r != nil && r.Problem != "" {
+		return ": " + r.Problem
+	}
+	return ""
 }
 
 // reports says whether a member that answers runs a line.
