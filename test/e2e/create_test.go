@@ -126,10 +126,8 @@ func (w *world) expectRestricted() {
 func (w *world) expectRecord(n int) {
 	w.Helper()
 	record := w.record()
-	members, err := w.cluster.Members(w.Context(), w.namespace, name)
-	w.must(err)
 	reported := map[string]string{}
-	for _, m := range members {
+	for _, m := range w.members() {
 		reported[m.Name] = fmt.Sprintf("%x", m.ID)
 		if id := fmt.Sprintf("%x", m.ClusterID); id != record.ClusterID {
 			w.Errorf("%s says cluster %s, the record says %s", m.Name, id, record.ClusterID)
@@ -188,7 +186,8 @@ func (w *world) expectIdle(version string) {
 	}
 }
 
-// objects are the resource versions of everything of quorate's in the namespace.
+// objects are the versions of everything of quorate's in the namespace, as written
+// tells them.
 func (w *world) objects() map[string]string {
 	w.Helper()
 	versions := map[string]string{}
@@ -212,12 +211,24 @@ func (w *world) objects() map[string]string {
 		w.must(meta.EachListItem(found, func(o runtime.Object) error {
 			object, err := meta.Accessor(o)
 			if err == nil && object.GetName() != "kube-root-ca.crt" {
-				versions[kind+" "+object.GetName()] = object.GetResourceVersion()
+				versions[kind+" "+object.GetName()] = written(object)
 			}
 			return err
 		}))
 	}
 	return versions
+}
+
+// written tells an object from what it becomes by any write but that of its status:
+// kubelets and controllers write the status with every probe that comes too late.
+func written(object metav1.Object) string {
+	version := fmt.Sprintf("%s, generation %d", object.GetUID(), object.GetGeneration())
+	for _, m := range object.GetManagedFields() {
+		if m.Subresource == "" {
+			version += fmt.Sprintf(", %s of %s at %s", m.Operation, m.Manager, m.Time.UTC().Format(time.TimeOnly))
+		}
+	}
+	return version
 }
 
 // settled waits until the kubelets and the controllers have written down what
@@ -242,7 +253,7 @@ func (w *world) expectObjects(before map[string]string) {
 	after := w.objects()
 	for _, key := range slices.Sorted(maps.Keys(after)) {
 		if before[key] != after[key] {
-			w.Errorf("%s was written: version %q, now %q", key, before[key], after[key])
+			w.Errorf("%s was written: %q, now %q", key, before[key], after[key])
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(before)) {

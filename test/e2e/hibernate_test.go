@@ -50,9 +50,7 @@ func TestHibernate(t *testing.T) {
 // revision is the newest that any member has.
 func (w *world) revision() int64 {
 	w.Helper()
-	members, err := w.cluster.Members(w.Context(), w.namespace, name)
-	w.must(err)
-	return slices.MaxFunc(members, func(a, b lab.Member) int { return int(a.Revision - b.Revision) }).Revision
+	return slices.MaxFunc(w.members(), func(a, b lab.Member) int { return int(a.Revision - b.Revision) }).Revision
 }
 
 // expectClaims waits until these are the cluster's claims.

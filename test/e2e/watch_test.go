@@ -23,9 +23,13 @@ type rollWatch struct {
 	problems []string
 }
 
+// podState is what a rollWatch knows of a pod. It is away from its deletion, or a
+// restart of etcd in it, until it is ready again. That a probe comes too late, as
+// it does where the machine is short of time, takes no pod away.
 type podState struct {
-	uid   string
-	ready bool
+	uid      string
+	restarts int32
+	away     bool
 }
 
 // watchPods begins to watch; all pods must be ready. The watch ends with the
@@ -65,19 +69,26 @@ func (r *rollWatch) see(event watch.Event) {
 		r.problems = append(r.problems, fmt.Sprintf("the watch broke: %v", event.Object))
 		return
 	}
-	now := podState{uid: string(pod.UID), ready: event.Type != watch.Deleted && lab.Ready(pod)}
-	if before := r.pods[pod.Name]; before.uid != now.uid {
+	before := r.pods[pod.Name]
+	now := podState{uid: string(pod.UID)}
+	for _, c := range pod.Status.ContainerStatuses {
+		now.restarts += c.RestartCount
+	}
+	ready := event.Type != watch.Deleted && lab.Ready(pod)
+	left := event.Type == watch.Deleted || pod.DeletionTimestamp != nil || before.uid != now.uid || before.restarts < now.restarts
+	now.away = !ready && (before.away || left)
+	if before.uid != now.uid {
 		r.replaced = append(r.replaced, pod.Name)
 	}
 	r.pods[pod.Name] = now
 	var away []string
 	for _, other := range slices.Sorted(maps.Keys(r.pods)) {
-		if !r.pods[other].ready {
+		if r.pods[other].away {
 			away = append(away, other)
 		}
 	}
 	if len(away) > 1 {
-		r.problems = append(r.problems, fmt.Sprintf("not ready at once: %v", away))
+		r.problems = append(r.problems, fmt.Sprintf("away at once: %v", away))
 	}
 }
 

@@ -233,14 +233,27 @@ func (w *world) create(s spec) {
 	w.expectVersion(s.replicas, s.version)
 }
 
-// expectVersion wants every member to report a version, and one leader.
+// expectVersion wants every member to report a version, and one leader. A member
+// that does not answer at once is asked again.
 func (w *world) expectVersion(n int, version string) {
 	w.Helper()
-	members, err := w.cluster.Members(w.Context(), w.namespace, name)
-	w.must(err)
-	if ok, words := lab.AtVersion(members, n, version); !ok {
+	if ok, words := lab.AtVersion(w.members(), n, version); !ok {
 		w.Fatalf("want %d members at %s with one leader, they say: %s", n, version, words)
 	}
+}
+
+// members asks every member what it is, until all have answered.
+func (w *world) members() []lab.Member {
+	w.Helper()
+	var members []lab.Member
+	var err error
+	if late := lab.Poll(w.Context(), holdLimit, func(ctx context.Context) (bool, error) {
+		members, err = w.cluster.Members(ctx, w.namespace, name)
+		return err == nil, nil
+	}); late != nil {
+		w.Fatalf("ask the members: %v; last: %v", late, err)
+	}
+	return members
 }
 
 // load starts a client that writes and reads until finishLoad.
