@@ -56,15 +56,19 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// expectServing writes and reads over TLS through the client Service, and
-// expects the same cluster from every member.
+// expectServing writes and reads over TLS through the client Service, once it
+// answers, and expects the same cluster from every member.
 func (w *world) expectServing(n int) {
 	w.Helper()
 	client, err := w.cluster.Dial(w.Context(), w.namespace, name)
 	w.must(err)
 	defer func() { _ = client.Close() }()
-	_, err = client.Put(w.Context(), "greeting", "hello")
-	w.must(err)
+	w.eventually("a write to be acknowledged", holdLimit, func(ctx context.Context) (bool, error) {
+		limited, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		_, err := client.Put(limited, "greeting", "hello")
+		return err == nil, nil
+	})
 	answer, err := client.Get(w.Context(), "greeting")
 	w.must(err)
 	if len(answer.Kvs) != 1 || string(answer.Kvs[0].Value) != "hello" {

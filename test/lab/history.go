@@ -314,16 +314,22 @@ func (h *History) Close() {
 // Check reads every key once more, and then looks for an order of all that was
 // recorded so far in which each answer is right. It may be called while the
 // load goes on. A nil error says that nothing acknowledged was lost and nothing
-// stale was read.
+// stale was read. A read that is not answered is repeated: that a cluster is slow
+// says nothing about what it has lost.
 func (h *History) Check(ctx context.Context, client *clientv3.Client) error {
 	for n := range h.options.Keys {
-		op := &operation{client: h.options.Clients, kind: read, key: h.key(n)}
-		limited, cancel := context.WithTimeout(ctx, askTimeout)
-		h.perform(limited, client, op)
-		cancel()
-		if op.outcome == unknown {
-			return fmt.Errorf("check the history: %s cannot be read", op.key)
+		if err := Poll(ctx, readLimit, func(ctx context.Context) (bool, error) {
+			limited, cancel := context.WithTimeout(ctx, askTimeout)
+			defer cancel()
+			op := &operation{client: h.options.Clients, kind: read, key: h.key(n)}
+			h.perform(limited, client, op)
+			return op.outcome != unknown, nil
+		}); err != nil {
+			return fmt.Errorf("check the history: read %s: %w", h.key(n), err)
 		}
 	}
 	return linearizable(h.snapshot(), checkLimit)
 }
+
+// readLimit is how long Check tries to read a key.
+const readLimit = 3 * time.Minute
