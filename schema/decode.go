@@ -225,8 +225,9 @@ func (f *fitting) number(value any, t reflect.Type, field string) bool {
 // special asks types that decode themselves.
 func (f *fitting) special(value any, t reflect.Type, field string) bool {
 	data, err := json.Marshal(value)
-	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(data, reflect.New(t).Interface())
+	into, ok := reflect.New(t).Interface().(json.Unmarshaler)
+	if err == nil && ok {
+		err = into.UnmarshalJSON(data)
 	}
 	switch {
 	case err == nil:

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"text/template/parse"
+	"unicode"
 )
 
 // ObjectURLData is what an object URL template may name.
@@ -41,7 +42,11 @@ func (d ObjectURLData) field(name string) (string, bool) {
 // The error says what to change. It never repeats the template, which may hold
 // a secret that should not be there.
 func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
-	text, err := expandFields(template, d)
+	nodes, err := parseFields(template)
+	if err != nil {
+		return "", err
+	}
+	text, err := expandFields(nodes, d)
 	if err != nil {
 		return "", err
 	}
@@ -52,7 +57,7 @@ func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
 	// The same template with another UID must be another object.
 	other := d
 	other.UID += "x"
-	otherText, err := expandFields(template, other)
+	otherText, err := expandFields(nodes, other)
 	if err != nil {
 		return "", err
 	}
@@ -72,18 +77,24 @@ const uidExample = "{{ .UID }}.db"
 // errTemplate is the one answer to all that is not a field in braces.
 var errTemplate = errors.New("only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may stand in the template")
 
-// expandFields replaces each field in braces by its value.
-func expandFields(template string, d ObjectURLData) (string, error) {
+// parseFields reads a template, and says of one that is too long or broken what to
+// change.
+func parseFields(template string) ([]parse.Node, error) {
 	const longest = 2048
 	if len(template) > longest {
-		return "", fmt.Errorf("the template is longer than %d characters", longest)
+		return nil, fmt.Errorf("the template is longer than %d characters", longest)
 	}
 	trees, err := parse.Parse("url", template, "", "")
 	if err != nil || len(trees) > 1 || trees["url"] == nil {
-		return "", errTemplate
+		return nil, errTemplate
 	}
+	return trees["url"].Root.Nodes, nil
+}
+
+// expandFields replaces each field in braces by its value.
+func expandFields(nodes []parse.Node, d ObjectURLData) (string, error) {
 	var text strings.Builder
-	for _, node := range trees["url"].Root.Nodes {
+	for _, node := range nodes {
 		part, err := expandNode(node, d)
 		if err != nil {
 			return "", err
@@ -190,7 +201,12 @@ func checkQuery(raw string) error {
 // looksSecret knows the names that stores and their tools give to secrets. The
 // name of a key at a key service, or a path to a key, is none.
 func looksSecret(key string) bool {
-	plain := strings.NewReplacer("-", "", "_", "", ".", "").Replace(strings.ToLower(key))
+	plain := strings.Map(func(r rune) rune {
+		if strings.ContainsRune("-_.", r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, key)
 	switch plain {
 	case "sig", "key", "apikey", "pass", "pwd", "auth", "privatekey", "accountkey", "accessid", "se", "sp", "sv":
 		return true

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -256,6 +257,34 @@ func TestParse19DoesNotDependOnTheOrderOfFiles(t *testing.T) {
 			t.Fatalf("got:\n%s\nwant:\n%s", lines(got.Problems), lines(want.Problems))
 		}
 	}
+}
+
+// What was parsed stays in memory for as long as its commit is in force.
+func TestParseKeepsNoMoreThanItSays(t *testing.T) {
+	const count = 500
+	files := make([]File, count)
+	for i := range files {
+		files[i] = File{Path: fmt.Sprintf("%05d.yaml", i), Data: []byte(strings.Replace(good, "orders", fmt.Sprintf("c%d", i), 1))}
+	}
+	before := liveHeap()
+	s := Parse(files)
+	kept := (liveHeap() - before) / count
+	runtime.KeepAlive(files)
+	if len(s.Clusters) != count {
+		t.Fatal(len(s.Clusters))
+	}
+	// It is 1.2 KiB, and its YAML nodes would be four times that.
+	if most := int64(3 << 10); kept > most {
+		t.Fatalf("a cluster keeps %d bytes, want at most %d", kept, most)
+	}
+}
+
+// liveHeap is what is in use, in bytes.
+func liveHeap() int64 {
+	runtime.GC()
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return int64(stats.HeapAlloc)
 }
 
 // BenchmarkParse10000Files parses clusters of the size of the quickstart's, and a

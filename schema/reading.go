@@ -126,11 +126,11 @@ func (r *reading) document(chunk chunk) {
 	switch verdict, problem := classify(root, header); verdict {
 	case foreign:
 		r.ignored++
-		r.predecessor(origin, root, header)
+		r.predecessor(origin, chunk, header)
 	case wrong:
 		r.declare(declaration{identity: header.identity, origin: origin}, []Problem{problem})
 	case ours:
-		r.object(origin, root, header.identity)
+		r.object(origin, chunk, root, header.identity)
 	}
 }
 
@@ -141,12 +141,12 @@ type others struct {
 }
 
 // predecessor notes a document of an earlier operator.
-func (r *reading) predecessor(origin Origin, root *document, h header) {
+func (r *reading) predecessor(origin Origin, text chunk, h header) {
 	group, _, _ := strings.Cut(h.apiVersion, "/")
 	if group != "etcd.database.coreos.com" && group != "etcd.improbable.io" {
 		return
 	}
-	origin.document = root
+	origin.text = text
 	r.countOther(group, others{count: 1, first: origin})
 }
 
@@ -183,8 +183,8 @@ func (r *reading) leave(problem Problem) {
 
 // object decodes, defaults and validates a document of one of the kinds.
 // Validation says nothing of fields that could not be read.
-func (r *reading) object(origin Origin, root *document, id identity) {
-	origin.document = root
+func (r *reading) object(origin Origin, text chunk, root *document, id identity) {
+	origin.text = text
 	d := declaration{identity: id, origin: origin, object: newObject(id.kind)}
 	problems, meant := decode(root, d.object)
 	// A name that came through a YAML merge is known only now.

@@ -16,8 +16,10 @@ type Origin struct {
 	File string
 	// Line is where the document begins, from 1.
 	Line int
-	// document finds the lines of fields; nil where there is none.
-	document *document
+	// text is the document itself; empty where it cannot be read. It is parsed
+	// again where somebody asks for a line, which is seldom: what a parser makes of
+	// it takes twenty times the memory.
+	text chunk
 }
 
 // String is "clusters/orders.yaml:7".
@@ -26,8 +28,12 @@ func (o Origin) String() string { return fmt.Sprintf("%s:%d", o.File, o.Line) }
 // Problem is a problem of a field of the object that is declared here.
 func (o Origin) Problem(field, format string, args ...any) Problem {
 	p := Problem{File: o.File, Line: o.Line, Field: field, Message: fmt.Sprintf(format, args...)}
-	if o.document != nil {
-		p.Line, p.Column = o.document.place(field)
+	if len(o.text.data) == 0 {
+		return p
+	}
+	if root, problem := readYAML(o.text); problem == nil {
+		root.values() // finds where the fields stand
+		p.Line, p.Column = root.place(field)
 	}
 	return p
 }
