@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	_ "time/tzdata" // A name of a zone must mean the same wherever a file is checked.
 
@@ -97,12 +98,20 @@ func offset(t time.Time) time.Duration {
 // 29 February lies within the five years in which cron looks for a time.
 func reference() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
 
+// knownZones are the zones that were asked for before, some hundreds at most:
+// Go reads its file anew each time, and every look at a cluster asks.
+var knownZones sync.Map //nolint:gochecknoglobals // A cache of what never changes.
+
 // loadZone finds a time zone by its name.
 func loadZone(name string) (*time.Location, error) {
+	if known, ok := knownZones.Load(name); ok {
+		return known.(*time.Location), nil // nothing else is stored
+	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
 		return nil, fmt.Errorf("%s is no time zone: write an IANA name such as \"Europe/Berlin\"", clip(name))
 	}
+	knownZones.Store(name, zone)
 	return zone, nil
 }
 

@@ -1,6 +1,9 @@
 package release
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // Bad says what is wrong with v as a target, the grave first. A Refuse means
 // that no cluster should be brought to v; a Warn is for the reader to weigh.
@@ -36,7 +39,9 @@ type badRow struct {
 
 // badRows lists the known bad releases. CHANGELOG-3.x.md and PR numbers are
 // those of github.com/etcd-io/etcd.
-func badRows() []badRow {
+//
+//nolint:gochecknoglobals // A table that nobody writes to, made once.
+var badRows = sync.OnceValue(func() []badRow {
 	const (
 		defragApply  = "may corrupt data when a defragmentation meets an incoming snapshot"
 		staleReads   = "may serve stale reads after a process pause, and lets unauthenticated calls through (CVE-2026-33413, CVE-2026-33343)"
@@ -89,4 +94,4 @@ func badRows() []badRow {
 		{Version{3, 7, 0}, Version{3, 7, 1}, Warn, handshake, "CHANGELOG-3.7.md v3.7.1, PR 22141"},
 		{Version{3, 7, 0}, Version{3, 7, 2}, Warn, "cannot be downgraded safely, because it reads the wrong record of its log", "CHANGELOG-3.7.md v3.7.2, PR 22201"},
 	}
-}
+})

@@ -1,6 +1,9 @@
 package release
 
-import "slices"
+import (
+	"slices"
+	"sync"
+)
 
 // DefaultsChanged says, in a sentence each, what members do otherwise after an
 // upgrade although nobody changed a setting. It is nothing for a step inside a
@@ -46,7 +49,9 @@ type defaultRow struct {
 }
 
 // defaultRows lists the defaults that changed, oldest first.
-func defaultRows() []defaultRow {
+//
+//nolint:gochecknoglobals // A table that nobody writes to, made once.
+var defaultRows = sync.OnceValue(func() []defaultRow {
 	v34, v35, v36, v37 := Version{3, 4, 0}, Version{3, 5, 0}, Version{3, 6, 0}, Version{3, 7, 0}
 	return []defaultRow{
 		{"cors", "", "*", v34, "3.4 answers the scripts of every web page, unless cors names some", "embed/config.go of v3.3.27 and v3.4.34"},
@@ -63,4 +68,4 @@ func defaultRows() []defaultRow {
 
 		{"", "", "", v37, "3.7 renews leases without waiting for the log to be applied", "feature gate FastLeaseKeepAlive, CHANGELOG-3.7.md v3.7.0-rc.0, PR 20589"},
 	}
-}
+})

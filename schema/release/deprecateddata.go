@@ -1,5 +1,7 @@
 package release
 
+import "sync"
+
 // deprecatedRow is a set of flags that etcd takes out.
 type deprecatedRow struct {
 	names []string
@@ -16,7 +18,9 @@ type deprecatedRow struct {
 // is about to. A flag that went without a warning was deprecated when it was
 // removed. snapshot-count is not among them: 3.6.0 to 3.6.7 called it deprecated
 // and 3.6.8 took that back (PR 21163).
-func deprecatedRows() []deprecatedRow {
+//
+//nolint:gochecknoglobals // A table that nobody writes to, made once.
+var deprecatedRows = sync.OnceValue(func() []deprecatedRow {
 	v32, v34, v35, v36, v37, v38 := Version{3, 2, 0}, Version{3, 4, 0}, Version{3, 5, 0}, Version{3, 6, 0}, Version{3, 7, 0}, Version{3, 8, 0}
 	return []deprecatedRow{
 		// 2.1 deprecated them, which is before the first line here.
@@ -62,7 +66,7 @@ func deprecatedRows() []deprecatedRow {
 		{[]string{"max-snapshots"}, v36, v38, "", "CHANGELOG-3.6.md v3.6.8, PR 21161; CHANGELOG-3.7.md v3.7.0-rc.0, PR 21160"},
 		{[]string{"v2-deprecation"}, v36, v38, "leave it out, etcd ignores it", "etcdmain/config.go of v3.6.16 and v3.7.3"},
 	}
-}
+})
 
 // valueRow is a value that a flag no longer takes, although it is still there.
 type valueRow struct {

@@ -1,5 +1,7 @@
 package release
 
+import "sync"
+
 // featureGatesFlag lists feature gates, from 3.6 on.
 const featureGatesFlag = "feature-gates"
 
@@ -15,7 +17,9 @@ type gateRow struct {
 
 // gateRows are the feature gates, sorted by name. None has changed its stage or
 // its default so far. The sources are files of etcd at v3.6.16 and v3.7.3.
-func gateRows() []gateRow {
+//
+//nolint:gochecknoglobals // A table that nobody writes to, made once.
+var gateRows = sync.OnceValue(func() []gateRow {
 	v36, v37 := Version{3, 6, 0}, Version{3, 7, 0}
 	const (
 		features = "server/features/etcd_features.go"
@@ -34,4 +38,4 @@ func gateRows() []gateRow {
 		{Gate{"StopGRPCServiceOnDefrag", Alpha, false}, "experimental-stop-grpc-service-on-defrag", v36, features + ", PR 18279"},
 		{Gate{"TxnModeWriteWithSharedBuffer", Beta, true}, "experimental-txn-mode-write-with-shared-buffer", v36, features + ", PR 12896"},
 	}
-}
+})

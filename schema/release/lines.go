@@ -1,6 +1,9 @@
 package release
 
-import "fmt"
+import (
+	"fmt"
+	"sync"
+)
 
 // lineRow is one release line.
 type lineRow struct {
@@ -19,7 +22,9 @@ const writtenIn = "2026-11"
 
 // lineRows lists the release lines, oldest first. Before 3.4 the etcd project
 // named no end: it is the month of the last release.
-func lineRows() []lineRow {
+//
+//nolint:gochecknoglobals // A table that nobody writes to, made once.
+var lineRows = sync.OnceValue(func() []lineRow {
 	return []lineRow{
 		{Version{3, 2, 32}, "2017-06", "2021-03", "CHANGELOG-3.2.md v3.2.0 and v3.2.32"},
 		{Version{3, 3, 27}, "2018-02", "2021-10", "CHANGELOG-3.3.md v3.3.0 and v3.3.27"},
@@ -28,7 +33,7 @@ func lineRows() []lineRow {
 		{Version{3, 6, 16}, "2025-05", "", "CHANGELOG-3.6.md v3.6.0; etcd.io/docs/v3.7/op-guide/versioning"},
 		{Version{3, 7, 3}, "2026-07", "", "CHANGELOG-3.7.md v3.7.0; etcd.io/docs/v3.7/op-guide/versioning"},
 	}
-}
+})
 
 // EndOfLife is the month, as in "2026-06", after which a line such as "3.4" gets
 // no fixes, "" when none is named, and whether that month has passed.
