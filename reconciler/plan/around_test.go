@@ -138,6 +138,9 @@ func beginsSomething(w *world, s sight, a Action) bool {
 		return templates[w.set.template] != a.Template
 	case BeginJoin:
 		return w.record.replacing == 0 && !a.Replace
+	case BeginLeave:
+		i := ordinal8(a.Member)
+		return a.Replace && w.misplaced(i) && !w.lost(i) && !s.second.lost(i) && !w.corrupt && !s.second.corrupt
 	}
 	return false
 }

@@ -306,8 +306,10 @@ func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
 		w.recordFlushed(a)
 	case ClaimCluster:
 		w.claim(a)
-	case GrowVolume, ReleaseSet:
-		// Sizes and sizes of volumes are not part of this world.
+	case GrowVolume:
+		e.growVolume(w, a)
+	case ReleaseSet:
+		e.releaseSet(w, a)
 	default:
 		return false
 	}

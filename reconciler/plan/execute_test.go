@@ -123,7 +123,7 @@ func (e *engine) execute(w *world, a Action, f fate) {
 		w.applyObject(a)
 	case CreateSet:
 		n, v := int8(a.Replicas), variantOf(e.due)
-		w.set = fakeSet{there: true, replicas: n, partition: n, template: v, current: v}
+		w.set = fakeSet{there: true, replicas: n, partition: n, template: v, current: v, large: w.ask.large, fast: w.ask.fast}
 	case RecordFormed:
 		e.recordFormed(w, a)
 	case TakeBackup:

@@ -296,6 +296,18 @@ func scaling(start world, commits, faults int8) *walk {
 	return w
 }
 
+// storing is a walk whose commits ask for other volumes, and for a roll.
+func storing(start world, commits, faults int8) *walk {
+	w := newWalk(table(), start, commits, faults)
+	w.asks = []ask{start.ask, start.asking(v35Old).ask}
+	for _, v := range [][2]bool{{true, false}, {false, true}, {true, true}} {
+		a := start.ask
+		a.large, a.fast = v[0], v[1]
+		w.asks = append(w.asks, a)
+	}
+	return w
+}
+
 // small are the worlds that are walked through to their end.
 func small(deep bool) map[string]*walk {
 	in := func(w world, s windowState) world { w.window = s; return w }
@@ -307,7 +319,9 @@ func small(deep bool) map[string]*walk {
 	}
 	walks["3 members to 1, to sleep, or away"] = scaling(runningWorld(3, v35), 1, 0)
 	walks["1 member to 3, to sleep, or away"] = scaling(runningWorld(1, v35), 1, 0)
+	walks["3 members, larger volumes of another class"] = storing(runningWorld(3, v35), 1, 0)
 	if deep {
+		walks["3 members, larger volumes of another class, 1 fault"] = storing(runningWorld(3, v35), 1, 1)
 		walks["3 members to 1, to sleep, or away, 1 fault"] = scaling(runningWorld(3, v35), 1, 1)
 		walks["1 member to 3, to sleep, or away, 2 commits"] = scaling(runningWorld(1, v35), 2, 0)
 		walks["1 member, 2 commits, 2 faults"] = newWalk(table(), runningWorld(1, v35), 2, 2)

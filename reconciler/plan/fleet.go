@@ -65,7 +65,8 @@ func inLine(message string) verdict {
 }
 
 // begins says whether what comes next would disrupt a cluster that is not yet
-// disrupted: a roll, or a change of the number of members.
+// disrupted: a roll, a change of the number of members, or members that make way for
+// others with volumes of another class.
 func (s *situation) begins() bool {
 	r := s.o.Record
 	if !s.formed() || s.o.Set == nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" {
@@ -73,7 +74,7 @@ func (s *situation) begins() bool {
 	}
 	switch {
 	case !s.rolling():
-		return !s.complete()
+		return !s.complete() || s.replaceable() && len(s.misplaced()) > 0
 	case s.open(), s.victim() != nil, s.relieves():
 		return false
 	}

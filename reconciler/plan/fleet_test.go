@@ -1,6 +1,10 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quorate/quorate/schema"
+)
 
 // neighbour is another cluster of the fleet.
 func neighbour(name, why string) Neighbour { return Neighbour{Name: name, Why: why} }
@@ -20,6 +24,7 @@ func TestFleet(t *testing.T) {
 	rolls := neighbour("db/baskets", "it is being rolled")
 	late := neighbour("db/test", "its file has not been carried out yet")
 	full := atMost(1, rolls)
+	moving := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation) { s.o.Set.ClaimClass = "slow" })
 	checkRule(t, fleet, []ruleCase{
 		{name: "nothing to do needs no place", change: full},
 		{name: "nobody else is disrupted", change: with(upgrade, atMost(1))},
@@ -40,6 +45,8 @@ func TestFleet(t *testing.T) {
 			s.pod(2).Ran, s.pod(2).Unpulled, s.pod(2).Trouble = false, true, "ImagePullBackOff"
 		}, full, behind(late))},
 		{name: "a change of the number of members takes a place", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5 }), want: "Waiting: at most 1"},
+		{name: "5: so does one of the class of the volumes", change: with(moving, full), want: "Waiting: at most 1"},
+		{name: "5: which the only member cannot begin", size: 1, change: with(moving, full)},
 		{name: "a change of the number of members that has begun goes on", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5; s.o.Record.Joining = &Joining{Member: "orders-3"} })},
 		{name: "a member that was lost is replaced", change: with(full, func(s *situation) { delete(s.o.Record.Members, "orders-2"); s.o.Record.Replacing = "orders-2" })},
 		{name: "one that leaves goes on", change: with(full, wanting(1), leaving(2, false))},

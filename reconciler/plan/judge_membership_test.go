@@ -110,6 +110,8 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 		return fmt.Sprintf("I20: member %d is to go under an ID that is not its own", i)
 	}
 	switch wanted := i < w.ask.replicas; {
+	case w.misplaced(i) && wanted && !w.lost(i):
+		return judgeAllWell(w, s, most)
 	case wanted && !w.lost(i) && !s.second.lost(i):
 		return fmt.Sprintf("I17: member %d is to go, whose data is there", i)
 	case wanted || w.lost(i):

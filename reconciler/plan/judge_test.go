@@ -36,6 +36,8 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 		return judgeRestart(w, s, a)
 	case RecordApplied:
 		return judgeApplied(w, s)
+	case GrowVolume, ReleaseSet:
+		return judgeStorage(w, s, a)
 	}
 	if broken := judgeOnce(w, a); broken != "" {
 		return broken
@@ -55,7 +57,7 @@ func judgeWish(w *world, a Action) string {
 	switch {
 	case w.ask.broken:
 		return "I12: acted on a file with errors: " + a.String()
-	case w.ask.frozen && !claims && w.set.there && w.ask.state == askRunning && !w.record.deleted:
+	case w.frozen() && !claims && w.set.there && w.ask.state == askRunning && !w.record.deleted:
 		return "I22: acted on a change that has no safe way: " + a.String()
 	case w.foreign:
 		return "I7: acted although somebody else's object is in the way: " + a.String()
@@ -84,6 +86,8 @@ func disturbs(w *world, s sight, a Action) bool {
 		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
 	case StartRoll:
 		return templates[w.set.template] != a.Template && w.allReady() && s.second.allReady()
+	case BeginLeave:
+		return a.Replace && w.misplaced(ordinal8(a.Member)) && !w.lost(ordinal8(a.Member)) && !s.second.lost(ordinal8(a.Member))
 	}
 	return false
 }

@@ -96,6 +96,10 @@ func judgedOfMembers(w *world, s sight, a Action) invariants {
 		return those(24)
 	case ResizeSet:
 		return those(1)
+	case GrowVolume:
+		return those(7, 25)
+	case ReleaseSet:
+		return those(25)
 	case DeletePod:
 		return those(2, 3)
 	case DeleteVolume:
@@ -133,7 +137,7 @@ func (w *world) tempts() (set invariants) {
 		{w.foreign, those(7)},
 		{w.ask.broken || w.set.there && w.record.lost, those(12)},
 		{w.record.formed && w.elected && w.leader < 0, those(17, 18)},
-		{w.ask.frozen, those(22)},
+		{w.frozen(), those(22)},
 	} {
 		if t.there {
 			set |= t.of

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/quorate/quorate/schema"
 )
 
@@ -82,6 +84,11 @@ func (w *world) desired() Desired {
 	d.Spec.State = []schema.State{schema.StateRunning, schema.StateHibernated, schema.StateDeleted}[w.ask.state]
 	d.Spec.Image.Repository = "etcd-" + templates[w.ask.variant]
 	d.Spec.Repair.Mode = []schema.RepairMode{schema.RepairAutomatic, schema.RepairOneByOne, schema.RepairNever}[w.ask.repair]
+	d.Spec.Storage.Size = sizes[w.ask.large]
+	if w.ask.fast {
+		class := classes[true]
+		d.Spec.Storage.StorageClassName, d.Spec.Storage.ClassChange = &class, schema.ClassChangeReplace
+	}
 	if w.ask.wipe {
 		d.Spec.Deletion.Volumes = schema.VolumesDelete
 	}
@@ -152,6 +159,7 @@ func (e *engine) observed(live *world, s sight) Observed {
 			if c.held == strangers {
 				v.Holds = HoldsForeign
 			}
+			s.caches.lookAtSize(c, &v)
 			e.volumes = append(e.volumes, v)
 		}
 	}
@@ -172,6 +180,27 @@ func (e *engine) observed(live *world, s sight) Observed {
 	}
 	o.Rounds = e.rounds[:]
 	return o
+}
+
+// lookAtSize is what a claim says of its size and class.
+func (w *world) lookAtSize(c *fakeClaim, v *Volume) {
+	v.Size, v.Capacity, v.Class = bytesOf(c.large), bytesOf(c.grown), classes[c.fast]
+	if w.rigid && !c.fast {
+		v.Rigid = "its StorageClass does not allow it"
+	}
+}
+
+// sizes and classes are those that a file may ask for.
+var (
+	sizes   = map[bool]resource.Quantity{false: resource.MustParse("8Gi"), true: resource.MustParse("16Gi")}
+	classes = map[bool]string{false: "standard", true: "fast"}
+)
+
+func bytesOf(large bool) int64 {
+	if large {
+		return 16 << 30
+	}
+	return 8 << 30
 }
 
 // claimsSeen are what the claims of the ordinals look like.
@@ -212,8 +241,12 @@ func (e *engine) lookAtSet(w *world, o *Observed) {
 		UID: "set", Replicas: int32(s.replicas), Partition: int32(s.partition), Settled: s.settled,
 		Template: templates[s.template], Version: variants[s.template].version,
 		CurrentTemplate: templates[s.current], CurrentVersion: variants[s.current].version,
+		ClaimSize: bytesOf(s.large),
 	}
-	if w.ask.frozen {
+	if s.fast {
+		o.Set.ClaimClass = classes[true]
+	}
+	if w.frozen() {
 		o.Set.Immutable = []string{"spec.tls.mode"}
 	}
 	if s.byHand {

@@ -21,6 +21,7 @@ const (
 	storageIsLowered
 	downgradeEnds
 	stateIsSaved
+	volumeGrows
 	// What follows are faults.
 	faults
 	etcdCrashes
@@ -36,6 +37,7 @@ const (
 	nodeIsLost
 	nodeComesBack
 	setIsScaled
+	setIsDeleted
 )
 
 var moveTexts = map[moveKind]string{
@@ -48,7 +50,8 @@ var moveTexts = map[moveKind]string{
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
-	nodeComesBack: "the node comes back", setIsScaled: "somebody scales the StatefulSet to",
+	nodeComesBack: "the node comes back", setIsScaled: "somebody scales the StatefulSet to", volumeGrows: "the volume grows",
+	setIsDeleted:     "somebody deletes the StatefulSet, and its pods stay",
 	serviceIsDeleted: "somebody deletes a service", serviceIsEdited: "somebody edits a service",
 }
 
@@ -153,9 +156,13 @@ func (w *world) podMoves(all []move, i int8) []move {
 	if c.terminating && (p.state == podAbsent || p.state == podStarting) {
 		all = append(all, move{claimIsGone, i})
 	}
+	if c.there && c.large && !c.grown {
+		all = append(all, move{volumeGrows, i})
+	}
 	switch p.state {
 	case podStarting:
 		switch {
+		case !c.there && !w.set.there: // who makes claims is gone
 		case !c.there:
 			all = append(all, move{claimIsMade, i})
 		case !w.startable(i):
@@ -207,6 +214,7 @@ func (w *world) handMoves(all []move) []move {
 		all = append(all, move{kind: serviceIsDeleted}, move{kind: serviceIsEdited})
 	}
 	if w.record.formed && w.set.there {
+		all = append(all, move{kind: setIsDeleted})
 		for _, n := range []int8{0, 1, 3, 5} {
 			if n != w.set.replicas {
 				all = append(all, move{setIsScaled, n})
@@ -281,6 +289,8 @@ func (w *world) apply(m move) string {
 		w.missing |= 2
 	case serviceIsEdited:
 		w.drifted |= 2
+	case setIsDeleted:
+		w.set = fakeSet{}
 	case setIsScaled:
 		w.set.replicas, w.set.byHand, w.set.settled = m.i, true, false
 	default:

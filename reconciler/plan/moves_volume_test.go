@@ -44,6 +44,8 @@ func (w *world) applyToVolume(m move) string {
 		w.rebornPod(m.i)
 	case nodeComesBack:
 		c.pinned = false
+	case volumeGrows:
+		c.grown = true
 	default:
 	}
 	return w.vote()
@@ -55,11 +57,14 @@ func (w *world) rebornPod(i int8) {
 	if w.pods[i].state != podAbsent {
 		template := w.pods[i].template
 		w.uids++
+		if w.pods[i] = (fakePod{}); !w.set.there {
+			return // nobody makes another one
+		}
 		w.pods[i] = fakePod{state: podStarting, template: template, uid: w.uids, created: w.clock}
 	}
 }
 
 func (w *world) makeClaim(i int8) {
 	w.uids++
-	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock}
+	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock, large: w.set.large, grown: w.set.large, fast: w.set.fast}
 }

@@ -95,7 +95,7 @@ func changed[A Action](change func(*world, *A)) hand {
 
 // mutants are all of them, by the part of quorate that they spoil.
 func mutants() []mutant {
-	return slices.Concat(rulesTakenOut(), rulesMoved(), guardsBlinded(), actionsChanged(), handsSpoilt(), upgradeMutants(), spaceMutants(), aroundMutants(), membersSpoilt())
+	return slices.Concat(rulesTakenOut(), rulesMoved(), guardsBlinded(), actionsChanged(), handsSpoilt(), upgradeMutants(), spaceMutants(), aroundMutants(), membersSpoilt(), storageMutants())
 }
 
 func rulesTakenOut() []mutant {

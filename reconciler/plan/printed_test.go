@@ -96,6 +96,8 @@ func (p *printer) desired() {
 	p.setting("path", string(d.Spec.Upgrade.Path))
 	p.setting("stops", stopsText(d.Stops))
 	p.setting("repair", string(d.Spec.Repair.Mode))
+	p.setting("storage", strings.TrimSpace(d.Spec.Storage.Size.String()+" "+classOf(d.Spec.Storage)))
+	p.setting("class-change", string(d.Spec.Storage.ClassChange))
 	p.setting("removed-volumes", string(d.Spec.Storage.RemovedVolumes))
 	p.setting("deletion-volumes", string(d.Spec.Deletion.Volumes))
 	if !d.Owner.Nobody() {
@@ -208,9 +210,9 @@ func (p *printer) objects() {
 		return
 	}
 	p.section("volumes")
-	p.row("claim", "holds", "terminating")
+	p.row("claim", "size", "capacity", "class", "holds", "terminating", "rigid")
 	for _, v := range p.o.Volumes {
-		p.row(v.Claim, cmp.Or(v.Holds, "none"), yes(v.Terminating))
+		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, cmp.Or(v.Holds, "none"), yes(v.Terminating), v.Rigid)
 	}
 }
 
@@ -244,6 +246,7 @@ func (p *printer) set() {
 	p.setting("settled", yes(s.Settled))
 	p.setting("scaled-by", s.ScaledBy)
 	p.setting("immutable", strings.Join(s.Immutable, ", "))
+	p.setting("claims", fmt.Sprintf("%d %s", s.ClaimSize, s.ClaimClass))
 	p.section("pods")
 	p.row("name", "template", "version", "ready", "since", "created", "damaged", "terminating", "ran", "crashed", "unpulled", "damage", "node-gone", "trouble")
 	for _, pod := range p.o.Pods {
@@ -325,7 +328,7 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 			t.Errorf("%s\nread back:\n%s", text, got)
 		}
 	}
-	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "immutable:", "problems:"}
+	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "immutable:", "class-change:", "problems:"}
 	r := rand.New(rand.NewPCG(5, 1))
 	h := history{events: make([]uint64, 60)}
 	// Some of it is rare.

@@ -16,6 +16,8 @@ type loss struct {
 	// since is when it was lost; zero for a loss that nobody waits for to pass: one
 	// that Git itself has asked for, or that was seen twice.
 	since time.Time
+	// asked: nothing is lost, and Git asks for another member.
+	asked bool
 }
 
 // repair replaces a member whose data is lost for good: remove it, delete its
@@ -106,7 +108,7 @@ func (s *situation) repairable(lost []loss) verdict {
 	}
 	mode, after := s.d.Spec.Repair.Mode, repairAfter(s.d.Spec)
 	switch {
-	case mode == schema.RepairNever:
+	case mode == schema.RepairNever && !l.asked:
 		return unhealthy(describeLosses(lost), "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back")
 	case len(lost) > 1 && mode != schema.RepairOneByOne:
 		return unhealthy(describeLosses(lost)+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
@@ -165,8 +167,8 @@ func (s *situation) losses() []loss {
 	}
 	if name := s.nextMisplaced(); name != "" && len(lost) == 0 {
 		lost = append(lost, loss{
-			member: name,
-			why:    fmt.Sprintf("the volume of %s is of %s, and Git asks for %s", name, className(s.o.volume(name).Class), className(s.o.Set.ClaimClass)),
+			member: name, asked: true,
+			why: fmt.Sprintf("the volume of %s is of %s, and Git asks for %s", name, className(s.o.volume(name).Class), className(s.o.Set.ClaimClass)),
 		})
 	}
 	return lost

@@ -111,6 +111,9 @@ func (w *world) unsatisfied() string {
 		if !w.ready(i) || w.pods[i].template != want.variant || w.claims[i].behind {
 			return fmt.Sprintf("liveness: at rest although member %d is not as Git says", i)
 		}
+		if c := &w.claims[i]; want.large && !c.grown || want.fast && !c.fast {
+			return fmt.Sprintf("liveness: at rest although the volume of member %d is not as Git says", i)
+		}
 	}
 	for i := want.replicas; i < most; i++ {
 		if want.sweep && w.claims[i].there && w.record.retired[i] != 0 && w.own(i) {
@@ -118,6 +121,8 @@ func (w *world) unsatisfied() string {
 		}
 	}
 	switch {
+	case want.large && !w.set.large, want.fast && !w.set.fast:
+		return "liveness: at rest although new members would get other volumes than Git says"
 	case w.version != variants[want.variant].minor:
 		return "liveness: at rest although the cluster version is another"
 	case w.set.current != want.variant || w.set.partition != want.replicas:
@@ -188,6 +193,9 @@ func (w *world) sound() bool {
 		if w.claims[i].there && !w.own(int8(i)) && w.unclear(int8(i)) {
 			return false // only a person knows what is on it
 		}
+		if w.record.formed && !w.set.there && w.claims[i].terminating {
+			return false // Git took a deletion back when volumes were on their way out
+		}
 		p := &w.pods[i]
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
 			return false
@@ -207,7 +215,7 @@ func (w *world) unclear(i int8) bool {
 	case w.ask.state == askDeleted:
 		return w.ask.wipe
 	case w.claims[i].data == strangers:
-		return i < w.ask.replicas
+		return i < w.ask.replicas || w.pods[i].state != podAbsent // it may be somebody's only copy
 	default:
 		return f.there && f.i == i && f.times >= 3
 	}
@@ -244,7 +252,7 @@ func (w *world) shrinkable() bool {
 // sensible says whether the file asks for something that can be had.
 func (w *world) sensible() bool {
 	v := &variants[w.ask.variant]
-	return !w.ask.broken && !w.ask.frozen && !v.unpulled && !v.dies && !v.refused
+	return !w.ask.broken && !w.frozen() && !v.unpulled && !v.dies && !v.refused && w.storable()
 }
 
 // pathOpen says whether every member can go to the wanted version.
@@ -272,7 +280,8 @@ func (w *world) mend() {
 	for i := range w.claims {
 		w.claims[i].full, w.claims[i].laden = false, false
 	}
-	w.ask.broken, w.ask.state, w.ask.frozen = false, askRunning, false
+	w.ask.broken, w.ask.state, w.ask.frozen, w.rigid = false, askRunning, false, false
+	w.ask.large = w.ask.large || w.set.large
 	for i := range w.claims {
 		if c := &w.claims[i]; w.lost(int8(i)) {
 			*c = fakeClaim{there: true, uid: c.uid, data: w.seats[i].id, behind: true, short: w.leader >= 0}

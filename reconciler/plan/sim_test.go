@@ -62,7 +62,7 @@ func startOf(d dice) world {
 	w.ask.skip, w.ask.wipe, w.ask.sweep, w.ask.stepwise = d.one(8), d.one(2), d.one(3), d.one(2)
 	w.ask.repair = []repairMode{repairAutomatic, repairAutomatic, repairOneByOne, repairNever}[d.roll(4)]
 	w.window = []windowState{noWindows, windowOpen, windowClosed}[d.roll(3)]
-	w.around.shared = d.one(4)
+	w.around.shared, w.rigid = d.one(4), d.one(4)
 	w.record.applied = w.ask
 	if w.record.formed && d.one(10) {
 		w.record.backup = fakeBackup{there: true, foreign: d.one(2), purpose: wordOf(variants[v36].version), at: w.clock}
@@ -216,9 +216,12 @@ func (p *played) unusual(k int, d *dice) {
 	case 60:
 		w.ask.replicas, what = []int8{1, 3, 5}[d.roll(3)], "a commit asks for another number of members"
 	case 61:
-		switch d.roll(8) {
+		switch d.roll(10) {
 		case 5, 6, 7:
 			p.tell(w.happen(d))
+			return
+		case 8, 9:
+			p.tell(w.askForVolumes(d))
 			return
 		case 3, 4:
 			w.ask.frozen, what = !w.ask.frozen, "a commit changes what has no safe way, or no more"

@@ -33,14 +33,15 @@ func (s *situation) growing() []Volume {
 	return slices.DeleteFunc(s.memberVolumes(), func(v Volume) bool { return !grows(v) })
 }
 
-// memberVolumes are the volumes of the recorded members, by ordinal.
+// memberVolumes are the volumes of the recorded members, by ordinal. What holds
+// somebody else's data is no member's, whatever its name.
 func (s *situation) memberVolumes() []Volume {
 	if !s.formed() {
 		return nil
 	}
 	var volumes []Volume
 	for _, v := range s.o.Volumes {
-		if _, member := s.o.Record.Members[v.Member]; member {
+		if _, member := s.o.Record.Members[v.Member]; member && v.Holds != HoldsForeign {
 			volumes = append(volumes, v)
 		}
 	}
@@ -65,11 +66,14 @@ func volumes(s *situation) verdict {
 		return pass()
 	}
 	for _, v := range s.growing() {
+		if s.makesWay(v) {
+			continue // and it cannot grow first
+		}
 		return refuse(fmt.Sprintf("the volume of %s has %s and cannot grow to %s: %s", v.Member, sizeText(v.Size), sizeText(s.wantedSize()), v.Rigid),
 			"set spec.storage.size back, or let the StorageClass grow volumes (allowVolumeExpansion: true) where its provisioner can, or change the class with spec.storage.classChange: Replace")
 	}
 	for _, v := range s.memberVolumes() {
-		if v.Bound && !v.Terminating && v.Capacity < s.wantedSize() {
+		if v.Bound && !v.Terminating && v.Capacity < s.wantedSize() && !s.makesWay(v) {
 			return s.awaitSize(v)
 		}
 	}
@@ -79,6 +83,15 @@ func volumes(s *situation) verdict {
 	return s.awaitPlaces()
 }
 
+// makesWay says whether a volume goes anyhow: its member is replaced by one with a
+// volume of another class, which has the right size.
+func (s *situation) makesWay(v Volume) bool {
+	return s.classChanges() && v.Class != classOf(s.d.Spec.Storage) && s.replaceable()
+}
+
+// replaceable says whether there is somebody to take the data of a member over from.
+func (s *situation) replaceable() bool { return len(s.o.Record.Members) > 1 }
+
 // awaitPlaces says why members that are to be replaced for their volumes are not.
 func (s *situation) awaitPlaces() verdict {
 	left := s.misplaced()
@@ -86,7 +99,7 @@ func (s *situation) awaitPlaces() verdict {
 		return pass()
 	}
 	text := fmt.Sprintf("volumes of %s are to be of %s: %s", members(len(left)), className(s.o.Set.ClaimClass), strings.Join(left, ", "))
-	if len(s.o.Record.Members) == 1 {
+	if !s.replaceable() {
 		return refuse(text+"; the only member has nobody to take its data over from",
 			"raise spec.replicas to 3 first, and lower it again after that; or restore a backup into a new cluster")
 	}
@@ -169,14 +182,15 @@ func className(class string) string {
 }
 
 // nextMisplaced is the member that is replaced next for the sake of its volume, or
-// "". That mends nothing, so it waits for a window and for a cluster that is well.
+// "". That mends nothing, so it waits for a cluster that is well, for its turn among
+// the others, and for a window.
 func (s *situation) nextMisplaced() string {
 	members := s.misplaced()
 	r := s.o.round()
-	if len(members) == 0 || r == nil || len(s.o.Record.Members) == 1 || s.rolling() || s.gate(r) != "" || s.podsReady() != "" {
+	if len(members) == 0 || r == nil || !s.replaceable() || s.rolling() || s.gate(r) != "" || s.podsReady() != "" {
 		return ""
 	}
-	if !s.windowOpen() {
+	if !fight(s).silent() || !fleet(s).silent() || !s.windowOpen() {
 		return ""
 	}
 	return members[0]

@@ -62,6 +62,7 @@ func TestEnlarge(t *testing.T) {
 		{name: "one that cannot grow does not keep the others from it", change: with(larger, ofVolume(0, func(v *Volume) { v.Rigid = "no" })), want: "grow the volume of orders-1"},
 		{name: "one that is being deleted is left alone", change: with(larger, ofVolume(0, func(v *Volume) { v.Terminating = true })), want: "grow the volume of orders-1"},
 		{name: "one that has no volume yet has the size of its claim", change: with(larger, ofVolume(0, func(v *Volume) { v.Bound = false })), want: "grow the volume of orders-1"},
+		{name: "I7: nor one with somebody else's data", change: with(larger, ofVolume(0, func(v *Volume) { v.Holds = HoldsForeign })), want: "grow the volume of orders-1"},
 		{name: "48: one that no member has is left alone", change: with(larger, grown(16, 0, 1, 2), func(s *situation) {
 			s.o.Volumes = append(s.o.Volumes, memberVolume("data-orders-3", 8<<30))
 		})},
@@ -76,6 +77,9 @@ func TestVolumes(t *testing.T) {
 	checkRule(t, volumes, []ruleCase{
 		{name: "17: as Git says", change: stored},
 		{name: "a class that does not allow it", change: with(larger, ofVolume(0, func(v *Volume) { v.Rigid = "its StorageClass fast does not allow it (allowVolumeExpansion)" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi: its StorageClass fast does not allow it (allowVolumeExpansion); set spec.storage.size back, or let the StorageClass"},
+		{name: "5: unless its member makes way for one of another class", change: with(larger, wantsClass(schema.ClassChangeReplace), grown(16, 1, 2), ofVolume(0, func(v *Volume) { v.Rigid = "no" })), want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi"},
+		{name: "5: which the only member cannot", size: 1, change: with(larger, wantsClass(schema.ClassChangeReplace), ofVolume(0, func(v *Volume) { v.Rigid = "no" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi"},
+		{name: "I7: what holds somebody else's data is not waited for", change: with(larger, grown(16, 1, 2), ofVolume(0, func(v *Volume) { v.Holds = HoldsForeign })), want: "release the pods"},
 		{name: "the disk", change: asked, want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi"},
 		{name: "the file system", change: with(asked, ofVolume(0, func(v *Volume) { v.Growing = "FileSystemResizePending: on the node" })), want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi (FileSystemResizePending: on the node)"},
 		{name: "a provisioner that cannot", change: with(asked, ofVolume(0, func(v *Volume) { v.Trouble = "NodeResizeError: no" })), want: "Unhealthy: the volume of orders-0 grows from 8Gi to 16Gi, but NodeResizeError: no; look at its claim data-orders-0"},
@@ -152,6 +156,9 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "88: one that is lost is replaced alone", change: with(reshaped, damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data"},
 		{name: "I26: not outside the windows", change: with(reshaped, backed, closed)},
 		{name: "I2: not in a roll", change: with(reshaped, backed, commit(newVersion))},
+		{name: "I28: not while as many clusters are disrupted as may be", change: with(reshaped, backed, atMost(1, neighbour("db/baskets", "it is being rolled")))},
+		{name: "I25: not while somebody undoes what quorate does", change: with(reshaped, backed, fought("Service", time.Minute))},
+		{name: "although nothing is to be repaired", change: with(reshaped, backed, func(s *situation) { s.d.Spec.Repair.Mode = schema.RepairNever }), want: "write down that orders-2 leaves"},
 		{name: "I1: not while another one is down", change: with(reshaped, backed, down(0))},
 		{name: "I15: nor while one does not answer", change: with(reshaped, backed, of(0, func(m *Member) { m.Problem = "timeout" }))},
 		{name: "nor while nobody was asked", change: with(reshaped, backed, func(s *situation) { s.o.Rounds = nil })},

@@ -67,6 +67,8 @@ type ask struct {
 	// frozen: it asks for a change that has no safe way.
 	frozen bool
 	repair repairMode
+	// large: volumes of twice the size. fast: of another class, by replacing members.
+	large, fast bool
 }
 
 // repairMode is spec.repair.mode.
@@ -149,6 +151,9 @@ type fakeClaim struct {
 	raw bool
 	// terminating: it is deleted as soon as no pod uses it.
 	terminating bool
+	// large: it asks for twice the size; grown: the volume has it. fast: it is of the
+	// other class.
+	large, grown, fast bool
 	// since is when the pod found it as it is.
 	since int32
 }
@@ -172,6 +177,8 @@ type fakeSet struct {
 	template, current   int8
 	// byHand: somebody else has set its replicas.
 	byHand bool
+	// large and fast are what it asks for new volumes.
+	large, fast bool
 }
 
 // fakeRecord is the cluster's record.
@@ -290,6 +297,8 @@ type world struct {
 	heavy                     bool
 	corrupt                   bool // member 0 holds other data than the others
 	bucketBad                 bool
+	// rigid: no volume of the first class grows.
+	rigid bool
 
 	around surroundings
 
@@ -327,6 +336,11 @@ func runningWorld(n, v int8) world {
 func (w world) asking(v int8) world {
 	w.ask.variant = v
 	return w
+}
+
+// frozen says whether the file asks for something that a live cluster cannot become.
+func (w *world) frozen() bool {
+	return w.ask.frozen || w.set.there && w.set.large && !w.ask.large
 }
 
 // own says whether the volume of an ordinal is known to hold what a member has left.

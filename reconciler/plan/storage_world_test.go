@@ -1,0 +1,120 @@
+package plan
+
+import "strings"
+
+// growVolume asks exactly the claim that the decision was made on for more.
+func (e *engine) growVolume(w *world, a GrowVolume) {
+	c := &w.claims[ordinal8(a.Member)]
+	if c.there && (podUID(c.uid) == a.UID || e.hand.careless) {
+		c.large = true
+	}
+}
+
+// releaseSet deletes the StatefulSet and leaves its pods, when they are those that
+// the decision was made on.
+func (e *engine) releaseSet(w *world, a ReleaseSet) {
+	if a.Pods == w.podUIDs() || e.hand.careless {
+		w.set = fakeSet{}
+	}
+}
+
+// podUIDs are the UIDs of all pods, as the plan lists them.
+func (w *world) podUIDs() string {
+	var uids []string
+	for i := most - 1; i >= 0; i-- {
+		if p := &w.pods[i]; p.state != podAbsent {
+			uids = append(uids, podUID(p.uid))
+		}
+	}
+	return strings.Join(uids, " ")
+}
+
+// misplaced says whether the volume of a member is of another class than Git wants
+// and new members get.
+func (w *world) misplaced(i int8) bool {
+	return w.ask.fast && w.set.fast && w.record.members[i] != 0 && w.claims[i].there && !w.claims[i].fast
+}
+
+// askForVolumes is a commit about the volumes.
+func (w *world) askForVolumes(d *dice) string {
+	if d.one(2) {
+		w.ask.large = !w.ask.large
+		return "a commit asks for larger volumes, or for the size of before"
+	}
+	w.ask.fast = !w.ask.fast
+	return "a commit asks for volumes of another class, or for none any more"
+}
+
+// storable says whether the cluster can get the volumes that its file asks for. Only
+// members that have others can go from one class to another.
+func (w *world) storable() bool {
+	for i := range w.claims {
+		c := &w.claims[i]
+		switch {
+		case w.record.members[i] == 0 || !c.there || c.fast:
+		case w.ask.fast && (memberCount(w) < 2 || w.ask.replicas < 2):
+			return false
+		case w.ask.large && !c.large && w.rigid && !w.ask.fast:
+			return false
+		}
+	}
+	return true
+}
+
+// judgeStorage wants volumes to grow that are members' and that Git wants larger,
+// and a StatefulSet to go only when its successor finds nothing to restart.
+func judgeStorage(w *world, s sight, a Action) string {
+	switch a := a.(type) {
+	case GrowVolume:
+		switch i := ordinal8(a.Member); {
+		case !w.ask.large:
+			return "I25: a volume grows that Git does not want larger"
+		case w.claims[i].held == strangers && s.caches.claims[i].held == strangers:
+			return "I7: the volume of somebody else grows"
+		}
+	case ReleaseSet:
+		if w.set.large == w.ask.large && (w.set.fast || !w.ask.fast) {
+			return "I25: the StatefulSet is made anew for nothing"
+		}
+		for i := range w.set.replicas {
+			if w.pods[i].state == podAbsent || w.pods[i].template != w.set.template || w.set.template != w.ask.variant {
+				return "I25: the StatefulSet goes, and the next one finds something to restart"
+			}
+		}
+	}
+	return ""
+}
+
+// storageMutants get volumes wrong.
+func storageMutants() []mutant {
+	return []mutant{
+		{name: "volumes never grow", breaks: "liveness", table: lacking("enlarge"), from: storageStart},
+		{name: "nobody sees growth to its end", breaks: "liveness", table: lacking("volumes"), from: storageStart},
+		{name: "the StatefulSet is made anew in the midst of a roll", breaks: "I25", table: func(rules []rule) []rule {
+			return below("volumes", "path")(blind("volumes", asIfRolled)(rules))
+		}, from: storageStart},
+		{name: "a class changes outside the window", breaks: "I26", table: blind("repair", func(s *situation) { s.d.Spec.Maintenance = nil }), from: storageStart},
+		{name: "a class changes while members are down", breaks: "I2", table: blind("repair membership", wellSpoken), from: storageStart},
+		{name: "a class changes whatever the fleet does", breaks: "I28", table: blind("repair", func(s *situation) { s.o.Fleet = Fleet{} }), from: storageStart},
+	}
+}
+
+// asIfRolled lets every pod have the template that Git asks for.
+func asIfRolled(s *situation) {
+	for i := range s.o.Pods {
+		s.o.Pods[i].Template = s.d.Template
+	}
+	if s.o.Set != nil {
+		s.o.Set.Template, s.o.Set.CurrentTemplate = s.d.Template, s.d.Template
+	}
+}
+
+// storageStart is where histories start that are about volumes.
+func storageStart(d dice) world {
+	w := runningWorld(3, v35).asking([]int8{v35, v35Old}[d.roll(2)])
+	w.ask.large, w.ask.fast, w.ask.skip = d.one(2), d.one(2), d.one(2)
+	w.window = []windowState{noWindows, windowClosed}[d.roll(2)]
+	w.around.crowded, w.leader = d.one(3), int8(d.roll(3))
+	w.rigid = d.one(4)
+	return w
+}
