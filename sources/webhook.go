@@ -6,8 +6,10 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"golang.org/x/time/rate"
@@ -58,9 +60,9 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the secret cannot be read", http.StatusServiceUnavailable)
 		return
 	}
-	sum := hmac.New(sha256.New, []byte(secret))
+	whole, payload := hmac.New(sha256.New, []byte(secret)), &formPayload{sum: hmac.New(sha256.New, []byte(secret)), name: len("payload=")}
 	var tooLong *http.MaxBytesError
-	switch _, err := io.Copy(sum, http.MaxBytesReader(w, r.Body, maxHookBytes)); {
+	switch _, err := io.Copy(io.MultiWriter(whole, payload), http.MaxBytesReader(w, r.Body, maxHookBytes)); {
 	case errors.As(err, &tooLong):
 		http.Error(w, "too long", http.StatusRequestEntityTooLarge)
 		return
@@ -68,7 +70,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "cut off", http.StatusBadRequest)
 		return
 	}
-	if !knows(r.Header, secret, sum.Sum(nil)) {
+	if !knows(r.Header, secret, whole.Sum(nil), payload.sum.Sum(nil)) {
 		http.Error(w, "not signed with the secret", http.StatusUnauthorized)
 		return
 	}
@@ -77,21 +79,51 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // knows says whether the sender knows the secret: GitLab sends it as it is, the
-// others an HMAC of the call. Nothing is compared byte by byte.
+// others an HMAC of the call, or where that is a form, of what it carries: Gitea signs
+// before it makes a form of it. Nothing is compared byte by byte.
 //
 //	GitHub, Bitbucket   X-Hub-Signature-256, X-Hub-Signature: sha256=HEX
 //	Gitea, Forgejo      X-Gitea-Signature, X-Forgejo-Signature: HEX
 //	anybody             X-Signature: sha256=HEX
-func knows(header http.Header, secret string, sum []byte) bool {
+func knows(header http.Header, secret string, sums ...[]byte) bool {
 	if token := header.Get("X-Gitlab-Token"); token != "" {
 		given, wanted := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(secret))
 		return subtle.ConstantTimeCompare(given[:], wanted[:]) == 1
 	}
 	for _, name := range []string{"X-Hub-Signature-256", "X-Hub-Signature", "X-Gitea-Signature", "X-Forgejo-Signature", "X-Signature"} {
 		given, err := hex.DecodeString(strings.TrimPrefix(header.Get(name), "sha256="))
-		if err == nil && len(given) > 0 && hmac.Equal(given, sum) {
+		if err == nil && slices.ContainsFunc(sums, func(sum []byte) bool { return hmac.Equal(given, sum) }) {
 			return true
 		}
 	}
 	return false
+}
+
+// formPayload sums up what the one field of a form holds, as it comes. What is no such
+// form gets a sum that nobody signs.
+type formPayload struct {
+	sum  hash.Hash
+	name int    // bytes of the field's name that are still to come
+	code []byte // an escape that has begun
+}
+
+func (p *formPayload) Write(form []byte) (int, error) {
+	plain := make([]byte, 0, len(form))
+	for _, b := range form {
+		switch {
+		case p.name > 0:
+			p.name--
+		case len(p.code) > 0 || b == '%':
+			if p.code = append(p.code, b); len(p.code) == len("%20") {
+				plain, _ = hex.AppendDecode(plain, p.code[1:])
+				p.code = p.code[:0]
+			}
+		case b == '+':
+			plain = append(plain, ' ')
+		default:
+			plain = append(plain, b)
+		}
+	}
+	_, _ = p.sum.Write(plain) // a hash takes everything
+	return len(form), nil
 }

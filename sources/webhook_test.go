@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -65,6 +66,31 @@ func TestWebhookWakesForWhoKnowsTheSecret(t *testing.T) {
 			}
 			if strings.Contains(got.Body.String(), secret) {
 				t.Errorf("the answer shows the secret: %s", got.Body)
+			}
+		})
+	}
+}
+
+// Gitea signs what a form carries, others the form.
+func TestWebhookTakesAFormThatIsSignedEitherWay(t *testing.T) {
+	payload := `{"ref": "refs/heads/main", "message": "a+b=%41 ` + strings.Repeat("ü", 1<<15) + `"}`
+	form := url.Values{"payload": {payload}}.Encode()
+	for name, tc := range map[string]struct {
+		body, header, value string
+		status              int
+	}{
+		"what it carries": {form, "X-Gitea-Signature", sign(secret, payload), http.StatusAccepted},
+		"the form":        {form, "X-Hub-Signature-256", "sha256=" + sign(secret, form), http.StatusAccepted},
+		"another key":     {form, "X-Gitea-Signature", sign("other", payload), http.StatusUnauthorized},
+		"cut off":         {form[:len(form)-1], "X-Gitea-Signature", sign(secret, payload), http.StatusUnauthorized},
+		"more":            {form + "&a=b", "X-Gitea-Signature", sign(secret, payload), http.StatusUnauthorized},
+		"no escape":       {"payload=%zz", "X-Gitea-Signature", sign(secret, "%zz"), http.StatusUnauthorized},
+	} {
+		t.Run(name, func(t *testing.T) {
+			call, woken := hook(t, secretFile(t, secret))
+			got := call(http.MethodPost, tc.body, tc.header, tc.value, "Content-Type", "application/x-www-form-urlencoded")
+			if got.Code != tc.status || (*woken == 1) != (tc.status == http.StatusAccepted) {
+				t.Errorf("status %d, woken %d times, want %d", got.Code, *woken, tc.status)
 			}
 		})
 	}
