@@ -181,6 +181,9 @@ const hubPulls = `[
  {"number":9,"state":"open","head":{"ref":"main","sha":"c","repo":null},"base":{"ref":"main","repo":{"id":1}}},
  {"number":3,"state":"open","head":{"ref":"x","sha":"d","repo":{"id":1}},"base":{"ref":"release","repo":{"id":1}}}]`
 
+// giteaLost is one whose head Gitea has lost.
+const giteaLost = `{"number":10,"state":"open","draft":false,"head":{"ref":"lost","sha":"","repo":{"id":1}},"base":{"ref":"main","sha":"a","repo":{"id":1}}},`
+
 const labPulls = `[
  {"id":1,"iid":7,"state":"opened","target_branch":"main","source_branch":"up","source_project_id":3,"target_project_id":3,"draft":false,"sha":"` + head + `"},
  {"id":2,"iid":8,"state":"opened","target_branch":"main","source_branch":"main","source_project_id":2,"target_project_id":3,"draft":true,"sha":"b"},
@@ -191,7 +194,7 @@ func TestOpenPullsAreListedPageByPageAndNotTwice(t *testing.T) {
 	hubPath, giteaPath, labPath := "/api/v3/repos/shop/etcd/pulls", "/api/v1/repos/shop/etcd/pulls", "/api/v4/projects/shop%2Fetcd/merge_requests"
 	for kind, c := range map[Kind]struct{ path, first, second, list, ref string }{
 		GitHub: {hubPath, "?base=main&direction=desc&page=1&per_page=100&sort=updated&state=open", "?base=main&direction=desc&page=2&per_page=100&sort=updated&state=open", hubPulls, "refs/pull/%d/head"},
-		Gitea:  {giteaPath, "?base_branch=main&limit=50&page=1&sort=recentupdate&state=open", "?base_branch=main&limit=50&page=2&sort=recentupdate&state=open", hubPulls, "refs/pull/%d/head"},
+		Gitea:  {giteaPath, "?base_branch=main&limit=50&page=1&sort=recentupdate&state=open", "?base_branch=main&limit=50&page=2&sort=recentupdate&state=open", "[" + giteaLost + hubPulls[1:], "refs/pull/%d/head"},
 		GitLab: {labPath, "?order_by=updated_at&page=1&per_page=100&sort=desc&state=opened&target_branch=main", "?order_by=updated_at&page=2&per_page=100&sort=desc&state=opened&target_branch=main", labPulls, "refs/merge-requests/%d/head"},
 	} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -65,6 +65,9 @@ func (h hub) readPulls(body []byte) ([]Pull, error) {
 	}
 	var pulls []Pull
 	for _, p := range list {
+		if h.gitea && p.Head.SHA == "" {
+			continue // Gitea has lost it, as it may when a repository is restored
+		}
 		if p.Number == 0 || p.Head.SHA == "" || p.Base.Repo == nil {
 			return nil, errors.New("a pull request without a number, a head or a base")
 		}
