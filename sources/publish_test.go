@@ -243,13 +243,13 @@ func (d discarded) WriteHeader(int)             {}
 func TestRejectedPushSaysWhy(t *testing.T) {
 	u := written(t)
 	hook := filepath.Join(u.bare, "hooks", "pre-receive")
-	write(t, hook, "#!/bin/sh\necho 'branches are protected: "+secret+"'\nexit 1\n")
+	write(t, hook, "#!/bin/sh\necho 'error:\nerror: branches are protected: "+secret+"\nerror:'\nexit 1\n")
 	if err := os.Chmod(hook, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	srv := serveTLS(t, u)
 	cfg := sources.PublishConfig{URL: srv.repo(), CAFile: srv.caFile(t), Auth: sources.Auth{PasswordFile: secretFile(t, secret)}}
-	err := notPublished(t, newPublisher(t, cfg), sources.ErrRejected, "publish on branch quorate/status of "+srv.repo(), "pre-receive hook declined", "branches are protected")
+	err := notPublished(t, newPublisher(t, cfg), sources.ErrRejected, "publish on branch quorate/status of "+srv.repo(), "(pre-receive hook declined: branches are protected: ")
 	wantNoSecret(t, err, "x-access-token")
 }
 

@@ -215,8 +215,15 @@ func (r *remarks) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// text has no empty lines, and no line begins with the mark that hooks give to each.
 func (r *remarks) text() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return strings.TrimSpace(r.data.String())
+	var said []string
+	for line := range strings.Lines(r.data.String()) {
+		if line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "error:")); line != "" {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "\n")
 }
