@@ -183,9 +183,9 @@ func className(class string) string {
 
 // nextMisplaced is the member that is replaced next for the sake of its volume, or
 // "". That mends nothing, so it waits for a cluster that is well, for its turn among
-// the others, and for a window.
+// the others, and for a window. One that Git does not want goes anyhow, in its turn.
 func (s *situation) nextMisplaced() string {
-	members := s.misplaced()
+	members := slices.DeleteFunc(s.misplaced(), func(name string) bool { return !s.wants(name) })
 	r := s.o.round()
 	if len(members) == 0 || r == nil || !s.replaceable() || s.rolling() || s.gate(r) != "" || s.podsReady() != "" {
 		return ""

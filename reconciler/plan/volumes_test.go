@@ -156,6 +156,7 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "88: one that is lost is replaced alone", change: with(reshaped, damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data"},
 		{name: "I26: not outside the windows", change: with(reshaped, backed, closed)},
 		{name: "I2: not in a roll", change: with(reshaped, backed, commit(newVersion))},
+		{name: "I20: one that Git does not want goes in its turn", change: with(reshaped, wanting(1), ofVolume(0, func(v *Volume) { v.Class = "slow" }))},
 		{name: "I28: not while as many clusters are disrupted as may be", change: with(reshaped, backed, atMost(1, neighbour("db/baskets", "it is being rolled")))},
 		{name: "I25: not while somebody undoes what quorate does", change: with(reshaped, backed, fought("Service", time.Minute))},
 		{name: "although nothing is to be repaired", change: with(reshaped, backed, func(s *situation) { s.d.Spec.Repair.Mode = schema.RepairNever }), want: "write down that orders-2 leaves"},
