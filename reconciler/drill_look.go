@@ -66,6 +66,9 @@ func (m *memberClient) lookAtTrial(ctx context.Context, want VerifiedBackup) (Tr
 	if want.HashRevision == 0 {
 		return r, nil
 	}
+	if r.Problem, err = m.compareKeys(ctx, want); r.Problem != "" || err != nil {
+		return r, err
+	}
 	// Hashing a large key space takes a while: only the drill as a whole is bounded.
 	hash, err := m.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: want.HashRevision})
 	switch {
@@ -80,4 +83,21 @@ func (m *memberClient) lookAtTrial(ctx context.Context, want VerifiedBackup) (Tr
 		r.Problem = fmt.Sprintf("the hash of its keys at revision %d is %d, and etcd said %d when the backup was taken", want.HashRevision, r.Hash, want.Hash)
 	}
 	return r, nil
+}
+
+// compareKeys counts the keys at the revision at which they were counted when the
+// backup was taken, which also tells where history was compacted since the hash.
+func (m *memberClient) compareKeys(ctx context.Context, want VerifiedBackup) (problem string, err error) {
+	if want.Keys == 0 {
+		return "", nil
+	}
+	switch keys, err := m.countKeys(ctx, want.HashRevision); {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return "", nil
+	case err != nil:
+		return "", plainError(err)
+	case keys != want.Keys:
+		return fmt.Sprintf("it has %d keys at revision %d, and etcd had %d when the backup was taken", keys, want.HashRevision, want.Keys), nil
+	}
+	return "", nil
 }

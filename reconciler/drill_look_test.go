@@ -26,16 +26,19 @@ func TestLookAtTrial(t *testing.T) {
 		s.mustPut(fmt.Sprint("key-", i), "value")
 	}
 	m := s.round(true).Members[0]
-	good := VerifiedBackup{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision}
+	good := VerifiedBackup{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys}
 	for name, c := range map[string]struct {
 		change func(*VerifiedBackup)
 		want   string
 	}{
-		"the same":            {func(*VerifiedBackup) {}, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
-		"nobody has hashed":   {func(b *VerifiedBackup) { b.HashRevision = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
-		"compacted otherwise": {func(b *VerifiedBackup) { b.CompactRevision = 3 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
-		"another hash":        {func(b *VerifiedBackup) { b.Hash++ }, "bad: the hash of its keys at revision"},
-		"an older revision":   {func(b *VerifiedBackup) { b.Revision++ }, "bad: it is at revision"},
+		"the same":                   {func(*VerifiedBackup) {}, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
+		"nobody has hashed":          {func(b *VerifiedBackup) { b.HashRevision = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
+		"compacted otherwise":        {func(b *VerifiedBackup) { b.CompactRevision = 3 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
+		"a key is missing":           {func(b *VerifiedBackup) { b.Keys++ }, fmt.Sprintf("bad: it has 5 keys at revision %d, and etcd had 6 when the backup was taken", m.Revision)},
+		"missing in another history": {func(b *VerifiedBackup) { b.Keys++; b.CompactRevision = 3 }, "bad: it has 5 keys"},
+		"nobody has counted":         {func(b *VerifiedBackup) { b.Keys = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
+		"another hash":               {func(b *VerifiedBackup) { b.Hash++ }, "bad: the hash of its keys at revision"},
+		"an older revision":          {func(b *VerifiedBackup) { b.Revision++ }, "bad: it is at revision"},
 	} {
 		b := good
 		c.change(&b)
@@ -120,4 +123,16 @@ func guardedSnapshot(t *testing.T, s *etcdServers) (VerifiedBackup, string) {
 	must(io.Copy(f, stream))
 	must(nil, f.Close())
 	return VerifiedBackup{Revision: at.Header.Revision, Hash: hash.Hash, HashRevision: at.Header.Revision, CompactRevision: hash.CompactRevision}, path
+}
+
+// 107: what nobody has counted is not compared.
+func TestTheTrialIsToldHowManyKeysThereWere(t *testing.T) {
+	b := VerifiedBackup{Revision: 7, Hash: 99, HashRevision: 6, CompactRevision: 2, Keys: 3}
+	if args := strings.Join(trialCompare("quorate", b).Args, " "); args != "compare-trial --at-least=7 --hash=99 --hash-revision=6 --compact-revision=2 --keys=3" {
+		t.Error(args)
+	}
+	b.Keys = 0
+	if args := strings.Join(trialCompare("quorate", b).Args, " "); strings.Contains(args, "--keys") {
+		t.Error(args)
+	}
 }

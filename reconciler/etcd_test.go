@@ -310,7 +310,7 @@ func hashesAgree(t *testing.T, s *etcdServers) {
 	r := s.round(true)
 	first := r.Members[0]
 	for _, m := range r.Members {
-		if m.Problem != "" || m.Hash == 0 || m.HashRevision < 2 || m.Hash != first.Hash || m.HashRevision != first.HashRevision || m.CompactRevision != first.CompactRevision {
+		if m.Problem != "" || m.Hash == 0 || m.HashRevision < 2 || m.Hash != first.Hash || m.HashRevision != first.HashRevision || m.CompactRevision != first.CompactRevision || m.Keys != first.Keys || m.Keys == 0 {
 			t.Errorf("%+v and %+v", m, first)
 		}
 	}

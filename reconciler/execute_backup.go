@@ -113,6 +113,6 @@ func describeSource(m *backup.Manifest, member plan.Member) {
 	m.EtcdVersion, m.StorageVersion = member.Version, member.StorageVersion
 	m.Revision = max(m.Revision, member.Revision)
 	if member.HashRevision > 0 {
-		m.Hash, m.HashRevision, m.CompactRevision = member.Hash, member.HashRevision, member.CompactRevision
+		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = member.Hash, member.HashRevision, member.CompactRevision, member.Keys
 	}
 }

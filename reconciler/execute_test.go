@@ -408,9 +408,9 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 // The last look need not be one that compared hashes: what an earlier one saw stays.
 func TestManifestKeepsTheHashThatWasSeen(t *testing.T) {
 	var m backup.Manifest
-	describeSource(&m, plan.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3})
+	describeSource(&m, plan.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3, Keys: 5})
 	describeSource(&m, plan.Member{Revision: 7})
-	if m.Revision != 8 || m.Hash != 9 || m.HashRevision != 7 || m.CompactRevision != 3 {
+	if m.Revision != 8 || m.Hash != 9 || m.HashRevision != 7 || m.CompactRevision != 3 || m.Keys != 5 {
 		t.Errorf("manifest %+v", m)
 	}
 }

@@ -94,7 +94,11 @@ func trialEtcd(image, token, peer string, room resource.Quantity) corev1.Contain
 
 // trialCompare is what looks at it.
 func trialCompare(image string, b VerifiedBackup) corev1.Container {
-	compare := restoreContainerOf(image, append([]string{"compare-trial", atLeast(b)}, b.keysArgs()...), nil)
+	args := append([]string{"compare-trial", atLeast(b)}, b.keysArgs()...)
+	if b.Keys > 0 {
+		args = append(args, fmt.Sprintf("--keys=%d", b.Keys))
+	}
+	compare := restoreContainerOf(image, args, nil)
 	compare.Name, compare.VolumeMounts = trialContainer, nil
 	return compare
 }

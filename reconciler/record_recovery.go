@@ -62,6 +62,8 @@ type VerifiedBackup struct {
 	Hash            uint32 `json:"hash,omitempty"`
 	HashRevision    int64  `json:"hashRevision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`
+	// Keys is how many keys there were at HashRevision; 0: nobody knows.
+	Keys int64 `json:"keys,omitempty"`
 	// Decryption is the Secret with the private key of an encrypted one, else empty.
 	Decryption string `json:"decryption,omitempty"`
 }
@@ -72,7 +74,7 @@ type VerifiedBackup struct {
 func verified(m backup.Manifest, d schema.DecryptionSpec, where string) (VerifiedBackup, error) {
 	b := VerifiedBackup{
 		SHA256: m.SHA256, Size: m.Size, Revision: m.Revision,
-		Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision,
+		Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys,
 	}
 	if !m.Encrypted {
 		return b, nil

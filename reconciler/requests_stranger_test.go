@@ -74,7 +74,7 @@ func TestClusterByURLIsBackedUp(t *testing.T) {
 	}
 	round := s.round(true)
 	if m.ClusterID != round.ClusterID || m.Member != "orders-0" || m.EtcdVersion != strings.TrimPrefix(newEtcd, "v") || m.Name != "before-sale" ||
-		m.Hash != round.Members[0].Hash || m.HashRevision != round.Members[0].HashRevision || m.Revision < 2 {
+		m.Hash != round.Members[0].Hash || m.HashRevision != round.Members[0].HashRevision || m.Revision < 2 || m.Keys != 1 {
 		t.Errorf("%+v\n%+v", m, round)
 	}
 	if !strings.Contains(m.Object, "/before-sale/3.6.16-") {

@@ -22,8 +22,8 @@ func newCompareTrial() *cobra.Command {
 		Use: "compare-trial", Hidden: true, Args: cobra.NoArgs,
 		Short: "Compare a restored etcd with the backup that it began with",
 		Long: `compare-trial waits until the throw-away etcd of a restore drill answers, compares
-its revision and the hash of its keys with what was noted when the backup was taken,
-and writes what it finds as JSON.
+its revision, the number of its keys and their hash with what was noted when the
+backup was taken, and writes what it finds as JSON.
 
 quorate run starts it in a Job of its own; nobody needs it by hand.`,
 		Example: "  quorate compare-trial --at-least 7 --hash 99 --hash-revision 6",
@@ -51,6 +51,7 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	f.Int64Var(&b.Revision, "at-least", 0, "revision that etcd must have reached")
 	f.Uint32Var(&b.Hash, "hash", 0, "etcd's hash of the keys in the backup")
 	f.Int64Var(&b.HashRevision, "hash-revision", 0, "revision up to which they were hashed; 0 compares nothing")
+	f.Int64Var(&b.Keys, "keys", 0, "number of keys at that revision; 0 compares nothing")
 	f.Int64Var(&b.CompactRevision, "compact-revision", 0, "revision up to which history was compacted then")
 	return cmd
 }

@@ -50,6 +50,9 @@ type Manifest struct {
 	Hash            uint32 `json:"hash,omitempty"`
 	HashRevision    int64  `json:"hashRevision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`
+	// Keys is how many keys the member had at HashRevision; 0 also where nobody
+	// counted.
+	Keys int64 `json:"keys,omitempty"`
 	// Size of the stored object in bytes: the snapshot with etcd's checksum of 32
 	// bytes, or what age made of it.
 	// Set by Save.

@@ -447,6 +447,8 @@ type Member struct {
 	Hash            uint32
 	HashRevision    int64
 	CompactRevision int64
+	// Keys is how many keys there are at HashRevision; 0 also where nobody counted.
+	Keys int64
 }
 
 // round returns the newest look, or nil.

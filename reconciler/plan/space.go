@@ -112,6 +112,6 @@ func sizeText(bytes int64) string {
 func (m *Member) keep(before *Member) {
 	if before != nil {
 		m.DBSize, m.DBInUse, m.Quota, m.Revision = before.DBSize, before.DBInUse, before.Quota, before.Revision
-		m.Hash, m.HashRevision, m.CompactRevision = before.Hash, before.HashRevision, before.CompactRevision
+		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = before.Hash, before.HashRevision, before.CompactRevision, before.Keys
 	}
 }
