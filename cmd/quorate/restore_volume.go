@@ -93,7 +93,9 @@ func (b storedBackup) fetch(ctx context.Context, path string) error {
 	hash := sha256.New()
 	stored := io.TeeReader(body, hash)
 	n, err := b.write(f, stored)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+	// It need not outlive a power cut: what is made of it is put on the disk, and who
+	// comes after an earlier try fetches anew.
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("fetch the backup: %w", err)
 	}
 	if got := hex.EncodeToString(hash.Sum(nil)); n != b.size || got != b.sum {
