@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"math"
+	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
@@ -27,6 +29,7 @@ stored, and writes the manifest.
 quorate run starts it in a Job of its own; nobody needs it by hand.`,
 		Example: "  quorate take-backup --address 10.0.0.7:2379 --host orders-1.orders-peers.shop.svc --url s3://b/1.db",
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			boundMemory()
 			var m backup.Manifest
 			if err := json.Unmarshal([]byte(manifest), &m); err != nil {
 				return fmt.Errorf("read --manifest: %w", err)
@@ -68,4 +71,17 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	f.Int64Var(&bandwidth, "bandwidth", 0, "bytes a second that it may take; 0 for no limit")
 	f.StringArrayVar(&recipients, "recipient", nil, "public key of age of one who can decrypt the backup; may be given several times")
 	return cmd
+}
+
+// backupMemory is what this process tries to keep within. What is needed at a time is
+// about 30 MiB, and without a limit Go lets twice as much pile up before it collects:
+// too close to the 64 MiB that are promised. Collecting more often costs nothing that
+// can be measured.
+const backupMemory = 48 << 20
+
+// boundMemory sets the limit, where GOMEMLIMIT sets no other.
+func boundMemory() {
+	if debug.SetMemoryLimit(-1) == math.MaxInt64 {
+		debug.SetMemoryLimit(backupMemory)
+	}
 }
