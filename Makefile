@@ -48,6 +48,7 @@ verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...
 	go mod tidy -diff
 	cd test/sandbox && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
+	cd test/bench/etcd && go mod tidy -diff
 
 demo: cluster ## Watch a commit upgrade a real etcd cluster, end to end
 	. test/env.sh && go run ./test/demo
@@ -71,7 +72,7 @@ fmt: $(GOLANGCI) ## Format
 	$(GOLANGCI) fmt ./...
 
 tidy: ## Tidy every module
-	for m in . test/sandbox; do (cd $$m && go mod tidy); done
+	for m in . test/sandbox test/bench/etcd; do (cd $$m && go mod tidy); done
 
 # cluster brings the sandbox up where that is possible, and else asks for a
 # cluster that KUBECONFIG names.

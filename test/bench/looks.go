@@ -39,6 +39,11 @@ func measureLooks(ctx context.Context, benchmark string, times int) ([]look, err
 	return list, nil
 }
 
+// looksOf is measureLooks of one benchmark.
+func looksOf(benchmark string, times int) func(context.Context) ([]look, error) {
+	return func(ctx context.Context) ([]look, error) { return measureLooks(ctx, benchmark, times) }
+}
+
 // printLooks prints how long each way takes.
 func printLooks(out io.Writer, title string, list []look) {
 	fmt.Fprintln(out, title)

@@ -1,29 +1,36 @@
 // Command bench measures what users feel, on a real cluster, and prints one
 // table: how long an upgrade takes beside a script that just deletes the pods,
-// what a client notices of either, and how soon a commit is acted on.
+// what a client notices of either, how soon a commit is acted on, and what a backup
+// and a restore take beside etcd's own tools.
 //
-// Both kinds of roll alternate in one run, so that a slow moment of the machine
-// meets both, and the figures are medians.
+// What is compared alternates in one run, so that a slow moment of the machine
+// meets all of it, and the figures are medians.
 package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/test/lab"
 )
 
 func main() {
-	rolls := flag.Int("rolls", 10, "rolls of each kind; 0 measures only what needs no cluster")
+	b := &bench{Progress: lab.NewProgress(os.Stderr), sizes: []int64{100 << 20, 1 << 30}}
+	flag.IntVar(&b.rolls, "rolls", 10, "rolls of each kind; 0 measures only what needs no cluster")
+	flag.StringVar(&b.only, "only", "", "measure one part only, without a cluster: noop, polls, commits, year, files or backups")
+	flag.Func("sizes", "sizes of the member that is backed up, as in 100Mi,1Gi", b.setSizes)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	b := &bench{Progress: lab.NewProgress(os.Stderr), rolls: *rolls}
 	if err := b.run(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		stop()
@@ -31,5 +38,25 @@ func main() {
 	}
 }
 
-// limit bounds the whole run, at two minutes a pair of rolls.
-func (b *bench) limit() time.Duration { return time.Duration(b.rolls)*2*time.Minute + 5*time.Minute }
+// setSizes reads the flag.
+func (b *bench) setSizes(text string) error {
+	b.sizes = nil
+	for one := range strings.SplitSeq(text, ",") {
+		q, err := resource.ParseQuantity(one)
+		if err != nil || q.Value() < 1<<20 || q.Value() > 3<<30 {
+			return errors.New("write sizes from 1Mi to 3Gi")
+		}
+		b.sizes = append(b.sizes, q.Value())
+	}
+	return nil
+}
+
+// limit bounds the whole run: two minutes a pair of rolls, two more for every
+// 100 MiB of a member that is backed up, and a while for the rest.
+func (b *bench) limit() time.Duration {
+	limit := time.Duration(b.rolls)*2*time.Minute + 10*time.Minute
+	for _, size := range b.sizes {
+		limit += 5*time.Minute + time.Duration(size/(100<<20))*2*time.Minute
+	}
+	return limit
+}

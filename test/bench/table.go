@@ -30,10 +30,16 @@ func (b *bench) print(out io.Writer) {
 
 // printOffline prints what needs no cluster.
 func (b *bench) printOffline(out io.Writer) {
+	for _, p := range b.chosen() {
+		p.print(out)
+	}
+}
+
+func (b *bench) printNoop(out io.Writer) {
 	fmt.Fprintf(out, "a pass over 1,000 clusters at rest, mean of 5: %s, %.0f allocations, %.0f API requests\n", lab.Round(b.noop.took), b.noop.allocs, b.noop.requests)
-	printLooks(out, fmt.Sprintf("a look at a branch that has not moved, mean of %d:", unchangedTimes), b.polls)
-	printLooks(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
-	printYear(out, b.year)
+}
+
+func (b *bench) printFiles(out io.Writer) {
 	fmt.Fprintf(out, "validate %d files of 50 lines, median of 5: %s, %d MiB\n", fileCount, lab.Round(b.files.took), b.files.memory>>20)
 }
 
@@ -61,15 +67,15 @@ func summarise(rolls []roll) summary {
 	return s
 }
 
-// median of a figure; zero without rolls.
-func median[T cmp.Ordered](rolls []roll, of func(roll) T) T {
+// median of a figure; zero without any.
+func median[E any, T cmp.Ordered](list []E, of func(E) T) T {
 	var zero T
-	if len(rolls) == 0 {
+	if len(list) == 0 {
 		return zero
 	}
-	values := make([]T, len(rolls))
-	for i, r := range rolls {
-		values[i] = of(r)
+	values := make([]T, len(list))
+	for i, e := range list {
+		values[i] = of(e)
 	}
 	slices.Sort(values)
 	return values[len(values)/2]

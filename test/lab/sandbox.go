@@ -49,6 +49,23 @@ func FindSandbox() *Sandbox {
 	return &Sandbox{path}
 }
 
+// BuildSandbox builds the sandbox's program into dir: enough for who needs the
+// binaries that it builds, and no Kubernetes.
+func BuildSandbox(ctx context.Context, dir string) (*Sandbox, error) {
+	root, err := Root(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := &Sandbox{filepath.Join(dir, "sandbox")}
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.path, ".")
+	cmd.Dir = filepath.Join(root, "test", "sandbox")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if _, err := output(cmd); err != nil {
+		return nil, fmt.Errorf("build the sandbox's program: %w", err)
+	}
+	return s, nil
+}
+
 // cacheDir is where built programs are kept between runs.
 func cacheDir() (string, error) {
 	if dir := os.Getenv("QUORATE_CACHE"); dir != "" {
@@ -93,6 +110,11 @@ func (s *Sandbox) Status(ctx context.Context) (SandboxStatus, error) {
 // versitygw or etcd-v3.5.35.
 func (s *Sandbox) ExecPath(ctx context.Context, name string) (string, error) {
 	return s.run(ctx, "exec-path", name)
+}
+
+// Build is ExecPath of a program that is built first if it was not yet.
+func (s *Sandbox) Build(ctx context.Context, name string) (string, error) {
+	return s.run(ctx, "exec-path", "--build", name)
 }
 
 // LoadImage gives every node an image of static binaries, each at

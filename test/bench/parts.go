@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// part is something that is measured without a cluster.
+type part struct {
+	name, what string
+	measure    func(context.Context) error
+	print      func(io.Writer)
+}
+
+// parts are all of them, in the order of the table.
+func (b *bench) parts() []part {
+	return []part{
+		{"noop", "measuring a pass over 1,000 clusters at rest", into(&b.noop, measureNoop), b.printNoop},
+		{"polls", "looking at a branch that has not moved", into(&b.polls, looksOf(unchangedBranch, unchangedTimes)), func(out io.Writer) {
+			printLooks(out, fmt.Sprintf("a look at a branch that has not moved, mean of %d:", unchangedTimes), b.polls)
+		}},
+		{"commits", "reading new commits of up to 10,000 files", into(&b.commits, looksOf(newCommit, newCommitTimes)), func(out io.Writer) {
+			printLooks(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
+		}},
+		{"year", "writing a year of statuses, twice", into(&b.year, measureYear), func(out io.Writer) { printYear(out, b.year) }},
+		{"files", fmt.Sprintf("checking %d files", fileCount), into(&b.files, measureFiles), b.printFiles},
+		{"backups", "backing up and restoring a member", b.measureBackups, b.printBackups},
+	}
+}
+
+// into keeps what is measured.
+func into[T any](to *T, measure func(context.Context) (T, error)) func(context.Context) error {
+	return func(ctx context.Context) (err error) {
+		*to, err = measure(ctx)
+		return err
+	}
+}
+
+// chosen are the parts that are measured in this run.
+func (b *bench) chosen() []part {
+	all := b.parts()
+	for _, p := range all {
+		if p.name == b.only {
+			return []part{p}
+		}
+	}
+	return all
+}
+
+// checkOnly wants the name of a part, or none.
+func (b *bench) checkOnly() error {
+	var names []string
+	for _, p := range b.parts() {
+		names = append(names, p.name)
+		if p.name == b.only {
+			return nil
+		}
+	}
+	if b.only == "" {
+		return nil
+	}
+	return fmt.Errorf("-only %s: it measures one of %s", b.only, strings.Join(names, ", "))
+}
