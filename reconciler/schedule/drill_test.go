@@ -39,6 +39,7 @@ func TestDrillAt(t *testing.T) {
 		"after a bad one, at once":     {schema.DrillWeekly, at(0), Drills{Backup: at(-1)}, at(0)},
 		"a bad one is not done again":  {schema.DrillAlways, at(0), Drills{Backup: at(0)}, time.Time{}},
 		"an older one than the judged": {schema.DrillAlways, at(-1), passed(0), time.Time{}},
+		"an older one, of another day": {schema.DrillDaily, at(-48), passed(0), time.Time{}},
 		"no judgement, once":           {schema.DrillDaily, at(0), Drills{Failures: 1, FailedAt: at(3)}, at(3).Add(time.Minute)},
 		"no judgement, three times":    {schema.DrillDaily, at(0), Drills{Failures: 3, FailedAt: at(3)}, at(3).Add(4 * time.Minute)},
 		"no judgement, very often":     {schema.DrillDaily, at(0), Drills{Failures: 99, FailedAt: at(3)}, at(4)},

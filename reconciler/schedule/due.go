@@ -105,8 +105,8 @@ func (p Past) from(now time.Time) time.Time {
 
 // leftOut tells of a time that came while the last backup was being taken.
 func (p Past) leftOut(line cron.Schedule, now time.Time) string {
-	if p.Struck.IsZero() || !p.Ended.After(p.Struck) || p.Ended.After(now) {
-		return ""
+	if p.Ended.After(now) {
+		return "" // The clock was wrong, then or now.
 	}
 	if last, _ := lastStrike(line, p.Struck, p.Ended); !last.IsZero() {
 		return fmt.Sprintf("the time at %s came while a backup was still being taken, and is left out", last.UTC().Format(time.RFC3339))
@@ -133,10 +133,19 @@ func jitter(spec schema.BackupScheduleSpec, key string) time.Duration {
 	return time.Duration(h.Sum64() % uint64(spec.Jitter.Duration)).Truncate(time.Second)
 }
 
+// strike is the first time of the schedule after from and not after now; the
+// zero time where there is none.
+func strike(line cron.Schedule, from, now time.Time) time.Time {
+	if t := line.Next(from); !t.After(now) {
+		return t
+	}
+	return time.Time{}
+}
+
 // lastStrike is the last time of the schedule after from and not after now, and
 // how many there were before it; the zero time where there is none.
 func lastStrike(line cron.Schedule, from, now time.Time) (last time.Time, before int) {
-	for t := line.Next(from); !t.IsZero() && !t.After(now); t = line.Next(t) {
+	for t := strike(line, from, now); !t.IsZero(); t = strike(line, t, now) {
 		if !last.IsZero() {
 			before++
 		}
@@ -148,18 +157,16 @@ func lastStrike(line cron.Schedule, from, now time.Time) (last time.Time, before
 }
 
 // newestStrike is the last time not after now of a schedule that has struck very
-// often since from. It looks back from now, twice as far each time.
+// often, last at from. It looks back from now, twice as far each time.
 func newestStrike(line cron.Schedule, from, now time.Time) time.Time {
 	newest := from
 	for back := time.Minute; now.Add(-back).After(from); back *= 2 {
-		if t := line.Next(now.Add(-back)); !t.After(now) && !t.IsZero() {
-			for ; !t.IsZero() && !t.After(now); t = line.Next(t) {
-				newest = t
-			}
-			return newest
+		if t := strike(line, now.Add(-back), now); !t.IsZero() {
+			newest = t
+			break
 		}
 	}
-	for t := line.Next(newest); !t.IsZero() && !t.After(now); t = line.Next(t) {
+	for t := newest; !t.IsZero(); t = strike(line, t, now) {
 		newest = t
 	}
 	return newest

@@ -56,6 +56,14 @@ func TestNext(t *testing.T) {
 			spec: schema.BackupScheduleSpec{Schedule: "* 3 * * *"}, past: Past{Struck: at("2025-11-01 02:00")},
 			now: "2026-11-20 02:00", due: true, at: "2026-11-19 03:59", missed: 1000,
 		},
+		"98: the same of one whose last time is long ago": {
+			spec: schema.BackupScheduleSpec{Schedule: "* * 1 1 *"}, past: Past{Since: at("2025-11-01 00:00")},
+			now: "2026-03-01 00:00", due: true, at: "2026-01-01 23:59", missed: 1000,
+		},
+		"98: the same of one that does not come again for years": {
+			spec: schema.BackupScheduleSpec{Schedule: "* * 29 2 *"}, past: Past{Since: at("2096-01-01 00:00")},
+			now: "2096-03-01 00:00", due: true, at: "2096-02-29 23:59", missed: 1000,
+		},
 		"99: the clock jumps back": {
 			past: Past{Struck: at("2027-11-01 02:00"), Ended: at("2027-11-01 02:01")}, now: "2026-11-20 01:00", at: "2026-11-20 02:00",
 		},
@@ -69,6 +77,10 @@ func TestNext(t *testing.T) {
 		"100: a time that came during a backup is left out": {
 			spec: schema.BackupScheduleSpec{Schedule: "@hourly"}, past: Past{Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 04:30")},
 			now: "2026-11-20 04:31", at: "2026-11-20 05:00", why: "the time at 2026-11-20T04:00:00Z came while a backup was still being taken, and is left out",
+		},
+		"100: nothing is left out before the last backup's end, where the clock jumps back": {
+			spec: schema.BackupScheduleSpec{Schedule: "@hourly"}, past: Past{Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 04:30")},
+			now: "2026-11-20 03:30", at: "2026-11-20 04:00",
 		},
 		"101: suspended": {spec: schema.BackupScheduleSpec{Suspend: true}, now: "2026-11-20 02:00", why: "suspended"},
 		"101: another schedule goes on from the last backup": {
@@ -97,6 +109,10 @@ func TestNext(t *testing.T) {
 			why: "tried again after failure 10, later each time",
 		},
 		"a schedule that ends": {spec: schema.BackupScheduleSpec{Schedule: "0 0 29 2 *"}, now: "2026-11-20 00:00", at: "2028-02-29 00:00"},
+		"a schedule without a time for years": {
+			spec: schema.BackupScheduleSpec{Schedule: "0 0 29 2 *", Jitter: minutes(60)}, past: Past{Since: at("2096-03-01 00:00")},
+			now: "2096-03-01 00:00", why: "the schedule does not come again within five years",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if c.spec.Schedule == "" {

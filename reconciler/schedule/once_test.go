@@ -12,7 +12,7 @@ import (
 // time while it fails.
 func TestOnce(t *testing.T) {
 	asked := at("2026-11-20 12:00")
-	if d := Once(Past{Since: asked}, false, asked); !d.Now {
+	if d := Once(Past{Since: asked}, false, asked); d != (Due{Now: true, At: asked, Begins: asked}) {
 		t.Errorf("not begun at once: %+v", d)
 	}
 	for failures, wait := range map[int]time.Duration{1: time.Minute, 2: 2 * time.Minute, 4: 8 * time.Minute, 40: time.Hour} {
@@ -49,8 +49,15 @@ func TestOverdueAt(t *testing.T) {
 		"the first of many missed":         {daily, Past{Since: since, Struck: at("2026-11-15 02:00")}, "2026-11-20 02:15"},
 		"a past ahead of the clock is now": {daily, Past{Since: since, Struck: at("2027-11-20 02:00")}, "2026-11-21 02:15"},
 		"suspended never":                  {with(func(s *schema.BackupScheduleSpec) { s.Suspend = true }), Past{Since: since}, ""},
+		"without a time for years never": {
+			with(func(s *schema.BackupScheduleSpec) { s.Schedule = "0 0 29 2 *" }), Past{Since: at("2096-03-01 00:00")}, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			now := now
+			if c.past.Since.After(now) {
+				now = c.past.Since
+			}
 			got, err := OverdueAt(c.spec, "shop/nightly", c.past, now)
 			if err != nil || got.IsZero() != (c.want == "") || !got.IsZero() && !got.Equal(at(c.want)) {
 				t.Errorf("%s, %v", got, err)

@@ -90,6 +90,10 @@ func TestRetain(t *testing.T) {
 			spec: schema.RetentionSpec{MaxAge: hours(24)}, backups: []Stored{stored(20, 0), stored(19, 0)},
 			want: []string{"keep 2000: no rule removes it, the newest that can be restored", "remove 1900: older than 24h"},
 		},
+		"of just that age": {
+			spec: schema.RetentionSpec{MaxAge: hours(24)}, backups: []Stored{stored(20, 0), stored(19, 12)},
+			want: []string{"keep 2000: no rule removes it, the newest that can be restored", "keep 1912: no rule removes it"},
+		},
 		"age is stronger than a rule": {
 			spec: schema.RetentionSpec{KeepLast: new(int32(9)), MaxAge: hours(24)}, backups: []Stored{stored(20, 0), stored(1, 0)},
 			want: []string{"keep 2000: last 1 of 9, the newest that can be restored", "remove 0100: older than 24h"},
