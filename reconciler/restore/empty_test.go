@@ -83,3 +83,29 @@ func TestABackupOnAVolumeThatIsNotEmpty(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// I8: a restore that cannot end says so, and tidies nothing away.
+func TestABackupThatCannotTakeItsPlace(t *testing.T) {
+	for name, c := range map[string]struct {
+		dir, want string
+	}{
+		"the new data was lost before it had its place":         {"data-new-empty", "the new data is gone"},
+		"data came to the empty volume, and is not thrown away": {"data", "tidy up the volume"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := intoNothing(t)
+			if _, err := r.handover().Begin(); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.MkdirAll(filepath.Join(r.Volume, c.dir, "member"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := Run(r, zap.NewNop()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v", err)
+			}
+			if _, err := os.Stat(filepath.Join(r.Volume, "data-new-empty", "member")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -37,7 +37,7 @@ var ErrUnfit = errors.New("the backup is unfit")
 
 // unfit marks an error as one of the backup, unless the disk is to blame.
 func unfit(err error) error {
-	if disk := (*fs.PathError)(nil); err == nil || errors.As(err, &disk) || errors.Is(err, syscall.ENOSPC) {
+	if disk := (*fs.PathError)(nil); errors.As(err, &disk) || errors.Is(err, syscall.ENOSPC) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnfit, err)
@@ -92,7 +92,7 @@ func Run(r Request, log *zap.Logger) error {
 		return err
 	}
 	// Nothing was there, so nothing is kept: the directory that says so goes, too.
-	if err := os.Remove(h.KeptDir()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := os.Remove(h.KeptDir()); err != nil {
 		return fmt.Errorf("tidy up the volume of %s: %w", r.Member, err)
 	}
 	return nil

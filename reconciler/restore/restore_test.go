@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	bolt "go.etcd.io/bbolt"
@@ -189,38 +190,39 @@ func TestWhatIsRefusedIsLeftAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*testing.T, string, *Request)
 		want   string
+		unfit  bool
 	}{
-		"an older state": {func(_ *testing.T, _ string, r *Request) { r.AtLeast = 12 }, "at revision 11 and was to be at 12"},
-		"another member": {func(t *testing.T, dir string, _ *Request) { owned(t, dir, "old", "orders-2") }, "belongs to member orders-2"},
-		"another token":  {func(t *testing.T, dir string, _ *Request) { owned(t, dir, "older", member) }, "cluster token older"},
+		"an older state": {func(_ *testing.T, _ string, r *Request) { r.AtLeast = 12 }, "at revision 11 and was to be at 12", true},
+		"another member": {func(t *testing.T, dir string, _ *Request) { owned(t, dir, "old", "orders-2") }, "belongs to member orders-2", false},
+		"another token":  {func(t *testing.T, dir string, _ *Request) { owned(t, dir, "older", member) }, "cluster token older", false},
 		"no owner": {func(t *testing.T, dir string, _ *Request) {
 			if err := os.Remove(filepath.Join(dir, "quorate.json")); err != nil {
 				t.Fatal(err)
 			}
-		}, "foreign data"},
+		}, "foreign data", false},
 		"no database": {func(t *testing.T, dir string, _ *Request) {
 			if err := os.Remove(filepath.Join(dir, "data", "member", "snap", "db")); err != nil {
 				t.Fatal(err)
 			}
-		}, "no such file"},
+		}, "no such file", false},
 		"a damaged database": {func(t *testing.T, dir string, _ *Request) {
 			if err := os.WriteFile(filepath.Join(dir, "data", "member", "snap", "db"), make([]byte, 8192), 0o600); err != nil {
 				t.Fatal(err)
 			}
-		}, "open the database"},
+		}, "open the database", true},
 		"a backup that cannot be had": {func(_ *testing.T, _ string, r *Request) {
 			r.Fetch = func(string) error { return errors.New("403 Forbidden") }
-		}, "403 Forbidden"},
+		}, "403 Forbidden", false},
 		"a backup without its checksum": {func(t *testing.T, _ string, r *Request) {
 			r.Fetch = func(path string) error { database(t, path, nil); return nil }
-		}, "missing hash"},
+		}, "missing hash", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := volume(t)
 			r := request(dir)
 			c.change(t, dir, &r)
-			if err := Run(r, zap.NewNop()); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Fatalf("want %q, have %v", c.want, err)
+			if err := Run(r, zap.NewNop()); err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, ErrUnfit) != c.unfit {
+				t.Fatalf("want %q, unfit %t, have %v", c.want, c.unfit, err)
 			}
 			for _, moved := range []string{"data-old", "prepared-new"} {
 				if _, err := os.Lstat(filepath.Join(dir, moved)); err == nil {
@@ -228,6 +230,27 @@ func TestWhatIsRefusedIsLeftAlone(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// I8: where nobody can say whether the old data was set aside, no new data is made.
+func TestNoDataIsMadeBesideWhatCannotBeExamined(t *testing.T) {
+	dir := volume(t)
+	if err := os.Symlink("data-old", filepath.Join(dir, "data-old")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Run(request(dir), zap.NewNop()); !errors.Is(err, syscall.ELOOP) {
+		t.Errorf("%v", err)
+	}
+	if names := namesIn(t, dir); strings.Join(names, " ") != "data data-old quorate.json" {
+		t.Errorf("the volume has %v", names)
+	}
+}
+
+// A full disk says nothing against the backup.
+func TestAFullDiskMakesNoBackupUnfit(t *testing.T) {
+	if err := unfit(fmt.Errorf("write the database: %w", syscall.ENOSPC)); errors.Is(err, ErrUnfit) {
+		t.Error(err)
 	}
 }
 
