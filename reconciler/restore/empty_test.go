@@ -31,8 +31,12 @@ func intoNothing(t *testing.T) Request {
 // nothing beside the data; a second run, and one after a crash, change nothing.
 func TestABackupBecomesANewCluster(t *testing.T) {
 	for name, cut := range map[string]func(Request){
-		"at once":                    func(Request) {},
-		"after the marker":           func(r Request) { _, _ = r.handover().Begin() },
+		"at once":          func(Request) {},
+		"after the marker": func(r Request) { _, _ = r.handover().Begin() },
+		"in the middle of the download": func(r Request) {
+			_, _ = r.handover().Begin()
+			_ = os.WriteFile(r.handover().PreparedDir()+".download", []byte("half of"), 0o600)
+		},
 		"after the data is prepared": func(r Request) { _, _ = r.handover().Begin(); _ = r.prepare(r.handover(), zap.NewNop()) },
 	} {
 		t.Run(name, func(t *testing.T) {

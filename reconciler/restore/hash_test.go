@@ -109,23 +109,7 @@ func TestKeysAreNotHashedAmidACompaction(t *testing.T) {
 // restore would.
 func TestATrialLeavesRevisionsAsTheyWere(t *testing.T) {
 	path, keys := hashed(t, 11, nil)
-	db, err := bolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = db.Update(func(tx *bolt.Tx) error {
-		auth, err := tx.CreateBucketIfNotExists(schema.Auth.Name())
-		if err != nil {
-			return err
-		}
-		return auth.Put(schema.AuthEnabledKeyName, []byte{1})
-	})
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	switchAuthenticationOn(t, path)
 	seal(t, path)
 	taken, err := os.ReadFile(path)
 	if err != nil {
@@ -149,15 +133,50 @@ func TestATrialLeavesRevisionsAsTheyWere(t *testing.T) {
 	if err := keys.check(made); err != nil {
 		t.Error(err)
 	}
-	b := backend.NewDefaultBackend(zap.NewNop(), made)
-	if schema.NewAuthBackend(zap.NewNop(), b).ReadTx().UnsafeReadAuthEnabled() {
+	if authenticates(t, made) {
 		t.Error("authentication is on")
-	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
 	}
 	keys.Hash++
 	if _, err := trial(keys); err == nil || !strings.Contains(err.Error(), "is not what the cluster had") {
 		t.Errorf("another hash: %v", err)
 	}
+}
+
+// What is restored to be used asks for the passwords that the cluster asked for.
+func TestARestoreLeavesAuthenticationOn(t *testing.T) {
+	dir := volume(t)
+	switchAuthenticationOn(t, filepath.Join(dir, "data", "member", "snap", "db"))
+	run(t, request(dir))
+	if !authenticates(t, filepath.Join(dir, "data", "member", "snap", "db")) {
+		t.Error("authentication is off")
+	}
+}
+
+func switchAuthenticationOn(t *testing.T, path string) {
+	t.Helper()
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = db.Update(func(tx *bolt.Tx) error {
+		auth, err := tx.CreateBucketIfNotExists(schema.Auth.Name())
+		if err != nil {
+			return err
+		}
+		return auth.Put(schema.AuthEnabledKeyName, []byte{1})
+	})
+	if err := errors.Join(err, db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// authenticates asks etcd's own code.
+func authenticates(t *testing.T, path string) bool {
+	t.Helper()
+	b := backend.NewDefaultBackend(zap.NewNop(), path)
+	on := schema.NewAuthBackend(zap.NewNop(), b).ReadTx().UnsafeReadAuthEnabled()
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return on
 }

@@ -213,6 +213,12 @@ func TestWhatIsRefusedIsLeftAlone(t *testing.T) {
 		"a backup that cannot be had": {func(_ *testing.T, _ string, r *Request) {
 			r.Fetch = func(string) error { return errors.New("403 Forbidden") }
 		}, "403 Forbidden", false},
+		"a download that does not make way": {func(t *testing.T, dir string, r *Request) {
+			if err := os.MkdirAll(filepath.Join(dir, "prepared-new.download", "somebody's"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			r.Fetch = func(string) error { return errors.New("fetched all the same") }
+		}, "directory not empty", false},
 		"a backup without its checksum": {func(t *testing.T, _ string, r *Request) {
 			r.Fetch = func(path string) error { database(t, path, nil); return nil }
 		}, "missing hash", true},
