@@ -1,6 +1,7 @@
 package restore
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"errors"
 	"os"
@@ -109,20 +110,28 @@ func TestKeysAreNotHashedAmidACompaction(t *testing.T) {
 // restore would.
 func TestATrialLeavesRevisionsAsTheyWere(t *testing.T) {
 	path, keys := hashed(t, 11, nil)
-	switchAuthenticationOn(t, path)
-	seal(t, path)
-	taken, err := os.ReadFile(path)
+	without, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	trial := func(keys KeyHash) (string, error) {
+	sum := sha256.Sum256(without)
+	switchAuthenticationOn(t, path)
+	seal(t, path)
+	with, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	trial := func(keys KeyHash, taken []byte) (string, error) {
 		dir := t.TempDir()
 		return dir, Run(Request{
 			Volume: dir, Member: "trial", PeerURL: "http://127.0.0.1:2380", Token: "trial", AtLeast: 11, Keys: keys, Trial: true,
 			Fetch: func(path string) error { return os.WriteFile(path, taken, 0o600) },
 		}, zap.NewNop())
 	}
-	dir, err := trial(keys)
+	if _, err := trial(keys, append(without, sum[:]...)); err != nil {
+		t.Errorf("of a cluster that never heard of authentication: %v", err)
+	}
+	dir, err := trial(keys, with)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +146,7 @@ func TestATrialLeavesRevisionsAsTheyWere(t *testing.T) {
 		t.Error("authentication is on")
 	}
 	keys.Hash++
-	if _, err := trial(keys); err == nil || !strings.Contains(err.Error(), "is not what the cluster had") {
+	if _, err := trial(keys, with); err == nil || !strings.Contains(err.Error(), "is not what the cluster had") {
 		t.Errorf("another hash: %v", err)
 	}
 }

@@ -210,6 +210,8 @@ func TestWhatIsRefusedIsLeftAlone(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "open the database", true},
+		"a database without keys":      {justBucket("meta"), "no database of etcd", true},
+		"a database that is no etcd's": {justBucket("key"), "no database of etcd", true},
 		"a backup that cannot be had": {func(_ *testing.T, _ string, r *Request) {
 			r.Fetch = func(string) error { return errors.New("403 Forbidden") }
 		}, "403 Forbidden", false},
@@ -239,17 +241,52 @@ func TestWhatIsRefusedIsLeftAlone(t *testing.T) {
 	}
 }
 
-// I8: where nobody can say whether the old data was set aside, no new data is made.
-func TestNoDataIsMadeBesideWhatCannotBeExamined(t *testing.T) {
-	dir := volume(t)
-	if err := os.Symlink("data-old", filepath.Join(dir, "data-old")); err != nil {
-		t.Fatal(err)
+// justBucket makes the database one of bolt that has one bucket.
+func justBucket(name string) func(*testing.T, string, *Request) {
+	return func(t *testing.T, dir string, _ *Request) {
+		path := filepath.Join(dir, "data", "member", "snap", "db")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		db, err := bolt.Open(path, 0o600, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = db.Update(func(tx *bolt.Tx) error {
+			_, err := tx.CreateBucket([]byte(name))
+			return err
+		})
+		if err := errors.Join(err, db.Close()); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := Run(request(dir), zap.NewNop()); !errors.Is(err, syscall.ELOOP) {
-		t.Errorf("%v", err)
-	}
-	if names := namesIn(t, dir); strings.Join(names, " ") != "data data-old quorate.json" {
-		t.Errorf("the volume has %v", names)
+}
+
+// I8: no data takes a place where something stands that is not the old data.
+func TestNoDataIsMadeBesideWhatIsNotUnderstood(t *testing.T) {
+	for name, c := range map[string]struct {
+		put  func(kept string) error
+		want string
+	}{
+		"what cannot be examined": {func(kept string) error { return os.Symlink("data-old", kept) }, syscall.ELOOP.Error()},
+		"a file":                  {func(kept string) error { return os.WriteFile(kept, nil, 0o600) }, "data of both incarnations"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := volume(t)
+			if err := c.put(filepath.Join(dir, "data-old")); err != nil {
+				t.Fatal(err)
+			}
+			if err := Run(request(dir), zap.NewNop()); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("want %q, have %v", c.want, err)
+			}
+			if last, _, err := revisions(filepath.Join(dir, "data", "member", "snap", "db")); err != nil || last != 11 {
+				t.Errorf("the database is at %d: %v", last, err)
+			}
+			text, err := os.ReadFile(filepath.Join(dir, "quorate.json"))
+			if err != nil || !strings.Contains(string(text), `"old"`) {
+				t.Errorf("the marker says %s: %v", text, err)
+			}
+		})
 	}
 }
 
