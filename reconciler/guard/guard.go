@@ -116,7 +116,7 @@ func Check(recordPath, volume, member string) error {
 		return fmt.Errorf("the volume of %s cannot be examined, so it does not start: %w", member, err)
 	}
 	mark, err := decideStart(core, state, member)
-	if err != nil || mark == nil {
+	if mark == nil { // as with every refusal
 		return err
 	}
 	if err := writeMarker(volume, *mark); err != nil {
@@ -178,7 +178,7 @@ func decideStart(core Record, v volumeState, member string) (mark *volumeMarker,
 	}
 	own.ID, own.Revision = core.Joining.ID, core.Revision
 	switch {
-	case v.marker == nil, !v.data:
+	case !v.data: // nor is there any without a marker
 		return own, nil
 	case v.marker.ID != own.ID:
 		return nil, refuse(ExitOutdated, "the volume of %s holds what an earlier member of that name left behind, and it is member %s now; it does not start on old data, and waits for a new volume", member, own.ID)

@@ -115,6 +115,7 @@ func TestGuard(t *testing.T) {
 		{"first start after a crash while marking", unformed, volume{"quorate.json.tmp": `{"tok`}, 0, ""},
 		{"first start with an empty data directory", unformed, volume{"data": dir}, 0, ""},
 		{"restart before forming", unformed, volume{"quorate.json": ownMarker, walFile: own}, 0, ""},
+		{"restart under a record from before forming", unformed, volume{"quorate.json": newMarker, walFile: own}, 0, ""},
 		{"restart before etcd wrote anything", unformed, volume{"quorate.json": ownMarker}, 0, ""},
 		{"restart", formed, volume{"quorate.json": ownMarker, walFile: own, "lost+found": dir}, 0, ""},
 		{"restart with a newer log", formed, volume{"quorate.json": ownMarker, walFile: "x", newerWAL: own}, 0, ""},
@@ -167,6 +168,9 @@ func TestGuard(t *testing.T) {
 		{"record without members field", `{"formatVersion":1,"token":"t","clusterID":""}`, nil, 1, "no field members"},
 		{"record that lost its members", `{"formatVersion":1,"token":"t","clusterID":"cdf8","members":{}}`, nil, 1, "0 members"},
 		{"record with a joining member of no ID", with(`"joining":{"member":"orders-1","id":"x"}`), nil, 1, "the ID \"x\" of the joining member"},
+		{"record with a cluster ID that is no number", strings.Replace(formed, `"cdf8"`, `"x"`, 1), nil, 1, "the ID \"x\" of the cluster"},
+		{"record with an ID that is nobody's", strings.Replace(formed, `"91"`, `"0"`, 1), nil, 1, "the ID \"0\" of orders-1"},
+		{"record with an ID that is too long", strings.Replace(formed, `"91"`, `"1ffffffffffffffff"`, 1), nil, 1, "the ID \"1ffffffffffffffff\" of orders-1"},
 
 		{"a joining member's first start", joining, nil, 0, ""},
 		{"a joining member's next start", joining, volume{"quorate.json": newMarker, walFile: own}, 0, ""},
@@ -177,6 +181,9 @@ func TestGuard(t *testing.T) {
 		{"after promotion, under a record without joining", with(`"revision":6`), volume{"quorate.json": newMarker, walFile: own}, 0, ""},
 		{"after joining, under the record of its beginning", begun, volume{"quorate.json": newMarker, walFile: own}, 0, ""},
 
+		{"a joining member with a damaged marker", joining, volume{"quorate.json": "{", walFile: own}, 5, "quorate.json is damaged"},
+		{"joining what has not formed, on a lost incarnation's volume", recovered(strings.Replace(unformed, `:1,`, `:1,"joining":{"member":"orders-1","id":"91"},`, 1)), volume{"quorate.json": oldMarker, walFile: own}, 6, "data of a lost cluster"},
+		{"lost by a member, whoever says that it joins", strings.Replace(formed, `:1,`, `:1,"joining":{"member":"orders-1","id":"91"},`, 1), nil, 3, "empty although this member had joined"},
 		{"joining, but not added yet", begun, nil, 6, "not a member"},
 		{"somebody else joins", somebody, nil, 6, "not a member"},
 		{"somebody else joins, and there is old data", somebody, volume{"quorate.json": ownMarker, walFile: own}, 7, "data of member 91"},

@@ -135,9 +135,9 @@ func (h Handover) putInPlace() error {
 // takeOver makes the volume of a lost incarnation that of a member which joins
 // the recovered cluster. Everybody else's is left as it is.
 func (r Record) takeOver(volume, member string) error {
-	m, err := readMarker(volume)
-	if err != nil || m == nil || m.Member != member || !r.lost(m.Token) {
-		return nil //nolint:nilerror // whoever looks at the volume next says so
+	m, _ := readMarker(volume) // of an error tells whoever looks at the volume next
+	if m == nil || m.Member != member || !r.lost(m.Token) {
+		return nil
 	}
 	if !r.expects(member) {
 		return refuse(ExitNotAMember, "the volume of %s holds data of a lost cluster, which is kept; it does not start until quorate has added it to cluster %s", member, *r.ClusterID)

@@ -1,9 +1,11 @@
 package guard
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -99,6 +101,37 @@ func TestHandoverTouchesNothingUnreadable(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// Where nobody can say whether new data is there, the old data stays where it is.
+func TestHandoverSetsNothingAsideForAnUnknown(t *testing.T) {
+	volume := t.TempDir()
+	if err := writeMarker(volume, volumeMarker{Token: "old", Member: "orders-1"}); err != nil {
+		t.Fatal(err)
+	}
+	put(t, volume, "data", "member", "snap", "db")
+	h := handed(volume, false)
+	h.Token = strings.Repeat("x", 300) // longer than a name can be
+	if err := h.Finish(); !errors.Is(err, syscall.ENAMETOOLONG) {
+		t.Error(err)
+	}
+	contents(t, volume, "data", "data")
+	contents(t, volume, "data-old", "")
+}
+
+// New data takes the place of a directory that etcd has made and not written to.
+func TestHandoverReplacesAnEmptyDirectory(t *testing.T) {
+	volume := t.TempDir()
+	if err := writeMarker(volume, volumeMarker{Token: "old", Member: "orders-1"}); err != nil {
+		t.Fatal(err)
+	}
+	writeTestFile(t, filepath.Join(volume, DataDir), "/")
+	put(t, volume, "prepared-new", "member", "snap", "db")
+	if err := handed(volume, true).Finish(); err != nil {
+		t.Fatal(err)
+	}
+	contents(t, volume, "data", "prepared-new")
+	contents(t, volume, "data-old", "empty")
 }
 
 // The volume of another member of the same cluster is not handed over.

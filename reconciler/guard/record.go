@@ -83,7 +83,7 @@ func (r Record) ownsLog(log *identity, member string) bool {
 	if log == nil || !r.formed() || !sameID(log.cluster, *r.ClusterID) {
 		return false
 	}
-	if j := r.Joining; j != nil && j.Member != member && j.ID != "" && sameID(log.member, j.ID) {
+	if j := r.Joining; j != nil && j.Member != member && sameID(log.member, j.ID) {
 		return false
 	}
 	for name, id := range *r.Members {
