@@ -1,10 +1,12 @@
 package guard
 
 import (
+	"bytes"
 	"encoding/binary"
 	"hash/crc32"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -141,6 +143,8 @@ func TestGuard(t *testing.T) {
 		{"the log of one that joins under another name", strings.Replace(formed, `:1,`, `:1,"joining":{"member":"orders-3","id":"92"},`, 1), volume{"quorate.json": ownMarker, walFile: logOf(0x92, 0xcdf8)}, 4, "which is another member"},
 		{"the log of an earlier ID", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x90, 0xcdf8)}, 7, "data of member 90, which the record does not know any more"},
 		{"while the cluster is being recovered", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"cdf8"},`, 1), volume{"quorate.json": ownMarker, walFile: own}, 6, "cluster cdf8 is being recovered; orders-1 does not start meanwhile"},
+		{"while it is being restored", strings.Replace(unformed, `:1,`, `:1,"recovering":{"clusterID":""},`, 1), nil, 6, "the cluster is being restored from a backup; orders-1 does not start meanwhile"},
+		{"restart, whoever says that the present incarnation is lost", strings.Replace(formed, `:1,`, `:1,"recovered":[{"clusterID":"cdf8","token":"orders-1f2e"}],`, 1), volume{"quorate.json": ownMarker, walFile: own}, 0, ""},
 		{"the first member of a recovered cluster", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"aaaa"},`, 1), volume{"quorate.json": ownMarker, walFile: own, "data-old/member/snap/db": "x"}, 0, ""},
 		{"a lost incarnation's volume, not a member yet", recovered(without), volume{"quorate.json": oldMarker, walFile: own}, 6, "holds data of a lost cluster, which is kept; it does not start until quorate has added it to cluster cdf8"},
 		{"a lost incarnation's volume, joining without an ID", recovered(begun), volume{"quorate.json": oldMarker, walFile: own}, 6, "data of a lost cluster"},
@@ -156,6 +160,7 @@ func TestGuard(t *testing.T) {
 		{"damaged marker beside another member's log", formed, volume{"quorate.json": "{", walFile: logOf(0x8e, 0xcdf8)}, 4, "does not say whose it is"},
 		{"damaged marker and log", formed, volume{"quorate.json": "{", walFile: "x"}, 4, "does not say whose it is"},
 		{"damaged marker and nothing else", formed, volume{"quorate.json": "{"}, 4, "this is cluster cdf8 of token orders-1f2e"},
+		{"damaged marker before forming", unformed, volume{"quorate.json": "{"}, 4, "this is cluster token orders-1f2e"},
 		{"empty marker", unformed, volume{"quorate.json": "{}"}, 4, "quorate.json is damaged"},
 		{"damaged log", formed, volume{"quorate.json": ownMarker, walFile: "x"}, 5, "0000000000000000-0000000000000000.wal is damaged"},
 		{"damaged newest log", formed, volume{"quorate.json": ownMarker, walFile: own, newerWAL: strings.Repeat("\x00", 64)}, 5, "00000000000027a3.wal is damaged"},
@@ -163,7 +168,8 @@ func TestGuard(t *testing.T) {
 		{"not a member, without data", without, volume{"quorate.json": ownMarker}, 6, "not a member"},
 		{"not a member yet", without, nil, 6, "not a member"},
 		{"no record", "", nil, 1, "record cannot be read"},
-		{"empty record", "{}", nil, 1, "record is damaged"},
+		{"empty record", "{}", nil, 1, "no formatVersion"},
+		{"record without token", `{"formatVersion":1,"clusterID":"","members":{}}`, nil, 1, "no token"},
 		{"record without ID field", `{"formatVersion":1,"token":"t","members":{}}`, nil, 1, "no field clusterID"},
 		{"record without members field", `{"formatVersion":1,"token":"t","clusterID":""}`, nil, 1, "no field members"},
 		{"record that lost its members", `{"formatVersion":1,"token":"t","clusterID":"cdf8","members":{}}`, nil, 1, "0 members"},
@@ -294,9 +300,23 @@ func TestEveryByteOfALogsBeginningCounts(t *testing.T) {
 			t.Errorf("cut after %d bytes: taken for %x", n, got)
 		}
 	}
-	zero := logRecords(0, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: []byte{1 << 3, 0, 2 << 3, 1}})
-	if got, err := parseHeader([]byte(zero)); err == nil {
-		t.Errorf("member 0: taken for %x", got)
+	metadata := func(data ...byte) string {
+		return logRecords(0, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: data})
+	}
+	for name, text := range map[string]string{
+		"member 0":                 metadata(1<<3, 0, 2<<3, 1),
+		"cluster 0":                metadata(1<<3, 1, 2<<3, 0),
+		"a tag that does not end":  metadata(1<<3, 1, 2<<3, 1, 0x80),
+		"a field without a value":  metadata(1<<3, 1, 2<<3, 1, 1<<3),
+		"a tag beyond 64 bits":     metadata(slices.Concat([]byte{1 << 3, 1, 2 << 3, 1}, bytes.Repeat([]byte{0xff}, 10), []byte{1, 1})...),
+		"bytes without a length":   metadata(1<<3, 1, 2<<3, 1, 3<<3|2),
+		"an unknown field":         metadata(1<<3, 1, 2<<3, 1, 4<<3, 0),
+		"no checksum at its start": logRecords(0, logRecord{kind: metadataRecord}, logRecord{kind: metadataRecord, data: []byte{1 << 3, 1, 2 << 3, 1}}),
+		"no metadata":              logRecords(0, logRecord{kind: crcRecord}, logRecord{kind: 2, data: []byte{1 << 3, 1, 2 << 3, 1}}),
+	} {
+		if got, err := parseHeader([]byte(text)); err == nil {
+			t.Errorf("%s: taken for %x", name, got)
+		}
 	}
 	// A file that goes on from another begins with that one's checksum.
 	next := logRecords(0xfeed, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: []byte{1 << 3, 5, 2 << 3, 6}})

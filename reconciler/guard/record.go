@@ -80,7 +80,7 @@ func (r Record) name() string {
 // ownsLog says whether a log is of this cluster, and of no other member than the
 // one of that name: its ID is that member's, or nobody's any more.
 func (r Record) ownsLog(log *identity, member string) bool {
-	if log == nil || !r.formed() || !sameID(log.cluster, *r.ClusterID) {
+	if log == nil || !sameID(log.cluster, *r.ClusterID) {
 		return false
 	}
 	if j := r.Joining; j != nil && j.Member != member && sameID(log.member, j.ID) {

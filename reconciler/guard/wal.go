@@ -124,7 +124,7 @@ func nextRecord(text []byte) (record logRecord, rest []byte, err error) {
 		padding = length >> 56 & 7
 	}
 	text = text[8:]
-	if size == 0 || size+padding > uint64(len(text)) {
+	if size+padding > uint64(len(text)) {
 		return record, nil, fmt.Errorf("its header has a record of %d bytes", size)
 	}
 	numbers, data, err := parseFields(text[:size])
