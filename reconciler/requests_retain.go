@@ -109,7 +109,11 @@ func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Reques
 	} else if err != nil {
 		return nil, err
 	}
-	needed, last := r.neededBackups(), k.record.Last.Object
+	needed, err := r.neededBackups(q.clusterName())
+	if err != nil {
+		return nil, fmt.Errorf("nothing is removed while nobody knows what is needed: %w", err)
+	}
+	last := k.record.Last.Object
 	var found []schedule.Stored
 	others := 0
 	newest := !strings.HasPrefix(last, withoutQuery(place))
@@ -149,8 +153,9 @@ func drillFound(m backup.Manifest) string {
 }
 
 // neededBackups are the backups that an operation refers to, by object: those that
-// a record names, or a wish in Git.
-func (r *Reconciler) neededBackups() map[string]string {
+// a record names, or a wish in Git. The error is that of the record of the cluster
+// that they are of.
+func (r *Reconciler) neededBackups(own string) (map[string]string, error) {
 	needed := map[string]string{}
 	need := func(objectURL, by string) {
 		if object := withoutQuery(objectURL); object != "" {
@@ -168,11 +173,14 @@ func (r *Reconciler) neededBackups() map[string]string {
 		if !ok {
 			continue
 		}
+		key := cm.Namespace + "/" + cm.Labels[LabelCluster]
 		record, err := ReadRecord(cm)
+		if err != nil && key == own {
+			return nil, err
+		}
 		if err != nil {
 			continue
 		}
-		key := cm.Namespace + "/" + cm.Labels[LabelCluster]
 		if record.Backup != nil {
 			need(record.Backup.URL, "the record of "+key)
 		}
@@ -180,7 +188,7 @@ func (r *Reconciler) neededBackups() map[string]string {
 			need(record.Recovering.ObjectURL, "the recovery of "+key)
 		}
 	}
-	return needed
+	return needed, nil
 }
 
 // neededByGit are the backups that a wish in Git names, by URL.

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -285,6 +286,14 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 			w.wish.Spec.Recovery.ObjectURL = o
 			w.r.SetDesired([]Cluster{w.wish})
 		}, 2},
+		"a backup that the cluster's record names": {func(w *world, _ *Request, o string) {
+			w.notes(func(r *Record) { r.Backup = &BackupRecord{URL: o + "?a=b"} })
+		}, 2},
+		"a recovery under way": {func(w *world, _ *Request, o string) {
+			w.notes(func(r *Record) {
+				r.Recovering = &RecoveringRecord{ClusterID: "a1", ObjectURL: o + "?a=b"}
+			})
+		}, 2},
 		"the file has errors": {func(_ *world, q *Request, _ string) { q.Held = true }, 2},
 		"a copy from elsewhere": {func(w *world, _ *Request, o string) {
 			path := strings.TrimPrefix(o, "file://")
@@ -311,6 +320,23 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 			})
 		})
 	}
+}
+
+// notes changes the cluster's record, as quorate would.
+func (w *world) notes(change func(*Record)) {
+	w.Helper()
+	record := w.record()
+	change(&record)
+	records := w.api.CoreV1().ConfigMaps("shop")
+	cm, err := records.Get(w.Context(), RecordName(w.wish.EtcdCluster), metav1.GetOptions{})
+	if err != nil {
+		w.Fatal(err)
+	}
+	cm.Data = record.ConfigMap(w.wish.EtcdCluster).Data
+	if _, err := records.Update(w.Context(), cm, metav1.UpdateOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
 }
 
 // 102, 114: schedules of one name in two Kubernetes clusters may put their backups
@@ -360,6 +386,22 @@ func TestRetentionDoesNotTrustAnIncompleteList(t *testing.T) {
 		w.mustPassRequests(q, 5*time.Hour)
 		w.wantTimes("01-01 02:00", "01-02 02:00")
 		if said := w.lines("retention failed", "error"); len(said) == 0 || !strings.Contains(said[0], "nothing is removed before the next backup") {
+			w.Errorf("%q", said)
+		}
+	})
+}
+
+// I10: what a record needs that cannot be read, nobody knows: nothing is removed.
+func TestRetentionWaitsForTheRecord(t *testing.T) {
+	backedUp(t, func(w *world) {
+		w.mustPassRequests(nightly(), 27*time.Hour)
+		w.notes(func(r *Record) { r.Backup = &BackupRecord{URL: w.manifests()[0].Object} })
+		damage(w)
+		synctest.Wait()
+		q := nightly(func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast, s.Suspend = new(int32(1)), true })
+		w.mustPassRequests(q, 5*time.Hour)
+		w.wantTimes("01-01 02:00", "01-02 02:00")
+		if said := w.lines("retention failed", "error"); len(said) == 0 || !strings.Contains(said[0], "nothing is removed while nobody knows what is needed: record shop/orders-record") {
 			w.Errorf("%q", said)
 		}
 	})
