@@ -131,7 +131,11 @@ func putNode(w *world, name, host string, ready corev1.ConditionStatus, since ti
 	w.Helper()
 	w.put(corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}},
-		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(since)}}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			// Of each other condition False is the good news.
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+			{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(since)},
+		}},
 	})
 }
 
@@ -166,6 +170,10 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		check("a claim without a volume", false, time.Time{})
 		tie(w, corev1.ClaimBound)
 		check("a volume that can go elsewhere", false, time.Time{})
+		if err := w.api.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), "", "pv-1"); err != nil {
+			t.Fatal(err)
+		}
+		check("a volume that does not exist", false, time.Time{})
 		tie(w, corev1.ClaimBound, "host-1", "host-2")
 		check("a volume that one other node can have", false, time.Time{})
 		tie(w, corev1.ClaimBound, "host-1")
@@ -189,6 +197,11 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		})
 		_, err := w.r.observe(w.Context(), w.wish)
 		backuptest.WantError(t, err, "look for the node of orders-1", "away")
+		w.api.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the volume is not told")
+		})
+		_, err = w.r.observe(w.Context(), w.wish)
+		backuptest.WantError(t, err, "look for the node of orders-1", "the volume is not told")
 	})
 }
 

@@ -86,6 +86,7 @@ func TestPodTroubleIsSaidInOneLine(t *testing.T) {
 			etcd(corev1.ContainerStatus{State: endedWith(2, "panic: unmarshal should never fail\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:1 +0x1d4")}),
 			"etcd: panic: unmarshal should never fail",
 		},
+		"82: a fatal line that says nothing": {etcd(corev1.ContainerStatus{State: endedWith(2, `{"level":"fatal","error":"x"}`)}), `etcd: {"level":"fatal","error":"x"}`},
 		"82: a fatal line of etcd's, and where it happened": {
 			etcd(corev1.ContainerStatus{State: endedWith(2, `{"level":"info","msg":"starting"}
 {"level":"panic","ts":"2026-11-22T00:16:55Z","caller":"backend/backend.go:195","msg":"failed to open database","path":"/data/db","error":"open /data/db: is a directory","stacktrace":"a\nb"}
@@ -101,6 +102,9 @@ goroutine 1 [running]:`)}),
 			},
 			"guard: " + refusal,
 		},
+		"scheduled": {
+			corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, Message: "x"}}}, "",
+		},
 		"unschedulable": {
 			corev1.PodStatus{Conditions: []corev1.PodCondition{{
 				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available: 3 Insufficient memory.",
@@ -114,11 +118,21 @@ goroutine 1 [running]:`)}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
-			spec := corev1.PodSpec{Containers: []corev1.Container{{Name: EtcdContainer, Resources: corev1.ResourceRequirements{Limits: limits}}}}
+			spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: GuardContainer}}, Containers: []corev1.Container{{Name: EtcdContainer, Resources: corev1.ResourceRequirements{Limits: limits}}}}
 			if got := podTrouble(&corev1.Pod{Spec: spec, Status: test.status}); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
+	}
+}
+
+// What another container is told is not the member's quota.
+func TestQuotaIsThatOfEtcd(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "sidecar", Args: []string{"--quota-backend-bytes=1"}}, {Name: EtcdContainer, Args: []string{"--quota-backend-bytes=8"}},
+	}}}
+	if got := podQuota(pod); got != 8 {
+		t.Errorf("%d", got)
 	}
 }
 

@@ -57,8 +57,11 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 				corev1.ResourceStorage: corev1.PersistentVolumeClaimControllerResizeInfeasible,
 			}
 		}), like(func(v *plan.Volume) { v.Trouble = "ControllerResizeInfeasible" })},
-		"does not grow":     {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimNodeResizeError, corev1.ConditionTrue)), like(func(v *plan.Volume) { v.Trouble = "NodeResizeError: the disk is full" })},
-		"did not grow once": {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionFalse)), usual},
+		"does not grow":              {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimNodeResizeError, corev1.ConditionTrue)), like(func(v *plan.Volume) { v.Trouble = "NodeResizeError: the disk is full" })},
+		"does not grow in its store": {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionTrue)), like(func(v *plan.Volume) { v.Trouble = "ControllerResizeError: the disk is full" })},
+		"is being resized":           {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimResizing, corev1.ConditionTrue)), like(func(v *plan.Volume) { v.Growing = "Resizing: the disk is full" })},
+		"was being resized":          {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimResizing, corev1.ConditionFalse)), usual},
+		"did not grow once":          {testClaim("data-orders-2", failedResize(corev1.PersistentVolumeClaimControllerResizeError, corev1.ConditionFalse)), usual},
 		"waits for its first pod": {testClaim("data-orders-2", func(c *corev1.PersistentVolumeClaim) {
 			c.Status = corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimPending}
 		}), like(func(v *plan.Volume) { v.Capacity, v.Bound = 0, false })},

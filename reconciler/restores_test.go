@@ -1,0 +1,67 @@
+package reconciler
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// 128: the cluster that Git deletes is looked at until nothing of it runs, and only
+// then the one that is restored in its place.
+func TestTheDeletedClusterComesFirst(t *testing.T) {
+	type looked struct {
+		wish *RestoreWish
+		live *liveCluster
+	}
+	// gone is a cluster that was deleted, of which nothing is left but its volumes.
+	gone := func(changes ...func(*looked, *Record)) looked {
+		former := ordersCluster(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted })
+		l := looked{wish: &RestoreWish{Name: "back", Former: &former}, live: &liveCluster{}}
+		record := formedRecord()
+		record.Deleted = true
+		for _, change := range changes {
+			change(&l, &record)
+		}
+		l.live.record = storedRecord(record)
+		return l
+	}
+	left := func(change func(*liveCluster)) looked {
+		return gone(func(l *looked, _ *Record) { change(l.live) })
+	}
+	noRecord, damaged := gone(), gone(func(_ *looked, r *Record) { r.Deleted = false })
+	noRecord.live.record = nil
+	damaged.live.record.Data[keyRecord] = "{"
+	for name, c := range map[string]struct {
+		looked
+		former bool
+	}{
+		"no restore":                  {gone(func(l *looked, _ *Record) { l.wish = nil }), false},
+		"a restore in nobody's place": {gone(func(l *looked, r *Record) { l.wish.Former, r.Deleted = nil, false }), false},
+		"no record":                   {noRecord, false},
+		"a record that is damaged":    {damaged, false},
+		"gone":                        {gone(), false},
+		"gone, and nobody said so":    {gone(func(_ *looked, r *Record) { r.Deleted = false }), true},
+		"its StatefulSet is left":     {left(func(l *liveCluster) { l.set = &appsv1.StatefulSet{} }), true},
+		"a pod is left":               {left(func(l *liveCluster) { l.pods = []*corev1.Pod{{}} }), true},
+		"a Service is left":           {left(func(l *liveCluster) { l.services = map[string]*corev1.Service{"orders-client": {}} }), true},
+		"its budget is left":          {left(func(l *liveCluster) { l.budget = &policyv1.PodDisruptionBudget{} }), true},
+		"its volumes are to go, too":  {gone(func(l *looked, _ *Record) { l.wish.Former.Spec.Deletion.Volumes = schema.VolumesDelete }), true},
+		"restored": {gone(func(_ *looked, r *Record) {
+			r.Deleted, r.Restored = false, &RestoredRecord{Name: "back"}
+		}), false},
+		"restored by another one before": {gone(func(_ *looked, r *Record) {
+			r.Deleted, r.Restored = false, &RestoredRecord{Name: "older"}
+		}), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := Cluster{EtcdCluster: ordersCluster(), Restore: c.wish}.deletedFirst(c.live)
+			if former := seen.Spec.State == schema.StateDeleted; former != c.former {
+				t.Errorf("looked at the former one: %t", former)
+			}
+		})
+	}
+}
