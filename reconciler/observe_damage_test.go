@@ -205,6 +205,42 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 	})
 }
 
+// A volume is tied to a node only where it says so without an alternative: one that
+// is not may come up elsewhere, and its data is not lost.
+func TestHostThatAloneHasTheVolume(t *testing.T) {
+	formed(t, func(w *world) {
+		term := func(key string, operator corev1.NodeSelectorOperator, hosts ...string) corev1.NodeSelectorTerm {
+			return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: hosts}}}
+		}
+		here := term(corev1.LabelHostname, corev1.NodeSelectorOpIn, "host-1")
+		for name, c := range map[string]struct {
+			terms []corev1.NodeSelectorTerm
+			want  string
+		}{
+			"one host":              {[]corev1.NodeSelectorTerm{here}, "host-1"},
+			"no affinity":           {nil, ""},
+			"none that is required": {[]corev1.NodeSelectorTerm{}, ""},
+			"two terms":             {[]corev1.NodeSelectorTerm{here, term(corev1.LabelHostname, corev1.NodeSelectorOpIn, "host-2")}, ""},
+			"two hosts":             {[]corev1.NodeSelectorTerm{term(corev1.LabelHostname, corev1.NodeSelectorOpIn, "host-1", "host-2")}, ""},
+			"all hosts but one":     {[]corev1.NodeSelectorTerm{term(corev1.LabelHostname, corev1.NodeSelectorOpNotIn, "host-1")}, ""},
+			"a zone":                {[]corev1.NodeSelectorTerm{term(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "host-1")}, ""},
+		} {
+			volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
+			if c.terms != nil {
+				volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{}
+			}
+			if len(c.terms) > 0 {
+				volume.Spec.NodeAffinity.Required = &corev1.NodeSelector{NodeSelectorTerms: c.terms}
+			}
+			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), volume)
+			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+			if got, err := w.r.hostOfVolume(w.Context(), claim); err != nil || got != c.want {
+				t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
+			}
+		}
+	})
+}
+
 func TestVolumeThatIsLost(t *testing.T) {
 	formed(t, func(w *world) {
 		since := time.Now().Add(-time.Hour).Truncate(time.Second)

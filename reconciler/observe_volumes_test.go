@@ -1,12 +1,18 @@
 package reconciler
 
 import (
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/plan"
 )
@@ -79,6 +85,35 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Why a volume cannot grow; what nobody may read is no error.
+func TestClassesThatDoNotGrow(t *testing.T) {
+	formed(t, func(w *world) {
+		classes := storagev1.SchemeGroupVersion.WithResource("storageclasses")
+		for name, allowed := range map[string]*bool{"grows": new(true), "rigid": new(false), "silent": nil} {
+			w.put(classes, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, AllowVolumeExpansion: allowed})
+		}
+		check := func(class, want string) {
+			t.Helper()
+			got, err := w.r.rigidity(w.Context(), class)
+			if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
+				t.Errorf("%s: %q, want %q: %v", class, got, want, err)
+			}
+		}
+		check("grows", "")
+		check("rigid", "does not allow it")
+		check("silent", "does not allow it")
+		check("absent", "no longer exists")
+		check("", "only volumes of a class can grow")
+		answer := apierrors.NewForbidden(storagev1.Resource("storageclasses"), "grows", errors.New("no"))
+		w.api.PrependReactor("get", "storageclasses", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
+		check("grows", "quorate may not read StorageClass grows")
+		answer = apierrors.NewInternalError(errors.New("away"))
+		if _, err := w.r.rigidity(w.Context(), "grows"); err == nil || !strings.Contains(err.Error(), "read StorageClass grows") {
+			t.Errorf("%v", err)
+		}
+	})
 }
 
 func TestVolumesAreInTheOrderOfTheirMembers(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -387,6 +388,44 @@ func TestRetentionDoesNotTrustAnIncompleteList(t *testing.T) {
 		w.wantTimes("01-01 02:00", "01-02 02:00")
 		if said := w.lines("retention failed", "error"); len(said) == 0 || !strings.Contains(said[0], "nothing is removed before the next backup") {
 			w.Errorf("%q", said)
+		}
+	})
+}
+
+// writeFunc is told of what is written.
+type writeFunc func([]byte)
+
+func (f writeFunc) Write(p []byte) (int, error) { f(p); return len(p), nil }
+
+// A manifest that cannot be read is nobody's to remove, is told once, and is in
+// nobody's way; a backup that another has removed just now is as good as removed.
+func TestRetentionBesideOthers(t *testing.T) {
+	backedUp(t, func(w *world) {
+		q := nightly(func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast = new(int32(1)) })
+		w.mustPassRequests(q, 3*time.Hour)
+		first := strings.TrimPrefix(w.manifests()[0].Object, "file://")
+		broken := w.backups + "/shop/orders/broken.db" + backup.ManifestSuffix
+		if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		// The other one is faster, between the decision and the removal.
+		w.r.log = slog.New(slog.NewJSONHandler(io.MultiWriter(w.log, writeFunc(func(line []byte) {
+			if bytes.Contains(line, []byte(`"msg":"remove"`)) {
+				_ = os.Remove(first + backup.ManifestSuffix)
+			}
+		})), nil))
+		w.mustPassRequests(q, 48*time.Hour)
+		if _, err := os.Stat(broken); err != nil {
+			t.Error(err)
+		}
+		if removed := w.lines("remove", "url"); len(removed) != 2 || !strings.HasSuffix(removed[0], first) {
+			t.Errorf("removed %q", removed)
+		}
+		if told := w.lines("left alone", "message"); len(told) != 1 {
+			t.Errorf("told %q", told)
+		}
+		if said := w.lines("retention failed", "error"); len(said) > 0 {
+			t.Errorf("%q", said)
 		}
 	})
 }
