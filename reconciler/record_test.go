@@ -57,6 +57,18 @@ func TestMembershipIsDescribed(t *testing.T) {
 	}
 }
 
+// A second recovery does not forget whose data the first one kept.
+func TestEveryRecoveryIsDescribed(t *testing.T) {
+	var p plan.Record
+	record := RecoveryRecord{Recovered: []RecoveredRecord{
+		{OneShot: "first", Members: map[string]string{"orders-1": "a1"}}, {OneShot: "second", Members: map[string]string{"orders-2": "a2"}},
+	}}
+	record.describe(&p)
+	if len(p.Recovered) != 2 || !reflect.DeepEqual(p.Kept, map[string]bool{"orders-1": true, "orders-2": true}) {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestRecordRoundTrip(t *testing.T) {
 	full := formedRecord()
 	full.Backup = &BackupRecord{

@@ -2,7 +2,9 @@ package reconciler
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -123,6 +125,39 @@ func TestAJobThatFailsIsTriedAgain(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 	})
+}
+
+// The pod of a Job that somebody has deleted may still write: until it is gone, what
+// it does is not judged, and no second one takes the backup beside it.
+func TestADeletedJobIsWaitedForWhileItsPodIsThere(t *testing.T) {
+	byJobs(t, func(w *world) {
+		w.mustPassRequests(once(), time.Minute)
+		name := jobs(w)[0].Name
+		w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-x", Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: name}}})
+		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPassRequests(once(), time.Minute)
+		if k := w.requestRecord(once()); k.Begun == nil || k.Failures != 0 || len(jobs(w)) != 0 {
+			t.Errorf("%+v, %d Jobs", k, len(jobs(w)))
+		}
+		if err := w.api.Tracker().Delete(podsResource(), "shop", name+"-x"); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPassRequests(once(), 5*time.Minute)
+		if k := w.requestRecord(once()); k.Failures != 1 || len(jobs(w)) != 1 {
+			t.Errorf("%+v, %d Jobs", k, len(jobs(w)))
+		}
+	})
+}
+
+// A limit that nobody waits for any more ends the stream.
+func TestALimitedBackupEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := slowed(ctx, bytes.NewReader([]byte("snapshot")), backupLimit(1)).Read(make([]byte, 8)); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
 }
 
 // A Job has not the daemon's identity, and takes a place among the backups.

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/schema"
 )
 
 // stranger is a real cluster that quorate does not run, and the backup of it.
@@ -114,5 +115,38 @@ func TestClusterByURLIsAwaited(t *testing.T) {
 				t.Errorf("%+v\n%s", k, log)
 			}
 		})
+	}
+}
+
+// A cluster's URL says how it is reached; what is no URL is an error, and half a
+// certificate is no certificate.
+func TestAStrangerIsReachedByItsURL(t *testing.T) {
+	inWorld(t, func(w *world) {
+		for text, want := range map[string]struct {
+			address string
+			secured bool
+		}{
+			"http://etcd.example.com":     {"etcd.example.com:2379", false},
+			"http://etcd.example.com:1":   {"etcd.example.com:1", false},
+			"https://etcd.example.com":    {"etcd.example.com:2379", true},
+			"https://[2001:db8::1]:2380/": {"[2001:db8::1]:2380", true},
+		} {
+			q := once()
+			q.Spec.Source = schema.BackupSource{ClusterURL: text}
+			e, awaited, err := w.r.strangerEndpoint(w.Context(), q)
+			if err != nil || awaited != "" || e.Address != want.address || (e.TLS != nil) != want.secured {
+				t.Errorf("%s: %+v, %q, %v", text, e, awaited, err)
+			}
+		}
+		q := once()
+		q.Spec.Source = schema.BackupSource{ClusterURL: "http://a b"}
+		if _, _, err := w.r.findStranger(w.Context(), q); err == nil || !strings.Contains(err.Error(), "clusterURL is not a URL") {
+			t.Errorf("%v", err)
+		}
+	})
+	for _, half := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
+		if _, problem := strangerTLS(&corev1.Secret{Data: map[string][]byte{half: []byte("x")}}, "etcd.example.com"); !strings.Contains(problem, "has no usable") {
+			t.Errorf("with %s alone: %q", half, problem)
+		}
 	}
 }

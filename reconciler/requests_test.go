@@ -16,6 +16,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -469,4 +470,64 @@ func TestRequestsAreCarriedOutByTheLoop(t *testing.T) {
 		cancel()
 		<-ended
 	})
+}
+
+// A file that says what it said before is no reason to look; another word is.
+func TestOnlyWhatChangedIsLookedAtAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		look := func(what string, q Request, want int) {
+			t.Helper()
+			w.r.SetRequests([]Request{q})
+			n := w.r.requests.queue.Len()
+			for range n {
+				key, _ := w.r.requests.queue.Get()
+				w.r.requests.queue.Done(key)
+			}
+			if n != want {
+				t.Errorf("%s: %d are looked at, want %d", what, n, want)
+			}
+		}
+		q := once()
+		look("a new one", q, 1)
+		look("the same again", q, 0)
+		q.Held = true
+		look("one that is held", q, 1)
+		q.Spec.Destination.ObjectURLTemplate = "file:///elsewhere/{{ .UID }}"
+		look("one that goes elsewhere", q, 1)
+	})
+}
+
+// A request that no file names any more is not looked at, whoever queued it.
+func TestRequestThatIsGoneIsNotLookedAt(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.r.requests.queue.Add("EtcdBackup shop/gone")
+		if !w.r.nextRequest(w.Context()) || len(w.api.requests()) > 0 {
+			t.Errorf("requests %q", w.api.requests())
+		}
+	})
+}
+
+// Who else has written the record is no failure, and a failure is told once.
+func TestPassThatFailsIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer error
+		want   int
+	}{
+		"somebody was faster":    {apierrors.NewConflict(corev1.Resource("configmaps"), "x", errors.New("newer")), 0},
+		"the API server is away": {apierrors.NewInternalError(errors.New("away")), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			backedUp(t, func(w *world) {
+				w.api.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
+				w.r.SetRequests([]Request{once()})
+				for range 2 {
+					w.r.requests.queue.Add(once().Key())
+					w.r.nextRequest(w.Context())
+				}
+				if said := w.lines("failed", "error"); len(said) != c.want {
+					t.Errorf("said %q", said)
+				}
+			})
+		})
+	}
 }
