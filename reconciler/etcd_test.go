@@ -537,3 +537,24 @@ func TestAlarmIsSeen(t *testing.T) {
 		t.Errorf("alarms %q, member %+v", r.Alarms, m)
 	}
 }
+
+// A connection is kept for as long as the pod and the certificates are the same: one
+// of an earlier pod would ask whoever has its address now.
+func TestAConnectionIsOfOneIncarnation(t *testing.T) {
+	c := NewClients()
+	defer c.Forget("shop/orders")
+	dial := func(member, incarnation string) *memberClient {
+		m, err := c.client("shop/orders", Endpoint{Member: member, Address: "127.0.0.1:1", Incarnation: incarnation})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	first, other := dial("orders-0", "1"), dial("orders-1", "1")
+	if first == other || dial("orders-0", "1") != first {
+		t.Error("the connection to a member is not kept")
+	}
+	if dial("orders-0", "2") == first || dial("orders-1", "1") != other {
+		t.Error("the connection to an earlier pod is kept")
+	}
+}

@@ -103,9 +103,6 @@ func (s *fightState) again(now time.Time) {
 
 // truce is how long the field is left alone after the last try.
 func (s *fightState) truce() time.Duration {
-	if s.tries == 0 {
-		return 0
-	}
 	truce := truceFirst
 	for n := fightTries; n < s.tries && truce < truceLast; n++ {
 		truce *= 2

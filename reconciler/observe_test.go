@@ -126,6 +126,25 @@ goroutine 1 [running]:`)}),
 	}
 }
 
+// A container that has ended ran, also where its restarts are forgotten.
+func TestPodThatRan(t *testing.T) {
+	for name, c := range map[string]struct {
+		status corev1.ContainerStatus
+		want   bool
+	}{
+		"never":           {corev1.ContainerStatus{State: waitingFor("PodInitializing", "")}, false},
+		"runs":            {corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, true},
+		"has ended":       {corev1.ContainerStatus{State: endedWith(1, "")}, true},
+		"ended last time": {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), LastTerminationState: endedWith(1, "")}, true},
+		"was restarted":   {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), RestartCount: 1}, true},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}}
+		if got := observePod(pod).Ran; got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // What another container is told is not the member's quota.
 func TestQuotaIsThatOfEtcd(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{

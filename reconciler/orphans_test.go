@@ -112,3 +112,15 @@ func TestDeletedClusterIsNoOrphan(t *testing.T) {
 		}
 	})
 }
+
+// A daemon without an owner of its own misses whatever loses its file.
+func TestNobodyMissesEverybodysCluster(t *testing.T) {
+	inOrphaned(t, them(), func(w *world, _ *prometheus.Registry) {
+		w.as(plan.Owner{})
+		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired(nil)
+		if orphans := w.lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
+			t.Errorf("orphans %q", orphans)
+		}
+	})
+}

@@ -297,6 +297,19 @@ func (w *world) wantDialledWith(secret *corev1.Secret) {
 	}
 }
 
+// What is kept of the Secrets is kept for the file that named them.
+func TestOtherNamesOfSecretsAreReadAtOnce(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.putTheirs(theirSecrets(newTheirs(t, time.Now(), 10*day, nil)))
+		w.untilIdle()
+		w.mustPass()
+		w.wish.Spec.TLS.Secrets.Client = "other-client"
+		if v := w.look(); len(v.endpoints) > 0 || !strings.Contains(strings.Join(v.observed.Certificates.Problems, " "), "other-client does not exist") {
+			t.Errorf("endpoints %v, certificates %+v", v.endpoints, v.observed.Certificates)
+		}
+	}, namedTLS)
+}
+
 // 145: Secrets that their maker renews are taken up within the time in which they
 // are read again, and one that goes wrong holds the cluster.
 func TestRenewedSecretsOfSomebodyElseAreTakenUp(t *testing.T) {
