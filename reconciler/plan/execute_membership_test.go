@@ -78,7 +78,7 @@ func (e *engine) executeLifecycle(w *world, a Action) bool {
 func (w *world) beginDeletion(a BeginDeletion) {
 	r := &w.record
 	if r.deleted = true; a.Version != "" {
-		r.applied.variant, r.wasApplied, r.vague, r.settings = w.set.current, true, true, wordOf(a.Settings)
+		r.applied.variant, r.wasApplied, r.vague, r.settings, r.release = w.set.current, true, true, wordOf(a.Settings), 0
 	}
 }
 

@@ -123,6 +123,7 @@ func (e *engine) execute(w *world, a Action, f fate) {
 		w.applyObject(a)
 	case CreateSet:
 		n, v := int8(a.Replicas), variantOf(e.due)
+		w.goneWay(v)
 		w.set = fakeSet{there: true, replicas: n, partition: n, template: v, current: v, large: w.ask.large, fast: w.ask.fast}
 	case RecordFormed:
 		e.recordFormed(w, a)
@@ -145,6 +146,14 @@ func (e *engine) execute(w *world, a Action, f fate) {
 	}
 }
 
+// goneWay is about members that come back as what they were before a roll which
+// nobody has written down: with the StatefulSet and the last pod all is gone that
+// knew of it. Etcd itself refuses to start then, and leaves the data alone.
+func (w *world) goneWay(template int8) {
+	alone := !slices.ContainsFunc(w.pods[:], func(p fakePod) bool { return p.state != podAbsent })
+	w.tampered = w.tampered || w.record.formed && alone && variants[template].minor < w.version
+}
+
 // createRecord begins a cluster, and never overwrites a record.
 func (w *world) createRecord(a CreateRecord) {
 	if w.record.there && !w.record.lost {
@@ -163,6 +172,9 @@ func (w *world) recordApplied(a RecordApplied) {
 	r := &w.record
 	r.applied, r.wasApplied, r.settings, r.vague = w.ask, true, wordOf(a.Settings), false
 	r.downgrade, r.nudged = 0, fakeNudged{}
+	if r.release = 0; a.Version != variants[w.ask.variant].version {
+		r.release = wordOf(a.Version)
+	}
 	if ReadsLogs(a.Version) {
 		r.flushed = r.members
 	}
@@ -190,6 +202,12 @@ func (w *world) applyObject(a ApplyObject) {
 }
 
 func (e *engine) recordFormed(w *world, a RecordFormed) {
+	if w.set.template != w.set.current {
+		// It was begun anew while it came up, and nothing of anybody's is in its logs.
+		for i := range w.claims {
+			w.claims[i].raw = false
+		}
+	}
 	w.record.formed, w.record.bornOn = true, int8(max(0, slices.Index(lineText, a.BornOn)))
 	for name, id := range a.Members {
 		w.record.members[ordinal8(name)] = idOf(id)

@@ -28,6 +28,9 @@ func (e *engine) lookAtRecord(w *world) *Record {
 	if w.record.wasApplied {
 		a := w.record.applied
 		r.Applied = &Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
+		if w.record.release != 0 {
+			r.Applied.Version = word(w.record.release)
+		}
 		if w.record.vague {
 			r.Applied.SpecHash = ""
 		}

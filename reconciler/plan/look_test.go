@@ -167,10 +167,11 @@ func (e *engine) observed(live *world, s sight) Observed {
 	if s.caches.secrets && s.caches.ask.state == askDeleted {
 		o.Leftovers = leftovers
 	}
+	e.lookAtPods(live, &o)
 	if live.set.there {
-		e.lookAtSet(live, &o)
+		live.lookAtSet(&o)
 	}
-	if !s.caches.set.there {
+	if !s.caches.set.there && !s.caches.record.formed {
 		return o
 	}
 	e.round(s.first, &e.rounds[0], true, 0)
@@ -235,7 +236,7 @@ func (e *engine) lookAtObjects(w *world) []Object {
 	return e.objects
 }
 
-func (e *engine) lookAtSet(w *world, o *Observed) {
+func (w *world) lookAtSet(o *Observed) {
 	s := &w.set
 	o.Set = &Set{
 		UID: "set", Replicas: int32(s.replicas), Partition: int32(s.partition), Settled: s.settled,
@@ -252,6 +253,10 @@ func (e *engine) lookAtSet(w *world, o *Observed) {
 	if s.byHand {
 		o.Set.ScaledBy = "kubectl"
 	}
+}
+
+// lookAtPods finds them also where the StatefulSet is gone.
+func (e *engine) lookAtPods(w *world, o *Observed) {
 	e.pods = e.pods[:0]
 	for i := int8(most - 1); i >= 0; i-- {
 		if w.pods[i].state != podAbsent {

@@ -24,6 +24,7 @@ func printed(title string, d Desired, o Observed, now time.Time) string {
 	p.record()
 	p.objects()
 	p.set()
+	p.pods()
 	if n := len(o.Rounds); n > 0 {
 		p.round("members", o.Rounds[n-1])
 		if n > 1 {
@@ -247,6 +248,12 @@ func (p *printer) set() {
 	p.setting("scaled-by", s.ScaledBy)
 	p.setting("immutable", strings.Join(s.Immutable, ", "))
 	p.setting("claims", fmt.Sprintf("%d %s", s.ClaimSize, s.ClaimClass))
+}
+
+func (p *printer) pods() {
+	if len(p.o.Pods) == 0 {
+		return
+	}
 	p.section("pods")
 	p.row("name", "template", "version", "ready", "since", "created", "damaged", "terminating", "ran", "crashed", "unpulled", "damage", "node-gone", "trouble")
 	for _, pod := range p.o.Pods {

@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -182,6 +183,8 @@ func (w *world) sound() bool {
 		return false // its quorum was lost before its IDs were written down
 	case w.record.replacing > 0 && variants[w.set.current].minor < w.version && w.set.current != w.set.template:
 		return false // its pod would be of an older release than the cluster's: a commit was too early
+	case w.record.formed && !w.set.there && w.outgrown():
+		return false // members came further than what Git asks for, and what knew of it is gone
 	case w.losses() > 0 && !w.repairable():
 		return false
 	case (w.record.formed || w.record.vague) && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied || w.record.applied.state == askAsleep):
@@ -193,8 +196,8 @@ func (w *world) sound() bool {
 		if w.claims[i].there && !w.own(int8(i)) && w.unclear(int8(i)) {
 			return false // only a person knows what is on it
 		}
-		if w.record.formed && !w.set.there && w.claims[i].terminating {
-			return false // Git took a deletion back when volumes were on their way out
+		if gone := w.record.members[i] != 0 && !w.claims[i].there; w.record.formed && !w.set.there && (gone || w.claims[i].terminating) {
+			return false // with the StatefulSet a volume is gone, or was on its way out when Git took a deletion back
 		}
 		p := &w.pods[i]
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
@@ -207,6 +210,13 @@ func (w *world) sound() bool {
 		}
 	}
 	return w.pathOpen()
+}
+
+// outgrown says whether the members run, or ran, more than Git asks for.
+func (w *world) outgrown() bool {
+	to := variants[w.ask.variant].minor
+	newer := slices.ContainsFunc(w.pods[:], func(p fakePod) bool { return p.state != podAbsent && variants[p.template].minor > to })
+	return newer || w.record.downgrade != 0 || w.version > to
 }
 
 // unclear says whether a volume that nobody has seen a member on stands in the way.

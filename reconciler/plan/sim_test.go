@@ -275,7 +275,20 @@ func (p *played) look(d *dice) string {
 	if p.trace != nil {
 		p.tellOf(v, s, f)
 	}
+	if v.step != nil {
+		p.begins(v.step.Action)
+	}
 	return broken
+}
+
+// begins forgets what was before a cluster began: looks at members are of this pass,
+// and so of no member of an earlier cluster.
+func (p *played) begins(a Action) {
+	if _, begins := a.(CreateRecord); begins {
+		for i := range p.past {
+			p.past[i] = p.w
+		}
+	}
 }
 
 // ago is the world now or a few events ago.

@@ -102,12 +102,19 @@ func TestVolumes(t *testing.T) {
 
 func TestReleasedPodsAreTakenOver(t *testing.T) {
 	released := with(stored, wants("16Gi"), grown(16, 0, 1, 2), func(s *situation) { s.o.Set = nil })
+	outgrown := with(stored, rolled(newVersion, 0, 1, 2), func(s *situation) { s.o.Set = nil })
 	checkRule(t, drift, []ruleCase{
 		{name: "by a new StatefulSet, although the spec was never carried out", change: released, want: "create 3 members: the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts"},
 		{name: "for as many members as there are", change: with(released, func(s *situation) { s.d.Spec.Replicas = 5 }), want: "create 3 members"},
 		{name: "also when one pod has died meanwhile", change: with(released, func(s *situation) { s.o.Pods = s.o.Pods[1:] }), want: "create 3 members: the StatefulSet is gone, and its pods"},
 		{name: "I25: not when a new commit would restart them", change: with(released, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "I25: not when one of them has another template", change: with(released, func(s *situation) { s.pod(1).Template = "z" }), want: "Refused: the StatefulSet is gone, and the file has changed"},
+		{name: "I14: not with a release that came while they slept", change: with(released, func(s *situation) { s.o.Pods, s.o.Record.Applied = nil, &Applied{SpecHash: "b", Version: "3.5.34"} }), want: "Refused: the StatefulSet is gone, and the file has changed"},
+		{name: "I14: not as what the cluster has outgrown", change: with(outgrown, looks(func(r *Round) { r.ClusterVersion = "3.6.0" })), want: "Refused: the StatefulSet is gone, and the cluster version is 3.6, which etcd 3.5.35 does not start in; set spec.version to a release that the members run"},
+		{name: "I14: nor as what no member runs any more", change: outgrown, want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5, and none reports that one"},
+		{name: "I14: nor while nobody tells the cluster version", change: with(outgrown, of(0, func(m *Member) { m.Version = oldVersion }), looks(func(r *Round) { r.ClusterVersion = "" })), want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5"},
+		{name: "I14: nor when all have gone in the midst of a downgrade", change: with(outgrown, func(s *situation) { s.o.Pods, s.o.Record.Downgrade = nil, &Downgrade{Line: "3.5"} }), want: "Refused: the StatefulSet is gone, and etcd was told to go down to 3.5, and no member is there to say how far it has come"},
+		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members go on"},
 		{name: "I5: not when a volume is gone", change: with(released, func(s *situation) { s.o.Volumes = s.o.Volumes[1:] }), want: "Refused"},
 		{name: "85: none is left, and the file has changed", change: with(released, func(s *situation) { s.o.Pods = nil }), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "not before the old one is gone", change: func(s *situation) { s.o.Set.Terminating = true }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},

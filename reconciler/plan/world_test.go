@@ -193,6 +193,9 @@ type fakeRecord struct {
 	// wasApplied: applied means something; settings is the number of their hash.
 	wasApplied bool
 	settings   int8
+	// release is the number of the version that it was applied with, 0 for that of
+	// applied.
+	release int8
 	// vague: it was written down for a deletion, and no spec was applied.
 	vague bool
 
