@@ -146,6 +146,7 @@ func (c *cache) read(cluster Cluster) (*liveCluster, error) {
 		return nil, err
 	}
 	name := cluster.Metadata.Name
+	pods = memberPods(cluster, pods)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Compare(memberOrdinal(a.Name), memberOrdinal(b.Name))
 	})
@@ -153,6 +154,12 @@ func (c *cache) read(cluster Cluster) (*liveCluster, error) {
 		record: named(records)[RecordName(cluster.EtcdCluster)], set: named(sets)[name], budget: named(budgets)[name],
 		services: named(services), secrets: named(secrets), pods: pods, claims: claims, revisions: named(revisions),
 	}, nil
+}
+
+// memberPods leaves out whatever has the labels of a member's pod and another name:
+// kubectl debug and tools for backups copy labels.
+func memberPods(c Cluster, pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Name != MemberName(c.EtcdCluster, memberOrdinal(p.Name)) })
 }
 
 // driftCache keeps the last comparison of each object of a cluster, by the

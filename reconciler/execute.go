@@ -159,6 +159,7 @@ func (r *Reconciler) readLive(ctx context.Context, c Cluster) (*liveCluster, err
 	for i := range pods.Items {
 		live.pods = append(live.pods, &pods.Items[i])
 	}
+	live.pods = memberPods(c, live.pods)
 	return live, nil
 }
 

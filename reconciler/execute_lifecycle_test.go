@@ -2,11 +2,15 @@ package reconciler
 
 import (
 	"errors"
+	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -93,6 +97,35 @@ func TestDeletedPodsThatNothingStops(t *testing.T) {
 		}
 		if twice(w, seen); w.pod("orders-2") != nil {
 			t.Error("the pod is still there")
+		}
+	})
+}
+
+// 135: whoever copies an object copies its labels and annotations, too. What has them
+// and no member's name is neither looked at nor deleted with the cluster.
+func TestDeletionLeavesCopies(t *testing.T) {
+	formed(t, func(w *world) {
+		copied := func(name string) metav1.ObjectMeta {
+			return metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster), Annotations: map[string]string{AnnotationHolds: "1"}}
+		}
+		core := corev1.SchemeGroupVersion
+		w.put(core.WithResource("pods"), &corev1.Pod{ObjectMeta: copied("orders-0-debug")})
+		w.put(core.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{
+			ObjectMeta: copied("copy-of-orders-0"), Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound},
+		})
+		w.settle()
+		if seen := w.look().observed.Pods; len(seen) != 3 {
+			t.Errorf("%d pods are seen", len(seen))
+		}
+		w.commit(func(c *schema.EtcdCluster) {
+			c.Spec.State, c.Spec.Deletion = schema.StateDeleted, schema.DeletionSpec{Volumes: schema.VolumesDelete, Backup: schema.BackupSkip}
+		})
+		w.untilIdle()
+		if left := slices.Sorted(maps.Keys(w.contents())); !slices.Equal(left, []string{"Pod orders-0-debug"}) {
+			t.Errorf("left are %q", left)
+		}
+		if claims := w.claims(); len(claims) != 1 || claims[0].Name != "copy-of-orders-0" {
+			t.Errorf("the claims that are left are %v", claims)
 		}
 	})
 }

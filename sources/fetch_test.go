@@ -252,6 +252,7 @@ func TestPathThatIsGoneIsAnError(t *testing.T) {
 	})
 }
 
+// 141: what is followed is a directory of the repository itself.
 func TestPathThatIsNoDirectoryIsAnError(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"real/a.yaml": "a", "file": "words"})
 	if err := os.Symlink("real", filepath.Join(u.work, "link")); err != nil {
@@ -294,6 +295,7 @@ func TestDirectoryThatIsNoRepositoryIsAnError(t *testing.T) {
 	refused(t, open(t, sources.Config{URL: t.TempDir()}), sources.ErrRepositoryNotFound)
 }
 
+// 141: nothing leads out of the repository, or to another one.
 func TestSymlinksAndSubmodulesAreSkipped(t *testing.T) {
 	everyWay(t, map[string]string{"clusters/a.yaml": "a"}, func(t *testing.T, u *upstream, open opener) {
 		for name, target := range map[string]string{"clusters/passwd.yaml": "/etc/passwd", "clusters/up": ".."} {

@@ -65,6 +65,7 @@ func TestReadPathsNamesTheFilesItDoesNotRead(t *testing.T) {
 	wantSkipped(t, readPaths(t, "a.yaml", "notes.md"), "notes.md: neither .yaml nor .yml")
 }
 
+// 141: nor are links followed among local files.
 func TestReadPathsFollowsNoLinkInsideADirectory(t *testing.T) {
 	outside := tree(t, map[string]string{"secret.yaml": "secret"})
 	t.Chdir(tree(t, map[string]string{"in/a.yaml": "a"}))

@@ -122,19 +122,21 @@ func (s *situation) deleteObjects() verdict {
 }
 
 // deleteVolumes deletes the volumes, the certificates and last the record: as
-// long as it is there, a crash loses nothing.
+// long as it is there, a crash loses nothing. A claim that has only the labels of a
+// member's, and another name, is somebody's copy.
 func (s *situation) deleteVolumes() verdict {
-	for _, v := range s.o.Volumes {
+	left := slices.DeleteFunc(slices.Clone(s.o.Volumes), func(v Volume) bool { return v.Member == "" })
+	for _, v := range left {
 		if !v.Terminating && (v.Own() || !s.formed()) {
 			return do(DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
 		}
 	}
-	for i := range s.o.Volumes {
-		if v := &s.o.Volumes[i]; !v.Terminating {
+	for i := range left {
+		if v := &left[i]; !v.Terminating {
 			return unknownVolume(v)
 		}
 	}
-	if n := len(s.o.Volumes); n > 0 {
+	if n := len(left); n > 0 {
 		return wait(plural(n, "volume")+" on the way out", time.Time{})
 	}
 	if len(s.o.Leftovers) > 0 {

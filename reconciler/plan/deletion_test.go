@@ -67,6 +67,9 @@ func TestDeletion(t *testing.T) {
 		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(ObjectForeign))},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
 		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes on the way out"},
+		{name: "135: a copy that carries the labels of a volume stays", change: with(empty, volumes(schema.VolumesDelete), secrets, func(s *situation) {
+			s.o.Volumes = []Volume{{Claim: "orders-copy", UID: "copy", Ordinal: -1, Holds: "m1", Bound: true}}
+		}), want: "delete Secret orders-ca"},
 		{name: "then the certificates", change: with(empty, volumes(schema.VolumesDelete), noVolumes, secrets), want: "delete Secret orders-ca"},
 		{name: "and last the record", change: with(empty, volumes(schema.VolumesDelete), noVolumes), want: "delete the record"},
 		{name: "130: wanted again", change: with(deleted, stopped, noSet, volumes("")), want: "bring the cluster back: spec.state is no longer Deleted"},

@@ -3,6 +3,8 @@ package plan
 import (
 	"fmt"
 	"strings"
+
+	"github.com/quorate/quorate/schema"
 )
 
 // readable leaves a cluster alone whose file cannot be trusted.
@@ -25,7 +27,8 @@ func ownership(s *situation) verdict {
 				"rename the cluster, or remove that object")
 		}
 	}
-	if s.o.Record == nil && s.o.Set == nil && s.o.RecordProblem == "" && len(s.o.Volumes) > 0 {
+	begins := s.d.Spec.State != schema.StateDeleted || s.d.Restore != nil
+	if begins && s.o.Record == nil && s.o.Set == nil && s.o.RecordProblem == "" && len(s.o.Volumes) > 0 {
 		return refuse(
 			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be somebody's only copy",
 				s.o.Volumes[0].Claim, s.d.Name),

@@ -1,6 +1,10 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quorate/quorate/schema"
+)
 
 func TestReadable(t *testing.T) {
 	checkRule(t, readable, []ruleCase{
@@ -22,6 +26,8 @@ func TestOwnership(t *testing.T) {
 			s.o.Objects[0].State, s.o.Objects[0].Detail = ObjectForeign, "made by helm"
 		}, want: "Refused: Service orders exists and is not quorate's (made by helm)"},
 		{name: "34: a volume of an earlier cluster is refused", change: leftover, want: "Refused: volume claim data-orders-0 exists"},
+		{name: "135: that a deleted cluster has left a copy of one is no harm", change: with(leftover, state(schema.StateDeleted))},
+		{name: "34: unless a restore is to take its place", change: with(leftover, state(schema.StateDeleted), func(s *situation) { s.d.Restore = &RestoreWish{} }), want: "Refused: volume claim data-orders-0 exists"},
 		{name: "a damaged record is left to the next rule", change: with(leftover, func(s *situation) { s.o.RecordProblem = "no token" })},
 		{name: "so is a StatefulSet without a record", change: with(leftover, func(s *situation) { s.o.Set = &Set{} })},
 	})
