@@ -15,7 +15,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport
 
-.PHONY: help build unit sim test release-check verify demo e2e gitea bench image sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim test release-check verify demo e2e gitea minio bench image sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -38,11 +38,14 @@ test: unit release-check cluster ## Run the tests, and some end to end on a real
 release-check: ## Compare the catalogue of releases with real etcd binaries, 3.3 to 3.7
 	$(TEST) ./test/release -count=1 -timeout=30m
 
-e2e: cluster $(if $(RUN),,gitea) ## Run all end-to-end tests; RUN='regexp' chooses some
+e2e: cluster $(if $(RUN),,gitea minio) ## Run all end-to-end tests; RUN='regexp' chooses some
 	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=90m -parallel=2 -v -run '$(RUN)' -args -long
 
 gitea: $(SANDBOX) ## Test Git, webhooks, statuses and pull requests with a real Gitea; builds it the first time
 	QUORATE_GITEA=$$($(SANDBOX) exec-path --build gitea) $(TEST) ./cmd/quorate -run TestGitea -count=1 -timeout=15m -v
+
+minio: ## Test backups with a real MinIO; builds it the first time
+	QUORATE_MINIO=yes $(TEST) ./reconciler/backup -run TestMinIO -count=1 -timeout=40m -v
 
 verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...

@@ -58,14 +58,21 @@ func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password st
 	})
 }
 
-// reach makes the one thing clear that a client would only time out on.
+// reach makes the one thing clear that a client would only time out on. A Service
+// whose pods have just become ready takes a moment.
 func (c *Cluster) reach(ctx context.Context, service, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	var refused error
+	err := Poll(ctx, askTimeout, func(ctx context.Context) (bool, error) {
+		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+		if refused = err; err != nil {
+			return false, nil
+		}
+		return true, conn.Close()
+	})
 	if err == nil {
-		return conn.Close()
+		return nil
 	}
+	err = errors.Join(err, refused)
 	if c.Sandbox == nil {
 		return fmt.Errorf("the Service %s is not reachable from this machine: run minikube tunnel, or on kind give this machine a route (ip route add SERVICE-CIDR via NODE-ADDRESS): %w", service, err)
 	}
