@@ -25,6 +25,8 @@ import (
 const (
 	clientPort = 2379
 	askTimeout = 5 * time.Second
+	// reachLimit is how long a new Service may take until it leads somewhere.
+	reachLimit = 20 * time.Second
 )
 
 // Dial connects to an etcd cluster as its users do: by the name of the client
@@ -62,8 +64,8 @@ func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password st
 // whose pods have just become ready takes a moment.
 func (c *Cluster) reach(ctx context.Context, service, address string) error {
 	var refused error
-	err := Poll(ctx, askTimeout, func(ctx context.Context) (bool, error) {
-		conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	err := Poll(ctx, reachLimit, func(ctx context.Context) (bool, error) {
+		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", address)
 		if refused = err; err != nil {
 			return false, nil
 		}
