@@ -36,6 +36,9 @@ type Drift struct {
 	Manager string
 	// Time is when Manager did so.
 	Time time.Time
+	// Own says that quorate still holds all that differs: nobody has touched it, and
+	// what is wanted has changed.
+	Own bool
 }
 
 // Empty says that there is no drift.
@@ -392,6 +395,7 @@ func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	}
 	slices.Sort(d.Fields)
 	d.Manager, d.Time = lastHolder(f.others, taken)
+	d.Own = !d.Empty() && taken.Empty()
 	return d
 }
 

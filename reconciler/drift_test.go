@@ -383,6 +383,23 @@ func TestDriftOfIntent(t *testing.T) {
 	checkDrift(t, "rest", rest, err, "", ".metadata.labels.team", ".spec.replicas")
 	d, err := BudgetDrift(a.budget(t), next.PDB)
 	checkDrift(t, "budget", d, err, "", ".metadata.labels.team", ".spec.minAvailable")
+	if !d.Own {
+		t.Error("a change of the wish is taken for somebody's")
+	}
+}
+
+// TestDriftOfARemoval: what somebody has removed is nobody's any more, and is no change
+// of the wish.
+func TestDriftOfARemoval(t *testing.T) {
+	a := applyManifests(t, ordersCluster())
+	service := a.service(t)
+	service.Spec.Selector = nil
+	if _, err := a.client.CoreV1().Services("shop").Update(t.Context(), service, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	if d, err := ServiceDrift(a.service(t), a.want.Client); err != nil || d.Empty() || d.Own {
+		t.Errorf("%+v, %v", d, err)
+	}
 }
 
 // TestDriftNamesTheLastHolder: of two that took a field, the later one counts.

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -112,6 +113,23 @@ func TestCorrectionSaysWho(t *testing.T) {
 		told := slices.DeleteFunc(w.drainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
 		if len(told) != 1 || !strings.Contains(told[0], "StatefulSet orders: kubectl-edit had changed .spec.replicas; Git wins") {
 			t.Errorf("Events %q", told)
+		}
+	})
+}
+
+// A budget follows the number of members: that is no correction of anybody.
+func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
+	formed(t, func(w *world) {
+		budget := plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"}
+		for own, want := range map[bool]string{true: "", false: "somebody had changed .spec.minAvailable"} {
+			w.drainEvents()
+			v := w.look()
+			v.drifts["PodDisruptionBudget/orders"] = Drift{Fields: []string{".spec.minAvailable"}, Own: own}
+			w.r.reportCorrection(v, budget)
+			told := strings.Join(w.drainEvents(), "\n")
+			if strings.Contains(told, "DriftCorrected") != (want != "") || !strings.Contains(told, want) {
+				t.Errorf("own %t: Events %q", own, told)
+			}
 		}
 	})
 }

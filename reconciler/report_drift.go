@@ -10,13 +10,14 @@ import (
 )
 
 // reportCorrection tells who had changed what was just put back, and counts it. A
-// change that came with a commit is nobody's.
+// change that came with a commit is nobody's, nor is one that follows from another:
+// the disruption budget goes with the number of members.
 func (r *Reconciler) reportCorrection(v *view, a plan.Action) {
 	kind, name, d, deleted := corrected(v, a)
 	manager := d.Manager
 	if manager == "" {
 		_, revived := r.revived.Load(v.cluster.Key())
-		if kind == "" || !v.applied() || revived {
+		if kind == "" || d.Own || !v.applied() || revived {
 			return
 		}
 		manager = managerUnknown
