@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"bytes"
+	"context"
 	"os/exec"
 	"slices"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
@@ -193,6 +196,31 @@ func TestNudgeWithAuthentication(t *testing.T) {
 	}
 	backuptest.WantError(t, l.clients.Nudge(t.Context(), "shop/orders", first), "add to the log through orders-0: status", "user name is empty")
 	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", first, "3.5"), "downgrade to 3.5", "user name is empty")
+	root, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + first.Address}, Username: "root", Password: "secret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = root.Close() }()
+	m.etcd.KV = turningOff{m.etcd.KV, root}
+	if err := m.nudge(t.Context()); err != nil {
+		t.Errorf("authentication is turned off meanwhile: %v", err)
+	}
+	if got, err := m.etcd.Get(t.Context(), nudgeKey); err != nil || got.Count != 0 || got.Header.Revision < 3 {
+		t.Errorf("%s is left behind: %v, %v", nudgeKey, got, err)
+	}
+}
+
+// turningOff is a member on which authentication is turned off just before a write.
+type turningOff struct {
+	clientv3.KV
+	root *clientv3.Client
+}
+
+func (o turningOff) Put(ctx context.Context, key, value string, options ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	if _, err := o.root.AuthDisable(ctx); err != nil {
+		return nil, err
+	}
+	return o.KV.Put(ctx, key, value, options...)
 }
 
 // The whole way down by one minor, and back again before it is over.

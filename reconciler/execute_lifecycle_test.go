@@ -7,7 +7,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,6 +78,48 @@ func TestWhoScaledIsNamed(t *testing.T) {
 			t.Errorf("nobody has scaled, and it says %s", by)
 		}
 	})
+	held := func(manager string, how metav1.ManagedFieldsOperationType, at *metav1.Time) metav1.ManagedFieldsEntry {
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: how, Time: at, FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`)}
+	}
+	noon := metav1.NewTime(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
+	hand := held("kubectl", metav1.ManagedFieldsOperationUpdate, &noon)
+	for want, fields := range map[string][]metav1.ManagedFieldsEntry{
+		"kubectl at 2026-01-02T12:00:00Z": {hand},
+		"autoscaler":                      {held("autoscaler", metav1.ManagedFieldsOperationUpdate, nil)},
+		"":                                {hand, held(FieldManager, metav1.ManagedFieldsOperationApply, &noon)},
+	} {
+		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: fields}}
+		if by := scaledBy(set); by != want {
+			t.Errorf("%q has scaled, and it says %q", want, by)
+		}
+	}
+	if by := scaledBy(&appsv1.StatefulSet{}); by != "" {
+		t.Errorf("nobody is known, and it says %q", by)
+	}
+}
+
+// I7: with a deleted cluster goes what quorate has made for it, and no Secret of
+// another one; of a cluster that is wanted, none.
+func TestLeftoversAreOnesOwn(t *testing.T) {
+	own := ordersCluster()
+	other := ordersCluster(func(c *schema.EtcdCluster) { c.Metadata.Name = "users" })
+	secrets := map[string]*corev1.Secret{
+		"orders-ca": {ObjectMeta: metav1.ObjectMeta{Labels: OwnLabels(own)}},
+		"users-ca":  {ObjectMeta: metav1.ObjectMeta{Labels: OwnLabels(other)}},
+		"theirs":    {},
+	}
+	for state, want := range map[schema.State]string{schema.StateDeleted: "orders-ca", schema.StateRunning: "", schema.StateHibernated: ""} {
+		v := &view{cluster: Cluster{EtcdCluster: own}}
+		v.cluster.Spec.State = state
+		v.observeLeftovers(secrets)
+		var names []string
+		for _, o := range v.observed.Leftovers {
+			names = append(names, o.Name)
+		}
+		if strings.Join(names, ", ") != want {
+			t.Errorf("%s: %q", state, names)
+		}
+	}
 }
 
 // 130: the pods of a deleted cluster that no StatefulSet stops are deleted, each

@@ -84,7 +84,7 @@ func digestAt(set *appsv1.StatefulSet, version string) string {
 		return ""
 	}
 	for _, c := range set.Spec.Template.Spec.Containers {
-		if _, digest, pinned := strings.Cut(c.Image, "@"); c.Name == EtcdContainer && pinned {
+		if _, digest, _ := strings.Cut(c.Image, "@"); c.Name == EtcdContainer {
 			return digest
 		}
 	}

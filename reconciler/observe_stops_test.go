@@ -18,7 +18,7 @@ func TestClusterAtAStop(t *testing.T) {
 	pinned := func(c *schema.EtcdCluster) { c.Spec.Image.Digest = "sha256:" + strings.Repeat("b", 64) }
 	live := &appsv1.StatefulSet{}
 	live.Spec.Template.Annotations = map[string]string{AnnotationVersion: "3.6.16"}
-	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: EtcdContainer, Image: "quay.io/coreos/etcd:v3.6.16@" + digest}}
+	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "logs", Image: "example.com/logs:1@sha256:" + strings.Repeat("c", 64)}, {Name: EtcdContainer, Image: "quay.io/coreos/etcd:v3.6.16@" + digest}}
 	for _, c := range []struct {
 		name    string
 		set     *appsv1.StatefulSet
@@ -34,9 +34,9 @@ func TestClusterAtAStop(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := &view{cluster: *inGit(toVersion("3.7.3"), pinned), set: c.set}
-			v.cluster.Spec.Etcd.Options = map[string]string{"snapshot-count": "1000"}
+			v.cluster.Spec.Etcd.Options = map[string]string{"snapshot-count": "1000", "max-txn-ops": "256"}
 			got := v.clusterAt(c.stop)
-			if got.Spec.Version != c.stop.Version || got.Spec.Image.Digest != c.digest || got.Spec.Etcd.Options["snapshot-count"] != c.flag {
+			if got.Spec.Version != c.stop.Version || got.Spec.Image.Digest != c.digest || got.Spec.Etcd.Options["snapshot-count"] != c.flag || got.Spec.Etcd.Options["max-txn-ops"] != "256" {
 				t.Errorf("%+v", got.Spec)
 			}
 			if o := v.optionsAt(c.stop, RenderOptions{}); o.Passing != c.passing {

@@ -104,6 +104,53 @@ func TestPlanOffline(t *testing.T) {
 	}
 }
 
+// 128: a restore in the place of a cluster: the deletion is planned first, where it
+// is not over yet, and after it a cluster of which only the record is left.
+func TestRestoreInPlaceOffline(t *testing.T) {
+	former := *inGit(func(c *schema.EtcdCluster) {
+		c.Spec.State, c.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip
+	})
+	restoring := func(former *schema.EtcdCluster) *Cluster {
+		c := inGit(func(c *schema.EtcdCluster) { c.Spec.Replicas = 1 })
+		c.Restore = &RestoreWish{Name: "back", Source: schema.RestoreSource{ObjectURL: "s3://b/1.db"}, Former: former}
+		return c
+	}
+	for _, test := range []struct {
+		name          string
+		before, after *Cluster
+		change        plan.Change
+		fields        string
+		actions, hold string
+	}{
+		{"of one that runs", inGit(), restoring(&former.EtcdCluster), plan.Changed, "spec.deletion.backup, spec.state", "begin the deletion, resize the StatefulSet 3 → 0, delete StatefulSet orders", ""},
+		{"of one that is deleted", &former, restoring(&former.EtcdCluster), plan.Changed, "spec.deletion.backup, spec.replicas, spec.state", "begin to restore s3://b/1.db (back), apply Service orders-peers, apply PodDisruptionBudget orders, create the StatefulSet, without members", ""},
+		{"that is there already", restoring(&former.EtcdCluster), restoring(&former.EtcdCluster), plan.Unchanged, "", "", ""},
+		{"in nobody's place", inGit(), restoring(nil), plan.Changed, "spec.replicas", "", "EtcdRestore back is refused"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r, err := PlanOffline(test.before, test.after, offlineOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fields, actions []string
+			for _, c := range r.Changes {
+				fields = append(fields, c.Field)
+			}
+			for _, s := range r.Steps {
+				actions = append(actions, s.Action)
+			}
+			hold := ""
+			if r.Hold != nil {
+				hold = r.Hold.Message
+			}
+			if r.Change != test.change || strings.Join(fields, ", ") != test.fields || !strings.HasPrefix(hold, test.hold) || (test.hold == "") != (hold == "") ||
+				!strings.HasPrefix(strings.Join(actions, ", "), test.actions) || (test.actions == "") != (len(actions) == 0) {
+				t.Errorf("%s, fields %q, hold %q, steps %q", r.Change, fields, hold, actions)
+			}
+		})
+	}
+}
+
 // What cannot be known offline is said where it would matter, and is no hold.
 func TestUnknownOffline(t *testing.T) {
 	for name, test := range map[string]struct {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -91,6 +92,35 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
+// How many pods there are follows what was done, and not what Git wants by now.
+func TestReplicasFollowTheRecord(t *testing.T) {
+	set := &appsv1.StatefulSet{}
+	set.Spec.Replicas = new(int32(7))
+	restoring, founded, highest, moving := NewRecord("t"), NewRecord("t"), formedRecord(), formedRecord()
+	restoring.Recovering = &RecoveringRecord{}
+	founded.Founders = 1
+	highest.Members["orders-4"] = "a4"
+	moving.Joining = &JoiningRecord{Member: "orders-3"}
+	for name, c := range map[string]struct {
+		record Record
+		set    *appsv1.StatefulSet
+		want   int32
+	}{
+		"a restore before there is a StatefulSet": {restoring, nil, 0},
+		"a restore that goes on":                  {restoring, set, 7},
+		"a new cluster":                           {NewRecord("t"), nil, 3},
+		"a new cluster that was begun smaller":    {founded, set, 1},
+		"a member that comes":                     {moving, set, 7},
+		"a member that comes, without a set":      {moving, nil, 3},
+		"a cluster at rest":                       {formedRecord(), set, 3},
+		"a gap among the members":                 {highest, set, 5},
+	} {
+		if got := c.record.replicas(ordersCluster(), c.set); got != c.want {
+			t.Errorf("%s: %d pods, want %d", name, got, c.want)
+		}
+	}
+}
+
 func TestRecordKeysForEtcd(t *testing.T) {
 	url := func(member string) string { return member + "=https://" + member + ".orders-peers.shop.svc:2380" }
 	many := formedRecord()
@@ -103,12 +133,15 @@ func TestRecordKeysForEtcd(t *testing.T) {
 		r.Joining = &j
 		return r
 	}
+	promoted := formedRecord()
+	promoted.Joining = &JoiningRecord{Member: "orders-2", ID: "fd422379fda50e48", Promoting: true}
 	for _, test := range []struct {
 		name    string
 		record  Record
 		state   string
 		members []string
 	}{
+		{"one that has just become a member is named once", promoted, "existing", []string{"orders-0", "orders-1", "orders-2"}},
 		{"a learner that etcd may not know yet is not among them", joining(JoiningRecord{Member: "orders-2"}), "existing", []string{"orders-0", "orders-1"}},
 		{"a learner that etcd knows is", joining(JoiningRecord{Member: "orders-2", ID: "a2"}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
 		{"and while it is promoted", joining(JoiningRecord{Member: "orders-2", ID: "a2", Promoting: true}), "existing", []string{"orders-0", "orders-1", "orders-2"}},

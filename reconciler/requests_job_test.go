@@ -210,6 +210,22 @@ func TestAJobHasItsShareOfTheBandwidth(t *testing.T) {
 	})
 }
 
+// A cluster without TLS is asked in clear text, whatever Secret there is.
+func TestTakeBackupInClearText(t *testing.T) {
+	s := startEtcd(t, newEtcdBinary, 1, false)
+	s.mustPut("colour", "green")
+	dir := t.TempDir()
+	m, err := TakeBackup(t.Context(), BackupTask{
+		From: s.target(s.round(false), s.endpoints[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := (backup.Store{}).Verify(t.Context(), m.Object+"?root="+dir); err != nil || again.SHA256 != m.SHA256 {
+		t.Errorf("%+v, %v", again, err)
+	}
+}
+
 // 116: what the Job's pod does, with a real cluster that speaks TLS.
 func TestTakeBackup(t *testing.T) {
 	s := startEtcd(t, newEtcdBinary, 1, true)

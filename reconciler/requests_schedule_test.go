@@ -64,6 +64,9 @@ func TestScheduleStrikes(t *testing.T) {
 		q := nightly()
 		w.mustPassRequests(q, 72*time.Hour)
 		w.wantTimes("01-01 02:00", "01-02 02:00", "01-03 02:00")
+		if k := w.requestRecord(q); len(k.Done) > 0 {
+			w.Errorf("the record grows with every backup: %+v", k.Done)
+		}
 		m := w.manifests()[2]
 		if m.Schedule != "shop/nightly" || m.Request != "" || m.Reason != "schedule nightly" || m.Member != "orders-1" {
 			w.Errorf("%+v", m)
@@ -248,6 +251,36 @@ func TestObjectWithoutManifestIsNoBackup(t *testing.T) {
 	})
 }
 
+// What was begun in a store that is gone does not keep back who wants another place.
+func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
+	backedUp(t, func(w *world) {
+		ctx, kill := context.WithCancel(w.Context())
+		w.etcd.stream = func(context.Context) io.Reader {
+			kill()
+			return failing{context.Canceled}
+		}
+		w.passUntilKilled(ctx, once())
+		w.etcd.stream = nil
+		if err := os.RemoveAll(w.backups + "/shop"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(w.backups+"/shop", []byte("no directory"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPassRequests(once(), 30*time.Second)
+		if k := w.requestRecord(once()); k.Begun == nil || k.Failures != 1 {
+			t.Fatalf("what became of it cannot be known: %+v", k)
+		}
+		elsewhere := once(func(s *schema.BackupRequest) {
+			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
+		})
+		w.mustPassRequests(elsewhere, time.Minute)
+		if k := w.requestRecord(elsewhere); len(w.manifests()) != 1 || k.Begun != nil || k.Failures != 0 {
+			t.Errorf("%d backups, %+v", len(w.manifests()), k)
+		}
+	})
+}
+
 // 102: after each good backup those that no rule keeps are removed, and only what
 // this schedule took; each with its reason.
 func TestRetentionRemovesWhatNobodyKeeps(t *testing.T) {
@@ -271,6 +304,34 @@ func TestRetentionRemovesWhatNobodyKeeps(t *testing.T) {
 			w.Errorf("%v, %v", files, err)
 		}
 	})
+}
+
+// Backups are looked through once after each good one, and now and then only where
+// no more come; where nothing is to be removed, never.
+func TestRetainsOnlyWhereThereIsReason(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	kept := func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast = new(int32(1)) }
+	suspended := func(s *schema.BackupScheduleSpec) { s.Suspend = true }
+	last := &doneBackup{URL: "s3://b/1.db"}
+	for name, c := range map[string]struct {
+		q      Request
+		record requestRecord
+		want   bool
+	}{
+		"after a good backup":          {nightly(kept), requestRecord{Last: last, Ended: now.Add(-time.Hour), Retained: now.Add(-2 * time.Hour)}, true},
+		"of a single backup":           {once(), requestRecord{Last: last, Ended: now}, false},
+		"before the first good one":    {nightly(kept), requestRecord{Ended: now}, false},
+		"suspended before the first":   {nightly(kept, suspended), requestRecord{}, false},
+		"without retention":            {nightly(), requestRecord{Last: last, Ended: now}, false},
+		"suspended, without retention": {nightly(suspended), requestRecord{Last: last}, false},
+		"while more come":              {nightly(kept), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-8 * time.Hour)}, false},
+		"suspended, an hour ago":       {nightly(kept, suspended), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-time.Hour)}, true},
+		"suspended, a moment ago":      {nightly(kept, suspended), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-59 * time.Minute)}, false},
+	} {
+		if got := c.q.retains(c.record, now); got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
 }
 
 // 102, I10: what must not be removed is not.

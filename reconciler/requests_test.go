@@ -160,7 +160,53 @@ func TestARequestsOwnWordIsKept(t *testing.T) {
 		if to.Credentials.SecretName != "own" || to.Encryption.Recipients[0] != "age1own" || to.ObjectURLTemplate != w.r.options.BackupURL {
 			t.Errorf("%+v", to)
 		}
+		w.wish.Problems = []string{"bad"}
+		w.r.SetDesired([]Cluster{w.wish})
+		if to := w.r.effective(once()); to.Credentials.SecretName != "" || len(to.Encryption.Recipients) > 0 {
+			t.Errorf("of a file with errors: %+v", to)
+		}
 	})
+}
+
+// A backup and a schedule of one name are two: each has a record of its own, under
+// the name that it has always had.
+func TestABackupAndAScheduleOfOneNameHaveTwoRecords(t *testing.T) {
+	single, often := once(), nightly()
+	often.Metadata.Name = single.Metadata.Name
+	if a, b := single.recordName(), often.recordName(); a != "before-sale-backup-request" || b != "before-sale-backup-schedule" {
+		t.Errorf("%s and %s", a, b)
+	}
+	if a, b := single.recordLabels(), often.recordLabels(); a[labelBackup] != "before-sale" || a[labelSchedule] != "" || b[labelSchedule] != "before-sale" || b[labelBackup] != "" {
+		t.Errorf("%v and %v", a, b)
+	}
+}
+
+// What is new about a request is written down, also where only one word of it is.
+func TestEachNewWordIsNoted(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	seen, q := requestRecord{}, nightly()
+	seen.begin(q, now)
+	for name, c := range map[string]struct {
+		change func(*requestRecord)
+		want   bool
+	}{
+		"nothing":      {func(*requestRecord) {}, false},
+		"another spec": {func(k *requestRecord) { k.SpecHash = "x" }, true},
+		"other times":  {func(k *requestRecord) { k.Times = "0 9 * * * UTC" }, true},
+		"no beginning": {func(k *requestRecord) { k.Since = time.Time{} }, true},
+	} {
+		k := seen
+		c.change(&k)
+		if got := k.begin(q, now.Add(time.Hour)); got != c.want || k.SpecHash != q.hash() || k.Times != q.times() || k.Since.IsZero() {
+			t.Errorf("%s: %t, %+v", name, got, k)
+		}
+	}
+	// Other times count from now on: with none at all, they would be due at once.
+	k := seen
+	k.Times = "0 9 * * * UTC"
+	if k.begin(q, now.Add(time.Hour)); !k.Since.Equal(now.Add(time.Hour)) {
+		t.Errorf("since %s", k.Since)
+	}
 }
 
 // Where there is nobody to take a backup from, it waits and says why, once.
@@ -182,6 +228,10 @@ func TestBackupWaitsAndSaysWhy(t *testing.T) {
 		"nobody answers": {func(w *world, _ *Request) { w.etcd.version = func(string) string { return "" } }, "no member can give a backup: orders-0 does not answer"},
 		"data differs":   {func(w *world, _ *Request) { w.etcd.change = func(r *plan.Round) { r.Members[1].Hash = 98 } }, "hold different data"},
 		"nobody's":       {func(w *world, _ *Request) { w.r.options.Owner = us() }, ""},
+		"our own": {func(w *world, _ *Request) {
+			w.mustDo(plan.ClaimCluster{To: claimed(us(), 1)})
+			w.r.options.Owner = us()
+		}, ""},
 		"another owner's": {func(w *world, _ *Request) {
 			w.mustDo(plan.ClaimCluster{To: claimed(them(), 1)})
 			w.r.options.Owner = us()
