@@ -3,6 +3,7 @@ package reconciler
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os/exec"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -208,6 +210,54 @@ func TestNudgeWithAuthentication(t *testing.T) {
 	if got, err := m.etcd.Get(t.Context(), nudgeKey); err != nil || got.Count != 0 || got.Header.Revision < 3 {
 		t.Errorf("%s is left behind: %v, %v", nudgeKey, got, err)
 	}
+	nudgesTouchNoKey(t, m)
+}
+
+// nudgesTouchNoKey has a nudge fail in either of its two ways: that is told, and
+// nothing more is asked of a member that takes no users.
+func nudgesTouchNoKey(t *testing.T, m *memberClient) {
+	t.Helper()
+	kv := m.etcd.KV
+	if off, ok := kv.(turningOff); ok {
+		kv = off.KV
+	}
+	before, err := kv.Get(t.Context(), nudgeKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.etcd.KV = kv
+	if err := m.nudge(t.Context()); err != nil {
+		t.Errorf("without authentication: %v", err)
+	}
+	lease := m.etcd.Lease
+	m.etcd.Lease = stubborn{Lease: lease, answer: rpctypes.ErrTimeout}
+	if err := m.nudge(t.Context()); !errors.Is(err, rpctypes.ErrTimeout) {
+		t.Errorf("a lease that times out: %v", err)
+	}
+	m.etcd.Lease, m.etcd.KV = stubborn{Lease: lease, answer: rpctypes.ErrUserEmpty}, full{kv}
+	if err := m.nudge(t.Context()); !errors.Is(err, rpctypes.ErrNoSpace) {
+		t.Errorf("a member that is full: %v", err)
+	}
+	if after, err := kv.Get(t.Context(), nudgeKey); err != nil || after.Header.Revision != before.Header.Revision {
+		t.Errorf("before %v, after %v, %v", before, after, err)
+	}
+}
+
+// stubborn is a member that ends no lease.
+type stubborn struct {
+	clientv3.Lease
+	answer error
+}
+
+func (s stubborn) Revoke(context.Context, clientv3.LeaseID) (*clientv3.LeaseRevokeResponse, error) {
+	return nil, s.answer
+}
+
+// full is a member that takes no key.
+type full struct{ clientv3.KV }
+
+func (full) Put(context.Context, string, string, ...clientv3.OpOption) (*clientv3.PutResponse, error) {
+	return nil, rpctypes.ErrNoSpace
 }
 
 // turningOff is a member on which authentication is turned off just before a write.

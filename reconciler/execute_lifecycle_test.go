@@ -93,6 +93,12 @@ func TestWhoScaledIsNamed(t *testing.T) {
 			t.Errorf("%q has scaled, and it says %q", want, by)
 		}
 	}
+	broken := held(FieldManager, metav1.ManagedFieldsOperationApply, &noon)
+	broken.FieldsV1 = metav1.NewFieldsV1("{")
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{hand, broken}}}
+	if by := scaledBy(set); by != "" {
+		t.Errorf("what cannot be read may be quorate's own, and it says %q", by)
+	}
 	if by := scaledBy(&appsv1.StatefulSet{}); by != "" {
 		t.Errorf("nobody is known, and it says %q", by)
 	}

@@ -35,11 +35,8 @@ func scaledBy(set *appsv1.StatefulSet) string {
 		return ""
 	}
 	manager, at := lastHolder(others, replicas)
-	switch {
-	case manager == "":
-		return ""
-	case at.IsZero():
-		return manager // a subresource keeps no time
+	if at.IsZero() {
+		return manager // nobody, or a subresource, which keeps no time
 	}
 	return fmt.Sprintf("%s at %s", manager, at.UTC().Format(time.RFC3339))
 }

@@ -79,16 +79,76 @@ func TestRecordRoundTrip(t *testing.T) {
 	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
 	full.Revision, full.MembershipRecord = 9, fullMembership()
 	full.Owner = &OwnerRecord{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default", Claim: 1}
-	for name, want := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord(), "full": full} {
+	for name, want := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord(), "full": full, "without members": {FormatVersion: RecordFormat, Token: "t"}} {
 		t.Run(name, func(t *testing.T) {
 			got, err := ReadRecord(storedRecord(want))
 			if err != nil {
 				t.Fatal(err)
 			}
+			if want.Members == nil {
+				want.Members = map[string]string{} // so that the guard can tell it from damage
+			}
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+// Whatever comes or goes, the number of pods is what the last step left.
+func TestEveryIntentIsMoving(t *testing.T) {
+	if formedRecord().moving() {
+		t.Error("a cluster at rest")
+	}
+	for name, change := range map[string]func(*Record){
+		"a recovery":         func(r *Record) { r.Recovering = &RecoveringRecord{} },
+		"one that comes":     func(r *Record) { r.Joining = &JoiningRecord{} },
+		"one that goes":      func(r *Record) { r.Leaving = &LeavingRecord{} },
+		"one to be replaced": func(r *Record) { r.Replacing = "orders-1" },
+		"a volume that is left": func(r *Record) {
+			r.Retired = map[string]string{"orders-4": "a4"}
+		},
+		"hibernation": func(r *Record) { r.Hibernated = true },
+		"a deletion":  func(r *Record) { r.Deleted = true },
+	} {
+		r := formedRecord()
+		if change(&r); !r.moving() {
+			t.Errorf("%s leaves the number of pods to Git", name)
+		}
+	}
+}
+
+// Nobody else may stop a member that the quorum needs, also of a cluster that has
+// not formed yet, or that is about to lose a voter.
+func TestDisruptionsKeepTheQuorum(t *testing.T) {
+	five := func(edits ...func(*Record)) Record {
+		r := formedRecord()
+		r.Members["orders-3"], r.Members["orders-4"] = "a3", "a4"
+		for _, edit := range edits {
+			edit(&r)
+		}
+		return r
+	}
+	alone := formedRecord()
+	alone.Members = map[string]string{"orders-0": "a0"}
+	founded := NewRecord("t")
+	founded.Founders = 5
+	leaving := func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-4"} }
+	for name, c := range map[string]struct {
+		record Record
+		want   int32
+	}{
+		"five":                       {five(), disruptionsOf(5)},
+		"five, of which one goes":    {five(leaving), disruptionsOf(4)},
+		"three":                      {formedRecord(), disruptionsOf(3)},
+		"one alone":                  {alone, disruptionsOf(1)},
+		"three that are to form":     {NewRecord("t"), disruptionsOf(3)},
+		"five that were to form":     {founded, disruptionsOf(5)},
+		"one that did not form here": {five(func(r *Record) { r.Founders = 1 }), disruptionsOf(5)},
+	} {
+		if got := c.record.disruptions(ordersCluster()); got != c.want {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
 	}
 }
 
@@ -100,6 +160,8 @@ func TestReplicasFollowTheRecord(t *testing.T) {
 	restoring.Recovering = &RecoveringRecord{}
 	founded.Founders = 1
 	highest.Members["orders-4"] = "a4"
+	lost := formedRecord()
+	lost.Recovering = &RecoveringRecord{}
 	moving.Joining = &JoiningRecord{Member: "orders-3"}
 	for name, c := range map[string]struct {
 		record Record
@@ -114,6 +176,7 @@ func TestReplicasFollowTheRecord(t *testing.T) {
 		"a member that comes, without a set":      {moving, nil, 3},
 		"a cluster at rest":                       {formedRecord(), set, 3},
 		"a gap among the members":                 {highest, set, 5},
+		"a lost cluster without a StatefulSet":    {lost, nil, 3},
 	} {
 		if got := c.record.replicas(ordersCluster(), c.set); got != c.want {
 			t.Errorf("%s: %d pods, want %d", name, got, c.want)

@@ -278,6 +278,30 @@ func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 		if k := w.requestRecord(elsewhere); len(w.manifests()) != 1 || k.Begun != nil || k.Failures != 0 {
 			t.Errorf("%d backups, %+v", len(w.manifests()), k)
 		}
+		if told := w.lines("left behind", "url"); len(told) > 0 {
+			t.Errorf("where nothing is known, something was to be removed: %q", told)
+		}
+	})
+}
+
+// Without the credentials nobody knows what is in the store: what was begun there is
+// not looked for with others, nor removed.
+func TestABackupIsSettledWithItsCredentials(t *testing.T) {
+	byJobs(t, func(w *world) {
+		w.r.options.BackupRunner = RunnerDaemon
+		ctx, kill := context.WithCancel(w.Context())
+		w.etcd.stream = func(context.Context) io.Reader {
+			kill()
+			return failing{context.Canceled}
+		}
+		w.passUntilKilled(ctx, once())
+		if err := w.api.CoreV1().Secrets("shop").Delete(w.Context(), "s3", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.mustPassRequests(once(), 30*time.Second)
+		if k := w.requestRecord(once()); k.Begun == nil || !k.Begun.Failed || !strings.Contains(k.Problem, "the Secret shop/s3 with the credentials") {
+			t.Errorf("%+v, begun %+v", k, k.Begun)
+		}
 	})
 }
 

@@ -201,6 +201,16 @@ func TestEachNewWordIsNoted(t *testing.T) {
 			t.Errorf("%s: %t, %+v", name, got, k)
 		}
 	}
+	// Another spec of a schedule misses no time; a single backup begins anew with it.
+	other := nightly(func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast = new(int32(1)) })
+	if k := seen; !k.begin(other, now.Add(time.Hour)) || !k.Since.Equal(now) {
+		t.Errorf("a schedule since %s", k.Since)
+	}
+	single := requestRecord{}
+	single.begin(once(), now)
+	if single.SpecHash = "x"; !single.begin(once(), now.Add(time.Hour)) || !single.Since.Equal(now.Add(time.Hour)) {
+		t.Errorf("a single backup since %s", single.Since)
+	}
 	// Other times count from now on: with none at all, they would be due at once.
 	k := seen
 	k.Times = "0 9 * * * UTC"
@@ -228,6 +238,11 @@ func TestBackupWaitsAndSaysWhy(t *testing.T) {
 		"nobody answers": {func(w *world, _ *Request) { w.etcd.version = func(string) string { return "" } }, "no member can give a backup: orders-0 does not answer"},
 		"data differs":   {func(w *world, _ *Request) { w.etcd.change = func(r *plan.Round) { r.Members[1].Hash = 98 } }, "hold different data"},
 		"nobody's":       {func(w *world, _ *Request) { w.r.options.Owner = us() }, ""},
+		"a damaged record": {func(w *world, _ *Request) {
+			damage(w)
+			w.settle()
+		}, "record shop/orders-record: "},
+		"one that never formed": {func(w *world, _ *Request) { w.notes(func(r *Record) { r.ClusterID, r.Members = "", nil }) }, "shop/orders has not formed yet"},
 		"our own": {func(w *world, _ *Request) {
 			w.mustDo(plan.ClaimCluster{To: claimed(us(), 1)})
 			w.r.options.Owner = us()
@@ -564,6 +579,7 @@ func TestPassThatFailsIsTold(t *testing.T) {
 		want   int
 	}{
 		"somebody was faster":    {apierrors.NewConflict(corev1.Resource("configmaps"), "x", errors.New("newer")), 0},
+		"somebody made it":       {apierrors.NewAlreadyExists(corev1.Resource("configmaps"), "x"), 0},
 		"the API server is away": {apierrors.NewInternalError(errors.New("away")), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
