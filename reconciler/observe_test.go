@@ -401,6 +401,19 @@ func TestMembersAreNotDialledWithoutCredentials(t *testing.T) {
 	})
 }
 
+// I3: what is done to a member goes to its own address, with the recorded cluster.
+func TestTargetIsTheMemberThatIsMeant(t *testing.T) {
+	record := formedRecord()
+	v := &view{record: &record, endpoints: []Endpoint{{Member: "orders-0", Address: "10.0.0.1:2379"}, {Member: "orders-1", Address: "10.0.0.2:2379"}}}
+	target, err := v.target("orders-1", "a1")
+	if err != nil || target.Member != "orders-1" || target.Address != "10.0.0.2:2379" || target.ID != "a1" || target.ClusterID != record.ClusterID {
+		t.Errorf("%+v, %v", target, err)
+	}
+	if target, err := v.target("orders-2", "a2"); err == nil || !strings.Contains(err.Error(), "orders-2 has no address") {
+		t.Errorf("%+v, %v", target, err)
+	}
+}
+
 // I7: what somebody else made is in the way, and is left alone.
 func TestForeignObjectsAreLeftAlone(t *testing.T) {
 	name := func(n string, labels map[string]string) metav1.ObjectMeta {

@@ -1149,6 +1149,15 @@ func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
 	})
 }
 
+// A file that says the same and has an error now, or none any more, is looked at.
+func TestSameWish(t *testing.T) {
+	good, other, bad := inGit().identified(), inGit(setReplicas(5)).identified(), inGit().identified()
+	bad.Problems = []string{"bad"}
+	if !sameWish(good, good) || !sameWish(bad, bad) || sameWish(good, other) || sameWish(good, bad) || sameWish(bad, good) {
+		t.Errorf("%s, %s, %s", good.digest, other.digest, bad.digest)
+	}
+}
+
 func TestSameCommitQueuesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.r.SetDesired([]Cluster{w.wish})
