@@ -77,31 +77,37 @@ func TestPlanOffline(t *testing.T) {
 		{"a change of pace only", inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: time.Minute} }), plan.Changed, "spec.upgrade.soak", "", "record that 3.5.35 is applied", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := PlanOffline(test.before, test.after, offlineOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var fields, actions []string
-			for _, c := range r.Changes {
-				fields = append(fields, c.Field)
-			}
-			for _, s := range r.Steps {
-				actions = append(actions, s.Action)
-			}
-			hold := ""
-			if r.Hold != nil {
-				hold = r.Hold.Message
-			}
-			if r.Change != test.change || strings.Join(fields, ", ") != test.fields || r.Restarts != test.restarts ||
+			r, fields, actions, hold := planOffline(t, test.before, test.after)
+			if r.Change != test.change || fields != test.fields || r.Restarts != test.restarts ||
 				!strings.Contains(hold, test.hold) || (test.hold == "") != (hold == "") ||
-				!strings.HasPrefix(strings.Join(actions, ", "), test.actions) || (test.actions == "") != (len(actions) == 0) {
-				t.Errorf("%s, fields %q, hold %q, %d restarts:\n%s", r.Change, fields, hold, r.Restarts, strings.Join(actions, ", "))
+				!strings.HasPrefix(actions, test.actions) || (test.actions == "") != (actions == "") {
+				t.Errorf("%s, fields %q, hold %q, %d restarts:\n%s", r.Change, fields, hold, r.Restarts, actions)
 			}
 			if r.Key() != "shop/orders" {
 				t.Errorf("it is called %q", r.Key())
 			}
 		})
 	}
+}
+
+// planOffline plans, and says which fields change, the actions and the hold in words.
+func planOffline(t *testing.T, before, after *Cluster) (r plan.ClusterReport, fields, actions, hold string) {
+	t.Helper()
+	r, err := PlanOffline(before, after, offlineOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var changed, does []string
+	for _, c := range r.Changes {
+		changed = append(changed, c.Field)
+	}
+	for _, s := range r.Steps {
+		does = append(does, s.Action)
+	}
+	if r.Hold != nil {
+		hold = r.Hold.Message
+	}
+	return r, strings.Join(changed, ", "), strings.Join(does, ", "), hold
 }
 
 // 128: a restore in the place of a cluster: the deletion is planned first, where it
@@ -128,23 +134,9 @@ func TestRestoreInPlaceOffline(t *testing.T) {
 		{"in nobody's place", inGit(), restoring(nil), plan.Changed, "spec.replicas", "", "EtcdRestore back is refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := PlanOffline(test.before, test.after, offlineOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
-			var fields, actions []string
-			for _, c := range r.Changes {
-				fields = append(fields, c.Field)
-			}
-			for _, s := range r.Steps {
-				actions = append(actions, s.Action)
-			}
-			hold := ""
-			if r.Hold != nil {
-				hold = r.Hold.Message
-			}
-			if r.Change != test.change || strings.Join(fields, ", ") != test.fields || !strings.HasPrefix(hold, test.hold) || (test.hold == "") != (hold == "") ||
-				!strings.HasPrefix(strings.Join(actions, ", "), test.actions) || (test.actions == "") != (len(actions) == 0) {
+			r, fields, actions, hold := planOffline(t, test.before, test.after)
+			if r.Change != test.change || fields != test.fields || !strings.HasPrefix(hold, test.hold) || (test.hold == "") != (hold == "") ||
+				!strings.HasPrefix(actions, test.actions) || (test.actions == "") != (actions == "") {
 				t.Errorf("%s, fields %q, hold %q, steps %q", r.Change, fields, hold, actions)
 			}
 		})
