@@ -95,14 +95,21 @@ func (w *world) killAllPods(pods map[string]string) {
 func (w *world) expectNothingDone(from int, members map[string]string) {
 	w.Helper()
 	time.Sleep(2 * quiet)
-	for _, l := range w.lines(from, lab.Step()) {
-		if !strings.HasPrefix(l.Action, "record whose data ") {
-			w.Errorf("quorate acted: %s", l.Raw)
-		}
-	}
+	w.expectNoStep(from)
 	for member, id := range w.record().Members {
 		if members[member] != id {
 			w.Errorf("%s was %s and is %s", member, members[member], id)
+		}
+	}
+}
+
+// expectNoStep wants no step since a position but a note of whose data a volume holds,
+// which may be of a moment before.
+func (w *world) expectNoStep(from int) {
+	w.Helper()
+	for _, l := range w.lines(from, lab.Step()) {
+		if !strings.HasPrefix(l.Action, "record whose data ") {
+			w.Errorf("quorate acted: %s", l.Raw)
 		}
 	}
 }
