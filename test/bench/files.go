@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/quorate/quorate/test/lab"
 )
 
 // files is a check of many files by quorate validate.
@@ -31,10 +33,11 @@ func measureFiles(ctx context.Context) (files, error) {
 		return files{}, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary, tree := filepath.Join(dir, "quorate"), filepath.Join(dir, "clusters")
-	if out, err := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/quorate").CombinedOutput(); err != nil {
-		return files{}, fmt.Errorf("build quorate: %w: %s", err, out)
+	binary, err := lab.Binary(ctx)
+	if err != nil {
+		return files{}, err
 	}
+	tree := filepath.Join(dir, "clusters")
 	if err := writeFiles(tree); err != nil {
 		return files{}, err
 	}

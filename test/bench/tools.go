@@ -2,9 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 
 	"github.com/quorate/quorate/test/lab"
@@ -32,7 +29,7 @@ func buildTools(ctx context.Context, dir string) (t tools, err error) {
 		t.etcdutl: {"test/bench/etcd", "go.etcd.io/etcd/etcdutl/v3"},
 		t.s3copy:  {".", "./test/bench/s3copy"},
 	} {
-		if err := goBuild(ctx, path, from[0], from[1]); err != nil {
+		if err := lab.GoBuild(ctx, from[0], path, from[1]); err != nil {
 			return tools{}, err
 		}
 	}
@@ -44,14 +41,4 @@ func buildTools(ctx context.Context, dir string) (t tools, err error) {
 	}
 	t.versitygw, err = t.sandbox.Build(ctx, "versitygw")
 	return t, err
-}
-
-// goBuild builds a package of the module in a directory.
-func goBuild(ctx context.Context, path, dir, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", path, pkg)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s: %w: %s", pkg, err, out)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // Image is the name of quorate's image where the harness builds it.
@@ -24,13 +25,22 @@ func Binary(ctx context.Context) (string, error) {
 		return "", err
 	}
 	bin := filepath.Join(root, "bin") + string(filepath.Separator)
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "./cmd/quorate", "./cmd/quorate-guard")
-	cmd.Dir = root
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if _, err := output(cmd); err != nil {
-		return "", fmt.Errorf("build quorate: %w", err)
+	if err := GoBuild(ctx, root, bin, "./cmd/quorate", "./cmd/quorate-guard"); err != nil {
+		return "", err
 	}
 	return bin + "quorate", nil
+}
+
+// GoBuild builds static programs from packages of the module in dir: one as the file
+// to, or several into the directory to, which ends with a separator.
+func GoBuild(ctx context.Context, dir, to string, packages ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", to}, packages...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	if _, err := output(cmd); err != nil {
+		return fmt.Errorf("build %s in %s: %w", strings.Join(packages, " "), dir, err)
+	}
+	return nil
 }
 
 // Root is the directory of this checkout.

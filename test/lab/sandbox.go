@@ -57,13 +57,7 @@ func BuildSandbox(ctx context.Context, dir string) (*Sandbox, error) {
 		return nil, err
 	}
 	s := &Sandbox{filepath.Join(dir, "sandbox")}
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", s.path, ".")
-	cmd.Dir = filepath.Join(root, "test", "sandbox")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if _, err := output(cmd); err != nil {
-		return nil, fmt.Errorf("build the sandbox's program: %w", err)
-	}
-	return s, nil
+	return s, GoBuild(ctx, filepath.Join(root, "test", "sandbox"), s.path, ".")
 }
 
 // cacheDir is where built programs are kept between runs.
