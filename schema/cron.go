@@ -192,21 +192,60 @@ func hasGap(field string) bool { return slices.Contains(strings.Split(field, ","
 // shortestInterval is the shortest time between two strikes, on clocks that are
 // never changed.
 func shortestInterval(s cron.Schedule) time.Duration {
-	const strikes = 30
-	if w, ok := s.(wallClock); ok {
-		s = w.line
+	w, ok := s.(wallClock)
+	if !ok {
+		return s.Next(reference()).Sub(reference()) // @every
 	}
-	shortest := time.Duration(0)
-	at := s.Next(reference())
+	first, last, shortest := strikesOfDay(w.line)
+	if days := daysApart(w.line); days > 0 {
+		between := time.Duration(days)*24*time.Hour - (last - first)
+		if shortest == 0 || between < shortest {
+			shortest = between
+		}
+	}
+	return shortest
+}
+
+// strikesOfDay are the first and the last strike of a day on which a line strikes,
+// as times since midnight, and the shortest time between two; 0 when it is one.
+func strikesOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration) {
+	first = -1
+	for hour := range 24 {
+		for minute := range 60 {
+			if line.Hour&(1<<hour) == 0 || line.Minute&(1<<minute) == 0 {
+				continue
+			}
+			at := time.Duration(hour)*time.Hour + time.Duration(minute)*time.Minute
+			switch {
+			case first < 0:
+				first = at
+			case shortest == 0 || at-last < shortest:
+				shortest = at - last
+			}
+			last = at
+		}
+	}
+	return first, last, shortest
+}
+
+// daysApart is how many days lie between the nearest two of thirty on which a line
+// strikes; 0 when it strikes on one only.
+func daysApart(line *cron.SpecSchedule) int {
+	const day, strikes = 24 * time.Hour, 30
+	nearest := 0
+	at := line.Next(reference()).Truncate(day)
 	for range strikes {
-		next := s.Next(at)
+		next := line.Next(at.Add(day - time.Nanosecond)).Truncate(day)
 		if next.IsZero() {
 			break
 		}
-		if d := next.Sub(at); shortest == 0 || d < shortest {
-			shortest = d
+		if days := int(next.Sub(at) / day); nearest == 0 || days < nearest {
+			nearest = days
+		}
+		if nearest == 1 {
+			break // None can be nearer.
 		}
 		at = next
 	}
-	return shortest
+	return nearest
 }

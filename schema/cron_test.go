@@ -1,9 +1,13 @@
 package schema
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/robfig/cron/v3"
+	"pgregory.net/rapid"
 )
 
 // strikes are the next times of a schedule in its zone, as text.
@@ -138,5 +142,54 @@ func FuzzSchedule(f *testing.F) {
 			}
 			at = next
 		}
+	})
+}
+
+// The shortest interval is that of the strikes themselves, one after another.
+func TestShortestInterval(t *testing.T) {
+	walked := func(s cron.Schedule) time.Duration {
+		shortest, days, day := time.Duration(0), 0, time.Time{}
+		for at := s.Next(reference()); days <= 30; {
+			if today := at.Truncate(24 * time.Hour); today != day {
+				day, days = today, days+1
+			}
+			next := s.Next(at)
+			if next.IsZero() {
+				break
+			}
+			if d := next.Sub(at); shortest == 0 || d < shortest {
+				shortest = d
+			}
+			at = next
+		}
+		return shortest
+	}
+	check := func(t interface{ Fatalf(string, ...any) }, line string) {
+		s, err := ParseSchedule(line, "")
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		if got, want := shortestInterval(s), walked(s); got != want {
+			t.Fatalf("%s: %s, and its strikes are %s apart", line, got, want)
+		}
+	}
+	for _, line := range []string{
+		"@every 90m", "@daily", "@weekly", "@yearly", "0 2 * * 6", "0 2 29 2 *", "0 2 * * 1,2", "0 0,23 * * *",
+		"0 2 1 * *", "0 2 1,15 * 5", "*/7 * * * *", "59 23 31 1-12/2 *", "30 23,1 * * 1,3",
+	} {
+		check(t, line)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		var fields []string
+		for _, field := range cronFields() {
+			fields = append(fields, rapid.OneOf(rapid.Just("*"), rapid.Custom(func(t *rapid.T) string {
+				var items []string
+				for _, n := range rapid.SliceOfN(rapid.IntRange(field.least, min(field.most, 28)), 1, 3).Draw(t, "items") {
+					items = append(items, strconv.Itoa(n))
+				}
+				return strings.Join(items, ",")
+			})).Draw(t, field.name))
+		}
+		check(t, strings.Join(fields, " "))
 	})
 }
