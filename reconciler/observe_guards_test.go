@@ -277,3 +277,17 @@ func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 		}
 	})
 }
+
+// A cluster that Git no longer names when its turn comes is not looked at.
+func TestClusterThatIsNoLongerNamedIsLeftAlone(t *testing.T) {
+	formed(t, func(w *world) {
+		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired(nil)
+		synctest.Wait()
+		w.api.ClearActions()
+		w.log.Reset()
+		if !w.r.next(w.Context()) || len(w.api.requests()) > 0 || w.log.Len() > 0 {
+			t.Errorf("asked for %q, and said %s", w.api.requests(), w.log)
+		}
+	})
+}

@@ -69,15 +69,16 @@ func (s *object) removeDrafts() error {
 	if s.target.scheme != "file" {
 		return nil
 	}
-	drafts, err := filepath.Glob(filepath.Join(s.target.bucket, "*.tmp"))
+	entries, err := os.ReadDir(s.target.bucket)
 	if err != nil {
 		return s.failed(err)
 	}
-	for _, draft := range drafts {
-		if stamp, ok := strings.CutPrefix(filepath.Base(draft), s.key+"."); !ok || strings.Count(stamp, ".") != 1 {
+	for _, entry := range entries {
+		stamp, of := strings.CutPrefix(entry.Name(), s.key+".")
+		if stamp, draft := strings.CutSuffix(stamp, ".tmp"); !of || !draft || strings.Contains(stamp, ".") {
 			continue
 		}
-		if err := os.Remove(draft); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(s.target.bucket, entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return s.failed(err)
 		}
 	}
