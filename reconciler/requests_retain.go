@@ -175,10 +175,10 @@ func (r *Reconciler) neededBackups(own string) (map[string]string, error) {
 		}
 		key := cm.Namespace + "/" + cm.Labels[LabelCluster]
 		record, err := ReadRecord(cm)
-		if err != nil && key == own {
-			return nil, err
-		}
 		if err != nil {
+			if key == own {
+				return nil, err
+			}
 			continue
 		}
 		if record.Backup != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,6 +123,30 @@ func TestRefusedRequestFailsTheOperation(t *testing.T) {
 				t.Errorf("there was %q, and is %q", before, after)
 			}
 		})
+	}
+}
+
+// A connection that breaks while a backup is read says nothing about the backup.
+func TestBrokenReadIsNoDamage(t *testing.T) {
+	s, data := backuptest.StartS3(t), backuptest.Snapshot(1<<20)
+	proxy := backuptest.StartFaulty(t, s.Address, backuptest.Certificate{})
+	p := placeAt(t, func(key string) string { return strings.ReplaceAll(s.URL(key), s.Address, proxy.Address) })
+	p.save(t, "good.db", data)
+	proxy.Set(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || isManifest(r) {
+			return false
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		_, _ = w.Write(data[:len(data)/2])
+		panic(http.ErrAbortHandler)
+	})
+	_, err := p.store.Verify(t.Context(), p.url("good.db"))
+	if backuptest.WantError(t, err, "verify backup", "the store "); strings.Contains(err.Error(), "damaged") {
+		t.Error(err)
+	}
+	proxy.Set(nil)
+	if _, err := p.store.Verify(t.Context(), p.url("good.db")); err != nil {
+		t.Error(err)
 	}
 }
 
