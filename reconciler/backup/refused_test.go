@@ -37,6 +37,13 @@ func TestRefusedRequestFailsTheOperation(t *testing.T) {
 		// gone is what is no longer stored, and want what else the error says.
 		gone, want string
 	}{
+		"save: what is there already is not said": {
+			func(r *http.Request) bool { return r.Method == http.MethodHead },
+			func(ctx context.Context, p place) error {
+				_, err := p.store.Save(ctx, p.url("new.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+				return err
+			}, "", "",
+		},
 		"save: the manifest is not taken": {
 			func(r *http.Request) bool { return r.Method == http.MethodPut && isManifest(r) },
 			func(ctx context.Context, p place) error {
