@@ -11,22 +11,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
-
-// unreadableKind makes the API server fail to answer one kind of read.
-func (w *world) unreadableKind(resource string) {
-	w.api.PrependReactor("get", resource, func(clienttesting.Action) (bool, runtime.Object, error) {
-		return true, nil, apierrors.NewInternalError(errors.New("away"))
-	})
-}
 
 // What might be somebody else's and cannot be looked for is in the way, too.
 func TestForeignObjectsThatCannotBeLookedForStopTheBootstrap(t *testing.T) {
@@ -35,7 +26,7 @@ func TestForeignObjectsThatCannotBeLookedForStopTheBootstrap(t *testing.T) {
 		"poddisruptionbudgets": "PodDisruptionBudget orders", "persistentvolumeclaims": "PersistentVolumeClaim data-orders-0",
 	} {
 		inWorld(t, func(w *world) {
-			w.unreadableKind(resource)
+			away(w, resource)
 			_, err := w.pass()
 			backuptest.WantError(t, err, "observe shop/orders", "look for "+kind, "away")
 			if writes := w.api.writes(); len(writes) > 0 {
@@ -57,7 +48,7 @@ func TestClassThatCannotBeReadStopsTheGrowth(t *testing.T) {
 		}
 		synctest.Wait()
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.Storage.Size.Add(c.Spec.Storage.Size) })
-		w.unreadableKind("storageclasses")
+		away(w, "storageclasses")
 		w.api.ClearActions()
 		_, err := w.pass()
 		backuptest.WantError(t, err, "observe shop/orders", "read StorageClass fast", "away")
@@ -120,21 +111,11 @@ func TestOwnDestinationOfBackups(t *testing.T) {
 // Somebody who scales the StatefulSet is named, and nobody where it is as recorded.
 func TestWhoScaledIsSeenWhereTheRecordDiffers(t *testing.T) {
 	formed(t, func(w *world) {
-		set := w.set()
-		set.Spec.Replicas = new(int32(5))
-		if _, err := w.api.AppsV1().StatefulSets("shop").Update(w.Context(), set, metav1.UpdateOptions{FieldManager: "kubectl"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		w.scale(5, "kubectl")
 		if by := w.look().observed.Set.ScaledBy; !strings.HasPrefix(by, "kubectl") {
 			t.Errorf("five pods for three members, and it says %q", by)
 		}
-		set = w.set()
-		set.Spec.Replicas = new(int32(3))
-		if _, err := w.api.AppsV1().StatefulSets("shop").Update(w.Context(), set, metav1.UpdateOptions{FieldManager: "kubectl"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		w.scale(3, "kubectl")
 		if by := w.look().observed.Set.ScaledBy; by != "" {
 			t.Errorf("three pods for three members, and it says %q", by)
 		}
@@ -214,35 +195,36 @@ func TestBudgetIsRenderedAnew(t *testing.T) {
 	})
 }
 
+// countDeep counts the looks with hashes from now on.
+func (w *world) countDeep() *int {
+	deep := 0
+	w.etcd.change = func(r *plan.Round) {
+		if r.Deep {
+			deep++
+		}
+	}
+	return &deep
+}
+
 // Members are looked at for hashes where the plan wants health confirmed, and not
 // in each look at a cluster that is held.
 func TestOnlyAPlanThatWantsItIsConfirmed(t *testing.T) {
 	formed(t, func(w *world) {
-		deep := 0
-		w.etcd.change = func(r *plan.Round) {
-			if r.Deep {
-				deep++
-			}
-		}
+		deep := w.countDeep()
 		held := w.wish
 		held.Problems = []string{"spec.version: is missing"}
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled })
 		for _, wish := range []Cluster{held, w.wish} {
-			if p, err := w.r.Plan(w.Context(), wish); err != nil || p.Hold == nil || deep != 0 {
-				t.Errorf("%d deep looks for %+v: %v", deep, p.Hold, err)
+			if p, err := w.r.Plan(w.Context(), wish); err != nil || p.Hold == nil || *deep != 0 {
+				t.Errorf("%d deep looks for %+v: %v", *deep, p.Hold, err)
 			}
 		}
 	})
 	formed(t, func(w *world) {
-		deep := 0
-		w.etcd.change = func(r *plan.Round) {
-			if r.Deep {
-				deep++
-			}
-		}
+		deep := w.countDeep()
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
-		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || len(p.Steps) == 0 || deep != 1 {
-			t.Errorf("%d deep looks for\n%s: %v", deep, p.Text(), err)
+		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || len(p.Steps) == 0 || *deep != 1 {
+			t.Errorf("%d deep looks for\n%s: %v", *deep, p.Text(), err)
 		}
 	})
 }

@@ -693,6 +693,17 @@ func (w *world) set() *appsv1.StatefulSet {
 	return set
 }
 
+// scale sets the number of replicas as somebody else.
+func (w *world) scale(replicas int32, manager string) {
+	w.Helper()
+	set := w.set()
+	set.Spec.Replicas = &replicas
+	if _, err := w.api.AppsV1().StatefulSets("shop").Update(w.Context(), set, metav1.UpdateOptions{FieldManager: manager}); err != nil {
+		w.Fatal(err)
+	}
+	synctest.Wait()
+}
+
 func (w *world) pod(name string) *corev1.Pod {
 	w.Helper()
 	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), "shop", name)
@@ -1058,12 +1069,7 @@ func TestLabelsBesideAVersionAtPartitionZeroRestartNobody(t *testing.T) {
 
 func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
 	formed(t, func(w *world) {
-		set := w.set()
-		set.Spec.Replicas = new(int32(1))
-		if _, err := w.api.AppsV1().StatefulSets("shop").Update(w.Context(), set, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
-			t.Fatal(err)
-		}
-		synctest.Wait()
+		w.scale(1, "kubectl-edit")
 		w.mustPass()
 		if n := *w.set().Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas after the pass", n)

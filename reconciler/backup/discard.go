@@ -75,7 +75,8 @@ func (s *object) removeDrafts() error {
 	}
 	for _, entry := range entries {
 		stamp, of := strings.CutPrefix(entry.Name(), s.key+".")
-		if stamp, draft := strings.CutSuffix(stamp, ".tmp"); !of || !draft || strings.Contains(stamp, ".") {
+		stamp, draft := strings.CutSuffix(stamp, ".tmp")
+		if !of || !draft || strings.Contains(stamp, ".") {
 			continue
 		}
 		if err := os.Remove(filepath.Join(s.target.bucket, entry.Name())); err != nil && !errors.Is(err, os.ErrNotExist) {

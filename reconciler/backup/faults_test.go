@@ -19,29 +19,38 @@ type faulty struct {
 	proxy *backuptest.Faulty
 }
 
+// behind is a place in the store at the address, with a faulty proxy before it. The
+// certificate is the zero value for a store without TLS.
+func behind(t *testing.T, address string, url func(string) string, certificate backuptest.Certificate) faulty {
+	proxy := backuptest.StartFaulty(t, address, certificate)
+	p := placeAt(t, func(key string) string { return strings.ReplaceAll(url(key), address, proxy.Address) })
+	p.store.CA = certificate.CA
+	return faulty{p, proxy}
+}
+
 // TestFaults spoils every operation in every store that is reached over a network (104):
 // each says in a sentence what is wrong, nothing is destroyed or left, an answer that
 // did not come never passes for an empty store, and the next attempt works.
 func TestFaults(t *testing.T) {
 	certificate := backuptest.NewCertificate(t)
-	behind := func(t *testing.T, address string, url func(string) string, secret map[string][]byte) faulty {
-		proxy := backuptest.StartFaulty(t, address, certificate)
-		p := placeAt(t, func(key string) string { return strings.ReplaceAll(url(key), address, proxy.Address) })
-		p.store.Credentials, p.store.CA = secret, certificate.CA
-		return faulty{p, proxy}
-	}
 	for name, start := range map[string]func(*testing.T) faulty{
 		"S3": func(t *testing.T) faulty {
 			s := backuptest.StartS3TLS(t, certificate)
-			return behind(t, s.Address, s.URL, backuptest.S3Secret())
+			p := behind(t, s.Address, s.URL, certificate)
+			p.store.Credentials = backuptest.S3Secret()
+			return p
 		},
 		"Google": func(t *testing.T) faulty {
 			g := backuptest.StartGoogle(t, certificate)
-			return behind(t, g.Address, g.URL, g.Secret)
+			p := behind(t, g.Address, g.URL, certificate)
+			p.store.Credentials = g.Secret
+			return p
 		},
 		"Azure": func(t *testing.T) faulty {
 			a := backuptest.StartAzure(t, certificate)
-			return behind(t, a.Address, a.URL, a.Secret)
+			p := behind(t, a.Address, a.URL, certificate)
+			p.store.Credentials = a.Secret
+			return p
 		},
 	} {
 		t.Run(name, func(t *testing.T) { testFaults(t, start(t)) })

@@ -26,104 +26,91 @@ func refuse(meant func(*http.Request) bool) backuptest.Fault {
 
 func isManifest(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, ManifestSuffix) }
 
+// Operations on an object of a place.
+func saveAt(ctx context.Context, p place, key string) error {
+	_, err := p.store.Save(ctx, p.url(key), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+	return err
+}
+
+func openAt(ctx context.Context, p place, key string) error {
+	r, _, err := p.store.Open(ctx, p.url(key))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = r.Close() }()
+	_, err = io.Copy(io.Discard, r)
+	return err
+}
+
+func discardAt(ctx context.Context, p place, key string) error {
+	return p.store.Discard(ctx, p.url(key))
+}
+
+func removeAt(ctx context.Context, p place, key string) error {
+	return p.store.Remove(ctx, p.url(key))
+}
+
+func listAt(ctx context.Context, p place, key string) error {
+	_, err := p.store.List(ctx, p.url(key))
+	return err
+}
+
 // One request of an operation is refused and every other one works: the operation
 // fails, and neither destroys anything nor leaves half of it.
 func TestRefusedRequestFailsTheOperation(t *testing.T) {
 	s := backuptest.StartS3(t)
-	proxy := backuptest.StartFaulty(t, s.Address, backuptest.Certificate{})
+	reads := func(r *http.Request) bool { return r.Method == http.MethodGet && isManifest(r) }
+	readsObject := func(r *http.Request) bool { return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, ".db") }
 	for name, c := range map[string]struct {
 		refused func(*http.Request) bool
-		try     func(ctx context.Context, p place) error
+		try     func(ctx context.Context, p place, key string) error
+		key     string
 		// gone is what is no longer stored, and want what else the error says.
 		gone, want string
 	}{
 		"save: what is there already is not said": {
-			func(r *http.Request) bool { return r.Method == http.MethodHead },
-			func(ctx context.Context, p place) error {
-				_, err := p.store.Save(ctx, p.url("new.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
-				return err
-			}, "", "",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodHead }, try: saveAt, key: "new.db",
 		},
 		"save: the manifest is not taken": {
-			func(r *http.Request) bool { return r.Method == http.MethodPut && isManifest(r) },
-			func(ctx context.Context, p place) error {
-				_, err := p.store.Save(ctx, p.url("new.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
-				return err
-			}, "", "",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodPut && isManifest(r) }, try: saveAt, key: "new.db",
 		},
-		"save: what was stored is not given out": {
-			func(r *http.Request) bool {
-				return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/new.db")
-			},
-			func(ctx context.Context, p place) error {
-				_, err := p.store.Save(ctx, p.url("new.db"), bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
-				return err
-			}, "", "",
-		},
-		"open: the manifest is not given out": {
-			isManifest,
-			func(ctx context.Context, p place) error { _, _, err := p.store.Open(ctx, p.url("good.db")); return err }, "", "",
-		},
-		"open: the object is not given out": {
-			func(r *http.Request) bool {
-				return r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/good.db")
-			},
-			func(ctx context.Context, p place) error {
-				r, _, err := p.store.Open(ctx, p.url("good.db"))
-				if err == nil {
-					_, err = io.Copy(io.Discard, r)
-					_ = r.Close()
-				}
-				return err
-			}, "", "",
-		},
+		"save: what was stored is not given out": {refused: readsObject, try: saveAt, key: "new.db"},
+		"open: the manifest is not given out":    {refused: isManifest, try: openAt, key: "good.db"},
+		"open: the object is not given out":      {refused: readsObject, try: openAt, key: "good.db"},
 		// Whether it is finished is unknown, and it may be a good backup.
-		"discard: the manifest is not given out": {
-			isManifest,
-			func(ctx context.Context, p place) error { return p.store.Discard(ctx, p.url("good.db")) }, "", "",
-		},
+		"discard: the manifest is not given out": {refused: isManifest, try: discardAt, key: "good.db"},
 		"discard: the uploads are not listed": {
-			func(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Query().Has("uploads") },
-			func(ctx context.Context, p place) error { return p.store.Discard(ctx, p.url("half.db")) }, "", "",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodGet && r.URL.Query().Has("uploads") }, try: discardAt, key: "half.db",
 		},
 		"discard: the upload is not ended": {
-			func(r *http.Request) bool { return r.Method == http.MethodDelete && r.URL.Query().Has("uploadId") },
-			func(ctx context.Context, p place) error { return p.store.Discard(ctx, p.url("half.db")) }, "", "",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodDelete && r.URL.Query().Has("uploadId") }, try: discardAt, key: "half.db",
 		},
 		"discard: the object is not removed": {
-			func(r *http.Request) bool { return r.Method == http.MethodDelete && !r.URL.Query().Has("uploadId") },
-			func(ctx context.Context, p place) error { return p.store.Discard(ctx, p.url("half.db")) }, "", "",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodDelete && !r.URL.Query().Has("uploadId") }, try: discardAt, key: "half.db",
 		},
-		"remove: the manifest is not given out": {
-			func(r *http.Request) bool { return r.Method == http.MethodGet && isManifest(r) },
-			func(ctx context.Context, p place) error { return p.store.Remove(ctx, p.url("good.db")) }, "", "",
-		},
+		"remove: the manifest is not given out": {refused: reads, try: removeAt, key: "good.db"},
 		"remove: the manifest is not deleted": {
-			func(r *http.Request) bool { return r.Method == http.MethodDelete && isManifest(r) },
-			func(ctx context.Context, p place) error { return p.store.Remove(ctx, p.url("good.db")) }, "", "",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodDelete && isManifest(r) }, try: removeAt, key: "good.db",
 		},
 		"remove: the object is not deleted": {
-			func(r *http.Request) bool { return r.Method == http.MethodDelete && !isManifest(r) },
-			func(ctx context.Context, p place) error { return p.store.Remove(ctx, p.url("good.db")) }, "good.db" + ManifestSuffix, "the manifest is deleted, and the object is not",
+			refused: func(r *http.Request) bool { return r.Method == http.MethodDelete && !isManifest(r) }, try: removeAt, key: "good.db",
+			gone: "good.db" + ManifestSuffix, want: "the manifest is deleted, and the object is not",
 		},
-		"list: a manifest is not given out": {
-			func(r *http.Request) bool { return r.Method == http.MethodGet && isManifest(r) },
-			func(ctx context.Context, p place) error { _, err := p.store.List(ctx, p.url("")); return err }, "", "",
-		},
+		"list: a manifest is not given out": {refused: reads, try: listAt},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := placeAt(t, func(key string) string { return strings.ReplaceAll(s.URL(key), s.Address, proxy.Address) })
+			p := behind(t, s.Address, s.URL, backuptest.Certificate{})
 			p.save(t, "good.db", backuptest.Snapshot(4096))
 			if err := p.bucket(t).WriteAll(t.Context(), "half.db", []byte("half"), nil); err != nil {
 				t.Fatal(err)
 			}
-			startUploads(t, p, "half.db")
+			startUploads(t, p.place, "half.db")
 			before := p.keys(t)
-			proxy.Set(refuse(c.refused))
+			p.proxy.Set(refuse(c.refused))
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
-			err := c.try(ctx, p)
-			proxy.Set(nil)
+			err := c.try(ctx, p.place, c.key)
+			p.proxy.Set(nil)
 			backuptest.WantError(t, err, cmp.Or(c.want, "permission denied"))
 			want := slices.DeleteFunc(slices.Clone(before), func(key string) bool { return key == c.gone })
 			if after := p.keys(t); !slices.Equal(after, want) {
@@ -136,10 +123,9 @@ func TestRefusedRequestFailsTheOperation(t *testing.T) {
 // A connection that breaks while a backup is read says nothing about the backup.
 func TestBrokenReadIsNoDamage(t *testing.T) {
 	s, data := backuptest.StartS3(t), backuptest.Snapshot(1<<20)
-	proxy := backuptest.StartFaulty(t, s.Address, backuptest.Certificate{})
-	p := placeAt(t, func(key string) string { return strings.ReplaceAll(s.URL(key), s.Address, proxy.Address) })
+	p := behind(t, s.Address, s.URL, backuptest.Certificate{})
 	p.save(t, "good.db", data)
-	proxy.Set(func(w http.ResponseWriter, r *http.Request) bool {
+	p.proxy.Set(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method != http.MethodGet || isManifest(r) {
 			return false
 		}
@@ -151,7 +137,7 @@ func TestBrokenReadIsNoDamage(t *testing.T) {
 	if backuptest.WantError(t, err, "verify backup", "the store "); strings.Contains(err.Error(), "damaged") {
 		t.Error(err)
 	}
-	proxy.Set(nil)
+	p.proxy.Set(nil)
 	if _, err := p.store.Verify(t.Context(), p.url("good.db")); err != nil {
 		t.Error(err)
 	}
