@@ -284,6 +284,27 @@ func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 	})
 }
 
+// A try that a kill ended is no failure of the spec that replaced its own: that one is
+// taken at once.
+func TestAChangedSpecDoesNotWaitForAFailedOne(t *testing.T) {
+	backedUp(t, func(w *world) {
+		ctx, kill := context.WithCancel(w.Context())
+		w.etcd.stream = func(context.Context) io.Reader {
+			kill()
+			return failing{context.Canceled}
+		}
+		w.passUntilKilled(ctx, once())
+		w.etcd.stream = nil
+		elsewhere := once(func(s *schema.BackupRequest) {
+			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
+		})
+		w.mustPassRequests(elsewhere, time.Second)
+		if list := w.manifests(); len(list) != 1 {
+			t.Errorf("%d backups\n%s", len(list), w.log)
+		}
+	})
+}
+
 // Without the credentials nobody knows what is in the store: what was begun there is
 // not looked for with others, nor removed.
 func TestABackupIsSettledWithItsCredentials(t *testing.T) {

@@ -2,7 +2,6 @@ package schema
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -14,7 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	kjson "sigs.k8s.io/json"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quorate/quorate/schema/release"
 )
@@ -22,23 +21,16 @@ import (
 // decode fills an object from a document and says, for every field at once,
 // what does not fit. A field that does not fit stays empty in the object.
 //
-// The decoder itself stops at the first value of a wrong type and knows no
-// lines. So the values are compared with the type first, and what does not fit
-// is reported and taken out; the strict decoder then has the last word. Besides
+// The converter itself stops at the first value of a wrong type, knows no lines,
+// and says nothing of a field that it does not know. So the values are compared
+// with the type first, and what does not fit is reported and taken out. Besides
 // the problems it returns the fields that misspelt ones stand for.
 func decode(root *document, into object) (problems []Problem, meant []string) {
 	fields, found := root.values()
 	f := &fitting{document: root, root: reflect.TypeOf(into).Elem(), problems: found}
 	f.object(fields, f.root, "")
-	data, err := json.Marshal(fields)
-	if err != nil {
-		return append(f.problems, Problem{Message: err.Error()}), nil
-	}
-	strict, err := kjson.UnmarshalStrict(data, into)
-	for _, err := range append(strict, err) {
-		if err != nil {
-			f.decoderError(err)
-		}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into); err != nil {
+		f.fail("", "%v", err)
 	}
 	return f.problems, f.meant
 }
@@ -52,16 +44,6 @@ type fitting struct {
 	// meant are the fields that misspelt ones stand for. That those are missing
 	// need not be said.
 	meant []string
-}
-
-// decoderError notes what the decoder found beyond the comparison.
-func (f *fitting) decoderError(err error) {
-	var at kjson.FieldError
-	field := ""
-	if errors.As(err, &at) {
-		field = at.FieldPath()
-	}
-	f.fail(field, "%v", err)
 }
 
 // fail notes a problem of a field.
@@ -109,7 +91,7 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 	if t.Kind() == reflect.Struct {
 		known = jsonFields(t)
 	}
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
+	for key := range fields {
 		fieldType, ok := known[key]
 		switch {
 		case known == nil:

@@ -119,6 +119,8 @@ func (p *parser) set() Set {
 	p.crossFile()
 	p.predecessors()
 	set := Set{Problems: p.problems, Ignored: p.ignored, Unreadable: p.left}
+	// A cluster is 1 KiB: a list that grows with them copies each several times.
+	set.Clusters = slices.Grow(set.Clusters, p.clusters())
 	held := map[identity]int{}
 	for _, d := range p.declared {
 		errors := slices.DeleteFunc(slices.Clone(d.problems), func(p Problem) bool { return p.Warning })
@@ -136,6 +138,17 @@ func (p *parser) set() Set {
 	}
 	set.sort()
 	return set
+}
+
+// clusters counts the declarations of clusters, good or bad.
+func (p *parser) clusters() int {
+	n := 0
+	for _, d := range p.declared {
+		if d.kind == KindCluster {
+			n++
+		}
+	}
+	return n
 }
 
 // conflicts finds objects that are declared more than once. None of the places
