@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -73,15 +74,14 @@ func (r *Reconciler) restoreVolume(ctx context.Context, v *view, a plan.RestoreV
 		return errChanged
 	}
 	ns := v.cluster.Metadata.Namespace
-	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + v.cluster.Metadata.Name})
-	if err != nil {
-		return fmt.Errorf("list the pods: %w", err)
+	if err := r.wantUnused(ctx, v.cluster, a.Claim, restoreName(v.cluster.Metadata.Name, *g)); err != nil {
+		return err
 	}
 	claim, err := r.kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, a.Claim, metav1.GetOptions{})
 	switch {
 	case err != nil:
 		return fmt.Errorf("read claim %s: %w", a.Claim, err)
-	case len(pods.Items) > 0, string(claim.UID) != a.ClaimUID, claim.DeletionTimestamp != nil:
+	case string(claim.UID) != a.ClaimUID, claim.DeletionTimestamp != nil:
 		return errChanged
 	}
 	if err := r.offerBackup(ctx, v, *g); err != nil {
@@ -90,6 +90,29 @@ func (r *Reconciler) restoreVolume(ctx context.Context, v *view, a plan.RestoreV
 	job := renderRestore(v.cluster, v.set, r.options.Render.GuardImage, a.Claim, *g)
 	if _, err := r.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// wantUnused wants no member's pod, nor any other but the Job's own that could write to
+// a claim. All of the namespace are asked for: somebody's copy of a pod need not have
+// its labels.
+func (r *Reconciler) wantUnused(ctx context.Context, c Cluster, claim, job string) error {
+	pods, err := r.kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	for _, pod := range pods.Items {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		})
+		switch {
+		case pod.Labels[LabelCluster] == c.Metadata.Name && pod.Name == MemberName(c.EtcdCluster, memberOrdinal(pod.Name)):
+			return errChanged
+		case uses && !ended && pod.Labels[batchv1.JobNameLabel] != job:
+			return fmt.Errorf("restore onto volume claim %s: the pod %s uses it: delete that pod, or let it end", claim, pod.Name)
+		}
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/schema"
@@ -217,6 +218,54 @@ func TestRestoreJob(t *testing.T) {
 		g.ObjectURL = ""
 		if step := renderRestore(w.wish, nil, "quorate:1", "data-orders-1", g).Spec.Template.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 {
 			t.Errorf("without a backup: %+v", step)
+		}
+	})
+}
+
+// 135: a pod that somebody made, such as a copy of a member's for looking at its data,
+// keeps the volume that it uses from being restored onto, and is named; no other does.
+func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
+	formed(t, func(w *world) {
+		w.mustDo(plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})
+		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
+		w.settle()
+		a := plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
+		job := restoreName("orders", *w.record().Recovering)
+		pod := func(claim, ofJob string, labels map[string]string, phase corev1.PodPhase) {
+			if ofJob != "" {
+				labels = map[string]string{batchv1.JobNameLabel: ofJob}
+			}
+			w.put(corev1.SchemeGroupVersion.WithResource("pods"), &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Name: "looks", Namespace: "shop", Labels: labels},
+				Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+				}}, {Name: "none"}}},
+				Status: corev1.PodStatus{Phase: phase},
+			})
+		}
+		refused := func() {
+			t.Helper()
+			backuptest.WantError(t, w.do(a), "restore onto volume claim data-orders-1", "the pod looks uses it", "delete that pod")
+			if len(jobs(w)) > 0 {
+				t.Fatal("there is a Job")
+			}
+		}
+		pod("data-orders-1", "", nil, corev1.PodRunning)
+		refused()
+		pod("data-orders-1", "", OwnLabels(w.wish.EtcdCluster), corev1.PodPending)
+		refused()
+		pod("data-orders-1", "another", nil, corev1.PodRunning)
+		refused()
+		for name, harmless := range map[string]func(){
+			"another volume": func() { pod("data-orders-2", "", OwnLabels(w.wish.EtcdCluster), corev1.PodRunning) },
+			"it has ended":   func() { pod("data-orders-1", "", nil, corev1.PodSucceeded) },
+			"it has failed":  func() { pod("data-orders-1", "", nil, corev1.PodFailed) },
+			"the Job's own":  func() { pod("data-orders-1", job, nil, corev1.PodRunning) },
+		} {
+			harmless()
+			if err := w.do(a); err != nil || len(jobs(w)) != 1 {
+				t.Errorf("%s: %v, %d Jobs", name, err, len(jobs(w)))
+			}
 		}
 	})
 }

@@ -117,7 +117,7 @@ func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metr
 	return &Reconciler{
 		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options, requests: newRequests(options),
 		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: signURL,
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](Soon, time.Minute)),
 	}
 }
 
@@ -258,8 +258,10 @@ func (r *Reconciler) next(ctx context.Context) bool {
 	wait, err := r.Pass(ctx, c)
 	r.metrics.passed(time.Since(started))
 	switch {
-	case errors.Is(err, errChanged), ctx.Err() != nil:
+	case ctx.Err() != nil:
 		r.queue.AddAfter(key, Soon)
+	case errors.Is(err, errChanged) && r.queue.NumRequeues(key) < changesUntold:
+		r.queue.AddRateLimited(key)
 	case err != nil:
 		r.reportError(c, err)
 		r.queue.AddRateLimited(key)
@@ -273,6 +275,11 @@ func (r *Reconciler) next(ctx context.Context) bool {
 
 // Soon is how long to wait before looking again at something that just moved.
 const Soon = 100 * time.Millisecond
+
+// changesUntold is how often in a row a cluster may have changed between decision and
+// action, three seconds in all, before that counts as a failure: a cache that lags has
+// caught up by then.
+const changesUntold = 5
 
 // Pass looks at one cluster, decides, and carries out at most one action. It
 // returns how long until the next look.
@@ -380,7 +387,9 @@ func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) erro
 	}
 	r.reportStep(fresh, step)
 	started := time.Now()
-	if err := r.execute(ctx, fresh, step.Action); err != nil {
+	if err := r.execute(ctx, fresh, step.Action); errors.Is(err, errChanged) {
+		return fmt.Errorf("%s: %w", step.Action, err)
+	} else if err != nil {
 		return err
 	}
 	r.reportDone(fresh, step, time.Since(started))

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -345,4 +346,35 @@ func TestDefaultsOverrideNothing(t *testing.T) {
 	if d := (Options{}).withDefaults(); d.Workers < 1 || d.MaxDisrupted != 1 || d.MaxBackups < 1 || d.MaxDrills < 1 || d.Resync <= 0 || d.Lease() != nil || d.Now().IsZero() {
 		t.Errorf("the defaults: %+v", d)
 	}
+}
+
+// What changes between each decision and its action, such as a cache that no longer
+// follows, is told after a few seconds, and asked about less and less often.
+func TestAChangeThatLastsIsTold(t *testing.T) {
+	formed(t, func(w *world) {
+		w.commit(setVersion("3.6.16"))
+		w.r.SetDesired([]Cluster{w.wish})
+		changes := 0
+		w.api.PrependReactor("patch", "statefulsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+			changes++
+			return true, nil, apierrors.NewConflict(appsv1.Resource("statefulsets"), "orders", errors.New("it was changed"))
+		})
+		w.log.Reset()
+		for changes < changesUntold-1 { // the caches may have lagged once before
+			w.r.next(w.Context())
+		}
+		if told := w.lines("failed", "error"); len(told) > 0 {
+			t.Errorf("told at once: %q", told)
+		}
+		for begin := time.Now(); time.Since(begin) < 5*time.Minute; {
+			w.r.next(w.Context())
+		}
+		told := w.lines("failed", "error")
+		if len(told) != 1 || !strings.Contains(told[0], errChanged.Error()) || !strings.HasPrefix(told[0], "start the roll") {
+			t.Errorf("told: %q", told)
+		}
+		if changes > 20 {
+			t.Errorf("%d tries in five minutes", changes)
+		}
+	}, setVersion("3.6.12"))
 }
