@@ -420,6 +420,7 @@ func TestDriftNamesTheLastHolder(t *testing.T) {
 	set.ManagedFields = append(set.ManagedFields,
 		entry("first", noon, `{"f:spec":{"f:replicas":{}}}`),
 		entry("autoscaler", noon.Add(time.Hour), `{"f:spec":{"f:replicas":{}}}`),
+		entry("early", noon.Add(time.Minute), `{"f:spec":{"f:replicas":{}}}`),
 		entry("unrelated", noon.Add(2*time.Hour), `{"f:metadata":{"f:annotations":{"f:x":{}}}}`))
 	_, rest, err := StatefulSetDrift(set, a.want.StatefulSet)
 	checkDrift(t, "rest", rest, err, "autoscaler", ".spec.replicas")
@@ -465,6 +466,17 @@ func TestConfigMapDrift(t *testing.T) {
 	}
 	d, err = ConfigMapDrift(live, want)
 	checkDrift(t, "after edit", d, err, "kubectl-edit", ".data.initial-cluster-state")
+}
+
+// A field that is held as a whole, and of which a part is wanted, is no more than what
+// is wanted.
+func TestUnnamed(t *testing.T) {
+	path := fieldpath.MakePathOrDie
+	held := fieldpath.NewSet(path("spec"), path("spec", "ports"), path("spec", "other"), path("spec", "type"))
+	wanted := fieldpath.NewSet(path("spec", "ports", "port"), path("spec", "type"))
+	if got, want := unnamed(held, wanted), fieldpath.NewSet(path("spec", "other")); !got.Equals(want) {
+		t.Errorf("unnamed are %s", got)
+	}
 }
 
 // What is wanted must be there. More may be, but neither in a list nor in a map of

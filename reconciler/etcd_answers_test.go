@@ -234,6 +234,9 @@ func TestAnswersToMembershipChanges(t *testing.T) {
 		"no list after it":    {members: members{voter, learner}, refuse: "MemberList 2", with: errBroken, change: remove, want: "whether it was carried out is unknown", calls: "Range MemberList MemberRemove Range 2 MemberList 2", left: 1},
 		"promoted and gone":   {members: members{voter, learner}, change: promote, want: ErrNotAMember.Error(), calls: "Range MemberList MemberPromote Range 2 MemberList 2", left: 1},
 		"out of reach":        {members: members{voter, learner}, change: func(c *Clients, e Endpoint) error { return remove(c, unreadable(e)) }, want: "the Secret is missing", left: 2},
+		"the first is out of reach": {members: members{voter, learner}, change: func(c *Clients, e Endpoint) error {
+			return c.RemoveMember(context.Background(), "shop/orders", "c1", []Endpoint{unreadable(e), e}, "b1")
+		}, calls: "Range MemberList MemberRemove Range 2 MemberList 2", left: 1},
 		"promote nobody": {members: members{voter, learner}, change: func(c *Clients, e Endpoint) error {
 			return c.PromoteMember(context.Background(), "shop/orders", "c1", []Endpoint{e}, "0")
 		}, want: "0 is no member's ID", left: 2},
