@@ -19,7 +19,7 @@ const offerTime = 6 * time.Hour
 
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
 // another cluster, or one that the members' release cannot take, is refused.
-func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.BeginRecovery, d schema.DecryptionSpec) error {
+func (r *Reconciler) rest(ctx context.Context, g *RecoveringRecord, store backup.Store, a plan.BeginRecovery, d schema.DecryptionSpec) error {
 	m, err := store.Verify(ctx, a.ObjectURL)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func (g *RecoveringRecord) rest(ctx context.Context, store backup.Store, a plan.
 		return err
 	}
 	// Not to find out later that the restore cannot read it.
-	_, err = store.Sign(ctx, a.ObjectURL, offerTime)
+	_, err = r.sign(ctx, store, a.ObjectURL, offerTime)
 	return err
 }
 

@@ -2,11 +2,13 @@ package reconciler
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"net/http"
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -37,7 +39,8 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	snapshot := backuptest.Snapshot(64 << 10)
 	m := offered(t, s.URL("c1.db"), snapshot)
 	var g RecoveringRecord
-	if err := g.rest(t.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
+	r := &Reconciler{sign: signURL}
+	if err := r.rest(t.Context(), &g, backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
@@ -78,6 +81,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 	offered(t, url("older/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "3.4.34" })
 	offered(t, url("unknown/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "" })
 	offered(t, url("local/1.db"), snapshot)
+	r := &Reconciler{sign: signURL}
 	for name, want := range map[string]string{
 		"other":   "is of cluster c9, and this is cluster c1: name a backup of this one",
 		"newer":   `was made by etcd "3.7.3", and the pods are made for 3.6.16, which cannot start on it`,
@@ -87,11 +91,27 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 		"absent":  "no backup is stored there",
 	} {
 		var g RecoveringRecord
-		err := g.rest(t.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
+		err := r.rest(t.Context(), &g, backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
 	}
+}
+
+// 120: a recovery rests on what its backup says of itself.
+func TestARecoveryRestsOnItsBackup(t *testing.T) {
+	formed(t, func(w *world) {
+		url := storedBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
+		begin := plan.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: url, Version: "3.6.16"}
+		backuptest.WantError(t, w.do(begin), "begin the recovery", "no URL by which a pod could read")
+		w.r.sign = func(context.Context, backup.Store, string, time.Duration) (string, error) {
+			return "https://store/1.db", nil
+		}
+		w.mustDo(begin)
+		if g := w.record().Recovering; g == nil || g.Revision != 7 || len(g.SHA256) != 64 || g.ObjectURL != url {
+			t.Errorf("it rests on %+v", g)
+		}
+	})
 }
 
 // The record does not change for a backup that is refused, and there is no Secret

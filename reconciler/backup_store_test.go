@@ -44,7 +44,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 		}
 		w.mustDo(plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
 		var g RecoveringRecord
-		err = g.rest(w.Context(), backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
+		err = w.r.rest(w.Context(), &g, backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
 		backuptest.WantError(t, err, "is encrypted", identity.Recipient().String(), "spec.recovery.decryption.secretName")
 	}, setVersion("3.6.12"))
 }

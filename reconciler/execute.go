@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -151,16 +152,21 @@ func (r *Reconciler) readLive(ctx context.Context, c Cluster) (*liveCluster, err
 	if live.set, err = foundOrNil(live.set, err); err != nil {
 		return nil, fmt.Errorf("read the StatefulSet: %w", err)
 	}
-	pods, err := r.kube.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
+	live.pods, err = r.podsOf(ctx, c)
+	return live, err
+}
+
+// podsOf lists the members' pods as the API server itself has them.
+func (r *Reconciler) podsOf(ctx context.Context, c Cluster) ([]*corev1.Pod, error) {
+	list, err := r.kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}
-	live.pods = nil
-	for i := range pods.Items {
-		live.pods = append(live.pods, &pods.Items[i])
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
 	}
-	live.pods = memberPods(c, live.pods)
-	return live, nil
+	return memberPods(c, pods), nil
 }
 
 // foundOrNil turns "not found" into nil without an error.

@@ -55,7 +55,7 @@ func (r *Reconciler) beginRecovery(ctx context.Context, v *view, a plan.BeginRec
 		if err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
-		if err := g.rest(ctx, store, a, v.cluster.Spec.Recovery.Decryption); err != nil {
+		if err := r.rest(ctx, &g, store, a, v.cluster.Spec.Recovery.Decryption); err != nil {
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
 	}

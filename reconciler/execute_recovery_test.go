@@ -235,7 +235,7 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 			if ofJob != "" {
 				labels = map[string]string{batchv1.JobNameLabel: ofJob}
 			}
-			w.put(corev1.SchemeGroupVersion.WithResource("pods"), &corev1.Pod{
+			w.put(podsResource(), &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: "looks", Namespace: "shop", Labels: labels},
 				Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},

@@ -98,7 +98,7 @@ func recordToSucceed(live *corev1.ConfigMap, a plan.BeginRestore) (*Record, erro
 func (r *Reconciler) nothingInTheWay(ctx context.Context, v *view, inPlace bool) error {
 	c, ns := v.cluster.EtcdCluster, v.cluster.Metadata.Namespace
 	named := metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name}
-	pods, errPods := r.kube.CoreV1().Pods(ns).List(ctx, named)
+	pods, errPods := r.podsOf(ctx, v.cluster)
 	claims, errClaims := r.kube.CoreV1().PersistentVolumeClaims(ns).List(ctx, named)
 	_, errSet := r.kube.AppsV1().StatefulSets(ns).Get(ctx, c.Metadata.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(errSet) {
@@ -107,7 +107,7 @@ func (r *Reconciler) nothingInTheWay(ctx context.Context, v *view, inPlace bool)
 	switch err := errors.Join(errPods, errClaims); {
 	case err != nil:
 		return fmt.Errorf("look for what is in the way: %w", err)
-	case len(pods.Items) > 0, len(claims.Items) > 0 && !inPlace:
+	case len(pods) > 0, len(claims.Items) > 0 && !inPlace:
 		return errChanged
 	}
 	return nil

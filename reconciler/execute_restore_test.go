@@ -290,6 +290,17 @@ func TestARestoreLooksAgain(t *testing.T) {
 	})
 }
 
+// 135: a pod that carries a cluster's labels and no member's name is no member of it.
+func TestARestoreTakesACopyForNoMember(t *testing.T) {
+	restoring(t, func(w *world) {
+		w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0-debug", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
+		w.mustDo(w.begins())
+		if w.record().Recovering == nil {
+			t.Errorf("the record is %+v", w.record())
+		}
+	})
+}
+
 // I7: a record gives way to a restore only where its cluster was deleted, and Git
 // asks for its place.
 func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {

@@ -439,6 +439,10 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 				if want, _, _ := strings.Cut(kind, " of "); !strings.Contains(p.Hold.Message, want) || len(w.api.writes()) > 0 {
 					t.Errorf("the hold says %q", p.Hold.Message)
 				}
+				seen := w.look().observed.Objects
+				if slices.ContainsFunc(seen, func(o plan.Object) bool { return o.State != plan.ObjectForeign }) {
+					t.Errorf("besides, these are said to be missing or to differ: %+v", seen)
+				}
 			})
 		})
 	}

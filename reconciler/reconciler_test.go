@@ -277,6 +277,15 @@ func TestSameWish(t *testing.T) {
 	if !sameWish(good, good) || !sameWish(bad, bad) || sameWish(good, other) || sameWish(good, bad) || sameWish(bad, good) {
 		t.Errorf("%s, %s, %s", good.digest, other.digest, bad.digest)
 	}
+	from := func(url string) Cluster {
+		c := inGit()
+		c.Restore = &RestoreWish{Name: "back", Source: schema.RestoreSource{ObjectURL: url}}
+		return c.identified()
+	}
+	first, second := from("s3://b/1.db"), from("s3://b/2.db")
+	if !sameWish(first, from("s3://b/1.db")) || sameWish(first, second) || sameWish(first, good) {
+		t.Errorf("with restores: %s, %s, without %s", first.digest, second.digest, good.digest)
+	}
 }
 
 func TestSameCommitQueuesNothing(t *testing.T) {
