@@ -231,12 +231,12 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 		w.settle()
 		a := plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
 		job := restoreName("orders", *w.record().Recovering)
-		pod := func(claim, ofJob string, labels map[string]string, phase corev1.PodPhase) {
+		pod := func(name, claim, ofJob string, labels map[string]string, phase corev1.PodPhase) {
 			if ofJob != "" {
 				labels = map[string]string{batchv1.JobNameLabel: ofJob}
 			}
 			w.put(podsResource(), &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Name: "looks", Namespace: "shop", Labels: labels},
+				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: labels},
 				Spec: corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
 					PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
 				}}, {Name: "none"}}},
@@ -250,17 +250,18 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 				t.Fatal("there is a Job")
 			}
 		}
-		pod("data-orders-1", "", nil, corev1.PodRunning)
+		pod("looks", "data-orders-1", "", nil, corev1.PodRunning)
 		refused()
-		pod("data-orders-1", "", OwnLabels(w.wish.EtcdCluster), corev1.PodPending)
+		pod("looks", "data-orders-1", "", OwnLabels(w.wish.EtcdCluster), corev1.PodPending)
 		refused()
-		pod("data-orders-1", "another", nil, corev1.PodRunning)
+		pod("looks", "data-orders-1", "another", nil, corev1.PodRunning)
 		refused()
 		for name, harmless := range map[string]func(){
-			"another volume": func() { pod("data-orders-2", "", OwnLabels(w.wish.EtcdCluster), corev1.PodRunning) },
-			"it has ended":   func() { pod("data-orders-1", "", nil, corev1.PodSucceeded) },
-			"it has failed":  func() { pod("data-orders-1", "", nil, corev1.PodFailed) },
-			"the Job's own":  func() { pod("data-orders-1", job, nil, corev1.PodRunning) },
+			"another volume":  func() { pod("looks", "data-orders-2", "", OwnLabels(w.wish.EtcdCluster), corev1.PodRunning) },
+			"a member's name": func() { pod("orders-1", "data-orders-2", "", nil, corev1.PodRunning) },
+			"it has ended":    func() { pod("looks", "data-orders-1", "", nil, corev1.PodSucceeded) },
+			"it has failed":   func() { pod("looks", "data-orders-1", "", nil, corev1.PodFailed) },
+			"the Job's own":   func() { pod("looks", "data-orders-1", job, nil, corev1.PodRunning) },
 		} {
 			harmless()
 			if err := w.do(a); err != nil || len(jobs(w)) != 1 {

@@ -36,6 +36,11 @@ func toVersion(v string) func(*schema.EtcdCluster) {
 	return func(c *schema.EtcdCluster) { c.Spec.Version = v }
 }
 
+// fromSecrets takes the certificates from Secrets that somebody else makes.
+func fromSecrets(c *schema.EtcdCluster) {
+	c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSSecrets, Secrets: schema.TLSSecretNames{Server: "s", Peer: "p", Client: "c"}}
+}
+
 func TestPlanOffline(t *testing.T) {
 	for _, test := range []struct {
 		name          string
@@ -47,6 +52,7 @@ func TestPlanOffline(t *testing.T) {
 	}{
 		{"17 no change", inGit(), inGit(), plan.Unchanged, "", "", "", 0},
 		{"a new cluster", nil, inGit(), plan.Added, "", "", "create the record, issue certificates, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
+		{"a new cluster with certificates of somebody else", nil, inGit(fromSecrets), plan.Added, "", "", "create the record, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
 		{"21 a file that is gone", inGit(), nil, plan.Removed, "", "", "", 0},
 		{"a file with errors", inGit(), &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"orders.yaml:3: no"}}, plan.Held, "", "orders.yaml:3: no", "", 0},
 		{"a file that is mended", &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"no"}}, inGit(), plan.Changed, "", "", "", 0},
@@ -152,10 +158,12 @@ func TestUnknownOffline(t *testing.T) {
 		"an upgrade":    {inGit(), inGit(toVersion("3.6.16")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "the store takes a backup", "authentication"}},
 		"a label":       {inGit(), inGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"a": "b"} }), []string{"has been carried out", "health and alarms"}},
 		"a new cluster": {nil, inGit(), []string{"exists already", "the nodes have room"}},
-		"somebody's certificates": {nil, inGit(func(c *schema.EtcdCluster) {
-			c.Spec.TLS = schema.TLSSpec{Mode: schema.TLSSecrets, Secrets: schema.TLSSecretNames{Server: "s", Peer: "p", Client: "c"}}
-		}), []string{"the Secrets of spec.tls.secrets", "exists already", "the nodes have room"}},
-		"an address family": {inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
+		"clear text":    {nil, inGit(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }), []string{"exists already", "the nodes have room"}},
+		"a second address family": {inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} }), inGit(func(c *schema.EtcdCluster) {
+			c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
+		}), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room"}},
+		"somebody's certificates": {nil, inGit(fromSecrets), []string{"the Secrets of spec.tls.secrets", "exists already", "the nodes have room"}},
+		"an address family":       {inGit(), inGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
 		"a recovery": {inGit(), inGit(func(c *schema.EtcdCluster) {
 			c.Spec.Recovery = schema.RecoverySpec{ClusterID: "c1", Member: "orders-0"}
 		}), []string{"has been carried out", "health and alarms", "whether cluster c1 has lost its quorum, and can go on from member orders-0"}},
@@ -271,7 +279,7 @@ func TestCompareOthers(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if all := DescribeOthers(with(nightly)); len(all) != 1 || all[0].Change != "" || strings.Contains(all[0].String(), "added") {
+	if all := DescribeOthers(with(nightly)); len(all) != 1 || all[0].Change != "" || strings.Contains(all[0].String(), "added") || strings.Contains(all[0].String(), "suspended") {
 		t.Errorf("%v", all)
 	}
 }

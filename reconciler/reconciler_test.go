@@ -294,8 +294,8 @@ func TestSameCommitQueuesNothing(t *testing.T) {
 		key, _ := w.r.queue.Get()
 		w.r.queue.Done(key)
 		w.r.SetDesired([]Cluster{w.wish})
-		if n := w.r.queue.Len(); n != 0 {
-			t.Errorf("%d keys are queued", n)
+		if n, told := w.r.queue.Len(), w.lines("orphan", "cluster"); n != 0 || len(told) > 0 {
+			t.Errorf("%d keys are queued, and no file is said to name %q", n, told)
 		}
 		w.commit(setVersion("3.6.12"))
 		w.r.SetDesired([]Cluster{w.wish})
@@ -313,6 +313,62 @@ func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
 		}
 		if got := w.r.Desired(); len(got) != 0 {
 			t.Errorf("desired %v", got)
+		}
+	})
+}
+
+// A change in Kubernetes is looked at when it happens, not when the next look is due.
+func TestChangesOfNamedClustersAreLookedAt(t *testing.T) {
+	formed(t, func(w *world) {
+		w.r.SetDesired([]Cluster{w.wish})
+		key, _ := w.r.queue.Get()
+		w.r.queue.Done(key)
+		w.r.queue.Forget(key)
+		w.deletePod("orders-2")
+		synctest.Wait()
+		if n := w.r.queue.Len(); n != 1 {
+			t.Errorf("%d keys are queued", n)
+		}
+	})
+}
+
+// What fails because quorate ends is no failure.
+func TestTheEndIsNoFailure(t *testing.T) {
+	formed(t, func(w *world) {
+		ctx, end := context.WithCancel(w.Context())
+		w.api.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			end()
+			return true, nil, ctx.Err()
+		})
+		w.commit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "shop"} })
+		w.r.SetDesired([]Cluster{w.wish})
+		w.r.next(ctx)
+		if ctx.Err() == nil {
+			t.Fatal("nothing was asked for")
+		}
+		if told := w.lines("failed", "error"); len(told) > 0 {
+			t.Errorf("told: %q", told)
+		}
+	})
+}
+
+// A step that somebody undoes each time is taken less and less often.
+func TestAStepThatIsUndoneIsSlowedDown(t *testing.T) {
+	formed(t, func(w *world) {
+		var waits []time.Duration
+		for range 3 {
+			if err := w.api.CoreV1().Services("shop").Delete(w.Context(), "orders-client", metav1.DeleteOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+			wait, err := w.pass()
+			if err != nil {
+				t.Fatal(err)
+			}
+			waits = append(waits, wait)
+		}
+		if !slices.Equal(waits, []time.Duration{0, Soon, 2 * Soon}) {
+			t.Errorf("waits %s", waits)
 		}
 	})
 }
