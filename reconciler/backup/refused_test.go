@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"os"
@@ -112,6 +113,9 @@ func TestRefusedRequestFailsTheOperation(t *testing.T) {
 			err := c.try(ctx, p.place, c.key)
 			p.proxy.Set(nil)
 			backuptest.WantError(t, err, cmp.Or(c.want, "permission denied"))
+			if broken := (*BrokenManifests)(nil); errors.As(err, &broken) {
+				t.Error("what was not given out counts as damaged")
+			}
 			want := slices.DeleteFunc(slices.Clone(before), func(key string) bool { return key == c.gone })
 			if after := p.keys(t); !slices.Equal(after, want) {
 				t.Errorf("there was %q, and is %q", before, after)
@@ -149,7 +153,7 @@ func TestDiscardRemovesDraftsOfTheObjectOnly(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"x.123.tmp", "x.db.123.tmp", "y.123.tmp", "x.123"} {
+	for _, name := range []string{"x.123.tmp", "x.db.123.tmp", "y.123.tmp", "x.123", "other.tmp"} {
 		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +162,7 @@ func TestDiscardRemovesDraftsOfTheObjectOnly(t *testing.T) {
 	if err := (Store{}).Discard(t.Context(), url); err != nil {
 		t.Fatal(err)
 	}
-	if left := filesBelow(t, dir); !slices.Equal(left, []string{"x.123", "x.db.123.tmp", "y.123.tmp"}) {
+	if left := filesBelow(t, dir); !slices.Equal(left, []string{"other.tmp", "x.123", "x.db.123.tmp", "y.123.tmp"}) {
 		t.Errorf("left are %q", left)
 	}
 	if err := os.MkdirAll(filepath.Join(dir, "x.124.tmp", "full"), 0o755); err != nil {
