@@ -299,6 +299,7 @@ func TestMemoryIsBounded(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
+	absent := filepath.Join(t.TempDir(), "no-such")
 	for url, want := range map[string]string{
 		"s3://b/k.db?endpoint=ftp://h":                "http or https",
 		"s3://b/k.db?endpoint=http://u:hunter2@h":     "contains credentials",
@@ -319,7 +320,7 @@ func TestURLs(t *testing.T) {
 		"file:///tmp/k.db?create_dir=hunter2":         "no parameter but root",
 		"file:///tmp/k.db?root=/var":                  "not below its root",
 		"file:///no-such-directory/k.db":              "/no-such-directory does not exist",
-		"file:///tmp/no-such/k.db?root=/tmp/no-such":  "/tmp/no-such does not exist",
+		"file://" + absent + "/k.db?root=" + absent:   absent + " does not exist",
 		"s3://b/k.db?region=r&secret_key=hunter2":     "unknown query parameter",
 		"gs://b/k.db?anonymous=true&hunter2x=hunter2": "invalid query parameter",
 	} {
