@@ -226,13 +226,7 @@ func TestObjectWithoutManifestIsNoBackup(t *testing.T) {
 		q := nightly()
 		w.mustPassRequests(q, time.Minute)
 		time.Sleep(2 * time.Hour)
-		ctx, kill := context.WithCancel(w.Context())
-		w.etcd.stream = func(context.Context) io.Reader {
-			kill()
-			return failing{context.Canceled}
-		}
-		w.passUntilKilled(ctx, q)
-		w.etcd.stream = nil
+		w.killedWhileTaking(q)
 		begun := w.requestRecord(q).Begun
 		if begun == nil || begun.Failed {
 			w.Fatalf("%+v", begun)
@@ -254,13 +248,7 @@ func TestObjectWithoutManifestIsNoBackup(t *testing.T) {
 // What was begun in a store that is gone does not keep back who wants another place.
 func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 	backedUp(t, func(w *world) {
-		ctx, kill := context.WithCancel(w.Context())
-		w.etcd.stream = func(context.Context) io.Reader {
-			kill()
-			return failing{context.Canceled}
-		}
-		w.passUntilKilled(ctx, once())
-		w.etcd.stream = nil
+		w.killedWhileTaking(once())
 		if err := os.RemoveAll(w.backups + "/shop"); err != nil {
 			t.Fatal(err)
 		}
@@ -288,13 +276,7 @@ func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 // taken at once.
 func TestAChangedSpecDoesNotWaitForAFailedOne(t *testing.T) {
 	backedUp(t, func(w *world) {
-		ctx, kill := context.WithCancel(w.Context())
-		w.etcd.stream = func(context.Context) io.Reader {
-			kill()
-			return failing{context.Canceled}
-		}
-		w.passUntilKilled(ctx, once())
-		w.etcd.stream = nil
+		w.killedWhileTaking(once())
 		elsewhere := once(func(s *schema.BackupRequest) {
 			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
 		})
@@ -310,12 +292,7 @@ func TestAChangedSpecDoesNotWaitForAFailedOne(t *testing.T) {
 func TestABackupIsSettledWithItsCredentials(t *testing.T) {
 	byJobs(t, func(w *world) {
 		w.r.options.BackupRunner = RunnerDaemon
-		ctx, kill := context.WithCancel(w.Context())
-		w.etcd.stream = func(context.Context) io.Reader {
-			kill()
-			return failing{context.Canceled}
-		}
-		w.passUntilKilled(ctx, once())
+		w.killedWhileTaking(once())
 		if err := w.api.CoreV1().Secrets("shop").Delete(w.Context(), "s3", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -410,6 +410,19 @@ func (w *world) passUntilKilled(ctx context.Context, q Request) {
 	w.restart()
 }
 
+// killedWhileTaking lets quorate be killed between the first byte of a backup and its
+// end.
+func (w *world) killedWhileTaking(q Request) {
+	w.Helper()
+	ctx, kill := context.WithCancel(w.Context())
+	w.etcd.stream = func(context.Context) io.Reader {
+		kill()
+		return failing{context.Canceled}
+	}
+	w.passUntilKilled(ctx, q)
+	w.etcd.stream = nil
+}
+
 // oneBackup wants what another process makes of it to be one backup.
 func (w *world) oneBackup(q Request) {
 	w.Helper()
