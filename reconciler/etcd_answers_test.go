@@ -237,6 +237,11 @@ func TestAnswersToMembershipChanges(t *testing.T) {
 		"the first is out of reach": {members: members{voter, learner}, change: func(c *Clients, e Endpoint) error {
 			return c.RemoveMember(context.Background(), "shop/orders", "c1", []Endpoint{unreadable(e), e}, "b1")
 		}, calls: "Range MemberList MemberRemove Range 2 MemberList 2", left: 1},
+		"of another cluster": {members: members{voter, learner}, change: func(c *Clients, e Endpoint) error {
+			next := e
+			next.Member = "orders-1"
+			return c.RemoveMember(context.Background(), "shop/orders", "c9", []Endpoint{e, next}, "b1")
+		}, want: ErrOtherCluster.Error(), calls: "Range MemberList", left: 2},
 		"promote nobody": {members: members{voter, learner}, change: func(c *Clients, e Endpoint) error {
 			return c.PromoteMember(context.Background(), "shop/orders", "c1", []Endpoint{e}, "0")
 		}, want: "0 is no member's ID", left: 2},

@@ -124,6 +124,16 @@ func TestRefusedRequestFailsTheOperation(t *testing.T) {
 	}
 }
 
+// What a save that failed could not remove is told, with who has to.
+func TestWhatCannotBeRemovedIsTold(t *testing.T) {
+	s := backuptest.StartS3(t)
+	p := behind(t, s.Address, s.URL, backuptest.Certificate{})
+	p.proxy.Set(refuse(func(r *http.Request) bool {
+		return r.Method == http.MethodPut && isManifest(r) || r.Method == http.MethodDelete && !r.URL.Query().Has("uploadId")
+	}))
+	backuptest.WantError(t, saveAt(t.Context(), p.place, "new.db"), "permission denied", "could not be deleted", "delete it by hand")
+}
+
 // A connection that breaks while a backup is read says nothing about the backup.
 func TestBrokenReadIsNoDamage(t *testing.T) {
 	s, data := backuptest.StartS3(t), backuptest.Snapshot(1<<20)
