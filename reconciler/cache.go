@@ -159,7 +159,7 @@ func (c *cache) read(cluster Cluster) (*liveCluster, error) {
 // memberPods leaves out whatever has the labels of a member's pod and another name:
 // kubectl debug and tools for backups copy labels.
 func memberPods(c Cluster, pods []*corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return p.Name != MemberName(c.EtcdCluster, memberOrdinal(p.Name)) })
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isMemberName(c.EtcdCluster, p.Name) })
 }
 
 // driftCache keeps the last comparison of each object of a cluster, by the

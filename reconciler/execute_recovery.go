@@ -108,7 +108,7 @@ func (r *Reconciler) wantUnused(ctx context.Context, c Cluster, claim, job strin
 			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
 		})
 		switch {
-		case pod.Labels[LabelCluster] == c.Metadata.Name && pod.Name == MemberName(c.EtcdCluster, memberOrdinal(pod.Name)):
+		case pod.Labels[LabelCluster] == c.Metadata.Name && isMemberName(c.EtcdCluster, pod.Name):
 			return errChanged
 		case uses && !ended && pod.Labels[batchv1.JobNameLabel] != job:
 			return fmt.Errorf("restore onto volume claim %s: the pod %s uses it: delete that pod, or let it end", claim, pod.Name)

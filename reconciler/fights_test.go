@@ -90,21 +90,10 @@ func TestWhatIsNoFight(t *testing.T) {
 	}
 }
 
-// scaleByHand lets somebody scale the StatefulSet beside Git.
-func (w *world) scaleByHand(manager string, replicas int32) {
-	w.Helper()
-	set := w.set()
-	set.Spec.Replicas = &replicas
-	if _, err := w.api.AppsV1().StatefulSets("shop").Update(w.Context(), set, metav1.UpdateOptions{FieldManager: manager}); err != nil {
-		w.Fatal(err)
-	}
-	synctest.Wait()
-}
-
 // 50: Git wins, and who lost is told in an Event and in a metric.
 func TestCorrectionSaysWho(t *testing.T) {
 	formed(t, func(w *world) {
-		w.scaleByHand("kubectl-edit", 5)
+		w.scale(5, "kubectl-edit")
 		w.mustPass()
 		if n := *w.set().Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas", n)
@@ -198,12 +187,12 @@ func TestCommitIsNoCorrection(t *testing.T) {
 func TestFightIsReportedAsAHold(t *testing.T) {
 	formed(t, func(w *world) {
 		for range 3 {
-			w.scaleByHand("autoscaler", 5)
+			w.scale(5, "autoscaler")
 			w.mustPass()
 		}
 		w.api.ClearActions()
 		for range 20 {
-			w.scaleByHand("autoscaler", 5)
+			w.scale(5, "autoscaler")
 			w.api.ClearActions()
 			w.mustPass()
 			if writes := w.api.writes(); len(writes) > 0 {

@@ -48,7 +48,7 @@ func (v *view) predecessors(claim string) bool {
 // memberOfClaim is the member whose claim has that name, "" where it is no member's.
 func memberOfClaim(c schema.EtcdCluster, claim, prefix string) string {
 	member, found := strings.CutPrefix(claim, prefix+"-")
-	if !found || member != MemberName(c, memberOrdinal(member)) {
+	if !found || !isMemberName(c, member) {
 		return ""
 	}
 	return member

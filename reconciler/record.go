@@ -202,6 +202,11 @@ func memberOrdinal(name string) int {
 	return n
 }
 
+// isMemberName says whether a member of the cluster may be called so.
+func isMemberName(c schema.EtcdCluster, name string) bool {
+	return name == MemberName(c, memberOrdinal(name))
+}
+
 // ConfigMap is the ConfigMap that holds r.
 func (r Record) ConfigMap(c schema.EtcdCluster) *corev1ac.ConfigMapApplyConfiguration {
 	if r.Members == nil {

@@ -245,6 +245,13 @@ func TestObjectWithoutManifestIsNoBackup(t *testing.T) {
 	})
 }
 
+// onceElsewhere is once with another place.
+func (w *world) onceElsewhere() Request {
+	return once(func(s *schema.BackupRequest) {
+		s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
+	})
+}
+
 // What was begun in a store that is gone does not keep back who wants another place.
 func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 	backedUp(t, func(w *world) {
@@ -259,9 +266,7 @@ func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 		if k := w.requestRecord(once()); k.Begun == nil || k.Failures != 1 {
 			t.Fatalf("what became of it cannot be known: %+v", k)
 		}
-		elsewhere := once(func(s *schema.BackupRequest) {
-			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
-		})
+		elsewhere := w.onceElsewhere()
 		w.mustPassRequests(elsewhere, time.Minute)
 		if k := w.requestRecord(elsewhere); len(w.manifests()) != 1 || k.Begun != nil || k.Failures != 0 {
 			t.Errorf("%d backups, %+v", len(w.manifests()), k)
@@ -277,9 +282,7 @@ func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 func TestAChangedSpecDoesNotWaitForAFailedOne(t *testing.T) {
 	backedUp(t, func(w *world) {
 		w.killedWhileTaking(once())
-		elsewhere := once(func(s *schema.BackupRequest) {
-			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
-		})
+		elsewhere := w.onceElsewhere()
 		w.mustPassRequests(elsewhere, time.Second)
 		if list := w.manifests(); len(list) != 1 {
 			t.Errorf("%d backups\n%s", len(list), w.log)

@@ -230,7 +230,7 @@ func TestStatusOfDrift(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
 		w.r.SetDesired([]Cluster{w.wish})
-		w.scaleByHand("kubectl-scale", 2)
+		w.scale(2, "kubectl-scale")
 		w.mustPass()
 		s := w.status(schema.KindCluster, "orders").Status.Cluster
 		if len(s.Drift) != 1 || s.Drift[0].Kind != "StatefulSet" || s.Drift[0].Manager != "kubectl-scale" || len(s.Drift[0].Fields) == 0 || s.Hold == nil {

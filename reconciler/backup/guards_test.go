@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"bytes"
 	"crypto/x509"
 	"errors"
 	"io"
@@ -134,7 +135,7 @@ func TestCloseEndsConnections(t *testing.T) {
 func TestAnnotateOnce(t *testing.T) {
 	dir := t.TempDir()
 	at := "file://" + dir + "/x.db?root=" + dir
-	if _, err := (Store{}).Save(t.Context(), at, strings.NewReader(string(backuptest.Snapshot(4096))), manifestForTest()); err != nil {
+	if _, err := (Store{}).Save(t.Context(), at, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil {
 		t.Fatal(err)
 	}
 	asked := 0
