@@ -98,12 +98,26 @@ func formed(t *testing.T, test func(w *world), edits ...func(*schema.EtcdCluster
 	}, edits...)
 }
 
-// pass makes one pass and lets the world answer it.
+// pass makes one pass and lets the world answer it. It must leave what Git says as it
+// is: the next commit has parts of it, too.
 func (w *world) pass() (time.Duration, error) {
 	w.Helper()
+	before := w.json(w.wish)
 	wait, err := w.r.Pass(w.Context(), w.wish)
+	if after := w.json(w.wish); !bytes.Equal(before, after) {
+		w.Errorf("the pass has changed\n%s\nto\n%s", before, after)
+	}
 	w.settle()
 	return wait, err
+}
+
+func (w *world) json(v any) []byte {
+	w.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return text
 }
 
 // mustPass is a pass that must not fail.

@@ -14,64 +14,65 @@ import (
 //	two schedules, or two clusters, with backups in one place     error, warning
 //	a restore into a cluster that is in Git, or of another restore error
 //	a restore of a schedule, or cluster, that is not in Git        error, warning
-func (p *parser) crossFile() {
+func (g *gathering) crossFile() {
 	byPrefix := map[string][]int{}
 	byTarget := map[string][]int{}
-	p.restored = map[string]bool{}
-	for _, d := range p.declared {
+	g.restored = map[string]bool{}
+	for _, d := range g.declared {
 		if r, ok := d.object.(*EtcdRestore); ok {
-			p.restored[d.namespace+"/"+r.Spec.ClusterName] = true
+			g.restored[d.namespace+"/"+r.Spec.ClusterName] = true
 		}
 	}
-	for i := range p.declared {
-		d := &p.declared[i]
+	for i := range g.declared {
+		d := &g.declared[i]
 		switch o := d.object.(type) {
 		case *EtcdCluster:
-			p.place(byPrefix, i, d.name, o.Spec.Backup.Destination)
+			g.notePlace(byPrefix, i, d.place)
 		case *EtcdBackup:
-			p.source(d, "spec.source.clusterName", o.Spec.Source.ClusterName)
+			g.source(d, "spec.source.clusterName", o.Spec.Source.ClusterName)
 		case *EtcdBackupSchedule:
-			p.source(d, "spec.backupTemplate.source.clusterName", o.Spec.BackupTemplate.Source.ClusterName)
-			p.place(byPrefix, i, o.Spec.BackupTemplate.Source.ClusterName, p.effective(d.namespace, o.Spec.BackupTemplate))
+			g.source(d, "spec.backupTemplate.source.clusterName", o.Spec.BackupTemplate.Source.ClusterName)
+			to := g.effective(d.namespace, o.Spec.BackupTemplate)
+			g.notePlace(byPrefix, i, placeOf(d.identity, o.Spec.BackupTemplate.Source.ClusterName, to))
 		case *EtcdRestore:
-			p.restore(d, o)
+			g.restore(d, o)
 			target := d.namespace + "/" + o.Spec.ClusterName
 			byTarget[target] = append(byTarget[target], i)
 		}
 	}
-	p.samePlace(byPrefix)
+	g.samePlace(byPrefix)
 	for target, indices := range byTarget {
-		p.report(indices, "spec.clusterName", false, func(other string) string {
+		g.report(indices, "spec.clusterName", false, func(other string) string {
 			return fmt.Sprintf("%s is restored by %s, too: only one restore can make it, give this one another clusterName", target, other)
 		})
 	}
 }
 
 // find is the declaration of an object, good or held, or nil.
-func (p *parser) find(kind, namespace, name string) *declaration {
-	if p.byIdentity == nil {
-		p.byIdentity = map[identity]int{}
-		for i, d := range p.declared {
-			p.byIdentity[d.identity] = i
+func (g *gathering) find(kind, namespace, name string) *declaration {
+	if g.byIdentity == nil {
+		g.byIdentity = map[identity]int{}
+		for i, d := range g.declared {
+			g.byIdentity[d.identity] = i
 		}
 	}
-	if i, ok := p.byIdentity[identity{kind, namespace, name}]; ok {
-		return &p.declared[i]
+	if i, ok := g.byIdentity[identity{kind, namespace, name}]; ok {
+		return &g.declared[i]
 	}
 	return nil
 }
 
 // source checks that the cluster of a backup or schedule is in Git.
-func (p *parser) source(d *declaration, field, cluster string) {
+func (g *gathering) source(d *declaration, field, cluster string) {
 	if cluster == "" {
 		return
 	}
-	if p.restored[d.namespace+"/"+cluster] {
+	if g.restored[d.namespace+"/"+cluster] {
 		return // also in the place of one that is deleted
 	}
-	found := p.find(KindCluster, d.namespace, cluster)
+	found := g.find(KindCluster, d.namespace, cluster)
 	if found == nil {
-		p.blame(d, field, "%s", p.missing(KindCluster, d.namespace, cluster))
+		g.blame(d, field, "%s", g.missing(KindCluster, d.namespace, cluster))
 		return
 	}
 	schedule, ok := d.object.(*EtcdBackupSchedule)
@@ -79,39 +80,39 @@ func (p *parser) source(d *declaration, field, cluster string) {
 		return
 	}
 	if c, ok := found.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
-		p.warn(d, field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
+		g.warn(d, field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
 	}
 }
 
 // restore checks the two ends of a restore.
-func (p *parser) restore(d *declaration, r *EtcdRestore) {
-	if s := r.Spec.Source.Schedule; s != "" && p.find(KindBackupSchedule, d.namespace, s) == nil {
-		p.blame(d, "spec.source.schedule", "%s", p.missing(KindBackupSchedule, d.namespace, s))
+func (g *gathering) restore(d *declaration, r *EtcdRestore) {
+	if s := r.Spec.Source.Schedule; s != "" && g.find(KindBackupSchedule, d.namespace, s) == nil {
+		g.blame(d, "spec.source.schedule", "%s", g.missing(KindBackupSchedule, d.namespace, s))
 	}
-	if c := r.Spec.Source.ClusterName; c != "" && p.find(KindCluster, d.namespace, c) == nil {
+	if c := r.Spec.Source.ClusterName; c != "" && g.find(KindCluster, d.namespace, c) == nil {
 		// A cluster that is gone may well be the reason for the restore.
-		p.warn(d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are looked for under the daemon's --backup-url only, others are named by objectURL", p.missing(KindCluster, d.namespace, c))
+		g.warn(d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are looked for under the daemon's --backup-url only, others are named by objectURL", g.missing(KindCluster, d.namespace, c))
 	}
-	target := p.find(KindCluster, d.namespace, r.Spec.ClusterName)
+	target := g.find(KindCluster, d.namespace, r.Spec.ClusterName)
 	if target == nil {
 		return
 	}
 	if c, ok := target.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
 		return
 	}
-	p.blame(d, "spec.clusterName", "%s is declared at %s, and nothing that exists is restored over: give the new cluster another name; if the restore is done, remove this document and keep that one",
+	g.blame(d, "spec.clusterName", "%s is declared at %s, and nothing that exists is restored over: give the new cluster another name; if the restore is done, remove this document and keep that one",
 		target.identity, target.origin)
 }
 
 // missing says that an object is not in Git, and which one may be meant. It stops
 // looking after a while, for it compares with all names.
-func (p *parser) missing(kind, namespace, name string) string {
+func (g *gathering) missing(kind, namespace, name string) string {
 	const mostHints = 100
-	if p.hints++; p.hints > mostHints {
+	if g.hints++; g.hints > mostHints {
 		return fmt.Sprintf("there is no %s %s/%s in Git", kind, namespace, name)
 	}
 	var names []string
-	for _, d := range p.declared {
+	for _, d := range g.declared {
 		switch {
 		case d.kind != kind || d.name == "":
 		case d.name == name:
@@ -125,11 +126,11 @@ func (p *parser) missing(kind, namespace, name string) string {
 }
 
 // effective is the destination of a request: its own, or its cluster's.
-func (p *parser) effective(namespace string, b BackupRequest) Destination {
+func (g *gathering) effective(namespace string, b BackupRequest) Destination {
 	if b.Destination.ObjectURLTemplate != "" {
 		return b.Destination
 	}
-	if d := p.find(KindCluster, namespace, b.Source.ClusterName); d != nil {
+	if d := g.find(KindCluster, namespace, b.Source.ClusterName); d != nil {
 		if c, ok := d.object.(*EtcdCluster); ok {
 			return c.Spec.Backup.Destination
 		}
@@ -137,71 +138,76 @@ func (p *parser) effective(namespace string, b BackupRequest) Destination {
 	return Destination{}
 }
 
-// place notes where the backups of a declaration go: all that stands before the
-// UID in their URL, and the server. A place that only the daemon knows is not compared.
-func (p *parser) place(byPrefix map[string][]int, i int, cluster string, to Destination) {
+// placeOf is where the backups of a declaration go: all that stands before the UID
+// in their URL, and the server. It is "" for a place that only the daemon knows.
+func placeOf(id identity, cluster string, to Destination) string {
 	const uid = "0123456789ab"
-	d := p.declared[i]
-	url, err := ExpandObjectURL(to.ObjectURLTemplate, ObjectURLData{Namespace: d.namespace, Name: cluster, Version: "3.6.16", UID: uid})
+	url, err := ExpandObjectURL(to.ObjectURLTemplate, ObjectURLData{Namespace: id.namespace, Name: cluster, Version: "3.6.16", UID: uid})
 	if to.ObjectURLTemplate == "" || err != nil {
-		return
+		return ""
 	}
 	object, query, _ := strings.Cut(url, "?")
 	prefix, _, _ := strings.Cut(object, uid)
 	// The query names the server. Its order does not matter.
 	parameters := strings.Split(query, "&")
 	slices.Sort(parameters)
-	place := d.kind + " " + prefix + "?" + strings.Join(parameters, "&")
-	byPrefix[place] = append(byPrefix[place], i)
+	return id.kind + " " + prefix + "?" + strings.Join(parameters, "&")
+}
+
+// notePlace notes where the backups of a declaration go, if that is known.
+func (g *gathering) notePlace(byPrefix map[string][]int, i int, place string) {
+	if place != "" {
+		byPrefix[place] = append(byPrefix[place], i)
+	}
 }
 
 // samePlace reports backups of different makers that end up side by side.
-func (p *parser) samePlace(byPrefix map[string][]int) {
+func (g *gathering) samePlace(byPrefix map[string][]int) {
 	for _, indices := range byPrefix {
 		field, warning := "spec.backupTemplate.destination", false
-		if p.declared[indices[0]].kind == KindCluster {
+		if g.declared[indices[0]].kind == KindCluster {
 			field, warning = "spec.backup.destination", true
 		}
-		p.report(indices, field, warning, func(other string) string {
+		g.report(indices, field, warning, func(other string) string {
 			return "the backups go to the same place as those of " + other + ": add {{ .Name }} to one of the templates, or a directory of its own"
 		})
 	}
 }
 
 // report tells each of several declarations about another one.
-func (p *parser) report(indices []int, field string, warning bool, message func(other string) string) {
+func (g *gathering) report(indices []int, field string, warning bool, message func(other string) string) {
 	if len(indices) < 2 {
 		return
 	}
 	for at, i := range indices {
-		other := p.declared[indices[(at+1)%len(indices)]]
-		d := &p.declared[i]
+		other := g.declared[indices[(at+1)%len(indices)]]
+		d := &g.declared[i]
 		if other.identity == d.identity {
 			continue // said already: the object is declared twice
 		}
-		note := p.blame
+		note := g.blame
 		if warning {
-			note = p.warn
+			note = g.warn
 		}
 		note(d, field, "%s", message(fmt.Sprintf("%s at %s", other.identity, other.origin)))
 	}
 }
 
 // blame notes an error of a declaration.
-func (p *parser) blame(d *declaration, field, format string, args ...any) {
-	p.note(d, d.origin.Problem(field, format, args...))
+func (g *gathering) blame(d *declaration, field, format string, args ...any) {
+	g.note(d, d.origin.Problem(field, format, args...))
 }
 
 // warn notes a warning about a declaration.
-func (p *parser) warn(d *declaration, field, format string, args ...any) {
+func (g *gathering) warn(d *declaration, field, format string, args ...any) {
 	problem := d.origin.Problem(field, format, args...)
 	problem.Warning = true
-	p.note(d, problem)
+	g.note(d, problem)
 }
 
 // note adds a problem to a declaration, and to all problems.
-func (p *parser) note(d *declaration, problem Problem) {
+func (g *gathering) note(d *declaration, problem Problem) {
 	problem.Object = d.String()
 	d.problems = append(d.problems, problem)
-	p.problems = append(p.problems, problem)
+	g.problems = append(g.problems, problem)
 }

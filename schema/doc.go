@@ -9,6 +9,8 @@
 //	Default   fills what the author left out, with the safe choice
 //	Validate  says everything that is wrong, at once
 //
+// A Parser does all three for one commit after another, and reads only what changed.
+//
 // Every problem carries its file, line and field path, so that a person, a CI
 // annotation and an editor can all point at the same place.
 package schema

@@ -11,8 +11,8 @@ import (
 )
 
 // FuzzParse16 asserts what holds for any two files: nothing panics, every problem
-// says where and what, the order of the files does not matter, what is taken is
-// valid and reads the same when it is written out again.
+// says where and what, neither the order of the files nor what was parsed before
+// matters, what is taken is valid and reads the same when it is written out again.
 func FuzzParse16(f *testing.F) {
 	seeds := []string{
 		good, good + "---\n" + good, "\ufeff" + good, strings.ReplaceAll(good, "\n", "\r\n"), "a: &a [*a]\n", "{", "---", "...\n---\n",
@@ -29,6 +29,13 @@ func FuzzParse16(f *testing.F) {
 		s := Parse(files)
 		if again := Parse([]File{files[1], files[0]}); !reflect.DeepEqual(s, again) {
 			t.Errorf("the order of the files matters:\n%s\n%s", lines(s.Problems), lines(again.Problems))
+		}
+		parser := Parser{}
+		for _, earlier := range [][]File{{{Path: "a.yaml", Data: b}, files[1]}, {files[0], {Path: "c.yaml", Data: b}}, files} {
+			parser.Parse(earlier)
+		}
+		if again := parser.Parse(files); !reflect.DeepEqual(s, again) {
+			t.Errorf("what was parsed before matters:\n%s\n%s", lines(s.Problems), lines(again.Problems))
 		}
 		for _, p := range append(s.Problems, s.Unreadable...) {
 			if p.File == "" || p.Message == "" || p.Line < 0 || p.Column < 0 || p.Column > 0 && p.Line == 0 {
@@ -76,7 +83,7 @@ func checkGood(t *testing.T, o object) {
 	if err != nil {
 		t.Fatalf("write %s: %v", o.meta().Name, err)
 	}
-	p := readAll([]File{{Path: "again.yaml", Data: text}})[0]
+	p := new(Parser).read([]File{{Path: "again.yaml", Data: text}})[0]
 	if len(p.declared) != 1 || p.declared[0].object == nil || hashOf(p.declared[0].object) != hashOf(o) {
 		t.Errorf("written and read again, it is another object:\n%s\n%s", text, lines(p.problems))
 	}

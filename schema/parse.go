@@ -24,39 +24,67 @@ const (
 // objects that are declared twice. It reports all problems at once, and a bad
 // document hides neither its neighbours nor other files: it only holds the
 // objects that it names. The result depends on the files, not on their order.
-func Parse(files []File) Set {
-	ordered := slices.Clone(files)
-	slices.SortStableFunc(ordered, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
-	p := &parser{}
-	for _, r := range readAll(ordered) {
-		p.add(r)
-	}
-	return p.set()
+func Parse(files []File) Set { return new(Parser).Parse(files) }
+
+// Parser parses the files of one commit after another, and reads only those that the
+// last one did not have like this. It saves work and decides nothing: what it returns
+// is what the function Parse would. So the sets share what did not change, and must
+// not be written to. The zero value is ready; it is not for several goroutines at once.
+type Parser struct {
+	// last are the files of the last call, by path.
+	last map[string]reading
 }
 
-// readAll reads the files, several at a time. What is too much together depends
-// on the files before, so it is counted first.
-func readAll(files []File) []reading {
-	readings := make([]reading, len(files))
-	read := &taken{}
-	for i, f := range files {
-		readings[i].prepare(f, read)
+// Parse is the function Parse, with less work where files have not changed.
+func (p *Parser) Parse(files []File) Set {
+	ordered := slices.Clone(files)
+	slices.SortStableFunc(ordered, func(a, b File) int { return cmp.Compare(a.Path, b.Path) })
+	g := &gathering{}
+	for _, r := range p.read(ordered) {
+		g.add(r)
 	}
+	return g.set()
+}
+
+// read reads the files that are not known, several at a time. What is too much
+// together depends on the files before, so it is counted first.
+func (p *Parser) read(files []File) []reading {
+	readings := make([]reading, len(files))
+	var unknown []*reading
+	before := &taken{}
+	for i, f := range files {
+		r := &readings[i]
+		r.prepare(f, before)
+		if known, ok := p.last[f.Path]; ok && known.isAsPrepared(r) {
+			*r = known
+		} else {
+			unknown = append(unknown, r)
+		}
+	}
+	readAll(unknown)
+	p.last = make(map[string]reading, len(files))
+	for _, r := range readings {
+		p.last[r.file.Path] = r
+	}
+	return readings
+}
+
+// readAll reads files, several at a time.
+func readAll(readings []*reading) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(files)); i = next.Add(1) - 1 {
+			for i := next.Add(1) - 1; i < int64(len(readings)); i = next.Add(1) - 1 {
 				readings[i].read()
 			}
 		})
 	}
 	workers.Wait()
-	return readings
 }
 
-// parser gathers what the files declare.
-type parser struct {
+// gathering is what all files declare together.
+type gathering struct {
 	reading
 	// restored are the clusters that a restore makes, as namespace/name.
 	restored map[string]bool
@@ -67,13 +95,13 @@ type parser struct {
 }
 
 // add takes what one more file declares.
-func (p *parser) add(r reading) {
-	p.declared = append(p.declared, r.declared...)
-	p.problems = append(p.problems, r.problems...)
-	p.left = append(p.left, r.left...)
-	p.ignored += r.ignored
+func (g *gathering) add(r reading) {
+	g.declared = append(g.declared, r.declared...)
+	g.problems = append(g.problems, r.problems...)
+	g.left = append(g.left, r.left...)
+	g.ignored += r.ignored
 	for group, seen := range r.others {
-		p.countOther(group, seen)
+		g.countOther(group, seen)
 	}
 }
 
@@ -84,6 +112,8 @@ type declaration struct {
 	// object is what the document says; nil for one that cannot be read.
 	object   object
 	problems []Problem
+	// place is where the backups of a cluster go, by placeOf.
+	place string
 }
 
 // identity names an object, as far as it could be read.
@@ -101,28 +131,28 @@ func (id identity) String() string {
 
 // predecessors points at the way from the manifests of earlier operators, once
 // for each operator.
-func (p *parser) predecessors() {
-	for group, seen := range p.others {
+func (g *gathering) predecessors() {
+	for group, seen := range g.others {
 		documents, them := "document", "it is left alone"
 		if seen.count > 1 {
 			documents, them = "documents", "they are left alone, the first is this one"
 		}
 		problem := seen.first.Problem("apiVersion", "%d %s of %s: %s, and `quorate convert` makes quorate files of manifests", seen.count, documents, group, them)
 		problem.Warning = true
-		p.problems = append(p.problems, problem)
+		g.problems = append(g.problems, problem)
 	}
 }
 
 // set sorts the declarations into good and held ones.
-func (p *parser) set() Set {
-	p.conflicts()
-	p.crossFile()
-	p.predecessors()
-	set := Set{Problems: p.problems, Ignored: p.ignored, Unreadable: p.left}
+func (g *gathering) set() Set {
+	g.conflicts()
+	g.crossFile()
+	g.predecessors()
+	set := Set{Problems: g.problems, Ignored: g.ignored, Unreadable: g.left}
 	// A cluster is 1 KiB: a list that grows with them copies each several times.
-	set.Clusters = slices.Grow(set.Clusters, p.clusters())
+	set.Clusters = slices.Grow(set.Clusters, g.clusters())
 	held := map[identity]int{}
-	for _, d := range p.declared {
+	for _, d := range g.declared {
 		errors := slices.DeleteFunc(slices.Clone(d.problems), func(p Problem) bool { return p.Warning })
 		if len(errors) == 0 {
 			set.add(d.object, d.origin)
@@ -141,9 +171,9 @@ func (p *parser) set() Set {
 }
 
 // clusters counts the declarations of clusters, good or bad.
-func (p *parser) clusters() int {
+func (g *gathering) clusters() int {
 	n := 0
-	for _, d := range p.declared {
+	for _, d := range g.declared {
 		if d.kind == KindCluster {
 			n++
 		}
@@ -153,9 +183,9 @@ func (p *parser) clusters() int {
 
 // conflicts finds objects that are declared more than once. None of the places
 // is taken, since which one is meant only the author knows.
-func (p *parser) conflicts() {
+func (g *gathering) conflicts() {
 	places := map[identity][]int{}
-	for i, d := range p.declared {
+	for i, d := range g.declared {
 		if d.kind != "" && d.name != "" {
 			places[d.identity] = append(places[d.identity], i)
 		}
@@ -163,25 +193,25 @@ func (p *parser) conflicts() {
 	for id, indices := range places {
 		for _, i := range indices {
 			if len(indices) > 1 {
-				p.conflict(id, i, indices)
+				g.conflict(id, i, indices)
 			}
 		}
 	}
 }
 
 // conflict tells one of the places about the others.
-func (p *parser) conflict(id identity, self int, indices []int) {
+func (g *gathering) conflict(id identity, self int, indices []int) {
 	const most = 5
 	var others []string
 	for _, i := range indices[:min(most+1, len(indices))] {
 		if i != self && len(others) < most {
-			others = append(others, p.declared[i].origin.String())
+			others = append(others, g.declared[i].origin.String())
 		}
 	}
 	if extra := len(indices) - 1 - len(others); extra > 0 {
 		others = append(others, fmt.Sprintf("%d more", extra))
 	}
-	p.blame(&p.declared[self], "metadata.name", "%s is declared again at %s: keep one of them, until then none is acted upon", id, strings.Join(others, ", "))
+	g.blame(&g.declared[self], "metadata.name", "%s is declared again at %s: keep one of them, until then none is acted upon", id, strings.Join(others, ", "))
 }
 
 // add puts a good object where its kind belongs.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"pgregory.net/rapid"
 )
 
 // good is a valid document, to which the tests add what they are about.
@@ -199,6 +201,18 @@ func TestParse14OneBadFileHidesNoGoodOne(t *testing.T) {
 	}
 }
 
+// Nobody knows a file that quorate cannot cope with, so the test makes such a mistake.
+func TestParse14MistakeInQuorateHoldsOneFile(t *testing.T) {
+	kind := reflect.TypeFor[EtcdRestore]()
+	known := jsonFields(kind)
+	knownFields.Store(kind, "no map")
+	defer knownFields.Store(kind, known)
+	s := parseTexts(strings.Replace(restoreText("again", "source: {schedule: nightly}"), "{name: again, namespace: shop}", "\n  name: again\n  namespace: shop", 1), good)
+	if names(s) != "shop/orders" || heldNames(s) != "EtcdRestore shop/again" || !strings.HasPrefix(lines(s.Problems), "a.yaml: quorate cannot cope with this file (") {
+		t.Errorf("clusters %q, held %q and:\n%s", names(s), heldNames(s), lines(s.Problems))
+	}
+}
+
 func TestParse23ClusterDeclaredTwice(t *testing.T) {
 	other := strings.Replace(good, "orders", "basket", 1)
 	s := Parse([]File{
@@ -260,6 +274,85 @@ func TestParse19DoesNotDependOnTheOrderOfFiles(t *testing.T) {
 }
 
 // What was parsed stays in memory for as long as its commit is in force.
+// Whatever stood in the commits before, a commit says what it says alone, and what an
+// earlier one said stays as it was.
+func TestParserSaysWhatParseSays(t *testing.T) {
+	texts := []string{
+		good, good + "---\n" + good, "\ufeff" + good, good + "  replica: 5\n", "{", "quorate.dev: {", "\xff\xfequorate.dev", "kind: Pod\n",
+		"apiVersion: etcd.database.coreos.com/v1beta2\nkind: EtcdCluster\n", clusterText("orders", "state: Deleted"),
+		clusterText("events", "backup: {destination: {objectURLTemplate: \"s3://b/x/{{ .UID }}\"}}"), backupText("source: {clusterName: orders}"),
+		scheduleText("nightly", "orders", "s3://b/x/{{ .UID }}"), scheduleText("hourly", "events", "s3://b/x/{{ .UID }}"),
+		restoreText("orders", "source: {schedule: nightly}"),
+		good + "# " + strings.Repeat("x", maxFileBytes), good + strings.Repeat("---\n"+good, maxDocuments-1),
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		parser := Parser{}
+		var commits [][]File
+		var sets []Set
+		current := map[string]string{}
+		for range rapid.IntRange(1, 6).Draw(t, "commits") {
+			for path, text := range rapid.MapOfN(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), rapid.SampledFrom(append(texts, "")), 0, 3).Draw(t, "changes") {
+				if current[path] = text; text == "" {
+					delete(current, path)
+				}
+			}
+			var files []File
+			for path, text := range current {
+				files = append(files, File{Path: path + ".yaml", Data: []byte(text)})
+			}
+			commits, sets = append(commits, files), append(sets, parser.Parse(files))
+		}
+		for i, files := range commits {
+			if want := Parse(files); !reflect.DeepEqual(sets[i], want) {
+				t.Errorf("commit %d of %d, %d files:\n%s\nwant\n%s", i+1, len(commits), len(files), lines(sets[i].Problems), lines(want.Problems))
+			}
+		}
+	})
+}
+
+func TestParserReadsOnlyWhatHasChanged(t *testing.T) {
+	named := func(name string) []byte { return []byte(strings.Replace(good, "orders", name, 1)) }
+	first := []File{{"a.yaml", named("same")}, {"b.yaml", named("other")}, {"c.yaml", named("moved")}, {"d.yaml", named("gone")}, {"f.yaml", named("back")}}
+	second := []File{{"a.yaml", named("same")}, {"b.yaml", append(named("other"), "# more\n"...)}, {"e.yaml", named("moved")}}
+	parser := Parser{}
+	soaks := func(files []File) map[string]any {
+		found := map[string]any{}
+		for _, c := range parser.Parse(files).Clusters {
+			found[c.Metadata.Name] = c.Spec.Upgrade.Soak // one of its own for each document that is read
+		}
+		return found
+	}
+	was, is, again := soaks(first), soaks(second), soaks(first)
+	for name, kept := range map[string]bool{"same": true, "other": false, "moved": false} {
+		if (is[name] == was[name]) != kept {
+			t.Errorf("%s is kept: %t, want %t", name, !kept, kept)
+		}
+	}
+	if again["same"] != was["same"] || again["back"] == was["back"] {
+		t.Error("more than the files of the last commit is kept, or less")
+	}
+}
+
+// A file is refused for the files before it, so the same text may be taken in the
+// next commit, and refused in the one after.
+func TestParserKeepsNoRefusal(t *testing.T) {
+	large := []byte(strings.Repeat("# quorate.dev\n", maxFileBytes/14))
+	var files []File
+	for i := range maxTotalBytes / maxFileBytes {
+		files = append(files, File{fmt.Sprintf("%d.yaml", i), large})
+	}
+	files = append(files, File{"z.yaml", []byte(good + strings.Repeat("# more\n", 100))})
+	parser := Parser{}
+	for _, c := range []struct {
+		files    []File
+		clusters string
+	}{{files, ""}, {files[1:], "shop/orders"}, {files, ""}} {
+		if s := parser.Parse(c.files); names(s) != c.clusters {
+			t.Errorf("%d files: clusters %q, want %q:\n%s", len(c.files), names(s), c.clusters, lines(s.Problems))
+		}
+	}
+}
+
 func TestParseKeepsNoMoreThanItSays(t *testing.T) {
 	const count = 500
 	files := make([]File, count)

@@ -39,8 +39,21 @@ func (r *reading) prepare(f File, before *taken) {
 	}
 }
 
-// read parses the file.
+// isAsPrepared says whether a file of the same path that is prepared would be read
+// alike: it has the same text, and is refused as this one was or not at all.
+func (r *reading) isAsPrepared(next *reading) bool {
+	return r.refusal == next.refusal && bytes.Equal(r.file.Data, next.file.Data)
+}
+
+// read parses the file. Not even a mistake in quorate that it finds ends the daemon,
+// or keeps another file from being read.
 func (r *reading) read() {
+	defer func() {
+		if mistake := recover(); mistake != nil {
+			*r = reading{file: r.file, refusal: fmt.Sprintf("quorate cannot cope with this file (%v): please report it", mistake)}
+			r.refused()
+		}
+	}()
 	if r.refusal != "" {
 		r.refused()
 		return
@@ -187,10 +200,13 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 	origin.text = text
 	d := declaration{identity: id, origin: origin, object: newObject(id.kind)}
 	problems, meant := decode(root, d.object)
+	d.object.setDefaults()
 	// A name that came through a YAML merge is known only now.
 	d.name = cmp.Or(d.name, d.object.meta().Name)
 	d.namespace = cmp.Or(d.namespace, d.object.meta().Namespace)
-	d.object.setDefaults()
+	if c, ok := d.object.(*EtcdCluster); ok {
+		d.place = placeOf(d.identity, d.name, c.Spec.Backup.Destination)
+	}
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == "" }) {
 		r.declare(d, problems) // Nothing can be said of a document that is not read as a whole.
 		return

@@ -78,14 +78,17 @@ func BenchmarkUnchangedBranch(b *testing.B) {
 	}
 }
 
-// readOnly makes the test's binary read the repository of that URL, and print the
-// memory that it needed.
+// readOnly makes the test's binary read the repository of that URL, the named commits
+// first, and print the memory that it needed.
 const readOnly = "QUORATE_TEST_READ"
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(readOnly); url != "" {
-		if _, err := readClusters(context.Background(), url); err != nil {
-			log.Fatal(err) //nolint:forbidigo // TestMain has nobody to return an error to
+	if url, commits, ok := strings.Cut(os.Getenv(readOnly), " "); ok {
+		r := &reader{url: url}
+		for _, commit := range append(strings.Fields(commits), "") {
+			if _, err := r.read(context.Background(), commit); err != nil {
+				log.Fatal(err) //nolint:forbidigo // TestMain has nobody to return an error to
+			}
 		}
 		status, _ := os.ReadFile("/proc/self/status") // Its reader misses the figure.
 		_, peak, _ := strings.Cut(string(status), "VmHWM:")
@@ -96,13 +99,15 @@ func TestMain(m *testing.M) {
 }
 
 // BenchmarkNewCommit goes from a new commit to its files in memory, and to the
-// clusters that they declare, beside a shallow clone by Git, which parses nothing.
+// clusters that they declare, at the start and where the commit before is known and one
+// file has changed, beside a shallow clone by Git, which parses nothing.
 func BenchmarkNewCommit(b *testing.B) {
 	sample, err := os.ReadFile("../examples/fleet/production/payments/clusters.yaml")
 	if err != nil {
 		b.Fatal(err)
 	}
 	text, _, _ := strings.Cut(string(sample), "---\n")
+	const changed = "clusters/team-0/cluster-0.yaml"
 	for _, count := range []int{100, 1_000, 10_000} {
 		files := map[string]string{}
 		for i := range count {
@@ -120,11 +125,21 @@ func BenchmarkNewCommit(b *testing.B) {
 		b.Run(fmt.Sprintf("parsed/files=%d", count), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				if clusters, err := readClusters(b.Context(), srv.repo()); err != nil || clusters != count {
-					b.Fatal(clusters, err)
-				}
+				(&reader{url: srv.repo()}).mustRead(b, count)
 			}
-			b.ReportMetric(peak(b, srv.repo()), "peak-B")
+			b.ReportMetric(peak(b, srv.repo(), ""), "peak-B")
+		})
+		b.Run(fmt.Sprintf("next/files=%d", count), func(b *testing.B) {
+			r := &reader{url: srv.repo()}
+			r.mustRead(b, count)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				b.StopTimer()
+				u.commit("change", map[string]string{changed: fmt.Sprintf("%s# %d\n", files[changed], i)})
+				b.StartTimer()
+				r.mustRead(b, count)
+			}
+			b.ReportMetric(peak(b, srv.repo(), u.git(u.work, "rev-parse", "HEAD~1")), "peak-B")
 		})
 		b.Run(fmt.Sprintf("git-clone/files=%d", count), func(b *testing.B) {
 			for b.Loop() {
@@ -134,30 +149,49 @@ func BenchmarkNewCommit(b *testing.B) {
 	}
 }
 
-// readClusters fetches and parses, and returns how many clusters there are.
-func readClusters(ctx context.Context, url string) (int, error) {
-	repo, err := sources.New(sources.Config{URL: url, Branch: "main", Path: "clusters"})
-	if err != nil {
-		return 0, err
-	}
-	s, err := repo.Fetch(ctx)
-	if err != nil {
-		return 0, err
-	}
-	files := make([]schema.File, len(s.Files))
-	for i, f := range s.Files {
-		files[i] = schema.File{Path: f.Path, Data: f.Data}
-	}
-	return len(schema.Parse(files).Clusters), nil
+// reader reads one commit after another, as the daemon does.
+type reader struct {
+	url    string
+	last   sources.Snapshot
+	parser schema.Parser
 }
 
-// peak is the largest resident size, in bytes, of a process that reads the clusters.
-// It is the process's own word: what the kernel tells of a child has the size of the
-// one that started it in it.
-func peak(b *testing.B, url string) float64 {
+// read fetches and parses a commit, or the head for "", and returns how many clusters
+// there are.
+func (r *reader) read(ctx context.Context, commit string) (int, error) {
+	cfg := sources.Config{URL: r.url, Path: "clusters", Commit: commit}
+	if commit == "" {
+		cfg.Branch = "main"
+	}
+	repo, err := sources.New(cfg)
+	if err != nil {
+		return 0, err
+	}
+	if r.last, err = repo.FetchAfter(ctx, sources.Trust{Applied: r.last.Commit}); err != nil {
+		return 0, err
+	}
+	files := make([]schema.File, len(r.last.Files))
+	for i, f := range r.last.Files {
+		files[i] = schema.File{Path: f.Path, Data: f.Data}
+	}
+	return len(r.parser.Parse(files).Clusters), nil
+}
+
+// mustRead reads the head, which has so many clusters.
+func (r *reader) mustRead(b *testing.B, count int) {
+	b.Helper()
+	if clusters, err := r.read(b.Context(), ""); err != nil || clusters != count {
+		b.Fatal(clusters, err)
+	}
+}
+
+// peak is the largest resident size, in bytes, of a process that reads the head, and
+// a commit before it if one is named. It is the process's own word: what the kernel
+// tells of a child has the size of the one that started it in it.
+func peak(b *testing.B, url, before string) float64 {
 	b.Helper()
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), readOnly+"="+url)
+	cmd.Env = append(os.Environ(), readOnly+"="+url+" "+before)
 	out, err := cmd.CombinedOutput()
 	kib, parseErr := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	if err != nil || parseErr != nil {

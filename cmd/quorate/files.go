@@ -10,13 +10,13 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// parse reads the files of a snapshot.
-func parse(s sources.Snapshot) schema.Set {
+// parse reads the files of a snapshot, those that the parser does not know.
+func parse(p *schema.Parser, s sources.Snapshot) schema.Set {
 	files := make([]schema.File, len(s.Files))
 	for i, f := range s.Files {
 		files[i] = schema.File{Path: f.Path, Data: f.Data}
 	}
-	return schema.Parse(files)
+	return p.Parse(files)
 }
 
 // readPaths reads files and directories of this machine.
@@ -25,7 +25,7 @@ func readPaths(ctx context.Context, paths []string) (schema.Set, error) {
 	if err != nil {
 		return schema.Set{}, err
 	}
-	return parse(s), nil
+	return parse(&schema.Parser{}, s), nil
 }
 
 // wishes turns what the files say into what the reconciler is to do. A cluster

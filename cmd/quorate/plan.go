@@ -176,7 +176,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	if err != nil {
 		return schema.Set{}, "", err
 	}
-	return parse(s), s.Commit, nil
+	return parse(&schema.Parser{}, s), s.Commit, nil
 }
 
 // reconciler is one that has looked at Kubernetes.

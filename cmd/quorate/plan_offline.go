@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -25,7 +26,8 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*plan.Report, 
 	if err != nil {
 		return nil, err
 	}
-	before, after := parse(base), parse(head)
+	parser := &schema.Parser{} // most files are in both
+	before, after := parse(parser, base), parse(parser, head)
 	report := newReport(after)
 	report.Offline, report.Base, report.Head = true, base.Commit, head.Commit
 	if report.Others, err = reconciler.CompareOthers(before, after); err != nil {

@@ -38,6 +38,7 @@ type poller struct {
 	problems    prometheus.Gauge
 	held        *prometheus.GaugeVec
 
+	parser   schema.Parser
 	kept     *kept // what was accepted last; nil before anything was
 	loaded   bool  // whether the cluster was asked for it
 	failed   int   // looks since the last good one
@@ -195,7 +196,7 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 	if p.tooMuch.commit == s.Commit && s.Commit != p.approved {
 		return p.tooMuch.err
 	}
-	set := parse(s)
+	set := parse(&p.parser, s)
 	next := kept{snapshot: s, clusters: origins(set, p.seen())}
 	if err := p.checkMass(next); err != nil {
 		p.tooMuch.commit, p.tooMuch.err = s.Commit, err
@@ -283,7 +284,7 @@ func (p *poller) fail(ctx context.Context, r *reconciler.Reconciler, err error) 
 		p.lastSuccess.SetToCurrentTime()
 	}
 	if !p.read.Load() && p.kept != nil && p.kept.snapshot.Tree != "" {
-		p.take(p.kept.snapshot, parse(p.kept.snapshot), r)
+		p.take(p.kept.snapshot, parse(&p.parser, p.kept.snapshot), r)
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= shownFailures {

@@ -34,19 +34,20 @@ func (f *validateFlags) read(ctx context.Context, stdin io.Reader, paths []strin
 		return readStdin(stdin)
 	}
 	var in input
+	parser := &schema.Parser{}
 	if f.compare {
 		base, err := sources.ReadRevision(ctx, paths, f.base, sources.Limits{})
 		if err != nil {
 			return input{}, err
 		}
-		before := parse(base)
+		before := parse(parser, base)
 		in.before, paths = &before, present(paths, base)
 	}
 	s, err := sources.ReadPaths(ctx, paths, sources.Limits{})
 	if err != nil {
 		return input{}, err
 	}
-	in.set, in.skipped = parse(s), s.Skipped
+	in.set, in.skipped = parse(parser, s), s.Skipped
 	return in, nil
 }
 

@@ -221,7 +221,8 @@ func (p *pulls) comment(report *plan.Report) string {
 // planProposal plans, for the clusters that run, what a proposal changes: each
 // cluster whose file differs, among all others as they are in force.
 func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Proposal, options reconciler.Options) (*plan.Report, error) {
-	before, after := parse(p.Base), parse(p.Head)
+	parser := &schema.Parser{} // most files are in both
+	before, after := parse(parser, p.Base), parse(parser, p.Head)
 	report := newReport(after)
 	report.Problems = append(report.Problems, schema.Compare(before, after)...)
 	schema.SortProblems(report.Problems)
