@@ -20,11 +20,13 @@ import (
 
 // kept is what of Git outlives the process: the commit that was accepted last.
 // Its history tells a rewritten branch from a new commit, its clusters tell a
-// mass change, and its files stay in force when a daemon starts while the
-// repository cannot be read.
+// mass change, its backups and schedules go on where the next commit breaks their
+// documents, and its files stay in force when a daemon starts while the repository
+// cannot be read.
 type kept struct {
 	snapshot sources.Snapshot
 	clusters map[string]origin
+	requests []asked
 }
 
 // keeper keeps it in a ConfigMap beside the lease, one for each daemon and for
@@ -46,6 +48,7 @@ const (
 	keptSubject  = "subject"
 	keptSnapshot = "snapshot.json.gz"
 	keptClusters = "clusters.json.gz"
+	keptRequests = "requests.json.gz"
 
 	// annotationApprove names a commit that a person approves, by its full hash.
 	annotationApprove = "quorate.dev/approve"
@@ -70,9 +73,11 @@ func (k keeper) load(ctx context.Context) (*kept, error) {
 	if err := unzip(cm.BinaryData[keptClusters], &found.clusters); err != nil {
 		return nil, k.damaged(err)
 	}
-	if packed, whole := cm.BinaryData[keptSnapshot]; whole {
-		if err := unzip(packed, &found.snapshot); err != nil {
-			return nil, k.damaged(err)
+	for key, value := range map[string]any{keptRequests: &found.requests, keptSnapshot: &found.snapshot} {
+		if packed, there := cm.BinaryData[key]; there {
+			if err := unzip(packed, value); err != nil {
+				return nil, k.damaged(err)
+			}
 		}
 	}
 	found.snapshot.Commit = cm.Data[keptCommit]
@@ -86,25 +91,29 @@ func (k keeper) damaged(err error) error {
 	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be understood: %w; restore it, or delete it if what is in Git now is to be followed whatever was there before", k, err)
 }
 
-// save keeps a commit before it is acted on. Files too large for a ConfigMap are
-// left out, which whole tells.
+// save keeps a commit before it is acted on. What is too large for a ConfigMap is
+// left out, which whole tells: the files first.
 func (k keeper) save(ctx context.Context, next kept) (whole bool, err error) {
-	clusters, err := zip(next.clusters)
-	if err != nil {
-		return false, err
-	}
-	snapshot, err := zip(next.snapshot)
-	if err != nil {
-		return false, err
-	}
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate"}},
 		Data:       map[string]string{keptSource: k.source, keptCommit: next.snapshot.Commit, keptSubject: next.snapshot.Subject},
-		BinaryData: map[string][]byte{keptClusters: clusters},
+		BinaryData: map[string][]byte{},
 	}
-	if whole = len(snapshot)+len(clusters) <= keptMost; whole {
-		cm.BinaryData[keptSnapshot] = snapshot
+	size := 0
+	for _, part := range []struct {
+		key   string
+		value any
+	}{{keptClusters, next.clusters}, {keptRequests, next.requests}, {keptSnapshot, next.snapshot}} {
+		packed, err := zip(part.value)
+		if err != nil {
+			return false, err
+		}
+		// Without the clusters nothing is safe, so that is for the API server to refuse.
+		if size += len(packed); size <= keptMost || part.key == keptClusters {
+			cm.BinaryData[part.key] = packed
+		}
 	}
+	whole = size <= keptMost
 	if err := k.put(ctx, cm); err != nil {
 		return false, fmt.Errorf("keep commit %s in ConfigMap %s: %w; it is not acted on before it is kept, so make the namespace or name another one with --lease-namespace", next.snapshot.Commit, k, err)
 	}

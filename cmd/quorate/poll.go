@@ -38,12 +38,11 @@ type poller struct {
 	problems    prometheus.Gauge
 	held        *prometheus.GaugeVec
 
-	parser   schema.Parser
-	kept     *kept // what was accepted last; nil before anything was
-	loaded   bool  // whether the cluster was asked for it
-	failed   int   // looks since the last good one
-	said     string
-	requests []asked
+	parser schema.Parser
+	kept   *kept // what was accepted last; nil before anything was
+	loaded bool  // whether the cluster was asked for it
+	failed int   // looks since the last good one
+	said   string
 	// tooMuch is a commit that is held because it changes many clusters.
 	tooMuch struct {
 		commit string
@@ -196,8 +195,7 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 	if p.tooMuch.commit == s.Commit && s.Commit != p.approved {
 		return p.tooMuch.err
 	}
-	set := parse(&p.parser, s)
-	next := kept{snapshot: s, clusters: origins(set, p.seen())}
+	next, set := p.parse(s)
 	if err := p.checkMass(next); err != nil {
 		p.tooMuch.commit, p.tooMuch.err = s.Commit, err
 		return err
@@ -210,11 +208,23 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 		p.log.Warn("the files are too large to be kept in the cluster", "commit", s.Commit, "message", "a daemon that starts while Git cannot be read waits for it")
 	}
 	if p.kept == nil || !p.read.Load() || s.Tree != p.kept.snapshot.Tree {
-		p.take(s, set, r)
+		p.take(next, set, r)
 	}
 	p.kept = &next
 	p.shown.change(func(g *gitState) { g.commit = next.snapshot.Commit })
 	return nil
+}
+
+// parse says what a commit asks for, after the one that was accepted last.
+func (p *poller) parse(s sources.Snapshot) (kept, schema.Set) {
+	set := parse(&p.parser, s)
+	next := kept{snapshot: s, clusters: origins(set, p.seen())}
+	var before []asked
+	if p.kept != nil {
+		before = p.kept.requests
+	}
+	next.requests = requests(set, s.Commit, before)
+	return next, set
 }
 
 // errMass is a commit that changes too many clusters at once.
@@ -284,7 +294,8 @@ func (p *poller) fail(ctx context.Context, r *reconciler.Reconciler, err error) 
 		p.lastSuccess.SetToCurrentTime()
 	}
 	if !p.read.Load() && p.kept != nil && p.kept.snapshot.Tree != "" {
-		p.take(p.kept.snapshot, parse(&p.parser, p.kept.snapshot), r)
+		again, set := p.parse(p.kept.snapshot)
+		p.take(again, set, r)
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= shownFailures {
@@ -313,8 +324,8 @@ func (p *poller) toBlame(err error) string {
 }
 
 // take hands what a commit says to the reconciler.
-func (p *poller) take(s sources.Snapshot, set schema.Set, r *reconciler.Reconciler) {
-	seen := p.seen()
+func (p *poller) take(next kept, set schema.Set, r *reconciler.Reconciler) {
+	s, seen := next.snapshot, p.seen()
 	set.Problems = append(set.Problems, remains(set, seen)...)
 	_, failed := countProblems(set.Problems)
 	p.problems.Set(float64(failed))
@@ -327,8 +338,7 @@ func (p *poller) take(s sources.Snapshot, set schema.Set, r *reconciler.Reconcil
 	}
 	r.SetDesired(wishes(set, s.Commit, seen))
 	p.shown.change(func(g *gitState) { g.commit, g.problems = s.Commit, texts(set.Problems) })
-	p.requests = requests(set, s.Commit, p.requests)
 	r.SetNeeded(neededBy(set))
-	r.SetRequests(requestsOf(p.requests))
+	r.SetRequests(requestsOf(next.requests))
 	p.read.Store(true)
 }

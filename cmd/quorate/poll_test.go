@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -197,37 +199,54 @@ spec: {source: {clusterName: orders}, clusterName: copy, clusterTemplate: {versi
 	f.look([]string{"shop/copy 3.6.16", "shop/orders 3.6.16"}, 0, 0, 0)
 }
 
+// backupFile is a document that asks for backups; spec has the place of the request.
+func backupFile(kind, name, spec string) string {
+	const request = "{source: {clusterName: orders}, destination: {objectURLTemplate: 's3://backups/{{ .UID }}.db'}}"
+	return "---\napiVersion: quorate.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + fmt.Sprintf(spec, request) + "\n"
+}
+
+// wantRequests polls once, and wants these backups and schedules.
+func (f *followed) wantRequests(what string, names ...string) {
+	f.Helper()
+	f.p.once(f.Context(), f.r)
+	var got []string
+	for key, q := range f.r.Requests() {
+		if q.Held {
+			key += " held"
+		}
+		got = append(got, key)
+	}
+	if slices.Sort(got); !slices.Equal(got, names) {
+		f.Errorf("%s: %q", what, got)
+	}
+}
+
 // Backups and schedules go to the reconciler; one whose document is bad goes on as
-// it was, one that no file names any more ends.
+// it was, also for a daemon that has just started; one that no file names any more
+// ends.
 func TestPollerHandsOverBackups(t *testing.T) {
-	const source = "{source: {clusterName: orders}, destination: {objectURLTemplate: 's3://backups/{{ .UID }}.db'}}"
-	document := func(kind, name, spec string) string {
-		return "---\napiVersion: quorate.dev/v1alpha1\nkind: " + kind + "\nmetadata: {name: " + name + ", namespace: shop}\nspec: " + spec + "\n"
-	}
 	f := follow(t)
-	want := func(what string, names ...string) {
-		t.Helper()
-		f.p.once(f.Context(), f.r)
-		var got []string
-		for key, q := range f.r.Requests() {
-			if q.Held {
-				key += " held"
-			}
-			got = append(got, key)
-		}
-		if slices.Sort(got); !slices.Equal(got, names) {
-			t.Errorf("%s: %q", what, got)
-		}
-	}
+	want := f.wantRequests
 	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
 	want("a cluster alone")
-	schedule := document("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: "+source+"}")
-	f.commit("clusters/backups.yaml", document("EtcdBackup", "one", source)+schedule)
+	once, schedule := backupFile("EtcdBackup", "one", "%s"), backupFile("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: %s}")
+	f.commit("clusters/backups.yaml", once+schedule)
 	want("one of each", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly")
-	f.commit("clusters/backups.yaml", document("EtcdBackup", "one", source)+strings.Replace(schedule, "0 2", "99 2", 1))
+	f.commit("clusters/backups.yaml", once+strings.Replace(schedule, "0 2", "99 2", 1))
 	want("a bad schedule", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly held")
 	f.commit("clusters/backups.yaml", "kind: [quorate.dev")
-	want("a broken file", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
+	f.restart()
+	want("a file broken while nobody looked", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
+	said := f.r.Requests()
+	f.restart()
+	want("after another start", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
+	if again := f.r.Requests(); !reflect.DeepEqual(again, said) {
+		t.Errorf("what was said of them has changed: %+v, was %+v", again, said)
+	}
+	back := f.away()
+	f.restart()
+	want("while Git is away", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
+	back()
 	f.commit("clusters/backups.yaml", schedule)
 	want("one mended, one removed", "EtcdBackupSchedule shop/nightly")
 }

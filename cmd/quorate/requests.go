@@ -7,16 +7,16 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// asked is a backup or schedule and the file that says so.
+// asked is a backup or schedule and the file that says so. It is kept as JSON.
 type asked struct {
 	reconciler.Request
-	file string
+	File string
 }
 
 // requests turns what the files say of backups and schedules into what the
 // reconciler is to do. One whose document has errors goes on as an earlier commit
 // said it: nobody should be without backups because of a slip of the pen. before
-// is what the earlier commit asked for; a daemon that has just started knows none.
+// is what the earlier commit asked for.
 func requests(set schema.Set, commit string, before []asked) []asked {
 	var list []asked
 	named := map[string]bool{}
@@ -41,8 +41,8 @@ func requests(set schema.Set, commit string, before []asked) []asked {
 
 // isHeld says whether the newest commit has errors where the request stood.
 func isHeld(set schema.Set, a asked) bool {
-	return slices.ContainsFunc(set.Held, func(h schema.Held) bool { return h.Means(a.Kind(), a.Metadata.Namespace, a.Metadata.Name, a.file) }) ||
-		slices.ContainsFunc(set.Unreadable, func(p schema.Problem) bool { return p.File == a.file })
+	return slices.ContainsFunc(set.Held, func(h schema.Held) bool { return h.Means(a.Kind(), a.Metadata.Namespace, a.Metadata.Name, a.File) }) ||
+		slices.ContainsFunc(set.Unreadable, func(p schema.Problem) bool { return p.File == a.File })
 }
 
 // requestsOf are the requests without their files.

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +25,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/sources"
 )
 
 // restart is a new process that follows the same repository in the same cluster.
@@ -36,6 +41,19 @@ func (f *followed) restart() {
 	f.p = p
 	f.p.keepIn(f.kube, "quorate-system", "default")
 	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), f.p.log, reconciler.Options{})
+}
+
+// away takes the repository away until back is called.
+func (f *followed) away() (back func()) {
+	f.Helper()
+	move := func(from, to string) {
+		f.Helper()
+		if err := os.Rename(from, to); err != nil {
+			f.Fatal(err)
+		}
+	}
+	move(f.dir, f.dir+".away")
+	return func() { move(f.dir+".away", f.dir) }
 }
 
 func (f *followed) head() string {
@@ -89,19 +107,14 @@ func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 	f.commit("clusters/users.yaml", brokenFile)
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 
-	away := f.dir + ".away"
-	if err := os.Rename(f.dir, away); err != nil {
-		t.Fatal(err)
-	}
+	back := f.away()
 	f.restart()
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 1, 1, 1)
 	if !f.p.read.Load() {
 		t.Error("not ready with the commit that was kept")
 	}
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 2, 1, 0)
-	if err := os.Rename(away, f.dir); err != nil {
-		t.Fatal(err)
-	}
+	back()
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 	f.restart()
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
@@ -201,6 +214,7 @@ func TestDamagedKeptCommitHolds(t *testing.T) {
 	good := cm.DeepCopy()
 	for name, damage := range map[string]func(){
 		"clusters": func() { cm.BinaryData[keptClusters] = []byte("x") },
+		"requests": func() { cm.BinaryData[keptRequests] = []byte("[]") },
 		"snapshot": func() { cm.BinaryData[keptSnapshot] = nil },
 		"commit":   func() { cm.Data[keptCommit] = "" },
 	} {
@@ -227,6 +241,7 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 		noise = append(noise, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[state>>26])
 	}
 	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/once.yaml", backupFile("EtcdBackup", "once", "%s"))
 	for _, name := range []string{"a", "b"} {
 		f.commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
 	}
@@ -234,10 +249,50 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 	if !strings.Contains(f.log.String(), "too large to be kept") {
 		t.Errorf("said %s", f.log)
 	}
+	f.commit("clusters/once.yaml", "kind: [quorate.dev")
+	f.restart()
+	f.wantRequests("after a start", "EtcdBackup shop/once held")
 	f.git("commit", "--quiet", "--amend", "-m", "Rewritten")
 	f.restart()
 	f.look(nil, 0, 0, 1)
 	f.wantHeld(heldHistory, "does not descend")
+}
+
+// Without the clusters of the accepted commit a start would take nothing for a mass
+// change: they are never left out. Whether they fit is for the API server to say.
+func TestClustersAreKeptWhateverTheirSize(t *testing.T) {
+	clusters := map[string]origin{}
+	for i := range 50_000 {
+		sum := sha256.Sum256(binary.AppendVarint(nil, int64(i)))
+		o := origin{Namespace: "shop", Name: hex.EncodeToString(sum[:]), File: "all.yaml"}
+		clusters[o.key()] = o
+	}
+	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
+	whole, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, clusters: clusters})
+	if err != nil || whole {
+		t.Fatal(whole, err)
+	}
+	if found, err := k.load(t.Context()); err != nil || len(found.clusters) != len(clusters) {
+		t.Errorf("read back: %+v, %v", found, err)
+	}
+}
+
+// A backup that is asked for is known by the hash of what its file says, so keeping it
+// must not change that.
+func TestKeptRequestsSayTheSame(t *testing.T) {
+	set, err := readPaths(t.Context(), []string{"../../examples"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
+	said := requests(set, "0a1b2c3", nil)
+	if _, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, requests: said}); err != nil {
+		t.Fatal(err)
+	}
+	found, err := k.load(t.Context())
+	if err != nil || len(said) < 5 || !reflect.DeepEqual(found.requests, said) {
+		t.Errorf("%d requests, %v:\n%+v\nwere\n%+v", len(said), err, found.requests, said)
+	}
 }
 
 func TestPauseBacksOffAndSpreads(t *testing.T) {
