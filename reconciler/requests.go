@@ -105,6 +105,8 @@ type requests struct {
 	wished map[string]Request
 	// needed are the backups that Git names, by URL, with who does.
 	needed map[string]string
+	// doubt is why Git may name more of them, or "".
+	doubt string
 }
 
 func newRequests(o Options) *requests {

@@ -77,6 +77,9 @@ func (r *Reconciler) removeBackups(ctx context.Context, q Request, k *keptReques
 	if !slices.ContainsFunc(verdicts, func(v schedule.Verdict) bool { return !v.Keep }) {
 		return 0, nil
 	}
+	if _, doubt := r.requests.neededByGit(); doubt != "" {
+		return 0, fmt.Errorf("nothing is removed of the backups of %s while %s, which may name one of them: mend it", q.Key(), doubt)
+	}
 	_, query, _ := strings.Cut(place, "?")
 	for _, v := range slices.Backward(verdicts) {
 		if v.Keep {
@@ -162,7 +165,8 @@ func (r *Reconciler) neededBackups(own string) (map[string]string, error) {
 			needed[object] = cmp.Or(needed[object], by)
 		}
 	}
-	for objectURL, by := range r.requests.neededByGit() {
+	inGit, _ := r.requests.neededByGit()
+	for objectURL, by := range inGit {
 		need(objectURL, by)
 	}
 	for key, c := range r.Desired() {
@@ -191,19 +195,21 @@ func (r *Reconciler) neededBackups(own string) (map[string]string, error) {
 	return needed, nil
 }
 
-// neededByGit are the backups that a wish in Git names, by URL.
-func (q *requests) neededByGit() map[string]string {
+// neededByGit are the backups that a wish in Git names, by URL, and why there may be
+// more, or "".
+func (q *requests) neededByGit() (needed map[string]string, doubt string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.needed
+	return q.needed, q.doubt
 }
 
 // SetNeeded replaces the backups that wishes in Git name, by URL, with who does:
-// no retention removes them.
-func (r *Reconciler) SetNeeded(needed map[string]string) {
+// no retention removes them. With a doubt, such as "the document at x.yaml:1 has
+// errors", it removes none at all.
+func (r *Reconciler) SetNeeded(needed map[string]string, doubt string) {
 	r.requests.mu.Lock()
 	defer r.requests.mu.Unlock()
-	r.requests.needed = needed
+	r.requests.needed, r.requests.doubt = needed, doubt
 }
 
 // urlData are the names in the URL of a request's backups.

@@ -367,7 +367,10 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 	}{
 		"nothing in the way": {func(*world, *Request, string) {}, 1},
 		"a restore in Git": {func(w *world, _ *Request, o string) {
-			w.r.SetNeeded(map[string]string{o + "?a=b": "EtcdRestore shop/x"})
+			w.r.SetNeeded(map[string]string{o + "?a=b": "EtcdRestore shop/x"}, "")
+		}, 2},
+		"a restore in Git that cannot be read": {func(w *world, _ *Request, _ string) {
+			w.r.SetNeeded(nil, "the document at x.yaml:1 has errors")
 		}, 2},
 		"a recovery in Git": {func(w *world, _ *Request, o string) {
 			w.wish.Spec.Recovery.ObjectURL = o

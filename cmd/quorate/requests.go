@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quorate/quorate/reconciler"
@@ -54,13 +55,19 @@ func requestsOf(list []asked) []reconciler.Request {
 	return plain
 }
 
-// neededBy are the backups that restores name, by URL.
-func neededBy(set schema.Set) map[string]string {
-	needed := map[string]string{}
+// neededBy are the backups that restores name, by URL. Where a document that is or may
+// be a restore has errors, the doubt says so.
+func neededBy(set schema.Set) (needed map[string]string, doubt string) {
+	needed = map[string]string{}
 	for _, r := range set.Restores {
 		if r.Spec.Source.ObjectURL != "" {
 			needed[r.Spec.Source.ObjectURL] = schema.KindRestore + " " + r.Metadata.Namespace + "/" + r.Metadata.Name
 		}
 	}
-	return needed
+	for _, h := range set.Held {
+		if h.Kind == schema.KindRestore || h.Kind == "" {
+			return needed, fmt.Sprintf("the document at %s has errors", h.Origin)
+		}
+	}
+	return needed, ""
 }
