@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,15 +25,18 @@ import (
 // The converter itself stops at the first value of a wrong type, knows no lines,
 // and says nothing of a field that it does not know. So the values are compared
 // with the type first, and what does not fit is reported and taken out. Besides
-// the problems it returns the fields that misspelt ones stand for.
-func decode(root *document, into object) (problems []Problem, meant []string) {
+// the problems it returns the fields that misspelt ones stand for, and how many bytes
+// the object takes.
+func decode(root *document, into object) (problems []Problem, meant []string, weight int64) {
 	fields, found := root.values()
 	f := &fitting{document: root, root: reflect.TypeOf(into).Elem(), problems: found}
+	f.weight = 2 * weightOf(f.root) // it is kept, and copied into the Set
 	f.object(fields, f.root, "")
+	f.explainUnknown()
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(fields, into); err != nil {
 		f.fail("", "%v", err)
 	}
-	return f.problems, f.meant
+	return f.problems, f.meant, f.weight
 }
 
 // fitting compares values with a type.
@@ -43,7 +47,22 @@ type fitting struct {
 	problems []Problem
 	// meant are the fields that misspelt ones stand for. That those are missing
 	// need not be said.
-	meant []string
+	meant   []string
+	unknown []unknownField
+	weight  int64
+}
+
+// unknownField is a key that a type does not have.
+type unknownField struct {
+	parent, key string
+	known       map[string]reflect.Type
+	// line and column are where it stands.
+	line, column int
+}
+
+// weightOf is how many bytes a value of a type takes, without what it points at.
+func weightOf(t reflect.Type) int64 {
+	return int64(t.Size()) //nolint:gosec // No type is so large.
 }
 
 // fail notes a problem of a field.
@@ -58,6 +77,7 @@ func (f *fitting) fail(field, format string, args ...any) {
 func (f *fitting) value(value any, t reflect.Type, field string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
+		f.weight += weightOf(t)
 	}
 	switch {
 	case value == nil:
@@ -90,6 +110,8 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 	var known map[string]reflect.Type
 	if t.Kind() == reflect.Struct {
 		known = jsonFields(t)
+	} else {
+		f.weight += int64(len(fields)) * (weightOf(t.Key()) + weightOf(t.Elem()))
 	}
 	for key := range fields {
 		fieldType, ok := known[key]
@@ -97,7 +119,9 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 		case known == nil:
 			fieldType = t.Elem()
 		case !ok:
-			f.unknown(field, key, slices.Sorted(maps.Keys(known)))
+			u := unknownField{parent: field, key: key, known: known}
+			u.line, u.column = f.place(child(field, key))
+			f.unknown = append(f.unknown, u)
 			delete(fields, key)
 			continue
 		}
@@ -108,20 +132,35 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 	return true
 }
 
-// unknown reports a field that the type does not have, and what to write
-// instead.
-func (f *fitting) unknown(field, key string, names []string) {
-	hint, meant := moved(f.root, field, key)
-	if hint == "" {
-		hint = didYouMean(key, names)
+// explainUnknown reports the fields that the types do not have, and what to write
+// instead: that is a search, so it is done for no more than are told.
+func (f *fitting) explainUnknown() {
+	slices.SortFunc(f.unknown, func(a, b unknownField) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column), cmp.Compare(a.parent, b.parent), cmp.Compare(a.key, b.key))
+	})
+	for i, u := range f.unknown {
+		hint := ""
+		if i < maxProblems {
+			hint = f.meantBy(u)
+		}
+		f.fail(child(u.parent, u.key), "is not a known field%s", hint)
 	}
-	if near := release.Nearest(key, names); near != "" {
-		f.meant = append(f.meant, child(field, near))
+}
+
+// meantBy says what to write in place of an unknown field, or "".
+func (f *fitting) meantBy(u unknownField) string {
+	names := slices.Sorted(maps.Keys(u.known))
+	hint, meant := moved(f.root, u.parent, u.key)
+	if hint == "" {
+		hint = didYouMean(u.key, names)
+	}
+	if near := release.Nearest(u.key, names); near != "" {
+		f.meant = append(f.meant, child(u.parent, near))
 	}
 	if meant != "" {
 		f.meant = append(f.meant, meant)
 	}
-	f.fail(child(field, key), "is not a known field%s", hint)
+	return hint
 }
 
 // list compares a sequence with a slice. A list with a bad item is left out.
@@ -131,6 +170,7 @@ func (f *fitting) list(value any, t reflect.Type, field string) bool {
 		f.fail(field, "must be a list, not %s", describe(value))
 		return false
 	}
+	f.weight += int64(len(items)) * weightOf(t.Elem())
 	fits := true
 	for i, item := range items {
 		fits = f.value(item, t.Elem(), fmt.Sprintf("%s[%d]", field, i)) && fits

@@ -6,18 +6,10 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-)
-
-// Limits of one document after its aliases are expanded. A few lines of nested
-// aliases can otherwise stand for billions of values.
-const (
-	maxValues = 20000
-	maxDepth  = 64
 )
 
 // document is one parsed document.
@@ -62,11 +54,11 @@ func readYAML(c chunk) (*document, *Problem) {
 // The commonest causes are named, which the parser does not do.
 func explainSyntax(c chunk, err error) *Problem {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	parts := regexp.MustCompile(`^(?s)line (\d+): (.*)$`).FindStringSubmatch(text)
 	line, message := 1, text
-	if parts != nil {
-		line, _ = strconv.Atoi(parts[1]) // The expression matched digits; 0 on overflow is harmless.
-		message = parts[2]
+	if place, what, ok := strings.Cut(text, ": "); ok {
+		if n, err := strconv.Atoi(strings.TrimPrefix(place, "line ")); err == nil {
+			line, message = n, what
+		}
 	}
 	if at, why := trap(c.data, line, message); at > 0 {
 		line, message = at, why

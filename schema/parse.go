@@ -10,16 +10,6 @@ import (
 	"sync/atomic"
 )
 
-// Limits of one file, and of all together. They are far above what people write,
-// and keep a mistaken or hostile file from taking the daemon's memory.
-const (
-	maxFileBytes = 1 << 20
-	maxDocuments = 1000
-
-	maxTotalBytes     = 64 << 20
-	maxTotalDocuments = 10000
-)
-
 // Parse reads files, fills defaults, validates, and looks across the files for
 // objects that are declared twice. It reports all problems at once, and a bad
 // document hides neither its neighbours nor other files: it only holds the
@@ -46,22 +36,19 @@ func (p *Parser) Parse(files []File) Set {
 	return g.set()
 }
 
-// read reads the files that are not known, several at a time. What is too much
-// together depends on the files before, so it is counted first.
+// read reads the files that are not known.
 func (p *Parser) read(files []File) []reading {
 	readings := make([]reading, len(files))
-	var unknown []*reading
 	before := &taken{}
 	for i, f := range files {
 		r := &readings[i]
 		r.prepare(f, before)
 		if known, ok := p.last[f.Path]; ok && known.isAsPrepared(r) {
 			*r = known
-		} else {
-			unknown = append(unknown, r)
 		}
 	}
-	readAll(unknown)
+	readAll(readings)
+	refuseHeavy(readings)
 	p.last = make(map[string]reading, len(files))
 	for _, r := range readings {
 		p.last[r.file.Path] = r
@@ -69,14 +56,20 @@ func (p *Parser) read(files []File) []reading {
 	return readings
 }
 
-// readAll reads files, several at a time.
-func readAll(readings []*reading) {
-	var next atomic.Int64
+// readAll reads files, several at a time and in their order, until they are too much
+// together.
+func readAll(readings []reading) {
+	var next, weight atomic.Int64
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
-			for i := next.Add(1) - 1; i < int64(len(readings)); i = next.Add(1) - 1 {
+			for weight.Load() <= maxTotalWeight {
+				i := next.Add(1) - 1
+				if i >= int64(len(readings)) {
+					return
+				}
 				readings[i].read()
+				weight.Add(readings[i].weight)
 			}
 		})
 	}

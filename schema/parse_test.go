@@ -273,7 +273,6 @@ func TestParse19DoesNotDependOnTheOrderOfFiles(t *testing.T) {
 	}
 }
 
-// What was parsed stays in memory for as long as its commit is in force.
 // Whatever stood in the commits before, a commit says what it says alone, and what an
 // earlier one said stays as it was.
 func TestParserSaysWhatParseSays(t *testing.T) {
@@ -353,6 +352,7 @@ func TestParserKeepsNoRefusal(t *testing.T) {
 	}
 }
 
+// What was parsed stays in memory for as long as its commit is in force.
 func TestParseKeepsNoMoreThanItSays(t *testing.T) {
 	const count = 500
 	files := make([]File, count)

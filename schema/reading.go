@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // reading is what one file declares.
@@ -15,6 +14,9 @@ type reading struct {
 	file File
 	// refusal is why the file is not parsed, or empty.
 	refusal string
+	// done says that the file was read, and weight what it takes, in bytes, roughly.
+	done   bool
+	weight int64
 
 	declared []declaration
 	problems []Problem
@@ -45,24 +47,31 @@ func (r *reading) isAsPrepared(next *reading) bool {
 	return r.refusal == next.refusal && bytes.Equal(r.file.Data, next.file.Data)
 }
 
-// read parses the file. Not even a mistake in quorate that it finds ends the daemon,
-// or keeps another file from being read.
+// read parses the file, unless that is done. Not even a mistake in quorate that it finds
+// ends the daemon, or keeps another file from being read.
 func (r *reading) read() {
+	if r.done {
+		return
+	}
 	defer func() {
 		if mistake := recover(); mistake != nil {
-			*r = reading{file: r.file, refusal: fmt.Sprintf("quorate cannot cope with this file (%v): please report it", mistake)}
-			r.refused()
+			r.refuse(fmt.Sprintf("quorate cannot cope with this file (%v): please report it", mistake))
 		}
 	}()
 	if r.refusal != "" {
-		r.refused()
+		r.refuse(r.refusal)
 		return
 	}
 	for _, chunk := range splitDocuments(r.file.Data) {
 		if !isEmptyDocument(chunk.data) {
 			r.document(chunk)
 		}
+		if r.weight > maxFileWeight {
+			r.refuse(fmt.Sprintf("what the file declares takes more than %d bytes (16 MiB) of memory: use fewer aliases, or split it", maxFileWeight))
+			return
+		}
 	}
+	r.done = true
 }
 
 // isUTF16 knows the mark at the beginning of such a file.
@@ -70,45 +79,12 @@ func isUTF16(data []byte) bool {
 	return bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})
 }
 
-// refuseFile looks at a file before it is given to the YAML parser.
-func refuseFile(data []byte) string {
-	if len(data) > maxFileBytes {
-		return fmt.Sprintf("the file has %d bytes: at most %d (1 MiB) are read, split it", len(data), maxFileBytes)
-	}
-	if !utf8.Valid(data) {
-		return "the file is not UTF-8 text: save it as UTF-8"
-	}
-	if n := countDocuments(data); n > maxDocuments {
-		return fmt.Sprintf("the file has %d documents: at most %d are read, split it", n, maxDocuments)
-	}
-	return ""
-}
-
-// taken is how much of quorate's files was read.
-type taken struct {
-	bytes, documents int
-}
-
-// refuseMore counts a file of quorate's, and refuses what is too much together.
-func (t *taken) refuseMore(data []byte) string {
-	if !mentionsGroup(data) {
-		return ""
-	}
-	t.bytes += len(data)
-	t.documents += countDocuments(data)
-	switch {
-	case t.bytes > maxTotalBytes:
-		return fmt.Sprintf("the files up to this one have more than %d bytes (64 MiB) together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalBytes)
-	case t.documents > maxTotalDocuments:
-		return fmt.Sprintf("the files up to this one have more than %d documents together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalDocuments)
-	}
-	return ""
-}
-
-// refused notes a file that is not parsed. What it seems to declare is held. A
-// file that never speaks of quorate is another tool's, however large.
-func (r *reading) refused() {
-	path, why := r.file.Path, r.refusal
+// refuse notes a file that is not parsed, and forgets what was read of it. What it
+// seems to declare is held. A file that never speaks of quorate is another tool's,
+// however large.
+func (r *reading) refuse(why string) {
+	*r = reading{file: r.file, refusal: why, done: true}
+	path := r.file.Path
 	if !mentionsGroup(r.file.Data) {
 		r.leave(Problem{File: path, Message: why})
 		return
@@ -188,10 +164,12 @@ func (r *reading) unreadable(origin Origin, chunk chunk, problem Problem) {
 	r.declare(declaration{identity: skimIdentity(chunk.data), origin: origin}, []Problem{problem})
 }
 
-// leave notes what cannot be read and does not speak of quorate.
+// leave notes what cannot be read and does not speak of quorate: the first of a file.
 func (r *reading) leave(problem Problem) {
 	r.ignored++
-	r.left = append(r.left, problem)
+	if len(r.left) == 0 {
+		r.left = append(r.left, problem)
+	}
 }
 
 // object decodes, defaults and validates a document of one of the kinds.
@@ -199,7 +177,8 @@ func (r *reading) leave(problem Problem) {
 func (r *reading) object(origin Origin, text chunk, root *document, id identity) {
 	origin.text = text
 	d := declaration{identity: id, origin: origin, object: newObject(id.kind)}
-	problems, meant := decode(root, d.object)
+	problems, meant, weight := decode(root, d.object)
+	r.weight += weight + int64(len(text.data))
 	d.object.setDefaults()
 	// A name that came through a YAML merge is known only now.
 	d.name = cmp.Or(d.name, d.object.meta().Name)
@@ -207,12 +186,14 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 	if c, ok := d.object.(*EtcdCluster); ok {
 		d.place = placeOf(d.identity, d.name, c.Spec.Backup.Destination)
 	}
-	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == "" }) {
-		r.declare(d, problems) // Nothing can be said of a document that is not read as a whole.
+	whole := !slices.ContainsFunc(problems, func(p Problem) bool { return p.Field == "" })
+	if !whole || len(problems) > maxProblems {
+		r.declare(d, problems) // Little can be said of what is not read as a whole.
 		return
 	}
 	for _, problem := range d.object.validate() {
-		said := slices.ContainsFunc(problems, func(known Problem) bool { return sameBranch(known.Field, problem.Field) })
+		// What stands behind those that are told need not be compared with them all.
+		said := len(problems) <= maxProblems && slices.ContainsFunc(problems, func(known Problem) bool { return sameBranch(known.Field, problem.Field) })
 		if !said && !slices.ContainsFunc(meant, func(field string) bool { return sameBranch(field, problem.Field) }) {
 			problem.Line, problem.Column = root.place(problem.Field)
 			problems = append(problems, problem)
@@ -224,12 +205,35 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 // declare notes a document with its problems, and says where they are.
 func (r *reading) declare(d declaration, problems []Problem) {
 	d.namespace = cmp.Or(d.namespace, defaultNamespace)
-	for _, problem := range problems {
-		problem.File = d.origin.File
-		problem.Line = cmp.Or(problem.Line, d.origin.Line)
-		problem.Object = d.String()
-		d.problems = append(d.problems, problem)
+	for i := range problems {
+		problems[i].File = d.origin.File
+		problems[i].Line = cmp.Or(problems[i].Line, d.origin.Line)
+		problems[i].Object = d.String()
 	}
+	d.problems = firstProblems(problems)
+	r.weight += int64(len(d.problems)) * problemWeight
 	r.problems = append(r.problems, d.problems...)
 	r.declared = append(r.declared, d)
+}
+
+// firstProblems are those of a document that are told, errors before warnings, and how
+// many there are besides.
+func firstProblems(problems []Problem) []Problem {
+	if len(problems) <= maxProblems {
+		return problems
+	}
+	SortProblems(problems)
+	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(isWarning(a), isWarning(b)) })
+	rest := problems[maxProblems]
+	rest.Field, rest.Column = "", 0
+	rest.Message = fmt.Sprintf("%d more problems of this document are not listed: mend the first %d", len(problems)-maxProblems, maxProblems)
+	return append(slices.Clone(problems[:maxProblems]), rest)
+}
+
+// isWarning is 1 for a warning.
+func isWarning(p Problem) int {
+	if p.Warning {
+		return 1
+	}
+	return 0
 }

@@ -102,8 +102,8 @@ type Set struct {
 	Problems []Problem
 	// Ignored counts the documents of other groups, which are left alone.
 	Ignored int
-	// Unreadable says where something is no YAML and does not speak of quorate.
-	// It counts as ignored; but whoever knows that a cluster stood in that file
+	// Unreadable says where something is no YAML and does not speak of quorate, once
+	// for each file. It counts as ignored; but whoever knows that a cluster stood in that file
 	// should hold it, since it may be what is left of it.
 	Unreadable []Problem
 }

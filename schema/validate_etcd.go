@@ -70,7 +70,11 @@ func isRetention(text string) bool {
 // options checks the further flags one by one, and then all together.
 func (v *validator) options(spec ClusterSpec) {
 	const field = "etcd.options"
-	if len(spec.Etcd.Options) == 0 {
+	const most = 500 // No etcd has half as many.
+	if n := len(spec.Etcd.Options); n > most {
+		v.fail(field, "has %d options and at most %d are looked at", n, most)
+		return
+	} else if n == 0 {
 		return
 	}
 	version, err := release.Parse(spec.Version)

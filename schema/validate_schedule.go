@@ -26,8 +26,9 @@ const (
 
 // maintenance checks the windows in which members may be restarted.
 func (v *validator) maintenance(windows []MaintenanceWindow) {
-	if len(windows) > maxWindows {
-		v.fail("maintenance", "has %d windows and at most %d are looked at", len(windows), maxWindows)
+	if n := len(windows); n > maxWindows {
+		v.fail("maintenance", "has %d windows and at most %d are looked at", n, maxWindows)
+		windows = windows[:maxWindows]
 	}
 	for i, w := range windows {
 		field := fmt.Sprintf("maintenance[%d]", i)

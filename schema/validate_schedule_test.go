@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,27 @@ func TestValidateWindows(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			expectOne(t, one(clusterText("orders", "maintenance: ["+c.windows+"]")).Problems, c.want)
 		})
+	}
+}
+
+// What is not looked at costs nothing: a file may have thousands.
+func TestNoMoreIsLookedAtThanIsSaid(t *testing.T) {
+	c := valid()
+	c.Spec.Maintenance = make([]MaintenanceWindow, 1000)
+	c.Spec.Etcd.Options = map[string]string{}
+	for i := range 501 {
+		c.Spec.Etcd.Options[fmt.Sprintf("x%d", i)] = "y"
+	}
+	got := lines(Validate(c))
+	if windows := strings.Count(got, "].schedule: is missing"); windows != maxWindows || !strings.Contains(got, "has 1000 windows and at most 16 are looked at") {
+		t.Errorf("%d windows are looked at:\n%s", windows, got)
+	}
+	if !strings.Contains(got, "spec.etcd.options: has 501 options and at most 500 are looked at") || strings.Contains(got, "x1") {
+		t.Errorf("options are looked at:\n%s", got)
+	}
+	delete(c.Spec.Etcd.Options, "x500")
+	if options := strings.Count(lines(Validate(c)), "spec.etcd.options"); options < 500 {
+		t.Errorf("%d of 500 options are looked at", options)
 	}
 }
 
