@@ -50,17 +50,19 @@ func refuseFile(data []byte) string {
 }
 
 // refuseHeavy refuses the files with which all together take too much. Reading stops
-// there, so what was not read stands behind it.
+// there, so what was not read stands behind it. Files that never speak of quorate are
+// read all the same, for they are another tool's, unless it shows that they are not.
 func refuseHeavy(readings []reading) {
 	total := int64(0)
 	for i := range readings {
 		r := &readings[i]
+		ours := mentionsGroup(r.file.Data)
+		if !ours {
+			r.read()
+		}
 		total += r.weight
-		switch {
-		case total > maxTotalWeight && mentionsGroup(r.file.Data):
+		if total > maxTotalWeight && (ours || r.weight > 0) {
 			r.refuse(fmt.Sprintf("what the files up to this one declare takes more than %d bytes (64 MiB) of memory, and no more is read: use fewer aliases, or divide the files between several repositories", maxTotalWeight))
-		default:
-			r.read() // another tool's
 		}
 	}
 }

@@ -25,7 +25,7 @@ func TestTooMuchMemoryTogether(t *testing.T) {
 	for i := range count {
 		files = append(files, File{Path: fmt.Sprintf("%03d.yaml", i), Data: []byte(heavy(fmt.Sprintf("c%03d", i)))})
 	}
-	files = append(files, File{Path: "zz.yaml", Data: []byte("kind: Pod\n---\n{")})
+	files = append(files, File{Path: "zy.yaml", Data: []byte("# not for quorate.dev\nkind: Pod\n")}, File{Path: "zz.yaml", Data: []byte("kind: Pod\n---\n{")})
 	s := Parse(files)
 	good := len(s.Clusters)
 	if good < 50 || good > 110 || len(s.Held) != count-good || s.Ignored != 2 || len(s.Unreadable) != 1 || s.Clusters[good-1].Metadata.Name != fmt.Sprintf("c%03d", good-1) {
@@ -91,6 +91,19 @@ func manyKeys(n int) string {
 		fmt.Fprintf(&b, "x%d: y,", i)
 	}
 	return b.String()
+}
+
+// The group may be written so that nobody sees it in the text.
+func TestTooMuchMemoryInDisguise(t *testing.T) {
+	var files []File
+	for i := range 120 {
+		text := strings.Replace(heavy(fmt.Sprintf("c%03d", i)), "quorate.dev", "\"quorate\\u002edev", 1)
+		files = append(files, File{Path: fmt.Sprintf("%03d.yaml", i), Data: []byte(strings.Replace(text, "v1alpha1", "v1alpha1\"", 1))})
+	}
+	s := Parse(files)
+	if good := len(s.Clusters); good < 50 || good > 110 || len(s.Unreadable) != 120-good {
+		t.Errorf("%d clusters, %d held, %d unreadable:\n%s", good, len(s.Held), len(s.Unreadable), lines(s.Problems))
+	}
 }
 
 // It is the sum of a file's documents that counts.
