@@ -256,6 +256,7 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 		refused()
 		pod("looks", "data-orders-1", "another", nil, corev1.PodRunning)
 		refused()
+		pod("looks", "data-orders-2", "", nil, corev1.PodRunning) // the cases come in any order
 		for name, harmless := range map[string]func(){
 			"another volume":  func() { pod("looks", "data-orders-2", "", OwnLabels(w.wish.EtcdCluster), corev1.PodRunning) },
 			"a member's name": func() { pod("orders-1", "data-orders-2", "", nil, corev1.PodRunning) },
