@@ -80,8 +80,8 @@ func isUTF16(data []byte) bool {
 }
 
 // refuse notes a file that is not parsed, and forgets what was read of it. What it
-// seems to declare is held. A file that never speaks of quorate is another tool's,
-// however large.
+// seems to declare is held, and so is, by a declaration without a name, whatever stood
+// in it before. A file that never speaks of quorate is another tool's, however large.
 func (r *reading) refuse(why string) {
 	*r = reading{file: r.file, refusal: why, done: true}
 	path := r.file.Path
@@ -90,6 +90,7 @@ func (r *reading) refuse(why string) {
 		return
 	}
 	r.problems = append(r.problems, Problem{File: path, Message: why})
+	r.declared = append(r.declared, declaration{origin: Origin{File: path, Line: 1}, problems: slices.Clone(r.problems)})
 	for i, chunk := range splitDocuments(r.file.Data) {
 		if i > maxDocuments {
 			return

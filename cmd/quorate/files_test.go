@@ -66,6 +66,9 @@ func TestWishesOfBadFiles(t *testing.T) {
 		"declared twice": {
 			"both.yaml", clusterFile("orders", "3.6.12"), []string{"shop/orders held"},
 		},
+		"a file that is refused, whose names are not in the usual form": {
+			"both.yaml", "# quorate.dev\n" + strings.Repeat("# too large\n", 100_000), []string{"shop/carts held", "shop/orders 3.6.16", "shop/users held"},
+		},
 		"a cluster that left":    {"both.yaml", clusterFile("users", "3.6.16"), []string{"shop/orders 3.6.16", "shop/users 3.6.16"}},
 		"a bad file that is new": {"new.yaml", brokenFile, []string{"shop/carts 3.6.16", "shop/orders 3.6.16", "shop/users 3.6.16"}},
 		"another group's kind":   {"new.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: orders}\n", []string{"shop/carts 3.6.16", "shop/orders 3.6.16", "shop/users 3.6.16"}},
