@@ -27,19 +27,20 @@ func (g *gathering) crossFile() {
 		d := &g.declared[i]
 		switch o := d.object.(type) {
 		case *EtcdCluster:
-			g.notePlace(byPrefix, i, d.place)
+			byPrefix[d.place] = append(byPrefix[d.place], i)
 		case *EtcdBackup:
 			g.source(d, "spec.source.clusterName", o.Spec.Source.ClusterName)
 		case *EtcdBackupSchedule:
 			g.source(d, "spec.backupTemplate.source.clusterName", o.Spec.BackupTemplate.Source.ClusterName)
-			to := g.effective(d.namespace, o.Spec.BackupTemplate)
-			g.notePlace(byPrefix, i, placeOf(d.identity, o.Spec.BackupTemplate.Source.ClusterName, to))
+			place := placeOf(d.identity, o.Spec.BackupTemplate.Source.ClusterName, g.effective(d.namespace, o.Spec.BackupTemplate))
+			byPrefix[place] = append(byPrefix[place], i)
 		case *EtcdRestore:
 			g.restore(d, o)
 			target := d.namespace + "/" + o.Spec.ClusterName
 			byTarget[target] = append(byTarget[target], i)
 		}
 	}
+	delete(byPrefix, "") // a place that is not known
 	g.samePlace(byPrefix)
 	for target, indices := range byTarget {
 		g.report(indices, "spec.clusterName", false, func(other string) string {
@@ -152,13 +153,6 @@ func placeOf(id identity, cluster string, to Destination) string {
 	parameters := strings.Split(query, "&")
 	slices.Sort(parameters)
 	return id.kind + " " + prefix + "?" + strings.Join(parameters, "&")
-}
-
-// notePlace notes where the backups of a declaration go, if that is known.
-func (g *gathering) notePlace(byPrefix map[string][]int, i int, place string) {
-	if place != "" {
-		byPrefix[place] = append(byPrefix[place], i)
-	}
 }
 
 // samePlace reports backups of different makers that end up side by side.

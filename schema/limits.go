@@ -56,12 +56,14 @@ func refuseHeavy(readings []reading) {
 	total := int64(0)
 	for i := range readings {
 		r := &readings[i]
+		if total += r.weight; total <= maxTotalWeight {
+			continue
+		}
 		ours := mentionsGroup(r.file.Data)
 		if !ours {
 			r.read()
 		}
-		total += r.weight
-		if total > maxTotalWeight && (ours || r.weight > 0) {
+		if ours || r.weight > 0 {
 			r.refuse(fmt.Sprintf("what the files up to this one declare takes more than %d bytes (64 MiB) of memory, and no more is read: use fewer aliases, or divide the files between several repositories", maxTotalWeight))
 		}
 	}
