@@ -5,7 +5,9 @@ import (
 	"log/slog"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/client-go/tools/record"
+	eventrecord "k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler/etcd"
 )
 
 var errApart = errors.New("this plans for what is not in Git yet: nothing is carried out")
@@ -14,11 +16,10 @@ var errApart = errors.New("this plans for what is not in Git yet: nothing is car
 // pull request. It sees what r's caches hold of Kubernetes and has all else of its
 // own, what Git says, what was said, connections to members: nothing that it is
 // asked leaves a trace in r. It refuses to change anything.
-func (r *Reconciler) Apart(etcd Etcd) *Reconciler {
+func (r *Reconciler) Apart(etcd etcd.Members) *Reconciler {
 	options := r.options
 	options.Lease = func() error { return errApart }
-	apart := New(r.kube, etcd, &record.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), options)
-	apart.cache = r.cache
+	apart := wire(r.kube, r.cache, etcd, &eventrecord.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), options)
 	apart.filled.Store(true)
 	apart.shutDown() // nothing is ever queued
 	return apart

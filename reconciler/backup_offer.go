@@ -9,7 +9,9 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -19,7 +21,7 @@ const offerTime = 6 * time.Hour
 
 // rest rests a recovery on a backup, which is read whole and checked. A backup of
 // another cluster, or one that the members' release cannot take, is refused.
-func (r *Reconciler) rest(ctx context.Context, g *RecoveringRecord, store backup.Store, a plan.BeginRecovery, d schema.DecryptionSpec) error {
+func (e *Executor) rest(ctx context.Context, g *RecoveringRecord, store backup.Store, a action.BeginRecovery, d schema.DecryptionSpec) error {
 	m, err := store.Verify(ctx, a.ObjectURL)
 	if err != nil {
 		return err
@@ -30,37 +32,41 @@ func (r *Reconciler) rest(ctx context.Context, g *RecoveringRecord, store backup
 	if !startsOn(m.EtcdVersion, a.Version) {
 		return fmt.Errorf("the backup at %s was made by etcd %q, and the pods are made for %s, which cannot start on it: name another one", m.Object, m.EtcdVersion, a.Version)
 	}
-	if g.VerifiedBackup, err = verified(m, d, "spec.recovery.decryption.secretName"); err != nil {
+	if g.Verified, err = m.Verified(d, "spec.recovery.decryption.secretName"); err != nil {
 		return err
 	}
-	// Not to find out later that the restore cannot read it.
-	_, err = r.sign(ctx, store, a.ObjectURL, offerTime)
+	// Fail now rather than when the restore Job reads the backup.
+	_, err = e.stores.SignURL(ctx, store, a.ObjectURL)
 	return err
 }
 
-// signURL is a URL by which a pod without credentials reads a backup.
-func signURL(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error) {
-	return store.Sign(ctx, objectURL, expiry)
+// SignURL is a URL by which a pod without credentials reads a backup, for as long as a
+// restore may take. Asked before, it says early what a restore could not do.
+func (s Stores) SignURL(ctx context.Context, store backup.Store, objectURL string) (string, error) {
+	if s.Sign != nil {
+		return s.Sign(ctx, store, objectURL, offerTime)
+	}
+	return store.Sign(ctx, objectURL, offerTime)
 }
 
 // offerBackup writes the Secret by which the restore finds its backup.
-func (r *Reconciler) offerBackup(ctx context.Context, v *view, g RecoveringRecord) error {
+func (e *Executor) offerBackup(ctx context.Context, v *view, g RecoveringRecord) error {
 	if g.ObjectURL == "" {
 		return nil
 	}
-	store, err := r.storeWith(ctx, v.cluster.Metadata.Namespace, g.Credentials)
+	store, err := e.stores.OpenWith(ctx, v.cluster.Metadata.Namespace, g.Credentials)
 	if err != nil {
 		return err
 	}
 	c := v.cluster.Metadata
-	secret := corev1ac.Secret(restoreName(c.Name, g), c.Namespace).WithLabels(map[string]string{labelRestore: c.Name})
-	return r.offer(ctx, store, g.ObjectURL, secret)
+	secret := corev1ac.Secret(restoreName(c.Name, g), c.Namespace).WithLabels(map[string]string{naming.LabelRestoreOf: c.Name})
+	return e.stores.Offer(ctx, store, g.ObjectURL, secret)
 }
 
-// offer writes the Secret by which a pod reads a backup: a URL that is good for some
+// Offer writes the Secret by which a pod reads a backup: a URL that is good for some
 // hours, and the certificate of the store's CA, where it has one of its own.
-func (r *Reconciler) offer(ctx context.Context, store backup.Store, objectURL string, secret *corev1ac.SecretApplyConfiguration) error {
-	signed, err := r.sign(ctx, store, objectURL, offerTime)
+func (s Stores) Offer(ctx context.Context, store backup.Store, objectURL string, secret *corev1ac.SecretApplyConfiguration) error {
+	signed, err := s.SignURL(ctx, store, objectURL)
 	if err != nil {
 		return err
 	}
@@ -69,7 +75,7 @@ func (r *Reconciler) offer(ctx context.Context, store backup.Store, objectURL st
 		data[keyBackupCA] = string(ca)
 	}
 	secret.WithType(corev1.SecretTypeOpaque).WithStringData(data)
-	if _, err := r.kube.CoreV1().Secrets(*secret.Namespace).Apply(ctx, secret, applyOptions()); err != nil {
+	if _, err := s.Kube.CoreV1().Secrets(*secret.Namespace).Apply(ctx, secret, kube.ApplyOptions()); err != nil {
 		return fmt.Errorf("write Secret %s: %w", *secret.Name, err)
 	}
 	return nil

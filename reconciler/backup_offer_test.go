@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -39,8 +39,8 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	snapshot := backuptest.Snapshot(64 << 10)
 	m := offered(t, s.URL("c1.db"), snapshot)
 	var g RecoveringRecord
-	r := &Reconciler{sign: signURL}
-	if err := r.rest(t.Context(), &g, backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
+	e := &Executor{}
+	if err := e.rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
@@ -81,7 +81,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 	offered(t, url("older/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "3.4.34" })
 	offered(t, url("unknown/1.db"), snapshot, func(m *backup.Manifest) { m.EtcdVersion = "" })
 	offered(t, url("local/1.db"), snapshot)
-	r := &Reconciler{sign: signURL}
+	e := &Executor{}
 	for name, want := range map[string]string{
 		"other":   "is of cluster c9, and this is cluster c1: name a backup of this one",
 		"newer":   `was made by etcd "3.7.3", and the pods are made for 3.6.16, which cannot start on it`,
@@ -91,7 +91,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 		"absent":  "no backup is stored there",
 	} {
 		var g RecoveringRecord
-		err := r.rest(t.Context(), &g, backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
+		err := e.rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -102,11 +102,11 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 func TestARecoveryRestsOnItsBackup(t *testing.T) {
 	formed(t, func(w *world) {
 		url := storedBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
-		begin := plan.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: url, Version: "3.6.16"}
+		begin := action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: url, Version: "3.6.16"}
 		backuptest.WantError(t, w.do(begin), "begin the recovery", "no URL by which a pod could read")
-		w.r.sign = func(context.Context, backup.Store, string, time.Duration) (string, error) {
+		w.sign(func(context.Context, backup.Store, string, time.Duration) (string, error) {
 			return "https://store/1.db", nil
-		}
+		})
 		w.mustDo(begin)
 		if g := w.record().Recovering; g == nil || g.Revision != 7 || len(g.SHA256) != 64 || g.ObjectURL != url {
 			t.Errorf("it rests on %+v", g)
@@ -118,13 +118,13 @@ func TestARecoveryRestsOnItsBackup(t *testing.T) {
 // where nothing is offered.
 func TestARefusedBackupBeginsNothing(t *testing.T) {
 	formed(t, func(w *world) {
-		err := w.do(plan.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: "file:///nowhere/1.db", Version: "3.6.16"})
+		err := w.do(action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: "file:///nowhere/1.db", Version: "3.6.16"})
 		if err == nil || w.record().Recovering != nil {
 			t.Errorf("%v, the record is %+v", err, w.record())
 		}
-		w.mustDo(plan.BeginRecovery{OneShot: "y", ClusterID: "c1", Member: "orders-0", Revision: 7, Version: "3.6.16"})
+		w.mustDo(action.BeginRecovery{OneShot: "y", ClusterID: "c1", Member: "orders-0", Revision: 7, Version: "3.6.16"})
 		g := w.record().Recovering
-		if err := w.r.offerBackup(w.Context(), w.look(), *g); err != nil {
+		if err := w.r.executor.offerBackup(w.Context(), w.look(), *g); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

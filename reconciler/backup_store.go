@@ -3,30 +3,45 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
-// storeOf is how the store of a destination is reached.
-func (r *Reconciler) storeOf(ctx context.Context, namespace string, d schema.Destination) (backup.Store, error) {
-	store, err := r.storeWith(ctx, namespace, d.Credentials.SecretName)
+// Stores reaches the stores of backups. Credentials come from Secrets, which are read
+// each time and not from a cache: rotated ones work at once.
+type Stores struct {
+	Kube kubernetes.Interface
+	Log  *slog.Logger
+	// Sign gives out the URL by which a pod without credentials reads a backup. Default
+	// that of the store itself.
+	Sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
+	// BackupURL is the template of the daemon's place for backups, "" for none.
+	BackupURL string
+}
+
+// Open is the store of a destination.
+func (s Stores) Open(ctx context.Context, namespace string, d schema.Destination) (backup.Store, error) {
+	store, err := s.OpenWith(ctx, namespace, d.Credentials.SecretName)
 	store.Recipients = d.Encryption.Recipients
 	return store, err
 }
 
-// storeWith reaches a store with the credentials of a Secret; "" for those of the
-// daemon. The Secret is read each time, and not from the cache: rotated ones work
-// at once.
-func (r *Reconciler) storeWith(ctx context.Context, namespace, name string) (backup.Store, error) {
+// OpenWith is a store with the credentials of a Secret; "" for those of the daemon.
+func (s Stores) OpenWith(ctx context.Context, namespace, name string) (backup.Store, error) {
 	if name == "" {
 		return backup.Store{}, nil
 	}
-	secret, err := r.kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	secret, err := s.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return backup.Store{}, fmt.Errorf("the Secret %s/%s with the credentials of the backup store does not exist: create it, or correct credentials.secretName", namespace, name)
 	}
@@ -39,7 +54,7 @@ func (r *Reconciler) storeWith(ctx context.Context, namespace, name string) (bac
 	return store, nil
 }
 
-// clusterStore is storeOf for what the cluster's own file says.
-func (r *Reconciler) clusterStore(ctx context.Context, c Cluster) (backup.Store, error) {
-	return r.storeOf(ctx, c.Metadata.Namespace, c.Spec.Backup.Destination)
+// OfCluster is the store of the backups that a cluster's own file asks for.
+func (s Stores) OfCluster(ctx context.Context, c desired.Cluster) (backup.Store, error) {
+	return s.Open(ctx, c.Metadata.Namespace, c.Spec.Backup.Destination)
 }

@@ -16,12 +16,14 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/schema"
 )
 
-func takeForTest() plan.TakeBackup {
-	return plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
+func takeForTest() action.TakeBackup {
+	return action.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
 }
 
 // 111: what the file says of encryption is carried out: only the owner of the private
@@ -33,7 +35,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 	}
 	formed(t, func(w *world) {
 		w.etcd.snapshot = backuptest.Snapshot(8192)
-		w.commit(setVersion("3.6.16"), func(c *schema.EtcdCluster) {
+		w.commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) {
 			c.Spec.Backup.Destination.Encryption.Recipients = []string{identity.Recipient().String()}
 		})
 		w.mustDo(takeForTest())
@@ -42,11 +44,11 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 		if err != nil || !m.Encrypted || m.SHA256 != w.record().Backup.SHA256 {
 			t.Errorf("%+v, %v", m, err)
 		}
-		w.mustDo(plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
+		w.mustDo(action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
 		var g RecoveringRecord
-		err = w.r.rest(w.Context(), &g, backup.Store{}, plan.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
+		err = w.r.executor.rest(w.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
 		backuptest.WantError(t, err, "is encrypted", identity.Recipient().String(), "spec.recovery.decryption.secretName")
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // 112: the Secret is read for each backup, so that one that was missing or is rotated
@@ -54,7 +56,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 	formed(t, func(w *world) {
 		named := func(c *schema.EtcdCluster) { c.Spec.Backup.Destination.Credentials.SecretName = "s3" }
-		w.commit(setVersion("3.6.16"), named)
+		w.commit(clustertest.SetVersion("3.6.16"), named)
 		err := w.do(takeForTest())
 		backuptest.WantError(t, err, "the Secret shop/s3", "does not exist", "credentials.secretName")
 		if len(w.etcd.calls) != 0 || w.record().Backup != nil {
@@ -66,7 +68,7 @@ func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 			t.Fatal(err)
 		}
 		store := func() backup.Store {
-			s, err := w.r.clusterStore(w.Context(), w.wish)
+			s, err := w.r.executor.stores.OfCluster(w.Context(), w.wish)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +88,7 @@ func TestCredentialsOfBackupsComeFromTheSecret(t *testing.T) {
 		if text := fmt.Sprintf("%+v", *w.record().Backup); strings.Contains(text, "hunter2") {
 			t.Error("the record has the secret")
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // A cluster's own backup that was cut off leaves nothing: its place was noted before
@@ -95,13 +97,13 @@ func TestWhatACutOffBackupLeftIsRemoved(t *testing.T) {
 	for name, finished := range map[string]bool{"cut off": false, "finished, and not recorded": true} {
 		t.Run(name, func(t *testing.T) {
 			formed(t, func(w *world) {
-				w.commit(setVersion("3.6.16"))
+				w.commit(clustertest.SetVersion("3.6.16"))
 				w.etcd.stream = func(context.Context) io.Reader { return failing{errors.New("killed")} }
 				if err := w.do(takeForTest()); err == nil {
 					t.Fatal("it was taken")
 				}
 				left := w.record().BackupBegun
-				path := strings.TrimPrefix(withoutQuery(left), "file://")
+				path := strings.TrimPrefix(desired.WithoutQuery(left), "file://")
 				if finished {
 					if _, err := (backup.Store{}).Save(w.Context(), left, bytes.NewReader(w.etcd.snapshot), backup.Manifest{}); err != nil {
 						t.Fatal(err)
@@ -117,7 +119,7 @@ func TestWhatACutOffBackupLeftIsRemoved(t *testing.T) {
 				if r := w.record(); r.BackupBegun != "" || r.Backup == nil || r.Backup.URL == left {
 					t.Errorf("the record is %+v", r)
 				}
-			}, setVersion("3.6.12"))
+			}, clustertest.SetVersion("3.6.12"))
 		})
 	}
 }

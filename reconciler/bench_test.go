@@ -17,9 +17,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-	"k8s.io/client-go/tools/record"
+	eventrecord "k8s.io/client-go/tools/record"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -30,7 +37,7 @@ const benchClusters = 1000
 // what Git says. The members answer at once: what is measured is quorate.
 func BenchmarkNoOpPass1000Clusters(b *testing.B) {
 	api, clusters := standingClusters(b)
-	r := New(api, &healthyEtcd{}, &record.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()),
+	r := New(api, &healthyEtcd{}, &eventrecord.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()),
 		slog.New(slog.DiscardHandler), Options{Render: ordersOptions()})
 	defer r.queue.ShutDown()
 	if err := r.Start(b.Context()); err != nil {
@@ -52,7 +59,7 @@ func BenchmarkNoOpPass1000Clusters(b *testing.B) {
 }
 
 // passOverAll makes a pass over every cluster, and wants each to be at rest.
-func passOverAll(b *testing.B, r *Reconciler, clusters map[string]Cluster) {
+func passOverAll(b *testing.B, r *Reconciler, clusters map[string]desired.Cluster) {
 	b.Helper()
 	for key, c := range clusters {
 		if wait, err := r.Pass(b.Context(), c); err != nil || wait != r.options.Resync {
@@ -65,26 +72,26 @@ func passOverAll(b *testing.B, r *Reconciler, clusters map[string]Cluster) {
 // healthyEtcd answers for any cluster whose members run 3.6.16.
 type healthyEtcd struct{ fakeEtcd }
 
-func (*healthyEtcd) Round(_ context.Context, _ string, members []Endpoint, deep bool) plan.Round {
-	r := plan.Round{At: time.Now(), ClusterID: "c1", ClusterVersion: "3.6.0", Deep: deep}
+func (*healthyEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, deep bool) state.Round {
+	r := state.Round{At: time.Now(), ClusterID: "c1", ClusterVersion: "3.6.0", Deep: deep}
 	for _, e := range members {
-		r.Members = append(r.Members, plan.Member{
-			ID: fakeMemberID(e.Member), Name: e.Member, Version: "3.6.16", Leader: "a0", Term: 2, Commit: 100, Applied: 100, Revision: 7,
+		r.Members = append(r.Members, state.Member{
+			ID: fakeMemberID(e.Member), Name: e.Member, Version: "3.6.16", Leader: "a0", Term: 2, CommitIndex: 100, AppliedIndex: 100, Revision: 7,
 		})
 	}
 	return r
 }
 
 // standingClusters are clusters that stand, and the API server that has them.
-func standingClusters(b *testing.B) (*fake.Clientset, []Cluster) {
+func standingClusters(b *testing.B) (*fake.Clientset, []desired.Cluster) {
 	b.Helper()
 	owners := fieldOwners(b)
 	var objects []runtime.Object
-	var clusters []Cluster
+	var clusters []desired.Cluster
 	for i := range benchClusters {
-		c := ordersCluster(func(c *schema.EtcdCluster) { c.Metadata.Name = fmt.Sprintf("orders%d", i) })
+		c := clustertest.Orders(func(c *schema.EtcdCluster) { c.Metadata.Name = fmt.Sprintf("orders%d", i) })
 		schema.Default(&c)
-		clusters = append(clusters, Cluster{EtcdCluster: c, Commit: "0a1b2c3"})
+		clusters = append(clusters, desired.Cluster{EtcdCluster: c, Commit: "0a1b2c3"})
 		objects = append(objects, standingCluster(b, c, owners)...)
 	}
 	return fake.NewClientset(objects...), clusters
@@ -94,11 +101,11 @@ func standingClusters(b *testing.B) (*fake.Clientset, []Cluster) {
 // of object. They name no cluster, so that one apply serves all.
 func fieldOwners(b *testing.B) map[string][]metav1.ManagedFieldsEntry {
 	b.Helper()
-	api, m := fake.NewClientset(), renderForBench(b, ordersCluster())
-	headless, err1 := api.CoreV1().Services("shop").Apply(b.Context(), m.Headless, applyOptions())
-	client, err2 := api.CoreV1().Services("shop").Apply(b.Context(), m.Client, applyOptions())
-	budget, err3 := api.PolicyV1().PodDisruptionBudgets("shop").Apply(b.Context(), m.PDB, applyOptions())
-	set, err4 := api.AppsV1().StatefulSets("shop").Apply(b.Context(), m.StatefulSet, applyOptions())
+	api, m := fake.NewClientset(), renderForBench(b, clustertest.Orders())
+	headless, err1 := api.CoreV1().Services("shop").Apply(b.Context(), m.Headless, kube.ApplyOptions())
+	client, err2 := api.CoreV1().Services("shop").Apply(b.Context(), m.Client, kube.ApplyOptions())
+	budget, err3 := api.PolicyV1().PodDisruptionBudgets("shop").Apply(b.Context(), m.PDB, kube.ApplyOptions())
+	set, err4 := api.AppsV1().StatefulSets("shop").Apply(b.Context(), m.StatefulSet, kube.ApplyOptions())
 	if err := errors.Join(err1, err2, err3, err4); err != nil {
 		b.Fatal(err)
 	}
@@ -107,11 +114,11 @@ func fieldOwners(b *testing.B) map[string][]metav1.ManagedFieldsEntry {
 	}
 }
 
-func renderForBench(b *testing.B, c schema.EtcdCluster) Manifests {
+func renderForBench(b *testing.B, c schema.EtcdCluster) manifests.Manifests {
 	b.Helper()
 	o := ordersOptions()
 	o.Partition = c.Spec.Replicas
-	m, err := Render(c, o)
+	m, err := manifests.Render(c, o)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -127,17 +134,17 @@ func standingCluster(b *testing.B, c schema.EtcdCluster, owners map[string][]met
 	headless.ManagedFields, client.ManagedFields = owners["headless"], owners["client"]
 	budget.ManagedFields, set.ManagedFields = owners["budget"], owners["set"]
 	revision := &appsv1.ControllerRevision{
-		ObjectMeta: metav1.ObjectMeta{Name: c.Metadata.Name + "-1", Namespace: "shop", Labels: OwnLabels(c)},
+		ObjectMeta: metav1.ObjectMeta{Name: c.Metadata.Name + "-1", Namespace: "shop", Labels: naming.OwnLabels(c)},
 		Data:       runtime.RawExtension{Raw: mustJSON(b, map[string]any{"spec": map[string]any{"template": set.Spec.Template}})},
 	}
 	set.Status.CurrentRevision, set.Status.UpdateRevision = revision.Name, revision.Name
 	objects := []runtime.Object{headless, client, budget, set, revision, recordAtRest(b, c)}
 	for i := range int(c.Spec.Replicas) {
-		objects = append(objects, podAtRest(MemberName(c, i), set), &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "data-" + MemberName(c, i), Namespace: "shop", Labels: OwnLabels(c)},
+		objects = append(objects, podAtRest(naming.Member(c.Metadata.Name, int32(i)), set), &corev1.PersistentVolumeClaim{
+			ObjectMeta: metav1.ObjectMeta{Name: "data-" + naming.Member(c.Metadata.Name, int32(i)), Namespace: "shop", Labels: naming.OwnLabels(c)},
 		})
 	}
-	secrets, err := CertificateSecrets(c, ordersOptions().ClusterDomain, nil, time.Now())
+	secrets, err := certs.Issue(c, ordersOptions().ClusterDomain, nil, time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -158,7 +165,7 @@ func recordAtRest(b *testing.B, c schema.EtcdCluster) *corev1.ConfigMap {
 	r := NewRecord(c.Metadata.Name + "-0123456789abcdef")
 	r.ClusterID = "c1"
 	for i := range int(c.Spec.Replicas) {
-		r.Members[MemberName(c, i)] = fakeMemberID(MemberName(c, i))
+		r.Members[naming.Member(c.Metadata.Name, int32(i))] = fakeMemberID(naming.Member(c.Metadata.Name, int32(i)))
 	}
 	r.Applied = &AppliedRecord{SpecHash: schema.SpecHash(c.Spec), Version: c.Spec.Version, Commit: "0a1b2c3"}
 	return fromApply[corev1.ConfigMap](b, r.ConfigMap(c))
@@ -169,8 +176,8 @@ func podAtRest(name string, set *appsv1.StatefulSet) *corev1.Pod {
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
 		Spec:       set.Spec.Template.Spec,
 		Status: corev1.PodStatus{
-			PodIP: fmt.Sprintf("10.0.0.%d", memberOrdinal(name)), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+			PodIP: fmt.Sprintf("10.0.0.%d", naming.Ordinal(name)), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 		},
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // liveCluster is what Kubernetes has of one cluster.
@@ -29,7 +30,7 @@ type liveCluster struct {
 	claims    []*corev1.PersistentVolumeClaim
 	revisions map[string]*appsv1.ControllerRevision
 	// foreign are objects in the way that are not quorate's.
-	foreign []plan.Object
+	foreign []state.Object
 }
 
 // byCluster indexes every cached object by the cluster that its label names.
@@ -45,7 +46,7 @@ type cache struct {
 // newCache prepares watches for objects that carry quorate's label.
 func newCache(kube kubernetes.Interface) *cache {
 	f := informers.NewSharedInformerFactoryWithOptions(kube, 0, informers.WithTweakListOptions(func(o *metav1.ListOptions) {
-		o.LabelSelector = LabelCluster
+		o.LabelSelector = naming.LabelCluster
 	}))
 	return &cache{
 		factory: f,
@@ -101,10 +102,10 @@ func notify(o any, changed func(string)) {
 // clusterKeys is the index function: namespace/name of the object's cluster.
 func clusterKeys(o any) ([]string, error) {
 	object, ok := o.(metav1.Object)
-	if !ok || object.GetLabels()[LabelCluster] == "" {
+	if !ok || object.GetLabels()[naming.LabelCluster] == "" {
 		return nil, nil
 	}
-	return []string{object.GetNamespace() + "/" + object.GetLabels()[LabelCluster]}, nil
+	return []string{object.GetNamespace() + "/" + object.GetLabels()[naming.LabelCluster]}, nil
 }
 
 // listOf returns the cached objects of one cluster.
@@ -132,7 +133,7 @@ func named[T metav1.Object](list []T) map[string]T {
 }
 
 // read returns what the caches have of one cluster.
-func (c *cache) read(cluster Cluster) (*liveCluster, error) {
+func (c *cache) read(cluster desired.Cluster) (*liveCluster, error) {
 	key := cluster.Key()
 	records, err1 := listOf[*corev1.ConfigMap](c.records, key)
 	sets, err2 := listOf[*appsv1.StatefulSet](c.sets, key)
@@ -148,55 +149,16 @@ func (c *cache) read(cluster Cluster) (*liveCluster, error) {
 	name := cluster.Metadata.Name
 	pods = memberPods(cluster, pods)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
-		return cmp.Compare(memberOrdinal(a.Name), memberOrdinal(b.Name))
+		return cmp.Compare(naming.Ordinal(a.Name), naming.Ordinal(b.Name))
 	})
 	return &liveCluster{
-		record: named(records)[RecordName(cluster.EtcdCluster)], set: named(sets)[name], budget: named(budgets)[name],
+		record: named(records)[naming.Record(cluster.Metadata.Name)], set: named(sets)[name], budget: named(budgets)[name],
 		services: named(services), secrets: named(secrets), pods: pods, claims: claims, revisions: named(revisions),
 	}, nil
 }
 
 // memberPods leaves out whatever has the labels of a member's pod and another name:
 // kubectl debug and tools for backups copy labels.
-func memberPods(c Cluster, pods []*corev1.Pod) []*corev1.Pod {
-	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !isMemberName(c.EtcdCluster, p.Name) })
-}
-
-// driftCache keeps the last comparison of each object of a cluster, by the
-// versions of both sides. It saves work and decides nothing.
-type driftCache struct {
-	mu      sync.Mutex
-	entries map[string]map[string]driftEntry
-}
-
-type driftEntry struct {
-	versions string
-	drift    Drift
-}
-
-// get returns the kept comparison of exactly these two versions of an object.
-func (c *driftCache) get(cluster, object, versions string) (Drift, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[cluster][object]
-	return e.drift, ok && e.versions == versions
-}
-
-// put keeps a comparison in place of the object's last one.
-func (c *driftCache) put(cluster, object, versions string, d Drift) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries = map[string]map[string]driftEntry{}
-	}
-	if c.entries[cluster] == nil {
-		c.entries[cluster] = map[string]driftEntry{}
-	}
-	c.entries[cluster][object] = driftEntry{versions, d}
-}
-
-func (c *driftCache) forget(cluster string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.entries, cluster)
+func memberPods(c desired.Cluster, pods []*corev1.Pod) []*corev1.Pod {
+	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !naming.IsMember(c.Metadata.Name, p.Name) })
 }

@@ -9,6 +9,9 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
 )
 
 // ExitUnfit is the exit status of a step that restores when it is the backup itself
@@ -39,14 +42,14 @@ type judgement struct {
 //	etcd crashed again and again      bad: its last words, unless it had no memory
 //	the Job or the pod has failed     unclear: what is known of the cause
 //	else                              it goes on
-func judgeDrill(job *batchv1.Job, pods []corev1.Pod) judgement {
-	pod := newestPod(pods)
+func judgeDrill(job *batchv1.Job, list []corev1.Pod) judgement {
+	pod := newestPod(list)
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
 		if j := judgeContainer(s); j.Over {
 			return j
 		}
 	}
-	trouble := podTrouble(&pod)
+	trouble := pods.Trouble(&pod)
 	if end := jobEnd(job); end != nil {
 		return judgement{Over: true, Unclear: cmp.Or(trouble, pod.Status.Message, end.Message, end.Reason, "its pod ended and left no result")}
 	}
@@ -58,7 +61,7 @@ func judgeDrill(job *batchv1.Job, pods []corev1.Pod) judgement {
 
 // judgeContainer reads what one container says of the backup, if anything.
 func judgeContainer(s corev1.ContainerStatus) judgement {
-	ended := lastEnd(s)
+	ended := pods.LastEnd(s)
 	if ended == nil {
 		return judgement{}
 	}
@@ -66,14 +69,14 @@ func judgeContainer(s corev1.ContainerStatus) judgement {
 	switch {
 	case s.Name == trialContainer && ended.ExitCode == 0:
 		if err := json.Unmarshal([]byte(ended.Message), &j.Result); err != nil || j.Result.Revision == 0 && j.Result.Problem == "" {
-			return judgement{Over: true, Unclear: fmt.Sprintf("what it found is not readable: %q", lastLine(ended.Message))}
+			return judgement{Over: true, Unclear: fmt.Sprintf("what it found is not readable: %q", pods.LastLine(ended.Message))}
 		}
 		return j
 	case s.Name == restoreContainer && ended.ExitCode == ExitUnfit:
-		j.Result.Problem = cmp.Or(lastWords(ended.Message), "the step that restores says that it is unfit")
+		j.Result.Problem = cmp.Or(pods.LastWords(ended.Message), "the step that restores says that it is unfit")
 		return j
-	case s.Name == EtcdContainer && s.RestartCount >= trialCrashes && ended.ExitCode != 0 && ended.Reason != outOfMemory && !soundsOfDisk(ended.Message):
-		j.Result.Problem = "etcd does not start on it: " + cmp.Or(lastWords(ended.Message), fmt.Sprintf("exit code %d", ended.ExitCode))
+	case s.Name == naming.ContainerEtcd && s.RestartCount >= trialCrashes && ended.ExitCode != 0 && ended.Reason != pods.OutOfMemory && !pods.SoundsOfDisk(ended.Message):
+		j.Result.Problem = "etcd does not start on it: " + cmp.Or(pods.LastWords(ended.Message), fmt.Sprintf("exit code %d", ended.ExitCode))
 		return j
 	}
 	return judgement{}

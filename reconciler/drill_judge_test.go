@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
 )
 
 // wordsOf is a container that has ended, with its last words.
@@ -30,8 +32,8 @@ func crashes(s corev1.ContainerStatus, times int32) corev1.ContainerStatus {
 // the former ever condemns a backup.
 func TestJudgeDrill(t *testing.T) {
 	failed := []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "DeadlineExceeded", Message: "Job was active longer than specified deadline"}}
-	oom := wordsOf(EtcdContainer, 137, "")
-	oom.State.Terminated.Reason = outOfMemory
+	oom := wordsOf(naming.ContainerEtcd, 137, "")
+	oom.State.Terminated.Reason = pods.OutOfMemory
 	for name, c := range map[string]struct {
 		containers []corev1.ContainerStatus
 		job        []batchv1.JobCondition
@@ -46,10 +48,10 @@ func TestJudgeDrill(t *testing.T) {
 		"a result that is none":     {[]corev1.ContainerStatus{wordsOf("compare", 0, "")}, nil, "unclear: what it found is not readable"},
 		"an unfit backup":           {[]corev1.ContainerStatus{wordsOf("restore", ExitUnfit, "quorate: the backup is unfit: sha256")}, nil, "bad: quorate: the backup is unfit: sha256"},
 		"a store that is away":      {[]corev1.ContainerStatus{wordsOf("restore", 1, "quorate: fetch the backup: 503")}, failed, "unclear: restore: quorate: fetch the backup: 503"},
-		"etcd crashed once":         {[]corev1.ContainerStatus{crashes(wordsOf(EtcdContainer, 2, "panic: x"), 1)}, nil, "goes on: etcd: panic: x"},
-		"etcd crashes":              {[]corev1.ContainerStatus{crashes(wordsOf(EtcdContainer, 2, "panic: x"), 3)}, nil, "bad: etcd does not start on it: panic: x"},
+		"etcd crashed once":         {[]corev1.ContainerStatus{crashes(wordsOf(naming.ContainerEtcd, 2, "panic: x"), 1)}, nil, "goes on: etcd: panic: x"},
+		"etcd crashes":              {[]corev1.ContainerStatus{crashes(wordsOf(naming.ContainerEtcd, 2, "panic: x"), 3)}, nil, "bad: etcd does not start on it: panic: x"},
 		"etcd has no memory":        {[]corev1.ContainerStatus{crashes(oom, 5)}, failed, "unclear: etcd: OOMKilled"},
-		"etcd has no disk":          {[]corev1.ContainerStatus{crashes(wordsOf(EtcdContainer, 1, "no space left on device"), 5)}, failed, "unclear: etcd: no space left on device"},
+		"etcd has no disk":          {[]corev1.ContainerStatus{crashes(wordsOf(naming.ContainerEtcd, 1, "no space left on device"), 5)}, failed, "unclear: etcd: no space left on device"},
 		"it was not in time":        {nil, failed, "unclear: Job was active longer"},
 		"compare gave up":           {[]corev1.ContainerStatus{wordsOf("compare", 1, "quorate: the etcd that began with the backup does not answer")}, failed, "unclear: compare: quorate: the etcd"},
 	} {

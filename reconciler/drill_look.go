@@ -6,9 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/etcd"
 )
 
 // TrialResult is what was found when a backup was restored on trial.
@@ -28,14 +27,14 @@ const trialPace = 500 * time.Millisecond
 // LookAtTrial waits until the etcd at the address, which has begun with a backup,
 // answers, and compares it with what the backup's manifest says. The error says that it came to no
 // judgement before ctx ended.
-func LookAtTrial(ctx context.Context, address string, b VerifiedBackup) (TrialResult, error) {
-	client, err := dialMember(Endpoint{Member: "etcd", Host: trialHost, Address: address})
+func LookAtTrial(ctx context.Context, address string, b backup.Verified) (TrialResult, error) {
+	client, err := etcd.Dial(etcd.Endpoint{Member: "etcd", Host: trialHost, Address: address})
 	if err != nil {
 		return TrialResult{}, err
 	}
-	defer client.close()
+	defer client.Close()
 	for {
-		result, err := client.lookAtTrial(ctx, b)
+		result, err := compareOnce(ctx, client, b)
 		if err == nil {
 			return result, nil
 		}
@@ -47,18 +46,16 @@ func LookAtTrial(ctx context.Context, address string, b VerifiedBackup) (TrialRe
 	}
 }
 
-// lookAtTrial is one look. Its error is that etcd is not ready to be looked at.
-func (m *memberClient) lookAtTrial(ctx context.Context, want VerifiedBackup) (TrialResult, error) {
-	ask, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	keys, err := m.etcd.Get(ask, "\x00", clientv3.WithFromKey(), clientv3.WithCountOnly())
-	if errors.Is(err, rpctypes.ErrCorrupt) {
+// compareOnce is one look. Its error is that etcd is not ready to be looked at.
+func compareOnce(ctx context.Context, m *etcd.Conn, want backup.Verified) (TrialResult, error) {
+	keys, at, err := m.CountKeys(ctx, 0)
+	if errors.Is(err, etcd.ErrCorrupt) {
 		return TrialResult{Problem: "etcd has the alarm CORRUPT in it, and serves nobody"}, nil
 	}
 	if err != nil {
-		return TrialResult{}, plainError(err)
+		return TrialResult{}, err
 	}
-	r := TrialResult{Keys: keys.Count, Revision: keys.Header.Revision}
+	r := TrialResult{Keys: keys, Revision: at}
 	if r.Revision < want.Revision {
 		r.Problem = fmt.Sprintf("it is at revision %d, and the cluster was at %d when the backup was begun", r.Revision, want.Revision)
 		return r, nil
@@ -66,20 +63,22 @@ func (m *memberClient) lookAtTrial(ctx context.Context, want VerifiedBackup) (Tr
 	if want.HashRevision == 0 {
 		return r, nil
 	}
-	if r.Problem, err = m.compareKeys(ctx, want); r.Problem != "" || err != nil {
+	r.Problem, err = compareKeys(ctx, m, want)
+	if r.Problem != "" || err != nil {
 		return r, err
 	}
 	// Hashing a large key space takes a while: only the drill as a whole is bounded.
-	hash, err := m.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: want.HashRevision})
+	hash, compacted, err := m.HashKV(ctx, want.HashRevision)
 	switch {
-	case errors.Is(rpctypes.Error(err), rpctypes.ErrCompacted):
+	case errors.Is(err, etcd.ErrCompacted):
 		return r, nil
 	case err != nil:
-		return r, plainError(err)
-	case max(0, hash.CompactRevision) != max(0, want.CompactRevision):
+		return r, err
+	case max(0, compacted) != max(0, want.CompactRevision):
 		return r, nil
 	}
-	if r.Hash = hash.Hash; r.Hash != want.Hash {
+	r.Hash = hash
+	if r.Hash != want.Hash {
 		r.Problem = fmt.Sprintf("the hash of its keys at revision %d is %d, and etcd said %d when the backup was taken", want.HashRevision, r.Hash, want.Hash)
 	}
 	return r, nil
@@ -87,15 +86,15 @@ func (m *memberClient) lookAtTrial(ctx context.Context, want VerifiedBackup) (Tr
 
 // compareKeys counts the keys at the revision at which they were counted when the
 // backup was taken, which also tells where history was compacted since the hash.
-func (m *memberClient) compareKeys(ctx context.Context, want VerifiedBackup) (problem string, err error) {
+func compareKeys(ctx context.Context, m *etcd.Conn, want backup.Verified) (problem string, err error) {
 	if want.Keys == 0 {
 		return "", nil
 	}
-	switch keys, err := m.countKeys(ctx, want.HashRevision); {
-	case errors.Is(err, rpctypes.ErrCompacted):
+	switch keys, _, err := m.CountKeys(ctx, want.HashRevision); {
+	case errors.Is(err, etcd.ErrCompacted):
 		return "", nil
 	case err != nil:
-		return "", plainError(err)
+		return "", err
 	case keys != want.Keys:
 		return fmt.Sprintf("it has %d keys at revision %d, and etcd had %d when the backup was taken", keys, want.HashRevision, want.Keys), nil
 	}

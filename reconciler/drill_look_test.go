@@ -15,34 +15,37 @@ import (
 	"go.uber.org/zap"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
 // 107: the look at a real etcd that began with a backup.
 func TestLookAtTrial(t *testing.T) {
-	s := startEtcd(t, newEtcdBinary, 1, false)
+	s := etcdtest.Start(t, etcdtest.V36, 1, false)
 	for i := range 5 {
-		s.mustPut(fmt.Sprint("key-", i), "value")
+		s.MustPut(fmt.Sprint("key-", i), "value")
 	}
-	m := s.round(true).Members[0]
-	good := VerifiedBackup{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys}
+	m := roundOf(t, s, true).Members[0]
+	good := backup.Verified{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys}
 	for name, c := range map[string]struct {
-		change func(*VerifiedBackup)
+		change func(*backup.Verified)
 		want   string
 	}{
-		"the same":                   {func(*VerifiedBackup) {}, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
-		"nobody has hashed":          {func(b *VerifiedBackup) { b.HashRevision = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
-		"compacted otherwise":        {func(b *VerifiedBackup) { b.CompactRevision = 3 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
-		"a key is missing":           {func(b *VerifiedBackup) { b.Keys++ }, fmt.Sprintf("bad: it has 5 keys at revision %d, and etcd had 6 when the backup was taken", m.Revision)},
-		"missing in another history": {func(b *VerifiedBackup) { b.Keys++; b.CompactRevision = 3 }, "bad: it has 5 keys"},
-		"nobody has counted":         {func(b *VerifiedBackup) { b.Keys = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
-		"another hash":               {func(b *VerifiedBackup) { b.Hash++ }, "bad: the hash of its keys at revision"},
-		"an older revision":          {func(b *VerifiedBackup) { b.Revision++ }, "bad: it is at revision"},
+		"the same":                   {func(*backup.Verified) {}, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
+		"nobody has hashed":          {func(b *backup.Verified) { b.HashRevision = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
+		"compacted otherwise":        {func(b *backup.Verified) { b.CompactRevision = 3 }, fmt.Sprintf("passed: 5 keys at %d, hash 0", m.Revision)},
+		"a key is missing":           {func(b *backup.Verified) { b.Keys++ }, fmt.Sprintf("bad: it has 5 keys at revision %d, and etcd had 6 when the backup was taken", m.Revision)},
+		"missing in another history": {func(b *backup.Verified) { b.Keys++; b.CompactRevision = 3 }, "bad: it has 5 keys"},
+		"nobody has counted":         {func(b *backup.Verified) { b.Keys = 0 }, fmt.Sprintf("passed: 5 keys at %d, hash %d", m.Revision, m.Hash)},
+		"another hash":               {func(b *backup.Verified) { b.Hash++ }, "bad: the hash of its keys at revision"},
+		"an older revision":          {func(b *backup.Verified) { b.Revision++ }, "bad: it is at revision"},
 	} {
 		b := good
 		c.change(&b)
-		found, err := LookAtTrial(t.Context(), s.endpoints[0].Address, b)
+		found, err := LookAtTrial(t.Context(), s.Members[0].Address, b)
 		if got := (judgement{Over: true, Result: found}).words(); err != nil || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, c.want)
 		}
@@ -53,11 +56,11 @@ func TestLookAtTrial(t *testing.T) {
 // a drill's pod does it, by the oldest release and a newer one: the same steps, the
 // same flags, and nobody needs a password.
 func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
-	for name, binary := range map[string]func() (string, error){oldEtcd: oldEtcdBinary, newEtcd: newEtcdBinary} {
-		t.Run(name, func(t *testing.T) {
-			s := startEtcd(t, binary, 1, false)
+	for _, version := range []string{etcdtest.V34, etcdtest.V36} {
+		t.Run(version, func(t *testing.T) {
+			s := etcdtest.Start(t, version, 1, false)
 			for i := range 5 {
-				s.mustPut(fmt.Sprint("key-", i), "value")
+				s.MustPut(fmt.Sprint("key-", i), "value")
 			}
 			b, path := guardedSnapshot(t, s)
 			dir, peer, client := t.TempDir(), backuptest.FreeAddress(t), backuptest.FreeAddress(t)
@@ -69,12 +72,12 @@ func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			args := trialEtcd("etcd", "t", trialURL(peerPort), resource.Quantity{}).Args
-			place := strings.NewReplacer(podVolumePath, dir, trialURL(peerPort), "http://"+peer, trialURL(clientPort), "http://"+client)
+			args := trialEtcd("etcd", "t", trialURL(naming.PeerPort), resource.Quantity{}).Args
+			place := strings.NewReplacer(naming.VolumePath, dir, trialURL(naming.PeerPort), "http://"+peer, trialURL(naming.ClientPort), "http://"+client)
 			for i := range args {
 				args[i] = place.Replace(args[i])
 			}
-			etcd := exec.Command(s.path, args...)
+			etcd := exec.Command(s.Path, args...)
 			etcd.Env = []string{}
 			if err := etcd.Start(); err != nil {
 				t.Fatal(err)
@@ -89,7 +92,7 @@ func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
 }
 
 // guardedSnapshot switches authentication on, and takes a snapshot into a file.
-func guardedSnapshot(t *testing.T, s *etcdServers) (VerifiedBackup, string) {
+func guardedSnapshot(t *testing.T, s *etcdtest.Servers) (backup.Verified, string) {
 	t.Helper()
 	must := func(_ any, err error) {
 		t.Helper()
@@ -97,7 +100,7 @@ func guardedSnapshot(t *testing.T, s *etcdServers) (VerifiedBackup, string) {
 			t.Fatal(err)
 		}
 	}
-	_, port, err := net.SplitHostPort(s.endpoints[0].Address)
+	_, port, err := net.SplitHostPort(s.Members[0].Address)
 	must(nil, err)
 	config := clientv3.Config{Endpoints: []string{"http://127.0.0.1:" + port}, Logger: zap.NewNop(), DialTimeout: 5 * time.Second}
 	open, err := clientv3.New(config)
@@ -122,12 +125,12 @@ func guardedSnapshot(t *testing.T, s *etcdServers) (VerifiedBackup, string) {
 	must(nil, err)
 	must(io.Copy(f, stream))
 	must(nil, f.Close())
-	return VerifiedBackup{Revision: at.Header.Revision, Hash: hash.Hash, HashRevision: at.Header.Revision, CompactRevision: hash.CompactRevision}, path
+	return backup.Verified{Revision: at.Header.Revision, Hash: hash.Hash, HashRevision: at.Header.Revision, CompactRevision: hash.CompactRevision}, path
 }
 
 // 107: what nobody has counted is not compared.
 func TestTheTrialIsToldHowManyKeysThereWere(t *testing.T) {
-	b := VerifiedBackup{Revision: 7, Hash: 99, HashRevision: 6, CompactRevision: 2, Keys: 3}
+	b := backup.Verified{Revision: 7, Hash: 99, HashRevision: 6, CompactRevision: 2, Keys: 3}
 	if args := strings.Join(trialCompare("quorate", b).Args, " "); args != "compare-trial --at-least=7 --hash=99 --hash-revision=6 --compact-revision=2 --keys=3" {
 		t.Error(args)
 	}

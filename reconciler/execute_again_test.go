@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // away lets the API server answer no question about one resource.
@@ -19,9 +20,9 @@ func away(w *world, resource string) {
 // I3: each fact that the second decision rests on is read anew, and one that cannot
 // be had is an error: nothing is decided on half of them.
 func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
-	roll := plan.StartRoll{Partition: 3}
+	roll := action.StartRoll{Partition: 3}
 	for name, test := range map[string]struct {
-		action plan.Action
+		action action.Action
 		behind func(w *world, v *view)
 		want   string
 	}{
@@ -30,7 +31,7 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 		"the pods":        {roll, func(w *world, _ *view) { away(w, "pods") }, "list the pods: "},
 		"what is rendered": {roll, func(_ *world, v *view) {
 			v.cluster.Spec.Etcd.Options = map[string]string{"no-such-flag": "1"}
-			v.cluster.digest = ""
+			v.cluster.Digest = ""
 		}, "no-such-flag"},
 		"a node": {roll, func(w *world, _ *view) {
 			ill(w, w.pod("orders-1").CreationTimestamp.Time, func(*corev1.Pod) {})
@@ -38,8 +39,8 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 			away(w, "nodes")
 		}, "look for the node of orders-1: "},
 		"the restore": {roll, func(w *world, _ *view) { asleep(w); away(w, "jobs") }, "read Job "},
-		"a Service":   {plan.ApplyObject{Kind: "Service", Name: "orders-client"}, func(w *world, _ *view) { away(w, "services") }, "read Service orders-client: "},
-		"the budget":  {plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"}, func(w *world, _ *view) { away(w, "poddisruptionbudgets") }, "read PodDisruptionBudget orders: "},
+		"a Service":   {action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}, func(w *world, _ *view) { away(w, "services") }, "read Service orders-client: "},
+		"the budget":  {action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}, func(w *world, _ *view) { away(w, "poddisruptionbudgets") }, "read PodDisruptionBudget orders: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			formed(t, func(w *world) {
@@ -57,18 +58,18 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 // not know yet that it was.
 func TestObjectsAreComparedPastTheCaches(t *testing.T) {
 	formed(t, func(w *world) {
-		for _, a := range []plan.ApplyObject{{Kind: "Service", Name: "orders-client"}, {Kind: "PodDisruptionBudget", Name: "orders"}} {
+		for _, a := range []action.ApplyObject{{ObjectKind: "Service", Name: "orders-client"}, {ObjectKind: "PodDisruptionBudget", Name: "orders"}} {
 			v := w.look()
-			live, err := w.r.readLive(w.Context(), w.wish)
+			live, err := w.r.observer.readLive(w.Context(), w.wish)
 			if err != nil {
 				t.Fatal(err)
 			}
 			live.services, live.budget = map[string]*corev1.Service{}, nil
-			if err := w.r.compareAgain(w.Context(), v, live, a); err != nil {
+			if err := w.r.observer.compareAgain(w.Context(), v, live, a); err != nil {
 				t.Fatal(err)
 			}
 			for _, o := range v.observed.Objects {
-				if asked := o.Kind == a.Kind && o.Name == a.Name; asked != (o.State == plan.ObjectInSync) && o.Kind != "StatefulSet" {
+				if asked := o.Kind == a.ObjectKind && o.Name == a.Name; asked != (o.State == state.ObjectInSync) && o.Kind != "StatefulSet" {
 					t.Errorf("%s: %+v", a, o)
 				}
 			}

@@ -3,28 +3,24 @@ package reconciler
 import (
 	"context"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
-// backupTimeout bounds one backup, however large the database.
-const backupTimeout = time.Hour
-
 // takeBackup streams a snapshot of the member into the store, and records it
 // once what the store holds has been read back.
-func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup) error {
-	ctx, cancel := context.WithTimeout(ctx, backupTimeout)
+func (e *Executor) takeBackup(ctx context.Context, v *view, a action.TakeBackup) error {
+	ctx, cancel := context.WithTimeout(ctx, backup.Timeout)
 	defer cancel()
-	url, err := r.backupURL(v)
+	url, err := e.backupURL(v)
 	if err != nil {
 		return err
 	}
-	store, err := r.clusterStore(ctx, v.cluster)
+	store, err := e.stores.OfCluster(ctx, v.cluster)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -32,50 +28,50 @@ func (r *Reconciler) takeBackup(ctx context.Context, v *view, a plan.TakeBackup)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	release, err := r.requests.awaitPlace(ctx)
+	release, err := e.slots.Acquire(ctx)
 	if err != nil {
 		return fmt.Errorf("back up: wait for a place among the backups: %w", err)
 	}
 	defer release()
-	if err := r.noteAttempt(ctx, v, store, url); err != nil {
+	if err := e.noteAttempt(ctx, v, store, url); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	snapshot, err := r.etcd.Snapshot(ctx, v.cluster.Key(), member)
+	snapshot, err := e.etcd.Snapshot(ctx, v.cluster.Key(), member)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer func() { _ = snapshot.Close() }()
-	m, err := store.Save(ctx, url, slowed(ctx, snapshot, r.requests.bandwidth), r.manifestOf(v, a))
+	m, err := store.Save(ctx, url, e.slots.Throttle(ctx, snapshot), e.manifestOf(v, a))
 	if err != nil {
 		return err
 	}
-	return r.updateRecord(ctx, v, func(record *Record) {
+	return e.note(ctx, v, func(record *Record) {
 		record.BackupBegun = ""
 		record.Backup = &BackupRecord{
-			ClusterID: m.ClusterID, For: a.For, URL: url,
-			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: r.now().UTC(),
+			ClusterID: m.ClusterID, For: string(a.For), URL: url,
+			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: e.now().UTC(),
 		}
 	})
 }
 
 // noteAttempt writes down where the backup goes before its first byte, and removes
 // what the one before has left there, if that did not come to its end.
-func (r *Reconciler) noteAttempt(ctx context.Context, v *view, store backup.Store, url string) error {
-	if err := r.options.Lease(); err != nil {
+func (e *Executor) noteAttempt(ctx context.Context, v *view, store backup.Store, url string) error {
+	if err := e.lease(); err != nil {
 		return err
 	}
-	return r.updateRecord(ctx, v, func(record *Record) {
+	return e.note(ctx, v, func(record *Record) {
 		if record.BackupBegun != "" {
-			r.discard(ctx, store, v.cluster.Key(), record.BackupBegun)
+			e.stores.Discard(ctx, store, v.cluster.Key(), record.BackupBegun)
 		}
 		record.BackupBegun = url
 	})
 }
 
 // backupURL is the place of one more backup of the cluster.
-func (r *Reconciler) backupURL(v *view) (string, error) {
+func (e *Executor) backupURL(v *view) (string, error) {
 	c := v.cluster
-	url, err := r.objectURL(r.backupTemplate(c), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version})
+	url, err := NewURL(c.BackupURL(e.options.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version}, e.now())
 	if err != nil {
 		return "", fmt.Errorf("back up: %w", err)
 	}
@@ -83,13 +79,13 @@ func (r *Reconciler) backupURL(v *view) (string, error) {
 }
 
 // manifestOf describes the backup that is about to be taken.
-func (r *Reconciler) manifestOf(v *view, a plan.TakeBackup) backup.Manifest {
+func (e *Executor) manifestOf(v *view, a action.TakeBackup) backup.Manifest {
 	m := backup.Manifest{
 		Namespace: v.cluster.Metadata.Namespace, Name: v.cluster.Metadata.Name,
 		ClusterID: a.ClusterID, Member: a.Member, Commit: v.cluster.Commit,
-		Reason: a.Why, Time: r.now(),
+		Reason: a.Why, Time: e.now(),
 	}
-	if to := strings.TrimPrefix(a.For, plan.DowngradeTo("")); isRelease(to) {
+	if to := a.For.Target(); isRelease(to) {
 		m.TargetVersion = to
 	}
 	for _, round := range v.observed.Rounds {
@@ -109,7 +105,7 @@ func isRelease(text string) bool {
 }
 
 // describeSource adds what the member said of itself.
-func describeSource(m *backup.Manifest, member plan.Member) {
+func describeSource(m *backup.Manifest, member state.Member) {
 	m.EtcdVersion, m.StorageVersion = member.Version, member.StorageVersion
 	m.Revision = max(m.Revision, member.Revision)
 	if member.HashRevision > 0 {

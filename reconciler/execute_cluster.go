@@ -2,112 +2,76 @@ package reconciler
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
-	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // createRecord creates the record with a fresh token. It never touches a record
 // that exists.
-func (r *Reconciler) createRecord(ctx context.Context, v *view, owner plan.Owner) error {
+func (e *Executor) createRecord(ctx context.Context, v *view, owner state.Owner) error {
 	c := v.cluster.EtcdCluster
-	token, err := randomHex(8)
+	token, err := naming.Random(8)
 	if err != nil {
 		return fmt.Errorf("create the record: %w", err)
 	}
 	record := NewRecord(c.Metadata.Name + "-" + token)
 	record.Founders = c.Spec.Replicas
 	record.Owner = ownerRecord(owner)
-	_, err = r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, newRecordMap(record, c), metav1.CreateOptions{FieldManager: FieldManager})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create the record: %w", err)
-	}
-	return nil
+	return e.records.Create(ctx, c, record)
 }
 
-// newRecordMap is the ConfigMap of a record that is created: server-side apply
-// would take over one that exists.
-func newRecordMap(record Record, c schema.EtcdCluster) *corev1.ConfigMap {
-	want := record.ConfigMap(c)
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels}, Data: want.Data,
-	}
-}
-
-// randomHex returns n random bytes in hexadecimal.
-func randomHex(n int) (string, error) {
-	b := make([]byte, n)
-	if _, err := rand.Read(b); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b), nil
-}
-
-// updateRecord changes the live record, and fails when somebody else has
-// changed it in between, or the cluster has changed hands. A change that changes
-// nothing is not written.
-func (r *Reconciler) updateRecord(ctx context.Context, v *view, change func(*Record)) error {
-	return r.tryRecord(ctx, v, func(record *Record) error {
-		if owner := ownerOf(*record); owner != nil && !v.desired.Owner.Nobody() && !owner.Is(v.desired.Owner) {
-			return errChanged
-		}
+// note changes the cluster's record.
+func (e *Executor) note(ctx context.Context, v *view, change func(*Record)) error {
+	_, err := e.records.Update(ctx, v.cluster.EtcdCluster, v.desired.Owner, func(record *Record) error {
 		change(record)
+		return nil
+	})
+	return err
+}
+
+// noteIf changes the cluster's record where change finds what it rests on; where it does
+// not, it returns false and the record stays.
+func (e *Executor) noteIf(ctx context.Context, v *view, change func(*Record) bool) error {
+	_, err := e.updateIf(ctx, v, change)
+	return err
+}
+
+// updateIf is noteIf that returns what the record has become.
+func (e *Executor) updateIf(ctx context.Context, v *view, change func(*Record) bool) (Record, error) {
+	return e.records.Update(ctx, v.cluster.EtcdCluster, v.desired.Owner, func(record *Record) error {
+		if !change(record) {
+			return state.ErrChanged
+		}
 		return nil
 	})
 }
 
-// tryRecord is updateRecord with a change that may refuse.
-func (r *Reconciler) tryRecord(ctx context.Context, v *view, change func(*Record) error) error {
-	c := v.cluster.EtcdCluster
-	configMaps := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace)
-	live, err := configMaps.Get(ctx, RecordName(c), metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("read the record: %w", err)
-	}
-	record, err := ReadRecord(live)
-	if err != nil {
-		return err
-	}
-	before := record.ConfigMap(c).Data
-	if err := change(&record); err != nil {
-		return fmt.Errorf("write the record: %w", err)
-	}
-	if maps.Equal(record.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
-		return nil
-	}
-	record.Revision++
-	live.Data = record.ConfigMap(c).Data
-	if _, err := configMaps.Update(ctx, live, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
-		return fmt.Errorf("write the record: %w", err)
-	}
-	return nil
-}
-
 // issueCertificates creates the Secrets that are missing, authorities first.
-func (r *Reconciler) issueCertificates(ctx context.Context, v *view) error {
+func (e *Executor) issueCertificates(ctx context.Context, v *view) error {
 	c := v.cluster.EtcdCluster
-	secrets := r.kube.CoreV1().Secrets(c.Metadata.Namespace)
-	existing, err := r.liveSecrets(ctx, c)
+	secrets := e.kube.CoreV1().Secrets(c.Metadata.Namespace)
+	existing, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
 	}
-	missing, err := CertificateSecrets(c, r.options.Render.ClusterDomain, existing, r.now())
+	missing, err := certs.Issue(c, e.options.ClusterDomain, existing, e.now())
 	if err != nil {
 		return err
 	}
 	for _, secret := range missing {
-		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: FieldManager})
+		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: naming.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or somebody was faster", secret.Name)
 		}
@@ -119,8 +83,8 @@ func (r *Reconciler) issueCertificates(ctx context.Context, v *view) error {
 }
 
 // liveSecrets reads the cluster's own Secrets past the caches, by name.
-func (r *Reconciler) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[string]*corev1.Secret, error) {
-	list, err := r.kube.CoreV1().Secrets(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name})
+func (e *Executor) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[string]*corev1.Secret, error) {
+	list, err := e.kube.CoreV1().Secrets(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the certificates: %w", err)
 	}
@@ -133,120 +97,74 @@ func (r *Reconciler) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map
 
 // widenCertificates replaces certificates that name too few members. Secrets and
 // authorities are read past the caches; one that has changed in between stays.
-func (r *Reconciler) widenCertificates(ctx context.Context, v *view, a plan.WidenCertificates) error {
+func (e *Executor) widenCertificates(ctx context.Context, v *view, a action.ReissueCertificates) error {
 	c := v.cluster.EtcdCluster
-	secrets, domain := r.kube.CoreV1().Secrets(c.Metadata.Namespace), r.options.Render.ClusterDomain
-	live, err := r.liveSecrets(ctx, c)
+	secrets, domain := e.kube.CoreV1().Secrets(c.Metadata.Namespace), e.options.ClusterDomain
+	live, err := e.liveSecrets(ctx, c)
 	if err != nil {
 		return err
 	}
-	status := CheckCertificates(c, domain, live, r.now())
+	status := certs.Check(c, domain, live, e.now())
 	if len(status.Missing)+len(status.Problems) > 0 {
-		return errChanged
+		return state.ErrChanged
 	}
-	for _, l := range certificateLeaves(c, domain) {
-		if !slices.Contains(a.Secrets, l.secret) || !slices.Contains(status.Narrow, l.secret) {
+	for _, l := range certs.Leaves(c, domain) {
+		if !slices.Contains(a.Secrets, l.Secret) || !slices.Contains(status.MissingSANs, l.Secret) {
 			continue
 		}
-		wide, err := WidenedLeaf(c, domain, live[l.secret], live[l.authority], r.now())
+		wide, err := certs.Reissue(c, domain, live[l.Secret], live[l.Authority], e.now())
 		if err != nil {
 			return err
 		}
-		if _, err := secrets.Update(ctx, wide, metav1.UpdateOptions{FieldManager: FieldManager}); err != nil {
-			return fmt.Errorf("update Secret %s: %w", l.secret, err)
+		if _, err := secrets.Update(ctx, wide, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
+			return fmt.Errorf("update Secret %s: %w", l.Secret, err)
 		}
 	}
 	return nil
 }
 
 // applyObject makes one object what is wanted.
-func (r *Reconciler) applyObject(ctx context.Context, v *view, a plan.ApplyObject) error {
+func (e *Executor) applyObject(ctx context.Context, v *view, a action.ApplyObject) error {
 	ns, m := v.cluster.Metadata.Namespace, v.manifests
 	var err error
 	switch {
-	case a.Kind == "Service" && a.Name == *m.Headless.Name:
-		err = applyWhole(ctx, r.kube.CoreV1().Services(ns), a.Name, m.Headless)
-	case a.Kind == "Service" && a.Name == *m.Client.Name:
-		err = applyWhole(ctx, r.kube.CoreV1().Services(ns), a.Name, m.Client)
-	case a.Kind == "PodDisruptionBudget":
-		err = applyWhole(ctx, r.kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
-	case a.Kind == "StatefulSet":
-		return r.applySetDrift(ctx, v)
+	case a.ObjectKind == "Service" && a.Name == *m.Headless.Name:
+		err = kube.Apply(ctx, e.kube.CoreV1().Services(ns), a.Name, m.Headless)
+	case a.ObjectKind == "Service" && a.Name == *m.Client.Name:
+		err = kube.Apply(ctx, e.kube.CoreV1().Services(ns), a.Name, m.Client)
+	case a.ObjectKind == "PodDisruptionBudget":
+		err = kube.Apply(ctx, e.kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
+	case a.ObjectKind == "StatefulSet":
+		return e.applySetDrift(ctx, v)
 	default:
-		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.Kind, a.Name)
+		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
 	}
-	return applyError(a.Kind, a.Name, err)
-}
-
-// applyError says what could not be applied, nil without an error. Most often a
-// conflict is a controller that has written the status at the same time.
-func applyError(kind, name string, err error) error {
-	switch {
-	case err == nil:
-		return nil
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("apply %s %s: %w: %w", kind, name, errChanged, err)
-	}
-	return fmt.Errorf("apply %s %s: %w", kind, name, err)
-}
-
-// objects is what applying needs of a client for one kind.
-type objects[L liveObject, W any] interface {
-	Get(ctx context.Context, name string, o metav1.GetOptions) (L, error)
-	Patch(ctx context.Context, name string, kind types.PatchType, patch []byte, o metav1.PatchOptions, subresources ...string) (L, error)
-	Apply(ctx context.Context, want W, o metav1.ApplyOptions) (L, error)
-}
-
-// applyWhole applies an object, and removes what others have added to its spec.
-func applyWhole[L liveObject, W any](ctx context.Context, client objects[L, W], name string, want W) error {
-	live, err := client.Get(ctx, name, metav1.GetOptions{})
-	switch {
-	case apierrors.IsNotFound(err):
-	case err != nil:
-		return err
-	default:
-		if _, err := ownAdditions(ctx, client, live, want); err != nil {
-			return err
-		}
-	}
-	_, err = client.Apply(ctx, want, applyOptions())
-	return err
-}
-
-// ownAdditions makes quorate the owner of what others have added to the spec, so
-// that the next apply removes it. It changes nothing else, and returns the object
-// as it is then.
-func ownAdditions[L liveObject, W any](ctx context.Context, client objects[L, W], live L, want W) (L, error) {
-	patch, err := takeOver(live, want)
-	if err != nil || patch == nil {
-		return live, err
-	}
-	return client.Patch(ctx, live.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	return kube.ApplyError(a.ObjectKind, a.Name, err)
 }
 
 // applySetDrift brings back what somebody changed in the StatefulSet.
-func (r *Reconciler) applySetDrift(ctx context.Context, v *view) error {
-	return r.applyKept(ctx, v, partitionOf(v.set))
+func (e *Executor) applySetDrift(ctx context.Context, v *view) error {
+	return e.applyKept(ctx, v, partitionOf(v.set))
 }
 
 // applyKept applies the StatefulSet with the given partition, and keeps the
 // template that it has: only a roll may change that, behind its gates.
-func (r *Reconciler) applyKept(ctx context.Context, v *view, partition int32) error {
+func (e *Executor) applyKept(ctx context.Context, v *view, partition int32) error {
 	keep, err := v.keepTemplate()
 	if err != nil {
 		return err
 	}
-	return r.applySetAs(ctx, v, keep, partition)
+	return e.applySetAs(ctx, v, keep, partition)
 }
 
 // keepTemplate is the wanted StatefulSet with the template that the live one has.
 func (v *view) keepTemplate() (appsv1ac.StatefulSetApplyConfiguration, error) {
 	keep, spec := *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
 	keep.Spec = &spec
-	if v.set.Spec.Template.Annotations[AnnotationTemplateHash] == v.manifests.TemplateHash {
+	if v.set.Spec.Template.Annotations[naming.AnnotationTemplateHash] == v.manifests.TemplateHash {
 		return keep, nil
 	}
-	owned, err := appsv1ac.ExtractStatefulSet(v.set, FieldManager)
+	owned, err := appsv1ac.ExtractStatefulSet(v.set, naming.FieldManager)
 	if err != nil {
 		return keep, fmt.Errorf("apply StatefulSet %s: %w", v.set.Name, err)
 	}
@@ -258,28 +176,28 @@ func (v *view) keepTemplate() (appsv1ac.StatefulSetApplyConfiguration, error) {
 }
 
 // applySet applies the StatefulSet with the given partition.
-func (r *Reconciler) applySet(ctx context.Context, v *view, partition int32) error {
-	return r.applySetAs(ctx, v, *v.manifests.StatefulSet, partition)
+func (e *Executor) applySet(ctx context.Context, v *view, partition int32) error {
+	return e.applySetAs(ctx, v, *v.manifests.StatefulSet, partition)
 }
 
 // applySetAs applies a variant of the StatefulSet, and removes what others have
 // added to it. Where one exists, its UID and version must be those that the
 // decision was made on.
-func (r *Reconciler) applySetAs(ctx context.Context, v *view, want appsv1ac.StatefulSetApplyConfiguration, partition int32) error {
+func (e *Executor) applySetAs(ctx context.Context, v *view, want appsv1ac.StatefulSetApplyConfiguration, partition int32) error {
 	meta, spec := *want.ObjectMetaApplyConfiguration, *want.Spec
 	want.ObjectMetaApplyConfiguration, want.Spec = &meta, &spec
 	strategy, rolling := *spec.UpdateStrategy, *spec.UpdateStrategy.RollingUpdate
 	rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &partition, &rolling, &strategy
-	sets := r.kube.AppsV1().StatefulSets(*want.Namespace)
+	sets := e.kube.AppsV1().StatefulSets(*want.Namespace)
 	if v.set != nil {
 		// Additions are what the full wish does not name: a template that is kept
 		// lacks what somebody has changed in it, and that must not go.
-		live, err := ownAdditions(ctx, sets, v.set, v.manifests.StatefulSet)
+		live, err := kube.OwnAdditions(ctx, sets, v.set, v.manifests.StatefulSet)
 		if err != nil {
-			return applyError("StatefulSet", *want.Name, err)
+			return kube.ApplyError("StatefulSet", *want.Name, err)
 		}
 		want.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
 	}
-	_, err := sets.Apply(ctx, &want, applyOptions())
-	return applyError("StatefulSet", *want.Name, err)
+	_, err := sets.Apply(ctx, &want, kube.ApplyOptions())
+	return kube.ApplyError("StatefulSet", *want.Name, err)
 }

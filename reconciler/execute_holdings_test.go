@@ -9,14 +9,16 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/guard"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // changeClaim changes the claim of a member as somebody else would.
 func changeClaim(w *world, member string, change func(*corev1.PersistentVolumeClaim)) {
 	w.Helper()
 	for _, c := range w.claims() {
-		if c.Name == defaultClaimPrefix+"-"+member {
+		if c.Name == naming.ClaimPrefix+"-"+member {
 			change(c)
 			w.put(claimsResource(), c)
 		}
@@ -27,8 +29,8 @@ func changeClaim(w *world, member string, change func(*corev1.PersistentVolumeCl
 // holds is what stands on the claim of a member.
 func holds(w *world, member string) string {
 	for _, c := range w.claims() {
-		if c.Name == defaultClaimPrefix+"-"+member {
-			return c.Annotations[AnnotationHolds]
+		if c.Name == naming.ClaimPrefix+"-"+member {
+			return c.Annotations[naming.AnnotationHolds]
 		}
 	}
 	return ""
@@ -38,33 +40,33 @@ func holds(w *world, member string) string {
 // of the very pod that has it.
 func TestHoldingsAreWrittenOnTheClaimsSeen(t *testing.T) {
 	formed(t, func(w *world) {
-		seen := plan.Holding{
+		seen := action.Holding{
 			Claim: "data-orders-1", UID: claimUID(w, "orders-1"),
 			Member: "orders-1", PodUID: string(w.pod("orders-1").UID), Holds: "a1",
 		}
-		refused := func(when string, change func(*plan.Holding)) {
+		refused := func(when string, change func(*action.Holding)) {
 			t.Helper()
 			h := seen
 			change(&h)
-			if err := w.do(plan.RecordHoldings{Volumes: []plan.Holding{h}}); !errors.Is(err, errChanged) || holds(w, "orders-1") != "" {
+			if err := w.do(action.RecordHoldings{Volumes: []action.Holding{h}}); !errors.Is(err, state.ErrChanged) || holds(w, "orders-1") != "" {
 				t.Errorf("%s: %v, it says %q", when, err, holds(w, "orders-1"))
 			}
 		}
-		refused("another claim", func(h *plan.Holding) { h.UID = "another" })
-		refused("another pod", func(h *plan.Holding) { h.PodUID = "another" })
-		refused("somebody else's, by nobody's word", func(h *plan.Holding) { h.Holds = plan.HoldsForeign })
+		refused("another claim", func(h *action.Holding) { h.UID = "another" })
+		refused("another pod", func(h *action.Holding) { h.PodUID = "another" })
+		refused("somebody else's, by nobody's word", func(h *action.Holding) { h.Holds = state.HoldsForeign })
 		guardSays(w, "orders-1", guard.ExitForeign)
-		refused("a member's, against the guard's word", func(*plan.Holding) {})
+		refused("a member's, against the guard's word", func(*action.Holding) {})
 		foreign := seen
-		foreign.Holds = plan.HoldsForeign
-		if twice(w, plan.RecordHoldings{Volumes: []plan.Holding{foreign}}); holds(w, "orders-1") != plan.HoldsForeign {
+		foreign.Holds = state.HoldsForeign
+		if twice(w, action.RecordHoldings{Volumes: []action.Holding{foreign}}); holds(w, "orders-1") != state.HoldsForeign {
 			t.Errorf("it says %q", holds(w, "orders-1"))
 		}
 	})
 	formed(t, func(w *world) {
-		var both plan.RecordHoldings
+		var both action.RecordHoldings
 		for member, id := range map[string]string{"orders-1": "a1", "orders-2": "a2"} {
-			both.Volumes = append(both.Volumes, plan.Holding{
+			both.Volumes = append(both.Volumes, action.Holding{
 				Claim: "data-" + member, UID: claimUID(w, member), Member: member, PodUID: string(w.pod(member).UID), Holds: id,
 			})
 		}
@@ -86,13 +88,13 @@ func TestHoldingsAreWrittenOnTheClaimsSeen(t *testing.T) {
 	})
 	formed(t, func(w *world) {
 		now := metav1.Now()
-		seen := plan.RecordHoldings{Volumes: []plan.Holding{{
+		seen := action.RecordHoldings{Volumes: []action.Holding{{
 			Claim: "data-orders-1", UID: claimUID(w, "orders-1"), Member: "orders-1", PodUID: string(w.pod("orders-1").UID), Holds: "a1",
 		}}}
 		pod := w.pod("orders-1")
 		pod.DeletionTimestamp, pod.Finalizers = &now, []string{"test/stays"}
 		w.put(podsResource(), pod)
-		if err := w.do(seen); !errors.Is(err, errChanged) {
+		if err := w.do(seen); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("by the word of a pod that goes: %v", err)
 		}
 		pod.DeletionTimestamp = nil
@@ -100,7 +102,7 @@ func TestHoldingsAreWrittenOnTheClaimsSeen(t *testing.T) {
 		changeClaim(w, "orders-1", func(c *corev1.PersistentVolumeClaim) {
 			c.DeletionTimestamp, c.Finalizers = &now, []string{"kubernetes.io/pvc-protection"}
 		})
-		if err := w.do(seen); !errors.Is(err, errChanged) {
+		if err := w.do(seen); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("on a claim that goes: %v", err)
 		}
 	})
@@ -108,18 +110,18 @@ func TestHoldingsAreWrittenOnTheClaimsSeen(t *testing.T) {
 
 // I6, I7: a volume on which no member was seen is not deleted, whatever was planned.
 func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
-	for what, found := range map[string]string{"nobody's": "", "somebody's": plan.HoldsForeign} {
+	for what, found := range map[string]string{"nobody's": "", "somebody's": state.HoldsForeign} {
 		t.Run(what, func(t *testing.T) {
 			leaving(t, func(w *world) {
-				w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
-				w.mustDo(plan.EndLeave{Member: "orders-4", ID: "a4"})
+				w.mustDo(action.RemoveMember{Member: "orders-4", ID: "a4"})
+				w.mustDo(action.EndLeave{Member: "orders-4", ID: "a4"})
 				marked := func(holds string) {
 					changeClaim(w, "orders-4", func(c *corev1.PersistentVolumeClaim) {
-						c.Status.Phase, c.Annotations = corev1.ClaimBound, map[string]string{AnnotationHolds: holds}
+						c.Status.Phase, c.Annotations = corev1.ClaimBound, map[string]string{naming.AnnotationHolds: holds}
 					})
 				}
 				marked(found)
-				volume := plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
+				volume := action.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
 				backuptest.WantError(t, w.do(volume), "delete the volume claim data-orders-4", "nobody has seen a member of this cluster on it")
 				if len(claimsOf(w)) != 5 {
 					t.Errorf("the claims are %q", claimsOf(w))
@@ -137,15 +139,15 @@ func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
 // go by Git's word.
 func TestVolumesOfAnUnformedClusterGo(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.BeginDeletion{})
-		if err := w.r.updateRecord(w.Context(), w.look(), func(r *Record) { r.ClusterID, r.Members = "", nil }); err != nil {
+		w.mustDo(action.BeginDeletion{})
+		if err := w.r.executor.note(w.Context(), w.look(), func(r *Record) { r.ClusterID, r.Members = "", nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
 			t.Fatal(err)
 		}
 		changeClaim(w, "orders-2", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimBound })
-		twice(w, plan.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"})
+		twice(w, action.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"})
 		if len(claimsOf(w)) != 2 {
 			t.Errorf("the claims are %q", claimsOf(w))
 		}

@@ -16,7 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -26,14 +30,14 @@ func TestDeletionTouchesNothingOfSomebodyElse(t *testing.T) {
 		set := w.set()
 		set.Labels = map[string]string{"app": "theirs"}
 		w.put(setsResource(), set)
-		err := w.r.deleteObject(w.Context(), w.look(), plan.DeleteObject{Kind: "StatefulSet", Name: "orders"})
+		err := w.r.executor.deleteObject(w.Context(), w.look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"})
 		if err == nil || !strings.Contains(err.Error(), "somebody else's") {
 			t.Errorf("the StatefulSet of somebody else: error %v", err)
 		}
 		if w.set() == nil {
 			t.Error("it is gone")
 		}
-		if err := w.do(plan.DeleteObject{Kind: "Node", Name: "n1"}); err == nil {
+		if err := w.do(action.DeleteObject{ObjectKind: "Node", Name: "n1"}); err == nil {
 			t.Error("it deletes what it never made")
 		}
 	})
@@ -49,7 +53,7 @@ func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
 			asked = p != nil && p.UID != nil && *p.UID == uid
 			return false, nil, nil
 		})
-		if err := w.r.deleteObject(w.Context(), w.look(), plan.DeleteObject{Kind: "StatefulSet", Name: "orders"}); err != nil || !asked {
+		if err := w.r.executor.deleteObject(w.Context(), w.look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"}); err != nil || !asked {
 			t.Errorf("error %v, with the UID that was read: %t", err, asked)
 		}
 	})
@@ -60,11 +64,11 @@ func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
 func TestADeletionKeepsWhatWasApplied(t *testing.T) {
 	formed(t, func(w *world) {
 		was := w.record().Applied
-		w.mustDo(plan.BeginDeletion{})
+		w.mustDo(action.BeginDeletion{})
 		if r := w.record(); !r.Deleted || !reflect.DeepEqual(r.Applied, was) {
 			t.Errorf("applied was %+v and is %+v", was, r.Applied)
 		}
-		w.mustDo(plan.BeginDeletion{Version: "3.6.17", Settings: "s"})
+		w.mustDo(action.BeginDeletion{Version: "3.6.17", Settings: "s"})
 		if a := w.record().Applied; a.Version != "3.6.17" || a.Settings != "s" || a.SpecHash != "" {
 			t.Errorf("applied %+v", a)
 		}
@@ -86,14 +90,14 @@ func TestWhoScaledIsNamed(t *testing.T) {
 	for want, fields := range map[string][]metav1.ManagedFieldsEntry{
 		"kubectl at 2026-01-02T12:00:00Z": {hand},
 		"autoscaler":                      {held("autoscaler", metav1.ManagedFieldsOperationUpdate, nil)},
-		"":                                {hand, held(FieldManager, metav1.ManagedFieldsOperationApply, &noon)},
+		"":                                {hand, held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)},
 	} {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: fields}}
 		if by := scaledBy(set); by != want {
 			t.Errorf("%q has scaled, and it says %q", want, by)
 		}
 	}
-	broken := held(FieldManager, metav1.ManagedFieldsOperationApply, &noon)
+	broken := held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)
 	broken.FieldsV1 = metav1.NewFieldsV1("{")
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{hand, broken}}}
 	if by := scaledBy(set); by != "" {
@@ -107,15 +111,15 @@ func TestWhoScaledIsNamed(t *testing.T) {
 // I7: with a deleted cluster goes what quorate has made for it, and no Secret of
 // another one; of a cluster that is wanted, none.
 func TestLeftoversAreOnesOwn(t *testing.T) {
-	own := ordersCluster()
-	other := ordersCluster(func(c *schema.EtcdCluster) { c.Metadata.Name = "users" })
+	own := clustertest.Orders()
+	other := clustertest.Orders(func(c *schema.EtcdCluster) { c.Metadata.Name = "users" })
 	secrets := map[string]*corev1.Secret{
-		"orders-ca": {ObjectMeta: metav1.ObjectMeta{Labels: OwnLabels(own)}},
-		"users-ca":  {ObjectMeta: metav1.ObjectMeta{Labels: OwnLabels(other)}},
+		"orders-ca": {ObjectMeta: metav1.ObjectMeta{Labels: naming.OwnLabels(own)}},
+		"users-ca":  {ObjectMeta: metav1.ObjectMeta{Labels: naming.OwnLabels(other)}},
 		"theirs":    {},
 	}
 	for state, want := range map[schema.State]string{schema.StateDeleted: "orders-ca", schema.StateRunning: "", schema.StateHibernated: ""} {
-		v := &view{cluster: Cluster{EtcdCluster: own}}
+		v := &view{cluster: desired.Cluster{EtcdCluster: own}}
 		v.cluster.Spec.State = state
 		v.observeLeftovers(secrets)
 		var names []string
@@ -133,16 +137,16 @@ func TestLeftoversAreOnesOwn(t *testing.T) {
 func TestDeletedPodsThatNothingStops(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted })
-		seen := plan.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)}
-		if err := w.do(seen); !errors.Is(err, errChanged) || w.pod("orders-2") == nil {
+		seen := action.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)}
+		if err := w.do(seen); !errors.Is(err, state.ErrChanged) || w.pod("orders-2") == nil {
 			t.Errorf("a member's pod, before its deletion was written down: %v", err)
 		}
-		w.mustDo(plan.BeginDeletion{})
+		w.mustDo(action.BeginDeletion{})
 		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
 			t.Fatal(err)
 		}
 		w.settle()
-		if err := w.do(plan.DeletePod{Member: "orders-2", PodUID: "another"}); !apierrors.IsConflict(err) || w.pod("orders-2") == nil {
+		if err := w.do(action.DeletePod{Member: "orders-2", PodUID: "another"}); !apierrors.IsConflict(err) || w.pod("orders-2") == nil {
 			t.Errorf("with another UID: %v", err)
 		}
 		if twice(w, seen); w.pod("orders-2") != nil {
@@ -156,7 +160,7 @@ func TestDeletedPodsThatNothingStops(t *testing.T) {
 func TestDeletionLeavesCopies(t *testing.T) {
 	formed(t, func(w *world) {
 		copied := func(name string) metav1.ObjectMeta {
-			return metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster), Annotations: map[string]string{AnnotationHolds: "1"}}
+			return metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: naming.OwnLabels(w.wish.EtcdCluster), Annotations: map[string]string{naming.AnnotationHolds: "1"}}
 		}
 		core := corev1.SchemeGroupVersion
 		w.put(core.WithResource("pods"), &corev1.Pod{ObjectMeta: copied("orders-0-debug")})

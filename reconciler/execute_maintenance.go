@@ -5,15 +5,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // compact drops the history before a revision. The backup that it rests on must
 // still be in the store.
-func (r *Reconciler) compact(ctx context.Context, v *view, a plan.Compact) error {
+func (e *Executor) compact(ctx context.Context, v *view, a action.Compact) error {
 	if v.cluster.Spec.Upgrade.Backup != schema.BackupSkip {
-		if err := r.stillThere(ctx, v); err != nil {
+		if err := e.stillThere(ctx, v); err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
 	}
@@ -21,21 +22,21 @@ func (r *Reconciler) compact(ctx context.Context, v *view, a plan.Compact) error
 	if err != nil {
 		return fmt.Errorf("compact: %w", err)
 	}
-	if err := r.etcd.Compact(ctx, v.cluster.Key(), member, a.Revision); err != nil {
+	if err := e.etcd.Compact(ctx, v.cluster.Key(), member, a.Revision); err != nil {
 		return err
 	}
-	return r.updateRecord(ctx, v, func(record *Record) {
-		record.Compacted = &CompactedRecord{Revision: a.Revision, At: r.now().UTC()}
+	return e.note(ctx, v, func(record *Record) {
+		record.Compacted = &CompactedRecord{Revision: a.Revision, At: e.now().UTC()}
 	})
 }
 
 // stillThere asks the store for the backup that was verified.
-func (r *Reconciler) stillThere(ctx context.Context, v *view) error {
+func (e *Executor) stillThere(ctx context.Context, v *view) error {
 	b := v.record.Backup
 	if b == nil {
 		return fmt.Errorf("no backup was taken")
 	}
-	store, err := r.clusterStore(ctx, v.cluster)
+	store, err := e.stores.OfCluster(ctx, v.cluster)
 	if err != nil {
 		return err
 	}
@@ -49,16 +50,16 @@ func (r *Reconciler) stillThere(ctx context.Context, v *view) error {
 	return nil
 }
 
-func (r *Reconciler) defragment(ctx context.Context, v *view, a plan.Defragment) error {
+func (e *Executor) defragment(ctx context.Context, v *view, a action.Defragment) error {
 	member, err := v.target(a.Member, a.ID)
 	if err != nil {
 		return fmt.Errorf("defragment: %w", err)
 	}
-	if err := r.etcd.Defragment(ctx, v.cluster.Key(), member); err != nil {
+	if err := e.etcd.Defragment(ctx, v.cluster.Key(), member); err != nil {
 		return err
 	}
-	return r.updateRecord(ctx, v, func(record *Record) {
-		kept := map[string]time.Time{a.Member: r.now().UTC()}
+	return e.note(ctx, v, func(record *Record) {
+		kept := map[string]time.Time{a.Member: e.now().UTC()}
 		for member, at := range record.Defragmented {
 			if _, known := record.Members[member]; known && member != a.Member {
 				kept[member] = at
@@ -68,6 +69,6 @@ func (r *Reconciler) defragment(ctx context.Context, v *view, a plan.Defragment)
 	})
 }
 
-func (r *Reconciler) disarm(ctx context.Context, v *view, a plan.Disarm) error {
-	return r.etcd.Disarm(ctx, v.cluster.Key(), v.endpoints, plan.Alarm{Kind: a.Alarm, MemberID: a.MemberID})
+func (e *Executor) disarm(ctx context.Context, v *view, a action.Disarm) error {
+	return e.etcd.Disarm(ctx, v.cluster.Key(), v.endpoints, state.Alarm{Kind: a.Alarm, MemberID: a.MemberID})
 }

@@ -13,7 +13,9 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -22,7 +24,7 @@ func TestNoSpaceIsDrivenToIdle(t *testing.T) {
 	formed(t, func(w *world) {
 		const mi = int64(1) << 20
 		w.etcd.calls = nil
-		w.etcd.change = func(r *plan.Round) { fullAsTold(r, w.etcd.calls, 100*mi) }
+		w.etcd.change = func(r *state.Round) { fullAsTold(r, w.etcd.calls, 100*mi) }
 		w.untilIdle()
 		var calls []string
 		for _, call := range w.etcd.calls {
@@ -46,7 +48,7 @@ func TestNoSpaceIsDrivenToIdle(t *testing.T) {
 
 // fullAsTold makes every member full of old revisions, until what was called has
 // changed that.
-func fullAsTold(r *plan.Round, calls []string, quota int64) {
+func fullAsTold(r *state.Round, calls []string, quota int64) {
 	called := func(prefix string) bool {
 		return slices.ContainsFunc(calls, func(call string) bool { return strings.HasPrefix(call, prefix) })
 	}
@@ -58,15 +60,15 @@ func fullAsTold(r *plan.Round, calls []string, quota int64) {
 		}
 	}
 	if !called("disarm") {
-		r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}}
+		r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}}
 	}
 }
 
 func TestCompactRestsOnItsBackup(t *testing.T) {
 	formed(t, func(w *world) {
-		compact := plan.Compact{Member: "orders-0", ID: "a0", Revision: 7}
+		compact := action.Compact{Member: "orders-0", ID: "a0", Revision: 7}
 		backuptest.WantError(t, w.do(compact), "compact: no backup was taken")
-		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"})
+		w.mustDo(action.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"})
 		w.etcd.calls = nil
 		for range 2 {
 			w.mustDo(compact)
@@ -89,7 +91,7 @@ func TestCompactRestsOnItsBackup(t *testing.T) {
 func TestDefragmentIsRecorded(t *testing.T) {
 	formed(t, func(w *world) {
 		// One who is no member any more is forgotten.
-		err := w.r.updateRecord(t.Context(), w.look(), func(r *Record) { r.Defragmented = map[string]time.Time{"orders-7": time.Now()} })
+		err := w.r.executor.note(t.Context(), w.look(), func(r *Record) { r.Defragmented = map[string]time.Time{"orders-7": time.Now()} })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -97,13 +99,13 @@ func TestDefragmentIsRecorded(t *testing.T) {
 		for _, member := range []string{"orders-1", "orders-1", "orders-2"} {
 			time.Sleep(time.Minute)
 			want[member] = time.Now().UTC()
-			w.mustDo(plan.Defragment{Member: member, ID: fakeMemberID(member)})
+			w.mustDo(action.Defragment{Member: member, ID: fakeMemberID(member)})
 		}
 		if got := w.record().Defragmented; !maps.EqualFunc(got, want, time.Time.Equal) {
 			t.Errorf("defragmented %v, want %v", got, want)
 		}
-		backuptest.WantError(t, w.do(plan.Defragment{Member: "orders-7"}), "defragment", "orders-7 has no address")
-		backuptest.WantError(t, w.do(plan.Compact{Member: "orders-7"}), "compact")
+		backuptest.WantError(t, w.do(action.Defragment{Member: "orders-7"}), "defragment", "orders-7 has no address")
+		backuptest.WantError(t, w.do(action.Compact{Member: "orders-7"}), "compact")
 	})
 }
 
@@ -111,7 +113,7 @@ func TestDisarmAsksEveryMember(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.calls = nil
 		for range 2 {
-			w.mustDo(plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"})
+			w.mustDo(action.Disarm{Alarm: state.NoSpace, MemberID: "a1"})
 		}
 		if want := []string{"disarm NOSPACE on member a1 with 3", "disarm NOSPACE on member a1 with 3"}; !slices.Equal(w.etcd.calls, want) {
 			t.Errorf("calls %q", w.etcd.calls)
@@ -121,12 +123,12 @@ func TestDisarmAsksEveryMember(t *testing.T) {
 
 func TestQuotaOfAPod(t *testing.T) {
 	formed(t, func(w *world) {
-		if got := podQuota(w.pod("orders-0")); got != 4<<30 {
+		if got := pods.PodQuota(w.pod("orders-0")); got != 4<<30 {
 			t.Errorf("%d", got)
 		}
 	}, func(c *schema.EtcdCluster) { c.Spec.Etcd.QuotaBackendBytes = new(resource.MustParse("4Gi")) })
 	formed(t, func(w *world) {
-		if got := podQuota(w.pod("orders-0")); got != 0 {
+		if got := pods.PodQuota(w.pod("orders-0")); got != 0 {
 			t.Errorf("%d", got)
 		}
 	})

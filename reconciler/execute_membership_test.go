@@ -14,8 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/guard"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -39,7 +45,7 @@ func claimsOf(w *world) []string {
 // claimUID is the UID of a member's claim.
 func claimUID(w *world, member string) string {
 	w.Helper()
-	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "shop", defaultClaimPrefix+"-"+member)
+	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "shop", naming.ClaimPrefix+"-"+member)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -48,7 +54,7 @@ func claimUID(w *world, member string) string {
 }
 
 // stepsOf carries out each action twice, and lets the world answer.
-func stepsOf(w *world, actions ...plan.Action) {
+func stepsOf(w *world, actions ...action.Action) {
 	w.Helper()
 	for _, a := range actions {
 		twice(w, a)
@@ -61,39 +67,39 @@ func stepsOf(w *world, actions ...plan.Action) {
 func TestMemberComesAndGoes(t *testing.T) {
 	formed(t, func(w *world) {
 		uid := string(w.set().UID)
-		stepsOf(w, plan.BeginJoin{Member: "orders-3"})
+		stepsOf(w, action.BeginJoin{Member: "orders-3"})
 		if j := w.record().Joining; j == nil || j.Member != "orders-3" || j.ID != "" || !j.Since.Equal(time.Now()) {
 			t.Errorf("joining %+v", j)
 		}
-		stepsOf(w, plan.AddLearner{Member: "orders-3"})
+		stepsOf(w, action.AddLearner{Member: "orders-3"})
 		if j := w.record().Joining; j.ID != joined || j.Promoting {
 			t.Errorf("joining %+v", j)
 		}
-		stepsOf(w, plan.ResizeSet{SetUID: uid, From: 3, To: 4, Partition: 4})
+		stepsOf(w, action.ResizeSet{SetUID: uid, From: 3, To: 4, Partition: 4})
 		if w.pod("orders-3") == nil || partitionOf(w.set()) != 4 {
 			t.Error("the learner has no pod")
 		}
-		stepsOf(w, plan.PromoteMember{Member: "orders-3", ID: joined})
+		stepsOf(w, action.PromoteMember{Member: "orders-3", ID: joined})
 		if !w.record().Joining.Promoting {
 			t.Error("that it may be a voter was not written down")
 		}
-		stepsOf(w, plan.EndJoin{Member: "orders-3", ID: joined})
+		stepsOf(w, action.EndJoin{Member: "orders-3", ID: joined})
 		if r := w.record(); r.Joining != nil || r.Members["orders-3"] != joined || len(r.Members) != 4 {
 			t.Errorf("the record is %+v", r)
 		}
-		stepsOf(w, plan.BeginLeave{Member: "orders-3", ID: joined, Why: "Git wants three"})
+		stepsOf(w, action.BeginLeave{Member: "orders-3", ID: joined, Why: "Git wants three"})
 		if l := w.record().Leaving; l == nil || l.Member != "orders-3" || l.ID != joined || l.Why != "Git wants three" || !l.Since.Equal(time.Now()) {
 			t.Errorf("leaving %+v", l)
 		}
-		stepsOf(w, plan.RemoveMember{Member: "orders-3", ID: joined}, plan.EndLeave{Member: "orders-3", ID: joined})
+		stepsOf(w, action.RemoveMember{Member: "orders-3", ID: joined}, action.EndLeave{Member: "orders-3", ID: joined})
 		if r := w.record(); r.Leaving != nil || len(r.Members) != 3 || r.Retired["orders-3"] != joined {
 			t.Errorf("the record is %+v", r)
 		}
-		stepsOf(w, plan.ResizeSet{SetUID: uid, From: 4, To: 3, Partition: 3})
+		stepsOf(w, action.ResizeSet{SetUID: uid, From: 4, To: 3, Partition: 3})
 		if w.pod("orders-3") != nil || len(claimsOf(w)) != 4 {
 			t.Errorf("the pod stays, or its volume went with it: %q", claimsOf(w))
 		}
-		stepsOf(w, plan.DeleteVolume{Claim: "data-orders-3", UID: claimUID(w, "orders-3"), Member: "orders-3"})
+		stepsOf(w, action.DeleteVolume{Claim: "data-orders-3", UID: claimUID(w, "orders-3"), Member: "orders-3"})
 		if r := w.record(); len(r.Retired) != 0 || len(claimsOf(w)) != 3 {
 			t.Errorf("the record is %+v, the claims are %q", r, claimsOf(w))
 		}
@@ -109,35 +115,35 @@ func TestMemberComesAndGoes(t *testing.T) {
 func TestResizeKeepsTheTemplate(t *testing.T) {
 	formed(t, func(w *world) {
 		before := w.set().Spec.Template
-		w.commit(setVersion("3.6.16"))
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
+		w.commit(clustertest.SetVersion("3.6.16"))
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		w.mustDo(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
 		w.settle()
 		if after := w.set(); !reflect.DeepEqual(after.Spec.Template, before) || *after.Spec.Replicas != 4 || partitionOf(after) != 4 {
-			t.Errorf("%d replicas, partition %d, the template is that of %s", *after.Spec.Replicas, partitionOf(after), after.Spec.Template.Annotations[AnnotationVersion])
+			t.Errorf("%d replicas, partition %d, the template is that of %s", *after.Spec.Replicas, partitionOf(after), after.Spec.Template.Annotations[naming.AnnotationVersion])
 		}
-		for _, wrong := range []plan.ResizeSet{{SetUID: "another", From: 4, To: 5}, {SetUID: string(w.set().UID), From: 3, To: 5}} {
-			if err := w.do(wrong); !errors.Is(err, errChanged) {
+		for _, wrong := range []action.ResizeSet{{SetUID: "another", From: 4, To: 5}, {SetUID: string(w.set().UID), From: 3, To: 5}} {
+			if err := w.do(wrong); !errors.Is(err, state.ErrChanged) {
 				t.Errorf("%+v: %v", wrong, err)
 			}
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // While a member comes or goes its StatefulSet is as the last step left it: what
 // Git wants in the end is no drift.
 func TestMembersOnTheirWayAreNoDrift(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		w.mustDo(plan.AddLearner{Member: "orders-3"})
-		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		w.mustDo(action.AddLearner{Member: "orders-3"})
+		w.mustDo(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
 		w.settle()
 		for _, o := range w.look().observed.Objects {
-			if o.Kind == "StatefulSet" && o.State != plan.ObjectInSync {
+			if o.Kind == "StatefulSet" && o.State != state.ObjectInSync {
 				t.Errorf("%+v", o)
 			}
 		}
-		w.mustDo(plan.ApplyObject{Kind: "StatefulSet", Name: "orders"})
+		w.mustDo(action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"})
 		if n := *w.set().Spec.Replicas; n != 4 {
 			t.Errorf("applying it made %d replicas", n)
 		}
@@ -148,20 +154,20 @@ func TestMembersOnTheirWayAreNoDrift(t *testing.T) {
 // refuses it, and not through the member that is to go, which may never answer.
 func TestOnlyVotersAreAskedForAChange(t *testing.T) {
 	formed(t, func(w *world) {
-		through := func(a plan.Action, want ...string) {
+		through := func(a action.Action, want ...string) {
 			t.Helper()
 			if w.mustDo(a); !slices.Equal(w.etcd.asked, want) {
 				t.Errorf("%s goes through %q, want %q", a, w.etcd.asked, want)
 			}
 		}
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		through(plan.AddLearner{Member: "orders-3"}, "orders-0", "orders-1", "orders-2")
-		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		through(action.AddLearner{Member: "orders-3"}, "orders-0", "orders-1", "orders-2")
+		w.mustDo(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4})
 		w.settle()
-		through(plan.PromoteMember{Member: "orders-3", ID: joined}, "orders-0", "orders-1", "orders-2")
-		w.mustDo(plan.EndJoin{Member: "orders-3", ID: joined})
-		w.mustDo(plan.BeginLeave{Member: "orders-1", ID: "a1"})
-		through(plan.RemoveMember{Member: "orders-1", ID: "a1"}, "orders-0", "orders-2", "orders-3")
+		through(action.PromoteMember{Member: "orders-3", ID: joined}, "orders-0", "orders-1", "orders-2")
+		w.mustDo(action.EndJoin{Member: "orders-3", ID: joined})
+		w.mustDo(action.BeginLeave{Member: "orders-1", ID: "a1"})
+		through(action.RemoveMember{Member: "orders-1", ID: "a1"}, "orders-0", "orders-2", "orders-3")
 	})
 }
 
@@ -169,11 +175,11 @@ func TestOnlyVotersAreAskedForAChange(t *testing.T) {
 // removed it: its volume is that of the first.
 func TestAKnownLearnerIsNotAddedAgain(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		w.mustDo(plan.AddLearner{Member: "orders-3"})
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		w.mustDo(action.AddLearner{Member: "orders-3"})
 		w.etcd.members = w.etcd.members[:3]
 		delete(w.etcd.learners, "orders-3")
-		if w.mustDo(plan.AddLearner{Member: "orders-3"}); !unlisted(w, "orders-3") || w.record().Joining.ID != joined {
+		if w.mustDo(action.AddLearner{Member: "orders-3"}); !unlisted(w, "orders-3") || w.record().Joining.ID != joined {
 			t.Errorf("the members are %q, joining %+v", w.etcd.members, w.record().Joining)
 		}
 	})
@@ -183,9 +189,9 @@ func TestAKnownLearnerIsNotAddedAgain(t *testing.T) {
 func leaving(t *testing.T, test func(w *world)) {
 	t.Helper()
 	formed(t, func(w *world) {
-		w.mustDo(plan.BeginLeave{Member: "orders-4", ID: "a4", Why: "test"})
+		w.mustDo(action.BeginLeave{Member: "orders-4", ID: "a4", Why: "test"})
 		test(w)
-	}, setReplicas(5))
+	}, clustertest.SetReplicas(5))
 }
 
 // unlisted says whether a member is still in etcd's list.
@@ -194,20 +200,20 @@ func unlisted(w *world, name string) bool { return !slices.Contains(w.etcd.membe
 // I1: a removal that would leave no quorum is refused by what the members say at
 // that moment, whatever was decided before.
 func TestRemovalLooksAtTheQuorumItself(t *testing.T) {
-	remove := plan.RemoveMember{Member: "orders-4", ID: "a4"}
+	remove := action.RemoveMember{Member: "orders-4", ID: "a4"}
 	for name, test := range map[string]struct {
-		change func(*plan.Round)
+		change func(*state.Round)
 		want   string
 	}{
-		"two others are ill": {func(r *plan.Round) { r.Members[0].Problem, r.Members[1].Problem = "ill", "ill" }, "only 2 are well, and a quorum is 3"},
-		"they have no leader": {func(r *plan.Round) {
+		"two others are ill": {func(r *state.Round) { r.Members[0].Problem, r.Members[1].Problem = "ill", "ill" }, "only 2 are well, and a quorum is 3"},
+		"they have no leader": {func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Leader = ""
 			}
 		}, "only 0 are well"},
-		"a learner is there": {func(r *plan.Round) { r.Members[1].Learner = true }, "is a learner"},
-		"there is no list":   {func(r *plan.Round) { r.Problem = "nobody answers" }, "list the members: nobody answers"},
-		"another cluster":    {func(r *plan.Round) { r.ClusterID = "c2" }, "another cluster"},
+		"a learner is there": {func(r *state.Round) { r.Members[1].Learner = true }, "is a learner"},
+		"there is no list":   {func(r *state.Round) { r.Problem = "nobody answers" }, "list the members: nobody answers"},
+		"another cluster":    {func(r *state.Round) { r.ClusterID = "c2" }, "another cluster"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaving(t, func(w *world) {
@@ -219,9 +225,9 @@ func TestRemovalLooksAtTheQuorumItself(t *testing.T) {
 			})
 		})
 	}
-	for name, change := range map[string]func(*plan.Round){
-		"one other is ill, and the one that goes": func(r *plan.Round) { r.Members[0].Problem, r.Members[4].Problem = "ill", "ill" },
-		"the one that goes is a learner":          func(r *plan.Round) { r.Members[4].Learner = true },
+	for name, change := range map[string]func(*state.Round){
+		"one other is ill, and the one that goes": func(r *state.Round) { r.Members[0].Problem, r.Members[4].Problem = "ill", "ill" },
+		"the one that goes is a learner":          func(r *state.Round) { r.Members[4].Learner = true },
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaving(t, func(w *world) {
@@ -240,15 +246,15 @@ func TestMembershipAfterALostAnswer(t *testing.T) {
 	lost := errors.New("the answer was lost")
 	formed(t, func(w *world) {
 		calls := func() int { return len(w.etcd.calls) }
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		for i, a := range []plan.Action{
-			plan.AddLearner{Member: "orders-3"},
-			plan.PromoteMember{Member: "orders-3", ID: joined},
-			plan.RemoveMember{Member: "orders-3", ID: joined},
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		for i, a := range []action.Action{
+			action.AddLearner{Member: "orders-3"},
+			action.PromoteMember{Member: "orders-3", ID: joined},
+			action.RemoveMember{Member: "orders-3", ID: joined},
 		} {
 			if i == 2 {
-				w.mustDo(plan.EndJoin{Member: "orders-3", ID: joined})
-				w.mustDo(plan.BeginLeave{Member: "orders-3", ID: joined})
+				w.mustDo(action.EndJoin{Member: "orders-3", ID: joined})
+				w.mustDo(action.BeginLeave{Member: "orders-3", ID: joined})
 			}
 			w.etcd.loseAnswer = lost
 			if err := w.do(a); !errors.Is(err, lost) {
@@ -268,22 +274,22 @@ func TestMembershipAfterALostAnswer(t *testing.T) {
 // The intent is in the record before etcd is asked: where it is not, nobody asks.
 func TestNoMembershipChangeWithoutAnIntent(t *testing.T) {
 	formed(t, func(w *world) {
-		for _, a := range []plan.Action{
-			plan.AddLearner{Member: "orders-3"},
-			plan.PromoteMember{Member: "orders-2", ID: "a2"},
-			plan.EndJoin{Member: "orders-3", ID: "a3"},
-			plan.RemoveMember{Member: "orders-2", ID: "a2"},
-			plan.EndLeave{Member: "orders-2", ID: "a2"},
-			plan.BeginJoin{Member: "orders-2"},
-			plan.BeginLeave{Member: "orders-2", ID: "another"},
-			plan.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)},
-			plan.DeleteVolume{Member: "orders-2", Claim: "data-orders-2", UID: claimUID(w, "orders-2")},
+		for _, a := range []action.Action{
+			action.AddLearner{Member: "orders-3"},
+			action.PromoteMember{Member: "orders-2", ID: "a2"},
+			action.EndJoin{Member: "orders-3", ID: "a3"},
+			action.RemoveMember{Member: "orders-2", ID: "a2"},
+			action.EndLeave{Member: "orders-2", ID: "a2"},
+			action.BeginJoin{Member: "orders-2"},
+			action.BeginLeave{Member: "orders-2", ID: "another"},
+			action.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)},
+			action.DeleteVolume{Member: "orders-2", Claim: "data-orders-2", UID: claimUID(w, "orders-2")},
 		} {
-			if err := w.do(a); !errors.Is(err, errChanged) {
+			if err := w.do(a); !errors.Is(err, state.ErrChanged) {
 				t.Errorf("%s: %v", a, err)
 			}
 		}
-		w.mustDo(plan.DropLearner{Member: "orders-3", ID: "a3"}) // dropped already
+		w.mustDo(action.DropLearner{Member: "orders-3", ID: "a3"}) // dropped already
 		if writes := w.api.writes(); len(writes) > 0 || len(w.etcd.calls) > 0 {
 			t.Errorf("writes %q, calls %q", writes, w.etcd.calls)
 		}
@@ -293,30 +299,30 @@ func TestNoMembershipChangeWithoutAnIntent(t *testing.T) {
 // Two members are never on their way at once.
 func TestOneMemberMovesAtATime(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		refused := func(actions ...plan.Action) {
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		refused := func(actions ...action.Action) {
 			t.Helper()
 			w.etcd.asked = nil
 			for _, a := range actions {
-				if err := w.do(a); !errors.Is(err, errChanged) || len(w.etcd.asked) > 0 {
+				if err := w.do(a); !errors.Is(err, state.ErrChanged) || len(w.etcd.asked) > 0 {
 					t.Errorf("%s: %v, through %q", a, err, w.etcd.asked)
 				}
 			}
 		}
-		refused(plan.BeginJoin{Member: "orders-4"}, plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.AddLearner{Member: "orders-4"})
-		w.mustDo(plan.AddLearner{Member: "orders-3"})
-		refused(plan.DropLearner{Member: "orders-4", ID: joined})
+		refused(action.BeginJoin{Member: "orders-4"}, action.BeginLeave{Member: "orders-2", ID: "a2"}, action.AddLearner{Member: "orders-4"})
+		w.mustDo(action.AddLearner{Member: "orders-3"})
+		refused(action.DropLearner{Member: "orders-4", ID: joined})
 	})
 	leaving(t, func(w *world) {
-		for _, a := range []plan.Action{
-			plan.BeginJoin{Member: "orders-5"},
-			plan.BeginLeave{Member: "orders-3", ID: "a3"},
-			plan.RemoveMember{Member: "orders-3", ID: "a3"},
-			plan.RemoveMember{Member: "orders-3", ID: "a4"},
-			plan.RemoveMember{Member: "orders-4", ID: "a3"},
-			plan.CancelLeave{Member: "orders-3", ID: "a3"},
+		for _, a := range []action.Action{
+			action.BeginJoin{Member: "orders-5"},
+			action.BeginLeave{Member: "orders-3", ID: "a3"},
+			action.RemoveMember{Member: "orders-3", ID: "a3"},
+			action.RemoveMember{Member: "orders-3", ID: "a4"},
+			action.RemoveMember{Member: "orders-4", ID: "a3"},
+			action.CancelLeave{Member: "orders-3", ID: "a3"},
 		} {
-			if err := w.do(a); !errors.Is(err, errChanged) {
+			if err := w.do(a); !errors.Is(err, state.ErrChanged) {
 				t.Errorf("%s: %v", a, err)
 			}
 		}
@@ -329,11 +335,11 @@ func TestOneMemberMovesAtATime(t *testing.T) {
 // What does not fit the record leaves it as it is, whatever it has tried.
 func TestAChangeThatDoesNotFitIsNotWritten(t *testing.T) {
 	formed(t, func(w *world) {
-		err := w.r.noteMembership(w.Context(), w.look(), func(m *Record) bool {
+		err := w.r.executor.noteIf(w.Context(), w.look(), func(m *Record) bool {
 			m.Replacing = "orders-1"
 			return false
 		})
-		if writes := w.api.writes(); !errors.Is(err, errChanged) || len(writes) > 0 || w.record().Replacing != "" {
+		if writes := w.api.writes(); !errors.Is(err, state.ErrChanged) || len(writes) > 0 || w.record().Replacing != "" {
 			t.Errorf("error %v, writes %q, record %+v", err, writes, w.record())
 		}
 	})
@@ -345,9 +351,9 @@ func TestDropLearner(t *testing.T) {
 	formed(t, func(w *world) {
 		for try := 1; try <= 2; try++ {
 			id := "a3" + strings.Repeat("f", try)
-			w.mustDo(plan.BeginJoin{Member: "orders-3", Replace: true})
-			w.mustDo(plan.AddLearner{Member: "orders-3"})
-			stepsOf(w, plan.DropLearner{Member: "orders-3", ID: id, Retire: true, Failed: true, Replace: true})
+			w.mustDo(action.BeginJoin{Member: "orders-3", Replace: true})
+			w.mustDo(action.AddLearner{Member: "orders-3"})
+			stepsOf(w, action.DropLearner{Member: "orders-3", ID: id, Retire: true, Failed: true, Replace: true})
 			r := w.record()
 			if r.Joining != nil || r.Retired["orders-3"] != id || r.Replacing != "orders-3" || !unlisted(w, "orders-3") {
 				t.Errorf("the record is %+v", r)
@@ -356,29 +362,29 @@ func TestDropLearner(t *testing.T) {
 				t.Errorf("failed join %+v", f)
 			}
 		}
-		stepsOf(w, plan.EndReplace{Member: "orders-3"})
+		stepsOf(w, action.EndReplace{Member: "orders-3"})
 		if r := w.record(); r.Replacing != "" {
 			t.Errorf("the record is %+v", r)
 		}
 		// Nobody knows whether etcd was asked: the address tells.
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
 		w.etcd.loseAnswer = errors.New("lost")
-		if err := w.do(plan.AddLearner{Member: "orders-3"}); err == nil {
+		if err := w.do(action.AddLearner{Member: "orders-3"}); err == nil {
 			t.Error("the answer was not lost")
 		}
 		w.etcd.loseAnswer = nil
-		stepsOf(w, plan.DropLearner{Member: "orders-3"})
+		stepsOf(w, action.DropLearner{Member: "orders-3"})
 		if !unlisted(w, "orders-3") || w.record().Joining != nil {
 			t.Errorf("the members are %q, the record is %+v", w.etcd.members, w.record())
 		}
-		w.mustDo(plan.BeginJoin{Member: "orders-3"})
-		w.mustDo(plan.AddLearner{Member: "orders-3"})
+		w.mustDo(action.BeginJoin{Member: "orders-3"})
+		w.mustDo(action.AddLearner{Member: "orders-3"})
 		id := w.record().Joining.ID
-		w.mustDo(plan.PromoteMember{Member: "orders-3", ID: id})
-		if err := w.do(plan.DropLearner{Member: "orders-3", ID: id}); !errors.Is(err, ErrIsVoter) || unlisted(w, "orders-3") {
+		w.mustDo(action.PromoteMember{Member: "orders-3", ID: id})
+		if err := w.do(action.DropLearner{Member: "orders-3", ID: id}); !errors.Is(err, etcd.ErrIsVoter) || unlisted(w, "orders-3") {
 			t.Errorf("a voter: %v, the members are %q", err, w.etcd.members)
 		}
-		w.mustDo(plan.EndJoin{Member: "orders-3", ID: id})
+		w.mustDo(action.EndJoin{Member: "orders-3", ID: id})
 		if f := w.record().FailedJoin; f != nil {
 			t.Errorf("failed join %+v after one that went well", f)
 		}
@@ -389,27 +395,27 @@ func TestDropLearner(t *testing.T) {
 // etcd has it no more.
 func TestTheListDecidesWhoHasLeft(t *testing.T) {
 	leaving(t, func(w *world) {
-		if err := w.do(plan.EndLeave{Member: "orders-4", ID: "a4"}); !errors.Is(err, errChanged) || w.record().Members["orders-4"] == "" {
+		if err := w.do(action.EndLeave{Member: "orders-4", ID: "a4"}); !errors.Is(err, state.ErrChanged) || w.record().Members["orders-4"] == "" {
 			t.Errorf("before it was removed: %v", err)
 		}
-		w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
-		if err := w.do(plan.CancelLeave{Member: "orders-4", ID: "a4"}); !errors.Is(err, errChanged) || w.record().Leaving == nil {
+		w.mustDo(action.RemoveMember{Member: "orders-4", ID: "a4"})
+		if err := w.do(action.CancelLeave{Member: "orders-4", ID: "a4"}); !errors.Is(err, state.ErrChanged) || w.record().Leaving == nil {
 			t.Errorf("after it was removed: %v", err)
 		}
-		w.etcd.change = func(r *plan.Round) { r.Problem = "nobody answers" }
-		backuptest.WantError(t, w.do(plan.EndLeave{Member: "orders-4", ID: "a4"}), "record that orders-4 has left", "nobody answers")
+		w.etcd.change = func(r *state.Round) { r.Problem = "nobody answers" }
+		backuptest.WantError(t, w.do(action.EndLeave{Member: "orders-4", ID: "a4"}), "record that orders-4 has left", "nobody answers")
 		w.etcd.change = nil
-		stepsOf(w, plan.EndLeave{Member: "orders-4", ID: "a4", Replace: true})
+		stepsOf(w, action.EndLeave{Member: "orders-4", ID: "a4", Replace: true})
 		if r := w.record(); r.Replacing != "orders-4" || r.Retired["orders-4"] != "a4" || r.Members["orders-4"] != "" {
 			t.Errorf("the record is %+v", r)
 		}
-		stepsOf(w, plan.BeginJoin{Member: "orders-4", Replace: true})
+		stepsOf(w, action.BeginJoin{Member: "orders-4", Replace: true})
 		if r := w.record(); r.Replacing != "" || !r.Joining.Replace {
 			t.Errorf("the record is %+v", r)
 		}
 	})
 	leaving(t, func(w *world) {
-		stepsOf(w, plan.CancelLeave{Member: "orders-4", ID: "a4"})
+		stepsOf(w, action.CancelLeave{Member: "orders-4", ID: "a4"})
 		if r := w.record(); r.Leaving != nil || len(r.Members) != 5 {
 			t.Errorf("the record is %+v", r)
 		}
@@ -420,7 +426,7 @@ func TestTheListDecidesWhoHasLeft(t *testing.T) {
 func guardSays(w *world, member string, code int32) {
 	w.Helper()
 	pod := w.pod(member)
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{ended(GuardContainer, code, "Error", "the volume is not its own")}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{ended(naming.ContainerGuard, code, "Error", "the volume is not its own")}
 	w.put(podsResource(), pod)
 	w.settle()
 }
@@ -430,7 +436,7 @@ func guardSays(w *world, member string, code int32) {
 func TestVolumeGoesLast(t *testing.T) {
 	leaving(t, func(w *world) {
 		uid := claimUID(w, "orders-4")
-		volume := plan.DeleteVolume{Claim: "data-orders-4", UID: uid, Member: "orders-4"}
+		volume := action.DeleteVolume{Claim: "data-orders-4", UID: uid, Member: "orders-4"}
 		kept := func(when, want string) {
 			t.Helper()
 			err := w.do(volume)
@@ -438,21 +444,21 @@ func TestVolumeGoesLast(t *testing.T) {
 				t.Errorf("%s: %v, the claims are %q", when, err, claimsOf(w))
 			}
 		}
-		kept("while it is a member", errChanged.Error())
-		w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
-		kept("before that is recorded", errChanged.Error())
-		w.mustDo(plan.EndLeave{Member: "orders-4", ID: "a4"})
-		w.etcd.change = func(r *plan.Round) { r.Members = append(r.Members, plan.Member{ID: "a4", Problem: "no pod"}) }
+		kept("while it is a member", state.ErrChanged.Error())
+		w.mustDo(action.RemoveMember{Member: "orders-4", ID: "a4"})
+		kept("before that is recorded", state.ErrChanged.Error())
+		w.mustDo(action.EndLeave{Member: "orders-4", ID: "a4"})
+		w.etcd.change = func(r *state.Round) { r.Members = append(r.Members, state.Member{ID: "a4", Problem: "no pod"}) }
 		kept("while etcd lists it", "etcd's list still has member a4")
-		w.etcd.change = func(r *plan.Round) { r.Problem = "nobody answers" }
+		w.etcd.change = func(r *state.Round) { r.Problem = "nobody answers" }
 		kept("while nobody answers", "nobody answers")
 		w.etcd.change = nil
 		volume.UID = "another"
-		kept("of another UID", errChanged.Error())
+		kept("of another UID", state.ErrChanged.Error())
 		volume.UID = ""
-		kept("that was thought to be gone", errChanged.Error())
+		kept("that was thought to be gone", state.ErrChanged.Error())
 		volume.UID, volume.Claim = claimUID(w, "orders-3"), "data-orders-3"
-		kept("of another member", errChanged.Error())
+		kept("of another member", state.ErrChanged.Error())
 		volume.UID, volume.Claim = uid, "data-orders-4"
 		guardSays(w, "orders-4", guard.ExitForeign)
 		kept("with somebody else's data", "its guard says that the data may be somebody else's: guard: the volume is not its own")
@@ -464,30 +470,30 @@ func TestVolumeGoesLast(t *testing.T) {
 	})
 	t.Run("once", func(t *testing.T) {
 		leaving(t, func(w *world) {
-			first(plan.RemoveMember{Member: "orders-4", ID: "a4"}, plan.EndLeave{Member: "orders-4", ID: "a4"})(w)
+			first(action.RemoveMember{Member: "orders-4", ID: "a4"}, action.EndLeave{Member: "orders-4", ID: "a4"})(w)
 			claim := w.claims()[4]
 			claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: time.Now()}, []string{"test/hold"}
 			w.put(claimsResource(), claim)
 			w.api.ClearActions()
-			w.mustDo(plan.DeleteVolume{Claim: claim.Name, UID: string(claim.UID), Member: "orders-4"})
+			w.mustDo(action.DeleteVolume{Claim: claim.Name, UID: string(claim.UID), Member: "orders-4"})
 			if writes := w.api.writes(); slices.Contains(writes, "delete persistentvolumeclaims "+claim.Name) {
 				t.Errorf("a claim that is about to go is deleted: %q", writes)
 			}
 		})
 	})
 	for name, test := range map[string]struct {
-		joins []plan.Action
+		joins []action.Action
 		want  error
 		left  int
 	}{
-		"of one who joins again":    {[]plan.Action{plan.BeginJoin{Member: "orders-4"}, plan.AddLearner{Member: "orders-4"}}, errChanged, 5},
-		"of one who is to be added": {[]plan.Action{plan.BeginJoin{Member: "orders-4"}}, nil, 4},
-		"while another one joins":   {[]plan.Action{plan.BeginJoin{Member: "orders-5"}, plan.AddLearner{Member: "orders-5"}}, nil, 4},
+		"of one who joins again":    {[]action.Action{action.BeginJoin{Member: "orders-4"}, action.AddLearner{Member: "orders-4"}}, state.ErrChanged, 5},
+		"of one who is to be added": {[]action.Action{action.BeginJoin{Member: "orders-4"}}, nil, 4},
+		"while another one joins":   {[]action.Action{action.BeginJoin{Member: "orders-5"}, action.AddLearner{Member: "orders-5"}}, nil, 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			leaving(t, func(w *world) {
-				first(append([]plan.Action{plan.RemoveMember{Member: "orders-4", ID: "a4"}, plan.EndLeave{Member: "orders-4", ID: "a4"}}, test.joins...)...)(w)
-				err := w.do(plan.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"})
+				first(append([]action.Action{action.RemoveMember{Member: "orders-4", ID: "a4"}, action.EndLeave{Member: "orders-4", ID: "a4"}}, test.joins...)...)(w)
+				err := w.do(action.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"})
 				if !errors.Is(err, test.want) || len(claimsOf(w)) != test.left {
 					t.Errorf("%v, the claims are %q", err, claimsOf(w))
 				}
@@ -500,33 +506,33 @@ func TestVolumeGoesLast(t *testing.T) {
 // before its StatefulSet is gone; and what is not labelled as this cluster's stays.
 func TestVolumesOfADeletedCluster(t *testing.T) {
 	formed(t, func(w *world) {
-		volume := plan.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"}
+		volume := action.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"}
 		kept := func(when string) {
 			t.Helper()
-			if err := w.do(volume); !errors.Is(err, errChanged) || len(claimsOf(w)) != 3 {
+			if err := w.do(volume); !errors.Is(err, state.ErrChanged) || len(claimsOf(w)) != 3 {
 				t.Errorf("%s: %v, the claims are %q", when, err, claimsOf(w))
 			}
 		}
-		w.mustDo(plan.BeginDeletion{})
+		w.mustDo(action.BeginDeletion{})
 		kept("while the StatefulSet stands")
 		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {
 			t.Fatal(err)
 		}
 		w.settle()
-		if err := w.do(plan.ResizeSet{From: 3, To: 4}); !errors.Is(err, errChanged) {
+		if err := w.do(action.ResizeSet{From: 3, To: 4}); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("a StatefulSet that is gone is resized: %v", err)
 		}
-		w.mustDo(plan.Revive{})
+		w.mustDo(action.Revive{})
 		kept("when Git wants it back")
-		w.mustDo(plan.BeginDeletion{})
+		w.mustDo(action.BeginDeletion{})
 		if twice(w, volume); len(claimsOf(w)) != 2 {
 			t.Errorf("the claims are %q", claimsOf(w))
 		}
 		other := w.claims()[0]
-		other.Labels[LabelCluster] = "invoices"
+		other.Labels[naming.LabelCluster] = "invoices"
 		w.put(claimsResource(), other)
-		volume = plan.DeleteVolume{Claim: other.Name, UID: string(other.UID), Member: "orders-0"}
-		if err := w.do(volume); !errors.Is(err, errChanged) || len(w.claims()) != 2 {
+		volume = action.DeleteVolume{Claim: other.Name, UID: string(other.UID), Member: "orders-0"}
+		if err := w.do(volume); !errors.Is(err, state.ErrChanged) || len(w.claims()) != 2 {
 			t.Errorf("the claim of another cluster: %v", err)
 		}
 	})
@@ -535,12 +541,12 @@ func TestVolumesOfADeletedCluster(t *testing.T) {
 // I3: only the very pod that was seen is deleted.
 func TestDeletePodOfNoMember(t *testing.T) {
 	leaving(t, func(w *world) {
-		w.mustDo(plan.RemoveMember{Member: "orders-4", ID: "a4"})
-		w.mustDo(plan.EndLeave{Member: "orders-4", ID: "a4"})
-		if err := w.do(plan.DeletePod{Member: "orders-4", PodUID: "another"}); !apierrors.IsConflict(err) || w.pod("orders-4") == nil {
+		w.mustDo(action.RemoveMember{Member: "orders-4", ID: "a4"})
+		w.mustDo(action.EndLeave{Member: "orders-4", ID: "a4"})
+		if err := w.do(action.DeletePod{Member: "orders-4", PodUID: "another"}); !apierrors.IsConflict(err) || w.pod("orders-4") == nil {
 			t.Errorf("with another UID: %v", err)
 		}
-		gone := plan.DeletePod{Member: "orders-4", PodUID: string(w.pod("orders-4").UID)}
+		gone := action.DeletePod{Member: "orders-4", PodUID: string(w.pod("orders-4").UID)}
 		if twice(w, gone); w.pod("orders-4") != nil {
 			t.Error("the pod is still there")
 		}
@@ -564,10 +570,10 @@ func TestBudgetFollowsTheVoters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Git wants seven in the end.
-			c := ordersCluster(setReplicas(7))
+			c := clustertest.Orders(clustertest.SetReplicas(7))
 			o := ordersOptions()
-			o.Replicas, o.Disruptions = new(test.pods), new(test.record.disruptions(c))
-			m, err := Render(c, o)
+			o.Replicas, o.Disruptions = new(test.pods), new(disruptions(test.record, c))
+			m, err := manifests.Render(c, o)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -582,7 +588,7 @@ func recordOf(members int, moving MembershipRecord) Record {
 	r := NewRecord("token")
 	r.ClusterID, r.MembershipRecord = "c1", moving
 	for i := range members {
-		name := MemberName(schema.EtcdCluster{}, i)
+		name := naming.Member(schema.EtcdCluster{}.Metadata.Name, int32(i))
 		r.Members["orders"+name] = fakeMemberID(name)
 	}
 	return r
@@ -592,23 +598,23 @@ func recordOf(members int, moving MembershipRecord) Record {
 // that change the members.
 func TestReplicasFollowTheMembers(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setReplicas(5))
+		w.commit(clustertest.SetReplicas(5))
 		v := w.look()
 		if n, stay := *v.manifests.StatefulSet.Spec.Replicas, v.manifests.PDB.Spec.MinAvailable.IntVal; n != 3 || stay != 2 {
 			t.Errorf("%d replicas, %d must stay", n, stay)
 		}
 	})
 	formed(t, func(w *world) {
-		w.commit(setReplicas(3))
+		w.commit(clustertest.SetReplicas(3))
 		v := w.look()
 		if n, stay := *v.manifests.StatefulSet.Spec.Replicas, v.manifests.PDB.Spec.MinAvailable.IntVal; n != 5 || stay != 4 {
 			t.Errorf("%d replicas, %d must stay", n, stay)
 		}
-	}, setReplicas(5))
+	}, clustertest.SetReplicas(5))
 	// Before forming it is the number that the cluster was begun with.
 	inWorld(t, func(w *world) {
-		w.mustDo(plan.CreateRecord{})
-		w.commit(setReplicas(5))
+		w.mustDo(action.CreateRecord{})
+		w.commit(clustertest.SetReplicas(5))
 		synctest.Wait()
 		if n := *w.look().manifests.StatefulSet.Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas", n)
@@ -626,29 +632,29 @@ func TestWidenCertificates(t *testing.T) {
 			before[name] = secret.DeepCopy()
 		}
 		c := w.wish.EtcdCluster
-		for _, l := range certificateLeaves(c, w.r.options.Render.ClusterDomain) {
-			l.members = l.members[:min(3, len(l.members))]
-			leaf, err := newLeaf(c, l, before[l.authority], time.Now())
+		for _, l := range certs.Leaves(c, w.r.options.Render.ClusterDomain) {
+			l.Members = l.Members[:min(3, len(l.Members))]
+			leaf, err := certs.NewLeaf(c, l, before[l.Authority], time.Now())
 			if err != nil {
 				t.Fatal(err)
 			}
-			secret := before[l.secret].DeepCopy()
+			secret := before[l.Secret].DeepCopy()
 			secret.Data = leaf.Data
 			w.put(corev1.SchemeGroupVersion.WithResource("secrets"), secret)
-			before[l.secret] = secret
+			before[l.Secret] = secret
 		}
 		w.settle()
-		w.commit(setReplicas(5))
-		narrow := w.look().observed.Certificates.Narrow
+		w.commit(clustertest.SetReplicas(5))
+		narrow := w.look().observed.Certificates.MissingSANs
 		if want := []string{"orders-server", "orders-peer"}; !slices.Equal(narrow, want) {
 			t.Fatalf("narrow %q, want %q", narrow, want)
 		}
-		stepsOf(w, plan.WidenCertificates{Secrets: narrow[:1]})
-		if left := w.look().observed.Certificates.Narrow; !slices.Equal(left, narrow[1:]) {
+		stepsOf(w, action.ReissueCertificates{Secrets: narrow[:1]})
+		if left := w.look().observed.Certificates.MissingSANs; !slices.Equal(left, narrow[1:]) {
 			t.Errorf("narrow are %q, want what was not named", left)
 		}
-		stepsOf(w, plan.WidenCertificates{Secrets: narrow})
-		if c := w.look().observed.Certificates; len(c.Narrow)+len(c.Problems)+len(c.Missing) > 0 {
+		stepsOf(w, action.ReissueCertificates{Secrets: narrow})
+		if c := w.look().observed.Certificates; len(c.MissingSANs)+len(c.Problems)+len(c.Missing) > 0 {
 			t.Errorf("%+v", c)
 		}
 		for name, was := range before {
@@ -657,8 +663,8 @@ func TestWidenCertificates(t *testing.T) {
 				t.Errorf("%s: changed %v", name, changed)
 			}
 		}
-		w.mustDo(plan.DeleteObject{Kind: "Secret", Name: "orders-client"})
-		if err := w.do(plan.WidenCertificates{Secrets: narrow}); !errors.Is(err, errChanged) {
+		w.mustDo(action.DeleteObject{ObjectKind: "Secret", Name: "orders-client"})
+		if err := w.do(action.ReissueCertificates{Secrets: narrow}); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("beside one that is missing: %v", err)
 		}
 	})

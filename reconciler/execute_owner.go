@@ -3,35 +3,37 @@ package reconciler
 import (
 	"context"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // claimCluster writes down who looks after the cluster. Somebody who was faster
 // stays the owner.
-func (r *Reconciler) claimCluster(ctx context.Context, v *view, a plan.ClaimCluster) error {
-	return r.tryRecord(ctx, v, func(record *Record) error {
-		was := plan.Owner{}
+func (e *Executor) claimCluster(ctx context.Context, v *view, a action.ClaimCluster) error {
+	_, err := e.records.Update(ctx, v.cluster.EtcdCluster, state.Owner{}, func(record *Record) error {
+		was := state.Owner{}
 		if owner := ownerOf(*record); owner != nil {
 			was = *owner
 		}
 		if was != a.From && was != a.To {
-			return errChanged
+			return state.ErrChanged
 		}
 		record.Owner = ownerRecord(a.To)
 		return nil
 	})
+	return err
 }
 
 // ownerOf is the owner as the planner knows it.
-func ownerOf(r Record) *plan.Owner {
+func ownerOf(r Record) *state.Owner {
 	if r.Owner == nil {
 		return nil
 	}
-	return &plan.Owner{Source: r.Owner.Source, Instance: r.Owner.Instance, Claim: r.Owner.Claim}
+	return &state.Owner{Source: r.Owner.Source, Instance: r.Owner.Instance, Claim: r.Owner.Claim}
 }
 
 // ownerRecord is an owner as it is written down; nil for nobody.
-func ownerRecord(o plan.Owner) *OwnerRecord {
+func ownerRecord(o state.Owner) *OwnerRecord {
 	if o.Nobody() {
 		return nil
 	}

@@ -8,32 +8,35 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // The owners of these tests.
-func us() plan.Owner {
-	return plan.Owner{Source: "https://git.example.com/etcd.git@main", Instance: "default"}
+func us() state.Owner {
+	return state.Owner{Source: "https://git.example.com/etcd.git@main", Instance: "default"}
 }
 
-func them() plan.Owner {
-	return plan.Owner{Source: "https://git.example.com/old.git@main", Instance: "default"}
+func them() state.Owner {
+	return state.Owner{Source: "https://git.example.com/old.git@main", Instance: "default"}
 }
 
 // claimed is an owner by one of its claims.
-func claimed(o plan.Owner, claim int) plan.Owner {
+func claimed(o state.Owner, claim int) state.Owner {
 	o.Claim = claim
 	return o
 }
 
 // as lets another daemon look after the same Kubernetes cluster from now on.
-func (w *world) as(o plan.Owner) *Reconciler {
+func (w *world) as(o state.Owner) *Reconciler {
 	w.Helper()
 	options := w.r.options
 	options.Owner = o
 	was := w.r
-	now := New(w.api, was.etcd, w.events, NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.log, nil)), options)
+	now := New(w.api, was.observer.etcd, w.events, NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.log, nil)), options)
 	// The world ends the one that it knows last.
 	w.Cleanup(func() {
 		for _, r := range []*Reconciler{was, now} {
@@ -59,16 +62,16 @@ func (w *world) owner() string {
 }
 
 func TestClaimIsIdempotent(t *testing.T) {
-	for name, c := range map[string]struct{ has, from plan.Owner }{
+	for name, c := range map[string]struct{ has, from state.Owner }{
 		"of nobody's cluster": {},
 		"of another's":        {claimed(them(), 1), claimed(them(), 1)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			formed(t, func(w *world) {
 				if !c.has.Nobody() {
-					w.mustDo(plan.ClaimCluster{To: c.has})
+					w.mustDo(action.ClaimCluster{To: c.has})
 				}
-				twice(w, plan.ClaimCluster{From: c.from, To: claimed(us(), 2)})
+				twice(w, action.ClaimCluster{From: c.from, To: claimed(us(), 2)})
 				if got := w.owner(); got != claimed(us(), 2).String() {
 					t.Errorf("the owner is %q", got)
 				}
@@ -80,8 +83,8 @@ func TestClaimIsIdempotent(t *testing.T) {
 // 142: of two daemons that reach for one cluster, the second lets go.
 func TestSomebodyWhoWasFasterStaysTheOwner(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.ClaimCluster{To: claimed(them(), 1)})
-		if err := w.do(plan.ClaimCluster{To: claimed(us(), 1)}); !errors.Is(err, errChanged) {
+		w.mustDo(action.ClaimCluster{To: claimed(them(), 1)})
+		if err := w.do(action.ClaimCluster{To: claimed(us(), 1)}); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("error %v", err)
 		}
 		if got := w.owner(); got != claimed(them(), 1).String() {
@@ -96,9 +99,9 @@ func TestFormerOwnerWritesNoRecord(t *testing.T) {
 		w.as(us())
 		w.untilIdle()
 		v := w.look()
-		w.mustDo(plan.ClaimCluster{From: claimed(us(), 1), To: claimed(them(), 2)})
-		err := w.r.execute(w.Context(), v, plan.RecordApplied{SpecHash: "h", Version: "9.9.9"})
-		if !errors.Is(err, errChanged) || w.record().Applied.Version == "9.9.9" {
+		w.mustDo(action.ClaimCluster{From: claimed(us(), 1), To: claimed(them(), 2)})
+		err := w.r.executor.execute(w.Context(), v, action.RecordApplied{SpecHash: "h", Version: "9.9.9"})
+		if !errors.Is(err, state.ErrChanged) || w.record().Applied.Version == "9.9.9" {
 			t.Errorf("error %v, applied %+v", err, w.record().Applied)
 		}
 	})
@@ -107,7 +110,7 @@ func TestFormerOwnerWritesNoRecord(t *testing.T) {
 func TestNewClusterHasAnOwnerFromTheStart(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.as(us())
-		w.mustDo(plan.CreateRecord{Owner: claimed(us(), 1)})
+		w.mustDo(action.CreateRecord{Owner: claimed(us(), 1)})
 		if got := w.owner(); got != claimed(us(), 1).String() {
 			t.Errorf("the owner is %q", got)
 		}
@@ -128,7 +131,7 @@ func TestClusterChangesHandsOnceByAWordInGit(t *testing.T) {
 			t.Fatalf("the first who acts owns %q", got)
 		}
 		former := w.as(us())
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		held(w, claimed(them(), 1), us())
 
 		w.wish.Spec.TakeOver = claimed(them(), 1).String()
@@ -139,13 +142,13 @@ func TestClusterChangesHandsOnceByAWordInGit(t *testing.T) {
 		w.api.ClearActions()
 		w.log.Reset()
 		w.r = former
-		w.commit(setVersion("3.6.12"))
+		w.commit(clustertest.SetVersion("3.6.12"))
 		held(w, claimed(us(), 2), them())
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // held wants a pass that touches nothing and names both owners.
-func held(w *world, owner, asks plan.Owner) {
+func held(w *world, owner, asks state.Owner) {
 	w.Helper()
 	w.mustPass()
 	if writes := w.api.writes(); len(writes) > 0 {
@@ -172,7 +175,7 @@ func TestObserveModeClaimsNothing(t *testing.T) {
 // A plan that nobody will carry out sees every cluster as its own.
 func TestPlanWithoutASourceKnowsNoOwners(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.ClaimCluster{To: claimed(them(), 1)})
+		w.mustDo(action.ClaimCluster{To: claimed(them(), 1)})
 		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || !p.Idle() {
 			t.Errorf("error %v, plan:\n%s", err, p.Text())
 		}
@@ -186,11 +189,11 @@ func TestOwnerIsNoKeyForEtcd(t *testing.T) {
 	r.Owner = ownerRecord(claimed(us(), 1))
 	after := storedRecord(r)
 	for key := range before.Data {
-		if key != keyRecord && before.Data[key] != after.Data[key] {
+		if key != naming.KeyRecord && before.Data[key] != after.Data[key] {
 			t.Errorf("%s was %q and is %q", key, before.Data[key], after.Data[key])
 		}
 	}
-	if len(before.Data) != len(after.Data) || after.Data[keyRecord] == before.Data[keyRecord] {
+	if len(before.Data) != len(after.Data) || after.Data[naming.KeyRecord] == before.Data[naming.KeyRecord] {
 		t.Error("the owner is not in the record alone")
 	}
 }

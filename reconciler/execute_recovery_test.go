@@ -13,9 +13,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -27,8 +31,8 @@ func loseQuorum(w *world, left string) {
 		pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 		w.put(corev1.SchemeGroupVersion.WithResource("pods"), &pod)
 	}
-	w.etcd.change = func(r *plan.Round) {
-		*r = plan.Round{At: r.At, Problem: left + ": linearizable read: context deadline exceeded", Members: r.Members}
+	w.etcd.change = func(r *state.Round) {
+		*r = state.Round{At: r.At, Problem: left + ": linearizable read: context deadline exceeded", Members: r.Members}
 		for i := range r.Members {
 			m := &r.Members[i]
 			m.Leader = ""
@@ -36,7 +40,7 @@ func loseQuorum(w *world, left string) {
 				continue
 			}
 			if m.Problem = "linearizable read: context deadline exceeded"; m.Name != left {
-				*m = plan.Member{Name: m.Name, Problem: "status: connection refused"}
+				*m = state.Member{Name: m.Name, Problem: "status: connection refused"}
 			}
 		}
 	}
@@ -51,7 +55,7 @@ func asksRecovery(member, objectURL string) func(*schema.EtcdCluster) {
 }
 
 // jobs are the Jobs that exist.
-func jobs(w *world) []batchv1.Job {
+func jobsOf(w *world) []batchv1.Job {
 	w.Helper()
 	list, err := w.api.BatchV1().Jobs("shop").List(w.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -63,7 +67,7 @@ func jobs(w *world) []batchv1.Job {
 // jobEnded lets the Job end.
 func jobEnded(w *world) {
 	w.Helper()
-	job := jobs(w)[0]
+	job := jobsOf(w)[0]
 	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 	if _, err := w.api.BatchV1().Jobs("shop").UpdateStatus(w.Context(), &job, metav1.UpdateOptions{}); err != nil {
 		w.Fatal(err)
@@ -73,8 +77,8 @@ func jobEnded(w *world) {
 // startsAlone lets the first member of the recovered cluster answer.
 func startsAlone(w *world, name string, revision int64) {
 	g := w.record().Recovering
-	w.etcd.change = func(r *plan.Round) {
-		*r = plan.Round{At: r.At, Deep: r.Deep, ClusterID: g.NewClusterID, ClusterVersion: r.ClusterVersion, Members: []plan.Member{{
+	w.etcd.change = func(r *state.Round) {
+		*r = state.Round{At: r.At, Deep: r.Deep, ClusterID: g.NewClusterID, ClusterVersion: r.ClusterVersion, Members: []state.Member{{
 			ID: g.NewMemberID, Name: name, Leader: g.NewMemberID, Revision: revision, Version: w.versionOf(name), Term: 2,
 		}}}
 	}
@@ -95,7 +99,7 @@ func TestALostClusterIsRecovered(t *testing.T) {
 		}
 		w.commit(asksRecovery("orders-1", ""))
 		oneShot := "c1 from member orders-1"
-		stepsOf(w, plan.BeginRecovery{OneShot: oneShot, ClusterID: "c1", Member: "orders-1", MemberID: "a1", Revision: 7, Version: "3.6.16"})
+		stepsOf(w, action.BeginRecovery{OneShot: oneShot, ClusterID: "c1", Member: "orders-1", MemberID: "a1", Revision: 7, Version: "3.6.16"})
 		g := w.record().Recovering
 		wantCluster, wantMember, err := restore.Identity(g.Token, "orders-1", "https://orders-1.orders-peers.shop.svc:2380")
 		if err != nil || g.NewClusterID != wantCluster || g.NewMemberID != wantMember || g.FormerToken != lost.Token || g.Token == lost.Token {
@@ -104,31 +108,31 @@ func TestALostClusterIsRecovered(t *testing.T) {
 		if r := w.record(); r.ClusterID != "c1" || r.Token != lost.Token || len(r.Members) != 3 {
 			t.Errorf("the identity has changed too early: %+v", r)
 		}
-		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
+		stepsOf(w, action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
 		if drift := w.look().observed.Objects; hasDrift(drift) {
 			t.Errorf("no pods are drift: %+v", drift)
 		}
-		stepsOf(w, plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: g.NewClusterID})
-		if all := jobs(w); len(all) != 1 {
+		stepsOf(w, action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: g.NewClusterID})
+		if all := jobsOf(w); len(all) != 1 {
 			t.Fatalf("%d Jobs", len(all))
 		}
-		if state := w.look().observed.Restore; state.State != plan.RestoreRunning {
-			t.Errorf("%+v", state)
+		if got := w.look().observed.Restore; got.State != state.RestoreRunning {
+			t.Errorf("%+v", got)
 		}
 		jobEnded(w)
-		if state := w.look().observed.Restore; state.State != plan.RestoreDone {
-			t.Errorf("%+v", state)
+		if got := w.look().observed.Restore; got.State != state.RestoreDone {
+			t.Errorf("%+v", got)
 		}
-		stepsOf(w, plan.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: "orders-1", MemberID: g.NewMemberID})
+		stepsOf(w, action.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: "orders-1", MemberID: g.NewMemberID})
 		if r := w.record(); r.ClusterID != g.NewClusterID || r.Token != g.Token || !reflect.DeepEqual(r.Members, map[string]string{"orders-1": g.NewMemberID}) {
 			t.Errorf("the record is %+v", r)
 		}
-		if state := w.look().observed.Restore; state != (plan.Restore{}) {
-			t.Errorf("what is over goes on: %+v", state)
+		if got := w.look().observed.Restore; got != (state.Restore{}) {
+			t.Errorf("what is over goes on: %+v", got)
 		}
-		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 2, Partition: 2}, plan.EndRecovery{OneShot: oneShot, ClusterID: "c1"})
+		stepsOf(w, action.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 2, Partition: 2}, action.EndRecovery{OneShot: oneShot, ClusterID: "c1"})
 		r := w.record()
-		if all := jobs(w); len(all) > 0 {
+		if all := jobsOf(w); len(all) > 0 {
 			t.Errorf("%d Jobs are left", len(all))
 		}
 		if len(r.Recovered) != 1 || r.Recovering != nil || r.Recovered[0].Token != lost.Token || !reflect.DeepEqual(r.Recovered[0].Members, lost.Members) {
@@ -140,9 +144,9 @@ func TestALostClusterIsRecovered(t *testing.T) {
 	})
 }
 
-func hasDrift(objects []plan.Object) bool {
+func hasDrift(objects []state.Object) bool {
 	for _, o := range objects {
-		if o.Kind == "StatefulSet" && o.State != plan.ObjectInSync {
+		if o.Kind == "StatefulSet" && o.State != state.ObjectInSync {
 			return true
 		}
 	}
@@ -164,10 +168,10 @@ func TestRecoveryRunsToItsEndByItself(t *testing.T) {
 			w.mustPass()
 			time.Sleep(time.Second)
 			switch r := w.record(); {
-			case r.Recovering != nil && len(jobs(w)) == 1 && r.ClusterID == "c1":
+			case r.Recovering != nil && len(jobsOf(w)) == 1 && r.ClusterID == "c1":
 				jobEnded(w)
 			case r.Recovering != nil && r.ClusterID != "c1":
-				startsAlone(w, "orders-1", 7+plan.RecoveryBump)
+				startsAlone(w, "orders-1", 7+situation.RecoveryBump)
 			}
 			if len(w.record().Recovered) > 0 {
 				break
@@ -176,12 +180,12 @@ func TestRecoveryRunsToItsEndByItself(t *testing.T) {
 		if r := w.record(); len(r.Recovered) != 1 || r.Recovering != nil || r.ClusterID == "c1" || len(r.Members) != 1 {
 			t.Fatalf("the record is %+v, done was %q", r, actions(w))
 		}
-		before := len(jobs(w))
+		before := len(jobsOf(w))
 		for range 5 {
 			w.mustPass()
 			time.Sleep(time.Second)
 		}
-		if len(w.record().Recovered) != 1 || len(jobs(w)) != before || w.record().Recovering != nil {
+		if len(w.record().Recovered) != 1 || len(jobsOf(w)) != before || w.record().Recovering != nil {
 			t.Errorf("it was done again: %q", actions(w))
 		}
 	})
@@ -192,7 +196,7 @@ func TestRestoreJob(t *testing.T) {
 	formed(t, func(w *world) {
 		g := RecoveringRecord{
 			ClusterID: "c1", FormerToken: "orders-11", Token: "orders-2233445566", Member: "orders-1",
-			ObjectURL: "s3://backups/1.db", VerifiedBackup: VerifiedBackup{SHA256: "abc", Size: 42, Revision: 7},
+			ObjectURL: "s3://backups/1.db", Verified: backup.Verified{SHA256: "abc", Size: 42, Revision: 7},
 		}
 		job := renderRestore(w.wish, w.set(), "quorate:1", "data-orders-1", g)
 		pod, member := job.Spec.Template, w.set().Spec.Template
@@ -200,7 +204,7 @@ func TestRestoreJob(t *testing.T) {
 			t.Errorf("it is %s/%s", job.Namespace, job.Name)
 		}
 		// A member's label would put it behind the Service, and into the budget.
-		if pod.Labels[LabelCluster] != "" || job.Labels[LabelCluster] != "" || pod.Labels["app.kubernetes.io/name"] == "etcd" {
+		if pod.Labels[naming.LabelCluster] != "" || job.Labels[naming.LabelCluster] != "" || pod.Labels["app.kubernetes.io/name"] == "etcd" {
 			t.Errorf("labels %v", pod.Labels)
 		}
 		if !reflect.DeepEqual(pod.Spec.SecurityContext, member.Spec.SecurityContext) || pod.Spec.Volumes[0].PersistentVolumeClaim.ClaimName != "data-orders-1" {
@@ -226,10 +230,10 @@ func TestRestoreJob(t *testing.T) {
 // keeps the volume that it uses from being restored onto, and is named; no other does.
 func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})
-		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
+		w.mustDo(action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})
+		w.mustDo(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
 		w.settle()
-		a := plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
+		a := action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
 		job := restoreName("orders", *w.record().Recovering)
 		pod := func(name, claim, ofJob string, labels map[string]string, phase corev1.PodPhase) {
 			if ofJob != "" {
@@ -246,27 +250,27 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 		refused := func() {
 			t.Helper()
 			backuptest.WantError(t, w.do(a), "restore onto volume claim data-orders-1", "the pod looks uses it", "delete that pod")
-			if len(jobs(w)) > 0 {
+			if len(jobsOf(w)) > 0 {
 				t.Fatal("there is a Job")
 			}
 		}
 		pod("looks", "data-orders-1", "", nil, corev1.PodRunning)
 		refused()
-		pod("looks", "data-orders-1", "", OwnLabels(w.wish.EtcdCluster), corev1.PodPending)
+		pod("looks", "data-orders-1", "", naming.OwnLabels(w.wish.EtcdCluster), corev1.PodPending)
 		refused()
 		pod("looks", "data-orders-1", "another", nil, corev1.PodRunning)
 		refused()
 		pod("looks", "data-orders-2", "", nil, corev1.PodRunning) // the cases come in any order
 		for name, harmless := range map[string]func(){
-			"another volume":  func() { pod("looks", "data-orders-2", "", OwnLabels(w.wish.EtcdCluster), corev1.PodRunning) },
+			"another volume":  func() { pod("looks", "data-orders-2", "", naming.OwnLabels(w.wish.EtcdCluster), corev1.PodRunning) },
 			"a member's name": func() { pod("orders-1", "data-orders-2", "", nil, corev1.PodRunning) },
 			"it has ended":    func() { pod("looks", "data-orders-1", "", nil, corev1.PodSucceeded) },
 			"it has failed":   func() { pod("looks", "data-orders-1", "", nil, corev1.PodFailed) },
 			"the Job's own":   func() { pod("looks", "data-orders-1", job, nil, corev1.PodRunning) },
 		} {
 			harmless()
-			if err := w.do(a); err != nil || len(jobs(w)) != 1 {
-				t.Errorf("%s: %v, %d Jobs", name, err, len(jobs(w)))
+			if err := w.do(a); err != nil || len(jobsOf(w)) != 1 {
+				t.Errorf("%s: %v, %d Jobs", name, err, len(jobsOf(w)))
 			}
 		}
 	})
@@ -276,22 +280,22 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 // one that was seen, or for a recovery that the record does not speak of.
 func TestRestoreVolumeLooksAgain(t *testing.T) {
 	formed(t, func(w *world) {
-		begin := plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}
-		refused := func(why string, a plan.RestoreVolume) {
+		begin := action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}
+		refused := func(why string, a action.RestoreVolume) {
 			t.Helper()
-			if err := w.do(a); !errors.Is(err, errChanged) {
+			if err := w.do(a); !errors.Is(err, state.ErrChanged) {
 				t.Errorf("%s: %v", why, err)
 			}
-			if len(jobs(w)) > 0 {
+			if len(jobsOf(w)) > 0 {
 				t.Fatalf("%s: there is a Job", why)
 			}
 		}
-		a := plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1")}
+		a := action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1")}
 		refused("no recovery", a)
 		w.mustDo(begin)
 		a.ClusterID = w.record().Recovering.NewClusterID
 		refused("members run", a)
-		w.mustDo(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
+		w.mustDo(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
 		w.settle()
 		other := a
 		other.ClaimUID = "another"
@@ -311,14 +315,14 @@ func TestRestoreVolumeLooksAgain(t *testing.T) {
 		w.mustDo(a)
 		ends := func(when, oneShot string) {
 			t.Helper()
-			if err := w.do(plan.EndRecovery{OneShot: oneShot, ClusterID: "c1"}); !errors.Is(err, errChanged) || len(jobs(w)) != 1 {
-				t.Errorf("an end %s: %v, %d Jobs", when, err, len(jobs(w)))
+			if err := w.do(action.EndRecovery{OneShot: oneShot, ClusterID: "c1"}); !errors.Is(err, state.ErrChanged) || len(jobsOf(w)) != 1 {
+				t.Errorf("an end %s: %v, %d Jobs", when, err, len(jobsOf(w)))
 			}
 		}
 		ends("before the cluster has its new identity", begin.OneShot)
 		g := w.record().Recovering
-		w.mustDo(plan.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: g.Member, MemberID: g.NewMemberID})
-		if err := w.do(a); !errors.Is(err, errChanged) {
+		w.mustDo(action.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: g.Member, MemberID: g.NewMemberID})
+		if err := w.do(a); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("when the cluster has its new identity: %v", err)
 		}
 		ends("of another recovery", "c1 from member orders-2")
@@ -331,10 +335,10 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 	fresh := func() Record {
 		return Record{ClusterID: "c1", Token: "t1", Members: map[string]string{"orders-1": "a1"}}
 	}
-	adopt := plan.AdoptRecovery{From: "c1", ClusterID: "c2", Member: "orders-1", MemberID: "b1"}
+	adopt := action.AdoptRecovery{From: "c1", ClusterID: "c2", Member: "orders-1", MemberID: "b1"}
 	r := fresh()
 	r.Joining = &JoiningRecord{Member: "orders-3"}
-	if r.adoptRecovery(adopt) || r.endRecovery(plan.EndRecovery{OneShot: "a"}, time.Now()) {
+	if r.adoptRecovery(adopt) || r.endRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) {
 		t.Error("what has not begun goes on")
 	}
 	if !r.beginRecovery(g) || r.Joining != nil || r.Recovering.FormerToken != "t1" {
@@ -345,10 +349,10 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 	if r.beginRecovery(other) {
 		t.Error("another one begins meanwhile")
 	}
-	if r.endRecovery(plan.EndRecovery{OneShot: "a"}, time.Now()) {
+	if r.endRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) {
 		t.Error("it ends before the identity has changed")
 	}
-	for _, wrong := range []plan.AdoptRecovery{
+	for _, wrong := range []action.AdoptRecovery{
 		{From: "c0", ClusterID: "c2", Member: "orders-1", MemberID: "b1"},
 		{From: "c1", ClusterID: "c3", Member: "orders-1", MemberID: "b1"},
 		{From: "c1", ClusterID: "c2", Member: "orders-2", MemberID: "b1"},
@@ -364,21 +368,21 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 		}
 	}
 	for range 2 {
-		if !r.endRecovery(plan.EndRecovery{OneShot: "a"}, time.Now()) || len(r.Recovered) != 1 {
+		if !r.endRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) || len(r.Recovered) != 1 {
 			t.Errorf("the end is %+v", r)
 		}
 	}
 	for name, test := range map[string]struct {
 		edit func(*Record)
-		a    plan.EndRecovery
+		a    action.EndRecovery
 		want bool
 	}{
-		"a restore that is over":                 {func(r *Record) { r.Restored = &RestoredRecord{} }, plan.EndRecovery{OneShot: "restore back"}, true},
-		"a restore that never was":               {func(*Record) {}, plan.EndRecovery{OneShot: "restore back"}, false},
-		"a recovery that never was, restored":    {func(r *Record) { r.Restored = &RestoredRecord{} }, plan.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
-		"a restore that is not over":             {func(r *Record) { r.Restored, r.Recovering = &RestoredRecord{}, &g }, plan.EndRecovery{OneShot: "restore back"}, false},
-		"another recovery than that under way":   {func(r *Record) { r.Recovering, r.ClusterID = &g, "c2" }, plan.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
-		"one recovery, although another is over": {func(r *Record) { r.Recovered = []RecoveredRecord{{OneShot: "b"}} }, plan.EndRecovery{OneShot: "a", ClusterID: "c1"}, false},
+		"a restore that is over":                 {func(r *Record) { r.Restored = &RestoredRecord{} }, action.EndRecovery{OneShot: "restore back"}, true},
+		"a restore that never was":               {func(*Record) {}, action.EndRecovery{OneShot: "restore back"}, false},
+		"a recovery that never was, restored":    {func(r *Record) { r.Restored = &RestoredRecord{} }, action.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
+		"a restore that is not over":             {func(r *Record) { r.Restored, r.Recovering = &RestoredRecord{}, &g }, action.EndRecovery{OneShot: "restore back"}, false},
+		"another recovery than that under way":   {func(r *Record) { r.Recovering, r.ClusterID = &g, "c2" }, action.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
+		"one recovery, although another is over": {func(r *Record) { r.Recovered = []RecoveredRecord{{OneShot: "b"}} }, action.EndRecovery{OneShot: "a", ClusterID: "c1"}, false},
 	} {
 		r := fresh()
 		test.edit(&r)
@@ -420,7 +424,7 @@ func TestTheEndOfARestoreIsWrittenOnce(t *testing.T) {
 		"while it goes on":    {RestoreRecord{Restored: &RestoredRecord{Name: "back"}}, &RecoveringRecord{}, false, time.Time{}},
 	} {
 		r := Record{RestoreRecord: test.from, RecoveryRecord: RecoveryRecord{Recovering: test.goes}}
-		got := r.endRestore(plan.EndRestore{Restore: "back"}, now)
+		got := r.endRestore(action.EndRestore{Restore: "back"}, now)
 		if at := cmp.Or(r.Restored, &RestoredRecord{}).At; got != test.want || !at.Equal(test.at) {
 			t.Errorf("%s: %t, at %s", name, got, at)
 		}
@@ -438,7 +442,7 @@ func TestRestoreThatFails(t *testing.T) {
 		}
 	}
 	failed := batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Message: "too often"}}}}
-	if s := restoreStateOf(&failed, []corev1.Pod{pod(time.Hour, "first"), pod(time.Minute, "no space left")}); s.State != plan.RestoreFailed || s.Detail != "restore: no space left" {
+	if s := restoreStateOf(&failed, []corev1.Pod{pod(time.Hour, "first"), pod(time.Minute, "no space left")}); s.State != state.RestoreFailed || s.Detail != "restore: no space left" {
 		t.Errorf("%+v", s)
 	}
 	if s := restoreStateOf(&failed, nil); s.Detail != "too often" {
@@ -448,18 +452,18 @@ func TestRestoreThatFails(t *testing.T) {
 		{}, {Type: batchv1.JobFailed, Status: corev1.ConditionFalse}, {Type: batchv1.JobComplete, Status: corev1.ConditionUnknown}, {Type: batchv1.JobSuspended, Status: corev1.ConditionTrue},
 	} {
 		job := batchv1.Job{Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{c}}}
-		if s := restoreStateOf(&job, nil); s.State != plan.RestoreRunning || s.Detail != "" {
+		if s := restoreStateOf(&job, nil); s.State != state.RestoreRunning || s.Detail != "" {
 			t.Errorf("with the condition %+v: %+v", c, s)
 		}
 	}
-	if s := restoreStateOf(&batchv1.Job{}, []corev1.Pod{pod(time.Minute, "no space left")}); s.State != plan.RestoreRunning || !strings.Contains(s.Detail, "no space left") {
+	if s := restoreStateOf(&batchv1.Job{}, []corev1.Pod{pod(time.Minute, "no space left")}); s.State != state.RestoreRunning || !strings.Contains(s.Detail, "no space left") {
 		t.Errorf("%+v", s)
 	}
 }
 
 // The planner and the restore mean the same revisions.
 func TestBumpIsTheSame(t *testing.T) {
-	if plan.RecoveryBump != restore.RevisionBump {
+	if situation.RecoveryBump != restore.RevisionBump {
 		t.Error("the planner awaits another revision than the restore makes")
 	}
 }

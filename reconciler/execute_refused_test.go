@@ -11,37 +11,38 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // attempt is an action that can be carried out in a world that was prepared for it.
 type attempt struct {
 	name    string
 	prepare func(w *world)
-	action  func(w *world) plan.Action
+	action  func(w *world) action.Action
 	// asks says that etcd is asked to do something.
 	asks bool
 }
 
 // does is an attempt at an action that needs nothing of the world.
-func does(name string, prepare func(w *world), action plan.Action) attempt {
-	return attempt{name: name, prepare: prepare, action: func(*world) plan.Action { return action }}
+func does(name string, prepare func(w *world), act action.Action) attempt {
+	return attempt{name: name, prepare: prepare, action: func(*world) action.Action { return act }}
 }
 
 // asks is an attempt at one that asks etcd to do something.
-func asks(name string, prepare func(w *world), action plan.Action) attempt {
+func asks(name string, prepare func(w *world), action action.Action) attempt {
 	a := does(name, prepare, action)
 	a.asks = true
 	return a
 }
 
 // onThis is an attempt at an action on what the world has.
-func onThis(name string, prepare func(w *world), action func(w *world) plan.Action) attempt {
+func onThis(name string, prepare func(w *world), action func(w *world) action.Action) attempt {
 	return attempt{name: name, prepare: prepare, action: action}
 }
 
 // first carries out the actions that another one rests on.
-func first(actions ...plan.Action) func(w *world) {
+func first(actions ...action.Action) func(w *world) {
 	return func(w *world) {
 		for _, a := range actions {
 			w.mustDo(a)
@@ -52,15 +53,14 @@ func first(actions ...plan.Action) func(w *world) {
 
 // edited lets somebody add to the StatefulSet.
 func edited(w *world) {
-	a := applied{client: w.api}
-	a.edit(w.T, func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 7 })
+	w.editSet(func(s *appsv1.StatefulSet) { s.Spec.MinReadySeconds = 7 })
 	w.settle()
 }
 
 // asleep is a recovery of orders-1 that has come to where its volume is restored.
 func asleep(w *world) {
-	first(plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})(w)
-	first(plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})(w)
+	first(action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})(w)
+	first(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})(w)
 }
 
 // restored is the same recovery before its end.
@@ -68,88 +68,88 @@ func restored(w *world) {
 	asleep(w)
 	w.mustDo(restoreOf(w))
 	g := w.record().Recovering
-	first(plan.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: g.Member, MemberID: g.NewMemberID})(w)
+	first(action.AdoptRecovery{From: "c1", ClusterID: g.NewClusterID, Member: g.Member, MemberID: g.NewMemberID})(w)
 }
 
-func restoreOf(w *world) plan.Action {
-	return plan.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
+func restoreOf(w *world) action.Action {
+	return action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
 }
 
 // retired is a cluster that orders-2 has left.
 func retired(w *world) {
-	first(plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.RemoveMember{Member: "orders-2", ID: "a2"}, plan.EndLeave{Member: "orders-2", ID: "a2"})(w)
+	first(action.BeginLeave{Member: "orders-2", ID: "a2"}, action.RemoveMember{Member: "orders-2", ID: "a2"}, action.EndLeave{Member: "orders-2", ID: "a2"})(w)
 }
 
 // attempts are all that quorate does to a formed cluster.
 func attempts() []attempt {
-	joins := []plan.Action{plan.BeginJoin{Member: "orders-3"}, plan.AddLearner{Member: "orders-3"}}
-	leaves := plan.BeginLeave{Member: "orders-2", ID: "a2"}
+	joins := []action.Action{action.BeginJoin{Member: "orders-3"}, action.AddLearner{Member: "orders-3"}}
+	leaves := action.BeginLeave{Member: "orders-2", ID: "a2"}
 	return []attempt{
-		does("create the record", nil, plan.CreateRecord{}),
-		does("claim", nil, plan.ClaimCluster{To: claimed(us(), 1)}),
-		does("issue certificates", func(w *world) { w.mustDo(plan.DeleteObject{Kind: "Secret", Name: "orders-client"}) }, plan.IssueCertificates{}),
-		does("widen certificates", nil, plan.WidenCertificates{Secrets: []string{"orders-peer"}}),
-		does("headless service", nil, plan.ApplyObject{Kind: "Service", Name: "orders-peers"}),
-		does("client service", nil, plan.ApplyObject{Kind: "Service", Name: "orders-client"}),
-		does("budget", nil, plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"}),
-		does("the set's drift", edited, plan.ApplyObject{Kind: "StatefulSet", Name: "orders"}),
-		does("formed", nil, plan.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0"}}),
-		asks("back up", nil, plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.17"}),
-		asks("move the leader", nil, plan.MoveLeader{From: "orders-0", FromID: "a0", To: "orders-1", ToID: "a1"}),
-		does("start the roll", edited, plan.StartRoll{Partition: 3, To: "3.6.17"}),
-		does("restart by partition", nil, plan.RestartMember{Member: "orders-2", Partition: 2}),
-		onThis("restart by deletion", nil, func(w *world) plan.Action {
-			return plan.RestartMember{Member: "orders-2", PodUID: string(w.pod("orders-2").UID), ByDeletion: true}
+		does("create the record", nil, action.CreateRecord{}),
+		does("claim", nil, action.ClaimCluster{To: claimed(us(), 1)}),
+		does("issue certificates", func(w *world) { w.mustDo(action.DeleteObject{ObjectKind: "Secret", Name: "orders-client"}) }, action.IssueCertificates{}),
+		does("widen certificates", nil, action.ReissueCertificates{Secrets: []string{"orders-peer"}}),
+		does("headless service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-peers"}),
+		does("client service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}),
+		does("budget", nil, action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}),
+		does("the set's drift", edited, action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"}),
+		does("formed", nil, action.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0"}}),
+		asks("back up", nil, action.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.17"}),
+		asks("move the leader", nil, action.MoveLeader{From: "orders-0", FromID: "a0", To: "orders-1", ToID: "a1"}),
+		does("start the roll", edited, action.StartRoll{Partition: 3, To: "3.6.17"}),
+		does("restart by partition", nil, action.RestartMember{Member: "orders-2", Partition: 2}),
+		onThis("restart by deletion", nil, func(w *world) action.Action {
+			return action.RestartMember{Member: "orders-2", PodUID: string(w.pod("orders-2").UID), ByDeletion: true}
 		}),
-		asks("compact", first(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"}), plan.Compact{Member: "orders-0", ID: "a0", Revision: 7}),
-		asks("defragment", nil, plan.Defragment{Member: "orders-0", ID: "a0"}),
-		asks("disarm", nil, plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"}),
-		does("end the roll", nil, plan.EndRoll{Replicas: 2}),
-		onThis("grow", func(w *world) { w.disks(true) }, func(w *world) plan.Action {
-			return plan.GrowVolume{Claim: "data-orders-0", UID: claimUID(w, "orders-0"), From: 8 << 30, To: 16 << 30}
+		asks("compact", first(action.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "compaction"}), action.Compact{Member: "orders-0", ID: "a0", Revision: 7}),
+		asks("defragment", nil, action.Defragment{Member: "orders-0", ID: "a0"}),
+		asks("disarm", nil, action.Disarm{Alarm: state.NoSpace, MemberID: "a1"}),
+		does("end the roll", nil, action.EndRoll{Replicas: 2}),
+		onThis("grow", func(w *world) { w.disks(true) }, func(w *world) action.Action {
+			return action.GrowVolume{Claim: "data-orders-0", UID: claimUID(w, "orders-0"), From: 8 << 30, To: 16 << 30}
 		}),
-		onThis("record the holdings", nil, func(w *world) plan.Action {
-			return plan.RecordHoldings{Volumes: []plan.Holding{{
+		onThis("record the holdings", nil, func(w *world) action.Action {
+			return action.RecordHoldings{Volumes: []action.Holding{{
 				Claim: "data-orders-0", UID: claimUID(w, "orders-0"), Member: "orders-0", PodUID: string(w.pod("orders-0").UID), Holds: "a0",
 			}}}
 		}),
-		onThis("release", nil, func(w *world) plan.Action { return plan.ReleaseSet{SetUID: string(w.set().UID)} }),
+		onThis("release", nil, func(w *world) action.Action { return action.ReleaseSet{SetUID: string(w.set().UID)} }),
 		does("begin to join", nil, joins[0]),
 		asks("add the learner", first(joins[0]), joins[1]),
-		asks("promote", first(joins...), plan.PromoteMember{Member: "orders-3", ID: joined}),
-		does("end of the join", first(append(joins, plan.PromoteMember{Member: "orders-3", ID: joined})...), plan.EndJoin{Member: "orders-3", ID: joined}),
-		asks("drop the learner", first(joins...), plan.DropLearner{Member: "orders-3", ID: joined}),
+		asks("promote", first(joins...), action.PromoteMember{Member: "orders-3", ID: joined}),
+		does("end of the join", first(append(joins, action.PromoteMember{Member: "orders-3", ID: joined})...), action.EndJoin{Member: "orders-3", ID: joined}),
+		asks("drop the learner", first(joins...), action.DropLearner{Member: "orders-3", ID: joined}),
 		does("begin to leave", nil, leaves),
-		does("stay", first(leaves), plan.CancelLeave{Member: "orders-2", ID: "a2"}),
-		asks("remove", first(leaves), plan.RemoveMember{Member: "orders-2", ID: "a2"}),
-		does("has left", first(leaves, plan.RemoveMember{Member: "orders-2", ID: "a2"}), plan.EndLeave{Member: "orders-2", ID: "a2"}),
-		does("replaced", first(plan.BeginLeave{Member: "orders-2", ID: "a2"}, plan.RemoveMember{Member: "orders-2", ID: "a2"}, plan.EndLeave{Member: "orders-2", ID: "a2", Replace: true}),
-			plan.EndReplace{Member: "orders-2"}),
-		onThis("resize", nil, func(w *world) plan.Action {
-			return plan.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4}
+		does("stay", first(leaves), action.CancelLeave{Member: "orders-2", ID: "a2"}),
+		asks("remove", first(leaves), action.RemoveMember{Member: "orders-2", ID: "a2"}),
+		does("has left", first(leaves, action.RemoveMember{Member: "orders-2", ID: "a2"}), action.EndLeave{Member: "orders-2", ID: "a2"}),
+		does("replaced", first(action.BeginLeave{Member: "orders-2", ID: "a2"}, action.RemoveMember{Member: "orders-2", ID: "a2"}, action.EndLeave{Member: "orders-2", ID: "a2", Replace: true}),
+			action.EndReplace{Member: "orders-2"}),
+		onThis("resize", nil, func(w *world) action.Action {
+			return action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 4, Partition: 4}
 		}),
-		onThis("delete the pod", retired, func(w *world) plan.Action {
-			return plan.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)}
+		onThis("delete the pod", retired, func(w *world) action.Action {
+			return action.DeletePod{Member: "orders-2", PodUID: string(w.pod("orders-2").UID)}
 		}),
-		onThis("delete the volume", retired, func(w *world) plan.Action {
-			return plan.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"}
+		onThis("delete the volume", retired, func(w *world) action.Action {
+			return action.DeleteVolume{Claim: "data-orders-2", UID: claimUID(w, "orders-2"), Member: "orders-2"}
 		}),
-		does("hibernate", nil, plan.Hibernate{}),
-		does("begin to delete", nil, plan.BeginDeletion{}),
-		does("delete the set", nil, plan.DeleteObject{Kind: "StatefulSet", Name: "orders"}),
-		does("delete a service", nil, plan.DeleteObject{Kind: "Service", Name: "orders-client"}),
-		does("delete the budget", nil, plan.DeleteObject{Kind: "PodDisruptionBudget", Name: "orders"}),
-		does("delete a secret", nil, plan.DeleteObject{Kind: "Secret", Name: "orders-client-ca"}),
-		does("forget", nil, plan.ForgetCluster{}),
-		asks("nudge", nil, plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "t"}),
-		does("flushed", nil, plan.RecordFlushed{Members: map[string]string{"orders-0": "a0"}}),
-		asks("enable the downgrade", nil, plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}),
-		asks("cancel the downgrade", first(plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}), plan.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.5"}),
-		does("applied", nil, plan.RecordApplied{SpecHash: "h", Version: "3.6.17"}),
-		does("begin the recovery", nil, plan.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
+		does("hibernate", nil, action.Hibernate{}),
+		does("begin to delete", nil, action.BeginDeletion{}),
+		does("delete the set", nil, action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"}),
+		does("delete a service", nil, action.DeleteObject{ObjectKind: "Service", Name: "orders-client"}),
+		does("delete the budget", nil, action.DeleteObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}),
+		does("delete a secret", nil, action.DeleteObject{ObjectKind: "Secret", Name: "orders-client-ca"}),
+		does("forget", nil, action.ForgetCluster{}),
+		asks("nudge", nil, action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "t"}),
+		does("flushed", nil, action.RecordFlushed{Members: map[string]string{"orders-0": "a0"}}),
+		asks("enable the downgrade", nil, action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}),
+		asks("cancel the downgrade", first(action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}), action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.5"}),
+		does("applied", nil, action.RecordApplied{SpecHash: "h", Version: "3.6.17"}),
+		does("begin the recovery", nil, action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
 		onThis("restore", asleep, restoreOf),
-		does("end the recovery", restored, plan.EndRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1"}),
-		does("refuse the recovery", nil, plan.RefuseRecovery{OneShot: "c1 from member orders-1"}),
+		does("end the recovery", restored, action.EndRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1"}),
+		does("refuse the recovery", nil, action.RefuseRecovery{OneShot: "c1 from member orders-1"}),
 	}
 }
 
@@ -191,7 +191,7 @@ func TestARefusedRequestEndsTheAction(t *testing.T) {
 					v := w.look()
 					r.seen.Store(0)
 					r.at.Store(n)
-					err := w.r.execute(w.Context(), v, action)
+					err := w.r.executor.execute(w.Context(), v, action)
 					r.at.Store(0)
 					w.settle()
 					if r.seen.Load() < n {
@@ -200,7 +200,7 @@ func TestARefusedRequestEndsTheAction(t *testing.T) {
 						}
 						return
 					}
-					if !errors.Is(err, errAway) || errors.Is(err, errChanged) {
+					if !errors.Is(err, errAway) || errors.Is(err, state.ErrChanged) {
 						t.Errorf("request %d was refused, and the error is %v", n, err)
 					}
 					if later := r.later.Load(); later != nil {
@@ -220,17 +220,17 @@ func TestADeletionNamesTheVeryObject(t *testing.T) {
 			if a.prepare != nil {
 				a.prepare(w)
 			}
-			action, v := a.action(w), w.look()
+			act, v := a.action(w), w.look()
 			w.api.PrependReactor("delete", "*", func(request clienttesting.Action) (bool, runtime.Object, error) {
 				remove, _ := request.(clienttesting.DeleteActionImpl)
 				p := remove.DeleteOptions.Preconditions
 				// What a restore leaves behind has a name that nobody can guess.
-				if _, ends := action.(plan.EndRecovery); !ends && (p == nil || p.UID == nil || *p.UID == "") {
+				if _, ends := act.(action.EndRecovery); !ends && (p == nil || p.UID == nil || *p.UID == "") {
 					t.Errorf("%s deletes whatever is called %s", a.name, remove.GetName())
 				}
 				return true, nil, apierrors.NewNotFound(request.GetResource().GroupResource(), remove.GetName())
 			})
-			if err := w.r.execute(w.Context(), v, action); err != nil {
+			if err := w.r.executor.execute(w.Context(), v, act); err != nil {
 				t.Errorf("%s, after somebody else was faster: %v", a.name, err)
 			}
 		})
@@ -248,13 +248,13 @@ func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
 			if a.prepare != nil {
 				a.prepare(w)
 			}
-			action, before := a.action(w), w.record()
+			act, before := a.action(w), w.record()
 			w.etcd.refuse = refused
-			if err := w.do(action); !errors.Is(err, refused) {
+			if err := w.do(act); !errors.Is(err, refused) {
 				t.Errorf("%s: %v", a.name, err)
 			}
 			after := w.record()
-			if _, cancels := action.(plan.CancelDowngrade); cancels && after.Downgrade == nil {
+			if _, cancels := act.(action.CancelDowngrade); cancels && after.Downgrade == nil {
 				t.Error("the record forgets a downgrade that etcd goes on with")
 			}
 			// What is intended is written down before etcd is asked.
@@ -274,20 +274,20 @@ func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
 // anything in its place.
 func TestOnlyTheMemberThatWasMeantIsAsked(t *testing.T) {
 	formed(t, func(w *world) {
-		for _, a := range []plan.Action{
-			plan.TakeBackup{Member: "orders-0", MemberID: "b0", ClusterID: "c1", For: "3.6.17"},
-			plan.MoveLeader{From: "orders-0", FromID: "b0", To: "orders-1", ToID: "a1"},
-			plan.Compact{Member: "orders-0", ID: "b0", Revision: 7},
-			plan.Defragment{Member: "orders-0", ID: "b0"},
-			plan.Nudge{Member: "orders-0", MemberID: "b0", Template: "t"},
-			plan.EnableDowngrade{Member: "orders-0", MemberID: "b0", From: "3.6", To: "3.5"},
-			plan.CancelDowngrade{Member: "orders-0", MemberID: "b0", Line: "3.5"},
+		for _, a := range []action.Action{
+			action.TakeBackup{Member: "orders-0", MemberID: "b0", ClusterID: "c1", For: "3.6.17"},
+			action.MoveLeader{From: "orders-0", FromID: "b0", To: "orders-1", ToID: "a1"},
+			action.Compact{Member: "orders-0", ID: "b0", Revision: 7},
+			action.Defragment{Member: "orders-0", ID: "b0"},
+			action.ForceSnapshot{Member: "orders-0", MemberID: "b0", Template: "t"},
+			action.EnableDowngrade{Member: "orders-0", MemberID: "b0", From: "3.6", To: "3.5"},
+			action.CancelDowngrade{Member: "orders-0", MemberID: "b0", Line: "3.5"},
 		} {
 			v := w.look()
 			w.etcd.calls = nil
 			for _, clusterID := range []string{"c1", "c2"} {
 				v.record.ClusterID = clusterID
-				if err := w.r.execute(w.Context(), v, a); !errors.Is(err, errSomebodyElse) || len(w.etcd.calls) > 0 {
+				if err := w.r.executor.execute(w.Context(), v, a); !errors.Is(err, errSomebodyElse) || len(w.etcd.calls) > 0 {
 					t.Errorf("%s in %s: %v, calls %q", a, clusterID, err, w.etcd.calls)
 				}
 			}

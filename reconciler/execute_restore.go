@@ -12,75 +12,76 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/restore"
-	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
 )
 
 // executeRestore carries out what makes a cluster out of a backup.
-func (r *Reconciler) executeRestore(ctx context.Context, v *view, action plan.Action) error {
-	switch a := action.(type) {
-	case plan.BeginRestore:
-		return r.beginRestore(ctx, v, a)
-	case plan.CreateVolume:
-		return r.createVolume(ctx, v, a)
-	case plan.EndRestore:
-		return r.noteMembership(ctx, v, func(m *Record) bool { return m.endRestore(a, r.now()) })
+func (e *Executor) executeRestore(ctx context.Context, v *view, act action.Action) error {
+	switch a := act.(type) {
+	case action.BeginRestore:
+		return e.beginRestore(ctx, v, a)
+	case action.CreateVolume:
+		return e.createVolume(ctx, v, a)
+	case action.EndRestore:
+		return e.noteIf(ctx, v, func(m *Record) bool { return m.endRestore(a, e.now()) })
 	default:
-		return fmt.Errorf("unknown action %T", action)
+		return fmt.Errorf("unknown action %T", act)
 	}
 }
 
 // beginRestore chooses the backup, reads the whole of it, and writes down what is
 // going to happen. Before that, nothing is made.
-func (r *Reconciler) beginRestore(ctx context.Context, v *view, a plan.BeginRestore) error {
+func (e *Executor) beginRestore(ctx context.Context, v *view, a action.BeginRestore) error {
 	c := v.cluster.EtcdCluster
-	live, err := foundOrNil(r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Get(ctx, RecordName(c), metav1.GetOptions{}))
+	live, err := e.records.Find(ctx, c)
 	if err != nil {
-		return fmt.Errorf("read the record: %w", err)
+		return err
 	}
 	was, err := recordToSucceed(live, a)
 	if err != nil || was.begunBy(a) {
 		return err // the same was begun already
 	}
-	if err := r.nothingInTheWay(ctx, v, a.InPlace); err != nil {
+	if err := e.nothingInTheWay(ctx, v, a.InPlace); err != nil {
 		return err
 	}
-	m, url, err := r.backupFor(ctx, v)
+	m, url, err := e.stores.Find(ctx, v.cluster.Metadata.Namespace, *v.cluster.Restore)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
 	if err := fitsRelease(m, a.Version); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	random, err := randomHex(8)
+	random, err := naming.Random(8)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	g := RecoveringRecord{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.cluster.Restore.credentials()}
-	if g.VerifiedBackup, err = verified(m, v.cluster.Restore.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
+	g := RecoveringRecord{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.cluster.Restore.Credentials()}
+	if g.Verified, err = m.Verified(v.cluster.Restore.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, PeerURL(c, a.Member)); err != nil {
+	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	record := newRestoreRecord(a, m, g, r.now())
+	record := newRestoreRecord(a, m, g, e.now())
 	record.Owner = ownerRecord(a.Owner)
 	if was != nil {
-		if err := record.succeed(*was, random[:6], r.now()); err != nil {
+		if err := record.succeed(*was, random[:6], e.now()); err != nil {
 			return fmt.Errorf("restore %s: %w", a.Restore, err)
 		}
 	}
-	return r.putRestoreRecord(ctx, c, record, live)
+	return e.records.Replace(ctx, c, record, live)
 }
 
 // recordToSucceed is the record that a restore takes the place of, if any: that of
 // a deleted cluster, or, the second time, the restore's own.
-func recordToSucceed(live *corev1.ConfigMap, a plan.BeginRestore) (*Record, error) {
+func recordToSucceed(live *corev1.ConfigMap, a action.BeginRestore) (*Record, error) {
 	if live == nil {
 		if a.InPlace {
-			return nil, errChanged
+			return nil, state.ErrChanged
 		}
 		return nil, nil
 	}
@@ -89,43 +90,26 @@ func recordToSucceed(live *corev1.ConfigMap, a plan.BeginRestore) (*Record, erro
 		return nil, err
 	}
 	if !was.begunBy(a) && (!a.InPlace || !was.Deleted) {
-		return nil, errChanged
+		return nil, state.ErrChanged
 	}
 	return &was, nil
 }
 
 // nothingInTheWay looks past the caches for what must not exist.
-func (r *Reconciler) nothingInTheWay(ctx context.Context, v *view, inPlace bool) error {
+func (e *Executor) nothingInTheWay(ctx context.Context, v *view, inPlace bool) error {
 	c, ns := v.cluster.EtcdCluster, v.cluster.Metadata.Namespace
-	named := metav1.ListOptions{LabelSelector: LabelCluster + "=" + c.Metadata.Name}
-	pods, errPods := r.podsOf(ctx, v.cluster)
-	claims, errClaims := r.kube.CoreV1().PersistentVolumeClaims(ns).List(ctx, named)
-	_, errSet := r.kube.AppsV1().StatefulSets(ns).Get(ctx, c.Metadata.Name, metav1.GetOptions{})
+	named := metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name}
+	pods, errPods := e.observer.podsOf(ctx, v.cluster)
+	claims, errClaims := e.kube.CoreV1().PersistentVolumeClaims(ns).List(ctx, named)
+	_, errSet := e.kube.AppsV1().StatefulSets(ns).Get(ctx, c.Metadata.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(errSet) {
-		return cmp.Or(errSet, errChanged)
+		return cmp.Or(errSet, state.ErrChanged)
 	}
 	switch err := errors.Join(errPods, errClaims); {
 	case err != nil:
 		return fmt.Errorf("look for what is in the way: %w", err)
 	case len(pods) > 0, len(claims.Items) > 0 && !inPlace:
-		return errChanged
-	}
-	return nil
-}
-
-// putRestoreRecord creates the record, or replaces exactly the one that was read.
-func (r *Reconciler) putRestoreRecord(ctx context.Context, c schema.EtcdCluster, record Record, was *corev1.ConfigMap) error {
-	configMaps, want := r.kube.CoreV1().ConfigMaps(c.Metadata.Namespace), newRecordMap(record, c)
-	var err error
-	if was != nil {
-		next := was.DeepCopy()
-		next.Data = want.Data
-		_, err = configMaps.Update(ctx, next, metav1.UpdateOptions{FieldManager: FieldManager})
-	} else {
-		_, err = configMaps.Create(ctx, want, metav1.CreateOptions{FieldManager: FieldManager})
-	}
-	if err != nil {
-		return fmt.Errorf("write the record: %w", err)
+		return state.ErrChanged
 	}
 	return nil
 }
@@ -150,27 +134,27 @@ func startsOn(data, version string) bool {
 
 // createVolume makes the claim of the first member, exactly as the StatefulSet
 // would: it takes the claim over by its name.
-func (r *Reconciler) createVolume(ctx context.Context, v *view, a plan.CreateVolume) error {
-	record, err := r.liveRecord(ctx, v)
+func (e *Executor) createVolume(ctx context.Context, v *view, a action.CreateVolume) error {
+	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
 	if g := record.Recovering; g == nil || record.Restored == nil || g.Member != a.Member || record.Formed() || a.Claim != v.claimName(a.Member) {
-		return errChanged
+		return state.ErrChanged
 	}
-	claims := r.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace)
+	claims := e.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace)
 	template := v.manifests.StatefulSet.Spec.VolumeClaimTemplates[0].Spec
 	want := &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: a.Claim, Namespace: v.cluster.Metadata.Namespace, Labels: maps.Clone(OwnLabels(v.cluster.EtcdCluster))},
+		ObjectMeta: metav1.ObjectMeta{Name: a.Claim, Namespace: v.cluster.Metadata.Namespace, Labels: maps.Clone(naming.OwnLabels(v.cluster.EtcdCluster))},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes: template.AccessModes, VolumeMode: template.VolumeMode, StorageClassName: template.StorageClassName,
 			Resources: corev1.VolumeResourceRequirements{Requests: *template.Resources.Requests},
 		},
 	}
-	_, err = claims.Create(ctx, want, metav1.CreateOptions{FieldManager: FieldManager})
+	_, err = claims.Create(ctx, want, metav1.CreateOptions{FieldManager: naming.FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		live, err := claims.Get(ctx, a.Claim, metav1.GetOptions{})
-		if err == nil && !isOurs(live, v.cluster.EtcdCluster) {
+		if err == nil && !naming.Owns(live, v.cluster.EtcdCluster) {
 			err = errors.New("it exists and does not carry quorate's labels, so it is somebody else's: look at it and delete it by hand")
 		}
 		if err != nil {

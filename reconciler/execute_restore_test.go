@@ -20,8 +20,13 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -53,17 +58,17 @@ func storedBackup(t *testing.T, edits ...func(*backup.Manifest)) string {
 
 // asksRestore lets Git ask for a restore.
 func (w *world) asksRestore(url string) {
-	w.r.sign = func(_ context.Context, _ backup.Store, objectURL string, _ time.Duration) (string, error) {
+	w.sign(func(_ context.Context, _ backup.Store, objectURL string, _ time.Duration) (string, error) {
 		return "https://store/" + objectURL + "&signature=x", nil
-	}
-	w.wish.Restore = &RestoreWish{Name: "back", SpecHash: "r1", Source: schema.RestoreSource{ObjectURL: url}}
+	})
+	w.wish.Restore = &desired.Restore{Name: "back", SpecHash: "r1", Source: schema.RestoreSource{ObjectURL: url}}
 	w.etcd.members = w.etcd.members[:1]
 }
 
 // begins is the action that begins the restore.
-func (w *world) begins() plan.BeginRestore {
-	return plan.BeginRestore{
-		Restore: "back", SpecHash: "r1", SourceHash: schema.SourceHash(w.wish.Restore.Source), Source: sourceText(w.wish.Restore.Source),
+func (w *world) begins() action.BeginRestore {
+	return action.BeginRestore{
+		Restore: "back", SpecHash: "r1", SourceHash: schema.SourceHash(w.wish.Restore.Source), Source: desired.SourceText(w.wish.Restore.Source),
 		Member: "orders-0", Version: "3.6.16",
 	}
 }
@@ -77,10 +82,10 @@ func (w *world) admitsClients() bool {
 // restoreGoesOn lets the Job end, and then the first member answer.
 func restoreGoesOn(w *world) {
 	switch r := w.record(); {
-	case r.Recovering != nil && len(jobs(w)) == 1 && r.ClusterID == "":
+	case r.Recovering != nil && len(jobsOf(w)) == 1 && r.ClusterID == "":
 		jobEnded(w)
 	case r.Recovering != nil && r.ClusterID != "":
-		startsAlone(w, "orders-0", 7+plan.RecoveryBump)
+		startsAlone(w, "orders-0", 7+situation.RecoveryBump)
 	}
 }
 
@@ -97,17 +102,17 @@ func TestABackupBecomesACluster(t *testing.T) {
 		if w := r.Restored; w == nil || w.Name != "back" || w.FromCluster != "c0" || !w.At.IsZero() || strings.Contains(w.Object, "?") {
 			t.Errorf("restored %+v", w)
 		}
-		stepsOf(w, plan.IssueCertificates{}, plan.ApplyObject{Kind: "Service", Name: "orders-peers"}, plan.CreateSet{Replicas: 0},
-			plan.CreateVolume{Member: "orders-0", Claim: "data-orders-0"})
+		stepsOf(w, action.IssueCertificates{}, action.ApplyObject{ObjectKind: "Service", Name: "orders-peers"}, action.CreateSet{Replicas: 0},
+			action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"})
 		if w.pod("orders-0") != nil {
 			t.Fatal("a pod runs on a volume that waits for a backup")
 		}
 		claim := w.claims()[0]
-		if !isOurs(claim, w.wish.EtcdCluster) || len(claim.OwnerReferences) > 0 || claim.Spec.Resources.Requests.Storage().String() != "8Gi" {
+		if !naming.Owns(claim, w.wish.EtcdCluster) || len(claim.OwnerReferences) > 0 || claim.Spec.Resources.Requests.Storage().String() != "8Gi" {
 			t.Errorf("the claim is %+v", claim)
 		}
-		stepsOf(w, plan.RestoreVolume{Member: "orders-0", Claim: "data-orders-0", ClaimUID: string(claim.UID), ClusterID: g.NewClusterID})
-		all := jobs(w)
+		stepsOf(w, action.RestoreVolume{Member: "orders-0", Claim: "data-orders-0", ClaimUID: string(claim.UID), ClusterID: g.NewClusterID})
+		all := jobsOf(w)
 		if len(all) != 1 || !strings.HasPrefix(all[0].Name, "orders-restore-") {
 			t.Fatalf("Jobs %v", all)
 		}
@@ -115,15 +120,15 @@ func TestABackupBecomesACluster(t *testing.T) {
 			t.Errorf("it runs %s", args)
 		}
 		jobEnded(w)
-		stepsOf(w, plan.AdoptRecovery{ClusterID: g.NewClusterID, Member: "orders-0", MemberID: g.NewMemberID})
+		stepsOf(w, action.AdoptRecovery{ClusterID: g.NewClusterID, Member: "orders-0", MemberID: g.NewMemberID})
 		if r := w.record(); r.ClusterID != g.NewClusterID || r.BornOn != "3.5" || !reflect.DeepEqual(r.Members, map[string]string{"orders-0": g.NewMemberID}) {
 			t.Errorf("the record is %+v", r)
 		}
-		stepsOf(w, plan.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 1, Partition: 1}, plan.EndRecovery{OneShot: "restore back"})
-		if r := w.record(); r.Recovering != nil || len(r.Recovered) > 0 || !r.Restored.At.IsZero() || len(jobs(w)) > 0 {
-			t.Errorf("the record is %+v, Jobs %v", r, jobs(w))
+		stepsOf(w, action.ResizeSet{SetUID: string(w.set().UID), From: 0, To: 1, Partition: 1}, action.EndRecovery{OneShot: "restore back"})
+		if r := w.record(); r.Recovering != nil || len(r.Recovered) > 0 || !r.Restored.At.IsZero() || len(jobsOf(w)) > 0 {
+			t.Errorf("the record is %+v, Jobs %v", r, jobsOf(w))
 		}
-		stepsOf(w, plan.EndRestore{Restore: "back", SpecHash: "r2"})
+		stepsOf(w, action.EndRestore{Restore: "back", SpecHash: "r2"})
 		if r := w.record(); r.Restored.At.IsZero() || r.Restored.SpecHash != "r2" {
 			t.Errorf("restored %+v", r.Restored)
 		}
@@ -153,19 +158,19 @@ func TestARestoreRunsToItsEndByItself(t *testing.T) {
 			p, err := w.r.Plan(w.Context(), w.wish)
 			t.Fatalf("the record is %+v, done was %q, the plan is %s, %v", r, actions(w), p.Text(), err)
 		}
-		pod, template := w.pod("orders-0").UID, w.set().Spec.Template.Annotations[AnnotationTemplateHash]
+		pod, template := w.pod("orders-0").UID, w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash]
 		wish := w.wish.Restore
-		for name, as := range map[string]*RestoreWish{"as it was": wish, "as a cluster": nil, "back again": wish} {
+		for name, as := range map[string]*desired.Restore{"as it was": wish, "as a cluster": nil, "back again": wish} {
 			w.wish.Restore = as
 			for range 5 {
 				w.mustPass()
 				time.Sleep(time.Second)
 			}
-			if again := w.record(); again.ClusterID != r.ClusterID || again.Recovering != nil || w.pod("orders-0").UID != pod || w.set().Spec.Template.Annotations[AnnotationTemplateHash] != template {
+			if again := w.record(); again.ClusterID != r.ClusterID || again.Recovering != nil || w.pod("orders-0").UID != pod || w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash] != template {
 				t.Errorf("%s: the record is %+v, done was %q", name, again, actions(w))
 			}
 		}
-		w.wish.Restore = &RestoreWish{Name: "back", SpecHash: "r9", Source: wish.Source}
+		w.wish.Restore = &desired.Restore{Name: "back", SpecHash: "r9", Source: wish.Source}
 		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || p.Hold == nil || p.Hold.Rule != "restore" {
 			t.Errorf("%s, %v", p.Text(), err)
 		}
@@ -256,10 +261,10 @@ func TestAnEncryptedBackupIsRestoredWithoutTheDaemonsKnowingTheKey(t *testing.T)
 func TestARestoreLooksAgain(t *testing.T) {
 	for name, put := range map[string]func(w *world){
 		"pod": func(w *world) {
-			w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
+			w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0", Namespace: "shop", Labels: naming.OwnLabels(w.wish.EtcdCluster)}})
 		},
 		"claim": func(w *world) {
-			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
+			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: naming.OwnLabels(w.wish.EtcdCluster)}})
 		},
 		"StatefulSet": func(w *world) {
 			w.put(setsResource(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "orders", Namespace: "shop"}})
@@ -268,7 +273,7 @@ func TestARestoreLooksAgain(t *testing.T) {
 		restoring(t, func(w *world) {
 			v := w.look()
 			put(w)
-			if err := w.r.execute(w.Context(), v, w.begins()); err == nil {
+			if err := w.r.executor.execute(w.Context(), v, w.begins()); err == nil {
 				t.Errorf("%s: it is restored over", name)
 			}
 			if _, there := w.contents()["ConfigMap orders-record"]; there {
@@ -293,7 +298,7 @@ func TestARestoreLooksAgain(t *testing.T) {
 // 135: a pod that carries a cluster's labels and no member's name is no member of it.
 func TestARestoreTakesACopyForNoMember(t *testing.T) {
 	restoring(t, func(w *world) {
-		w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0-debug", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)}})
+		w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0-debug", Namespace: "shop", Labels: naming.OwnLabels(w.wish.EtcdCluster)}})
 		w.mustDo(w.begins())
 		if w.record().Recovering == nil {
 			t.Errorf("the record is %+v", w.record())
@@ -304,7 +309,7 @@ func TestARestoreTakesACopyForNoMember(t *testing.T) {
 // I7: a record gives way to a restore only where its cluster was deleted, and Git
 // asks for its place.
 func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
-	begin, c := plan.BeginRestore{Restore: "back", SpecHash: "r1"}, ordersCluster()
+	begin, c := action.BeginRestore{Restore: "back", SpecHash: "r1"}, clustertest.Orders()
 	living, deleted, begun := NewRecord("t1"), NewRecord("t1"), NewRecord("t1")
 	deleted.Deleted = true
 	begun.Restored = &RestoredRecord{Name: "back", SpecHash: "r1"}
@@ -316,19 +321,19 @@ func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
 		want    error
 	}{
 		"nothing":                      {nil, false, nil},
-		"nothing to take the place of": {nil, true, errChanged},
-		"a living cluster":             {&living, false, errChanged},
-		"a living cluster's place":     {&living, true, errChanged},
-		"a deleted cluster":            {&deleted, false, errChanged},
+		"nothing to take the place of": {nil, true, state.ErrChanged},
+		"a living cluster":             {&living, false, state.ErrChanged},
+		"a living cluster's place":     {&living, true, state.ErrChanged},
+		"a deleted cluster":            {&deleted, false, state.ErrChanged},
 		"a deleted cluster's place":    {&deleted, true, nil},
 		"the same restore":             {&begun, false, nil},
 		"the same restore in a place":  {&begun, true, nil},
-		"another restore":              {&other, false, errChanged},
-		"the same name, another spec":  {&edited, false, errChanged},
+		"another restore":              {&other, false, state.ErrChanged},
+		"the same name, another spec":  {&edited, false, state.ErrChanged},
 	} {
 		var live *corev1.ConfigMap
 		if test.was != nil {
-			live = newRecordMap(*test.was, c)
+			live = &corev1.ConfigMap{Data: test.was.ConfigMap(c).Data}
 		}
 		begin.InPlace = test.inPlace
 		if was, err := recordToSucceed(live, begin); !errors.Is(err, test.want) || (was != nil) != (test.was != nil && test.want == nil) {
@@ -355,23 +360,23 @@ func TestWhatAReleaseStartsOn(t *testing.T) {
 // I7: a volume is made for the first member of a restore that goes on, and for
 // nobody else.
 func TestAVolumeIsMadeForTheRestoreAlone(t *testing.T) {
-	a := plan.CreateVolume{Member: "orders-0", Claim: "data-orders-0"}
+	a := action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"}
 	for name, test := range map[string]struct {
 		edit   func(*Record)
-		action plan.CreateVolume
+		action action.CreateVolume
 	}{
 		"no restore goes on": {func(r *Record) { r.Recovering = nil }, a},
 		"it is a recovery":   {func(r *Record) { r.Restored = nil }, a},
 		"it has formed":      {func(r *Record) { r.ClusterID, r.Members = "c9", map[string]string{"orders-0": "a0"} }, a},
-		"another member":     {func(*Record) {}, plan.CreateVolume{Member: "orders-1", Claim: "data-orders-1"}},
-		"another claim":      {func(*Record) {}, plan.CreateVolume{Member: "orders-0", Claim: "data-orders-1"}},
+		"another member":     {func(*Record) {}, action.CreateVolume{Member: "orders-1", Claim: "data-orders-1"}},
+		"another claim":      {func(*Record) {}, action.CreateVolume{Member: "orders-0", Claim: "data-orders-1"}},
 	} {
 		restoring(t, func(w *world) {
 			w.mustDo(w.begins())
-			if err := w.r.updateRecord(w.Context(), w.look(), test.edit); err != nil {
+			if err := w.r.executor.note(w.Context(), w.look(), test.edit); err != nil {
 				t.Fatal(err)
 			}
-			if err := w.do(test.action); !errors.Is(err, errChanged) || len(w.claims()) > 0 {
+			if err := w.do(test.action); !errors.Is(err, state.ErrChanged) || len(w.claims()) > 0 {
 				t.Errorf("%s: %v, the claims are %q", name, err, claimsOf(w))
 			}
 		})
@@ -383,7 +388,7 @@ func TestAVolumeIsMadeForTheRestoreAlone(t *testing.T) {
 		backuptest.WantError(t, w.do(a), "create the volume claim data-orders-0", "somebody else's")
 		v := w.look()
 		w.api.PrependReactor("get", "persistentvolumeclaims", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errAway })
-		if err := w.r.execute(w.Context(), v, a); !errors.Is(err, errAway) {
+		if err := w.r.executor.execute(w.Context(), v, a); !errors.Is(err, errAway) {
 			t.Errorf("whose it is cannot be read: %v", err)
 		}
 	})
@@ -429,7 +434,7 @@ func TestARestoreTakesThePlaceOfADeletedCluster(t *testing.T) {
 			t.Errorf("the claims begin with %s, the record says %s", got, r.ClaimPrefix)
 		}
 		for _, c := range w.set().Spec.Template.Spec.Containers {
-			if c.Name == EtcdContainer && c.VolumeMounts[0].Name != r.ClaimPrefix {
+			if c.Name == naming.ContainerEtcd && c.VolumeMounts[0].Name != r.ClaimPrefix {
 				t.Errorf("etcd mounts %v", c.VolumeMounts)
 			}
 		}

@@ -25,13 +25,17 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // look is one observation, which must not fail.
 func (w *world) look() *view {
 	w.Helper()
-	v, err := w.r.observe(w.Context(), w.wish)
+	v, err := w.r.observer.observe(w.Context(), w.wish)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -39,15 +43,15 @@ func (w *world) look() *view {
 }
 
 // do carries out an action on what is seen now.
-func (w *world) do(action plan.Action) error {
+func (w *world) do(action action.Action) error {
 	w.Helper()
-	err := w.r.execute(w.Context(), w.look(), action)
+	err := w.r.executor.execute(w.Context(), w.look(), action)
 	synctest.Wait()
 	return err
 }
 
 // mustDo is a do that must not fail.
-func (w *world) mustDo(action plan.Action) {
+func (w *world) mustDo(action action.Action) {
 	w.Helper()
 	if err := w.do(action); err != nil {
 		w.Fatal(err)
@@ -92,40 +96,40 @@ func metaEach(list runtime.Object, f func(name string, o runtime.Object)) error 
 // Each action, carried out twice, does the second time what the first time
 // left: nothing.
 func TestActionsAreIdempotent(t *testing.T) {
-	for name, action := range map[string]plan.Action{
-		"create the record":    plan.CreateRecord{},
-		"issue certificates":   plan.IssueCertificates{},
-		"headless service":     plan.ApplyObject{Kind: "Service", Name: "orders-peers"},
-		"client service":       plan.ApplyObject{Kind: "Service", Name: "orders-client"},
-		"budget":               plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"},
-		"create the set":       plan.CreateSet{Replicas: 3},
-		"create a set of five": plan.CreateSet{Replicas: 5},
+	for name, act := range map[string]action.Action{
+		"create the record":    action.CreateRecord{},
+		"issue certificates":   action.IssueCertificates{},
+		"headless service":     action.ApplyObject{ObjectKind: "Service", Name: "orders-peers"},
+		"client service":       action.ApplyObject{ObjectKind: "Service", Name: "orders-client"},
+		"budget":               action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"},
+		"create the set":       action.CreateSet{Replicas: 3},
+		"create a set of five": action.CreateSet{Replicas: 5},
 	} {
 		t.Run(name+" from nothing", func(t *testing.T) {
 			inWorld(t, func(w *world) {
 				if name != "create the record" {
-					w.mustDo(plan.CreateRecord{})
+					w.mustDo(action.CreateRecord{})
 				}
-				twice(w, action)
+				twice(w, act)
 			})
 		})
 	}
-	for name, action := range map[string]plan.Action{
-		"the set's drift": plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
-		"record formed":   plan.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1", "orders-2": "a2"}},
-		"record applied":  plan.RecordApplied{SpecHash: "h", Version: "3.6.16", Commit: "f00"},
-		"end the roll":    plan.EndRoll{Replicas: 3},
-		"start the roll":  plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"},
-		"by partition":    plan.RestartMember{Member: "orders-2", Partition: 2},
-		"the record":      plan.CreateRecord{},
-		"hibernate":       plan.Hibernate{},
-		"wake":            plan.Wake{},
-		"begin to delete": plan.BeginDeletion{},
-		"revive":          plan.Revive{},
-		"delete the set":  plan.DeleteObject{Kind: "StatefulSet", Name: "orders"},
-		"delete a budget": plan.DeleteObject{Kind: "PodDisruptionBudget", Name: "orders"},
-		"delete a secret": plan.DeleteObject{Kind: "Secret", Name: "orders-client-ca"},
-		"forget":          plan.ForgetCluster{},
+	for name, action := range map[string]action.Action{
+		"the set's drift": action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"},
+		"record formed":   action.RecordFormed{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1", "orders-2": "a2"}},
+		"record applied":  action.RecordApplied{SpecHash: "h", Version: "3.6.16", Commit: "f00"},
+		"end the roll":    action.EndRoll{Replicas: 3},
+		"start the roll":  action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"},
+		"by partition":    action.RestartMember{Member: "orders-2", Partition: 2},
+		"the record":      action.CreateRecord{},
+		"hibernate":       action.Hibernate{},
+		"wake":            action.Wake{},
+		"begin to delete": action.BeginDeletion{},
+		"revive":          action.Revive{},
+		"delete the set":  action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"},
+		"delete a budget": action.DeleteObject{ObjectKind: "PodDisruptionBudget", Name: "orders"},
+		"delete a secret": action.DeleteObject{ObjectKind: "Secret", Name: "orders-client-ca"},
+		"forget":          action.ForgetCluster{},
 	} {
 		t.Run(name+" of a formed cluster", func(t *testing.T) {
 			formed(t, func(w *world) { twice(w, action) })
@@ -133,7 +137,7 @@ func TestActionsAreIdempotent(t *testing.T) {
 	}
 }
 
-func twice(w *world, action plan.Action) {
+func twice(w *world, action action.Action) {
 	w.Helper()
 	w.mustDo(action)
 	once := w.contents()
@@ -146,7 +150,7 @@ func twice(w *world, action plan.Action) {
 func TestCreateRecordKeepsWhatExists(t *testing.T) {
 	formed(t, func(w *world) {
 		before := w.record()
-		w.mustDo(plan.CreateRecord{})
+		w.mustDo(action.CreateRecord{})
 		if after := w.record(); !reflect.DeepEqual(before, after) {
 			t.Errorf("the record was %+v and is %+v", before, after)
 		}
@@ -157,7 +161,7 @@ func TestEveryRecordHasItsOwnToken(t *testing.T) {
 	tokens := map[string]bool{}
 	for range 3 {
 		inWorld(t, func(w *world) {
-			w.mustDo(plan.CreateRecord{})
+			w.mustDo(action.CreateRecord{})
 			token := w.record().Token
 			if !strings.HasPrefix(token, "orders-") || tokens[token] {
 				t.Errorf("token %q", token)
@@ -169,9 +173,9 @@ func TestEveryRecordHasItsOwnToken(t *testing.T) {
 
 func TestRecordFormedWritesTheIDs(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.mustDo(plan.CreateRecord{})
+		w.mustDo(action.CreateRecord{})
 		members := map[string]string{"orders-0": "a0", "orders-1": "a1", "orders-2": "a2"}
-		w.mustDo(plan.RecordFormed{ClusterID: "c1", Members: members})
+		w.mustDo(action.RecordFormed{ClusterID: "c1", Members: members})
 		r := w.record()
 		if r.ClusterID != "c1" || !reflect.DeepEqual(r.Members, members) {
 			t.Errorf("the record is %+v", r)
@@ -194,14 +198,14 @@ func TestRecordChangedInBetweenIsNotOverwritten(t *testing.T) {
 			}
 			return false, nil, nil
 		})
-		err := w.do(plan.RecordApplied{SpecHash: "h", Version: "9.9.9", Commit: "f00"})
+		err := w.do(action.RecordApplied{SpecHash: "h", Version: "9.9.9", Commit: "f00"})
 		if !apierrors.IsConflict(err) {
 			t.Errorf("error %v, want a conflict", err)
 		}
 		if v := w.record().Applied.Version; v == "9.9.9" {
 			t.Error("the record was overwritten")
 		}
-		w.mustDo(plan.RecordApplied{SpecHash: "h", Version: "9.9.9", Commit: "f00"})
+		w.mustDo(action.RecordApplied{SpecHash: "h", Version: "9.9.9", Commit: "f00"})
 	})
 }
 
@@ -211,15 +215,15 @@ func TestWhatIsMadeFromTheRecordIsMended(t *testing.T) {
 	formed(t, func(w *world) {
 		before := w.contents()["ConfigMap orders-record"]
 		edited, _ := before.DeepCopyObject().(*corev1.ConfigMap)
-		edited.Data[keyInitialState] = stateNew
+		edited.Data[naming.KeyInitialState] = stateNew
 		w.put(corev1.SchemeGroupVersion.WithResource("configmaps"), edited)
 		w.settle()
 		v := w.look()
-		if err := w.r.execute(w.Context(), v, plan.Revive{}); err != nil {
+		if err := w.r.executor.execute(w.Context(), v, action.Revive{}); err != nil {
 			t.Fatal(err)
 		}
 		after, _ := w.contents()["ConfigMap orders-record"].(*corev1.ConfigMap)
-		if got := after.Data[keyInitialState]; got != stateExisting {
+		if got := after.Data[naming.KeyInitialState]; got != stateExisting {
 			t.Errorf("the initial state is %q", got)
 		}
 	})
@@ -229,7 +233,7 @@ func TestDamagedRecordIsNotOverwritten(t *testing.T) {
 	formed(t, func(w *world) {
 		v := w.look()
 		damage(w)
-		if err := w.r.execute(w.Context(), v, plan.RecordApplied{Version: "3.6.16"}); err == nil || !strings.Contains(err.Error(), "restore this ConfigMap") {
+		if err := w.r.executor.execute(w.Context(), v, action.RecordApplied{Version: "3.6.16"}); err == nil || !strings.Contains(err.Error(), "restore this ConfigMap") {
 			t.Errorf("error %v", err)
 		}
 		if writes := w.api.writes(); len(writes) > 0 {
@@ -247,18 +251,18 @@ func damage(w *world) {
 		w.Fatal(err)
 	}
 	cm, _ := object.(*corev1.ConfigMap)
-	cm.Data[keyRecord] = cm.Data[keyRecord][:20]
+	cm.Data[naming.KeyRecord] = cm.Data[naming.KeyRecord][:20]
 	w.put(configMaps, cm)
 }
 
 func TestSecretOfAnotherOwnerIsNotTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.mustDo(plan.CreateRecord{})
+		w.mustDo(action.CreateRecord{})
 		w.put(corev1.SchemeGroupVersion.WithResource("secrets"), &corev1.Secret{
 			ObjectMeta: metav1.ObjectMeta{Name: "orders-server", Namespace: "shop"},
 			Data:       map[string][]byte{"precious": []byte("key")},
 		})
-		err := w.do(plan.IssueCertificates{})
+		err := w.do(action.IssueCertificates{})
 		backuptest.WantError(t, err, "create Secret orders-server", "not labelled")
 		secret, _ := w.contents()["Secret orders-server"].(*corev1.Secret)
 		if string(secret.Data["precious"]) != "key" || len(secret.Data) != 1 {
@@ -269,10 +273,10 @@ func TestSecretOfAnotherOwnerIsNotTaken(t *testing.T) {
 
 func TestApplyRefusesWhatItDoesNotKnow(t *testing.T) {
 	formed(t, func(w *world) {
-		for _, a := range []plan.ApplyObject{
-			{Kind: "Ingress", Name: "orders"}, {Kind: "Ingress", Name: "orders-peers"}, {Kind: "Ingress", Name: "orders-client"}, {Kind: "Service", Name: "orders"},
+		for _, a := range []action.ApplyObject{
+			{ObjectKind: "Ingress", Name: "orders"}, {ObjectKind: "Ingress", Name: "orders-peers"}, {ObjectKind: "Ingress", Name: "orders-client"}, {ObjectKind: "Service", Name: "orders"},
 		} {
-			backuptest.WantError(t, w.do(a), "apply "+a.Kind+" "+a.Name, "keeps no such object")
+			backuptest.WantError(t, w.do(a), "apply "+a.ObjectKind+" "+a.Name, "keeps no such object")
 		}
 	})
 }
@@ -284,13 +288,13 @@ func TestApplySetNeedsTheVersionThatWasSeen(t *testing.T) {
 		set := w.set()
 		set.Annotations = map[string]string{"by": "somebody"}
 		w.put(setsResource(), set)
-		for _, action := range []plan.Action{
-			plan.StartRoll{Partition: 3},
-			plan.RestartMember{Member: "orders-2", Partition: 2},
-			plan.EndRoll{Replicas: 3},
-			plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
+		for _, action := range []action.Action{
+			action.StartRoll{Partition: 3},
+			action.RestartMember{Member: "orders-2", Partition: 2},
+			action.EndRoll{Replicas: 3},
+			action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"},
 		} {
-			if err := w.r.execute(w.Context(), v, action); !apierrors.IsConflict(err) || !errors.Is(err, errChanged) {
+			if err := w.r.executor.execute(w.Context(), v, action); !apierrors.IsConflict(err) || !errors.Is(err, state.ErrChanged) {
 				t.Errorf("%s: error %v, want a conflict", action, err)
 			}
 		}
@@ -302,28 +306,28 @@ func TestApplySetNeedsTheVersionThatWasSeen(t *testing.T) {
 
 func TestStartRollTouchesNoPod(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		before := w.pod("orders-2").UID
-		w.mustDo(plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
+		w.mustDo(action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
 		w.settle()
 		if w.pod("orders-2").UID != before {
 			t.Error("orders-2 was restarted")
 		}
-		if got := w.set().Spec.Template.Annotations[AnnotationVersion]; got != "3.6.16" {
+		if got := w.set().Spec.Template.Annotations[naming.AnnotationVersion]; got != "3.6.16" {
 			t.Errorf("the template is for %s", got)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // I11: a backup that has gone from its store, or is another one by now, starts
 // no roll.
 func TestStartRollAsksForTheBackupAgain(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
-		w.mustDo(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
+		w.commit(clustertest.SetVersion("3.6.16"))
+		w.mustDo(action.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
 		url := w.record().Backup.URL
 		path := strings.TrimPrefix(url[:strings.Index(url, "?")], "file://")
-		roll := plan.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"}
+		roll := action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"}
 		manifest, err := os.ReadFile(path + backup.ManifestSuffix)
 		if err != nil {
 			t.Fatal(err)
@@ -344,10 +348,10 @@ func TestStartRollAsksForTheBackupAgain(t *testing.T) {
 		if writes := w.api.writes(); len(writes) > 0 {
 			t.Errorf("writes %q", writes)
 		}
-		if err := w.do(plan.StartRoll{Partition: 3}); err != nil {
+		if err := w.do(action.StartRoll{Partition: 3}); err != nil {
 			t.Errorf("a roll that rests on no backup: %v", err)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // boltSnapshot is what etcd sends of a real database.
@@ -380,8 +384,8 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 	data := boltSnapshot(t)
 	formed(t, func(w *world) {
 		w.etcd.snapshot = data
-		w.commit(setVersion("3.6.16"))
-		take := plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
+		w.commit(clustertest.SetVersion("3.6.16"))
+		take := action.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"}
 		w.mustDo(take)
 		first := w.record().Backup
 		w.mustDo(take)
@@ -402,14 +406,14 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 		if want := []string{"snapshot of orders-1", "snapshot of orders-1"}; !slices.Equal(w.etcd.calls, want) {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // The last look need not be one that compared hashes: what an earlier one saw stays.
 func TestManifestKeepsTheHashThatWasSeen(t *testing.T) {
 	var m backup.Manifest
-	describeSource(&m, plan.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3, Keys: 5})
-	describeSource(&m, plan.Member{Revision: 7})
+	describeSource(&m, state.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3, Keys: 5})
+	describeSource(&m, state.Member{Revision: 7})
 	if m.Revision != 8 || m.Hash != 9 || m.HashRevision != 7 || m.CompactRevision != 3 || m.Keys != 5 {
 		t.Errorf("manifest %+v", m)
 	}
@@ -420,9 +424,9 @@ func TestManifestKeepsTheHashThatWasSeen(t *testing.T) {
 func TestManifestIsOfTheVeryMember(t *testing.T) {
 	formed(t, func(w *world) {
 		v := w.look()
-		v.observed.Rounds = []plan.Round{{Members: []plan.Member{{ID: "a0", Version: "3.6.12", Revision: 9}, {ID: "a1", Version: "3.6.11", Revision: 7}}}}
-		for what, target := range map[string]string{"3.6.16": "3.6.16", plan.DowngradeTo("3.5.35"): "3.5.35", "repair orders-0": "", "deletion": ""} {
-			m := w.r.manifestOf(v, plan.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: what})
+		v.observed.Rounds = []state.Round{{Members: []state.Member{{ID: "a0", Version: "3.6.12", Revision: 9}, {ID: "a1", Version: "3.6.11", Revision: 7}}}}
+		for what, target := range map[state.Purpose]string{"3.6.16": "3.6.16", state.ForDowngrade("3.5.35"): "3.5.35", "repair orders-0": "", "deletion": ""} {
+			m := w.r.executor.manifestOf(v, action.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: what})
 			if m.TargetVersion != target || m.EtcdVersion != "3.6.11" || m.Revision != 7 {
 				t.Errorf("for %q: %+v", what, m)
 			}
@@ -433,20 +437,20 @@ func TestManifestIsOfTheVeryMember(t *testing.T) {
 func TestDamagedSnapshotIsNotRecorded(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.snapshot[100] ^= 1
-		err := w.do(plan.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
+		err := w.do(action.TakeBackup{Member: "orders-0", MemberID: "a0", ClusterID: "c1", For: "3.6.16", Why: "upgrade 3.6.12 → 3.6.16"})
 		backuptest.WantError(t, err, "damaged")
 		if b := w.record().Backup; b != nil {
 			t.Errorf("recorded %+v", b)
 		}
-		backuptest.WantError(t, w.do(plan.TakeBackup{Member: "orders-7"}), "back up", "orders-7 has no address")
+		backuptest.WantError(t, w.do(action.TakeBackup{Member: "orders-7"}), "back up", "orders-7 has no address")
 	})
 }
 
 // A bucket that refuses holds the upgrade for ever.
 func TestFailingBucketStartsNoRoll(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.options.BackupURL = "file:///nowhere-at-all/{{ .UID }}.db"
-		w.commit(setVersion("3.6.16"))
+		w.reconfigure(func(o *Options) { o.BackupURL = "file:///nowhere-at-all/{{ .UID }}.db" })
+		w.commit(clustertest.SetVersion("3.6.16"))
 		for range 5 {
 			if _, err := w.pass(); err == nil || !strings.Contains(err.Error(), "file:///nowhere-at-all/") {
 				t.Errorf("error %v", err)
@@ -459,16 +463,16 @@ func TestFailingBucketStartsNoRoll(t *testing.T) {
 				t.Errorf("writes %q", write)
 			}
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestMoveLeaderAsksTheLeader(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.MoveLeader{From: "orders-0", FromID: "a0", To: "orders-1", ToID: "a1"})
+		w.mustDo(action.MoveLeader{From: "orders-0", FromID: "a0", To: "orders-1", ToID: "a1"})
 		if want := []string{"move leader from orders-0 to a1"}; !slices.Equal(w.etcd.calls, want) {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
-		backuptest.WantError(t, w.do(plan.MoveLeader{From: "orders-7"}), "move the leader", "orders-7 has no address")
+		backuptest.WantError(t, w.do(action.MoveLeader{From: "orders-7"}), "move the leader", "orders-7 has no address")
 	})
 }
 
@@ -476,7 +480,7 @@ func TestMoveLeaderAsksTheLeader(t *testing.T) {
 func TestRestartByDeletion(t *testing.T) {
 	formed(t, func(w *world) {
 		uid := string(w.pod("orders-2").UID)
-		gone := plan.RestartMember{Member: "orders-2", PodUID: "another", ByDeletion: true}
+		gone := action.RestartMember{Member: "orders-2", PodUID: "another", ByDeletion: true}
 		if err := w.do(gone); !apierrors.IsConflict(err) {
 			t.Errorf("with another UID: %v", err)
 		}
@@ -499,25 +503,25 @@ func TestRestartByDeletion(t *testing.T) {
 // I25: without the lease nothing is changed.
 func TestNothingIsDoneWithoutTheLease(t *testing.T) {
 	lost := errors.New("the lease is lost")
-	for _, action := range []plan.Action{
-		plan.CreateRecord{},
-		plan.IssueCertificates{},
-		plan.ApplyObject{Kind: "StatefulSet", Name: "orders"},
-		plan.CreateSet{Replicas: 3},
-		plan.RecordFormed{},
-		plan.TakeBackup{Member: "orders-0"},
-		plan.StartRoll{},
-		plan.MoveLeader{From: "orders-0", ToID: "a1"},
-		plan.RestartMember{Member: "orders-2"},
-		plan.RestartMember{Member: "orders-2", ByDeletion: true},
-		plan.Compact{Member: "orders-0"},
-		plan.Defragment{Member: "orders-0"},
-		plan.Disarm{Alarm: plan.NoSpace, MemberID: "a1"},
-		plan.EndRoll{},
-		plan.RecordApplied{},
+	for _, action := range []action.Action{
+		action.CreateRecord{},
+		action.IssueCertificates{},
+		action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"},
+		action.CreateSet{Replicas: 3},
+		action.RecordFormed{},
+		action.TakeBackup{Member: "orders-0"},
+		action.StartRoll{},
+		action.MoveLeader{From: "orders-0", ToID: "a1"},
+		action.RestartMember{Member: "orders-2"},
+		action.RestartMember{Member: "orders-2", ByDeletion: true},
+		action.Compact{Member: "orders-0"},
+		action.Defragment{Member: "orders-0"},
+		action.Disarm{Alarm: state.NoSpace, MemberID: "a1"},
+		action.EndRoll{},
+		action.RecordApplied{},
 	} {
 		formed(t, func(w *world) {
-			w.r.options.Lease = func() error { return lost }
+			w.reconfigure(func(o *Options) { o.Lease = func() error { return lost } })
 			if err := w.do(action); !errors.Is(err, lost) {
 				t.Errorf("%s: error %v", action, err)
 			}
@@ -533,7 +537,7 @@ func TestNothingIsDoneWithoutTheLease(t *testing.T) {
 func stale(t *testing.T, behind func(w *world)) {
 	t.Helper()
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.until(func(p plan.Plan) bool {
 			return p.Hold == nil && len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].Action.String(), "restart orders-2")
 		})
@@ -544,13 +548,13 @@ func stale(t *testing.T, behind func(w *world)) {
 		// The view is older than what happens now, as a cache would be.
 		behind(w)
 		w.api.ClearActions()
-		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, errChanged) {
-			t.Errorf("error %v, want %v", err, errChanged)
+		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, state.ErrChanged) {
+			t.Errorf("error %v, want %v", err, state.ErrChanged)
 		}
 		if writes := w.api.writes(); len(writes) > 0 {
 			t.Errorf("writes %q", writes)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // I3: what the caches say is not acted upon when the API server says otherwise.
@@ -613,10 +617,10 @@ func TestRecordThatTheCachesMissIsNotMadeAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.mustDo(plan.CreateRecord{})
+		w.mustDo(action.CreateRecord{})
 		before := w.record()
 		w.api.ClearActions()
-		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, errChanged) {
+		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("error %v", err)
 		}
 		if writes := w.api.writes(); len(writes) > 0 || w.record().Token != before.Token {
@@ -629,7 +633,7 @@ func TestRecordThatTheCachesMissIsNotMadeAgain(t *testing.T) {
 func TestNoActionWithoutFreshData(t *testing.T) {
 	for _, resource := range []string{"configmaps", "statefulsets", "pods"} {
 		formed(t, func(w *world) {
-			w.commit(setVersion("3.6.16"))
+			w.commit(clustertest.SetVersion("3.6.16"))
 			v, p, err := w.r.decide(w.Context(), w.wish)
 			if err != nil || len(p.Steps) == 0 {
 				t.Fatalf("plan %s, %v", p.Text(), err)
@@ -643,6 +647,6 @@ func TestNoActionWithoutFreshData(t *testing.T) {
 			if len(w.etcd.calls) > 0 {
 				t.Errorf("%s: calls %q", resource, w.etcd.calls)
 			}
-		}, setVersion("3.6.12"))
+		}, clustertest.SetVersion("3.6.12"))
 	}
 }

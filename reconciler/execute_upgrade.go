@@ -5,40 +5,41 @@ import (
 	"fmt"
 	"maps"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // executeMinor carries out what a change of minor needs beside its roll.
-func (r *Reconciler) executeMinor(ctx context.Context, v *view, action plan.Action) error {
-	switch a := action.(type) {
-	case plan.Nudge:
-		return r.nudge(ctx, v, a)
-	case plan.RecordFlushed:
-		return r.updateRecord(ctx, v, func(record *Record) { record.Flushed, record.Nudged = maps.Clone(a.Members), nil })
-	case plan.EnableDowngrade:
-		return r.enableDowngrade(ctx, v, a)
-	case plan.CancelDowngrade:
-		return r.cancelDowngrade(ctx, v, a)
+func (e *Executor) executeMinor(ctx context.Context, v *view, act action.Action) error {
+	switch a := act.(type) {
+	case action.ForceSnapshot:
+		return e.nudge(ctx, v, a)
+	case action.RecordFlushed:
+		return e.note(ctx, v, func(record *Record) { record.Flushed, record.Nudged = maps.Clone(a.Members), nil })
+	case action.EnableDowngrade:
+		return e.enableDowngrade(ctx, v, a)
+	case action.CancelDowngrade:
+		return e.cancelDowngrade(ctx, v, a)
 	default:
-		return fmt.Errorf("unknown action %T", action)
+		return fmt.Errorf("unknown action %T", act)
 	}
 }
 
 // nudge adds entries to the members' log, after it has written down how often each
 // of them has saved its state. More entries a second time do no harm.
-func (r *Reconciler) nudge(ctx context.Context, v *view, a plan.Nudge) error {
+func (e *Executor) nudge(ctx context.Context, v *view, a action.ForceSnapshot) error {
 	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("add to the log: %w", err)
 	}
-	saved := r.snapshots(ctx, v)
+	saved := e.observer.snapshots(ctx, v)
 	for name := range v.record.Members {
 		if _, known := saved[name]; !known {
 			return fmt.Errorf("add to the log: %s does not say how often it has saved its state", name)
 		}
 	}
-	now := r.now().UTC()
-	err = r.updateRecord(ctx, v, func(record *Record) {
+	now := e.now().UTC()
+	err = e.note(ctx, v, func(record *Record) {
 		nudged := &NudgedRecord{Template: a.Template, Since: now, At: now, Before: saved}
 		if before := record.Nudged; before != nil && before.Template == a.Template {
 			nudged.Since = before.Since
@@ -48,52 +49,52 @@ func (r *Reconciler) nudge(ctx context.Context, v *view, a plan.Nudge) error {
 	if err != nil {
 		return err
 	}
-	return r.etcd.Nudge(ctx, v.cluster.Key(), member)
+	return e.etcd.AppendNoops(ctx, v.cluster.Key(), member)
 }
 
 // enableDowngrade tells etcd of a downgrade, after it has written that down, and
 // what the older minor will make of the members' logs. The store is asked once
 // more whether the backup is still there.
-func (r *Reconciler) enableDowngrade(ctx context.Context, v *view, a plan.EnableDowngrade) error {
+func (e *Executor) enableDowngrade(ctx context.Context, v *view, a action.EnableDowngrade) error {
 	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("enable the downgrade: %w", err)
 	}
-	if err := r.backupIsThere(ctx, v, a.Backup); err != nil {
+	if err := e.backupIsThere(ctx, v, a.Backup); err != nil {
 		return fmt.Errorf("enable the downgrade: %w", err)
 	}
-	now := r.now().UTC()
-	err = r.updateRecord(ctx, v, func(record *Record) {
+	now := e.now().UTC()
+	err = e.note(ctx, v, func(record *Record) {
 		if record.Downgrade == nil || record.Downgrade.Line != a.To {
 			record.Downgrade = &DowngradeRecord{Line: a.To, Since: now}
 		}
-		record.BornOn, record.Flushed = plan.LogsAfter(record.BornOn, record.Members, a.From, a.To)
+		record.BornOn, record.Flushed = action.LogsAfter(record.BornOn, record.Members, a.From, a.To)
 	})
 	if err != nil {
 		return err
 	}
-	return r.etcd.EnableDowngrade(ctx, v.cluster.Key(), member, a.To)
+	return e.etcd.EnableDowngrade(ctx, v.cluster.Key(), member, a.To)
 }
 
 // cancelDowngrade tells etcd that there is no downgrade any more. The record
 // forgets it last: until then it says that the downgrade is quorate's.
-func (r *Reconciler) cancelDowngrade(ctx context.Context, v *view, a plan.CancelDowngrade) error {
+func (e *Executor) cancelDowngrade(ctx context.Context, v *view, a action.CancelDowngrade) error {
 	member, err := v.target(a.Member, a.MemberID)
 	if err != nil {
 		return fmt.Errorf("cancel the downgrade: %w", err)
 	}
-	if err := r.etcd.CancelDowngrade(ctx, v.cluster.Key(), member); err != nil {
+	if err := e.etcd.CancelDowngrade(ctx, v.cluster.Key(), member); err != nil {
 		return err
 	}
-	return r.updateRecord(ctx, v, func(record *Record) { record.Downgrade = nil })
+	return e.note(ctx, v, func(record *Record) { record.Downgrade = nil })
 }
 
 // recordApplied writes down what was carried out, and that what led there is over.
-func recordApplied(a plan.RecordApplied) func(*Record) {
+func recordApplied(a action.RecordApplied) func(*Record) {
 	return func(record *Record) {
 		record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 		record.Downgrade, record.Nudged = nil, nil
-		if plan.ReadsLogs(a.Version) {
+		if action.ReadsLogs(a.Version) {
 			record.Flushed = maps.Clone(record.Members)
 		}
 	}
@@ -101,9 +102,9 @@ func recordApplied(a plan.RecordApplied) func(*Record) {
 
 // backupIsThere asks the store whether the recorded backup, when it was taken for
 // that purpose, is still the one that was verified.
-func (r *Reconciler) backupIsThere(ctx context.Context, v *view, purpose string) error {
-	if b := v.record.Backup; b != nil && b.For == purpose {
-		return r.stillThere(ctx, v)
+func (e *Executor) backupIsThere(ctx context.Context, v *view, purpose state.Purpose) error {
+	if b := v.record.Backup; b != nil && state.Purpose(b.For) == purpose {
+		return e.stillThere(ctx, v)
 	}
 	return nil
 }

@@ -15,7 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -23,7 +25,7 @@ import (
 func stepwise(c *schema.EtcdCluster) { c.Spec.Upgrade.Path = schema.PathStepwise }
 
 // untilStep makes passes until the next step is an action of this kind.
-func untilStep[A plan.Action](w *world) A {
+func untilStep[A action.Action](w *world) A {
 	w.Helper()
 	var action A
 	w.until(func(p plan.Plan) bool {
@@ -62,7 +64,7 @@ func TestStepwiseWalk(t *testing.T) {
 		var stops []string
 		w.until(func(p plan.Plan) bool {
 			set := w.set()
-			stop := fmt.Sprintf("%s %t", set.Spec.Template.Annotations[AnnotationVersion], slices.Contains(etcdArgs(set), "--snapshot-count=1"))
+			stop := fmt.Sprintf("%s %t", set.Spec.Template.Annotations[naming.AnnotationVersion], slices.Contains(etcdArgs(set), "--snapshot-count=1"))
 			if len(stops) == 0 || stops[len(stops)-1] != stop {
 				stops = append(stops, stop)
 			}
@@ -93,7 +95,7 @@ func TestNoStepTo37BeforeEveryMemberSavedItsState(t *testing.T) {
 		w.bornOn("")
 		w.etcd.saves = func(member string) bool { return member != "orders-1" }
 		w.commit(toVersion("3.7.3"))
-		untilStep[plan.Nudge](w)
+		untilStep[action.ForceSnapshot](w)
 		for range 50 {
 			w.mustPass()
 			time.Sleep(time.Second)
@@ -117,7 +119,7 @@ func TestNoStepTo37BeforeEveryMemberSavedItsState(t *testing.T) {
 // bornOn lets the record say on which line the cluster began.
 func (w *world) bornOn(line string) {
 	w.Helper()
-	if err := w.r.updateRecord(w.Context(), w.look(), func(r *Record) { r.BornOn = line }); err != nil {
+	if err := w.r.executor.note(w.Context(), w.look(), func(r *Record) { r.BornOn = line }); err != nil {
 		w.Fatal(err)
 	}
 	w.settle()
@@ -127,8 +129,8 @@ func (w *world) bornOn(line string) {
 func TestDowngradeOfACluster(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(toVersion("3.6.16"))
-		a := untilStep[plan.EnableDowngrade](w)
-		if want := (plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6", Backup: "downgrade to 3.6.16"}); a != want {
+		a := untilStep[action.EnableDowngrade](w)
+		if want := (action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6", Backup: "downgrade to 3.6.16"}); a != want {
 			t.Errorf("%+v, want %+v", a, want)
 		}
 		w.mustPass()
@@ -181,7 +183,7 @@ func TestDowngradeTakenBack(t *testing.T) {
 func TestDowngradeWhoseAnswerIsLost(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(toVersion("3.6.16"))
-		untilStep[plan.EnableDowngrade](w)
+		untilStep[action.EnableDowngrade](w)
 		w.etcd.loseAnswer = errors.New("context deadline exceeded")
 		if _, err := w.pass(); err == nil {
 			t.Error("a lost answer is no error")
@@ -198,7 +200,7 @@ func TestDowngradeWhoseAnswerIsLost(t *testing.T) {
 func TestNoDowngradeWithoutItsBackup(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(toVersion("3.6.16"))
-		untilStep[plan.EnableDowngrade](w)
+		untilStep[action.EnableDowngrade](w)
 		path, _, _ := strings.Cut(strings.TrimPrefix(w.record().Backup.URL, "file://"), "?")
 		if err := os.Remove(path + backup.ManifestSuffix); err != nil {
 			t.Fatal(err)
@@ -213,12 +215,12 @@ func TestNoDowngradeWithoutItsBackup(t *testing.T) {
 }
 
 func TestUpgradeActionsTwice(t *testing.T) {
-	for name, action := range map[string]plan.Action{
-		"enable":           plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"},
-		"enable below 3.6": plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"},
-		"cancel":           plan.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.6"},
-		"flushed":          plan.RecordFlushed{Members: map[string]string{"orders-0": "a0"}},
-		"applied":          plan.RecordApplied{SpecHash: "h", Version: "3.7.3", Commit: "f00"},
+	for name, action := range map[string]action.Action{
+		"enable":           action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"},
+		"enable below 3.6": action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"},
+		"cancel":           action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.6"},
+		"flushed":          action.RecordFlushed{Members: map[string]string{"orders-0": "a0"}},
+		"applied":          action.RecordApplied{SpecHash: "h", Version: "3.7.3", Commit: "f00"},
 	} {
 		t.Run(name, func(t *testing.T) { formed(t, func(w *world) { twice(w, action) }) })
 	}
@@ -229,13 +231,13 @@ func TestEnableDowngradeTwice(t *testing.T) {
 	formed(t, func(w *world) {
 		since := time.Now().UTC()
 		for range 2 {
-			w.mustDo(plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"})
+			w.mustDo(action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"})
 			if d := w.record().Downgrade; d.Line != "3.6" || !d.Since.Equal(since) {
 				t.Errorf("%+v, want it since %s", d, since)
 			}
 			time.Sleep(time.Minute)
 		}
-		w.mustDo(plan.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"})
+		w.mustDo(action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"})
 		if d := w.record().Downgrade; d.Line != "3.5" || !d.Since.Equal(time.Now()) {
 			t.Errorf("%+v", d)
 		}
@@ -247,7 +249,7 @@ func TestEnableDowngradeTwice(t *testing.T) {
 func TestAppliedReleaseHasReadTheLogs(t *testing.T) {
 	for version, want := range map[string]map[string]string{"3.7.3": {"orders-0": "a0"}, "3.6.16": nil} {
 		r := Record{Members: map[string]string{"orders-0": "a0"}}
-		recordApplied(plan.RecordApplied{Version: version})(&r)
+		recordApplied(action.RecordApplied{Version: version})(&r)
 		if !maps.Equal(r.Flushed, want) {
 			t.Errorf("after %s: %v", version, r.Flushed)
 		}
@@ -259,18 +261,18 @@ func TestAppliedReleaseHasReadTheLogs(t *testing.T) {
 func TestNudgeTwice(t *testing.T) {
 	formed(t, func(w *world) {
 		w.etcd.saved = map[string]int64{"orders-0": 4, "orders-1": 5}
-		w.mustDo(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "t"})
+		w.mustDo(action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "t"})
 		first := w.record().Nudged
 		if want := map[string]int64{"orders-0": 4, "orders-1": 5, "orders-2": 0}; !reflect.DeepEqual(first.Before, want) || first.Template != "t" {
 			t.Errorf("%+v, want %v", first, want)
 		}
 		time.Sleep(time.Minute)
-		w.mustDo(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "t"})
+		w.mustDo(action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "t"})
 		second := w.record().Nudged
 		if !second.Since.Equal(first.Since) || !second.At.After(first.At) || second.Before["orders-0"] != 5 || count(w.etcd.calls, "nudge") != 2 {
 			t.Errorf("%+v after %+v, calls %q", second, first, w.etcd.calls)
 		}
-		w.mustDo(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "u"})
+		w.mustDo(action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "u"})
 		if third := w.record().Nudged; third.Since.Equal(first.Since) {
 			t.Errorf("another template: %+v", third)
 		}
@@ -281,7 +283,7 @@ func TestNudgeTwice(t *testing.T) {
 			}
 			return down(member)
 		}
-		if err := w.do(plan.Nudge{Member: "orders-0", MemberID: "a0", Template: "v"}); err == nil || !strings.Contains(err.Error(), "orders-1 does not say how often it has saved its state") {
+		if err := w.do(action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "v"}); err == nil || !strings.Contains(err.Error(), "orders-1 does not say how often it has saved its state") {
 			t.Errorf("%v", err)
 		}
 		if w.record().Nudged.Template == "v" {
@@ -294,11 +296,11 @@ func TestNudgeTwice(t *testing.T) {
 // only the next roll brings the next one, behind its gates.
 func TestEndRollKeepsTheTemplate(t *testing.T) {
 	formed(t, func(w *world) {
-		hash := w.set().Spec.Template.Annotations[AnnotationTemplateHash]
+		hash := w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash]
 		w.commit(toVersion("3.6.15"))
 		for range 2 {
-			w.mustDo(plan.EndRoll{Replicas: 2})
-			if set := w.set(); set.Spec.Template.Annotations[AnnotationTemplateHash] != hash || partitionOf(set) != 2 {
+			w.mustDo(action.EndRoll{Replicas: 2})
+			if set := w.set(); set.Spec.Template.Annotations[naming.AnnotationTemplateHash] != hash || partitionOf(set) != 2 {
 				t.Errorf("partition %d, template %v", partitionOf(set), set.Spec.Template.Annotations)
 			}
 		}
@@ -306,14 +308,14 @@ func TestEndRollKeepsTheTemplate(t *testing.T) {
 		for name, fields := range map[string][]metav1.ManagedFieldsEntry{
 			"nothing": nil,
 			"only the replicas": {{
-				Manager: FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
+				Manager: naming.FieldManager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: "apps/v1", FieldsType: "FieldsV1",
 				FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:replicas":{}}}`),
 			}},
 		} {
 			v := w.look()
 			v.set = v.set.DeepCopy()
 			v.set.ManagedFields = fields
-			if err := w.r.execute(w.Context(), v, plan.EndRoll{Replicas: 2}); err == nil || !strings.Contains(err.Error(), "quorate does not own its template") {
+			if err := w.r.executor.execute(w.Context(), v, action.EndRoll{Replicas: 2}); err == nil || !strings.Contains(err.Error(), "quorate does not own its template") {
 				t.Errorf("quorate owns %s: %v", name, err)
 			}
 		}

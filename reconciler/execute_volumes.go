@@ -9,24 +9,25 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // growVolume asks for a larger volume in the claim that the decision was made on.
 // One that asks for as much already counts as done.
-func (r *Reconciler) growVolume(ctx context.Context, v *view, a plan.GrowVolume) error {
-	live, err := r.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace).Get(ctx, a.Claim, metav1.GetOptions{})
+func (e *Executor) growVolume(ctx context.Context, v *view, a action.GrowVolume) error {
+	live, err := e.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace).Get(ctx, a.Claim, metav1.GetOptions{})
 	if err != nil {
 		return fmt.Errorf("grow claim %s: %w", a.Claim, err)
 	}
 	size := live.Spec.Resources.Requests[corev1.ResourceStorage]
 	switch {
 	case string(live.UID) != a.UID || live.DeletionTimestamp != nil:
-		return fmt.Errorf("grow claim %s: %w", a.Claim, errChanged)
+		return fmt.Errorf("grow claim %s: %w", a.Claim, state.ErrChanged)
 	case size.Value() >= a.To:
 		return nil
 	}
-	err = r.patchClaim(ctx, live, nil, map[string]any{"resources": map[string]any{"requests": map[string]string{
+	err = e.patchClaim(ctx, live, nil, map[string]any{"resources": map[string]any{"requests": map[string]string{
 		string(corev1.ResourceStorage): resource.NewQuantity(a.To, resource.BinarySI).String(),
 	}}})
 	if err != nil {
@@ -37,21 +38,21 @@ func (r *Reconciler) growVolume(ctx context.Context, v *view, a plan.GrowVolume)
 
 // releaseSet deletes the StatefulSet that the decision was made on, and orphans
 // its pods: that nothing but it goes is the API server's word, not a race.
-func (r *Reconciler) releaseSet(ctx context.Context, v *view, a plan.ReleaseSet) error {
+func (e *Executor) releaseSet(ctx context.Context, v *view, a action.ReleaseSet) error {
 	if v.set == nil || v.set.DeletionTimestamp != nil {
 		return nil
 	}
 	if string(v.set.UID) != a.SetUID {
-		return fmt.Errorf("release the pods: %w", errChanged)
+		return fmt.Errorf("release the pods: %w", state.ErrChanged)
 	}
 	orphan := metav1.DeletePropagationOrphan
-	err := r.kube.AppsV1().StatefulSets(v.cluster.Metadata.Namespace).Delete(ctx, v.set.Name, metav1.DeleteOptions{
+	err := e.kube.AppsV1().StatefulSets(v.cluster.Metadata.Namespace).Delete(ctx, v.set.Name, metav1.DeleteOptions{
 		PropagationPolicy: &orphan,
 		Preconditions:     &metav1.Preconditions{UID: &v.set.UID, ResourceVersion: &v.set.ResourceVersion},
 	})
 	switch {
 	case apierrors.IsConflict(err):
-		return fmt.Errorf("release the pods: %w: %w", errChanged, err)
+		return fmt.Errorf("release the pods: %w: %w", state.ErrChanged, err)
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("release the pods: %w", err)
 	}
@@ -61,8 +62,8 @@ func (r *Reconciler) releaseSet(ctx context.Context, v *view, a plan.ReleaseSet)
 // createSet creates the StatefulSet for as many members as there are, which may
 // not be as many as Git asks for. Its partition is above them: pods that it takes
 // over stay as they are.
-func (r *Reconciler) createSet(ctx context.Context, v *view, a plan.CreateSet) error {
+func (e *Executor) createSet(ctx context.Context, v *view, a action.CreateSet) error {
 	set, spec := *v.manifests.StatefulSet, *v.manifests.StatefulSet.Spec
 	spec.Replicas, set.Spec = &a.Replicas, &spec
-	return r.applySetAs(ctx, v, set, a.Replicas)
+	return e.applySetAs(ctx, v, set, a.Replicas)
 }

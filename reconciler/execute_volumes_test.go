@@ -17,6 +17,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -150,7 +152,7 @@ func TestGrowVolumeAsksOnce(t *testing.T) {
 	formed(t, func(w *world) {
 		w.disks(true)
 		claim := w.claims()[0]
-		grow := plan.GrowVolume{Claim: claim.Name, UID: string(claim.UID), Member: "orders-0", From: 8 << 30, To: 16 << 30}
+		grow := action.GrowVolume{Claim: claim.Name, UID: string(claim.UID), Member: "orders-0", From: 8 << 30, To: 16 << 30}
 		w.api.ClearActions()
 		for range 2 {
 			w.mustDo(grow)
@@ -164,19 +166,19 @@ func TestGrowVolumeAsksOnce(t *testing.T) {
 			t.Errorf("a claim was made smaller: %s", w.sizes())
 		}
 		grow.To, grow.UID = 32<<30, "another"
-		if err := w.do(grow); !errors.Is(err, errChanged) || w.sizes() != "16Gi 8Gi 8Gi" {
+		if err := w.do(grow); !errors.Is(err, state.ErrChanged) || w.sizes() != "16Gi 8Gi 8Gi" {
 			t.Errorf("another claim of that name: %v, sizes %s", err, w.sizes())
 		}
 		grow.UID = string(claim.UID)
 		overtaken(w, "patch", "persistentvolumeclaims")
-		if err := w.do(grow); !errors.Is(err, errChanged) {
+		if err := w.do(grow); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("somebody else was faster: %v", err)
 		}
 		w.api.ReactionChain = w.api.ReactionChain[1:]
 		claim = w.claims()[0]
 		claim.DeletionTimestamp, claim.Finalizers = &metav1.Time{Time: time.Now()}, []string{"test/hold"}
 		w.put(claimsResource(), claim)
-		if err := w.do(grow); !errors.Is(err, errChanged) || w.sizes() != "16Gi 8Gi 8Gi" {
+		if err := w.do(grow); !errors.Is(err, state.ErrChanged) || w.sizes() != "16Gi 8Gi 8Gi" {
 			t.Errorf("one that is about to go: %v, sizes %s", err, w.sizes())
 		}
 	})
@@ -192,12 +194,12 @@ func overtaken(w *world, verb, resource string) {
 
 func TestReleaseSetDeletesTheOneThatWasSeen(t *testing.T) {
 	formed(t, func(w *world) {
-		if err := w.do(plan.ReleaseSet{SetUID: "another"}); !errors.Is(err, errChanged) || w.set() == nil {
+		if err := w.do(action.ReleaseSet{SetUID: "another"}); !errors.Is(err, state.ErrChanged) || w.set() == nil {
 			t.Errorf("another StatefulSet: %v", err)
 		}
 		uid := string(w.set().UID)
 		overtaken(w, "delete", "statefulsets")
-		if err := w.do(plan.ReleaseSet{SetUID: uid}); !errors.Is(err, errChanged) {
+		if err := w.do(action.ReleaseSet{SetUID: uid}); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("somebody else was faster: %v", err)
 		}
 		w.api.ReactionChain = w.api.ReactionChain[1:]
@@ -205,11 +207,11 @@ func TestReleaseSetDeletesTheOneThatWasSeen(t *testing.T) {
 		v.set = v.set.DeepCopy()
 		v.set.DeletionTimestamp = &metav1.Time{Time: time.Now()}
 		w.api.ClearActions()
-		if err := w.r.execute(w.Context(), v, plan.ReleaseSet{SetUID: uid}); err != nil || len(w.api.writes()) > 0 {
+		if err := w.r.executor.execute(w.Context(), v, action.ReleaseSet{SetUID: uid}); err != nil || len(w.api.writes()) > 0 {
 			t.Errorf("one that is about to go is deleted in another way: %v", err)
 		}
 		for range 2 {
-			w.mustDo(plan.ReleaseSet{SetUID: uid})
+			w.mustDo(action.ReleaseSet{SetUID: uid})
 		}
 		if w.set() != nil || w.pod("orders-0") == nil {
 			t.Error("the StatefulSet is still there, or a pod is not")

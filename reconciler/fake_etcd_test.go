@@ -12,7 +12,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // fakeEtcd is Etcd without a network: members that run what their pods say.
@@ -21,7 +23,7 @@ type fakeEtcd struct {
 	// version of a member, "" while it does not answer.
 	version func(member string) string
 	// change is applied to every round.
-	change   func(*plan.Round)
+	change   func(*state.Round)
 	snapshot []byte
 	// stream, where it is set, is what a snapshot streams instead.
 	stream  func(ctx context.Context) io.Reader
@@ -50,14 +52,14 @@ type fakeEtcd struct {
 var errSomebodyElse = errors.New("it answers as another member")
 
 // takes says whether the member is the one that is meant, and takes requests.
-func (e *fakeEtcd) takes(t Target) error {
+func (e *fakeEtcd) takes(t etcd.Target) error {
 	if t.ClusterID != "c1" || t.ID != e.id(t.Member) {
 		return errSomebodyElse
 	}
 	return e.refuse
 }
 
-func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Target, line string) error {
+func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member etcd.Target, line string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.takes(member); err != nil {
@@ -67,7 +69,7 @@ func (e *fakeEtcd) EnableDowngrade(_ context.Context, _ string, member Target, l
 	return e.changed("enable the downgrade to " + line + " through " + member.Member)
 }
 
-func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Target) error {
+func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member etcd.Target) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.takes(member); err != nil {
@@ -77,7 +79,7 @@ func (e *fakeEtcd) CancelDowngrade(_ context.Context, _ string, member Target) e
 	return e.changed("cancel the downgrade through " + member.Member)
 }
 
-func (e *fakeEtcd) Nudge(_ context.Context, _ string, member Target) error {
+func (e *fakeEtcd) AppendNoops(_ context.Context, _ string, member etcd.Target) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.takes(member); err != nil {
@@ -91,7 +93,7 @@ func (e *fakeEtcd) Nudge(_ context.Context, _ string, member Target) error {
 	return e.changed("nudge " + member.Member)
 }
 
-func (e *fakeEtcd) Snapshots(_ context.Context, _ string, member Endpoint) (int64, error) {
+func (e *fakeEtcd) SnapshotCount(_ context.Context, _ string, member etcd.Endpoint) (int64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.version(member.Member) == "" {
@@ -100,21 +102,21 @@ func (e *fakeEtcd) Snapshots(_ context.Context, _ string, member Endpoint) (int6
 	return e.saved[member.Member], nil
 }
 
-func fakeMemberID(name string) string { return "a" + strconv.Itoa(memberOrdinal(name)) }
+func fakeMemberID(name string) string { return "a" + strconv.Itoa(int(naming.Ordinal(name))) }
 
 // id is the member's ID: another one after each time that it was added.
 func (e *fakeEtcd) id(name string) string {
 	return fakeMemberID(name) + strings.Repeat("f", e.joined[name])
 }
 
-func (e *fakeEtcd) Round(_ context.Context, _ string, members []Endpoint, deep bool) plan.Round {
+func (e *fakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, deep bool) state.Round {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := plan.Round{At: time.Now(), ClusterID: "c1", Deep: deep}
+	r := state.Round{At: time.Now(), ClusterID: "c1", Deep: deep}
 	lowest := ""
 	for _, name := range e.members {
-		m := plan.Member{ID: e.id(name), Name: name, Learner: e.learners[name], Problem: "it has no pod with an address"}
-		if slices.ContainsFunc(members, func(e Endpoint) bool { return e.Member == name }) {
+		m := state.Member{ID: e.id(name), Name: name, Learner: e.learners[name], Problem: "it has no pod with an address"}
+		if slices.ContainsFunc(members, func(e etcd.Endpoint) bool { return e.Member == name }) {
 			e.answer(&m, deep)
 		}
 		if m.Version != "" && (lowest == "" || m.Version < lowest) {
@@ -132,7 +134,7 @@ func (e *fakeEtcd) Round(_ context.Context, _ string, members []Endpoint, deep b
 
 // descend is what a downgrade makes of a round. It ends by itself when every
 // member runs the older line.
-func (e *fakeEtcd) descend(r *plan.Round) {
+func (e *fakeEtcd) descend(r *state.Round) {
 	if e.downgrade == "" {
 		return
 	}
@@ -148,19 +150,19 @@ func (e *fakeEtcd) descend(r *plan.Round) {
 	r.Downgrading, r.DowngradeTarget, r.ClusterVersion = true, e.downgrade, e.downgrade+".0"
 }
 
-func (e *fakeEtcd) answer(m *plan.Member, deep bool) {
+func (e *fakeEtcd) answer(m *state.Member, deep bool) {
 	m.Problem, m.Version = "", e.version(m.Name)
 	if m.Version == "" {
 		m.Problem = "status: connection refused"
 		return
 	}
-	m.Leader, m.Term, m.Commit, m.Applied, m.Revision = e.id(e.leader), 2, 100, 100, 7
+	m.Leader, m.Term, m.CommitIndex, m.AppliedIndex, m.Revision = e.id(e.leader), 2, 100, 100, 7
 	if deep {
 		m.Hash, m.HashRevision = 99, 7
 	}
 }
 
-func (e *fakeEtcd) MoveLeader(_ context.Context, _ string, leader Target, toID string) error {
+func (e *fakeEtcd) MoveLeader(_ context.Context, _ string, leader etcd.Target, toID string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.takes(leader); err != nil {
@@ -182,7 +184,7 @@ func (e *fakeEtcd) changed(call string) error {
 }
 
 // through notes whom a change was to go through.
-func (e *fakeEtcd) through(members []Endpoint) {
+func (e *fakeEtcd) through(members []etcd.Endpoint) {
 	e.asked = nil
 	for _, m := range members {
 		e.asked = append(e.asked, m.Member)
@@ -199,7 +201,7 @@ func (e *fakeEtcd) named(id string) string {
 	return ""
 }
 
-func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, members []Endpoint, peerURL string) (string, error) {
+func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, members []etcd.Endpoint, peerURL string) (string, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.through(members)
@@ -222,14 +224,14 @@ func (e *fakeEtcd) AddLearner(_ context.Context, _, _ string, members []Endpoint
 	return e.id(name), nil
 }
 
-func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, members []Endpoint, id string) error {
+func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, members []etcd.Endpoint, id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.through(members)
 	name := e.named(id)
 	switch {
 	case name == "":
-		return ErrNotAMember
+		return etcd.ErrNotAMember
 	case !e.learners[name]:
 		return nil
 	case e.refuse != nil:
@@ -239,7 +241,7 @@ func (e *fakeEtcd) PromoteMember(_ context.Context, _, _ string, members []Endpo
 	return e.changed("promote " + id)
 }
 
-func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, members []Endpoint, id string) error {
+func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, members []etcd.Endpoint, id string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.through(members)
@@ -255,7 +257,7 @@ func (e *fakeEtcd) RemoveMember(_ context.Context, _, _ string, members []Endpoi
 	return e.changed("remove " + id)
 }
 
-func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []Endpoint, id, peerURL string) error {
+func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []etcd.Endpoint, id, peerURL string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.through(members)
@@ -268,7 +270,7 @@ func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []Endpo
 	case !slices.Contains(e.members, name):
 		return nil
 	case !e.learners[name]:
-		return ErrIsVoter
+		return etcd.ErrIsVoter
 	case e.refuse != nil:
 		return e.refuse
 	}
@@ -278,7 +280,7 @@ func (e *fakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []Endpo
 	return e.changed("remove learner " + id)
 }
 
-func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member Target) (io.ReadCloser, error) {
+func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member etcd.Target) (io.ReadCloser, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.takes(member); err != nil {
@@ -291,16 +293,16 @@ func (e *fakeEtcd) Snapshot(ctx context.Context, _ string, member Target) (io.Re
 	return io.NopCloser(bytes.NewReader(e.snapshot)), nil
 }
 
-func (e *fakeEtcd) Compact(_ context.Context, _ string, member Target, revision int64) error {
+func (e *fakeEtcd) Compact(_ context.Context, _ string, member etcd.Target, revision int64) error {
 	return e.done(member, fmt.Sprintf("compact through %s at %d", member.Member, revision))
 }
 
-func (e *fakeEtcd) Defragment(_ context.Context, _ string, member Target) error {
+func (e *fakeEtcd) Defragment(_ context.Context, _ string, member etcd.Target) error {
 	return e.done(member, "defragment "+member.Member)
 }
 
 // done notes a call to a member that does nothing else.
-func (e *fakeEtcd) done(member Target, text string) error {
+func (e *fakeEtcd) done(member etcd.Target, text string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if err := e.takes(member); err != nil {
@@ -310,7 +312,7 @@ func (e *fakeEtcd) done(member Target, text string) error {
 	return nil
 }
 
-func (e *fakeEtcd) Disarm(_ context.Context, _ string, members []Endpoint, alarm plan.Alarm) error {
+func (e *fakeEtcd) Disarm(_ context.Context, _ string, members []etcd.Endpoint, alarm state.Alarm) error {
 	return e.called(fmt.Sprintf("disarm %s with %d", alarm, len(members)))
 }
 

@@ -9,86 +9,11 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/schema"
 )
-
-func meddling(fields ...string) Drift { return Drift{Fields: fields, Manager: "meddler"} }
-
-// 50: three times within ten minutes is a fight; then each truce is twice as long
-// as the one before, up to a bound.
-func TestFightBacksOff(t *testing.T) {
-	var f fights
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	var truces []time.Duration
-	for range 8 {
-		f.corrected("shop/orders", "Service orders", meddling("spec.type"), now)
-		if fight := f.find("shop/orders", "Service orders", meddling("spec.type")); fight != nil {
-			truces = append(truces, fight.Until.Sub(now))
-			now = fight.Until
-		}
-		now = now.Add(time.Second)
-	}
-	want := []time.Duration{time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 16 * time.Minute, 16 * time.Minute}
-	if !slices.Equal(truces, want) {
-		t.Errorf("truces %v, want %v", truces, want)
-	}
-}
-
-func TestWhatIsNoFight(t *testing.T) {
-	start := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	for name, correct := range map[string]func(f *fights){
-		"now and then": func(f *fights) {
-			for i := range 10 {
-				f.corrected("shop/orders", "Service orders", meddling("spec.type"), start.Add(time.Duration(i)*6*time.Minute))
-			}
-		},
-		"twice": func(f *fights) {
-			f.corrected("shop/orders", "Service orders", meddling("spec.type"), start)
-			f.corrected("shop/orders", "Service orders", meddling("spec.type"), start)
-		},
-		"several fields": func(f *fights) {
-			for _, field := range []string{"a", "b", "c", "spec.type"} {
-				f.corrected("shop/orders", "Service orders", meddling(field), start)
-			}
-		},
-		"several objects": func(f *fights) {
-			for _, object := range []string{"Service a", "Service b", "Service orders"} {
-				f.corrected("shop/orders", object, meddling("spec.type"), start)
-			}
-		},
-		"several managers": func(f *fights) {
-			for _, manager := range []string{"kubectl-edit", "helm", "meddler"} {
-				f.corrected("shop/orders", "Service orders", Drift{Fields: []string{"spec.type"}, Manager: manager}, start)
-			}
-		},
-		"several clusters": func(f *fights) {
-			for _, cluster := range []string{"shop/a", "shop/b", "shop/orders"} {
-				f.corrected(cluster, "Service orders", meddling("spec.type"), start)
-			}
-		},
-		"long ago": func(f *fights) {
-			for range 3 {
-				f.corrected("shop/orders", "Service orders", meddling("spec.type"), start)
-			}
-			f.corrected("shop/orders", "Service orders", meddling("spec.type"), start.Add(12*time.Minute))
-		},
-		"a forgotten cluster": func(f *fights) {
-			for range 5 {
-				f.corrected("shop/orders", "Service orders", meddling("spec.type"), start)
-			}
-			f.forget("shop/orders")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var f fights
-			correct(&f)
-			if fight := f.find("shop/orders", "Service orders", meddling("spec.type")); fight != nil {
-				t.Errorf("got %+v", fight)
-			}
-		})
-	}
-}
 
 // 50: Git wins, and who lost is told in an Event and in a metric.
 func TestCorrectionSaysWho(t *testing.T) {
@@ -109,12 +34,12 @@ func TestCorrectionSaysWho(t *testing.T) {
 // A budget follows the number of members: that is no correction of anybody.
 func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
 	formed(t, func(w *world) {
-		budget := plan.ApplyObject{Kind: "PodDisruptionBudget", Name: "orders"}
+		budget := action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}
 		for own, want := range map[bool]string{true: "", false: "somebody had changed .spec.minAvailable"} {
 			w.drainEvents()
 			v := w.look()
-			v.drifts["PodDisruptionBudget/orders"] = Drift{Fields: []string{".spec.minAvailable"}, Own: own}
-			w.r.reportCorrection(v, budget)
+			v.drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Own: own}
+			w.r.reporter.reportCorrection(v, budget)
 			told := strings.Join(w.drainEvents(), "\n")
 			if strings.Contains(told, "DriftCorrected") != (want != "") || !strings.Contains(told, want) {
 				t.Errorf("own %t: Events %q", own, told)
@@ -172,14 +97,14 @@ func TestRevivedClusterIsNoCorrection(t *testing.T) {
 // What a commit changes is nobody's drift.
 func TestCommitIsNoCorrection(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"), placedLabels)
+		w.commit(clustertest.SetVersion("3.6.16"), placedLabels)
 		w.untilIdle()
 		for series := range gather(t, w.registry) {
 			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
 				t.Errorf("%s", series)
 			}
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // 50: somebody who undoes what quorate does is left alone longer each time, and
@@ -208,7 +133,7 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 			"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=autoscaler}": 3,
 			"quorate_cluster_hold{cluster=orders,kind=Waiting}":                                   1,
 		})
-		time.Sleep(truceFirst)
+		time.Sleep(drift.TruceFirst)
 		w.mustPass()
 		if n := *w.set().Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas after the truce", n)
@@ -220,7 +145,7 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 func TestManagersAreBounded(t *testing.T) {
 	formed(t, func(w *world) {
 		for i := range 60 {
-			w.r.metrics.corrected(w.wish, "Service", strings.Repeat("m", i+1))
+			w.r.reporter.metrics.corrected(w.wish, "Service", strings.Repeat("m", i+1))
 		}
 		n := 0
 		for series := range gather(t, w.registry) {

@@ -5,38 +5,55 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
-// plan asks the planner about a view. Where the cluster is about to be disrupted
-// anew, it tells it of the other clusters first; fresh reads these from the API
-// server itself.
-func (r *Reconciler) plan(ctx context.Context, v *view, fresh bool) (plan.Plan, error) {
-	v.observed.Fleet = plan.Fleet{}
+// plan asks the planner about a view, for a plan with its forecast.
+func (r *Reconciler) plan(ctx context.Context, v *view) (plan.Plan, error) {
 	now := r.now()
-	p := plan.Make(v.desired, v.observed, now)
-	// At rest nothing begins, and nobody has to ask twice.
-	if p.Idle() || !plan.Begins(v.desired, v.observed, now) {
-		return p, nil
-	}
-	fleet, err := r.fleet(ctx, v.cluster, fresh)
-	if err != nil {
+	if err := r.lookAround(ctx, v, now, false); err != nil {
 		return plan.Plan{}, err
 	}
-	v.observed.Fleet = fleet
 	return plan.Make(v.desired, v.observed, now), nil
+}
+
+// decideFresh asks the planner what is due by what the API server itself says.
+func (r *Reconciler) decideFresh(ctx context.Context, v *view) (plan.Plan, error) {
+	now := r.now()
+	if err := r.lookAround(ctx, v, now, true); err != nil {
+		return plan.Plan{}, err
+	}
+	return plan.Decide(v.desired, v.observed, now), nil
+}
+
+// lookAround tells the view of the other clusters, where this one is about to be
+// disrupted anew; fresh reads them from the API server itself. At rest nothing
+// begins, and they do not matter.
+func (r *Reconciler) lookAround(ctx context.Context, v *view, now time.Time, fresh bool) (err error) {
+	v.observed.Fleet = state.Fleet{}
+	if !situation.Begins(v.desired, v.observed, now) || plan.Decide(v.desired, v.observed, now).Idle() {
+		return nil
+	}
+	v.observed.Fleet, err = r.fleet(ctx, v.cluster, fresh)
+	return err
 }
 
 // reserve lets one worker at a time begin to disrupt a cluster. While it is held,
 // the other workers' beginnings are on the API server or have not been decided
 // yet, so that a fresh read sees them all: two never take the last place.
-func (r *Reconciler) reserve(ctx context.Context, v *view, action plan.Action) (release func(), reserved bool) {
+func (r *Reconciler) reserve(ctx context.Context, v *view, action action.Action) (release func(), reserved bool) {
 	if !r.takesPlace(v, action) {
 		return func() {}, false
 	}
@@ -50,37 +67,39 @@ func (r *Reconciler) reserve(ctx context.Context, v *view, action plan.Action) (
 
 // takesPlace says whether the action may disrupt a cluster that is not disrupted
 // yet. A backup disrupts nobody and takes long, so it keeps no other worker off.
-func (r *Reconciler) takesPlace(v *view, action plan.Action) bool {
-	_, backup := action.(plan.TakeBackup)
-	return !backup && plan.Begins(v.desired, v.observed, r.now())
+func (r *Reconciler) takesPlace(v *view, act action.Action) bool {
+	_, backup := act.(action.TakeBackup)
+	return !backup && situation.Begins(v.desired, v.observed, r.now())
 }
 
 // fleet describes the other clusters, as far as they matter for one that is about
 // to be disrupted. Nothing of it is kept: it is what they are now.
-func (r *Reconciler) fleet(ctx context.Context, c Cluster, fresh bool) (plan.Fleet, error) {
-	others, read := r.others(c), r.standing
+func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (state.Fleet, error) {
+	others, read := r.others(c), r.observer.standing
 	if fresh {
-		live, err := r.standings(ctx)
+		live, err := r.observer.standings(ctx)
 		if err != nil {
-			return plan.Fleet{}, fmt.Errorf("look at the other clusters: %w", err)
+			return state.Fleet{}, fmt.Errorf("look at the other clusters: %w", err)
 		}
-		read = func(o Cluster) (standing, error) { return live[o.Key()], nil }
+		read = func(o desired.Cluster) (standing, error) { return live[o.Key()], nil }
 	}
-	f := plan.Fleet{Limit: r.options.MaxDisrupted}
-	var below []Cluster
+	f := state.Fleet{Limit: r.options.MaxDisrupted}
+	var below []desired.Cluster
 	for _, o := range others {
 		s, err := read(o)
 		if err != nil {
-			return plan.Fleet{}, fmt.Errorf("look at %s: %w", o.Key(), err)
+			return state.Fleet{}, fmt.Errorf("look at %s: %w", o.Key(), err)
 		}
-		n := plan.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
-		if n.Why = s.disrupted(o); n.Why != "" {
+		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
+		n.Why = s.disrupted(o)
+		if n.Why != "" {
 			f.Disrupted = append(f.Disrupted, n)
 		}
 		if n.Wave >= c.Spec.Upgrade.Wave {
 			continue
 		}
-		if n.Why = s.unfinished(o); n.Why != "" {
+		n.Why = s.unfinished(o)
+		if n.Why != "" {
 			f.Unfinished = append(f.Unfinished, n)
 		} else {
 			below = append(below, o)
@@ -94,22 +113,22 @@ func (r *Reconciler) fleet(ctx context.Context, c Cluster, fresh bool) (plan.Fle
 }
 
 // others are the other clusters that Git names, by name.
-func (r *Reconciler) others(c Cluster) []Cluster {
-	var others []Cluster
+func (r *Reconciler) others(c desired.Cluster) []desired.Cluster {
+	var others []desired.Cluster
 	for key, o := range r.Desired() {
 		if key != c.Key() {
 			others = append(others, o)
 		}
 	}
-	slices.SortFunc(others, func(a, b Cluster) int { return cmp.Compare(a.Key(), b.Key()) })
+	slices.SortFunc(others, func(a, b desired.Cluster) int { return cmp.Compare(a.Key(), b.Key()) })
 	return others
 }
 
 // lookBelow looks at clusters that Kubernetes shows nothing wrong of, members
 // included, until one is found that is not done.
-func (r *Reconciler) lookBelow(ctx context.Context, clusters []Cluster) []plan.Neighbour {
+func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) []state.Neighbour {
 	for _, o := range clusters {
-		v, err := r.observe(ctx, o)
+		v, err := r.observer.observe(ctx, o)
 		why := ""
 		if err != nil {
 			why = "it cannot be looked at: " + err.Error()
@@ -117,7 +136,7 @@ func (r *Reconciler) lookBelow(ctx context.Context, clusters []Cluster) []plan.N
 			why = leftToDo(plan.Make(v.desired, v.observed, r.now()))
 		}
 		if why != "" {
-			return []plan.Neighbour{{Name: o.Key(), Wave: o.Spec.Upgrade.Wave, Why: why}}
+			return []state.Neighbour{{Name: o.Key(), Wave: o.Spec.Upgrade.Wave, Why: why}}
 		}
 	}
 	return nil
@@ -133,7 +152,7 @@ func leftToDo(p plan.Plan) string {
 		return h.Message
 	}
 	for _, s := range p.Steps {
-		if _, note := s.Action.(plan.RecordApplied); !note {
+		if _, note := s.Action.(action.RecordApplied); !note {
 			return "still to do: " + s.Action.String()
 		}
 	}
@@ -147,37 +166,37 @@ type standing struct {
 }
 
 // standing reads the caches.
-func (r *Reconciler) standing(c Cluster) (standing, error) {
-	records, err := listOf[*corev1.ConfigMap](r.cache.records, c.Key())
+func (o *Observer) standing(c desired.Cluster) (standing, error) {
+	records, err := listOf[*corev1.ConfigMap](o.cache.records, c.Key())
 	if err != nil {
 		return standing{}, err
 	}
-	sets, err := listOf[*appsv1.StatefulSet](r.cache.sets, c.Key())
+	sets, err := listOf[*appsv1.StatefulSet](o.cache.sets, c.Key())
 	if err != nil {
 		return standing{}, err
 	}
-	return standing{named(records)[RecordName(c.EtcdCluster)], named(sets)[c.Metadata.Name]}, nil
+	return standing{named(records)[naming.Record(c.Metadata.Name)], named(sets)[c.Metadata.Name]}, nil
 }
 
 // standings reads all clusters from the API server itself, by key.
-func (r *Reconciler) standings(ctx context.Context) (map[string]standing, error) {
-	all := metav1.ListOptions{LabelSelector: LabelCluster}
-	records, err := r.kube.CoreV1().ConfigMaps("").List(ctx, all)
+func (o *Observer) standings(ctx context.Context) (map[string]standing, error) {
+	all := metav1.ListOptions{LabelSelector: naming.LabelCluster}
+	records, err := o.kube.CoreV1().ConfigMaps("").List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	sets, err := r.kube.AppsV1().StatefulSets("").List(ctx, all)
+	sets, err := o.kube.AppsV1().StatefulSets("").List(ctx, all)
 	if err != nil {
 		return nil, err
 	}
 	found := map[string]standing{}
 	for i := range records.Items {
-		if name := records.Items[i].Labels[LabelCluster]; records.Items[i].Name == recordNameOf(name) {
+		if name := records.Items[i].Labels[naming.LabelCluster]; records.Items[i].Name == naming.Record(name) {
 			found[records.Items[i].Namespace+"/"+name] = standing{record: &records.Items[i]}
 		}
 	}
 	for i := range sets.Items {
-		if name := sets.Items[i].Labels[LabelCluster]; sets.Items[i].Name == name {
+		if name := sets.Items[i].Labels[naming.LabelCluster]; sets.Items[i].Name == name {
 			key := sets.Items[i].Namespace + "/" + name
 			found[key] = standing{found[key].record, &sets.Items[i]}
 		}
@@ -188,7 +207,7 @@ func (r *Reconciler) standings(ctx context.Context) (map[string]standing, error)
 // disrupted is why the cluster counts as disrupted, "" when it does not: members
 // are missing, or quorate has begun something that restarts them. One that never
 // served, or that quorate only watches, does not count.
-func (s standing) disrupted(c Cluster) string {
+func (s standing) disrupted(c desired.Cluster) string {
 	if s.record == nil || c.Spec.Mode == schema.ModeObserve {
 		return ""
 	}
@@ -231,7 +250,7 @@ func unsettled(set *appsv1.StatefulSet) string {
 
 // unfinished is why a running cluster is plainly not what its file says, or "":
 // then the members have to be asked.
-func (s standing) unfinished(c Cluster) string {
+func (s standing) unfinished(c desired.Cluster) string {
 	if len(c.Problems) > 0 {
 		return "its file has errors"
 	}

@@ -18,26 +18,32 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // fleetEtcd is the etcd of several clusters, by key. What no roll asks for goes to
 // that of orders.
 type fleetEtcd struct {
-	Etcd
+	etcd.Members
 	clusters map[string]*fakeEtcd
 }
 
-func (e fleetEtcd) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) plan.Round {
+func (e fleetEtcd) Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round {
 	return e.clusters[cluster].Round(ctx, cluster, members, deep)
 }
 
-func (e fleetEtcd) MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error {
+func (e fleetEtcd) MoveLeader(ctx context.Context, cluster string, leader etcd.Target, toID string) error {
 	return e.clusters[cluster].MoveLeader(ctx, cluster, leader, toID)
 }
 
-func (e fleetEtcd) Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error) {
+func (e fleetEtcd) Snapshot(ctx context.Context, cluster string, member etcd.Target) (io.ReadCloser, error) {
 	return e.clusters[cluster].Snapshot(ctx, cluster, member)
 }
 
@@ -57,40 +63,40 @@ func inFleet(t *testing.T, names []string, test func(f *fleet)) {
 	t.Helper()
 	formed(t, func(w *world) {
 		f := &fleet{world: w, etcds: map[string]*fakeEtcd{w.wish.Key(): w.etcd}, names: names}
-		w.r.etcd = fleetEtcd{w.etcd, f.etcds}
+		w.ask(fleetEtcd{w.etcd, f.etcds})
 		for _, name := range names {
 			f.add(name)
 		}
 		w.api.ClearActions()
 		w.log.Reset()
 		test(f)
-	}, setVersion("3.6.12"), skipBackup)
+	}, clustertest.SetVersion("3.6.12"), skipBackup)
 }
 
 // wishOf is what Git says of a cluster of the fleet.
-func wishOf(name string, edits ...func(*schema.EtcdCluster)) Cluster {
-	c := ordersCluster(setVersion("3.6.12"), skipBackup, func(c *schema.EtcdCluster) { c.Metadata.Name = name })
+func wishOf(name string, edits ...func(*schema.EtcdCluster)) desired.Cluster {
+	c := clustertest.Orders(clustertest.SetVersion("3.6.12"), skipBackup, func(c *schema.EtcdCluster) { c.Metadata.Name = name })
 	for _, edit := range edits {
 		edit(&c)
 	}
 	schema.Default(&c)
-	return Cluster{EtcdCluster: c, Commit: "0a1b2c3"}
+	return desired.Cluster{EtcdCluster: c, Commit: "0a1b2c3"}
 }
 
 // add forms another cluster.
 func (f *fleet) add(name string) {
 	f.Helper()
 	c := wishOf(name)
-	e := &fakeEtcd{leader: name + "-0", version: func(member string) string { return f.pod(member).Annotations[AnnotationVersion] }}
+	e := &fakeEtcd{leader: name + "-0", version: func(member string) string { return f.pod(member).Annotations[naming.AnnotationVersion] }}
 	for i := range int(c.Spec.Replicas) {
-		e.members = append(e.members, MemberName(c.EtcdCluster, i))
+		e.members = append(e.members, naming.Member(c.Metadata.Name, int32(i)))
 	}
 	f.etcds[c.Key()] = e
 	f.untilDone(c)
 }
 
 // untilDone makes passes over a cluster until it is what Git says.
-func (f *fleet) untilDone(c Cluster) {
+func (f *fleet) untilDone(c desired.Cluster) {
 	f.Helper()
 	for range 200 {
 		f.serve()
@@ -140,19 +146,19 @@ func (f *fleet) roll(set *appsv1.StatefulSet) {
 	for i := range int(*set.Spec.Replicas) {
 		name := fmt.Sprintf("%s-%d", set.Name, i)
 		pod := f.pod(name)
-		if pod == nil || pod.Annotations[AnnotationTemplateHash] != template.Annotations[AnnotationTemplateHash] && i >= int(partitionOf(set)) {
+		if pod == nil || pod.Annotations[naming.AnnotationTemplateHash] != template.Annotations[naming.AnnotationTemplateHash] && i >= int(partitionOf(set)) {
 			pod = &corev1.Pod{
 				ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Annotations: template.Annotations, Labels: template.Labels},
 				Spec:       template.Spec,
 				Status: corev1.PodStatus{
 					PodIP:             "10.0.1." + name,
-					ContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+					ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
 					Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()}},
 				},
 			}
 			f.put(podsResource(), pod)
 		}
-		if pod.Annotations[AnnotationTemplateHash] == template.Annotations[AnnotationTemplateHash] {
+		if pod.Annotations[naming.AnnotationTemplateHash] == template.Annotations[naming.AnnotationTemplateHash] {
 			updated++
 		}
 	}
@@ -183,13 +189,15 @@ func (f *fleet) rolls() []string {
 // takes it.
 func TestTwoWorkersNeverTakeTheLastPlace(t *testing.T) {
 	inFleet(t, []string{"baskets", "users"}, func(f *fleet) {
-		clusters := []Cluster{wishOf("orders", setVersion("3.6.16")), wishOf("baskets", setVersion("3.6.16")), wishOf("users", setVersion("3.6.16"))}
+		clusters := []desired.Cluster{wishOf("orders", clustertest.SetVersion("3.6.16")), wishOf("baskets", clustertest.SetVersion("3.6.16")), wishOf("users", clustertest.SetVersion("3.6.16"))}
 		f.r.SetDesired(clusters)
 		// What has been decided is carried out a moment later.
-		f.r.options.Lease = func() error {
-			time.Sleep(time.Second)
-			return nil
-		}
+		f.reconfigure(func(o *Options) {
+			o.Lease = func() error {
+				time.Sleep(time.Second)
+				return nil
+			}
+		})
 		var workers sync.WaitGroup
 		errs := make([]error, len(clusters))
 		for i, c := range clusters {
@@ -198,7 +206,7 @@ func TestTwoWorkersNeverTakeTheLastPlace(t *testing.T) {
 		workers.Wait()
 		changed := 0
 		for _, err := range errs {
-			if errors.Is(err, errChanged) {
+			if errors.Is(err, state.ErrChanged) {
 				changed++
 			} else if err != nil {
 				t.Error(err)
@@ -216,13 +224,13 @@ func TestStaleCachesGiveNoPlaceAway(t *testing.T) {
 		f.api.PrependWatchReactor("*", func(clienttesting.Action) (bool, watch.Interface, error) {
 			return true, watch.NewFake(), nil
 		})
-		f.as(plan.Owner{})
-		orders := wishOf("orders", setVersion("3.6.16"))
-		f.r.SetDesired([]Cluster{orders, wishOf("baskets")})
+		f.as(state.Owner{})
+		orders := wishOf("orders", clustertest.SetVersion("3.6.16"))
+		f.r.SetDesired([]desired.Cluster{orders, wishOf("baskets")})
 		set := f.setOf("baskets")
 		set.Status.ReadyReplicas = 2
 		f.put(setsResource(), set)
-		if _, err := f.r.Pass(f.Context(), orders); !errors.Is(err, errChanged) || len(f.rolls()) > 0 {
+		if _, err := f.r.Pass(f.Context(), orders); !errors.Is(err, state.ErrChanged) || len(f.rolls()) > 0 {
 			t.Errorf("error %v, begun %v", err, f.rolls())
 		}
 	})
@@ -231,8 +239,8 @@ func TestStaleCachesGiveNoPlaceAway(t *testing.T) {
 // With two places, two begin.
 func TestMaxDisruptedIsHowManyBegin(t *testing.T) {
 	inFleet(t, []string{"baskets", "users"}, func(f *fleet) {
-		f.r.options.MaxDisrupted = 2
-		clusters := []Cluster{wishOf("orders", setVersion("3.6.16")), wishOf("baskets", setVersion("3.6.16")), wishOf("users", setVersion("3.6.16"))}
+		f.reconfigure(func(o *Options) { o.MaxDisrupted = 2 })
+		clusters := []desired.Cluster{wishOf("orders", clustertest.SetVersion("3.6.16")), wishOf("baskets", clustertest.SetVersion("3.6.16")), wishOf("users", clustertest.SetVersion("3.6.16"))}
 		f.r.SetDesired(clusters)
 		for _, c := range clusters {
 			if _, err := f.r.Pass(f.Context(), c); err != nil {
@@ -253,16 +261,16 @@ func TestMaxDisruptedIsHowManyBegin(t *testing.T) {
 // who is disrupted, and goes on with what has begun.
 func TestANewDaemonCountsWhatIsDisrupted(t *testing.T) {
 	inFleet(t, []string{"baskets"}, func(f *fleet) {
-		orders, baskets := wishOf("orders", setVersion("3.6.16")), wishOf("baskets", setVersion("3.6.16"))
-		f.r.SetDesired([]Cluster{orders, baskets})
+		orders, baskets := wishOf("orders", clustertest.SetVersion("3.6.16")), wishOf("baskets", clustertest.SetVersion("3.6.16"))
+		f.r.SetDesired([]desired.Cluster{orders, baskets})
 		for len(f.rolls()) == 0 {
 			if _, err := f.r.Pass(f.Context(), baskets); err != nil {
 				t.Fatal(err)
 			}
 			f.serve()
 		}
-		f.as(plan.Owner{})
-		f.r.SetDesired([]Cluster{orders, baskets})
+		f.as(state.Owner{})
+		f.r.SetDesired([]desired.Cluster{orders, baskets})
 		p, err := f.r.Plan(f.Context(), orders)
 		if err != nil || p.Hold == nil || p.Hold.Rule != "fleet" || !strings.Contains(p.Hold.Message, "shop/baskets (it is being rolled)") {
 			t.Fatalf("error %v, plan:\n%s", err, p.Text())
@@ -278,8 +286,8 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 		wave := func(n int32) func(*schema.EtcdCluster) {
 			return func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = n }
 		}
-		orders, canary := wishOf("orders", setVersion("3.6.16"), wave(1)), wishOf("canary", setVersion("3.6.16"))
-		f.r.SetDesired([]Cluster{orders, canary})
+		orders, canary := wishOf("orders", clustertest.SetVersion("3.6.16"), wave(1)), wishOf("canary", clustertest.SetVersion("3.6.16"))
+		f.r.SetDesired([]desired.Cluster{orders, canary})
 		waits := func(why string) {
 			t.Helper()
 			p, err := f.r.Plan(f.Context(), orders)
@@ -290,14 +298,14 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 		waits("its file has not been carried out yet")
 		f.untilDone(canary)
 		// Kubernetes and the record are content; a member is not.
-		f.etcds["shop/canary"].change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}} }
+		f.etcds["shop/canary"].change = func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}} }
 		waits("")
 		f.etcds["shop/canary"].change = nil
-		broken := Cluster{Commit: "bad", Problems: []string{"canary.yaml:1: no version"}}
+		broken := desired.Cluster{Commit: "bad", Problems: []string{"canary.yaml:1: no version"}}
 		broken.Metadata = canary.Metadata
-		f.r.SetDesired([]Cluster{orders, broken})
+		f.r.SetDesired([]desired.Cluster{orders, broken})
 		waits("its file has errors")
-		f.r.SetDesired([]Cluster{orders, canary})
+		f.r.SetDesired([]desired.Cluster{orders, canary})
 		f.untilDone(orders)
 		if begun := f.rolls(); len(begun) != 2 || begun[0] != "shop/canary" || begun[1] != "shop/orders" {
 			t.Errorf("begun %v", begun)
@@ -310,12 +318,12 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 func TestObservedClusterInAFleet(t *testing.T) {
 	inFleet(t, []string{"canary"}, func(f *fleet) {
 		observe := func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }
-		orders := wishOf("orders", setVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = 1 })
-		f.r.SetDesired([]Cluster{orders, wishOf("canary", observe, setVersion("3.6.16"))})
+		orders := wishOf("orders", clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Wave = 1 })
+		f.r.SetDesired([]desired.Cluster{orders, wishOf("canary", observe, clustertest.SetVersion("3.6.16"))})
 		if p, err := f.r.Plan(f.Context(), orders); err != nil || p.Hold == nil || !strings.Contains(p.Hold.Message, "shop/canary (still to do: start the roll") {
 			t.Errorf("error %v, plan:\n%s", err, p.Text())
 		}
-		f.r.SetDesired([]Cluster{orders, wishOf("canary", observe)})
+		f.r.SetDesired([]desired.Cluster{orders, wishOf("canary", observe)})
 		if p, err := f.r.Plan(f.Context(), orders); err != nil || p.Hold != nil {
 			t.Errorf("error %v, plan:\n%s", err, p.Text())
 		}
@@ -377,10 +385,10 @@ func TestWhatIsPlainlyUnfinished(t *testing.T) {
 		return standing{record: storedRecord(r), set: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))}}}
 	}
 	damaged := applied("")
-	damaged.record.Data[keyRecord] = "{"
+	damaged.record.Data[naming.KeyRecord] = "{"
 	for name, test := range map[string]struct {
 		standing standing
-		file     Cluster
+		file     desired.Cluster
 		want     string
 	}{
 		"done":               {applied(schema.SpecHash(c.Spec)), c, ""},
@@ -400,7 +408,7 @@ func TestWhatIsPlainlyUnfinished(t *testing.T) {
 
 // What only has to be noted down is done; what waits for anything else is not.
 func TestWhatIsLeftToDo(t *testing.T) {
-	note, roll := plan.Step{Action: plan.RecordApplied{}}, plan.Step{Action: plan.StartRoll{}}
+	note, roll := plan.Step{Action: action.RecordApplied{}}, plan.Step{Action: action.StartRoll{}}
 	hold := func(kind plan.HoldKind) *plan.Hold { return &plan.Hold{Kind: kind, Message: "waits"} }
 	for name, test := range map[string]struct {
 		plan plan.Plan
@@ -426,7 +434,7 @@ func TestWhatIsLeftToDo(t *testing.T) {
 // At rest nobody asks what the others do.
 func TestFleetAtRestAsksNothing(t *testing.T) {
 	inFleet(t, []string{"baskets"}, func(f *fleet) {
-		f.r.SetDesired([]Cluster{f.wish, wishOf("baskets")})
+		f.r.SetDesired([]desired.Cluster{f.wish, wishOf("baskets")})
 		f.mustPass()
 		if requests := f.api.requests(); len(requests) > 0 {
 			t.Errorf("requests %q", requests)

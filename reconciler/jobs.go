@@ -9,27 +9,42 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
-// newJob is a name for one more Job of a request: one that nothing else has.
-func (q Request) newJob(noun string) (string, error) {
-	random, err := randomHex(4)
+// jobName is a name for one more Job of a backup or schedule: one that nothing else has.
+func jobName(q desired.Backup, noun string) (string, error) {
+	random, err := naming.Random(4)
 	if err != nil {
 		return "", err
 	}
 	return q.Metadata.Name[:min(40, len(q.Metadata.Name))] + "-" + noun + "-" + random, nil
 }
 
-// requestJob is a Job for a backup or a schedule, which it goes with. It is marked
-// with the request's name, and has one try and a limit; kept is for how long it stays
-// when it has ended and nobody has removed it.
-func requestJob(name, app, mark string, q Request, k *keptRequest, limit, kept time.Duration, pod corev1.PodSpec) *batchv1.Job {
+// Job is what the Jobs of a backup and of a schedule have in common.
+type Job struct {
+	Name string
+	// For is the backup or the schedule, and Owner its record, with which all goes that
+	// belongs to it.
+	For   desired.Backup
+	Owner metav1.OwnerReference
+}
+
+// render makes the Job, with one try and a limit. It carries a label with the name of
+// what it is for; kept is for how long it stays when it has ended and was not removed.
+func (j Job) render(app, label string, limit, kept time.Duration, pod corev1.PodSpec) *batchv1.Job {
 	labels := map[string]string{
-		"app.kubernetes.io/name": app, "app.kubernetes.io/instance": q.Metadata.Name,
-		"app.kubernetes.io/managed-by": "quorate", mark: q.Metadata.Name,
+		"app.kubernetes.io/name": app, "app.kubernetes.io/instance": j.For.Metadata.Name,
+		"app.kubernetes.io/managed-by": "quorate", label: j.For.Metadata.Name,
 	}
 	return &batchv1.Job{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: q.Metadata.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{ownerRecordOf(k)}},
+		ObjectMeta: metav1.ObjectMeta{Name: j.Name, Namespace: j.For.Metadata.Namespace, Labels: labels, OwnerReferences: []metav1.OwnerReference{j.Owner}},
 		Spec: batchv1.JobSpec{
 			BackoffLimit: new(int32(0)), ActiveDeadlineSeconds: new(int64(limit.Seconds())), TTLSecondsAfterFinished: new(int32(kept.Seconds())),
 			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: pod},
@@ -37,24 +52,22 @@ func requestJob(name, app, mark string, q Request, k *keptRequest, limit, kept t
 	}
 }
 
-// ownerRecordOf lets what belongs to a backup or a schedule go with its record.
-func ownerRecordOf(k *keptRequest) metav1.OwnerReference {
-	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: k.live.Name, UID: k.live.UID}
-}
+// JobClient reads and removes the Jobs that quorate starts.
+type JobClient struct{ Kube kubernetes.Interface }
 
-// readJob reads a Job from the API server itself, nil where there is none: Jobs are no
+// Read reads a Job from the API server itself, nil where there is none: Jobs are no
 // part of a cluster's daily life, and not watched.
-func (r *Reconciler) readJob(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
-	job, err := foundOrNil(r.kube.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{}))
+func (j JobClient) Read(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
+	job, err := kube.FoundOrNil(j.Kube.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("read Job %s: %w", name, err)
 	}
 	return job, nil
 }
 
-// podsOfJob reads its pods.
-func (r *Reconciler) podsOfJob(ctx context.Context, namespace, name string) ([]corev1.Pod, error) {
-	pods, err := r.kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
+// Pods reads its pods.
+func (j JobClient) Pods(ctx context.Context, namespace, name string) ([]corev1.Pod, error) {
+	pods, err := j.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s: %w", name, err)
 	}
@@ -79,9 +92,9 @@ func jobEnd(job *batchv1.Job) *batchv1.JobCondition {
 	return nil
 }
 
-// jobsRunning counts the Jobs with a label that have not ended, in all namespaces.
-func (r *Reconciler) jobsRunning(ctx context.Context, label string) (n int, err error) {
-	jobs, err := r.kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
+// Running counts the Jobs with a label that have not ended, in all namespaces.
+func (j JobClient) Running(ctx context.Context, label string) (n int, err error) {
+	jobs, err := j.Kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
 		return 0, fmt.Errorf("list the Jobs with the label %s: %w", label, err)
 	}
@@ -91,4 +104,17 @@ func (r *Reconciler) jobsRunning(ctx context.Context, label string) (n int, err 
 		}
 	}
 	return n, nil
+}
+
+// Remove deletes a Job and the Secret of its name, which nothing else has.
+func (j JobClient) Remove(ctx context.Context, namespace, name string) error {
+	err := j.Kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Job %s: %w", name, err)
+	}
+	err = j.Kube.CoreV1().Secrets(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete Secret %s: %w", name, err)
+	}
+	return nil
 }

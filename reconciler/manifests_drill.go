@@ -10,13 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 const (
-	// labelDrill marks the Job and the pod of a restore drill with the name of its
-	// schedule. They carry none of a cluster's labels.
-	labelDrill = "quorate.dev/drill-of"
 	// trialContainer is the container that looks at the restored etcd.
 	trialContainer = "compare"
 	// trialMember is the name of the etcd of a drill, and trialHost where it
@@ -38,19 +39,19 @@ const (
 //	restore   init     the backup → an emptyDir
 //	etcd      sidecar  on loopback only
 //	compare   main     waits for etcd, and writes what it finds as its last words
-func renderDrill(name string, q Request, k *keptRequest, b VerifiedBackup, images drillImages, set *appsv1.StatefulSet) *batchv1.Job {
-	peer := trialURL(peerPort)
+func renderDrill(j Job, b backup.Verified, images drillImages, set *appsv1.StatefulSet) *batchv1.Job {
+	peer := trialURL(naming.PeerPort)
 	args := append([]string{
-		"restore-volume", "--trial", "--volume=" + podVolumePath, "--member=" + trialMember, "--peer-url=" + peer,
-		"--token=" + name, atLeast(b),
-	}, b.args()...)
+		"restore-volume", "--trial", "--volume=" + naming.VolumePath, "--member=" + trialMember, "--peer-url=" + peer,
+		"--token=" + j.Name, atLeast(b),
+	}, backupArgs(b)...)
 	room := resource.NewQuantity(drillRoom(b.Size), resource.BinarySI)
 	pod := drillPod(set)
 	pod.TerminationGracePeriodSeconds = new(int64(5)) // nothing of it is wanted afterwards
-	pod.InitContainers = []corev1.Container{restoreContainerOf(images.quorate, args, b.env(name)), trialEtcd(images.etcd, name, peer, *room)}
+	pod.InitContainers = []corev1.Container{restoreContainerOf(images.quorate, args, backupEnv(b, j.Name)), trialEtcd(images.etcd, j.Name, peer, *room)}
 	pod.Containers = []corev1.Container{trialCompare(images.quorate, b)}
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: room}}}}
-	return requestJob(name, "quorate-drill", labelDrill, q, k, drillTimeout, drillKept, pod)
+	return j.render("quorate-drill", naming.LabelDrillOf, drillTimeout, drillKept, pod)
 }
 
 // drillImages are those of a drill's pod.
@@ -69,7 +70,7 @@ func drillPod(set *appsv1.StatefulSet) corev1.PodSpec {
 	pod.PriorityClassName = ""
 	if pod.SecurityContext == nil {
 		pod.SecurityContext = &corev1.PodSecurityContext{
-			RunAsNonRoot: new(true), RunAsUser: new(int64(nonRootID)), RunAsGroup: new(int64(nonRootID)), FSGroup: new(int64(nonRootID)),
+			RunAsNonRoot: new(true), RunAsUser: new(int64(naming.NonRootID)), RunAsGroup: new(int64(naming.NonRootID)), FSGroup: new(int64(naming.NonRootID)),
 			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
 		}
 	}
@@ -79,22 +80,22 @@ func drillPod(set *appsv1.StatefulSet) corev1.PodSpec {
 // trialEtcd is the throw-away etcd. The initial cluster is what the volume says; etcd
 // reads it only to compare.
 func trialEtcd(image, token, peer string, room resource.Quantity) corev1.Container {
-	client := trialURL(clientPort)
+	client := trialURL(naming.ClientPort)
 	etcd := restoreContainerOf(image, []string{
-		"--name=" + trialMember, "--data-dir=" + podVolumePath + "/" + guard.DataDir, "--logger=zap",
+		"--name=" + trialMember, "--data-dir=" + naming.VolumePath + "/" + guard.DataDir, "--logger=zap",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
 		"--initial-cluster=" + trialMember + "=" + peer, "--initial-cluster-token=" + token,
 	}, nil)
-	etcd.Name, etcd.Command = EtcdContainer, []string{"/usr/local/bin/etcd"}
+	etcd.Name, etcd.Command = naming.ContainerEtcd, []string{"/usr/local/bin/etcd"}
 	etcd.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
 	etcd.Resources.Requests[corev1.ResourceEphemeralStorage] = room
 	return etcd
 }
 
 // trialCompare is what looks at it.
-func trialCompare(image string, b VerifiedBackup) corev1.Container {
-	args := append([]string{"compare-trial", atLeast(b)}, b.keysArgs()...)
+func trialCompare(image string, b backup.Verified) corev1.Container {
+	args := append([]string{"compare-trial", atLeast(b)}, keysArgs(b)...)
 	if b.Keys > 0 {
 		args = append(args, fmt.Sprintf("--keys=%d", b.Keys))
 	}
@@ -105,13 +106,13 @@ func trialCompare(image string, b VerifiedBackup) corev1.Container {
 
 // trialImage is an etcd of the very release that gave the backup, from where the
 // cluster's own images come.
-func (r *Reconciler) trialImage(q Request, version string) string {
-	c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName)
+func (s *Scheduler) trialImage(q desired.Backup, version string) string {
+	c, named := s.clusters.Get(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName)
 	if !named || len(c.Problems) > 0 {
-		return cmp.Or(r.options.Render.Repository, DefaultRepository) + ":v" + version
+		return cmp.Or(s.options.Render.Repository, manifests.DefaultRepository) + ":v" + version
 	}
 	if c.Spec.Version != version {
 		c.Spec.Version, c.Spec.Image.Digest = version, ""
 	}
-	return etcdImage(c.EtcdCluster, r.options.Render)
+	return manifests.Image(c.EtcdCluster, s.options.Render)
 }

@@ -9,12 +9,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 const (
-	// labelRestore marks the pods of a restore with the name of its cluster. They
-	// carry none of the members' labels: no Service and no budget may count them.
-	labelRestore = "quorate.dev/restore-of"
 	// restoreContainer is the name of the container that restores.
 	restoreContainer = "restore"
 	// BackupURLEnv holds a URL by which the backup can be read for some hours. It is
@@ -45,11 +46,11 @@ func restoreName(cluster string, g RecoveringRecord) string {
 // renderRestore is the Job that makes the volume of a recovered, or restored,
 // cluster's first member. It runs where, and as whom, the member would: on the same nodes, with
 // the same user, so that the member can read what it wrote.
-func renderRestore(c Cluster, set *appsv1.StatefulSet, image, claim string, g RecoveringRecord) *batchv1.Job {
+func renderRestore(c desired.Cluster, set *appsv1.StatefulSet, image, claim string, g RecoveringRecord) *batchv1.Job {
 	name := restoreName(c.Metadata.Name, g)
 	labels := map[string]string{
 		"app.kubernetes.io/name": "quorate-restore", "app.kubernetes.io/instance": c.Metadata.Name,
-		"app.kubernetes.io/managed-by": "quorate", labelRestore: c.Metadata.Name,
+		"app.kubernetes.io/managed-by": "quorate", naming.LabelRestoreOf: c.Metadata.Name,
 	}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Metadata.Namespace, Labels: labels},
@@ -86,28 +87,28 @@ func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
 	return pod
 }
 
-func restoreStep(c Cluster, image, name string, g RecoveringRecord) corev1.Container {
+func restoreStep(c desired.Cluster, image, name string, g RecoveringRecord) corev1.Container {
 	args := []string{
-		"restore-volume", "--volume=" + podVolumePath, "--member=" + g.Member, "--peer-url=" + PeerURL(c.EtcdCluster, g.Member),
+		"restore-volume", "--volume=" + naming.VolumePath, "--member=" + g.Member, "--peer-url=" + naming.PeerURL(c.EtcdCluster, g.Member),
 	}
 	if g.FormerToken != "" {
 		args = append(args, "--former-token="+g.FormerToken)
 	}
-	args = append(args, "--token="+g.Token, atLeast(g.VerifiedBackup))
+	args = append(args, "--token="+g.Token, atLeast(g.Verified))
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
-		args, env = append(args, g.args()...), g.env(name)
+		args, env = append(args, backupArgs(g.Verified)...), backupEnv(g.Verified, name)
 	}
 	return restoreContainerOf(image, args, env)
 }
 
-// args tell the step that restores which backup it is.
-func (b VerifiedBackup) args() []string {
-	return append([]string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}, b.keysArgs()...)
+// backupArgs tell the step that restores which backup it is.
+func backupArgs(b backup.Verified) []string {
+	return append([]string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}, keysArgs(b)...)
 }
 
 // keysArgs tell what etcd said of its keys, if anything.
-func (b VerifiedBackup) keysArgs() []string {
+func keysArgs(b backup.Verified) []string {
 	if b.HashRevision == 0 {
 		return nil
 	}
@@ -115,10 +116,10 @@ func (b VerifiedBackup) keysArgs() []string {
 }
 
 // atLeast tells the revision that must have been reached.
-func atLeast(b VerifiedBackup) string { return fmt.Sprintf("--at-least=%d", b.Revision) }
+func atLeast(b backup.Verified) string { return fmt.Sprintf("--at-least=%d", b.Revision) }
 
-// env lets it read the backup, by the Secret that offers it.
-func (b VerifiedBackup) env(offer string) []corev1.EnvVar {
+// backupEnv lets it read the backup, by the Secret that offers it.
+func backupEnv(b backup.Verified, offer string) []corev1.EnvVar {
 	from := func(name, secret, key string, optional bool) corev1.EnvVar {
 		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
 			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key, Optional: &optional,
@@ -141,7 +142,7 @@ func restoreContainerOf(image string, args []string, env []corev1.EnvVar) corev1
 		Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
 			corev1.ResourceCPU: resource.MustParse("100m"), corev1.ResourceMemory: resource.MustParse("128Mi"),
 		}},
-		VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: podVolumePath}},
+		VolumeMounts:             []corev1.VolumeMount{{Name: "data", MountPath: naming.VolumePath}},
 		TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		SecurityContext: &corev1.SecurityContext{
 			AllowPrivilegeEscalation: new(false), ReadOnlyRootFilesystem: new(true),

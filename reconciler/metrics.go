@@ -6,7 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // Metrics are what quorate tells Prometheus. Labels are names of clusters and
@@ -92,7 +94,7 @@ func (m *Metrics) observed(v *view, p plan.Plan) {
 
 // wants keeps one series of cluster_info for each cluster. The last version is
 // kept, so that no pass has to search for it.
-func (m *Metrics) wants(c Cluster) {
+func (m *Metrics) wants(c desired.Cluster) {
 	ns, name, version := c.Metadata.Namespace, c.Metadata.Name, c.Spec.Version
 	last, known := m.versions.Swap(c.Key(), version)
 	if known && last == version {
@@ -104,17 +106,17 @@ func (m *Metrics) wants(c Cluster) {
 	}
 }
 
-func countDrifted(objects []plan.Object) int {
+func countDrifted(objects []state.Object) int {
 	n := 0
 	for _, o := range objects {
-		if o.State == plan.ObjectDrifted {
+		if o.State == state.ObjectDrifted {
 			n++
 		}
 	}
 	return n
 }
 
-func countAnswering(rounds []plan.Round) int {
+func countAnswering(rounds []state.Round) int {
 	if len(rounds) == 0 {
 		return 0
 	}
@@ -128,7 +130,7 @@ func countAnswering(rounds []plan.Round) int {
 }
 
 // acted counts an action.
-func (m *Metrics) acted(c Cluster, action string) {
+func (m *Metrics) acted(c desired.Cluster, action string) {
 	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action).Inc()
 }
 
@@ -162,12 +164,12 @@ func (m *managers) label(name string) string {
 }
 
 // corrected counts an object that was put back.
-func (m *Metrics) corrected(c Cluster, kind, manager string) {
+func (m *Metrics) corrected(c desired.Cluster, kind, manager string) {
 	m.corrections.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, kind, m.managers.label(manager)).Inc()
 }
 
 // failed counts a pass that ended with an error.
-func (m *Metrics) failed(c Cluster) {
+func (m *Metrics) failed(c desired.Cluster) {
 	m.failures.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name).Inc()
 }
 
@@ -175,7 +177,7 @@ func (m *Metrics) failed(c Cluster) {
 func (m *Metrics) passed(took time.Duration) { m.passes.Observe(took.Seconds()) }
 
 // forget drops the series of a cluster that is no longer looked at.
-func (m *Metrics) forget(c Cluster) {
+func (m *Metrics) forget(c desired.Cluster) {
 	m.versions.Delete(c.Key())
 	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}
 	for _, vec := range []interface {

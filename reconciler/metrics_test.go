@@ -14,7 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // wantMetrics compares the named metrics with their text form, whose comment
@@ -98,7 +101,7 @@ func TestMetricsOfAHold(t *testing.T) {
 
 func TestMetricsOfAnUpgrade(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.mustPass()
 		steps := gather(t, w.registry)["quorate_cluster_planned_steps{cluster=orders}"]
 		if steps < 6 {
@@ -117,18 +120,18 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 		if _, old := gather(t, w.registry)["quorate_cluster_info{cluster=orders,version=3.6.12}"]; old {
 			t.Error("the old version is still there")
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestFailedPassesAreCounted(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.api.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the API server is away")
 		})
 		w.r.next(w.Context())
 		wantMetrics(t, w.registry, map[string]float64{"quorate_pass_failures_total{cluster=orders}": 1})
-		if n := testutil.CollectAndCount(w.r.metrics.passes); n != 1 {
+		if n := testutil.CollectAndCount(w.r.reporter.metrics.passes); n != 1 {
 			t.Errorf("%d histograms", n)
 		}
 	})
@@ -137,11 +140,11 @@ func TestFailedPassesAreCounted(t *testing.T) {
 // A cluster that leaves Git is left running, and its series go.
 func TestSeriesGoWithTheCluster(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
-		w.commit(setVersion("3.6.16"))
+		w.r.SetDesired([]desired.Cluster{w.wish})
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.untilIdle()
 		w.mustPass()
-		w.r.metrics.failed(w.wish)
+		w.r.reporter.metrics.failed(w.wish)
 		w.api.ClearActions()
 		w.r.SetDesired(nil)
 		for series := range gather(t, w.registry) {
@@ -158,7 +161,7 @@ func TestSeriesGoWithTheCluster(t *testing.T) {
 		if w.etcd.calls[len(w.etcd.calls)-1] != "forget shop/orders" {
 			t.Errorf("calls %q", w.etcd.calls)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // Labels are names of clusters and words from fixed lists: whatever goes wrong,
@@ -168,9 +171,9 @@ func TestLabelsAreBounded(t *testing.T) {
 		w.mustPass()
 		before := len(gather(t, w.registry))
 		for _, problem := range []string{"connection refused", "deadline exceeded", "no leader"} {
-			w.etcd.change = func(r *plan.Round) { r.Problem, r.Members = problem, nil }
+			w.etcd.change = func(r *state.Round) { r.Problem, r.Members = problem, nil }
 			w.mustPass()
-			w.etcd.change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: problem}} }
+			w.etcd.change = func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: problem}} }
 			w.mustPass()
 		}
 		if after := len(gather(t, w.registry)); after != before {
@@ -185,7 +188,7 @@ func TestLabelsAreBounded(t *testing.T) {
 func TestMetricNamesFollowTheRules(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
-	c := Cluster{EtcdCluster: ordersCluster()}
+	c := desired.Cluster{EtcdCluster: clustertest.Orders()}
 	m.observed(&view{cluster: c}, plan.Plan{})
 	m.acted(c, "CreateSet")
 	m.failed(c)
@@ -199,7 +202,7 @@ func TestMetricNamesFollowTheRules(t *testing.T) {
 // The same hold is said once, however often it is met.
 func TestHoldIsSaidOnce(t *testing.T) {
 	formed(t, func(w *world) {
-		w.etcd.change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}} }
+		w.etcd.change = func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}} }
 		for range 5 {
 			w.mustPass()
 		}
@@ -216,7 +219,7 @@ func TestHoldIsSaidOnce(t *testing.T) {
 		if idle := w.lines("idle", "message"); len(idle) != 1 {
 			t.Errorf("idle %q", idle)
 		}
-		w.etcd.change = func(r *plan.Round) { r.Alarms = []plan.Alarm{{Kind: plan.NoSpace, MemberID: "a1"}} }
+		w.etcd.change = func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}} }
 		w.mustPass()
 		if holds := w.lines("hold", "message"); len(holds) != 2 {
 			t.Errorf("the hold that is back was said %d times", len(holds))
@@ -226,7 +229,7 @@ func TestHoldIsSaidOnce(t *testing.T) {
 
 func TestStepsAreSaidBeforeAndAfter(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.untilIdle()
 		steps, done, reasons := w.lines("step", "action"), w.lines("done", "action"), w.lines("step", "reason")
 		if !slices.Equal(steps, done) || slices.Contains(reasons, "") {
@@ -241,25 +244,25 @@ func TestStepsAreSaidBeforeAndAfter(t *testing.T) {
 		if restarts != 3 {
 			t.Errorf("%d Events of a restart", restarts)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestWarningIsSaidOnceForOneSpec(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.wish.Spec.Upgrade.Backup = "Skip"
 		w.untilIdle()
 		warnings := slices.DeleteFunc(w.lines("warning", "message"), func(m string) bool { return !strings.Contains(m, "Skip") })
 		if len(warnings) != 1 {
 			t.Errorf("warnings %q", warnings)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestErrorsAreSaidOnTheSet(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.reportError(w.wish, errors.New("back up: "+strings.Repeat("é", 2000)))
-		w.r.reportError(w.wish, errors.New("back up: "+strings.Repeat("é", 2000)))
+		w.r.reporter.reportError(w.wish, errors.New("back up: "+strings.Repeat("é", 2000)))
+		w.r.reporter.reportError(w.wish, errors.New("back up: "+strings.Repeat("é", 2000)))
 		synctest.Wait()
 		events := w.drainEvents()
 		if len(events) != 1 || !strings.HasPrefix(events[0], "Warning Failed back up: ") || len(events[0]) > 1024 {

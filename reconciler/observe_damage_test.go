@@ -14,7 +14,9 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // ended is a container that ended and waits for its next start.
@@ -26,12 +28,12 @@ func ended(name string, code int32, reason, message string) corev1.ContainerStat
 }
 
 func TestDamageOfAPod(t *testing.T) {
-	passed := corev1.ContainerStatus{Name: GuardContainer, Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
+	passed := corev1.ContainerStatus{Name: naming.ContainerGuard, Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
 	etcd := func(code int32, reason, message string) corev1.PodStatus {
-		return corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{passed}, ContainerStatuses: []corev1.ContainerStatus{ended(EtcdContainer, code, reason, message)}}
+		return corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{passed}, ContainerStatuses: []corev1.ContainerStatus{ended(naming.ContainerEtcd, code, reason, message)}}
 	}
 	refused := func(code int32) corev1.PodStatus {
-		return corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended(GuardContainer, code, "Error", "no")}}
+		return corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended(naming.ContainerGuard, code, "Error", "no")}}
 	}
 	const crc = `{"level":"fatal","msg":"failed to read WAL, cannot be repaired","error":"walpb: crc mismatch: expected: 1 computed: 2"}`
 	back := etcd(2, "Error", crc)
@@ -43,25 +45,25 @@ func TestDamageOfAPod(t *testing.T) {
 		want   string
 	}{
 		"nothing yet":                     {corev1.PodStatus{}, ""},
-		"the guard finds nothing":         {refused(3), plan.DamageEmpty},
-		"the guard finds somebody else's": {refused(4), plan.DamageForeign},
-		"the guard finds an earlier ID":   {refused(7), plan.DamageOutdated},
-		"the guard cannot read it":        {refused(5), plan.DamageCorrupt},
+		"the guard finds nothing":         {refused(3), state.DamageEmpty},
+		"the guard finds somebody else's": {refused(4), state.DamageForeign},
+		"the guard finds an earlier ID":   {refused(7), state.DamageOutdated},
+		"the guard cannot read it":        {refused(5), state.DamageCorrupt},
 		"the guard cannot decide":         {refused(1), ""},
 		"the guard knows no such member":  {refused(6), ""},
 		"the guard was killed":            {refused(137), ""},
 		"the guard looks again":           {again, ""},
-		"the guard looks":                 {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: GuardContainer}}}, ""},
+		"the guard looks":                 {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerGuard}}}, ""},
 		"another container ended like it": {corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{ended("sidecar", 3, "Error", "no")}}, ""},
 		"another container's log":         {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{ended("sidecar", 1, "Error", crc)}}, ""},
 		"it ended in peace":               {etcd(0, "Completed", crc), ""},
-		"the log":                         {etcd(1, "Error", crc), plan.DamageCorrupt},
-		"the database":                    {etcd(2, "Error", `{"msg":"failed to open database","error":"invalid database"}`), plan.DamageCorrupt},
-		"the database is gone":            {etcd(2, "Error", `panic: failed to recover v3 backend from snapshot`), plan.DamageCorrupt},
-		"a database without its middle":   {etcd(2, "Error", "go.etcd.io/bbolt.(*DB).freepages(0x1a41e293e6c8)\n\t/root/go.etcd.io/bbolt@v1.4.3/db.go:1251"), plan.DamageCorrupt},
-		"a database that is cut off":      {etcd(2, "Error", "created by go.etcd.io/bbolt.(*DB).freepages in goroutine 131"), plan.DamageCorrupt},
-		"a snapshot without its database": {etcd(2, "Error", "go.etcd.io/etcd/server/v3/etcdserver.recoverSnapshot({{0x7ffd, 0x8}})\n\t/root"), plan.DamageCorrupt},
-		"an older disk":                   {etcd(2, "Error", "panic: tocommit(9) is out of range [lastIndex(3)]. Was the raft log corrupted, truncated, or lost?"), plan.DamageCorrupt},
+		"the log":                         {etcd(1, "Error", crc), state.DamageCorrupt},
+		"the database":                    {etcd(2, "Error", `{"msg":"failed to open database","error":"invalid database"}`), state.DamageCorrupt},
+		"the database is gone":            {etcd(2, "Error", `panic: failed to recover v3 backend from snapshot`), state.DamageCorrupt},
+		"a database without its middle":   {etcd(2, "Error", "go.etcd.io/bbolt.(*DB).freepages(0x1a41e293e6c8)\n\t/root/go.etcd.io/bbolt@v1.4.3/db.go:1251"), state.DamageCorrupt},
+		"a database that is cut off":      {etcd(2, "Error", "created by go.etcd.io/bbolt.(*DB).freepages in goroutine 131"), state.DamageCorrupt},
+		"a snapshot without its database": {etcd(2, "Error", "go.etcd.io/etcd/server/v3/etcdserver.recoverSnapshot({{0x7ffd, 0x8}})\n\t/root"), state.DamageCorrupt},
+		"an older disk":                   {etcd(2, "Error", "panic: tocommit(9) is out of range [lastIndex(3)]. Was the raft log corrupted, truncated, or lost?"), state.DamageCorrupt},
 		"and it is back":                  {back, ""},
 		"it was removed":                  {etcd(0, "Completed", "the member has been permanently removed from the cluster"), ""},
 		"too little memory":               {etcd(137, "OOMKilled", crc), ""},
@@ -71,11 +73,11 @@ func TestDamageOfAPod(t *testing.T) {
 		"the trap of 3.7":                 {etcd(2, "Error", "panic: unmarshal should never fail"), ""},
 		"peers that differ":               {etcd(1, "Error", "error validating peerURLs: member count is unequal"), ""},
 		"no image": {corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{
-			Name: EtcdContainer, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "invalid database"}},
+			Name: naming.ContainerEtcd, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff", Message: "invalid database"}},
 		}}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := podDamage(&corev1.Pod{Status: test.status}); got != test.want {
+			if got := pods.Damage(&corev1.Pod{Status: test.status}); got != test.want {
 				t.Errorf("damage %q, want %q", got, test.want)
 			}
 		})
@@ -98,7 +100,7 @@ func TestSinceWhenAPodIsNotReady(t *testing.T) {
 	} {
 		p := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(created)}}
 		p.Status.Conditions = []corev1.PodCondition{test.condition}
-		if got := notReadySince(&p); !got.Equal(test.want) {
+		if got := pods.NotReadySince(&p); !got.Equal(test.want) {
 			t.Errorf("%s: %s, want %s", name, got, test.want)
 		}
 	}
@@ -116,7 +118,7 @@ func ill(w *world, since time.Time, change func(*corev1.Pod)) {
 }
 
 // podSeen is orders-1 as the planner sees it.
-func podSeen(w *world) plan.Pod {
+func podSeen(w *world) state.Pod {
 	w.Helper()
 	for _, p := range w.look().observed.Pods {
 		if p.Name == "orders-1" {
@@ -124,7 +126,7 @@ func podSeen(w *world) plan.Pod {
 		}
 	}
 	w.Fatal("no pod orders-1")
-	return plan.Pod{}
+	return state.Pod{}
 }
 
 func putNode(w *world, name, host string, ready corev1.ConditionStatus, since time.Time) {
@@ -143,7 +145,7 @@ func putNode(w *world, name, host string, ready corev1.ConditionStatus, since ti
 func tie(w *world, phase corev1.PersistentVolumeClaimPhase, hosts ...string) {
 	w.Helper()
 	w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "data-orders-1", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)},
+		ObjectMeta: metav1.ObjectMeta{Name: "data-orders-1", Namespace: "shop", Labels: naming.OwnLabels(w.wish.EtcdCluster)},
 		Spec:       corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"},
 		Status:     corev1.PersistentVolumeClaimStatus{Phase: phase},
 	})
@@ -195,12 +197,12 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 		w.api.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the API server is away")
 		})
-		_, err := w.r.observe(w.Context(), w.wish)
+		_, err := w.r.observer.observe(w.Context(), w.wish)
 		backuptest.WantError(t, err, "look for the node of orders-1", "away")
 		w.api.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the volume is not told")
 		})
-		_, err = w.r.observe(w.Context(), w.wish)
+		_, err = w.r.observer.observe(w.Context(), w.wish)
 		backuptest.WantError(t, err, "look for the node of orders-1", "the volume is not told")
 	})
 }
@@ -234,7 +236,7 @@ func TestHostThatAloneHasTheVolume(t *testing.T) {
 			}
 			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), volume)
 			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
-			if got, err := w.r.hostOfVolume(w.Context(), claim); err != nil || got != c.want {
+			if got, err := w.r.observer.hostOfVolume(w.Context(), claim); err != nil || got != c.want {
 				t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
 			}
 		}
@@ -246,7 +248,7 @@ func TestVolumeThatIsLost(t *testing.T) {
 		since := time.Now().Add(-time.Hour).Truncate(time.Second)
 		ill(w, since, func(*corev1.Pod) {})
 		tie(w, corev1.ClaimLost)
-		if p := podSeen(w); p.Damage != plan.DamageLost || !p.DamageSince.Equal(since) {
+		if p := podSeen(w); p.Damage != state.DamageLost || !p.DamageSince.Equal(since) {
 			t.Errorf("%+v", p)
 		}
 	})
@@ -257,22 +259,22 @@ func TestVolumeThatIsLost(t *testing.T) {
 func TestDamageIsSeenTwice(t *testing.T) {
 	formed(t, func(w *world) {
 		since := time.Now().Add(-time.Hour).Truncate(time.Second)
-		refusal := []corev1.ContainerStatus{ended(GuardContainer, 3, "Error", "empty")}
+		refusal := []corev1.ContainerStatus{ended(naming.ContainerGuard, 3, "Error", "empty")}
 		ill(w, since, func(p *corev1.Pod) { p.Status.InitContainerStatuses = refusal })
-		if p := podSeen(w); p.Damage != plan.DamageEmpty || !p.DamageSince.Equal(since) {
+		if p := podSeen(w); p.Damage != state.DamageEmpty || !p.DamageSince.Equal(since) {
 			t.Errorf("%+v", p)
 		}
-		live, err := w.r.readLive(w.Context(), w.wish)
+		live, err := w.r.observer.readLive(w.Context(), w.wish)
 		if err != nil {
 			t.Fatal(err)
 		}
 		v := *w.look()
 		v.observed.Pods = nil
 		v.observeSet(live)
-		if err := v.observeDamage(w.Context(), w.r, live); err != nil {
+		if err := v.observeDamage(w.Context(), w.r.observer, live); err != nil {
 			t.Fatal(err)
 		}
-		if i := slices.IndexFunc(v.observed.Pods, func(p plan.Pod) bool { return p.Damage == plan.DamageEmpty }); i < 0 || v.observed.Pods[i].Name != "orders-1" {
+		if i := slices.IndexFunc(v.observed.Pods, func(p state.Pod) bool { return p.Damage == state.DamageEmpty }); i < 0 || v.observed.Pods[i].Name != "orders-1" {
 			t.Errorf("past the caches: %+v", v.observed.Pods)
 		}
 		pod := w.pod("orders-1")

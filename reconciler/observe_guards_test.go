@@ -15,7 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -43,7 +49,7 @@ func TestClassThatCannotBeReadStopsTheGrowth(t *testing.T) {
 		w.put(classes, &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: "fast"}, AllowVolumeExpansion: new(true)})
 		for _, name := range []string{"data-orders-0", "data-orders-1", "data-orders-2"} {
 			w.put(claimsResource(), testClaim(name, func(c *corev1.PersistentVolumeClaim) {
-				c.Namespace, c.Labels, c.Spec.StorageClassName = "shop", OwnLabels(w.wish.EtcdCluster), new("fast")
+				c.Namespace, c.Labels, c.Spec.StorageClassName = "shop", naming.OwnLabels(w.wish.EtcdCluster), new("fast")
 			}))
 		}
 		synctest.Wait()
@@ -127,7 +133,7 @@ func TestWhoScaledIsSeenWhereTheRecordDiffers(t *testing.T) {
 func TestCurrentTemplateIsThatOfThePods(t *testing.T) {
 	revision := func(hash, version string) *appsv1.ControllerRevision {
 		var set appsv1.StatefulSet
-		set.Spec.Template.Annotations = map[string]string{AnnotationTemplateHash: hash, AnnotationVersion: version}
+		set.Spec.Template.Annotations = map[string]string{naming.AnnotationTemplateHash: hash, naming.AnnotationVersion: version}
 		raw, err := json.Marshal(set)
 		if err != nil {
 			t.Fatal(err)
@@ -148,10 +154,10 @@ func TestCurrentTemplateIsThatOfThePods(t *testing.T) {
 		"a revision that is gone":         {"gone", "new", 2, "", ""},
 		"a revision nobody can read":      {"broken", "new", 2, "", ""},
 	} {
-		v := &view{cluster: Cluster{EtcdCluster: ordersCluster()}, set: &appsv1.StatefulSet{}}
+		v := &view{cluster: desired.Cluster{EtcdCluster: clustertest.Orders()}, set: &appsv1.StatefulSet{}}
 		v.set.Generation, v.set.Status.ObservedGeneration = 2, c.seen
 		v.set.Status.CurrentRevision, v.set.Status.UpdateRevision = c.current, c.update
-		v.set.Spec.Template.Annotations = map[string]string{AnnotationTemplateHash: "h3", AnnotationVersion: "3.6.17"}
+		v.set.Spec.Template.Annotations = map[string]string{naming.AnnotationTemplateHash: "h3", naming.AnnotationVersion: "3.6.17"}
 		v.observeSet(live)
 		if s := v.observed.Set; s.CurrentTemplate != c.hash || s.CurrentVersion != c.version {
 			t.Errorf("%s: %s of %s", name, s.CurrentTemplate, s.CurrentVersion)
@@ -161,12 +167,12 @@ func TestCurrentTemplateIsThatOfThePods(t *testing.T) {
 
 func TestDescribeDrift(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	for want, d := range map[string]Drift{
+	for want, d := range map[string]drift.Drift{
 		"spec.type, spec.ports":                          {Fields: []string{"spec.type", "spec.ports"}},
 		"spec.type (by kubectl)":                         {Fields: []string{"spec.type"}, Manager: "kubectl"},
 		"spec.type (by kubectl at 2026-01-02T12:00:00Z)": {Fields: []string{"spec.type"}, Manager: "kubectl", Time: noon},
 	} {
-		if got := describeDrift(d); got != want {
+		if got := drift.Describe(d); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -180,7 +186,7 @@ func TestBudgetIsRenderedAnew(t *testing.T) {
 		var budgets []string
 		for _, away := range []int32{1, 0, 1} {
 			o.Disruptions = &away
-			if err := w.r.renderWith(v, o); err != nil {
+			if err := w.r.observer.renderWith(v, o); err != nil {
 				t.Fatal(err)
 			}
 			text, err := json.Marshal(v.manifests.PDB)
@@ -198,7 +204,7 @@ func TestBudgetIsRenderedAnew(t *testing.T) {
 // countDeep counts the looks with hashes from now on.
 func (w *world) countDeep() *int {
 	deep := 0
-	w.etcd.change = func(r *plan.Round) {
+	w.etcd.change = func(r *state.Round) {
 		if r.Deep {
 			deep++
 		}
@@ -214,7 +220,7 @@ func TestOnlyAPlanThatWantsItIsConfirmed(t *testing.T) {
 		held := w.wish
 		held.Problems = []string{"spec.version: is missing"}
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled })
-		for _, wish := range []Cluster{held, w.wish} {
+		for _, wish := range []desired.Cluster{held, w.wish} {
 			if p, err := w.r.Plan(w.Context(), wish); err != nil || p.Hold == nil || *deep != 0 {
 				t.Errorf("%d deep looks for %+v: %v", *deep, p.Hold, err)
 			}
@@ -238,7 +244,7 @@ func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 			if len(p.Steps) == 0 {
 				return false
 			}
-			_, backup := p.Steps[0].Action.(plan.TakeBackup)
+			_, backup := p.Steps[0].Action.(action.TakeBackup)
 			return !backup
 		})
 		before, p, err := w.r.decide(w.Context(), w.wish)
@@ -254,7 +260,7 @@ func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 		if w.r.takesPlace(&stale, p.Steps[0].Action) {
 			t.Fatalf("%s begins", p.Steps[0])
 		}
-		if err := w.r.carryOut(w.Context(), &stale, p.Steps[0]); !errors.Is(err, errChanged) || len(w.api.writes()) > 0 {
+		if err := w.r.carryOut(w.Context(), &stale, p.Steps[0]); !errors.Is(err, state.ErrChanged) || len(w.api.writes()) > 0 {
 			t.Errorf("%v, and it wrote %q", err, w.api.writes())
 		}
 	})
@@ -263,7 +269,7 @@ func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 // A cluster that Git no longer names when its turn comes is not looked at.
 func TestClusterThatIsNoLongerNamedIsLeftAlone(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.r.SetDesired(nil)
 		synctest.Wait()
 		w.api.ClearActions()

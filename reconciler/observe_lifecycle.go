@@ -10,7 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -21,8 +23,8 @@ func (v *view) observeLeftovers(secrets map[string]*corev1.Secret) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		if isOurs(secrets[name], v.cluster.EtcdCluster) {
-			v.observed.Leftovers = append(v.observed.Leftovers, plan.Object{Kind: "Secret", Name: name, State: plan.ObjectInSync})
+		if naming.Owns(secrets[name], v.cluster.EtcdCluster) {
+			v.observed.Leftovers = append(v.observed.Leftovers, state.Object{Kind: "Secret", Name: name, State: state.ObjectInSync})
 		}
 	}
 }
@@ -30,11 +32,11 @@ func (v *view) observeLeftovers(secrets map[string]*corev1.Secret) {
 // scaledBy says who else has set the StatefulSet's number of replicas last, or "".
 func scaledBy(set *appsv1.StatefulSet) string {
 	replicas := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas"))
-	own, others, err := splitManagers(set.ManagedFields)
+	own, others, err := drift.SplitManagers(set.ManagedFields)
 	if err != nil || own.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
 		return ""
 	}
-	manager, at := lastHolder(others, replicas)
+	manager, at := drift.LastHolder(others, replicas)
 	if at.IsZero() {
 		return manager // nobody, or a subresource, which keeps no time
 	}

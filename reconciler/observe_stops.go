@@ -8,7 +8,11 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -21,37 +25,37 @@ const (
 
 // aim finds out at which stop the cluster is on its way to what Git says, and
 // renders what that stop looks like. Most ways have one stop.
-func (r *Reconciler) aim(v *view) error {
+func (o *Observer) aim(v *view) error {
 	v.stops = nil
 	if len(v.cluster.Problems) == 0 {
-		v.stops = plan.Stops(v.cluster.Spec, v.observed)
+		v.stops = situation.Waypoints(v.cluster.Spec, v.observed)
 	}
-	if err := r.render(v); err != nil {
+	if err := o.render(v); err != nil {
 		return err
 	}
 	if len(v.stops) > 1 {
 		for i := range v.stops {
-			_, hash, err := renderTemplate(v.clusterAt(v.stops[i]), v.optionsAt(v.stops[i], r.options.Render))
+			_, hash, err := manifests.RenderTemplate(v.clusterAt(v.stops[i]), v.optionsAt(v.stops[i], o.options.Render))
 			if err != nil {
 				return fmt.Errorf("render %s at %s: %w", v.cluster.Key(), v.stops[i].Version, err)
 			}
 			v.stops[i].Template = hash
 		}
 	}
-	v.desired = r.desire(v)
+	v.desired = o.desire(v)
 	return nil
 }
 
 // due is the stop that is due: what Git says where there is only that.
-func (v *view) due() plan.Stop {
+func (v *view) due() state.Waypoint {
 	if len(v.stops) == 0 {
-		return plan.Stop{Version: v.cluster.Spec.Version}
+		return state.Waypoint{Version: v.cluster.Spec.Version}
 	}
 	return v.stops[0]
 }
 
 // clusterAt is the cluster's file at a stop.
-func (v *view) clusterAt(stop plan.Stop) schema.EtcdCluster {
+func (v *view) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 	c := v.cluster.EtcdCluster
 	if stop.Version != c.Spec.Version {
 		// The file's digest is that of its own version's image.
@@ -71,7 +75,7 @@ func (v *view) clusterAt(stop plan.Stop) schema.EtcdCluster {
 
 // optionsAt are the options to render a stop with. What the file asks of its own
 // release, another one on the way may not know: there it is left out.
-func (v *view) optionsAt(stop plan.Stop, o RenderOptions) RenderOptions {
+func (v *view) optionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
 	o.Passing = stop.Version != v.cluster.Spec.Version
 	o.ClaimPrefix = v.record.claimPrefix()
 	return o
@@ -80,11 +84,11 @@ func (v *view) optionsAt(stop plan.Stop, o RenderOptions) RenderOptions {
 // digestAt is the digest that the live StatefulSet's image of a version is pinned
 // to, or "".
 func digestAt(set *appsv1.StatefulSet, version string) string {
-	if set == nil || set.Spec.Template.Annotations[AnnotationVersion] != version {
+	if set == nil || set.Spec.Template.Annotations[naming.AnnotationVersion] != version {
 		return ""
 	}
 	for _, c := range set.Spec.Template.Spec.Containers {
-		if _, digest, _ := strings.Cut(c.Image, "@"); c.Name == EtcdContainer {
+		if _, digest, _ := strings.Cut(c.Image, "@"); c.Name == naming.ContainerEtcd {
 			return digest
 		}
 	}
@@ -93,30 +97,30 @@ func digestAt(set *appsv1.StatefulSet, version string) string {
 
 // round looks at every member once. At a stop that is there for that, it asks how
 // often each has saved its state, too.
-func (r *Reconciler) round(ctx context.Context, v *view, deep bool) plan.Round {
-	round := r.etcd.Round(ctx, v.cluster.Key(), v.endpoints, deep)
-	r.countSnapshots(ctx, v, &round)
+func (o *Observer) round(ctx context.Context, v *view, deep bool) state.Round {
+	round := o.etcd.Round(ctx, v.cluster.Key(), v.endpoints, deep)
+	o.countSnapshots(ctx, v, &round)
 	return round
 }
 
 // countSnapshots asks each member how often it has saved its state. Who does not
 // answer has saved none as far as anybody knows.
-func (r *Reconciler) countSnapshots(ctx context.Context, v *view, round *plan.Round) {
+func (o *Observer) countSnapshots(ctx context.Context, v *view, round *state.Round) {
 	if !v.due().Flush {
 		return
 	}
-	saved := r.snapshots(ctx, v)
+	saved := o.snapshots(ctx, v)
 	for i := range round.Members {
 		round.Members[i].Snapshots = saved[round.Members[i].Name]
 	}
 }
 
 // snapshots is how often each member has saved its state, of those that say so.
-func (r *Reconciler) snapshots(ctx context.Context, v *view) map[string]int64 {
+func (o *Observer) snapshots(ctx context.Context, v *view) map[string]int64 {
 	counts := make([]int64, len(v.endpoints))
 	known := make([]bool, len(v.endpoints))
-	eachMember(len(v.endpoints), func(i int) {
-		n, err := r.etcd.Snapshots(ctx, v.cluster.Key(), v.endpoints[i])
+	etcd.EachMember(len(v.endpoints), func(i int) {
+		n, err := o.etcd.SnapshotCount(ctx, v.cluster.Key(), v.endpoints[i])
 		counts[i], known[i] = n, err == nil
 	})
 	saved := map[string]int64{}
@@ -126,15 +130,4 @@ func (r *Reconciler) snapshots(ctx context.Context, v *view) map[string]int64 {
 		}
 	}
 	return saved
-}
-
-// observeMinor tells what is written down about changes of minor.
-func (r Record) observeMinor(to *plan.Record) {
-	to.BornOn, to.Flushed = r.BornOn, r.Flushed
-	if n := r.Nudged; n != nil {
-		to.Nudged = &plan.Nudged{Template: n.Template, Since: n.Since, Time: n.At, Before: n.Before}
-	}
-	if d := r.Downgrade; d != nil {
-		to.Downgrade = &plan.Downgrade{Line: d.Line, Since: d.Since}
-	}
 }

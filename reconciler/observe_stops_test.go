@@ -8,7 +8,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -17,20 +19,20 @@ func TestClusterAtAStop(t *testing.T) {
 	digest := "sha256:" + strings.Repeat("a", 64)
 	pinned := func(c *schema.EtcdCluster) { c.Spec.Image.Digest = "sha256:" + strings.Repeat("b", 64) }
 	live := &appsv1.StatefulSet{}
-	live.Spec.Template.Annotations = map[string]string{AnnotationVersion: "3.6.16"}
-	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "logs", Image: "example.com/logs:1@sha256:" + strings.Repeat("c", 64)}, {Name: EtcdContainer, Image: "quay.io/coreos/etcd:v3.6.16@" + digest}}
+	live.Spec.Template.Annotations = map[string]string{naming.AnnotationVersion: "3.6.16"}
+	live.Spec.Template.Spec.Containers = []corev1.Container{{Name: "logs", Image: "example.com/logs:1@sha256:" + strings.Repeat("c", 64)}, {Name: naming.ContainerEtcd, Image: "quay.io/coreos/etcd:v3.6.16@" + digest}}
 	for _, c := range []struct {
 		name    string
 		set     *appsv1.StatefulSet
-		stop    plan.Stop
+		stop    state.Waypoint
 		digest  string
 		flag    string
 		passing bool
 	}{
-		{"what Git says", live, plan.Stop{Version: "3.7.3"}, "sha256:" + strings.Repeat("b", 64), "1000", false},
-		{"another release on the way", live, plan.Stop{Version: "3.5.35"}, "", "1000", true},
-		{"the release that runs, once more", live, plan.Stop{Version: "3.6.16", Flush: true}, digest, "1", true},
-		{"nothing runs", nil, plan.Stop{Version: "3.6.16", Flush: true}, "", "1", true},
+		{"what Git says", live, state.Waypoint{Version: "3.7.3"}, "sha256:" + strings.Repeat("b", 64), "1000", false},
+		{"another release on the way", live, state.Waypoint{Version: "3.5.35"}, "", "1000", true},
+		{"the release that runs, once more", live, state.Waypoint{Version: "3.6.16", Flush: true}, digest, "1", true},
+		{"nothing runs", nil, state.Waypoint{Version: "3.6.16", Flush: true}, "", "1", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			v := &view{cluster: *inGit(toVersion("3.7.3"), pinned), set: c.set}
@@ -39,7 +41,7 @@ func TestClusterAtAStop(t *testing.T) {
 			if got.Spec.Version != c.stop.Version || got.Spec.Image.Digest != c.digest || got.Spec.Etcd.Options["snapshot-count"] != c.flag || got.Spec.Etcd.Options["max-txn-ops"] != "256" {
 				t.Errorf("%+v", got.Spec)
 			}
-			if o := v.optionsAt(c.stop, RenderOptions{}); o.Passing != c.passing {
+			if o := v.optionsAt(c.stop, manifests.Options{}); o.Passing != c.passing {
 				t.Errorf("options %+v", o)
 			}
 			if v.cluster.Spec.Version != "3.7.3" || v.cluster.Spec.Etcd.Options["snapshot-count"] != "1000" {
@@ -56,8 +58,8 @@ func TestAPassedReleaseTakesWhatItKnows(t *testing.T) {
 		c.Spec.Etcd.Options = map[string]string{"feature-gates": "FastLeaseKeepAlive=true", "heartbeat-interval": "200"}
 	})
 	v := &view{cluster: *c}
-	stop := plan.Stop{Version: "3.5.35"}
-	m, err := Render(v.clusterAt(stop), v.optionsAt(stop, ordersOptions()))
+	stop := state.Waypoint{Version: "3.5.35"}
+	m, err := manifests.Render(v.clusterAt(stop), v.optionsAt(stop, ordersOptions()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +67,7 @@ func TestAPassedReleaseTakesWhatItKnows(t *testing.T) {
 	if slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "FastLeaseKeepAlive") }) || !slices.Contains(args, "--heartbeat-interval=200") {
 		t.Errorf("%q", args)
 	}
-	if _, err := Render(v.clusterAt(stop), ordersOptions()); err == nil {
+	if _, err := manifests.Render(v.clusterAt(stop), ordersOptions()); err == nil {
 		t.Error("a release that is no stop on the way takes what it does not know")
 	}
 }

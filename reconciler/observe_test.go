@@ -16,7 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -30,7 +35,7 @@ func endedWith(code int32, message string) corev1.ContainerState {
 
 func TestPodTroubleIsSaidInOneLine(t *testing.T) {
 	etcd := func(s corev1.ContainerStatus) corev1.PodStatus {
-		s.Name = EtcdContainer
+		s.Name = naming.ContainerEtcd
 		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{s}}
 	}
 	refusal := "the volume of orders-1 is empty although orders-1 is a member: refusing to start"
@@ -78,7 +83,7 @@ func TestPodTroubleIsSaidInOneLine(t *testing.T) {
 		},
 		"81: out of memory without a limit": {
 			corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
-				Name: GuardContainer, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
+				Name: naming.ContainerGuard, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
 			}}},
 			"guard: OOMKilled: its node has no memory left for it",
 		},
@@ -97,8 +102,8 @@ goroutine 1 [running]:`)}),
 		},
 		"the guard refuses": {
 			corev1.PodStatus{
-				InitContainerStatuses: []corev1.ContainerStatus{{Name: GuardContainer, State: endedWith(1, refusal)}},
-				ContainerStatuses:     []corev1.ContainerStatus{{Name: EtcdContainer, State: waitingFor("PodInitializing", "")}},
+				InitContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerGuard, State: endedWith(1, refusal)}},
+				ContainerStatuses:     []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: waitingFor("PodInitializing", "")}},
 			},
 			"guard: " + refusal,
 		},
@@ -118,8 +123,8 @@ goroutine 1 [running]:`)}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
-			spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: GuardContainer}}, Containers: []corev1.Container{{Name: EtcdContainer, Resources: corev1.ResourceRequirements{Limits: limits}}}}
-			if got := podTrouble(&corev1.Pod{Spec: spec, Status: test.status}); got != test.want {
+			spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: naming.ContainerGuard}}, Containers: []corev1.Container{{Name: naming.ContainerEtcd, Resources: corev1.ResourceRequirements{Limits: limits}}}}
+			if got := pods.Trouble(&corev1.Pod{Spec: spec, Status: test.status}); got != test.want {
 				t.Errorf("got  %q\nwant %q", got, test.want)
 			}
 		})
@@ -139,7 +144,7 @@ func TestPodThatRan(t *testing.T) {
 		"was restarted":   {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), RestartCount: 1}, true},
 	} {
 		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}}
-		if got := observePod(pod).Ran; got != c.want {
+		if got := pods.Describe(pod).Ran; got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -148,33 +153,33 @@ func TestPodThatRan(t *testing.T) {
 // What another container is told is not the member's quota.
 func TestQuotaIsThatOfEtcd(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
-		{Name: "sidecar", Args: []string{"--quota-backend-bytes=1"}}, {Name: EtcdContainer, Args: []string{"--quota-backend-bytes=8"}},
+		{Name: "sidecar", Args: []string{"--quota-backend-bytes=1"}}, {Name: naming.ContainerEtcd, Args: []string{"--quota-backend-bytes=8"}},
 	}}}
-	if got := podQuota(pod); got != 8 {
+	if got := pods.PodQuota(pod); got != 8 {
 		t.Errorf("%d", got)
 	}
 }
 
 func TestPodAsThePlannerSeesIt(t *testing.T) {
 	since := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
-	pod := observePod(&corev1.Pod{
+	pod := pods.Describe(&corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: "orders-10", UID: "u", CreationTimestamp: since, DeletionTimestamp: &since,
-			Annotations: map[string]string{AnnotationTemplateHash: "abc", AnnotationVersion: "3.6.16"},
+			Annotations: map[string]string{naming.AnnotationTemplateHash: "abc", naming.AnnotationVersion: "3.6.16"},
 		},
 		Status: corev1.PodStatus{
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: since}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, RestartCount: 1, State: waitingFor("CrashLoopBackOff", "")}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, RestartCount: 1, State: waitingFor("CrashLoopBackOff", "")}},
 		},
 	})
-	want := plan.Pod{
+	want := state.Pod{
 		Name: "orders-10", Ordinal: 10, UID: "u", Template: "abc", Version: "3.6.16", Ready: true, ReadySince: since.Time,
 		Created: since.Time, Terminating: true, Ran: true, Crashed: true, Trouble: "etcd: CrashLoopBackOff",
 	}
 	if pod != want {
 		t.Errorf("got  %+v\nwant %+v", pod, want)
 	}
-	if neverRan := observePod(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: waitingFor("ImagePullBackOff", "")}}}}); neverRan.Ran {
+	if neverRan := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: waitingFor("ImagePullBackOff", "")}}}}); neverRan.Ran {
 		t.Error("a container without an image counts as one that ran")
 	}
 }
@@ -189,14 +194,14 @@ func TestPodThatHasCrashed(t *testing.T) {
 		status corev1.ContainerStatus
 		want   bool
 	}{
-		"never ended":               {corev1.ContainerStatus{Name: EtcdContainer, State: running}, false},
-		"runs after a crash":        {corev1.ContainerStatus{Name: EtcdContainer, State: running, LastTerminationState: ended(2), RestartCount: 1}, true},
-		"runs after it was stopped": {corev1.ContainerStatus{Name: EtcdContainer, State: running, LastTerminationState: ended(0), RestartCount: 1}, false},
-		"has just crashed":          {corev1.ContainerStatus{Name: EtcdContainer, State: ended(137)}, true},
-		"nobody knows why":          {corev1.ContainerStatus{Name: EtcdContainer, State: running, RestartCount: 1}, true},
+		"never ended":               {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running}, false},
+		"runs after a crash":        {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, LastTerminationState: ended(2), RestartCount: 1}, true},
+		"runs after it was stopped": {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, LastTerminationState: ended(0), RestartCount: 1}, false},
+		"has just crashed":          {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: ended(137)}, true},
+		"nobody knows why":          {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, RestartCount: 1}, true},
 		"another container":         {corev1.ContainerStatus{Name: "sidecar", State: running, LastTerminationState: ended(1), RestartCount: 1}, false},
 	} {
-		if pod := observePod(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{test.status}}}); pod.Crashed != test.want {
+		if pod := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{test.status}}}); pod.Crashed != test.want {
 			t.Errorf("%s: %+v", name, pod)
 		}
 	}
@@ -218,9 +223,9 @@ func TestPodThatCeasedToBeReady(t *testing.T) {
 		if test.started.IsZero() {
 			state = waitingFor("PodInitializing", "")
 		}
-		pod := observePod(&corev1.Pod{Status: corev1.PodStatus{
+		pod := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{
 			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon)}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: EtcdContainer, State: state}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: state}},
 		}})
 		if got := pod.UnreadySince.Equal(noon); got != test.want || pod.Ready {
 			t.Errorf("%s: %+v", name, pod)
@@ -243,8 +248,8 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 		}, nil},
 		"class":             {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName"}},
 		"class left out":    {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = nil }, nil},
-		"no more TLS":       {disableTLS, []string{"spec.tls.mode"}},
-		"TLS off and a mix": {func(c *schema.EtcdCluster) { disableTLS(c); c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName", "spec.tls.mode"}},
+		"no more TLS":       {clustertest.DisableTLS, []string{"spec.tls.mode"}},
+		"TLS off and a mix": {func(c *schema.EtcdCluster) { clustertest.DisableTLS(c); c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName", "spec.tls.mode"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			set := &appsv1.StatefulSet{}
@@ -252,8 +257,8 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 				StorageClassName: &slow,
 				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}},
 			}}}
-			set.Spec.Template.Spec.Volumes = mountedSecrets("orders-server", "orders-peer")
-			if got := immutableChanges(set, ordersCluster(test.edit)); !slices.Equal(got, test.want) {
+			set.Spec.Template.Spec.Volumes = clustertest.MountedSecrets("orders-server", "orders-peer")
+			if got := immutableChanges(set, clustertest.Orders(test.edit)); !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})
@@ -262,7 +267,7 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 
 func TestRevisionTemplate(t *testing.T) {
 	text, err := json.Marshal(map[string]any{"spec": map[string]any{"template": corev1.PodTemplateSpec{
-		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{AnnotationTemplateHash: "abc", AnnotationVersion: "3.6.16"}},
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationTemplateHash: "abc", naming.AnnotationVersion: "3.6.16"}},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -295,7 +300,7 @@ func TestWhatTheSetIsAtRest(t *testing.T) {
 			t.Errorf("%d pods, %d volumes, %d endpoints", len(v.observed.Pods), len(v.observed.Volumes), len(v.endpoints))
 		}
 		for _, o := range v.observed.Objects {
-			if o.State != plan.ObjectInSync {
+			if o.State != state.ObjectInSync {
 				t.Errorf("%s %s is %s: %s", o.Kind, o.Name, o.State, o.Detail)
 			}
 		}
@@ -385,7 +390,7 @@ func TestClearTextNeedsNoCertificates(t *testing.T) {
 		if len(v.endpoints) != 3 || v.endpoints[0].TLS != nil || !v.notAfter.IsZero() {
 			t.Errorf("endpoints %+v", v.endpoints)
 		}
-	}, disableTLS)
+	}, clustertest.DisableTLS)
 }
 
 func TestMembersAreNotDialledWithoutCredentials(t *testing.T) {
@@ -404,7 +409,7 @@ func TestMembersAreNotDialledWithoutCredentials(t *testing.T) {
 // I3: what is done to a member goes to its own address, with the recorded cluster.
 func TestTargetIsTheMemberThatIsMeant(t *testing.T) {
 	record := formedRecord()
-	v := &view{record: &record, endpoints: []Endpoint{{Member: "orders-0", Address: "10.0.0.1:2379"}, {Member: "orders-1", Address: "10.0.0.2:2379"}}}
+	v := &view{record: &record, endpoints: []etcd.Endpoint{{Member: "orders-0", Address: "10.0.0.1:2379"}, {Member: "orders-1", Address: "10.0.0.2:2379"}}}
 	target, err := v.target("orders-1", "a1")
 	if err != nil || target.Member != "orders-1" || target.Address != "10.0.0.2:2379" || target.ID != "a1" || target.ClusterID != record.ClusterID {
 		t.Errorf("%+v, %v", target, err)
@@ -427,10 +432,10 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 		"StatefulSet orders":                      {setsResource(), &appsv1.StatefulSet{ObjectMeta: name("orders", nil)}},
 		"ConfigMap orders-record":                 {core.WithResource("configmaps"), &corev1.ConfigMap{ObjectMeta: name("orders-record", nil)}},
 		"Service orders-client":                   {core.WithResource("services"), &corev1.Service{ObjectMeta: name("orders-client", nil)}},
-		"Service orders-peers":                    {core.WithResource("services"), &corev1.Service{ObjectMeta: name("orders-peers", map[string]string{LabelCluster: "orders"})}},
+		"Service orders-peers":                    {core.WithResource("services"), &corev1.Service{ObjectMeta: name("orders-peers", map[string]string{naming.LabelCluster: "orders"})}},
 		"PersistentVolumeClaim data-orders-2":     {core.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{ObjectMeta: name("data-orders-2", nil)}},
 		"PodDisruptionBudget orders":              {policyv1.SchemeGroupVersion.WithResource("poddisruptionbudgets"), &policyv1.PodDisruptionBudget{ObjectMeta: name("orders", map[string]string{"app.kubernetes.io/managed-by": "quorate"})}},
-		"Service orders-client of another orders": {core.WithResource("services"), &corev1.Service{ObjectMeta: name("orders-client", map[string]string{"app.kubernetes.io/managed-by": "quorate", LabelCluster: "other"})}},
+		"Service orders-client of another orders": {core.WithResource("services"), &corev1.Service{ObjectMeta: name("orders-client", map[string]string{"app.kubernetes.io/managed-by": "quorate", naming.LabelCluster: "other"})}},
 	} {
 		t.Run(kind, func(t *testing.T) {
 			inWorld(t, func(w *world) {
@@ -440,7 +445,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 					t.Errorf("the hold says %q", p.Hold.Message)
 				}
 				seen := w.look().observed.Objects
-				if slices.ContainsFunc(seen, func(o plan.Object) bool { return o.State != plan.ObjectForeign }) {
+				if slices.ContainsFunc(seen, func(o state.Object) bool { return o.State != state.ObjectForeign }) {
 					t.Errorf("besides, these are said to be missing or to differ: %+v", seen)
 				}
 			})
@@ -452,7 +457,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 func TestVolumesLeftBehindAreNotTaken(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{
-			ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: OwnLabels(w.wish.EtcdCluster)},
+			ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: naming.OwnLabels(w.wish.EtcdCluster)},
 		})
 		synctest.Wait()
 		p := w.until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldRefused })
@@ -494,7 +499,7 @@ func TestEditsByHandAreDrift(t *testing.T) {
 					w.Fatal(err)
 				}
 				synctest.Wait()
-				drifted := slices.DeleteFunc(w.look().observed.Objects, func(o plan.Object) bool { return o.State != plan.ObjectDrifted })
+				drifted := slices.DeleteFunc(w.look().observed.Objects, func(o state.Object) bool { return o.State != state.ObjectDrifted })
 				if len(drifted) != 1 || drifted[0].Kind+" "+drifted[0].Name != kind ||
 					!strings.Contains(drifted[0].Detail, test.field) || !strings.Contains(drifted[0].Detail, "by kubectl-edit at ") {
 					t.Errorf("drifted: %+v", drifted)
@@ -532,16 +537,16 @@ func TestMissingObjectsComeBack(t *testing.T) {
 // rolls the pods.
 func TestNewerGuardWaitsForAnotherCause(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.options.Render.GuardImage = "ghcr.io/quorate/quorate:v0.2.0"
+		w.reconfigure(func(o *Options) { o.Render.GuardImage = "ghcr.io/quorate/quorate:v0.2.0" })
 		if p, err := w.r.Plan(w.Context(), w.wish); err != nil || !p.Idle() {
 			t.Errorf("the plan of a newer quorate is %s, %v", p.Text(), err)
 		}
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.untilIdle()
 		if image := guardImageOf(w.set()); image != "ghcr.io/quorate/quorate:v0.2.0" {
 			t.Errorf("after a roll the guard is %s", image)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestDamagedRecordIsAHold(t *testing.T) {
@@ -557,7 +562,7 @@ func TestDamagedRecordIsAHold(t *testing.T) {
 
 func TestExpiredCertificateHolds(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.options.Now = func() time.Time { return time.Now().AddDate(20, 0, 0) }
+		w.reconfigure(func(o *Options) { o.Now = func() time.Time { return time.Now().AddDate(20, 0, 0) } })
 		p := w.until(func(p plan.Plan) bool { return p.Hold != nil })
 		if p.Hold.Kind != plan.HoldUnhealthy || !strings.Contains(p.Hold.Message, "expired on") || len(w.api.writes()) > 0 {
 			t.Errorf("the hold is %+v", p.Hold)

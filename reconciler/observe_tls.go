@@ -12,27 +12,30 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // secretsOf are the Secrets with the cluster's certificates: quorate's own from
 // the caches, or those that the file names from the API server. These carry no
 // label of quorate's, and never get one, so the caches do not hold them; while
 // nothing is wrong with them they are read once in certificateRecheck.
-func (r *Reconciler) secretsOf(ctx context.Context, c Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
-	if len(c.Problems) > 0 || !usesTLS(c.EtcdCluster) || managesTLS(c.EtcdCluster) {
+func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
+	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
 		return own, nil
 	}
-	if kept, ok := r.checked.Load(c.Key()); ok {
+	if kept, ok := o.checked.Load(c.Key()); ok {
 		k := kept.(certificateCheck)
-		if k.digest == c.digest && len(k.status.Problems) == 0 && r.now().Sub(k.at) < certificateRecheck {
+		if k.digest == c.Digest && len(k.status.Problems) == 0 && o.now().Sub(k.at) < certificateRecheck {
 			return k.secrets, nil
 		}
 	}
 	found := map[string]*corev1.Secret{}
-	names := tlsSecrets(c.EtcdCluster)
+	names := naming.TLSSecrets(c.EtcdCluster)
 	for _, name := range []string{names.Server, names.Peer, names.Client} {
-		secret, err := r.kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{})
+		secret, err := o.kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
@@ -44,19 +47,19 @@ func (r *Reconciler) secretsOf(ctx context.Context, c Cluster, own map[string]*c
 	return found, nil
 }
 
-func (v *view) observeCertificates(r *Reconciler, live *liveCluster) {
+func (v *view) observeCertificates(o *Observer, live *liveCluster) {
 	if len(v.cluster.Problems) > 0 {
 		return
 	}
-	check := r.checkCertificates(v.cluster, live.secrets)
+	check := o.checkCertificates(v.cluster, live.secrets)
 	v.notAfter, v.domain = check.status.NotAfter, check.domain
-	v.observed.Certificates = plan.Certificates{Missing: check.status.Missing, Problems: check.status.Problems, Narrow: check.status.Narrow}
+	v.observed.Certificates = state.Certificates{Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs}
 }
 
 // certificateCheck is what was found in one version of a cluster's Secrets.
 type certificateCheck struct {
 	versions string
-	status   CertificateStatus
+	status   certs.Status
 	// domain is what domainChanges says: to read a certificate in every pass
 	// would cost more than all the rest of it.
 	domain []string
@@ -72,24 +75,24 @@ const certificateRecheck = time.Minute
 
 // checkCertificates checks the Secrets, unless the same ones were checked a
 // moment ago and none has expired since.
-func (r *Reconciler) checkCertificates(c Cluster, secrets map[string]*corev1.Secret) certificateCheck {
+func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*corev1.Secret) certificateCheck {
 	var versions strings.Builder
-	versions.WriteString(c.digest)
+	versions.WriteString(c.Digest)
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
 	}
-	now := r.now()
-	if kept, ok := r.checked.Load(c.Key()); ok {
+	now := o.now()
+	if kept, ok := o.checked.Load(c.Key()); ok {
 		k := kept.(certificateCheck)
 		if k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
 			return k
 		}
 	}
-	daemons := r.options.Render.ClusterDomain
+	daemons := o.options.Render.ClusterDomain
 	check := certificateCheck{
-		versions: versions.String(), at: now, secrets: secrets, digest: c.digest,
-		status: CheckCertificates(c.EtcdCluster, daemons, secrets, now), domain: domainChanges(secrets, c.EtcdCluster, daemons),
+		versions: versions.String(), at: now, secrets: secrets, digest: c.Digest,
+		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: certs.DomainChanges(secrets, c.EtcdCluster, daemons),
 	}
-	r.checked.Store(c.Key(), check)
+	o.checked.Store(c.Key(), check)
 	return check
 }

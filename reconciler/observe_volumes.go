@@ -13,17 +13,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
-// defaultClaimPrefix begins the name of every member's claim, with a dash: a
-// StatefulSet names it after its template and the pod. Only a cluster that has
-// taken the place of a deleted one has another: see RestoreRecord.
-const defaultClaimPrefix = "data"
-
 // claimName is the claim of the member with that name.
-func (v *view) claimName(member string) string { return v.record.claimPrefix() + "-" + member }
+func (v *view) claimName(member string) string { return naming.Claim(v.record.claimPrefix(), member) }
 
 // observeVolumes describes the claims, by ordinal as a number. Those of a deleted
 // cluster whose place this one has taken are none of its own, whatever happens.
@@ -33,7 +30,7 @@ func (v *view) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
 			v.observed.Volumes = append(v.observed.Volumes, *v.volume(claim))
 		}
 	}
-	slices.SortFunc(v.observed.Volumes, func(a, b plan.Volume) int {
+	slices.SortFunc(v.observed.Volumes, func(a, b state.Volume) int {
 		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Claim, b.Claim))
 	})
 }
@@ -41,37 +38,28 @@ func (v *view) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
 // predecessors says whether a claim is that of a member of a deleted cluster.
 func (v *view) predecessors(claim string) bool {
 	return v.record != nil && slices.ContainsFunc(v.record.Predecessors, func(p PredecessorRecord) bool {
-		return memberOfClaim(v.cluster.EtcdCluster, claim, p.ClaimPrefix) != ""
+		return naming.MemberOfClaim(v.cluster.Metadata.Name, claim, p.ClaimPrefix) != ""
 	})
 }
 
-// memberOfClaim is the member whose claim has that name, "" where it is no member's.
-func memberOfClaim(c schema.EtcdCluster, claim, prefix string) string {
-	member, found := strings.CutPrefix(claim, prefix+"-")
-	if !found || !isMemberName(c, member) {
-		return ""
-	}
-	return member
-}
-
 // volume describes one claim.
-func (v *view) volume(claim *corev1.PersistentVolumeClaim) *plan.Volume {
+func (v *view) volume(claim *corev1.PersistentVolumeClaim) *state.Volume {
 	volume := observeVolume(v.cluster.EtcdCluster, claim, v.record.claimPrefix())
 	return &volume
 }
 
 // observeVolume describes one claim.
-func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, prefix string) plan.Volume {
+func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, prefix string) state.Volume {
 	size, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	growing, since := claimGrowth(claim)
-	v := plan.Volume{
+	v := state.Volume{
 		Claim: claim.Name, UID: string(claim.UID), Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
-		Holds: claim.Annotations[AnnotationHolds],
+		Holds: claim.Annotations[naming.AnnotationHolds],
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}
-	if member := memberOfClaim(c, claim.Name, prefix); member != "" {
-		v.Member, v.Ordinal = member, int32(memberOrdinal(member))
+	if member := naming.MemberOfClaim(c.Metadata.Name, claim.Name, prefix); member != "" {
+		v.Member, v.Ordinal = member, naming.Ordinal(member)
 	}
 	if claim.Spec.StorageClassName != nil {
 		v.Class = *claim.Spec.StorageClassName
@@ -88,7 +76,7 @@ func claimTrouble(claim *corev1.PersistentVolumeClaim) string {
 	for _, condition := range claim.Status.Conditions {
 		failed := condition.Type == corev1.PersistentVolumeClaimControllerResizeError || condition.Type == corev1.PersistentVolumeClaimNodeResizeError
 		if failed && condition.Status == corev1.ConditionTrue {
-			return string(condition.Type) + ": " + lastLine(condition.Message)
+			return string(condition.Type) + ": " + pods.LastLine(condition.Message)
 		}
 	}
 	switch state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]; state {
@@ -103,14 +91,14 @@ func claimGrowth(claim *corev1.PersistentVolumeClaim) (text string, since time.T
 	for _, condition := range claim.Status.Conditions {
 		under := condition.Type == corev1.PersistentVolumeClaimResizing || condition.Type == corev1.PersistentVolumeClaimFileSystemResizePending
 		if under && condition.Status == corev1.ConditionTrue {
-			text, since = strings.TrimSuffix(string(condition.Type)+": "+lastLine(condition.Message), ": "), condition.LastTransitionTime.Time
+			text, since = strings.TrimSuffix(string(condition.Type)+": "+pods.LastLine(condition.Message), ": "), condition.LastTransitionTime.Time
 		}
 	}
 	return text, since
 }
 
 // askForClasses asks why a volume cannot grow, only where one should.
-func (r *Reconciler) askForClasses(ctx context.Context, v *view) error {
+func (o *Observer) askForClasses(ctx context.Context, v *view) error {
 	wanted := v.cluster.Spec.Storage.Size.Value()
 	for i := range v.observed.Volumes {
 		volume := &v.observed.Volumes[i]
@@ -118,7 +106,7 @@ func (r *Reconciler) askForClasses(ctx context.Context, v *view) error {
 			continue
 		}
 		var err error
-		if volume.Rigid, err = r.rigidity(ctx, volume.Class); err != nil {
+		if volume.NotExpandable, err = o.rigidity(ctx, volume.Class); err != nil {
 			return err
 		}
 	}
@@ -126,11 +114,11 @@ func (r *Reconciler) askForClasses(ctx context.Context, v *view) error {
 }
 
 // rigidity says why volumes of the class cannot grow, or "".
-func (r *Reconciler) rigidity(ctx context.Context, name string) (string, error) {
+func (o *Observer) rigidity(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "its claim has no StorageClass, and only volumes of a class can grow", nil
 	}
-	class, err := r.kube.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+	class, err := o.kube.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("its StorageClass %s no longer exists", name), nil

@@ -5,12 +5,18 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -18,78 +24,78 @@ import (
 // cluster. before and after are what two commits say; nil where one does not name
 // the cluster. It supposes a healthy cluster that is exactly what before says, and
 // asks the planner that the daemon asks. What that cannot answer is in Unknown.
-func PlanOffline(before, after *Cluster, options Options) (plan.ClusterReport, error) {
-	r := &Reconciler{options: options.withDefaults()}
+func PlanOffline(before, after *desired.Cluster, options Options) (plan.ClusterReport, error) {
+	r := newSupposer(options)
 	switch {
 	case after == nil:
 		return orphaned(*before), nil
 	case len(after.Problems) > 0:
-		report := plan.NewClusterReport(r.desire(&view{cluster: *after}), plan.Make(r.desire(&view{cluster: *after}), plan.Observed{}, r.now()), 0, 0)
+		report := plan.NewClusterReport(r.observer.desire(&view{cluster: *after}), plan.Make(r.observer.desire(&view{cluster: *after}), state.Observed{}, r.now()), 0, 0)
 		report.Change = plan.Held
 		return report, nil
 	case before == nil:
 		return r.planNew(*after)
 	case len(before.Problems) > 0:
-		report := plan.NewClusterReport(r.desire(&view{cluster: *after}), plan.Plan{}, 0, 0)
+		report := plan.NewClusterReport(r.observer.desire(&view{cluster: *after}), plan.Plan{}, 0, 0)
 		report.Change = plan.Changed
 		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
 		return report, nil
 	}
 	if w := after.Restore; w != nil && w.Former != nil && before.Spec.State != schema.StateDeleted && before.Restore == nil {
-		after = &Cluster{EtcdCluster: *w.Former, Commit: after.Commit} // the restore comes when that is over
+		after = &desired.Cluster{EtcdCluster: *w.Former, Commit: after.Commit} // the restore comes when that is over
 	}
 	return r.planChange(*before, *after)
 }
 
 // orphaned is the report on a cluster that is no longer in Git.
-func orphaned(before Cluster) plan.ClusterReport {
-	report := plan.NewClusterReport(plan.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
+func orphaned(before desired.Cluster) plan.ClusterReport {
+	report := plan.NewClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
 	report.Change = plan.Removed
 	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and nobody looks after it; absence from Git is never a wish to delete"}
 	return report
 }
 
 // suppose is a view of a cluster that nobody has looked at.
-func (r *Reconciler) suppose(c Cluster, set *appsv1.StatefulSet, record *Record) (*view, error) {
-	v := &view{cluster: c.identified(), set: set, record: record}
-	if err := r.aim(v); err != nil {
+func (r *supposer) suppose(c desired.Cluster, set *appsv1.StatefulSet, record *Record) (*view, error) {
+	v := &view{cluster: c.Identified(), set: set, record: record}
+	if err := r.observer.aim(v); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
 	}
 	return v, nil
 }
 
 // supposedRecord is the record of a cluster that is what its file says.
-func supposedRecord(c Cluster) *Record {
+func supposedRecord(c desired.Cluster) *Record {
 	record := NewRecord("")
 	record.ClusterID = "(assumed)"
 	for i := range int(c.Spec.Replicas) {
-		name := MemberName(c.EtcdCluster, i)
+		name := naming.Member(c.Metadata.Name, int32(i))
 		record.Members[name] = "(" + name + ")"
 	}
 	return &record
 }
 
 // nothingLeft are the objects of a cluster that was deleted.
-func nothingLeft(objects []plan.Object) []plan.Object {
-	missing := slices.DeleteFunc(objects, func(o plan.Object) bool { return o.Kind == "StatefulSet" })
+func nothingLeft(objects []state.Object) []state.Object {
+	missing := slices.DeleteFunc(objects, func(o state.Object) bool { return o.Kind == "StatefulSet" })
 	for i := range missing {
-		missing[i].State = plan.ObjectMissing
+		missing[i].State = state.ObjectMissing
 	}
 	return missing
 }
 
 // planNew plans a cluster of which nothing exists.
-func (r *Reconciler) planNew(c Cluster) (plan.ClusterReport, error) {
+func (r *supposer) planNew(c desired.Cluster) (plan.ClusterReport, error) {
 	v, err := r.suppose(c, nil, nil)
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
-	if managesTLS(c.EtcdCluster) {
-		v.observeCertificates(r, &liveCluster{})
+	if naming.ManagesTLS(c.EtcdCluster) {
+		v.observeCertificates(r.observer, &liveCluster{})
 	}
-	for _, o := range v.manifests.objects() {
-		if o.kind != "StatefulSet" {
-			v.observed.Objects = append(v.observed.Objects, plan.Object{Kind: o.kind, Name: o.name, State: plan.ObjectMissing})
+	for _, o := range v.manifests.Objects() {
+		if o.Kind != "StatefulSet" {
+			v.observed.Objects = append(v.observed.Objects, state.Object{Kind: o.Kind, Name: o.Name, State: state.ObjectMissing})
 		}
 	}
 	report := plan.NewClusterReport(v.desired, plan.Make(v.desired, v.observed, r.now()), 0, 0)
@@ -101,7 +107,7 @@ func (r *Reconciler) planNew(c Cluster) (plan.ClusterReport, error) {
 }
 
 // planChange plans the way from one file to another.
-func (r *Reconciler) planChange(before, after Cluster) (plan.ClusterReport, error) {
+func (r *supposer) planChange(before, after desired.Cluster) (plan.ClusterReport, error) {
 	changes, err := fieldChanges(before.EtcdCluster, after.EtcdCluster)
 	if err != nil {
 		return plan.ClusterReport{}, fmt.Errorf("plan %s: %w", after.Key(), err)
@@ -121,8 +127,8 @@ func (r *Reconciler) planChange(before, after Cluster) (plan.ClusterReport, erro
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
-	v.observed = plan.Assume(was.desired, r.now(), 0)
-	if err := r.aim(v); err != nil {
+	v.observed = situation.Assume(was.desired, r.now(), 0)
+	if err := r.observer.aim(v); err != nil {
 		return plan.ClusterReport{}, fmt.Errorf("plan %s: %w", after.Key(), err)
 	}
 	if v.observed.Objects, err = was.differences(v); err != nil {
@@ -138,7 +144,7 @@ func (r *Reconciler) planChange(before, after Cluster) (plan.ClusterReport, erro
 }
 
 // immutable lists what v asks for and what was made for was cannot take.
-func (r *Reconciler) immutable(was, v *view) ([]string, error) {
+func (r *supposer) immutable(was, v *view) ([]string, error) {
 	services := map[string]*corev1.Service{}
 	for _, want := range []*corev1ac.ServiceApplyConfiguration{was.manifests.Client, was.manifests.Headless} {
 		services[*want.Name] = &corev1.Service{}
@@ -148,8 +154,8 @@ func (r *Reconciler) immutable(was, v *view) ([]string, error) {
 	}
 	before, after := was.cluster.EtcdCluster, v.cluster.EtcdCluster
 	changes := append(immutableChanges(v.set, after), familyChanges(services, after)...)
-	domain := r.options.Render.ClusterDomain
-	if from, to := domainOf(before, domain), domainOf(after, domain); from != to && managesTLS(before) && managesTLS(after) {
+	domain := r.observer.options.Render.ClusterDomain
+	if from, to := naming.ClusterDomain(before, domain), naming.ClusterDomain(after, domain); from != to && naming.ManagesTLS(before) && naming.ManagesTLS(after) {
 		changes = append(changes, fmt.Sprintf("spec.network.clusterDomain (%s to %s)", from, to))
 	}
 	return changes, nil
@@ -157,14 +163,14 @@ func (r *Reconciler) immutable(was, v *view) ([]string, error) {
 
 // reportFor plans for every member that may lead. The steps that are shown are
 // those for the first.
-func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterReport {
+func (r *supposer) reportFor(was, v *view, immutable []string) plan.ClusterReport {
 	var shown plan.Plan
 	var moves []int
 	// A healthy cluster is no place to plan a recovery in.
 	recovery := v.desired.Spec.Recovery
 	v.desired.Spec.Recovery = schema.RecoverySpec{}
 	for leader := range was.desired.Spec.Replicas {
-		o := plan.Assume(was.desired, r.now(), leader)
+		o := situation.Assume(was.desired, r.now(), leader)
 		o.Objects = slices.Clone(v.observed.Objects)
 		if o.Set != nil {
 			o.Set.Immutable = immutable
@@ -190,7 +196,7 @@ func (r *Reconciler) reportFor(was, v *view, immutable []string) plan.ClusterRep
 }
 
 // fleetUnknowns is what only the other clusters and the record can tell.
-func fleetUnknowns(c Cluster, steps []plan.Step) []string {
+func fleetUnknowns(c desired.Cluster, steps []plan.Step) []string {
 	var texts []string
 	if wave := c.Spec.Upgrade.Wave; wave > 0 && len(plan.Restarts(steps)) > 0 {
 		texts = append(texts, fmt.Sprintf("when wave %d begins: every cluster of a lower wave must be what its file says before, and healthy", wave))
@@ -202,8 +208,8 @@ func fleetUnknowns(c Cluster, steps []plan.Step) []string {
 }
 
 // secretUnknowns is what only the Secrets can tell that somebody else makes.
-func secretUnknowns(c Cluster) []string {
-	if !usesTLS(c.EtcdCluster) || managesTLS(c.EtcdCluster) {
+func secretUnknowns(c desired.Cluster) []string {
+	if !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
 		return nil
 	}
 	return []string{"whether the Secrets of spec.tls.secrets are there, and their certificates good"}
@@ -223,32 +229,16 @@ func unknowns(steps []plan.Step) []string {
 			"whether the nodes have room for a member that restarts, and can pull its image")
 	}
 	for _, s := range steps {
-		if _, flush := s.Action.(plan.Nudge); flush {
+		if _, flush := s.Action.(action.ForceSnapshot); flush {
 			texts = append(texts, "whether a member's log may hold entries of 3.5: where quorate knows that none does, the roll that comes before 3.7 is left out")
 		}
-		if _, backup := s.Action.(plan.TakeBackup); backup {
+		if _, backup := s.Action.(action.TakeBackup); backup {
 			texts = append(texts,
 				"whether the store takes a backup, and whether one of the last minutes is there already",
 				"whether authentication is on: then the backup needs a user who may read everything")
 		}
 	}
 	return texts
-}
-
-// manifest is one object as it is applied.
-type manifest struct {
-	kind, name string
-	object     any
-}
-
-// objects are the manifests in the order in which they are looked at.
-func (m Manifests) objects() []manifest {
-	return []manifest{
-		{"Service", *m.Headless.Name, m.Headless},
-		{"Service", *m.Client.Name, m.Client},
-		{"PodDisruptionBudget", *m.PDB.Name, m.PDB},
-		{"StatefulSet", *m.StatefulSet.Name, m.StatefulSet},
-	}
 }
 
 // made is an object as Kubernetes would have made it.
@@ -265,15 +255,15 @@ func (v *view) made(want, object any) error {
 
 // differences are the objects of v as they would be found by one who wants those
 // of another view. The StatefulSet's template is left out: its change is a roll.
-func (v *view) differences(wanted *view) ([]plan.Object, error) {
-	var objects []plan.Object
-	made := v.manifests.objects()
-	for i, want := range wanted.manifests.objects() {
-		changes, err := fieldChanges(made[i].object, want.object)
+func (v *view) differences(wanted *view) ([]state.Object, error) {
+	var objects []state.Object
+	made := v.manifests.Objects()
+	for i, want := range wanted.manifests.Objects() {
+		changes, err := fieldChanges(made[i].Object, want.Object)
 		if err != nil {
-			return nil, fmt.Errorf("plan %s: compare %s %s: %w", v.cluster.Key(), want.kind, want.name, err)
+			return nil, fmt.Errorf("plan %s: compare %s %s: %w", v.cluster.Key(), want.Kind, want.Name, err)
 		}
-		object := plan.Object{Kind: want.kind, Name: want.name, State: plan.ObjectInSync}
+		object := state.Object{Kind: want.Kind, Name: want.Name, State: state.ObjectInSync}
 		var fields []string
 		for _, c := range changes {
 			if !strings.HasPrefix(c.Field, "spec.template") && !strings.HasPrefix(c.Field, "spec.updateStrategy") {
@@ -281,9 +271,23 @@ func (v *view) differences(wanted *view) ([]plan.Object, error) {
 			}
 		}
 		if len(fields) > 0 {
-			object.State, object.Detail = plan.ObjectDrifted, strings.Join(fields, ", ")
+			object.State, object.Detail = state.ObjectDrifted, strings.Join(fields, ", ")
 		}
 		objects = append(objects, object)
 	}
 	return objects, nil
+}
+
+// supposer plans without a cluster.
+type supposer struct {
+	observer *Observer
+	now      func() time.Time
+}
+
+func newSupposer(o Options) *supposer {
+	o = o.withDefaults()
+	return &supposer{
+		observer: &Observer{options: ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}, now: o.Now},
+		now:      o.Now,
+	}
 }

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -23,13 +25,13 @@ func offlineOptions() Options {
 }
 
 // inGit is a cluster as a commit has it: defaulted, 3.5.35, changed by edits.
-func inGit(edits ...func(*schema.EtcdCluster)) *Cluster {
-	c := ordersCluster(func(c *schema.EtcdCluster) { c.Spec.Version = "3.5.35" })
+func inGit(edits ...func(*schema.EtcdCluster)) *desired.Cluster {
+	c := clustertest.Orders(func(c *schema.EtcdCluster) { c.Spec.Version = "3.5.35" })
 	schema.Default(&c)
 	for _, edit := range edits {
 		edit(&c)
 	}
-	return &Cluster{EtcdCluster: c, Commit: "c0ffee"}
+	return &desired.Cluster{EtcdCluster: c, Commit: "c0ffee"}
 }
 
 func toVersion(v string) func(*schema.EtcdCluster) {
@@ -44,7 +46,7 @@ func fromSecrets(c *schema.EtcdCluster) {
 func TestPlanOffline(t *testing.T) {
 	for _, test := range []struct {
 		name          string
-		before, after *Cluster
+		before, after *desired.Cluster
 		change        plan.Change
 		// fields, hold and actions are parts of what is said, restarts a number.
 		fields, hold, actions string
@@ -54,8 +56,8 @@ func TestPlanOffline(t *testing.T) {
 		{"a new cluster", nil, inGit(), plan.Added, "", "", "create the record, issue certificates, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
 		{"a new cluster with certificates of somebody else", nil, inGit(fromSecrets), plan.Added, "", "", "create the record, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
 		{"21 a file that is gone", inGit(), nil, plan.Removed, "", "", "", 0},
-		{"a file with errors", inGit(), &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"orders.yaml:3: no"}}, plan.Held, "", "orders.yaml:3: no", "", 0},
-		{"a file that is mended", &Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"no"}}, inGit(), plan.Changed, "", "", "", 0},
+		{"a file with errors", inGit(), &desired.Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"orders.yaml:3: no"}}, plan.Held, "", "orders.yaml:3: no", "", 0},
+		{"a file that is mended", &desired.Cluster{EtcdCluster: inGit().EtcdCluster, Problems: []string{"no"}}, inGit(), plan.Changed, "", "", "", 0},
 		{"53 a minor up", inGit(), inGit(toVersion("3.6.16")), plan.Changed, "spec.version", "", "back up through orders-0, start the roll 3.5.35 → 3.6.16, restart orders-2 3.5.35 → 3.6.16", 3},
 		{"55 below the floor", inGit(toVersion("3.5.20")), inGit(toVersion("3.6.16")), plan.Changed, "spec.version", "cannot go from 3.5.20 to 3.6.16", "", 0},
 		{"24 an older commit", inGit(toVersion("3.6.16")), inGit(), plan.Changed, "spec.version", "", "back up through orders-0, enable the downgrade 3.6 → 3.5, start the roll 3.6.16 → 3.5.35, restart orders-2 3.6.16 → 3.5.35", 3},
@@ -97,7 +99,7 @@ func TestPlanOffline(t *testing.T) {
 }
 
 // planOffline plans, and says which fields change, the actions and the hold in words.
-func planOffline(t *testing.T, before, after *Cluster) (r plan.ClusterReport, fields, actions, hold string) {
+func planOffline(t *testing.T, before, after *desired.Cluster) (r plan.ClusterReport, fields, actions, hold string) {
 	t.Helper()
 	r, err := PlanOffline(before, after, offlineOptions())
 	if err != nil {
@@ -122,14 +124,14 @@ func TestRestoreInPlaceOffline(t *testing.T) {
 	former := *inGit(func(c *schema.EtcdCluster) {
 		c.Spec.State, c.Spec.Deletion.Backup = schema.StateDeleted, schema.BackupSkip
 	})
-	restoring := func(former *schema.EtcdCluster) *Cluster {
+	restoring := func(former *schema.EtcdCluster) *desired.Cluster {
 		c := inGit(func(c *schema.EtcdCluster) { c.Spec.Replicas = 1 })
-		c.Restore = &RestoreWish{Name: "back", Source: schema.RestoreSource{ObjectURL: "s3://b/1.db"}, Former: former}
+		c.Restore = &desired.Restore{Name: "back", Source: schema.RestoreSource{ObjectURL: "s3://b/1.db"}, Former: former}
 		return c
 	}
 	for _, test := range []struct {
 		name          string
-		before, after *Cluster
+		before, after *desired.Cluster
 		change        plan.Change
 		fields        string
 		actions, hold string
@@ -152,7 +154,7 @@ func TestRestoreInPlaceOffline(t *testing.T) {
 // What cannot be known offline is said where it would matter, and is no hold.
 func TestUnknownOffline(t *testing.T) {
 	for name, test := range map[string]struct {
-		before, after *Cluster
+		before, after *desired.Cluster
 		want          []string
 	}{
 		"an upgrade":    {inGit(), inGit(toVersion("3.6.16")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "the store takes a backup", "authentication"}},
@@ -291,7 +293,7 @@ func TestOfflinePlanNamesTheFleet(t *testing.T) {
 	taken := func(c *schema.EtcdCluster) { c.Spec.TakeOver = owner }
 	for _, test := range []struct {
 		name          string
-		before, after *Cluster
+		before, after *desired.Cluster
 		want          string
 	}{
 		{"a roll of a later wave", inGit(late), inGit(late, toVersion("3.6.16")), "when wave 2 begins: every cluster of a lower wave must be what its file says before, and healthy"},

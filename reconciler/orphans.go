@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -34,21 +35,21 @@ func (r *Reconciler) findOrphans() {
 	var orphans []schema.Status
 	for _, o := range r.cache.records.GetStore().List() {
 		cm, ok := o.(*corev1.ConfigMap)
-		if !ok || cm.Name != recordNameOf(cm.Labels[LabelCluster]) {
+		if !ok || cm.Name != naming.Record(cm.Labels[naming.LabelCluster]) {
 			continue
 		}
-		key := cm.Namespace + "/" + cm.Labels[LabelCluster]
-		if _, named := r.wish(key); named {
+		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
+		if _, named := r.Get(key); named {
 			continue
 		}
 		if r.isOrphan(cm) {
-			orphans = append(orphans, orphanStatus(cm.Namespace, cm.Labels[LabelCluster]))
+			orphans = append(orphans, orphanStatus(cm.Namespace, cm.Labels[naming.LabelCluster]))
 			r.tellOrphan(key, cm)
 		}
 	}
-	r.metrics.orphans.Set(float64(len(orphans)))
+	r.reporter.metrics.orphans.Set(float64(len(orphans)))
 	schema.SortStatuses(orphans)
-	r.statuses.lost(orphans)
+	r.reporter.statuses.lost(orphans)
 }
 
 // topicOrphan is told once, until a file names the cluster again.
@@ -88,12 +89,12 @@ func (r *Reconciler) reportOrphan(key string) {
 
 // tellOrphan tells, once, of a cluster that no file names; its record may be nil.
 func (r *Reconciler) tellOrphan(key string, cm *corev1.ConfigMap) {
-	if !r.said.news(key, topicOrphan, orphanMessage) {
+	if !r.reporter.said.news(key, topicOrphan, orphanMessage) {
 		return
 	}
 	r.log.Warn("orphan", "cluster", key, "message", orphanMessage, "do", orphanDo)
 	if cm != nil {
-		r.events.Event(cm, corev1.EventTypeWarning, "Orphaned", orphanMessage)
+		r.reporter.events.Event(cm, corev1.EventTypeWarning, "Orphaned", orphanMessage)
 	}
 }
 
@@ -102,7 +103,7 @@ func (r *Reconciler) recordOf(key string) *corev1.ConfigMap {
 	// The index is made before the first list: an error is a record not seen.
 	records, _ := listOf[*corev1.ConfigMap](r.cache.records, key)
 	for _, cm := range records {
-		if cm.Name == recordNameOf(cm.Labels[LabelCluster]) {
+		if cm.Name == naming.Record(cm.Labels[naming.LabelCluster]) {
 			return cm
 		}
 	}

@@ -9,18 +9,20 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // inOrphaned lets a daemon that has just started read Git, where nothing names the
 // cluster that its owner looks after.
-func inOrphaned(t *testing.T, owner plan.Owner, test func(w *world, registry *prometheus.Registry)) {
+func inOrphaned(t *testing.T, owner state.Owner, test func(w *world, registry *prometheus.Registry)) {
 	t.Helper()
 	formed(t, func(w *world) {
-		w.mustDo(plan.ClaimCluster{To: claimed(owner, 1)})
+		w.mustDo(action.ClaimCluster{To: claimed(owner, 1)})
 		w.as(us())
 		registry := prometheus.NewRegistry()
-		w.r.metrics = NewMetrics(registry)
+		w.r.reporter.metrics = NewMetrics(registry)
 		w.log.Reset()
 		w.drainEvents()
 		test(w, registry)
@@ -60,7 +62,7 @@ func TestNothingIsAnOrphanBeforeGitWasRead(t *testing.T) {
 // 142: what another owner looks after is not ours to miss.
 func TestAnothersClusterIsNoOrphan(t *testing.T) {
 	inOrphaned(t, them(), func(w *world, registry *prometheus.Registry) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.r.SetDesired(nil)
 		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
@@ -73,7 +75,7 @@ func TestAnothersClusterIsNoOrphan(t *testing.T) {
 func TestOrphanComesBack(t *testing.T) {
 	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
 		w.r.SetDesired(nil)
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 		w.r.SetDesired(nil)
 		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
@@ -91,7 +93,7 @@ func TestOrphanThatIsTakenOverIsNoneAnyMore(t *testing.T) {
 		w.r.SetDesired(nil)
 		v := w.look()
 		v.desired.Owner = them()
-		if err := w.r.execute(w.Context(), v, plan.ClaimCluster{From: claimed(us(), 1), To: claimed(them(), 2)}); err != nil {
+		if err := w.r.executor.execute(w.Context(), v, action.ClaimCluster{From: claimed(us(), 1), To: claimed(them(), 2)}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(w.r.options.Resync)
@@ -103,8 +105,8 @@ func TestOrphanThatIsTakenOverIsNoneAnyMore(t *testing.T) {
 // 130: what was deleted by a word in Git is nothing to miss when its file goes.
 func TestDeletedClusterIsNoOrphan(t *testing.T) {
 	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		w.mustDo(plan.BeginDeletion{})
-		w.r.SetDesired([]Cluster{w.wish})
+		w.mustDo(action.BeginDeletion{})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.r.SetDesired(nil)
 		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
@@ -116,8 +118,8 @@ func TestDeletedClusterIsNoOrphan(t *testing.T) {
 // A daemon without an owner of its own misses whatever loses its file.
 func TestNobodyMissesEverybodysCluster(t *testing.T) {
 	inOrphaned(t, them(), func(w *world, _ *prometheus.Registry) {
-		w.as(plan.Owner{})
-		w.r.SetDesired([]Cluster{w.wish})
+		w.as(state.Owner{})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.r.SetDesired(nil)
 		if orphans := w.lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)

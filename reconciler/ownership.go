@@ -7,12 +7,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // askForForeign asks the API server for objects of the cluster's names: what
 // somebody else made is not in the caches, and must not be taken over.
-func (r *Reconciler) askForForeign(ctx context.Context, c Cluster, live *liveCluster) error {
+func (o *Observer) askForForeign(ctx context.Context, c desired.Cluster, live *liveCluster) error {
 	ns, name := c.Metadata.Namespace, c.Metadata.Name
 	type lookup struct {
 		kind, name string
@@ -20,21 +22,21 @@ func (r *Reconciler) askForForeign(ctx context.Context, c Cluster, live *liveClu
 	}
 	get := metav1.GetOptions{}
 	lookups := []lookup{
-		{"StatefulSet", name, func() (metav1.Object, error) { return r.kube.AppsV1().StatefulSets(ns).Get(ctx, name, get) }},
-		{"ConfigMap", name + "-record", func() (metav1.Object, error) {
-			return r.kube.CoreV1().ConfigMaps(ns).Get(ctx, RecordName(c.EtcdCluster), get)
+		{"StatefulSet", name, func() (metav1.Object, error) { return o.kube.AppsV1().StatefulSets(ns).Get(ctx, name, get) }},
+		{"ConfigMap", naming.Record(name), func() (metav1.Object, error) {
+			return o.kube.CoreV1().ConfigMaps(ns).Get(ctx, naming.Record(c.Metadata.Name), get)
 		}},
 		{"PodDisruptionBudget", name, func() (metav1.Object, error) {
-			return r.kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, name, get)
+			return o.kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, name, get)
 		}},
 	}
-	for _, service := range []string{HeadlessServiceName(c.EtcdCluster), ClientServiceName(c.EtcdCluster)} {
-		lookups = append(lookups, lookup{"Service", service, func() (metav1.Object, error) { return r.kube.CoreV1().Services(ns).Get(ctx, service, get) }})
+	for _, service := range []string{naming.HeadlessService(c.Metadata.Name), naming.ClientService(c.Metadata.Name)} {
+		lookups = append(lookups, lookup{"Service", service, func() (metav1.Object, error) { return o.kube.CoreV1().Services(ns).Get(ctx, service, get) }})
 	}
 	for i := range int(c.Spec.Replicas) {
-		claim := defaultClaimPrefix + "-" + MemberName(c.EtcdCluster, i)
+		claim := naming.Claim("", naming.Member(c.Metadata.Name, int32(i)))
 		lookups = append(lookups, lookup{"PersistentVolumeClaim", claim, func() (metav1.Object, error) {
-			return r.kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, claim, get)
+			return o.kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, claim, get)
 		}})
 	}
 	for _, l := range lookups {
@@ -43,15 +45,9 @@ func (r *Reconciler) askForForeign(ctx context.Context, c Cluster, live *liveClu
 		case apierrors.IsNotFound(err):
 		case err != nil:
 			return fmt.Errorf("look for %s %s: %w", l.kind, l.name, err)
-		case !ownedBy(found, name):
-			live.foreign = append(live.foreign, plan.Object{Kind: l.kind, Name: l.name, State: plan.ObjectForeign, Detail: "it carries none of quorate's labels for this cluster"})
+		case !naming.Owns(found, c.EtcdCluster):
+			live.foreign = append(live.foreign, state.Object{Kind: l.kind, Name: l.name, State: state.ObjectForeign, Detail: "it carries none of quorate's labels for this cluster"})
 		}
 	}
 	return nil
-}
-
-// ownedBy says whether an object carries quorate's labels for the cluster.
-func ownedBy(o metav1.Object, cluster string) bool {
-	labels := o.GetLabels()
-	return labels["app.kubernetes.io/managed-by"] == "quorate" && labels[LabelCluster] == cluster
 }

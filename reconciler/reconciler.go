@@ -12,22 +12,30 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/record"
+	eventrecord "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // Options are the daemon's settings.
 type Options struct {
 	// Render is what the daemon adds to each cluster's file.
-	Render RenderOptions
+	Render manifests.Options
 	// BackupURL is the template of object URLs for clusters that name none.
 	BackupURL string
 	// Owner is who this is: what it follows in Git, and its instance. One without
 	// a source is for plans only: it takes every cluster for its own.
-	Owner plan.Owner
+	Owner state.Owner
 	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
 	MaxDisrupted int
 	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
@@ -76,49 +84,69 @@ func (o Options) withDefaults() Options {
 
 // Reconciler keeps clusters the way Git says.
 type Reconciler struct {
-	kube    kubernetes.Interface
-	etcd    Etcd
-	events  record.EventRecorder
-	metrics *Metrics
-	log     *slog.Logger
-	options Options
+	kube      kubernetes.Interface
+	observer  *Observer
+	executor  *Executor
+	reporter  *Reporter
+	scheduler *Scheduler
+	cache     *cache
+	log       *slog.Logger
+	options   Options
 
-	cache  *cache
-	drifts driftCache
-	// rendered holds the last rendering by cluster.
-	rendered sync.Map
-	// checked holds the last finding about certificates by cluster.
-	checked sync.Map
-	said    said
-	fights  fights
-	// revived are the clusters that Git brings back, until they are what it says:
-	// what is missing there, nobody has deleted beside it.
-	revived sync.Map
-	pace    pace
+	pace pace
 	// beginning holds the place of the one worker that begins to disrupt a cluster.
 	beginning chan struct{}
-	requests  *requests
 	queue     workqueue.TypedRateLimitingInterface[string]
 	filled    atomic.Bool
-	// sign gives out the URL by which a restore reads a backup. Tests, which have no
-	// network, have one of their own.
-	sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
 	// asked says that Git has been read.
-	asked    atomic.Bool
-	statuses statuses
+	asked atomic.Bool
 
 	mu      sync.Mutex
-	desired map[string]Cluster
+	desired map[string]desired.Cluster
 }
 
 // New returns a Reconciler that has looked at nothing yet.
-func New(kube kubernetes.Interface, etcd Etcd, events record.EventRecorder, metrics *Metrics, log *slog.Logger, options Options) *Reconciler {
-	options = options.withDefaults()
-	return &Reconciler{
-		kube: kube, etcd: etcd, events: events, metrics: metrics, log: log, options: options, requests: newRequests(options),
-		cache: newCache(kube), desired: map[string]Cluster{}, beginning: make(chan struct{}, 1), sign: signURL,
+func New(kube kubernetes.Interface, members etcd.Members, events eventrecord.EventRecorder, metrics *Metrics, log *slog.Logger, o Options) *Reconciler {
+	return wire(kube, newCache(kube), members, events, metrics, log, o.withDefaults())
+}
+
+// wire gives each part what it needs of the others.
+func wire(kube kubernetes.Interface, cache *cache, members etcd.Members, events eventrecord.EventRecorder, metrics *Metrics, log *slog.Logger, o Options) *Reconciler {
+	r := &Reconciler{
+		kube: kube, log: log, options: o, cache: cache, desired: map[string]desired.Cluster{}, beginning: make(chan struct{}, 1),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](Soon, time.Minute)),
 	}
+	fights := &drift.Fights{}
+	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
+	stores, jobs := Stores{Kube: kube, Log: log, BackupURL: o.BackupURL}, JobClient{kube}
+	r.observer = &Observer{
+		kube: kube, cache: cache, jobs: jobs, etcd: members, fights: fights, now: o.Now,
+		options: ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
+	}
+	r.executor = &Executor{
+		kube: kube, observer: r.observer, records: RecordStore{kube}, stores: stores, slots: slots, jobs: jobs, etcd: members,
+		lease: o.Lease, now: o.Now, options: ExecutorOptions{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
+	}
+	r.reporter = &Reporter{metrics: metrics, log: log, events: events, subject: r.subjectOf, fights: fights, now: o.Now}
+	r.scheduler = &Scheduler{
+		kube: kube, cache: cache, observer: r.observer, clusters: r, reporter: r.reporter, stores: stores, slots: slots, jobs: jobs,
+		etcd: members, lease: o.Lease, now: o.Now, log: log, wished: map[string]desired.Backup{},
+		options: SchedulerOptions{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
+		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
+	}
+	return r
+}
+
+// subjectOf is what an Event about a cluster is about: its StatefulSet, or its record
+// while there is none; nil for nothing.
+func (r *Reconciler) subjectOf(key string) runtime.Object {
+	if sets, err := listOf[*appsv1.StatefulSet](r.cache.sets, key); err == nil && len(sets) > 0 {
+		return sets[0]
+	}
+	if cm := r.recordOf(key); cm != nil {
+		return cm
+	}
+	return nil
 }
 
 func (r *Reconciler) now() time.Time { return r.options.Now() }
@@ -148,7 +176,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 	// Backups that run long leave workers for the others.
 	for range r.options.MaxBackups + r.options.Workers {
 		workers.Go(func() {
-			for r.nextRequest(ctx) {
+			for r.scheduler.nextRequest(ctx) {
 			}
 		})
 	}
@@ -161,12 +189,12 @@ func (r *Reconciler) Run(ctx context.Context) {
 // shutDown ends the queues.
 func (r *Reconciler) shutDown() {
 	r.queue.ShutDown()
-	r.requests.queue.ShutDown()
+	r.scheduler.queue.ShutDown()
 }
 
 // SetDesired replaces what Git says. A cluster that is no longer named is left
 // running: it is only no longer looked at.
-func (r *Reconciler) SetDesired(clusters []Cluster) {
+func (r *Reconciler) SetDesired(clusters []desired.Cluster) {
 	for _, key := range r.replaceDesired(clusters) {
 		r.reportOrphan(key)
 	}
@@ -175,18 +203,18 @@ func (r *Reconciler) SetDesired(clusters []Cluster) {
 }
 
 // replaceDesired returns the keys of the clusters that are no longer named.
-func (r *Reconciler) replaceDesired(clusters []Cluster) (vanished []string) {
+func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	next := make(map[string]Cluster, len(clusters))
+	next := make(map[string]desired.Cluster, len(clusters))
 	for _, c := range clusters {
-		c = c.identified()
+		c = c.Identified()
 		next[c.Key()] = c
 		old, known := r.desired[c.Key()]
 		if !known {
-			r.said.over(c.Key(), topicOrphan)
+			r.reporter.said.over(c.Key(), topicOrphan)
 		}
-		if !known || !sameWish(old, c) {
+		if !known || !desired.Same(old, c) {
 			r.queue.Add(c.Key())
 		}
 	}
@@ -202,33 +230,21 @@ func (r *Reconciler) replaceDesired(clusters []Cluster) (vanished []string) {
 }
 
 // forget drops what is kept to save work or words about a cluster.
-func (r *Reconciler) forget(key string, c Cluster) {
-	r.metrics.forget(c)
-	r.said.forget(key)
-	r.statuses.forget(key)
+func (r *Reconciler) forget(key string, c desired.Cluster) {
+	r.reporter.Forget(key, c)
 	r.pace.forget(key)
-	r.drifts.forget(key)
-	r.fights.forget(key)
-	r.revived.Delete(key)
-	r.rendered.Delete(key)
-	r.checked.Delete(key)
-	r.etcd.Forget(key)
+	r.observer.Forget(key)
 }
 
-// sameWish says whether two commits want the same of a cluster.
-func sameWish(a, b Cluster) bool {
-	return a.digest == b.digest && slices.Equal(a.Problems, b.Problems)
-}
-
-// Desired returns what Git says, by key.
-func (r *Reconciler) Desired() map[string]Cluster {
+// Desired returns what Git says of clusters, by key.
+func (r *Reconciler) Desired() map[string]desired.Cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.desired)
 }
 
-// wish is what Git says of one cluster, if it names it.
-func (r *Reconciler) wish(key string) (c Cluster, named bool) {
+// Get returns what Git says of one cluster, if it names it.
+func (r *Reconciler) Get(key string) (c desired.Cluster, named bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, named = r.desired[key]
@@ -237,7 +253,7 @@ func (r *Reconciler) wish(key string) (c Cluster, named bool) {
 
 // enqueue asks for a pass over a cluster, if Git names it.
 func (r *Reconciler) enqueue(key string) {
-	if _, named := r.wish(key); named {
+	if _, named := r.Get(key); named {
 		r.queue.Add(key)
 	}
 }
@@ -249,24 +265,24 @@ func (r *Reconciler) next(ctx context.Context) bool {
 		return false
 	}
 	defer r.queue.Done(key)
-	c, named := r.wish(key)
+	c, named := r.Get(key)
 	if !named {
 		r.queue.Forget(key)
 		return true
 	}
 	started := time.Now()
 	wait, err := r.Pass(ctx, c)
-	r.metrics.passed(time.Since(started))
+	r.reporter.metrics.passed(time.Since(started))
 	switch {
 	case ctx.Err() != nil:
 		r.queue.AddAfter(key, Soon)
-	case errors.Is(err, errChanged) && r.queue.NumRequeues(key) < changesUntold:
+	case errors.Is(err, state.ErrChanged) && r.queue.NumRequeues(key) < changesUntold:
 		r.queue.AddRateLimited(key)
 	case err != nil:
-		r.reportError(c, err)
+		r.reporter.reportError(c, err)
 		r.queue.AddRateLimited(key)
 	default:
-		r.statuses.succeeded(key)
+		r.reporter.statuses.succeeded(key)
 		r.queue.Forget(key)
 		r.queue.AddAfter(key, wait)
 	}
@@ -283,12 +299,13 @@ const changesUntold = 5
 
 // Pass looks at one cluster, decides, and carries out at most one action. It
 // returns how long until the next look.
-func (r *Reconciler) Pass(ctx context.Context, c Cluster) (time.Duration, error) {
+func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
 	v, p, err := r.decide(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	r.report(v, p)
+	r.reporter.report(v, p)
+	r.noteCluster(v, p)
 	switch {
 	case p.Hold != nil:
 		return max(p.Hold.Again, Soon), nil
@@ -340,22 +357,22 @@ func (p *pace) forget(key string) {
 }
 
 // Plan says what a Pass would do, and touches nothing.
-func (r *Reconciler) Plan(ctx context.Context, c Cluster) (plan.Plan, error) {
+func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (plan.Plan, error) {
 	_, p, err := r.decide(ctx, c)
 	return p, err
 }
 
 // decide looks at one cluster and plans. Where the plan wants health confirmed,
 // it looks again and plans again.
-func (r *Reconciler) decide(ctx context.Context, c Cluster) (*view, plan.Plan, error) {
-	v, err := r.observe(ctx, c)
+func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*view, plan.Plan, error) {
+	v, err := r.observer.observe(ctx, c)
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}
-	p, err := r.plan(ctx, v, false)
+	p, err := r.plan(ctx, v)
 	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.endpoints) > 0 {
 		r.confirm(ctx, v)
-		p, err = r.plan(ctx, v, false)
+		p, err = r.plan(ctx, v)
 	}
 	return v, p, err
 }
@@ -364,13 +381,13 @@ func (r *Reconciler) decide(ctx context.Context, c Cluster) (*view, plan.Plan, e
 // after the least time that the planner wants between the two. Where the hashes
 // raise a suspicion, they are looked at both times.
 func (r *Reconciler) confirm(ctx context.Context, v *view) {
-	first := r.round(ctx, v, true)
+	first := r.observer.round(ctx, v, true)
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(max(0, plan.Between-time.Since(first.At))):
+	case <-time.After(max(0, state.Between-time.Since(first.At))):
 	}
-	second := r.round(ctx, v, plan.Suspicious(first))
+	second := r.observer.round(ctx, v, state.Suspicious(first))
 	v.observed.Rounds = append(v.observed.Rounds, first, second)
 }
 
@@ -383,15 +400,29 @@ func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) erro
 		return err
 	}
 	if !reserved && r.takesPlace(fresh, step.Action) {
-		return errChanged
+		return state.ErrChanged
 	}
-	r.reportStep(fresh, step)
+	r.reporter.reportStep(fresh, step)
 	started := time.Now()
-	if err := r.execute(ctx, fresh, step.Action); errors.Is(err, errChanged) {
+	if err := r.executor.execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {
 		return fmt.Errorf("%s: %w", step.Action, err)
 	} else if err != nil {
 		return err
 	}
-	r.reportDone(fresh, step, time.Since(started))
+	r.reporter.reportDone(fresh, step, time.Since(started))
 	return nil
 }
+
+// SetBackups replaces what Git says of backups and schedules. For one that is no
+// longer named no further backup is taken; those that were taken stay.
+func (r *Reconciler) SetBackups(list []desired.Backup) { r.scheduler.SetRequests(list) }
+
+// SetNeeded replaces the backups that Git names, by URL, with who does: no retention
+// removes them. With a doubt, such as "the document at x.yaml:1 has errors", it removes
+// none at all.
+func (r *Reconciler) SetNeeded(needed map[string]string, doubt string) {
+	r.scheduler.SetNeeded(needed, doubt)
+}
+
+// Backups returns what Git says of backups and schedules, by kind and name.
+func (r *Reconciler) Backups() map[string]desired.Backup { return r.scheduler.Requests() }

@@ -18,7 +18,11 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -86,7 +90,7 @@ func TestPassAtRestAsksTheAPINothing(t *testing.T) {
 func TestPatchUpgradeIsDrivenToIdle(t *testing.T) {
 	for _, leader := range []string{"orders-0", "orders-1", "orders-2"} {
 		t.Run(leader+" leads", func(t *testing.T) {
-			formed(t, func(w *world) { upgradeToIdle(w, leader) }, setVersion("3.6.12"))
+			formed(t, func(w *world) { upgradeToIdle(w, leader) }, clustertest.SetVersion("3.6.12"))
 		})
 	}
 }
@@ -94,7 +98,7 @@ func TestPatchUpgradeIsDrivenToIdle(t *testing.T) {
 func upgradeToIdle(w *world, leader string) {
 	w.Helper()
 	w.etcd.leader = leader
-	w.commit(setVersion("3.6.16"))
+	w.commit(clustertest.SetVersion("3.6.16"))
 	w.untilIdle()
 	steps := w.lines("step", "action")
 	restarts := slices.DeleteFunc(slices.Clone(steps), func(a string) bool { return !strings.HasPrefix(a, "restart ") })
@@ -130,7 +134,7 @@ func upgradeToIdle(w *world, leader string) {
 func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
 	formed(t, func(w *world) {
 		w.broken = map[string]corev1.ContainerStateWaiting{"3.6.16": {Reason: "ImagePullBackOff", Message: "manifest unknown"}}
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		p := w.until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldStopped })
 		if !strings.Contains(p.Hold.Message, "orders-2") || !strings.Contains(p.Hold.Message, "cannot be pulled") {
 			t.Errorf("the hold says %q", p.Hold.Message)
@@ -138,48 +142,48 @@ func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
 		if w.versionOf("orders-1") != "3.6.12" || w.versionOf("orders-0") != "3.6.12" {
 			t.Error("another member was touched")
 		}
-		w.commit(setVersion("3.6.12"))
+		w.commit(clustertest.SetVersion("3.6.12"))
 		w.untilIdle()
 		if v := w.versionOf("orders-2"); v != "3.6.12" {
 			t.Errorf("orders-2 runs %q after the revert", v)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // A commit may change labels, which are carried out at once, and the version,
 // which needs a backup and a roll.
 func TestLabelsBesideAVersionDoNotStartTheRoll(t *testing.T) {
 	formed(t, func(w *world) {
-		before := w.set().Spec.Template.Annotations[AnnotationTemplateHash]
-		w.commit(setVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
+		before := w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash]
+		w.commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
 		for w.set().Labels["team"] == "" {
 			w.mustPass()
 		}
-		if now := w.set().Spec.Template.Annotations[AnnotationTemplateHash]; now != before {
+		if now := w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash]; now != before {
 			t.Error("the new label brought the new template with it, before the backup and the health gate")
 		}
 		w.untilIdle()
 		if w.record().Backup == nil {
 			t.Error("no backup was taken")
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // I11: between the last restart and the end of a roll the partition is 0: a
 // template that is applied then takes every member at once.
 func TestLabelsBesideAVersionAtPartitionZeroRestartNobody(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
+		w.commit(clustertest.SetVersion("3.6.16"))
 		w.until(func(plan.Plan) bool { return partitionOf(w.set()) == 0 && w.versionOf("orders-0") == "3.6.16" })
 		w.log.Reset()
-		w.commit(setVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
+		w.commit(clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
 		w.mustPass()
 		for _, member := range w.etcd.members {
 			if v := w.versionOf(member); v != "3.6.16" {
 				t.Errorf("%s runs %s after %q", member, v, w.lines("step", "action"))
 			}
 		}
-	}, setVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{} })
+	}, clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{} })
 }
 
 func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
@@ -198,18 +202,18 @@ func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
 
 func TestObserveModeTouchesNothing(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
+		w.commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
 		w.until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldObserve })
 		if writes := w.api.writes(); len(writes) > 0 || len(w.etcd.calls) > 0 {
 			t.Errorf("writes %q, calls %q", writes, w.etcd.calls)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // I12: a file with errors holds its cluster, whatever else it says.
 func TestFileWithErrorsHolds(t *testing.T) {
 	formed(t, func(w *world) {
-		w.wish = Cluster{Commit: "bad", Problems: []string{"clusters/orders.yaml:7: spec.version: it is a number"}}
+		w.wish = desired.Cluster{Commit: "bad", Problems: []string{"clusters/orders.yaml:7: spec.version: it is a number"}}
 		w.wish.Metadata.Namespace, w.wish.Metadata.Name = "shop", "orders"
 		w.mustPass()
 		if requests := w.api.requests(); len(requests) > 0 {
@@ -229,7 +233,7 @@ func TestRunCarriesOutWhatGitSays(t *testing.T) {
 			defer close(ended)
 			w.r.Run(ctx)
 		}()
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		for range 100 {
 			time.Sleep(Soon)
 			w.settle()
@@ -252,7 +256,7 @@ func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
 			refused++
 			return refused <= 3, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "orders-record", fmt.Errorf("no"))
 		})
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		go func() {
 			for w.r.next(w.Context()) {
 			}
@@ -272,33 +276,33 @@ func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
 
 // A file that says the same and has an error now, or none any more, is looked at.
 func TestSameWish(t *testing.T) {
-	good, other, bad := inGit().identified(), inGit(setReplicas(5)).identified(), inGit().identified()
+	good, other, bad := inGit().Identified(), inGit(clustertest.SetReplicas(5)).Identified(), inGit().Identified()
 	bad.Problems = []string{"bad"}
-	if !sameWish(good, good) || !sameWish(bad, bad) || sameWish(good, other) || sameWish(good, bad) || sameWish(bad, good) {
-		t.Errorf("%s, %s, %s", good.digest, other.digest, bad.digest)
+	if !desired.Same(good, good) || !desired.Same(bad, bad) || desired.Same(good, other) || desired.Same(good, bad) || desired.Same(bad, good) {
+		t.Errorf("%s, %s, %s", good.Digest, other.Digest, bad.Digest)
 	}
-	from := func(url string) Cluster {
+	from := func(url string) desired.Cluster {
 		c := inGit()
-		c.Restore = &RestoreWish{Name: "back", Source: schema.RestoreSource{ObjectURL: url}}
-		return c.identified()
+		c.Restore = &desired.Restore{Name: "back", Source: schema.RestoreSource{ObjectURL: url}}
+		return c.Identified()
 	}
 	first, second := from("s3://b/1.db"), from("s3://b/2.db")
-	if !sameWish(first, from("s3://b/1.db")) || sameWish(first, second) || sameWish(first, good) {
-		t.Errorf("with restores: %s, %s, without %s", first.digest, second.digest, good.digest)
+	if !desired.Same(first, from("s3://b/1.db")) || desired.Same(first, second) || desired.Same(first, good) {
+		t.Errorf("with restores: %s, %s, without %s", first.Digest, second.Digest, good.Digest)
 	}
 }
 
 func TestSameCommitQueuesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		key, _ := w.r.queue.Get()
 		w.r.queue.Done(key)
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		if n, told := w.r.queue.Len(), w.lines("orphan", "cluster"); n != 0 || len(told) > 0 {
 			t.Errorf("%d keys are queued, and no file is said to name %q", n, told)
 		}
-		w.commit(setVersion("3.6.12"))
-		w.r.SetDesired([]Cluster{w.wish})
+		w.commit(clustertest.SetVersion("3.6.12"))
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		if n := w.r.queue.Len(); n != 1 {
 			t.Errorf("%d keys are queued after a change", n)
 		}
@@ -320,7 +324,7 @@ func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
 // A change in Kubernetes is looked at when it happens, not when the next look is due.
 func TestChangesOfNamedClustersAreLookedAt(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		key, _ := w.r.queue.Get()
 		w.r.queue.Done(key)
 		w.r.queue.Forget(key)
@@ -341,7 +345,7 @@ func TestTheEndIsNoFailure(t *testing.T) {
 			return true, nil, ctx.Err()
 		})
 		w.commit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "shop"} })
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.r.next(ctx)
 		if ctx.Err() == nil {
 			t.Fatal("nothing was asked for")
@@ -417,8 +421,8 @@ func TestDefaultsOverrideNothing(t *testing.T) {
 // follows, is told after a few seconds, and asked about less and less often.
 func TestAChangeThatLastsIsTold(t *testing.T) {
 	formed(t, func(w *world) {
-		w.commit(setVersion("3.6.16"))
-		w.r.SetDesired([]Cluster{w.wish})
+		w.commit(clustertest.SetVersion("3.6.16"))
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		changes := 0
 		w.api.PrependReactor("patch", "statefulsets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			changes++
@@ -435,11 +439,11 @@ func TestAChangeThatLastsIsTold(t *testing.T) {
 			w.r.next(w.Context())
 		}
 		told := w.lines("failed", "error")
-		if len(told) != 1 || !strings.Contains(told[0], errChanged.Error()) || !strings.HasPrefix(told[0], "start the roll") {
+		if len(told) != 1 || !strings.Contains(told[0], state.ErrChanged.Error()) || !strings.HasPrefix(told[0], "start the roll") {
 			t.Errorf("told: %q", told)
 		}
 		if changes > 20 {
 			t.Errorf("%d tries in five minutes", changes)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }

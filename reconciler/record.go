@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,20 +12,12 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
 // RecordFormat is the newest format of a record that this quorate knows.
 const RecordFormat = 1
-
-// The keys of a record's ConfigMap. The record is the truth; the others are
-// made from it, in the form in which etcd's environment wants them.
-const (
-	keyRecord         = guard.RecordFile
-	keyInitialCluster = "initial-cluster"
-	keyInitialState   = "initial-cluster-state"
-	keyInitialToken   = "initial-cluster-token"
-)
 
 // The values of initial-cluster-state.
 const (
@@ -149,11 +140,6 @@ type AppliedRecord struct {
 	Commit string `json:"commit"`
 }
 
-// RecordName is the ConfigMap that holds the record of c.
-func RecordName(c schema.EtcdCluster) string { return recordNameOf(c.Metadata.Name) }
-
-func recordNameOf(cluster string) string { return cluster + "-record" }
-
 // NewRecord is the record of a cluster that has not formed yet.
 func NewRecord(token string) Record {
 	return Record{FormatVersion: RecordFormat, Token: token, Members: map[string]string{}}
@@ -173,38 +159,16 @@ func (r Record) InitialCluster(c schema.EtcdCluster) string {
 	}
 	if !r.Formed() {
 		names = nil
-		for i := range r.founders(c) {
-			names = append(names, MemberName(c, i))
+		for i := range r.FoundersOf(c) {
+			names = append(names, naming.Member(c.Metadata.Name, int32(i)))
 		}
 	}
-	slices.SortFunc(names, compareOrdinals)
+	slices.SortFunc(names, naming.CompareMembers)
 	pairs := make([]string, 0, len(names))
 	for _, name := range names {
-		pairs = append(pairs, name+"="+PeerURL(c, name))
+		pairs = append(pairs, name+"="+naming.PeerURL(c, name))
 	}
 	return strings.Join(pairs, ",")
-}
-
-// compareOrdinals orders member names by their ordinals as numbers: 9 before 10.
-func compareOrdinals(a, b string) int {
-	if d := memberOrdinal(a) - memberOrdinal(b); d != 0 {
-		return d
-	}
-	return strings.Compare(a, b)
-}
-
-// memberOrdinal is the number at the end of a member's name, -1 without one.
-func memberOrdinal(name string) int {
-	n, err := strconv.Atoi(name[strings.LastIndex(name, "-")+1:])
-	if err != nil {
-		return -1
-	}
-	return n
-}
-
-// isMemberName says whether a member of the cluster may be called so.
-func isMemberName(c schema.EtcdCluster, name string) bool {
-	return name == MemberName(c, memberOrdinal(name))
 }
 
 // ConfigMap is the ConfigMap that holds r.
@@ -218,13 +182,13 @@ func (r Record) ConfigMap(c schema.EtcdCluster) *corev1ac.ConfigMapApplyConfigur
 	if r.Formed() {
 		state = stateExisting
 	}
-	return corev1ac.ConfigMap(RecordName(c), c.Metadata.Namespace).
-		WithLabels(ObjectLabels(c)).
+	return corev1ac.ConfigMap(naming.Record(c.Metadata.Name), c.Metadata.Namespace).
+		WithLabels(naming.ObjectLabels(c)).
 		WithData(map[string]string{
-			keyRecord:         string(text) + "\n",
-			keyInitialCluster: r.InitialCluster(c),
-			keyInitialState:   state,
-			keyInitialToken:   r.Token,
+			naming.KeyRecord:         string(text) + "\n",
+			naming.KeyInitialCluster: r.InitialCluster(c),
+			naming.KeyInitialState:   state,
+			naming.KeyInitialToken:   r.Token,
 		})
 }
 
@@ -240,17 +204,17 @@ func ReadRecord(cm *corev1.ConfigMap) (Record, error) {
 }
 
 func decodeRecord(data map[string]string) (Record, error) {
-	for _, key := range []string{keyRecord, keyInitialCluster, keyInitialState, keyInitialToken} {
+	for _, key := range []string{naming.KeyRecord, naming.KeyInitialCluster, naming.KeyInitialState, naming.KeyInitialToken} {
 		if data[key] == "" {
 			return Record{}, fmt.Errorf("key %s is missing or empty", key)
 		}
 	}
-	if _, err := guard.ParseRecord([]byte(data[keyRecord])); err != nil {
+	if _, err := guard.ParseRecord([]byte(data[naming.KeyRecord])); err != nil {
 		return Record{}, err
 	}
 	var r Record
-	if err := json.Unmarshal([]byte(data[keyRecord]), &r); err != nil {
-		return Record{}, fmt.Errorf("%s is not readable: %w", keyRecord, err)
+	if err := json.Unmarshal([]byte(data[naming.KeyRecord]), &r); err != nil {
+		return Record{}, fmt.Errorf("%s is not readable: %w", naming.KeyRecord, err)
 	}
 	if r.FormatVersion > RecordFormat {
 		return Record{}, fmt.Errorf("format %d was written by a newer quorate and this one knows formats up to %d: run the newer one", r.FormatVersion, RecordFormat)
@@ -262,11 +226,11 @@ func decodeRecord(data map[string]string) (Record, error) {
 // formed record is no damage: the next apply puts it right. The opposite means
 // that the record has lost the cluster's ID.
 func (r Record) checkAgainst(data map[string]string) error {
-	if data[keyInitialToken] != r.Token {
-		return fmt.Errorf("token %q in %s and %q in %s differ", r.Token, keyRecord, data[keyInitialToken], keyInitialToken)
+	if data[naming.KeyInitialToken] != r.Token {
+		return fmt.Errorf("token %q in %s and %q in %s differ", r.Token, naming.KeyRecord, data[naming.KeyInitialToken], naming.KeyInitialToken)
 	}
-	if !r.Formed() && data[keyInitialState] != stateNew {
-		return fmt.Errorf("%s is %q but %s has no cluster ID", keyInitialState, data[keyInitialState], keyRecord)
+	if !r.Formed() && data[naming.KeyInitialState] != stateNew {
+		return fmt.Errorf("%s is %q but %s has no cluster ID", naming.KeyInitialState, data[naming.KeyInitialState], naming.KeyRecord)
 	}
 	return nil
 }

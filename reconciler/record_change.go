@@ -4,14 +4,14 @@ import (
 	"maps"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
 // The changes that actions about members make to the record. Each returns false
 // where the record is not what the action rests on, and changes nothing where it
 // was made already.
 
-func (r *Record) beginJoin(a plan.BeginJoin, now time.Time) bool {
+func (r *Record) beginJoin(a action.BeginJoin, now time.Time) bool {
 	switch {
 	case r.Joining != nil:
 		return r.Joining.Member == a.Member
@@ -36,7 +36,7 @@ func (r *Record) learnerIs(member, id string) bool {
 }
 
 // promoting notes that the learner may be a voter.
-func (r *Record) promoting(a plan.PromoteMember) bool {
+func (r *Record) promoting(a action.PromoteMember) bool {
 	if r.Joining == nil || r.Joining.Member != a.Member || r.Joining.ID != a.ID {
 		return false
 	}
@@ -45,7 +45,7 @@ func (r *Record) promoting(a plan.PromoteMember) bool {
 	return true
 }
 
-func (r *Record) endJoin(a plan.EndJoin) bool {
+func (r *Record) endJoin(a action.EndJoin) bool {
 	if r.Members[a.Member] == a.ID && r.Joining == nil {
 		return true
 	}
@@ -58,14 +58,15 @@ func (r *Record) endJoin(a plan.EndJoin) bool {
 	return true
 }
 
-func (r *Record) dropLearner(a plan.DropLearner, now time.Time) bool {
+func (r *Record) dropLearner(a action.DropLearner, now time.Time) bool {
 	if r.Joining == nil {
 		return true
 	}
 	if r.Joining.Member != a.Member || r.Joining.ID != a.ID {
 		return false
 	}
-	if r.Joining = nil; a.Failed {
+	r.Joining = nil
+	if a.Failed {
 		times := 1
 		if r.FailedJoin != nil && r.FailedJoin.Member == a.Member {
 			times += r.FailedJoin.Times
@@ -81,7 +82,7 @@ func (r *Record) dropLearner(a plan.DropLearner, now time.Time) bool {
 	return true
 }
 
-func (r *Record) beginLeave(a plan.BeginLeave, now time.Time) bool {
+func (r *Record) beginLeave(a action.BeginLeave, now time.Time) bool {
 	switch l := r.Leaving; {
 	case l != nil:
 		return l.Member == a.Member && l.ID == a.ID
@@ -92,7 +93,7 @@ func (r *Record) beginLeave(a plan.BeginLeave, now time.Time) bool {
 	return true
 }
 
-func (r *Record) cancelLeave(a plan.CancelLeave) bool {
+func (r *Record) cancelLeave(a action.CancelLeave) bool {
 	if l := r.Leaving; l != nil && (l.Member != a.Member || l.ID != a.ID) {
 		return false
 	}
@@ -100,7 +101,7 @@ func (r *Record) cancelLeave(a plan.CancelLeave) bool {
 	return true
 }
 
-func (r *Record) endLeave(a plan.EndLeave) bool {
+func (r *Record) endLeave(a action.EndLeave) bool {
 	switch l := r.Leaving; {
 	case l == nil:
 		return r.Members[a.Member] == "" && r.Retired[a.Member] == a.ID
@@ -116,7 +117,7 @@ func (r *Record) endLeave(a plan.EndLeave) bool {
 	return true
 }
 
-func (r *Record) endReplace(a plan.EndReplace) bool {
+func (r *Record) endReplace(a action.EndReplace) bool {
 	if r.Replacing != "" && r.Replacing != a.Member {
 		return false
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
 // The record changes only from what an action rests on: the very member, by name and
@@ -35,31 +35,31 @@ func TestMembershipRecordTransitions(t *testing.T) {
 	idle, joining, nameless, leaving := from(), from(learner("a2")), from(learner("")), from(leaves)
 
 	join := func(member string) func(*Record) bool {
-		return func(r *Record) bool { return r.beginJoin(plan.BeginJoin{Member: member}, now) }
+		return func(r *Record) bool { return r.beginJoin(action.BeginJoin{Member: member}, now) }
 	}
 	is := func(member, id string) func(*Record) bool {
 		return func(r *Record) bool { return r.learnerIs(member, id) }
 	}
 	vote := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.promoting(plan.PromoteMember{Member: member, ID: id}) }
+		return func(r *Record) bool { return r.promoting(action.PromoteMember{Member: member, ID: id}) }
 	}
 	end := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.endJoin(plan.EndJoin{Member: member, ID: id}) }
+		return func(r *Record) bool { return r.endJoin(action.EndJoin{Member: member, ID: id}) }
 	}
-	drop := func(a plan.DropLearner) func(*Record) bool {
+	drop := func(a action.DropLearner) func(*Record) bool {
 		return func(r *Record) bool { return r.dropLearner(a, now) }
 	}
 	leave := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.beginLeave(plan.BeginLeave{Member: member, ID: id}, now) }
+		return func(r *Record) bool { return r.beginLeave(action.BeginLeave{Member: member, ID: id}, now) }
 	}
 	stay := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.cancelLeave(plan.CancelLeave{Member: member, ID: id}) }
+		return func(r *Record) bool { return r.cancelLeave(action.CancelLeave{Member: member, ID: id}) }
 	}
-	gone := func(a plan.EndLeave) func(*Record) bool {
+	gone := func(a action.EndLeave) func(*Record) bool {
 		return func(r *Record) bool { return r.endLeave(a) }
 	}
 	replaced := func(member string) func(*Record) bool {
-		return func(r *Record) bool { return r.endReplace(plan.EndReplace{Member: member}) }
+		return func(r *Record) bool { return r.endReplace(action.EndReplace{Member: member}) }
 	}
 	for name, test := range map[string]struct {
 		from   func() Record
@@ -90,16 +90,16 @@ func TestMembershipRecordTransitions(t *testing.T) {
 		"an end of another ID":             {joining, end("orders-2", "a9"), false, nil},
 		"an end of one long joined":        {joining, end("orders-1", "a1"), false, nil},
 		"an end that was before":           {idle, end("orders-1", "a1"), true, nil},
-		"a drop":                           {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2"}), true, idle},
-		"a drop that was before":           {idle, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true, Retire: true, Replace: true}), true, nil},
-		"a drop of another":                {joining, drop(plan.DropLearner{Member: "orders-3", ID: "a2"}), false, nil},
-		"a drop of another ID":             {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a9"}), false, nil},
-		"a drop after a failure":           {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
-		"a drop after one more failure":    {from(learner("a2"), failed("orders-2", 4)), drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 5))},
-		"a drop after another's failures":  {from(learner("a2"), failed("orders-3", 4)), drop(plan.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
-		"a drop that leaves a volume":      {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Retire: true}), true, from(func(r *Record) { r.Retired = map[string]string{"orders-2": "a2"} })},
-		"a drop without an ID":             {nameless, drop(plan.DropLearner{Member: "orders-2", Retire: true}), true, idle},
-		"a drop of one to be replaced":     {joining, drop(plan.DropLearner{Member: "orders-2", ID: "a2", Replace: true}), true, from(replaces("orders-2"))},
+		"a drop":                           {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2"}), true, idle},
+		"a drop that was before":           {idle, drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true, Retire: true, Replace: true}), true, nil},
+		"a drop of another":                {joining, drop(action.DropLearner{Member: "orders-3", ID: "a2"}), false, nil},
+		"a drop of another ID":             {joining, drop(action.DropLearner{Member: "orders-2", ID: "a9"}), false, nil},
+		"a drop after a failure":           {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
+		"a drop after one more failure":    {from(learner("a2"), failed("orders-2", 4)), drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 5))},
+		"a drop after another's failures":  {from(learner("a2"), failed("orders-3", 4)), drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
+		"a drop that leaves a volume":      {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Retire: true}), true, from(func(r *Record) { r.Retired = map[string]string{"orders-2": "a2"} })},
+		"a drop without an ID":             {nameless, drop(action.DropLearner{Member: "orders-2", Retire: true}), true, idle},
+		"a drop of one to be replaced":     {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Replace: true}), true, from(replaces("orders-2"))},
 		"a leave":                          {idle, leave("orders-1", "a1"), true, leaving},
 		"a leave that has begun":           {leaving, leave("orders-1", "a1"), true, nil},
 		"a leave that began earlier":       {from(leaves, func(r *Record) { r.Leaving.Since = now.Add(-time.Hour) }), leave("orders-1", "a1"), true, nil},
@@ -111,17 +111,17 @@ func TestMembershipRecordTransitions(t *testing.T) {
 		"a stay of one who stays":          {idle, stay("orders-1", "a1"), true, nil},
 		"a stay of another":                {leaving, stay("orders-0", "a1"), false, nil},
 		"a stay of another ID":             {leaving, stay("orders-1", "a9"), false, nil},
-		"a departure":                      {leaving, gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left)},
-		"a departure to be replaced":       {leaving, gone(plan.EndLeave{Member: "orders-1", ID: "a1", Replace: true}), true, from(left, replaces("orders-1"))},
-		"a departure that was before":      {from(left), gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), true, nil},
-		"a departure of a member":          {from(retired), gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), false, nil},
-		"a departure of who is unknown":    {idle, gone(plan.EndLeave{Member: "orders-2", ID: "a2"}), false, nil},
-		"a departure of another":           {leaving, gone(plan.EndLeave{Member: "orders-0", ID: "a1"}), false, nil},
-		"a departure of another ID":        {leaving, gone(plan.EndLeave{Member: "orders-1", ID: "a9"}), false, nil},
+		"a departure":                      {leaving, gone(action.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left)},
+		"a departure to be replaced":       {leaving, gone(action.EndLeave{Member: "orders-1", ID: "a1", Replace: true}), true, from(left, replaces("orders-1"))},
+		"a departure that was before":      {from(left), gone(action.EndLeave{Member: "orders-1", ID: "a1"}), true, nil},
+		"a departure of a member":          {from(retired), gone(action.EndLeave{Member: "orders-1", ID: "a1"}), false, nil},
+		"a departure of who is unknown":    {idle, gone(action.EndLeave{Member: "orders-2", ID: "a2"}), false, nil},
+		"a departure of another":           {leaving, gone(action.EndLeave{Member: "orders-0", ID: "a1"}), false, nil},
+		"a departure of another ID":        {leaving, gone(action.EndLeave{Member: "orders-1", ID: "a9"}), false, nil},
 		"a replacement":                    {from(replaces("orders-2")), replaced("orders-2"), true, idle},
 		"a replacement that was before":    {idle, replaced("orders-2"), true, nil},
 		"a replacement of another":         {from(replaces("orders-2")), replaced("orders-3"), false, nil},
-		"a departure beside a retired one": {from(leaves, func(r *Record) { r.Retired = map[string]string{"orders-3": "a3"} }), gone(plan.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left, func(r *Record) { r.Retired["orders-3"] = "a3" })},
+		"a departure beside a retired one": {from(leaves, func(r *Record) { r.Retired = map[string]string{"orders-3": "a3"} }), gone(action.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left, func(r *Record) { r.Retired["orders-3"] = "a3" })},
 	} {
 		want := test.to
 		if want == nil {

@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -72,59 +70,21 @@ type FailedJoinRecord struct {
 	Times int `json:"times"`
 }
 
-// founders is how many members the cluster begins with.
-func (r MembershipRecord) founders(c schema.EtcdCluster) int {
+// FoundersOf is how many members the cluster begins with.
+func (r MembershipRecord) FoundersOf(c schema.EtcdCluster) int {
 	return int(cmp.Or(r.Founders, c.Spec.Replicas))
 }
 
-// describe tells the planner.
-func (r MembershipRecord) describe(p *plan.Record) {
+// addTo adds the part to the record in the planner's words.
+func (r MembershipRecord) addTo(p *state.Record) {
 	p.Founders, p.Replacing, p.Retired, p.Hibernated, p.Deleted = r.Founders, r.Replacing, r.Retired, r.Hibernated, r.Deleted
 	if j := r.Joining; j != nil {
-		p.Joining = &plan.Joining{Member: j.Member, ID: j.ID, Since: j.Since, Promoting: j.Promoting, Replace: j.Replace}
+		p.Joining = &state.Joining{Member: j.Member, ID: j.ID, Since: j.Since, Promoting: j.Promoting, Replace: j.Replace}
 	}
 	if l := r.Leaving; l != nil {
-		p.Leaving = &plan.Leaving{Member: l.Member, ID: l.ID, Why: l.Why, Replace: l.Replace, Since: l.Since}
+		p.Leaving = &state.Leaving{Member: l.Member, ID: l.ID, Why: l.Why, Replace: l.Replace, Since: l.Since}
 	}
 	if f := r.FailedJoin; f != nil {
-		p.FailedJoin = &plan.FailedJoin{Member: f.Member, At: f.At, Times: f.Times}
+		p.FailedJoin = &state.FailedJoin{Member: f.Member, At: f.At, Times: f.Times}
 	}
-}
-
-// moving says whether the record speaks of members or volumes that come or go:
-// then the number of pods is what the last step left.
-func (r Record) moving() bool {
-	return r.Recovering != nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted
-}
-
-// replicas is how many pods there are to be now, by what was done so far: Git may
-// want another number already, but the steps that lead there go through etcd.
-func (r Record) replicas(c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
-	switch {
-	case !r.Formed() && r.Recovering != nil && set == nil:
-		return 0 // of a restore: nobody starts before there is something to start on
-	case !r.Formed() && r.Recovering == nil:
-		return int32(r.founders(c))
-	case set != nil && r.moving():
-		return replicasOf(set)
-	}
-	highest := 0
-	for name := range r.Members {
-		highest = max(highest, memberOrdinal(name))
-	}
-	return int32(highest + 1)
-}
-
-// disruptions is how many pods anybody else may stop at once. While a voter comes
-// or goes there may be one more or one less than the record lists.
-func (r Record) disruptions(c schema.EtcdCluster) int32 {
-	voters := len(r.Members)
-	if !r.Formed() {
-		voters = r.founders(c)
-	}
-	allowed := disruptionsOf(voters)
-	if r.Leaving != nil {
-		allowed = min(allowed, disruptionsOf(voters-1))
-	}
-	return allowed
 }

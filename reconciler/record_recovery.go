@@ -1,15 +1,13 @@
 package reconciler
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan"
-	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -42,48 +40,11 @@ type RecoveringRecord struct {
 	ObjectURL string `json:"objectURL,omitempty"`
 	// Credentials is the Secret that opens its store; empty for the daemon's own way.
 	Credentials string `json:"credentials,omitempty"`
-	VerifiedBackup
+	backup.Verified
 	// Members are the IDs in hex of the lost members by name.
 	Members map[string]string `json:"members"`
 	// Since is when it was decided.
 	Since time.Time `json:"since"`
-}
-
-// VerifiedBackup is what the step that restores a backup is told of it. Without a
-// backup it is the zero value but for Revision.
-type VerifiedBackup struct {
-	// SHA256 and Size are those of the stored object.
-	SHA256 string `json:"sha256,omitempty"`
-	Size   int64  `json:"size,omitempty"`
-	// Revision that is recovered, at least.
-	Revision int64 `json:"revision"`
-	// Hash is etcd's HashKV at HashRevision, computed from CompactRevision on.
-	// HashRevision 0: nobody knows.
-	Hash            uint32 `json:"hash,omitempty"`
-	HashRevision    int64  `json:"hashRevision,omitempty"`
-	CompactRevision int64  `json:"compactRevision,omitempty"`
-	// Keys is how many keys there were at HashRevision; 0: nobody knows.
-	Keys int64 `json:"keys,omitempty"`
-	// Decryption is the Secret with the private key of an encrypted one, else empty.
-	Decryption string `json:"decryption,omitempty"`
-}
-
-// verified is what a manifest says to the step that restores. An encrypted backup
-// needs a Secret with a private key, which only that step reads; where says which
-// field of a file names it.
-func verified(m backup.Manifest, d schema.DecryptionSpec, where string) (VerifiedBackup, error) {
-	b := VerifiedBackup{
-		SHA256: m.SHA256, Size: m.Size, Revision: m.Revision,
-		Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys,
-	}
-	if !m.Encrypted {
-		return b, nil
-	}
-	if b.Decryption = d.SecretName; b.Decryption == "" {
-		return b, fmt.Errorf("the backup at %s is encrypted: name the Secret with the private key of one of %s in %s",
-			m.Object, strings.Join(m.Recipients, ", "), where)
-	}
-	return b, nil
 }
 
 // RecoveredRecord is a recovery that is over.
@@ -103,17 +64,17 @@ type RecoveredRecord struct {
 	At time.Time `json:"at"`
 }
 
-// describe tells the planner.
-func (r RecoveryRecord) describe(p *plan.Record) {
+// addTo adds the part to the record in the planner's words.
+func (r RecoveryRecord) addTo(p *state.Record) {
 	p.RefusedRecovery = r.RefusedRecovery
 	if g := r.Recovering; g != nil {
-		p.Recovering = &plan.Recovering{
+		p.Recovering = &state.Recovering{
 			OneShot: g.OneShot, ClusterID: g.ClusterID, NewClusterID: g.NewClusterID, NewMemberID: g.NewMemberID,
 			Member: g.Member, ObjectURL: g.ObjectURL, Revision: g.Revision, Since: g.Since,
 		}
 	}
 	for _, done := range r.Recovered {
-		p.Recovered = append(p.Recovered, plan.Recovered{OneShot: done.OneShot, ClusterID: done.ClusterID})
+		p.Recovered = append(p.Recovered, state.Recovered{OneShot: done.OneShot, ClusterID: done.ClusterID})
 		if p.Kept == nil {
 			p.Kept = map[string]bool{}
 		}
@@ -139,7 +100,7 @@ func (r *Record) beginRecovery(g RecoveringRecord) bool {
 }
 
 // adoptRecovery gives the record the identity of the recovered cluster.
-func (r *Record) adoptRecovery(a plan.AdoptRecovery) bool {
+func (r *Record) adoptRecovery(a action.AdoptRecovery) bool {
 	g := r.Recovering
 	if g == nil || g.ClusterID != a.From || g.NewClusterID != a.ClusterID || g.Member != a.Member || g.NewMemberID != a.MemberID {
 		return false
@@ -166,7 +127,7 @@ func (r RestoreRecord) source() string {
 }
 
 // endRecovery writes down that a recovery is over.
-func (r *Record) endRecovery(a plan.EndRecovery, now time.Time) bool {
+func (r *Record) endRecovery(a action.EndRecovery, now time.Time) bool {
 	if r.Recovering == nil && r.Restored != nil && a.ClusterID == "" {
 		return true
 	}
@@ -177,7 +138,8 @@ func (r *Record) endRecovery(a plan.EndRecovery, now time.Time) bool {
 	if g == nil || g.OneShot != a.OneShot || r.ClusterID != g.NewClusterID {
 		return false
 	}
-	if r.Recovering = nil; g.ClusterID == "" {
+	r.Recovering = nil
+	if g.ClusterID == "" {
 		return true // a restore has lost no cluster; what it is, Restored says
 	}
 	r.Recovered = append(r.Recovered, RecoveredRecord{

@@ -1,11 +1,14 @@
 package reconciler
 
 import (
+	"cmp"
 	"encoding/json"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // RestoreRecord is the part of a record about the backup that the cluster has
@@ -48,29 +51,29 @@ type PredecessorRecord struct {
 	At time.Time `json:"at"`
 }
 
-// describe tells the planner.
-func (r RestoreRecord) describe(p *plan.Record) {
+// addTo adds the part to the record in the planner's words.
+func (r RestoreRecord) addTo(p *state.Record) {
 	p.ClaimPrefix = r.ClaimPrefix
 	if w := r.Restored; w != nil {
-		p.Restored = &plan.Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Done: !w.At.IsZero()}
+		p.Restored = &state.Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Done: !w.At.IsZero()}
 	}
 }
 
 // claimPrefix begins the names of the members' volume claims.
 func (r *Record) claimPrefix() string {
-	if r == nil || r.ClaimPrefix == "" {
-		return defaultClaimPrefix
+	if r == nil {
+		return naming.ClaimPrefix
 	}
-	return r.ClaimPrefix
+	return cmp.Or(r.ClaimPrefix, naming.ClaimPrefix)
 }
 
 // begunBy says whether the cluster was begun by that very restore; nil by none.
-func (r *Record) begunBy(a plan.BeginRestore) bool {
+func (r *Record) begunBy(a action.BeginRestore) bool {
 	return r != nil && r.Restored != nil && r.Restored.Name == a.Restore && r.Restored.SpecHash == a.SpecHash
 }
 
 // newRestoreRecord is the record of a cluster that is to begin with a backup.
-func newRestoreRecord(a plan.BeginRestore, m backup.Manifest, g RecoveringRecord, now time.Time) Record {
+func newRestoreRecord(a action.BeginRestore, m backup.Manifest, g RecoveringRecord, now time.Time) Record {
 	r := NewRecord(g.Token)
 	r.Founders = 1
 	g.OneShot, g.Member, g.Since = "restore "+a.Restore, a.Member, now.UTC()
@@ -93,12 +96,12 @@ func (r *Record) succeed(was Record, suffix string, now time.Time) error {
 		return err
 	}
 	r.Predecessors = append(r.Predecessors, PredecessorRecord{ClaimPrefix: was.claimPrefix(), Record: text, At: now.UTC()})
-	r.Owner, r.Revision, r.ClaimPrefix = was.Owner, was.Revision+1, defaultClaimPrefix+"-r"+suffix
+	r.Owner, r.Revision, r.ClaimPrefix = was.Owner, was.Revision+1, naming.ClaimPrefix+"-r"+suffix
 	return nil
 }
 
 // endRestore writes down that a restore is over.
-func (r *Record) endRestore(a plan.EndRestore, now time.Time) bool {
+func (r *Record) endRestore(a action.EndRestore, now time.Time) bool {
 	if r.Restored == nil || r.Restored.Name != a.Restore || r.Recovering != nil {
 		return false
 	}

@@ -6,12 +6,12 @@ import (
 	"testing"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/guard"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // formedRecord is the record of three members after they have formed.
@@ -26,7 +26,7 @@ func formedRecord() Record {
 func storedRecord(r Record) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "orders-record", Namespace: "shop"},
-		Data:       r.ConfigMap(ordersCluster()).Data,
+		Data:       r.ConfigMap(clustertest.Orders()).Data,
 	}
 }
 
@@ -43,28 +43,24 @@ func fullMembership() MembershipRecord {
 
 // The planner is told every word of it.
 func TestMembershipIsDescribed(t *testing.T) {
-	var p plan.Record
 	full := fullMembership()
-	full.describe(&p)
 	at := full.FailedJoin.At
-	want := plan.Record{
+	want := state.Record{
 		Founders: 3, Replacing: "orders-2", Retired: map[string]string{"orders-4": "a4"}, Hibernated: true, Deleted: true,
-		Joining:    &plan.Joining{Member: "orders-3", ID: "a3", Since: at, Promoting: true, Replace: true},
-		Leaving:    &plan.Leaving{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
-		FailedJoin: &plan.FailedJoin{Member: "orders-3", At: at, Times: 2},
+		Joining:    &state.Joining{Member: "orders-3", ID: "a3", Since: at, Promoting: true, Replace: true},
+		Leaving:    &state.Leaving{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
+		FailedJoin: &state.FailedJoin{Member: "orders-3", At: at, Times: 2},
 	}
-	if !reflect.DeepEqual(p, want) {
-		t.Errorf("told %+v, want %+v", p, want)
+	if got := (Record{MembershipRecord: full}).State(); !reflect.DeepEqual(*got, want) {
+		t.Errorf("told %+v, want %+v", *got, want)
 	}
 }
 
 // A second recovery does not forget whose data the first one kept.
 func TestEveryRecoveryIsDescribed(t *testing.T) {
-	var p plan.Record
-	record := RecoveryRecord{Recovered: []RecoveredRecord{
+	p := Record{RecoveryRecord: RecoveryRecord{Recovered: []RecoveredRecord{
 		{OneShot: "first", Members: map[string]string{"orders-1": "a1"}}, {OneShot: "second", Members: map[string]string{"orders-2": "a2"}},
-	}}
-	record.describe(&p)
+	}}}.State()
 	if len(p.Recovered) != 2 || !reflect.DeepEqual(p.Kept, map[string]bool{"orders-1": true, "orders-2": true}) {
 		t.Errorf("%+v", p)
 	}
@@ -92,95 +88,6 @@ func TestRecordRoundTrip(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
-	}
-}
-
-// Whatever comes or goes, the number of pods is what the last step left.
-func TestEveryIntentIsMoving(t *testing.T) {
-	if formedRecord().moving() {
-		t.Error("a cluster at rest")
-	}
-	for name, change := range map[string]func(*Record){
-		"a recovery":         func(r *Record) { r.Recovering = &RecoveringRecord{} },
-		"one that comes":     func(r *Record) { r.Joining = &JoiningRecord{} },
-		"one that goes":      func(r *Record) { r.Leaving = &LeavingRecord{} },
-		"one to be replaced": func(r *Record) { r.Replacing = "orders-1" },
-		"a volume that is left": func(r *Record) {
-			r.Retired = map[string]string{"orders-4": "a4"}
-		},
-		"hibernation": func(r *Record) { r.Hibernated = true },
-		"a deletion":  func(r *Record) { r.Deleted = true },
-	} {
-		r := formedRecord()
-		if change(&r); !r.moving() {
-			t.Errorf("%s leaves the number of pods to Git", name)
-		}
-	}
-}
-
-// Nobody else may stop a member that the quorum needs, also of a cluster that has
-// not formed yet, or that is about to lose a voter.
-func TestDisruptionsKeepTheQuorum(t *testing.T) {
-	five := func(edits ...func(*Record)) Record {
-		r := formedRecord()
-		r.Members["orders-3"], r.Members["orders-4"] = "a3", "a4"
-		for _, edit := range edits {
-			edit(&r)
-		}
-		return r
-	}
-	alone := formedRecord()
-	alone.Members = map[string]string{"orders-0": "a0"}
-	founded := NewRecord("t")
-	founded.Founders = 5
-	leaving := func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-4"} }
-	for name, c := range map[string]struct {
-		record Record
-		want   int32
-	}{
-		"five":                       {five(), disruptionsOf(5)},
-		"five, of which one goes":    {five(leaving), disruptionsOf(4)},
-		"three":                      {formedRecord(), disruptionsOf(3)},
-		"one alone":                  {alone, disruptionsOf(1)},
-		"three that are to form":     {NewRecord("t"), disruptionsOf(3)},
-		"five that were to form":     {founded, disruptionsOf(5)},
-		"one that did not form here": {five(func(r *Record) { r.Founders = 1 }), disruptionsOf(5)},
-	} {
-		if got := c.record.disruptions(ordersCluster()); got != c.want {
-			t.Errorf("%s: %d, want %d", name, got, c.want)
-		}
-	}
-}
-
-// How many pods there are follows what was done, and not what Git wants by now.
-func TestReplicasFollowTheRecord(t *testing.T) {
-	set := &appsv1.StatefulSet{}
-	set.Spec.Replicas = new(int32(7))
-	restoring, founded, highest, moving := NewRecord("t"), NewRecord("t"), formedRecord(), formedRecord()
-	restoring.Recovering = &RecoveringRecord{}
-	founded.Founders = 1
-	highest.Members["orders-4"] = "a4"
-	lost := formedRecord()
-	lost.Recovering = &RecoveringRecord{}
-	moving.Joining = &JoiningRecord{Member: "orders-3"}
-	for name, c := range map[string]struct {
-		record Record
-		set    *appsv1.StatefulSet
-		want   int32
-	}{
-		"a restore before there is a StatefulSet": {restoring, nil, 0},
-		"a restore that goes on":                  {restoring, set, 7},
-		"a new cluster":                           {NewRecord("t"), nil, 3},
-		"a new cluster that was begun smaller":    {founded, set, 1},
-		"a member that comes":                     {moving, set, 7},
-		"a member that comes, without a set":      {moving, nil, 3},
-		"a cluster at rest":                       {formedRecord(), set, 3},
-		"a gap among the members":                 {highest, set, 5},
-		"a lost cluster without a StatefulSet":    {lost, nil, 3},
-	} {
-		if got := c.record.replicas(ordersCluster(), c.set); got != c.want {
-			t.Errorf("%s: %d pods, want %d", name, got, c.want)
-		}
 	}
 }
 
@@ -214,7 +121,7 @@ func TestRecordKeysForEtcd(t *testing.T) {
 		{"ordinals are numbers", many, "existing", []string{"orders-0", "orders-9", "orders-10"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			data := test.record.ConfigMap(ordersCluster()).Data
+			data := test.record.ConfigMap(clustertest.Orders()).Data
 			var want []string
 			for _, m := range test.members {
 				want = append(want, url(m))
@@ -261,7 +168,7 @@ func TestReadRecordRefusesDamage(t *testing.T) {
 		"format gone":      replace(`"formatVersion": 1,`, ""),
 		"newer format":     replace(`"formatVersion": 1,`, `"formatVersion": 2,`),
 		"forgot it formed": func(d map[string]string) {
-			d["record.json"] = NewRecord("orders-1f2e").ConfigMap(ordersCluster()).Data["record.json"]
+			d["record.json"] = NewRecord("orders-1f2e").ConfigMap(clustertest.Orders()).Data["record.json"]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -299,7 +206,7 @@ func TestReadRecordTolerates(t *testing.T) {
 // TestGuardReadsWhatTheDaemonWrites ties the two ends of the record together.
 func TestGuardReadsWhatTheDaemonWrites(t *testing.T) {
 	for name, r := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord()} {
-		core, err := guard.ParseRecord([]byte(r.ConfigMap(ordersCluster()).Data["record.json"]))
+		core, err := guard.ParseRecord([]byte(r.ConfigMap(clustertest.Orders()).Data["record.json"]))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

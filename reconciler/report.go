@@ -1,15 +1,15 @@
 package reconciler
 
 import (
-	"fmt"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
 // said keeps the last sentence about each topic of each cluster, so that a log
@@ -61,9 +61,8 @@ func (s *said) forget(cluster string) {
 }
 
 // report tells what the plan says, where it says something new.
-func (r *Reconciler) report(v *view, p plan.Plan) {
+func (r *Reporter) report(v *view, p plan.Plan) {
 	r.metrics.observed(v, p)
-	r.noteCluster(v, p)
 	key := v.cluster.Key()
 	for _, w := range p.Warnings {
 		if r.said.news(key, w, v.desired.SpecHash) {
@@ -86,7 +85,7 @@ func (r *Reconciler) report(v *view, p plan.Plan) {
 }
 
 // reportHold tells a hold once. What ends by itself is no Event of its own.
-func (r *Reconciler) reportHold(v *view, h plan.Hold) {
+func (r *Reporter) reportHold(v *view, h plan.Hold) {
 	if !r.said.news(v.cluster.Key(), topicState, h.String()) {
 		return
 	}
@@ -100,46 +99,44 @@ func (r *Reconciler) reportHold(v *view, h plan.Hold) {
 
 // reportStep tells what is about to be done, before it is done. A step that
 // failed and is tried again was told already.
-func (r *Reconciler) reportStep(v *view, s plan.Step) {
+func (r *Reporter) reportStep(v *view, s plan.Step) {
 	if !r.said.news(v.cluster.Key(), topicStep, s.String()) {
 		return
 	}
 	r.said.over(v.cluster.Key(), topicState)
 	r.log.Info("step", "cluster", v.cluster.Key(), "action", s.Action.String(), "reason", s.Reason, "commit", v.cluster.Commit)
-	r.event(v, corev1.EventTypeNormal, actionName(s.Action), s.String())
+	r.event(v, corev1.EventTypeNormal, s.Action.Kind(), s.String())
 }
 
-func (r *Reconciler) reportDone(v *view, s plan.Step, took time.Duration) {
+func (r *Reporter) reportDone(v *view, s plan.Step, took time.Duration) {
 	r.said.over(v.cluster.Key(), topicStep, topicFailure)
-	r.metrics.acted(v.cluster, actionName(s.Action))
+	r.metrics.acted(v.cluster, s.Action.Kind())
 	r.log.Info("done", "cluster", v.cluster.Key(), "action", s.Action.String(), "took", took.Round(time.Millisecond).String())
-	if _, revived := s.Action.(plan.Revive); revived {
+	if _, revived := s.Action.(action.Revive); revived {
 		r.revived.Store(v.cluster.Key(), true)
 	}
 	r.reportCorrection(v, s.Action)
 }
 
 // reportError tells a failed pass. It is tried again, later each time.
-func (r *Reconciler) reportError(c Cluster, err error) {
+func (r *Reporter) reportError(c desired.Cluster, err error) {
 	r.metrics.failed(c)
-	r.statuses.failed(c.Key(), err, c.unseen())
+	r.statuses.failed(c.Key(), err, unseenCluster(c))
 	if !r.said.news(c.Key(), topicFailure, err.Error()) {
 		return
 	}
 	r.log.Error("failed", "cluster", c.Key(), "error", err.Error())
-	if sets, listErr := r.cache.read(c); listErr == nil && sets.set != nil {
-		r.events.Event(sets.set, corev1.EventTypeWarning, "Failed", shorten(err.Error()))
+	if about := r.subject(c.Key()); about != nil {
+		r.events.Event(about, corev1.EventTypeWarning, "Failed", shorten(err.Error()))
 	}
 }
 
 // event records an Event on the StatefulSet; without one on the record, once there
 // is that.
-func (r *Reconciler) event(v *view, kind, reason, message string) {
-	var about runtime.Object
+func (r *Reporter) event(v *view, kind, reason, message string) {
+	about := r.subject(v.cluster.Key())
 	if v.set != nil {
 		about = v.set
-	} else if cm := r.recordOf(v.cluster.Key()); cm != nil {
-		about = cm
 	}
 	if about != nil {
 		r.events.Event(about, kind, reason, shorten(message))
@@ -153,10 +150,4 @@ func shorten(message string) string {
 		return message
 	}
 	return strings.ToValidUTF8(message[:most], "") + "…"
-}
-
-// actionName is the kind of an action in CamelCase, for Events and metrics.
-func actionName(a plan.Action) string {
-	name := fmt.Sprintf("%T", a)
-	return name[strings.LastIndex(name, ".")+1:]
 }

@@ -6,13 +6,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
 // reportCorrection tells who had changed what was just put back, and counts it. A
 // change that came with a commit is nobody's, nor is one that follows from another:
 // the disruption budget goes with the number of members.
-func (r *Reconciler) reportCorrection(v *view, a plan.Action) {
+func (r *Reporter) reportCorrection(v *view, a action.Action) {
 	kind, name, d, deleted := corrected(v, a)
 	manager := d.Manager
 	if manager == "" {
@@ -22,7 +23,7 @@ func (r *Reconciler) reportCorrection(v *view, a plan.Action) {
 		}
 		manager = managerUnknown
 	} else {
-		r.fights.corrected(v.cluster.Key(), kind+"/"+name, d, r.now())
+		r.fights.Corrected(v.cluster.Key(), kind+"/"+name, d, r.now())
 	}
 	r.metrics.corrected(v.cluster, kind, manager)
 	what := "had changed " + strings.Join(d.Fields, ", ")
@@ -39,15 +40,15 @@ func (r *Reconciler) reportCorrection(v *view, a plan.Action) {
 
 // corrected is the object that an action has put back, and how it had drifted; no
 // kind for an action that puts nothing back.
-func corrected(v *view, a plan.Action) (kind, name string, d Drift, deleted bool) {
+func corrected(v *view, a action.Action) (kind, name string, d drift.Drift, deleted bool) {
 	switch a := a.(type) {
-	case plan.ApplyObject:
-		d, there := v.drifts[a.Kind+"/"+a.Name]
-		return a.Kind, a.Name, d, !there
-	case plan.CreateSet:
-		return "StatefulSet", v.cluster.Metadata.Name, Drift{}, true
+	case action.ApplyObject:
+		d, there := v.drifts[a.ObjectKind+"/"+a.Name]
+		return a.ObjectKind, a.Name, d, !there
+	case action.CreateSet:
+		return "StatefulSet", v.cluster.Metadata.Name, drift.Drift{}, true
 	default:
-		return "", "", Drift{}, false
+		return "", "", drift.Drift{}, false
 	}
 }
 

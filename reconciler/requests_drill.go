@@ -14,6 +14,9 @@ import (
 	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
 )
 
@@ -59,7 +62,7 @@ type doneDrill struct {
 
 // drillAt is from when on the newest backup is to be restored on trial, the zero time
 // for never.
-func (q Request) drillAt(k requestRecord) (time.Time, error) {
+func drillAt(q desired.Backup, k requestRecord) (time.Time, error) {
 	if q.Schedule == nil || k.Last == nil {
 		return time.Time{}, nil
 	}
@@ -76,64 +79,64 @@ func (q Request) drillAt(k requestRecord) (time.Time, error) {
 
 // beginDrill begins to restore the newest backup on trial. Its Job is named in the
 // record before it exists, so that whoever comes next finds it, or makes it.
-func (r *Reconciler) beginDrill(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
-	r.requests.drilling.Lock()
-	defer r.requests.drilling.Unlock()
-	running, err := r.jobsRunning(ctx, labelDrill)
+func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *keptRequest) (time.Duration, error) {
+	s.drilling.Lock()
+	defer s.drilling.Unlock()
+	running, err := s.jobs.Running(ctx, naming.LabelDrillOf)
 	if err != nil {
 		return 0, err
 	}
-	if running >= r.options.MaxDrills {
-		return r.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
+	if running >= s.options.MaxDrills {
+		return s.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
 	}
-	name, err := q.newJob("drill")
+	name, err := jobName(q, "drill")
 	if err != nil {
 		return 0, err
 	}
 	k.record.Drill = &begunDrill{
 		Job: name,
-		URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: r.now().UTC(),
+		URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: s.now().UTC(),
 	}
-	if err := r.writeRequest(ctx, q, k); err != nil {
+	if err := s.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
-	r.log.Info("restore drill begins", "request", q.Key(), "cluster", q.clusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
-	return drillLook, r.makeDrill(ctx, q, k)
+	s.log.Info("restore drill begins", "request", q.Key(), "cluster", q.ClusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
+	return drillLook, s.makeDrill(ctx, q, k)
 }
 
 // makeDrill makes the drill's Job, and the Secret by which it reads the backup. What
 // keeps it from that is no word about the backup.
-func (r *Reconciler) makeDrill(ctx context.Context, q Request, k *keptRequest) error {
+func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *keptRequest) error {
 	d, ns := k.record.Drill, q.Metadata.Namespace
-	store, err := r.storeOf(ctx, ns, r.effective(q))
+	store, err := s.stores.Open(ctx, ns, s.effective(q))
 	if err != nil {
-		return r.drillUnclear(ctx, q, k, err.Error())
+		return s.drillUnclear(ctx, q, k, err.Error())
 	}
 	m, err := store.ReadManifest(ctx, d.URL)
 	if err != nil {
-		return r.drillUnclear(ctx, q, k, err.Error())
+		return s.drillUnclear(ctx, q, k, err.Error())
 	}
-	b, err := verified(m, q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
+	b, err := m.Verified(q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
 	if err != nil {
-		return r.drillUnclear(ctx, q, k, err.Error())
+		return s.drillUnclear(ctx, q, k, err.Error())
 	}
 	var set *appsv1.StatefulSet
 	if name := q.Spec.Source.ClusterName; name != "" {
-		if set, err = foundOrNil(r.kube.AppsV1().StatefulSets(ns).Get(ctx, name, metav1.GetOptions{})); err != nil {
-			return fmt.Errorf("read the StatefulSet of %s: %w", q.clusterName(), err)
+		if set, err = kube.FoundOrNil(s.kube.AppsV1().StatefulSets(ns).Get(ctx, name, metav1.GetOptions{})); err != nil {
+			return fmt.Errorf("read the StatefulSet of %s: %w", q.ClusterName(), err)
 		}
 	}
-	if err := r.options.Lease(); err != nil {
+	if err := s.lease(); err != nil {
 		return err
 	}
-	owner := ownerRecordOf(k)
-	offer := corev1ac.Secret(d.Job, ns).WithLabels(map[string]string{labelDrill: q.Metadata.Name}).
+	owner := ownerReference(k)
+	offer := corev1ac.Secret(d.Job, ns).WithLabels(map[string]string{naming.LabelDrillOf: q.Metadata.Name}).
 		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
-	if err := r.offer(ctx, store, d.URL, offer); err != nil {
-		return r.drillUnclear(ctx, q, k, err.Error())
+	if err := s.stores.Offer(ctx, store, d.URL, offer); err != nil {
+		return s.drillUnclear(ctx, q, k, err.Error())
 	}
-	job := renderDrill(d.Job, q, k, b, drillImages{r.options.Render.GuardImage, r.trialImage(q, m.EtcdVersion)}, set)
-	if _, err := r.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+	job := renderDrill(Job{Name: d.Job, For: q, Owner: owner}, b, drillImages{s.options.Render.GuardImage, s.trialImage(q, m.EtcdVersion)}, set)
+	if _, err := s.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", d.Job, err)
 	}
 	return nil
@@ -141,48 +144,48 @@ func (r *Reconciler) makeDrill(ctx context.Context, q Request, k *keptRequest) e
 
 // followDrill looks how far a drill is that was begun, by whatever process. One whose
 // Job is gone begins anew, for as long as a drill may take.
-func (r *Reconciler) followDrill(ctx context.Context, q Request, k *keptRequest) (time.Duration, error) {
+func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *keptRequest) (time.Duration, error) {
 	d, ns := k.record.Drill, q.Metadata.Namespace
-	job, err := r.readJob(ctx, ns, d.Job)
+	job, err := s.jobs.Read(ctx, ns, d.Job)
 	if err != nil {
 		return 0, err
 	}
-	late := r.now().Sub(d.Since) > drillTimeout+drillKept
+	late := s.now().Sub(d.Since) > drillTimeout+drillKept
 	switch {
 	case job == nil && late:
-		return 0, r.drillUnclear(ctx, q, k, "its Job is gone, and left no result")
+		return 0, s.drillUnclear(ctx, q, k, "its Job is gone, and left no result")
 	case job == nil:
-		return drillLook, r.makeDrill(ctx, q, k)
+		return drillLook, s.makeDrill(ctx, q, k)
 	}
-	pods, err := r.podsOfJob(ctx, ns, d.Job)
+	pods, err := s.jobs.Pods(ctx, ns, d.Job)
 	if err != nil {
 		return 0, err
 	}
 	switch j := judgeDrill(job, pods); {
 	case j.Over && j.Unclear != "":
-		return 0, r.drillUnclear(ctx, q, k, j.Unclear)
+		return 0, s.drillUnclear(ctx, q, k, j.Unclear)
 	case j.Over:
-		return 0, r.drillJudged(ctx, q, k, j)
+		return 0, s.drillJudged(ctx, q, k, j)
 	case late:
-		return 0, r.drillUnclear(ctx, q, k, "it did not end in time; "+j.Awaited)
+		return 0, s.drillUnclear(ctx, q, k, "it did not end in time; "+j.Awaited)
 	case j.Awaited != "":
-		return r.waitsFor(q, "restore drill "+d.Job+": "+j.Awaited, drillLook)
+		return s.waitsFor(q, "restore drill "+d.Job+": "+j.Awaited, drillLook)
 	}
 	return drillLook, nil
 }
 
 // drillJudged notes what a drill has found: in the manifest, so that whoever looks for
 // a backup to restore knows, and in the record. No backup is removed for it.
-func (r *Reconciler) drillJudged(ctx context.Context, q Request, k *keptRequest, j judgement) error {
+func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *keptRequest, j judgement) error {
 	d := *k.record.Drill
 	took := max(0, j.Ended.Sub(d.Since))
 	found := backup.Drill{Time: d.Since, Duration: took, Result: backup.DrillPassed, Keys: j.Result.Keys, Revision: j.Result.Revision, Hash: j.Result.Hash}
 	if j.Result.Problem != "" {
 		found.Result = j.Result.Problem
 	}
-	store, err := r.storeOf(ctx, q.Metadata.Namespace, r.effective(q))
+	store, err := s.stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
 	if err == nil {
-		err = r.options.Lease()
+		err = s.lease()
 	}
 	if err == nil {
 		err = store.Annotate(ctx, d.URL, func(m *backup.Manifest) { m.Drill = found })
@@ -190,66 +193,66 @@ func (r *Reconciler) drillJudged(ctx context.Context, q Request, k *keptRequest,
 	if err != nil && !errors.Is(err, backup.ErrNotFound) {
 		return fmt.Errorf("note the restore drill: %w", err)
 	}
-	done := &doneDrill{Object: withoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
+	done := &doneDrill{Object: desired.WithoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
 	k.record.Drilled = done
 	if found.Result == backup.DrillPassed {
 		k.record.Proven = done
 	}
 	k.record.DrillFailures, k.record.DrillFailedAt, k.record.DrillProblem = 0, time.Time{}, ""
-	if err := r.endDrill(ctx, q, k); err != nil {
+	if err := s.endDrill(ctx, q, k); err != nil {
 		return err
 	}
-	r.reportDrill(q, k, found)
+	s.reportDrill(q, k, found)
 	return nil
 }
 
 // drillUnclear notes that a drill came to no judgement. Nothing is said about the
 // backup; the drill is tried again, later each time.
-func (r *Reconciler) drillUnclear(ctx context.Context, q Request, k *keptRequest, why string) error {
+func (s *Scheduler) drillUnclear(ctx context.Context, q desired.Backup, k *keptRequest, why string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	k.record.DrillFailures++
-	k.record.DrillFailedAt, k.record.DrillProblem = r.now().UTC(), why
-	if err := r.endDrill(ctx, q, k); err != nil {
+	k.record.DrillFailedAt, k.record.DrillProblem = s.now().UTC(), why
+	if err := s.endDrill(ctx, q, k); err != nil {
 		return err
 	}
-	r.reportDrillUnclear(q, k, why)
+	s.reportDrillUnclear(q, k, why)
 	return nil
 }
 
 // endDrill writes the record, and then removes what the drill needed. What is left of
 // one that is cut off here goes by itself: its Job by its time to live.
-func (r *Reconciler) endDrill(ctx context.Context, q Request, k *keptRequest) error {
+func (s *Scheduler) endDrill(ctx context.Context, q desired.Backup, k *keptRequest) error {
 	name := k.record.Drill.Job
 	k.record.Drill = nil
-	if err := r.writeRequest(ctx, q, k); err != nil {
+	if err := s.writeRequest(ctx, q, k); err != nil {
 		return err
 	}
-	return r.removeRestore(ctx, q.Metadata.Namespace, name)
+	return s.jobs.Remove(ctx, q.Metadata.Namespace, name)
 }
 
 // reportDrill tells of a drill that was judged.
-func (r *Reconciler) reportDrill(q Request, k *keptRequest, found backup.Drill) {
-	r.said.over(q.Key(), topicState)
-	r.metrics.requested(q, k.record, r.now())
+func (s *Scheduler) reportDrill(q desired.Backup, k *keptRequest, found backup.Drill) {
+	s.reporter.said.over(q.Key(), topicState)
+	s.reporter.metrics.requested(q, k.record, s.now())
 	object, took := k.record.Drilled.Object, found.Duration.Round(time.Millisecond).String()
 	if found.Result != backup.DrillPassed {
-		r.log.Error("restore drill failed", "request", q.Key(), "cluster", q.clusterName(), "url", object, "error", found.Result,
+		s.log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "url", object, "error", found.Result,
 			"message", "this backup cannot be relied upon; it is kept, counts for no retention rule and is chosen for no restore")
-		r.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten(object+" cannot be relied upon: "+found.Result))
+		s.reporter.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten(object+" cannot be relied upon: "+found.Result))
 		return
 	}
-	r.log.Info("restore drill", "request", q.Key(), "cluster", q.clusterName(), "message", "the backup was restored into an etcd of its own, and is what the cluster had",
+	s.log.Info("restore drill", "request", q.Key(), "cluster", q.ClusterName(), "message", "the backup was restored into an etcd of its own, and is what the cluster had",
 		"url", object, "revision", found.Revision, "keys", found.Keys, "took", took)
-	r.events.Event(k.live, corev1.EventTypeNormal, "RestoreDrillPassed", shorten(fmt.Sprintf("%s was restored on trial in %s: %d keys at revision %d", object, took, found.Keys, found.Revision)))
+	s.reporter.events.Event(k.live, corev1.EventTypeNormal, "RestoreDrillPassed", shorten(fmt.Sprintf("%s was restored on trial in %s: %d keys at revision %d", object, took, found.Keys, found.Revision)))
 }
 
 // reportDrillUnclear tells of a drill that came to no judgement.
-func (r *Reconciler) reportDrillUnclear(q Request, k *keptRequest, why string) {
-	r.said.over(q.Key(), topicState)
-	r.metrics.requested(q, k.record, r.now())
-	r.log.Error("restore drill failed", "request", q.Key(), "cluster", q.clusterName(), "failures", k.record.DrillFailures, "error", why,
+func (s *Scheduler) reportDrillUnclear(q desired.Backup, k *keptRequest, why string) {
+	s.reporter.said.over(q.Key(), topicState)
+	s.reporter.metrics.requested(q, k.record, s.now())
+	s.log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.DrillFailures, "error", why,
 		"message", "it came to no judgement about the backup, and is tried again")
-	r.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten("it came to no judgement about the backup: "+why))
+	s.reporter.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten("it came to no judgement about the backup: "+why))
 }

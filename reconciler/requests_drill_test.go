@@ -15,6 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -31,9 +33,9 @@ func drilled(t *testing.T, says func() corev1.ContainerStatus, test func(w *worl
 
 // signs lets the store, a directory, give out URLs.
 func (w *world) signs() {
-	w.r.sign = func(_ context.Context, _ backup.Store, objectURL string, _ time.Duration) (string, error) {
+	w.sign(func(_ context.Context, _ backup.Store, objectURL string, _ time.Duration) (string, error) {
 		return "https://store/" + objectURL + "&signature=x", nil
-	}
+	})
 }
 
 // runDrills is the controller of the drills' Jobs, and their pods.
@@ -42,9 +44,9 @@ func (w *world) runDrills() {
 	if w.drills == nil {
 		return
 	}
-	for _, job := range jobs(w) {
+	for _, job := range jobsOf(w) {
 		s := w.drills()
-		if s.Name == "" || job.Labels[labelDrill] == "" {
+		if s.Name == "" || job.Labels[naming.LabelDrillOf] == "" {
 			continue
 		}
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name, Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: job.Name}}}
@@ -98,10 +100,10 @@ func TestABackupIsRestoredOnTrial(t *testing.T) {
 // wantNoDrill wants nothing to be left of a drill.
 func (w *world) wantNoDrill() {
 	w.Helper()
-	if all := jobs(w); len(all) > 0 {
+	if all := jobsOf(w); len(all) > 0 {
 		w.Errorf("there is Job %s", all[0].Name)
 	}
-	secrets, err := w.api.CoreV1().Secrets("shop").List(w.Context(), metav1.ListOptions{LabelSelector: labelDrill})
+	secrets, err := w.api.CoreV1().Secrets("shop").List(w.Context(), metav1.ListOptions{LabelSelector: naming.LabelDrillOf})
 	if err != nil || len(secrets.Items) > 0 {
 		w.Errorf("there are Secrets %v, %v", secrets.Items, err)
 	}
@@ -134,7 +136,7 @@ func TestABackupThatIsFoundBadRemovesNoGoodOne(t *testing.T) {
 		if list[0].Drill.Result != backup.DrillPassed || list[1].Drill.Result != "the hash differs" {
 			t.Errorf("%+v, %+v", list[0].Drill, list[1].Drill)
 		}
-		if newest := newestBackup(list, "shop", RestoreFrom{Cluster: "orders"}, time.Time{}); newest == nil || newest.Object != list[0].Object {
+		if newest := newestBackup(list, "shop", desired.RestoreFrom{Cluster: "orders"}, time.Time{}); newest == nil || newest.Object != list[0].Object {
 			t.Errorf("%+v would be restored", newest)
 		}
 		w.wantMetric("quorate_backup_drill_failed" + drillLabels + "1")
@@ -181,13 +183,13 @@ func TestAnEncryptedBackupIsRestoredOnTrial(t *testing.T) {
 	}
 	drilled(t, func() corev1.ContainerStatus { return corev1.ContainerStatus{} }, func(w *world) {
 		w.wish.Spec.Backup.Destination.Encryption.Recipients = []string{identity.Recipient().String()}
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPassRequests(nightly(everyDrill), 2*time.Hour+30*time.Second)
-		if k := w.requestRecord(nightly()); !strings.Contains(k.DrillProblem, "spec.verify.decryption.secretName") || len(jobs(w)) > 0 {
+		if k := w.requestRecord(nightly()); !strings.Contains(k.DrillProblem, "spec.verify.decryption.secretName") || len(jobsOf(w)) > 0 {
 			t.Fatalf("%+v", k)
 		}
 		w.mustPassRequests(nightly(everyDrill, func(s *schema.BackupScheduleSpec) { s.Verify.Decryption.SecretName = "age" }), 2*time.Minute)
-		all := jobs(w)
+		all := jobsOf(w)
 		if len(all) != 1 {
 			t.Fatalf("%d Jobs", len(all))
 		}
@@ -205,7 +207,7 @@ func TestDrillJob(t *testing.T) {
 	drilled(t, func() corev1.ContainerStatus { return corev1.ContainerStatus{} }, func(w *world) {
 		w.mustPassRequests(nightly(everyDrill), 2*time.Hour+10*time.Second)
 		m := w.manifests()[0]
-		job := jobs(w)[0]
+		job := jobsOf(w)[0]
 		pod := job.Spec.Template.Spec
 		etcd := pod.InitContainers[1]
 		for _, arg := range etcd.Args {
@@ -219,7 +221,7 @@ func TestDrillJob(t *testing.T) {
 		if room := pod.Volumes[0].EmptyDir.SizeLimit.Value(); room != 2*m.Size+512<<20 || *job.Spec.ActiveDeadlineSeconds != 3600 || *job.Spec.BackoffLimit != 0 || *job.Spec.TTLSecondsAfterFinished != 900 {
 			t.Errorf("room for %d, %+v", room, job.Spec)
 		}
-		if labels := job.Spec.Template.Labels; labels[LabelCluster] != "" || labels["app.kubernetes.io/name"] == "etcd" || labels[labelDrill] != "nightly" || job.OwnerReferences[0].Name != "nightly-backup-schedule" {
+		if labels := job.Spec.Template.Labels; labels[naming.LabelCluster] != "" || labels["app.kubernetes.io/name"] == "etcd" || labels[naming.LabelDrillOf] != "nightly" || job.OwnerReferences[0].Name != "nightly-backup-schedule" {
 			t.Errorf("labels %v, owners %v", labels, job.OwnerReferences)
 		}
 		want := fmt.Sprintf("--trial --volume=/var/lib/etcd --member=trial --peer-url=http://127.0.0.1:2380 --token=%s --at-least=7 --sha256=%s --size=%d --hash=99", job.Name, m.SHA256, m.Size)
@@ -256,7 +258,7 @@ func TestADrillSurvivesAKillAtEachStep(t *testing.T) {
 		return good()
 	}, func(w *world) {
 		w.mustPassRequests(nightly(everyDrill), 2*time.Hour+10*time.Second)
-		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), jobs(w)[0].Name, metav1.DeleteOptions{}); err != nil {
+		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), jobsOf(w)[0].Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		none = false
@@ -271,20 +273,20 @@ func TestADrillSurvivesAKillAtEachStep(t *testing.T) {
 // No more drills than --max-drills run at once, whoever has begun them.
 func TestDrillsWaitForAPlace(t *testing.T) {
 	drilled(t, func() corev1.ContainerStatus { return corev1.ContainerStatus{} }, func(w *world) {
-		other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "else", Namespace: "shop", Labels: map[string]string{labelDrill: "else"}}}
+		other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "else", Namespace: "shop", Labels: map[string]string{naming.LabelDrillOf: "else"}}}
 		if _, err := w.api.BatchV1().Jobs("shop").Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustPassRequests(nightly(everyDrill), 3*time.Hour)
-		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-drills") || len(jobs(w)) != 1 {
-			t.Errorf("%q, %d Jobs", said, len(jobs(w)))
+		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-drills") || len(jobsOf(w)) != 1 {
+			t.Errorf("%q, %d Jobs", said, len(jobsOf(w)))
 		}
 		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), "else", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			t.Fatal(err)
 		}
 		w.mustPassRequests(nightly(everyDrill), time.Minute)
-		if len(jobs(w)) != 1 || jobs(w)[0].Name == "else" {
-			t.Errorf("%v", jobs(w))
+		if len(jobsOf(w)) != 1 || jobsOf(w)[0].Name == "else" {
+			t.Errorf("%v", jobsOf(w))
 		}
 	})
 }

@@ -2,9 +2,7 @@ package reconciler
 
 import (
 	"bytes"
-	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -27,8 +28,8 @@ func byJobs(t *testing.T, test func(w *world)) {
 			t.Fatal(err)
 		}
 		w.wish.Spec.Backup.Destination.Credentials.SecretName = "s3"
-		w.r.SetDesired([]Cluster{w.wish})
-		w.r.options.BackupRunner = RunnerJob
+		w.r.SetDesired([]desired.Cluster{w.wish})
+		w.reconfigure(func(o *Options) { o.BackupRunner = RunnerJob })
 		test(w)
 	})
 }
@@ -67,7 +68,7 @@ func (w *world) jobEndsWith(job batchv1.Job, how batchv1.JobConditionType) {
 func TestAJobTakesTheBackup(t *testing.T) {
 	byJobs(t, func(w *world) {
 		w.mustPassRequests(once(), time.Minute)
-		all := jobs(w)
+		all := jobsOf(w)
 		if len(all) != 1 || len(w.manifests()) != 0 {
 			t.Fatalf("%d Jobs, %d backups\n%s", len(all), len(w.manifests()), w.log)
 		}
@@ -79,17 +80,17 @@ func TestAJobTakesTheBackup(t *testing.T) {
 			t.Errorf("it mounts %+v", v)
 		}
 		w.restart()
-		w.r.options.BackupRunner = RunnerJob
+		w.reconfigure(func(o *Options) { o.BackupRunner = RunnerJob })
 		w.mustPassRequests(once(), time.Minute)
-		w.jobTakes(jobs(w)[0])
+		w.jobTakes(jobsOf(w)[0])
 		w.mustPassRequests(once(), time.Minute)
 		k, m := w.requestRecord(once()), w.manifests()[0]
-		if k.Begun != nil || k.Last == nil || k.Last.SHA256 != m.SHA256 || m.Request != "before-sale" || m.Hash != 99 || m.ClusterID != "c1" || len(jobs(w)) > 0 {
-			t.Errorf("%+v, %+v, %d Jobs", k, m, len(jobs(w)))
+		if k.Begun != nil || k.Last == nil || k.Last.SHA256 != m.SHA256 || m.Request != "before-sale" || m.Hash != 99 || m.ClusterID != "c1" || len(jobsOf(w)) > 0 {
+			t.Errorf("%+v, %+v, %d Jobs", k, m, len(jobsOf(w)))
 		}
 		w.mustPassRequests(once(), time.Hour)
-		if len(jobs(w)) > 0 || len(w.manifests()) != 1 {
-			t.Errorf("%d Jobs, %d backups", len(jobs(w)), len(w.manifests()))
+		if len(jobsOf(w)) > 0 || len(w.manifests()) != 1 {
+			t.Errorf("%d Jobs, %d backups", len(jobsOf(w)), len(w.manifests()))
 		}
 	})
 }
@@ -99,7 +100,7 @@ func TestAJobTakesTheBackup(t *testing.T) {
 func TestAJobThatFailsIsTriedAgain(t *testing.T) {
 	byJobs(t, func(w *world) {
 		w.mustPassRequests(once(), time.Minute)
-		job := jobs(w)[0]
+		job := jobsOf(w)[0]
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name, Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: job.Name}}}
 		pod.Status.ContainerStatuses = []corev1.ContainerStatus{wordsOf("backup", 1, "quorate: save backup: permission denied")}
 		if _, err := w.api.CoreV1().Pods("shop").Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
@@ -107,11 +108,11 @@ func TestAJobThatFailsIsTriedAgain(t *testing.T) {
 		}
 		w.jobEndsWith(job, batchv1.JobFailed)
 		w.mustPassRequests(once(), 10*time.Second)
-		if k := w.requestRecord(once()); k.Failures != 1 || !strings.Contains(k.Problem, "permission denied") || len(jobs(w)) > 0 {
-			t.Errorf("%+v, %d Jobs", k, len(jobs(w)))
+		if k := w.requestRecord(once()); k.Failures != 1 || !strings.Contains(k.Problem, "permission denied") || len(jobsOf(w)) > 0 {
+			t.Errorf("%+v, %d Jobs", k, len(jobsOf(w)))
 		}
 		w.mustPassRequests(once(), 2*time.Minute)
-		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), jobs(w)[0].Name, metav1.DeleteOptions{}); err != nil {
+		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), jobsOf(w)[0].Name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustPassRequests(once(), 10*time.Second)
@@ -119,7 +120,7 @@ func TestAJobThatFailsIsTriedAgain(t *testing.T) {
 			t.Errorf("%+v", k)
 		}
 		w.mustPassRequests(once(), 5*time.Minute)
-		w.jobTakes(jobs(w)[0])
+		w.jobTakes(jobsOf(w)[0])
 		w.mustPassRequests(once(), time.Minute)
 		if k := w.requestRecord(once()); k.Failures != 0 || len(w.manifests()) != 1 {
 			t.Errorf("%+v", k)
@@ -132,66 +133,57 @@ func TestAJobThatFailsIsTriedAgain(t *testing.T) {
 func TestADeletedJobIsWaitedForWhileItsPodIsThere(t *testing.T) {
 	byJobs(t, func(w *world) {
 		w.mustPassRequests(once(), time.Minute)
-		name := jobs(w)[0].Name
+		name := jobsOf(w)[0].Name
 		w.put(podsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-x", Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: name}}})
 		if err := w.api.BatchV1().Jobs("shop").Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustPassRequests(once(), time.Minute)
-		if k := w.requestRecord(once()); k.Begun == nil || k.Failures != 0 || len(jobs(w)) != 0 {
-			t.Errorf("%+v, %d Jobs", k, len(jobs(w)))
+		if k := w.requestRecord(once()); k.Begun == nil || k.Failures != 0 || len(jobsOf(w)) != 0 {
+			t.Errorf("%+v, %d Jobs", k, len(jobsOf(w)))
 		}
 		if err := w.api.Tracker().Delete(podsResource(), "shop", name+"-x"); err != nil {
 			t.Fatal(err)
 		}
 		w.mustPassRequests(once(), 5*time.Minute)
-		if k := w.requestRecord(once()); k.Failures != 1 || len(jobs(w)) != 1 {
-			t.Errorf("%+v, %d Jobs", k, len(jobs(w)))
+		if k := w.requestRecord(once()); k.Failures != 1 || len(jobsOf(w)) != 1 {
+			t.Errorf("%+v, %d Jobs", k, len(jobsOf(w)))
 		}
 	})
-}
-
-// A limit that nobody waits for any more ends the stream.
-func TestALimitedBackupEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := slowed(ctx, bytes.NewReader([]byte("snapshot")), backupLimit(1)).Read(make([]byte, 8)); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
 }
 
 // A Job has not the daemon's identity, and takes a place among the backups.
 func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 	byJobs(t, func(w *world) {
 		w.wish.Spec.Backup.Destination = schema.Destination{}
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPassRequests(once(), time.Minute)
-		if k := w.requestRecord(once()); !strings.Contains(k.Problem, "needs credentials.secretName") || len(jobs(w)) > 0 {
+		if k := w.requestRecord(once()); !strings.Contains(k.Problem, "needs credentials.secretName") || len(jobsOf(w)) > 0 {
 			t.Errorf("%+v", k)
 		}
 	})
 	byJobs(t, func(w *world) {
 		for _, name := range []string{"a", "b"} {
-			other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{labelTaking: name}}}
+			other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{naming.LabelBackupOf: name}}}
 			if _, err := w.api.BatchV1().Jobs("shop").Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		w.mustPassRequests(once(), time.Minute)
-		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(jobs(w)) != 2 {
-			t.Errorf("%q, %d Jobs", said, len(jobs(w)))
+		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(jobsOf(w)) != 2 {
+			t.Errorf("%q, %d Jobs", said, len(jobsOf(w)))
 		}
 		// One has ended, but the daemon takes a backup before an upgrade.
-		w.jobEndsWith(jobs(w)[0], batchv1.JobComplete)
-		release, _ := w.r.requests.tryPlace()
+		w.jobEndsWith(jobsOf(w)[0], batchv1.JobComplete)
+		release, _ := w.r.executor.slots.TryAcquire()
 		w.mustPassRequests(once(), time.Minute)
-		if len(jobs(w)) != 2 {
-			t.Errorf("%d Jobs beside the daemon's backup", len(jobs(w)))
+		if len(jobsOf(w)) != 2 {
+			t.Errorf("%d Jobs beside the daemon's backup", len(jobsOf(w)))
 		}
 		release()
 		w.mustPassRequests(once(), time.Minute)
-		if len(jobs(w)) != 3 {
-			t.Errorf("%d Jobs where there is a place", len(jobs(w)))
+		if len(jobsOf(w)) != 3 {
+			t.Errorf("%d Jobs where there is a place", len(jobsOf(w)))
 		}
 	})
 }
@@ -199,12 +191,9 @@ func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 // Each Job has its part of the bandwidth, so that all that may run keep to it together.
 func TestAJobHasItsShareOfTheBandwidth(t *testing.T) {
 	byJobs(t, func(w *world) {
-		o := w.r.options
-		o.BackupBandwidth, o.MaxBackups = 20<<20, 4
-		w.r.requests.queue.ShutDown()
-		w.r.requests = newRequests(o)
+		w.reconfigure(func(o *Options) { o.MaxBackups, o.BackupBandwidth = 4, 20<<20 })
 		w.mustPassRequests(once(), time.Minute)
-		if args := jobs(w)[0].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bandwidth=5242880") {
+		if args := jobsOf(w)[0].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bandwidth=5242880") {
 			t.Errorf("it runs %q", args)
 		}
 	})
@@ -212,11 +201,11 @@ func TestAJobHasItsShareOfTheBandwidth(t *testing.T) {
 
 // A cluster without TLS is asked in clear text, whatever Secret there is.
 func TestTakeBackupInClearText(t *testing.T) {
-	s := startEtcd(t, newEtcdBinary, 1, false)
-	s.mustPut("colour", "green")
+	s := etcdtest.Start(t, etcdtest.V36, 1, false)
+	s.MustPut("colour", "green")
 	dir := t.TempDir()
 	m, err := TakeBackup(t.Context(), BackupTask{
-		From: s.target(s.round(false), s.endpoints[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
+		From: targetOf(t, s, s.Members[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -228,10 +217,10 @@ func TestTakeBackupInClearText(t *testing.T) {
 
 // 116: what the Job's pod does, with a real cluster that speaks TLS.
 func TestTakeBackup(t *testing.T) {
-	s := startEtcd(t, newEtcdBinary, 1, true)
-	s.mustPut("colour", "green")
+	s := etcdtest.Start(t, etcdtest.V36, 1, true)
+	s.MustPut("colour", "green")
 	dir := t.TempDir()
-	from := s.target(s.round(false), s.endpoints[0])
+	from := targetOf(t, s, s.Members[0])
 	from.TLS = nil // the pod has it from a Secret
 	take := func(secret map[string][]byte, name string) (backup.Manifest, error) {
 		return TakeBackup(t.Context(), BackupTask{
@@ -239,7 +228,7 @@ func TestTakeBackup(t *testing.T) {
 			Bandwidth: 1 << 20, // more than there is to send: only its way is tried
 		})
 	}
-	m, err := take(s.client.Data, "1.db")
+	m, err := take(s.Secret.Data, "1.db")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +239,7 @@ func TestTakeBackup(t *testing.T) {
 		t.Error(err)
 	}
 	from.ID = "1"
-	if _, err := take(s.client.Data, "3.db"); err == nil || !strings.Contains(err.Error(), "it answers as member") {
+	if _, err := take(s.Secret.Data, "3.db"); err == nil || !strings.Contains(err.Error(), "it answers as member") {
 		t.Errorf("somebody else was asked: %v", err)
 	}
 	if list, err := (backup.Store{}).List(t.Context(), "file://"+dir+"/?root="+dir); err != nil || len(list) != 1 || list[0].Member != "orders-0" {

@@ -12,16 +12,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 const (
-	// labelBackup and labelSchedule mark the record of a request with its name.
-	// They are none of a cluster's: a record outlives the cluster.
-	labelBackup   = "quorate.dev/backup"
-	labelSchedule = "quorate.dev/backup-schedule"
 	// requestFormat is the newest format of a request's record that this quorate
 	// knows.
 	requestFormat = 1
@@ -100,7 +100,7 @@ func (k requestRecord) past() schedule.Past {
 }
 
 // overdueAt is when the next backup is overdue, zero for never.
-func (k requestRecord) overdueAt(q Request, now time.Time) time.Time {
+func (k requestRecord) overdueAt(q desired.Backup, now time.Time) time.Time {
 	if q.Schedule == nil {
 		return time.Time{}
 	}
@@ -111,22 +111,22 @@ func (k requestRecord) overdueAt(q Request, now time.Time) time.Time {
 
 // begin notes what is new about a request, and says whether anything is. Another
 // spec is a reason to try again at once; other times count from now on.
-func (k *requestRecord) begin(q Request, now time.Time) bool {
+func (k *requestRecord) begin(q desired.Backup, now time.Time) bool {
 	before := *k
-	if k.SpecHash != q.hash() {
-		k.SpecHash, k.Failures, k.FailedAt, k.Problem = q.hash(), 0, time.Time{}, ""
+	if k.SpecHash != q.Hash() {
+		k.SpecHash, k.Failures, k.FailedAt, k.Problem = q.Hash(), 0, time.Time{}, ""
 		if q.Schedule == nil {
 			k.Since = now.UTC()
 		}
 	}
-	if k.Since.IsZero() || k.Times != q.times() {
-		k.Since, k.Times = now.UTC(), q.times()
+	if k.Since.IsZero() || k.Times != q.Times() {
+		k.Since, k.Times = now.UTC(), q.Times()
 	}
 	return before.SpecHash != k.SpecHash || before.Times != k.Times || !before.Since.Equal(k.Since)
 }
 
 // succeeded notes a good backup.
-func (k *requestRecord) succeeded(q Request, m backup.Manifest, ended time.Time, took time.Duration) {
+func (k *requestRecord) succeeded(q desired.Backup, m backup.Manifest, ended time.Time, took time.Duration) {
 	b := *k.Begun
 	done := doneBackup{
 		URL: b.URL, Object: m.Object, ClusterID: m.ClusterID, Member: m.Member, SHA256: m.SHA256,
@@ -161,25 +161,25 @@ type keptRequest struct {
 }
 
 // recordName is the ConfigMap of a request.
-func (q Request) recordName() string {
+func recordNameOf(q desired.Backup) string {
 	if q.Schedule != nil {
 		return q.Metadata.Name + "-backup-schedule"
 	}
 	return q.Metadata.Name + "-backup-request"
 }
 
-func (q Request) recordLabels() map[string]string {
-	label := labelBackup
+func recordLabelsOf(q desired.Backup) map[string]string {
+	label := naming.LabelBackup
 	if q.Schedule != nil {
-		label = labelSchedule
+		label = naming.LabelSchedule
 	}
 	return map[string]string{"app.kubernetes.io/managed-by": "quorate", label: q.Metadata.Name}
 }
 
 // readRequest reads the record of a request from the API server. One that cannot
 // be read is an error and never an empty record: what was done would be done again.
-func (r *Reconciler) readRequest(ctx context.Context, q Request) (*keptRequest, error) {
-	live, err := foundOrNil(r.kube.CoreV1().ConfigMaps(q.Metadata.Namespace).Get(ctx, q.recordName(), metav1.GetOptions{}))
+func (s *Scheduler) readRequest(ctx context.Context, q desired.Backup) (*keptRequest, error) {
+	live, err := kube.FoundOrNil(s.kube.CoreV1().ConfigMaps(q.Metadata.Namespace).Get(ctx, recordNameOf(q), metav1.GetOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("read the record of %s: %w", q.Key(), err)
 	}
@@ -190,7 +190,7 @@ func (r *Reconciler) readRequest(ctx context.Context, q Request) (*keptRequest, 
 	bad := func(problem any, do string) (*keptRequest, error) {
 		return nil, fmt.Errorf("record %s/%s of %s: %v; %s", live.Namespace, live.Name, q.Key(), problem, do)
 	}
-	for label, name := range q.recordLabels() {
+	for label, name := range recordLabelsOf(q) {
 		if live.Labels[label] != name {
 			return bad("this ConfigMap is not quorate's", "rename it, or the document")
 		}
@@ -204,44 +204,49 @@ func (r *Reconciler) readRequest(ctx context.Context, q Request) (*keptRequest, 
 	return k, nil
 }
 
-// writeRequest writes the record, and fails with errChanged when somebody else
+// writeRequest writes the record, and fails with state.ErrChanged when somebody else
 // has written it since it was read.
-func (r *Reconciler) writeRequest(ctx context.Context, q Request, k *keptRequest) error {
-	if err := r.options.Lease(); err != nil {
+func (s *Scheduler) writeRequest(ctx context.Context, q desired.Backup, k *keptRequest) error {
+	if err := s.lease(); err != nil {
 		return err
 	}
 	// Strings, numbers and times of this package's making always encode.
 	text, _ := json.MarshalIndent(k.record, "", "  ")
 	data := map[string]string{guard.RecordFile: string(text) + "\n"}
-	configMaps := r.kube.CoreV1().ConfigMaps(q.Metadata.Namespace)
+	configMaps := s.kube.CoreV1().ConfigMaps(q.Metadata.Namespace)
 	var err error
 	if k.live == nil {
 		k.live, err = configMaps.Create(ctx, &corev1.ConfigMap{
-			ObjectMeta: metav1.ObjectMeta{Name: q.recordName(), Namespace: q.Metadata.Namespace, Labels: q.recordLabels()}, Data: data,
-		}, metav1.CreateOptions{FieldManager: FieldManager})
+			ObjectMeta: metav1.ObjectMeta{Name: recordNameOf(q), Namespace: q.Metadata.Namespace, Labels: recordLabelsOf(q)}, Data: data,
+		}, metav1.CreateOptions{FieldManager: naming.FieldManager})
 	} else {
 		next := k.live.DeepCopy()
 		next.Data = data
-		k.live, err = configMaps.Update(ctx, next, metav1.UpdateOptions{FieldManager: FieldManager})
+		k.live, err = configMaps.Update(ctx, next, metav1.UpdateOptions{FieldManager: naming.FieldManager})
 	}
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		return errChanged
+		return state.ErrChanged
 	case err != nil:
 		return fmt.Errorf("write the record of %s: %w", q.Key(), err)
 	}
 	return nil
 }
 
+// ownerReference lets what belongs to a backup or a schedule go with its record.
+func ownerReference(k *keptRequest) metav1.OwnerReference {
+	return metav1.OwnerReference{APIVersion: "v1", Kind: "ConfigMap", Name: k.live.Name, UID: k.live.UID}
+}
+
 // effective is where the backups of a request go: its own word, else that of its
 // cluster, else the daemon's.
-func (r *Reconciler) effective(q Request) schema.Destination {
+func (s *Scheduler) effective(q desired.Backup) schema.Destination {
 	to := q.Spec.Destination
-	if c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && len(c.Problems) == 0 {
+	if c, named := s.clusters.Get(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && len(c.Problems) == 0 {
 		to = to.Or(c.Spec.Backup.Destination)
 	}
 	if to.ObjectURLTemplate == "" {
-		to.ObjectURLTemplate = r.options.BackupURL
+		to.ObjectURLTemplate = s.options.BackupURL
 	}
 	return to
 }

@@ -8,17 +8,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/schema"
 )
 
 // reportDue tells once what a schedule has left out, and why.
-func (r *Reconciler) reportDue(q Request, k *keptRequest, due schedule.Due) {
-	r.said.over(q.Key(), topicState)
-	if q.Schedule == nil || due.Why == "" || k.record.Failures > 0 || !r.said.news(q.Key(), topicStep, due.Why) {
+func (s *Scheduler) reportDue(q desired.Backup, k *keptRequest, due schedule.Due) {
+	s.reporter.said.over(q.Key(), topicState)
+	if q.Schedule == nil || due.Why == "" || k.record.Failures > 0 || !s.reporter.said.news(q.Key(), topicStep, due.Why) {
 		return
 	}
-	r.log.Info("no backup", "request", q.Key(), "cluster", q.clusterName(), "message", due.Why, "next", timeOrNever(due.Begins))
+	s.log.Info("no backup", "request", q.Key(), "cluster", q.ClusterName(), "message", due.Why, "next", timeOrNever(due.Begins))
 }
 
 // timeOrNever is a time for people.
@@ -30,44 +31,44 @@ func timeOrNever(t time.Time) string {
 }
 
 // reportBegin tells that a backup begins, and what it makes good.
-func (r *Reconciler) reportBegin(q Request, due schedule.Due, s backupSource) {
-	r.said.over(q.Key(), topicState)
-	r.log.Info("backup begins", "request", q.Key(), "cluster", q.clusterName(), "member", s.member.Name,
+func (s *Scheduler) reportBegin(q desired.Backup, due schedule.Due, from backupSource) {
+	s.reporter.said.over(q.Key(), topicState)
+	s.log.Info("backup begins", "request", q.Key(), "cluster", q.ClusterName(), "member", from.member.Name,
 		"for", due.At.UTC().Format(time.RFC3339), "missed", due.Missed, "message", due.Why)
 }
 
 // reportBackup tells of a good backup.
-func (r *Reconciler) reportBackup(q Request, k *keptRequest, m backup.Manifest, took time.Duration) {
-	r.said.over(q.Key(), topicState, topicFailure, topicStep)
-	r.metrics.requested(q, k.record, r.now())
-	r.log.Info("backup", "request", q.Key(), "cluster", q.clusterName(), "message", "a backup was taken, and what is stored was read back",
+func (s *Scheduler) reportBackup(q desired.Backup, k *keptRequest, m backup.Manifest, took time.Duration) {
+	s.reporter.said.over(q.Key(), topicState, topicFailure, topicStep)
+	s.reporter.metrics.requested(q, k.record, s.now())
+	s.log.Info("backup", "request", q.Key(), "cluster", q.ClusterName(), "message", "a backup was taken, and what is stored was read back",
 		"url", m.Object, "revision", m.Revision, "sha256", m.SHA256, "size", m.Size, "member", m.Member, "took", took.Round(time.Millisecond).String(), "commit", m.Commit)
-	r.events.Event(k.live, corev1.EventTypeNormal, "BackupTaken", shorten(fmt.Sprintf("%s through %s, revision %d, %d bytes, sha256 %s", m.Object, m.Member, m.Revision, m.Size, m.SHA256)))
+	s.reporter.events.Event(k.live, corev1.EventTypeNormal, "BackupTaken", shorten(fmt.Sprintf("%s through %s, revision %d, %d bytes, sha256 %s", m.Object, m.Member, m.Revision, m.Size, m.SHA256)))
 }
 
 // reportBackupFailure tells of a backup that failed. Each has an object of its own,
 // and they come later each time.
-func (r *Reconciler) reportBackupFailure(q Request, k *keptRequest, failure error) {
-	r.metrics.requestFailed(q)
-	r.log.Error("backup failed", "request", q.Key(), "cluster", q.clusterName(), "failures", k.record.Failures, "error", failure.Error())
-	r.events.Event(k.live, corev1.EventTypeWarning, "BackupFailed", shorten(failure.Error()))
+func (s *Scheduler) reportBackupFailure(q desired.Backup, k *keptRequest, failure error) {
+	s.reporter.metrics.requestFailed(q)
+	s.log.Error("backup failed", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.Failures, "error", failure.Error())
+	s.reporter.events.Event(k.live, corev1.EventTypeWarning, "BackupFailed", shorten(failure.Error()))
 }
 
 // reportRequestError tells of a pass that failed before it came to a backup.
-func (r *Reconciler) reportRequestError(q Request, err error) {
-	r.statuses.failed(q.Key(), err, q.unseen())
-	if r.said.news(q.Key(), topicFailure, err.Error()) {
-		r.log.Error("failed", "request", q.Key(), "error", err.Error())
+func (s *Scheduler) reportRequestError(q desired.Backup, err error) {
+	s.reporter.statuses.failed(q.Key(), err, unseenBackup(q))
+	if s.reporter.said.news(q.Key(), topicFailure, err.Error()) {
+		s.log.Error("failed", "request", q.Key(), "error", err.Error())
 	}
 }
 
 // forgetRequest drops what is kept to save words about a request that no file
 // names any more.
-func (r *Reconciler) forgetRequest(q Request) {
-	r.said.forget(q.Key())
-	r.statuses.forget(q.Key())
-	r.metrics.forgetRequest(q)
-	r.log.Info("backup ends", "request", q.Key(), "cluster", q.clusterName(),
+func (s *Scheduler) forgetRequest(q desired.Backup) {
+	s.reporter.said.forget(q.Key())
+	s.reporter.statuses.forget(q.Key())
+	s.reporter.metrics.forgetRequest(q)
+	s.log.Info("backup ends", "request", q.Key(), "cluster", q.ClusterName(),
 		"message", "no file names this any more: no further backup is taken, and those that were taken stay")
 }
 
@@ -98,7 +99,7 @@ func newRequestMetrics(registry prometheus.Registerer) requestMetrics {
 }
 
 // labels of a request. A cluster that quorate does not run has no name.
-func (q Request) labels() prometheus.Labels {
+func requestLabels(q desired.Backup) prometheus.Labels {
 	l := prometheus.Labels{"namespace": q.Metadata.Namespace, "cluster": q.Spec.Source.ClusterName, "schedule": ""}
 	if q.Schedule != nil {
 		l["schedule"] = q.Metadata.Name
@@ -108,11 +109,11 @@ func (q Request) labels() prometheus.Labels {
 
 // requested sets the gauges that follow from a schedule's record. A single backup
 // has no series of its own: it is none that anybody waits for again.
-func (m *Metrics) requested(q Request, record requestRecord, now time.Time) {
+func (m *Metrics) requested(q desired.Backup, record requestRecord, now time.Time) {
 	if q.Schedule == nil {
 		return
 	}
-	l := q.labels()
+	l := requestLabels(q)
 	m.requests.failures.With(l)
 	overdue := 0.0
 	if late := record.overdueAt(q, now); !late.IsZero() && !now.Before(late) {
@@ -144,10 +145,10 @@ func (m *Metrics) drilled(l prometheus.Labels, how schema.RestoreDrill, record d
 	}
 }
 
-func (m *Metrics) requestFailed(q Request) { m.requests.failures.With(q.labels()).Inc() }
+func (m *Metrics) requestFailed(q desired.Backup) { m.requests.failures.With(requestLabels(q)).Inc() }
 
 // forgetRequest drops the series of a schedule that no file names any more.
-func (m *Metrics) forgetRequest(q Request) {
+func (m *Metrics) forgetRequest(q desired.Backup) {
 	if q.Schedule == nil {
 		return
 	}
@@ -155,6 +156,6 @@ func (m *Metrics) forgetRequest(q Request) {
 		m.requests.backup, m.requests.size, m.requests.duration, m.requests.overdue, m.requests.failures,
 		m.requests.drill, m.requests.drillDuration, m.requests.drillBad,
 	} {
-		vec.Delete(q.labels())
+		vec.Delete(requestLabels(q))
 	}
 }

@@ -12,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/schema"
 )
@@ -23,7 +25,7 @@ const retainAgain = time.Hour
 // retains says whether backups are to be looked through for those to remove: after
 // each good one, and now and then while none come. What is not certain to be
 // what Git says removes nothing.
-func (q Request) retains(record requestRecord, now time.Time) bool {
+func retains(q desired.Backup, record requestRecord, now time.Time) bool {
 	switch {
 	case q.Schedule == nil || q.Held || record.Last == nil || q.Schedule.Retention == (schema.RetentionSpec{}):
 		return false
@@ -35,37 +37,37 @@ func (q Request) retains(record requestRecord, now time.Time) bool {
 
 // retain removes the backups of a schedule that no rule keeps. That it was tried
 // is noted also where it failed: the next backup is the next occasion.
-func (r *Reconciler) retain(ctx context.Context, q Request, k *keptRequest) error {
-	removed, err := r.removeBackups(ctx, q, k)
+func (s *Scheduler) retain(ctx context.Context, q desired.Backup, k *keptRequest) error {
+	removed, err := s.removeBackups(ctx, q, k)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	k.record.Retained = r.now().UTC()
-	if werr := r.writeRequest(ctx, q, k); werr != nil {
+	k.record.Retained = s.now().UTC()
+	if werr := s.writeRequest(ctx, q, k); werr != nil {
 		return werr
 	}
 	switch {
 	case err != nil:
-		r.log.Error("retention failed", "request", q.Key(), "cluster", q.clusterName(), "removed", removed, "error", err.Error())
-		r.events.Event(k.live, corev1.EventTypeWarning, "RetentionFailed", shorten(err.Error()))
+		s.log.Error("retention failed", "request", q.Key(), "cluster", q.ClusterName(), "removed", removed, "error", err.Error())
+		s.reporter.events.Event(k.live, corev1.EventTypeWarning, "RetentionFailed", shorten(err.Error()))
 	case removed > 0:
-		r.events.Event(k.live, corev1.EventTypeNormal, "BackupsRemoved", fmt.Sprintf("%d that no rule keeps any more", removed))
+		s.reporter.events.Event(k.live, corev1.EventTypeNormal, "BackupsRemoved", fmt.Sprintf("%d that no rule keeps any more", removed))
 	}
 	return nil
 }
 
 // removeBackups carries out the verdicts on a schedule's backups, oldest first.
-func (r *Reconciler) removeBackups(ctx context.Context, q Request, k *keptRequest) (removed int, err error) {
-	to := r.effective(q)
-	place, err := schema.ObjectURLDirectory(to.ObjectURLTemplate, r.urlData(q))
+func (s *Scheduler) removeBackups(ctx context.Context, q desired.Backup, k *keptRequest) (removed int, err error) {
+	to := s.effective(q)
+	place, err := schema.ObjectURLDirectory(to.ObjectURLTemplate, s.urlData(q))
 	if err != nil {
 		return 0, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
 	}
-	store, err := r.storeOf(ctx, q.Metadata.Namespace, to)
+	store, err := s.stores.Open(ctx, q.Metadata.Namespace, to)
 	if err != nil {
 		return 0, err
 	}
-	found, err := r.scheduled(ctx, store, q, place, k)
+	found, err := s.scheduled(ctx, store, q, place, k)
 	if err != nil {
 		return 0, err
 	}
@@ -73,23 +75,23 @@ func (r *Reconciler) removeBackups(ctx context.Context, q Request, k *keptReques
 	if err != nil {
 		return 0, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
 	}
-	verdicts := schedule.Retain(q.Schedule.Retention, zone, found, r.now())
+	verdicts := schedule.Retain(q.Schedule.Retention, zone, found, s.now())
 	if !slices.ContainsFunc(verdicts, func(v schedule.Verdict) bool { return !v.Keep }) {
 		return 0, nil
 	}
-	if _, doubt := r.requests.neededByGit(); doubt != "" {
+	if _, doubt := s.neededByGit(); doubt != "" {
 		return 0, fmt.Errorf("nothing is removed of the backups of %s while %s, which may name one of them: mend it", q.Key(), doubt)
 	}
 	_, query, _ := strings.Cut(place, "?")
 	for _, v := range slices.Backward(verdicts) {
 		if v.Keep {
-			r.log.Info("keep", "request", q.Key(), "url", v.URL, "time", timeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
+			s.log.Info("keep", "request", q.Key(), "url", v.URL, "time", timeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
 			continue
 		}
-		if err := r.options.Lease(); err != nil {
+		if err := s.lease(); err != nil {
 			return removed, err
 		}
-		r.log.Info("remove", "request", q.Key(), "url", v.URL, "time", timeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
+		s.log.Info("remove", "request", q.Key(), "url", v.URL, "time", timeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
 		if err := store.Remove(ctx, v.URL+"?"+query); err != nil && !errors.Is(err, backup.ErrNotFound) {
 			return removed, err
 		}
@@ -102,24 +104,24 @@ func (r *Reconciler) removeBackups(ctx context.Context, q Request, k *keptReques
 // them: nobody else's are ever looked at, nor those of a schedule of the same name
 // in another Kubernetes cluster. A list that lacks the newest one is not the whole
 // truth, and nothing follows from it.
-func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Request, place string, k *keptRequest) ([]schedule.Stored, error) {
+func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired.Backup, place string, k *keptRequest) ([]schedule.Stored, error) {
 	list, err := store.List(ctx, place)
 	var broken *backup.BrokenManifests
 	if errors.As(err, &broken) {
-		if r.said.news(q.Key(), topicBroken, broken.Error()) {
-			r.log.Warn("left alone", "request", q.Key(), "error", broken.Error(), "message", "what these manifests belong to is neither counted nor removed")
+		if s.reporter.said.news(q.Key(), topicBroken, broken.Error()) {
+			s.log.Warn("left alone", "request", q.Key(), "error", broken.Error(), "message", "what these manifests belong to is neither counted nor removed")
 		}
 	} else if err != nil {
 		return nil, err
 	}
-	needed, err := r.neededBackups(q.clusterName())
+	needed, err := s.neededBackups(q.ClusterName())
 	if err != nil {
 		return nil, fmt.Errorf("nothing is removed while nobody knows what is needed: %w", err)
 	}
 	last := k.record.Last.Object
 	var found []schedule.Stored
 	others := 0
-	newest := !strings.HasPrefix(last, withoutQuery(place))
+	newest := !strings.HasPrefix(last, desired.WithoutQuery(place))
 	for _, m := range list {
 		if m.Schedule != q.Name() || m.Origin != "" {
 			continue
@@ -131,12 +133,12 @@ func (r *Reconciler) scheduled(ctx context.Context, store backup.Store, q Reques
 		newest = newest || m.Object == last
 		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, Damaged: drillFound(m), NeededBy: needed[m.Object]})
 	}
-	if others > 0 && r.said.news(q.Key(), topicOthers, "") {
-		r.log.Warn("left alone", "request", q.Key(), "backups", others,
+	if others > 0 && s.reporter.said.news(q.Key(), topicOthers, "") {
+		s.log.Warn("left alone", "request", q.Key(), "backups", others,
 			"message", "they are of a schedule of this name that has another record, in another Kubernetes cluster or one that was deleted: remove by hand what nobody needs")
 	}
 	if !newest {
-		return nil, fmt.Errorf("list backups %s: the newest one, %s, is not among the %d that are listed; nothing is removed before the next backup", withoutQuery(place), last, len(found))
+		return nil, fmt.Errorf("list backups %s: the newest one, %s, is not among the %d that are listed; nothing is removed before the next backup", desired.WithoutQuery(place), last, len(found))
 	}
 	return found, nil
 }
@@ -158,26 +160,26 @@ func drillFound(m backup.Manifest) string {
 // neededBackups are the backups that an operation refers to, by object: those that
 // a record names, or a wish in Git. The error is that of the record of the cluster
 // that they are of.
-func (r *Reconciler) neededBackups(own string) (map[string]string, error) {
+func (s *Scheduler) neededBackups(own string) (map[string]string, error) {
 	needed := map[string]string{}
 	need := func(objectURL, by string) {
-		if object := withoutQuery(objectURL); object != "" {
+		if object := desired.WithoutQuery(objectURL); object != "" {
 			needed[object] = cmp.Or(needed[object], by)
 		}
 	}
-	inGit, _ := r.requests.neededByGit()
+	inGit, _ := s.neededByGit()
 	for objectURL, by := range inGit {
 		need(objectURL, by)
 	}
-	for key, c := range r.Desired() {
+	for key, c := range s.clusters.Desired() {
 		need(c.Spec.Recovery.ObjectURL, "spec.recovery of "+key)
 	}
-	for _, o := range r.cache.records.GetStore().List() {
+	for _, o := range s.cache.records.GetStore().List() {
 		cm, ok := o.(*corev1.ConfigMap)
 		if !ok {
 			continue
 		}
-		key := cm.Namespace + "/" + cm.Labels[LabelCluster]
+		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
 		record, err := ReadRecord(cm)
 		if err != nil {
 			if key == own {
@@ -197,25 +199,25 @@ func (r *Reconciler) neededBackups(own string) (map[string]string, error) {
 
 // neededByGit are the backups that a wish in Git names, by URL, and why there may be
 // more, or "".
-func (q *requests) neededByGit() (needed map[string]string, doubt string) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.needed, q.doubt
+func (s *Scheduler) neededByGit() (needed map[string]string, doubt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.needed, s.doubt
 }
 
 // SetNeeded replaces the backups that wishes in Git name, by URL, with who does:
 // no retention removes them. With a doubt, such as "the document at x.yaml:1 has
 // errors", it removes none at all.
-func (r *Reconciler) SetNeeded(needed map[string]string, doubt string) {
-	r.requests.mu.Lock()
-	defer r.requests.mu.Unlock()
-	r.requests.needed, r.requests.doubt = needed, doubt
+func (s *Scheduler) SetNeeded(needed map[string]string, doubt string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.needed, s.doubt = needed, doubt
 }
 
 // urlData are the names in the URL of a request's backups.
-func (r *Reconciler) urlData(q Request) schema.ObjectURLData {
+func (s *Scheduler) urlData(q desired.Backup) schema.ObjectURLData {
 	d := schema.ObjectURLData{Namespace: q.Metadata.Namespace, Name: cmp.Or(q.Spec.Source.ClusterName, q.Metadata.Name), Version: "any"}
-	if c, named := r.wish(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && c.Spec.Version != "" {
+	if c, named := s.clusters.Get(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName); named && c.Spec.Version != "" {
 		d.Version = c.Spec.Version
 	}
 	return d

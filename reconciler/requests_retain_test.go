@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -50,7 +52,7 @@ func TestRetainsOnlyWhereThereIsReason(t *testing.T) {
 	suspended := func(s *schema.BackupScheduleSpec) { s.Suspend = true }
 	last := &doneBackup{URL: "s3://b/1.db"}
 	for name, c := range map[string]struct {
-		q      Request
+		q      desired.Backup
 		record requestRecord
 		want   bool
 	}{
@@ -64,7 +66,7 @@ func TestRetainsOnlyWhereThereIsReason(t *testing.T) {
 		"suspended, an hour ago":       {nightly(kept, suspended), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-time.Hour)}, true},
 		"suspended, a moment ago":      {nightly(kept, suspended), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-59 * time.Minute)}, false},
 	} {
-		if got := c.q.retains(c.record, now); got != c.want {
+		if got := retains(c.q, c.record, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -73,30 +75,30 @@ func TestRetainsOnlyWhereThereIsReason(t *testing.T) {
 // 102, I10: what must not be removed is not.
 func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world, q *Request, object string)
+		change func(w *world, q *desired.Backup, object string)
 		want   int
 	}{
-		"nothing in the way": {func(*world, *Request, string) {}, 1},
-		"a restore in Git": {func(w *world, _ *Request, o string) {
-			w.r.SetNeeded(map[string]string{o + "?a=b": "EtcdRestore shop/x"}, "")
+		"nothing in the way": {func(*world, *desired.Backup, string) {}, 1},
+		"a restore in Git": {func(w *world, _ *desired.Backup, o string) {
+			w.r.scheduler.SetNeeded(map[string]string{o + "?a=b": "EtcdRestore shop/x"}, "")
 		}, 2},
-		"a restore in Git that cannot be read": {func(w *world, _ *Request, _ string) {
-			w.r.SetNeeded(nil, "the document at x.yaml:1 has errors")
+		"a restore in Git that cannot be read": {func(w *world, _ *desired.Backup, _ string) {
+			w.r.scheduler.SetNeeded(nil, "the document at x.yaml:1 has errors")
 		}, 2},
-		"a recovery in Git": {func(w *world, _ *Request, o string) {
+		"a recovery in Git": {func(w *world, _ *desired.Backup, o string) {
 			w.wish.Spec.Recovery.ObjectURL = o
-			w.r.SetDesired([]Cluster{w.wish})
+			w.r.SetDesired([]desired.Cluster{w.wish})
 		}, 2},
-		"a backup that the cluster's record names": {func(w *world, _ *Request, o string) {
+		"a backup that the cluster's record names": {func(w *world, _ *desired.Backup, o string) {
 			w.notes(func(r *Record) { r.Backup = &BackupRecord{URL: o + "?a=b"} })
 		}, 2},
-		"a recovery under way": {func(w *world, _ *Request, o string) {
+		"a recovery under way": {func(w *world, _ *desired.Backup, o string) {
 			w.notes(func(r *Record) {
 				r.Recovering = &RecoveringRecord{ClusterID: "a1", ObjectURL: o + "?a=b"}
 			})
 		}, 2},
-		"the file has errors": {func(_ *world, q *Request, _ string) { q.Held = true }, 2},
-		"a copy from elsewhere": {func(w *world, _ *Request, o string) {
+		"the file has errors": {func(_ *world, q *desired.Backup, _ string) { q.Held = true }, 2},
+		"a copy from elsewhere": {func(w *world, _ *desired.Backup, o string) {
 			path := strings.TrimPrefix(o, "file://")
 			for _, suffix := range []string{"", backup.ManifestSuffix} {
 				text, err := os.ReadFile(path + suffix)
@@ -129,7 +131,7 @@ func (w *world) notes(change func(*Record)) {
 	record := w.record()
 	change(&record)
 	records := w.api.CoreV1().ConfigMaps("shop")
-	cm, err := records.Get(w.Context(), RecordName(w.wish.EtcdCluster), metav1.GetOptions{})
+	cm, err := records.Get(w.Context(), naming.Record(w.wish.Metadata.Name), metav1.GetOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -147,7 +149,7 @@ func TestRetentionLeavesAnotherKubernetesClustersBackups(t *testing.T) {
 	backedUp(t, func(w *world) {
 		q := nightly(func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast = new(int32(1)) })
 		w.mustPassRequests(q, 51*time.Hour)
-		if err := w.api.CoreV1().ConfigMaps("shop").Delete(w.Context(), q.recordName(), metav1.DeleteOptions{}); err != nil {
+		if err := w.api.CoreV1().ConfigMaps("shop").Delete(w.Context(), recordNameOf(q), metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		w.mustPassRequests(q, 48*time.Hour)

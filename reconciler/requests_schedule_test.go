@@ -14,11 +14,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
 // nightly is the EtcdBackupSchedule shop/nightly of the cluster orders, at two.
-func nightly(edits ...func(*schema.BackupScheduleSpec)) Request {
+func nightly(edits ...func(*schema.BackupScheduleSpec)) desired.Backup {
 	s := schema.EtcdBackupSchedule{}
 	s.Metadata.Namespace, s.Metadata.Name = "shop", "nightly"
 	s.Spec.Schedule = "0 2 * * *"
@@ -26,7 +27,7 @@ func nightly(edits ...func(*schema.BackupScheduleSpec)) Request {
 	for _, edit := range edits {
 		edit(&s.Spec)
 	}
-	return ScheduleOf(s, "0a1b2c3")
+	return desired.ScheduleOf(s, "0a1b2c3")
 }
 
 func lasting(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
@@ -48,7 +49,7 @@ func (w *world) wantTimes(want ...string) {
 	}
 }
 
-func (w *world) mustPassRequests(q Request, during time.Duration) {
+func (w *world) mustPassRequests(q desired.Backup, during time.Duration) {
 	w.Helper()
 	if err := w.passRequests(q, during); err != nil {
 		w.Fatalf("%v\n%s", err, w.log)
@@ -73,8 +74,8 @@ func TestScheduleStrikes(t *testing.T) {
 		w.wantMetric("quorate_backup_last_success_size_bytes" + labels + fmt.Sprint(float64(m.Size)))
 		w.wantMetric("quorate_backup_overdue" + labels + "0")
 		w.wantMetric("quorate_backup_failures_total" + labels + "0")
-		w.r.SetRequests([]Request{q})
-		w.r.SetRequests(nil)
+		w.r.scheduler.SetRequests([]desired.Backup{q})
+		w.r.scheduler.SetRequests(nil)
 		families, err := w.registry.Gather()
 		if err != nil {
 			w.Fatal(err)
@@ -126,7 +127,7 @@ func TestScheduleIsEditedAndSuspended(t *testing.T) {
 		w.wantTimes("01-01 02:00", "01-02 09:00", "01-05 10:00")
 		// The clock is put ahead by a day, and back again.
 		ahead := 24 * time.Hour
-		w.r.options.Now = func() time.Time { return time.Now().Add(ahead) }
+		w.reconfigure(func(o *Options) { o.Now = func() time.Time { return time.Now().Add(ahead) } })
 		w.mustPassRequests(nightly(noon), 10*time.Minute)
 		ahead = 0
 		w.mustPassRequests(nightly(noon), 24*time.Hour)
@@ -228,12 +229,12 @@ func TestObjectWithoutManifestIsNoBackup(t *testing.T) {
 		if begun == nil || begun.Failed {
 			w.Fatalf("%+v", begun)
 		}
-		left := strings.TrimPrefix(withoutQuery(begun.URL), "file://")
+		left := strings.TrimPrefix(desired.WithoutQuery(begun.URL), "file://")
 		if err := os.WriteFile(left, []byte("half"), 0o600); err != nil {
 			w.Fatal(err)
 		}
 		w.mustPassRequests(q, time.Hour)
-		if list := w.manifests(); len(list) != 1 || list[0].Object == withoutQuery(begun.URL) {
+		if list := w.manifests(); len(list) != 1 || list[0].Object == desired.WithoutQuery(begun.URL) {
 			w.Errorf("%+v", list)
 		}
 		if _, err := os.Stat(left); !errors.Is(err, os.ErrNotExist) {
@@ -243,7 +244,7 @@ func TestObjectWithoutManifestIsNoBackup(t *testing.T) {
 }
 
 // onceElsewhere is once with another place.
-func (w *world) onceElsewhere() Request {
+func (w *world) onceElsewhere() desired.Backup {
 	return once(func(s *schema.BackupRequest) {
 		s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
 	})
@@ -291,7 +292,7 @@ func TestAChangedSpecDoesNotWaitForAFailedOne(t *testing.T) {
 // not looked for with others, nor removed.
 func TestABackupIsSettledWithItsCredentials(t *testing.T) {
 	byJobs(t, func(w *world) {
-		w.r.options.BackupRunner = RunnerDaemon
+		w.reconfigure(func(o *Options) { o.BackupRunner = RunnerDaemon })
 		w.killedWhileTaking(once())
 		if err := w.api.CoreV1().Secrets("shop").Delete(w.Context(), "s3", metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)

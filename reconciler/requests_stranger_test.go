@@ -10,14 +10,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/record"
+	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
 // stranger is a real cluster that quorate does not run, and the backup of it.
-func stranger(t *testing.T, s *etcdServers, secrets ...*corev1.Secret) (*Reconciler, Request, *bytes.Buffer) {
+func stranger(t *testing.T, s *etcdtest.Servers, secrets ...*corev1.Secret) (*Reconciler, desired.Backup, *bytes.Buffer) {
 	t.Helper()
 	api := newFakeAPI()
 	for _, secret := range secrets {
@@ -26,31 +30,31 @@ func stranger(t *testing.T, s *etcdServers, secrets ...*corev1.Secret) (*Reconci
 		}
 	}
 	dir, log := t.TempDir(), &bytes.Buffer{}
-	r := New(api, s.clients, record.NewFakeRecorder(100), NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), Options{
+	r := New(api, etcd.New(), eventrecord.NewFakeRecorder(100), NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), Options{
 		BackupURL: "file://" + dir + "/{{ .Name }}/{{ .Version }}-{{ .UID }}.db?root=" + dir,
 	})
 	t.Cleanup(r.shutDown)
-	_, port, err := net.SplitHostPort(s.endpoints[0].Address)
+	_, port, err := net.SplitHostPort(s.Members[0].Address)
 	if err != nil {
 		t.Fatal(err)
 	}
 	q := once()
 	q.Spec.Source.ClusterName, q.Spec.Source.ClusterURL = "", "http://127.0.0.1:"+port
-	if s.client != nil {
+	if s.Secret != nil {
 		q.Spec.Source.ClusterURL = "https://localhost:" + port
 	}
 	return r, q, log
 }
 
 // passes makes some passes, and returns the record.
-func passes(t *testing.T, r *Reconciler, q Request) requestRecord {
+func passes(t *testing.T, r *Reconciler, q desired.Backup) requestRecord {
 	t.Helper()
 	for range 4 {
-		if _, err := r.RequestPass(t.Context(), q); err != nil {
+		if _, err := r.scheduler.RequestPass(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 	}
-	k, err := r.readRequest(t.Context(), q)
+	k, err := r.scheduler.readRequest(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,9 +64,9 @@ func passes(t *testing.T, r *Reconciler, q Request) requestRecord {
 // 95, 116: a cluster that quorate does not run is backed up through its URL, with
 // the certificates of a Secret.
 func TestClusterByURLIsBackedUp(t *testing.T) {
-	s := startEtcd(t, newEtcdBinary, 3, true)
-	s.mustPut("colour", "green")
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: s.client.Data}
+	s := etcdtest.Start(t, etcdtest.V36, 3, true)
+	s.MustPut("colour", "green")
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: s.Secret.Data}
 	r, q, log := stranger(t, s, secret)
 	q.Spec.Source.TLS.SecretName = "elsewhere"
 	done := passes(t, r, q).Last
@@ -73,15 +77,15 @@ func TestClusterByURLIsBackedUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	round := s.round(true)
-	if m.ClusterID != round.ClusterID || m.Member != "orders-0" || m.EtcdVersion != strings.TrimPrefix(newEtcd, "v") || m.Name != "before-sale" ||
+	round := roundOf(t, s, true)
+	if m.ClusterID != round.ClusterID || m.Member != "orders-0" || m.EtcdVersion != strings.TrimPrefix(etcdtest.V36, "v") || m.Name != "before-sale" ||
 		m.Hash != round.Members[0].Hash || m.HashRevision != round.Members[0].HashRevision || m.Revision < 2 || m.Keys != 1 {
 		t.Errorf("%+v\n%+v", m, round)
 	}
 	if !strings.Contains(m.Object, "/before-sale/3.6.16-") {
 		t.Errorf("stored at %s", m.Object)
 	}
-	for key, value := range s.client.Data {
+	for key, value := range s.Secret.Data {
 		if strings.Contains(log.String(), strings.Split(string(value), "\n")[1]) {
 			t.Errorf("the log has %s", key)
 		}
@@ -91,7 +95,7 @@ func TestClusterByURLIsBackedUp(t *testing.T) {
 // A cluster by URL that cannot be reached as it should is waited for, with the
 // reason, and no failure of the backup.
 func TestClusterByURLIsAwaited(t *testing.T) {
-	s := startEtcd(t, newEtcdBinary, 1, true)
+	s := etcdtest.Start(t, etcdtest.V36, 1, true)
 	named := func(data map[string][]byte) *corev1.Secret {
 		return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "elsewhere"}, Data: data}
 	}
@@ -100,8 +104,8 @@ func TestClusterByURLIsAwaited(t *testing.T) {
 		want   string
 	}{
 		"no Secret":         {nil, "the Secret shop/elsewhere of source.tls does not exist"},
-		"no certificate":    {named(map[string][]byte{authorityCertKey: s.client.Data[authorityCertKey]}), "the members cannot be listed"},
-		"a bad authority":   {named(map[string][]byte{authorityCertKey: []byte("x")}), "has no usable ca.crt"},
+		"no certificate":    {named(map[string][]byte{naming.AuthorityCertKey: s.Secret.Data[naming.AuthorityCertKey]}), "the members cannot be listed"},
+		"a bad authority":   {named(map[string][]byte{naming.AuthorityCertKey: []byte("x")}), "has no usable ca.crt"},
 		"a bad certificate": {named(map[string][]byte{corev1.TLSCertKey: []byte("x")}), "has no usable tls.crt and tls.key"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,19 +137,19 @@ func TestAStrangerIsReachedByItsURL(t *testing.T) {
 		} {
 			q := once()
 			q.Spec.Source = schema.BackupSource{ClusterURL: text}
-			e, awaited, err := w.r.strangerEndpoint(w.Context(), q)
+			e, awaited, err := w.r.scheduler.strangerEndpoint(w.Context(), q)
 			if err != nil || awaited != "" || e.Address != want.address || (e.TLS != nil) != want.secured {
 				t.Errorf("%s: %+v, %q, %v", text, e, awaited, err)
 			}
 		}
 		q := once()
 		q.Spec.Source = schema.BackupSource{ClusterURL: "http://a b"}
-		if _, _, err := w.r.findStranger(w.Context(), q); err == nil || !strings.Contains(err.Error(), "clusterURL is not a URL") {
+		if _, _, err := w.r.scheduler.findStranger(w.Context(), q); err == nil || !strings.Contains(err.Error(), "clusterURL is not a URL") {
 			t.Errorf("%v", err)
 		}
 	})
 	for _, half := range []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey} {
-		if _, problem := strangerTLS(&corev1.Secret{Data: map[string][]byte{half: []byte("x")}}, "etcd.example.com"); !strings.Contains(problem, "has no usable") {
+		if _, problem := etcd.ExternalTLS(&corev1.Secret{Data: map[string][]byte{half: []byte("x")}}, "etcd.example.com"); !strings.Contains(problem, "has no usable") {
 			t.Errorf("with %s alone: %q", half, problem)
 		}
 	}

@@ -22,14 +22,17 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // once is the EtcdBackup shop/before-sale of the cluster orders.
-func once(edits ...func(*schema.BackupRequest)) Request {
-	q := Request{Commit: "0a1b2c3"}
+func once(edits ...func(*schema.BackupRequest)) desired.Backup {
+	q := desired.Backup{Commit: "0a1b2c3"}
 	q.Metadata.Namespace, q.Metadata.Name = "shop", "before-sale"
 	q.Spec.Source.ClusterName = "orders"
 	for _, edit := range edits {
@@ -42,16 +45,16 @@ func once(edits ...func(*schema.BackupRequest)) Request {
 func backedUp(t *testing.T, test func(w *world)) {
 	t.Helper()
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		test(w)
 	})
 }
 
 // passRequests lets a request be looked at for a time, and returns the last error.
-func (w *world) passRequests(q Request, during time.Duration) (last error) {
+func (w *world) passRequests(q desired.Backup, during time.Duration) (last error) {
 	w.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
-		wait, err := w.r.RequestPass(w.Context(), q)
+		wait, err := w.r.scheduler.RequestPass(w.Context(), q)
 		if err != nil {
 			last = err
 			wait = time.Second
@@ -90,9 +93,9 @@ func (w *world) manifests() []backup.Manifest {
 }
 
 // requestRecord is what the API server has of a request's record.
-func (w *world) requestRecord(q Request) requestRecord {
+func (w *world) requestRecord(q desired.Backup) requestRecord {
 	w.Helper()
-	k, err := w.r.readRequest(w.Context(), q)
+	k, err := w.r.scheduler.readRequest(w.Context(), q)
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -100,7 +103,7 @@ func (w *world) requestRecord(q Request) requestRecord {
 }
 
 // restart lets another process go on.
-func (w *world) restart() { w.as(w.r.options.Owner); w.r.SetDesired([]Cluster{w.wish}) }
+func (w *world) restart() { w.as(w.r.options.Owner); w.r.SetDesired([]desired.Cluster{w.wish}) }
 
 // 95: a backup is taken once for a name and a spec, and never again: not by a
 // restart, not by a file that is added again, not by a spec that was there before.
@@ -116,7 +119,7 @@ func TestBackupIsTakenOnce(t *testing.T) {
 			w.Fatalf("%+v", list)
 		}
 		record := w.requestRecord(q)
-		if done := record.Done[q.hash()]; done.SHA256 != list[0].SHA256 || record.Begun != nil || record.Last.Object != list[0].Object {
+		if done := record.Done[q.Hash()]; done.SHA256 != list[0].SHA256 || record.Begun != nil || record.Last.Object != list[0].Object {
 			w.Errorf("%+v", record)
 		}
 		if urls := w.lines("backup", "url"); !slices.Equal(urls, []string{list[0].Object}) || strings.Contains(w.log.String(), "root=") {
@@ -136,7 +139,7 @@ func TestBackupIsTakenOnce(t *testing.T) {
 		elsewhere := once(func(s *schema.BackupRequest) {
 			s.Destination.ObjectURLTemplate = "file://" + w.backups + "/elsewhere/{{ .Name }}-{{ .UID }}.db?root=" + w.backups
 		})
-		for i, wish := range []Request{elsewhere, q, elsewhere} {
+		for i, wish := range []desired.Backup{elsewhere, q, elsewhere} {
 			if err := w.passRequests(wish, time.Hour); err != nil || len(w.manifests()) != 2 {
 				w.Fatalf("spec %d: %v, %d backups", i, err, len(w.manifests()))
 			}
@@ -150,19 +153,19 @@ func TestARequestsOwnWordIsKept(t *testing.T) {
 	backedUp(t, func(w *world) {
 		w.wish.Spec.Backup.Destination.Credentials.SecretName = "clusters"
 		w.wish.Spec.Backup.Destination.Encryption.Recipients = []string{"age1clusters"}
-		w.r.SetDesired([]Cluster{w.wish})
-		if to := w.r.effective(once()); to.Credentials.SecretName != "clusters" || to.Encryption.Recipients[0] != "age1clusters" {
+		w.r.SetDesired([]desired.Cluster{w.wish})
+		if to := w.r.scheduler.effective(once()); to.Credentials.SecretName != "clusters" || to.Encryption.Recipients[0] != "age1clusters" {
 			t.Errorf("%+v", to)
 		}
-		to := w.r.effective(once(func(s *schema.BackupRequest) {
+		to := w.r.scheduler.effective(once(func(s *schema.BackupRequest) {
 			s.Destination.Credentials.SecretName, s.Destination.Encryption.Recipients = "own", []string{"age1own"}
 		}))
 		if to.Credentials.SecretName != "own" || to.Encryption.Recipients[0] != "age1own" || to.ObjectURLTemplate != w.r.options.BackupURL {
 			t.Errorf("%+v", to)
 		}
 		w.wish.Problems = []string{"bad"}
-		w.r.SetDesired([]Cluster{w.wish})
-		if to := w.r.effective(once()); to.Credentials.SecretName != "" || len(to.Encryption.Recipients) > 0 {
+		w.r.SetDesired([]desired.Cluster{w.wish})
+		if to := w.r.scheduler.effective(once()); to.Credentials.SecretName != "" || len(to.Encryption.Recipients) > 0 {
 			t.Errorf("of a file with errors: %+v", to)
 		}
 	})
@@ -173,10 +176,10 @@ func TestARequestsOwnWordIsKept(t *testing.T) {
 func TestABackupAndAScheduleOfOneNameHaveTwoRecords(t *testing.T) {
 	single, often := once(), nightly()
 	often.Metadata.Name = single.Metadata.Name
-	if a, b := single.recordName(), often.recordName(); a != "before-sale-backup-request" || b != "before-sale-backup-schedule" {
+	if a, b := recordNameOf(single), recordNameOf(often); a != "before-sale-backup-request" || b != "before-sale-backup-schedule" {
 		t.Errorf("%s and %s", a, b)
 	}
-	if a, b := single.recordLabels(), often.recordLabels(); a[labelBackup] != "before-sale" || a[labelSchedule] != "" || b[labelSchedule] != "before-sale" || b[labelBackup] != "" {
+	if a, b := recordLabelsOf(single), recordLabelsOf(often); a[naming.LabelBackup] != "before-sale" || a[naming.LabelSchedule] != "" || b[naming.LabelSchedule] != "before-sale" || b[naming.LabelBackup] != "" {
 		t.Errorf("%v and %v", a, b)
 	}
 }
@@ -197,7 +200,7 @@ func TestEachNewWordIsNoted(t *testing.T) {
 	} {
 		k := seen
 		c.change(&k)
-		if got := k.begin(q, now.Add(time.Hour)); got != c.want || k.SpecHash != q.hash() || k.Times != q.times() || k.Since.IsZero() {
+		if got := k.begin(q, now.Add(time.Hour)); got != c.want || k.SpecHash != q.Hash() || k.Times != q.Times() || k.Since.IsZero() {
 			t.Errorf("%s: %t, %+v", name, got, k)
 		}
 	}
@@ -222,36 +225,36 @@ func TestEachNewWordIsNoted(t *testing.T) {
 // Where there is nobody to take a backup from, it waits and says why, once.
 func TestBackupWaitsAndSaysWhy(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(w *world, q *Request)
+		change func(w *world, q *desired.Backup)
 		want   string
 	}{
-		"no such cluster": {func(_ *world, q *Request) { q.Spec.Source.ClusterName = "users" }, "there is no EtcdCluster shop/users in Git"},
-		"a bad file": {func(w *world, _ *Request) {
+		"no such cluster": {func(_ *world, q *desired.Backup) { q.Spec.Source.ClusterName = "users" }, "there is no EtcdCluster shop/users in Git"},
+		"a bad file": {func(w *world, _ *desired.Backup) {
 			bad := w.wish
 			bad.Problems = []string{"bad"}
-			w.r.SetDesired([]Cluster{bad})
+			w.r.SetDesired([]desired.Cluster{bad})
 		}, "the file of shop/orders has errors"},
-		"hibernated": {func(w *world, _ *Request) {
+		"hibernated": {func(w *world, _ *desired.Backup) {
 			w.wish.Spec.State = schema.StateHibernated
-			w.r.SetDesired([]Cluster{w.wish})
+			w.r.SetDesired([]desired.Cluster{w.wish})
 		}, "shop/orders is hibernated"},
-		"nobody answers": {func(w *world, _ *Request) { w.etcd.version = func(string) string { return "" } }, "no member can give a backup: orders-0 does not answer"},
-		"data differs":   {func(w *world, _ *Request) { w.etcd.change = func(r *plan.Round) { r.Members[1].Hash = 98 } }, "hold different data"},
-		"nobody's":       {func(w *world, _ *Request) { w.r.options.Owner = us() }, ""},
-		"a damaged record": {func(w *world, _ *Request) {
+		"nobody answers": {func(w *world, _ *desired.Backup) { w.etcd.version = func(string) string { return "" } }, "no member can give a backup: orders-0 does not answer"},
+		"data differs":   {func(w *world, _ *desired.Backup) { w.etcd.change = func(r *state.Round) { r.Members[1].Hash = 98 } }, "hold different data"},
+		"nobody's":       {func(w *world, _ *desired.Backup) { w.reconfigure(func(o *Options) { o.Owner = us() }) }, ""},
+		"a damaged record": {func(w *world, _ *desired.Backup) {
 			damage(w)
 			w.settle()
 		}, "record shop/orders-record: "},
-		"one that never formed": {func(w *world, _ *Request) { w.notes(func(r *Record) { r.ClusterID, r.Members = "", nil }) }, "shop/orders has not formed yet"},
-		"our own": {func(w *world, _ *Request) {
-			w.mustDo(plan.ClaimCluster{To: claimed(us(), 1)})
-			w.r.options.Owner = us()
+		"one that never formed": {func(w *world, _ *desired.Backup) { w.notes(func(r *Record) { r.ClusterID, r.Members = "", nil }) }, "shop/orders has not formed yet"},
+		"our own": {func(w *world, _ *desired.Backup) {
+			w.mustDo(action.ClaimCluster{To: claimed(us(), 1)})
+			w.reconfigure(func(o *Options) { o.Owner = us() })
 		}, ""},
-		"another owner's": {func(w *world, _ *Request) {
-			w.mustDo(plan.ClaimCluster{To: claimed(them(), 1)})
-			w.r.options.Owner = us()
+		"another owner's": {func(w *world, _ *desired.Backup) {
+			w.mustDo(action.ClaimCluster{To: claimed(them(), 1)})
+			w.reconfigure(func(o *Options) { o.Owner = us() })
 		}, "is looked after by"},
-		"somebody's, for one who owns nothing": {func(w *world, _ *Request) { w.mustDo(plan.ClaimCluster{To: claimed(them(), 1)}) }, ""},
+		"somebody's, for one who owns nothing": {func(w *world, _ *desired.Backup) { w.mustDo(action.ClaimCluster{To: claimed(them(), 1)}) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			backedUp(t, func(w *world) {
@@ -398,9 +401,9 @@ func (w *world) killAt(n int, after bool) context.Context {
 }
 
 // passUntilKilled makes passes until the process is killed, or all is done.
-func (w *world) passUntilKilled(ctx context.Context, q Request) {
+func (w *world) passUntilKilled(ctx context.Context, q desired.Backup) {
 	for range 20 {
-		_, _ = w.r.RequestPass(ctx, q)
+		_, _ = w.r.scheduler.RequestPass(ctx, q)
 		w.settle()
 		if ctx.Err() != nil {
 			break
@@ -412,7 +415,7 @@ func (w *world) passUntilKilled(ctx context.Context, q Request) {
 
 // killedWhileTaking lets quorate be killed between the first byte of a backup and its
 // end.
-func (w *world) killedWhileTaking(q Request) {
+func (w *world) killedWhileTaking(q desired.Backup) {
 	w.Helper()
 	ctx, kill := context.WithCancel(w.Context())
 	w.etcd.stream = func(context.Context) io.Reader {
@@ -424,7 +427,7 @@ func (w *world) killedWhileTaking(q Request) {
 }
 
 // oneBackup wants what another process makes of it to be one backup.
-func (w *world) oneBackup(q Request) {
+func (w *world) oneBackup(q desired.Backup) {
 	w.Helper()
 	if err := w.passRequests(q, time.Hour); err != nil {
 		w.Fatal(err)
@@ -455,7 +458,7 @@ func TestDamagedRequestRecordIsNoEmptyOne(t *testing.T) {
 				if err := w.passRequests(q, time.Minute); err != nil {
 					w.Fatal(err)
 				}
-				k, err := w.r.readRequest(w.Context(), q)
+				k, err := w.r.scheduler.readRequest(w.Context(), q)
 				if err != nil {
 					w.Fatal(err)
 				}
@@ -476,7 +479,7 @@ func TestDamagedRequestRecordIsNoEmptyOne(t *testing.T) {
 // Without the lease nothing is written, and nothing is taken.
 func TestBackupNeedsTheLease(t *testing.T) {
 	backedUp(t, func(w *world) {
-		w.r.options.Lease = func() error { return errors.New("the lease is another's") }
+		w.reconfigure(func(o *Options) { o.Lease = func() error { return errors.New("the lease is another's") } })
 		if err := w.passRequests(once(), time.Minute); err == nil || len(w.api.writes()) > 0 || len(w.manifests()) > 0 {
 			w.Errorf("%v, wrote %q", err, w.api.writes())
 		}
@@ -486,8 +489,10 @@ func TestBackupNeedsTheLease(t *testing.T) {
 // No more backups than --max-backups are taken at once; the others wait.
 func TestBackupsWaitForAPlace(t *testing.T) {
 	backedUp(t, func(w *world) {
+		var release func()
 		for range w.r.options.MaxBackups {
-			if _, ok := w.r.requests.tryPlace(); !ok {
+			var ok bool
+			if release, ok = w.r.executor.slots.TryAcquire(); !ok {
 				w.Fatal("no place")
 			}
 		}
@@ -497,7 +502,7 @@ func TestBackupsWaitForAPlace(t *testing.T) {
 		if said := w.lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") {
 			w.Errorf("%q", said)
 		}
-		<-w.r.requests.places
+		release()
 		if err := w.passRequests(once(), time.Minute); err != nil || len(w.manifests()) != 1 {
 			w.Errorf("%v, %d backups", err, len(w.manifests()))
 		}
@@ -507,15 +512,12 @@ func TestBackupsWaitForAPlace(t *testing.T) {
 // The bandwidth is that of all backups together.
 func TestBackupsKeepToTheBandwidth(t *testing.T) {
 	backedUp(t, func(w *world) {
-		o := w.r.options
-		o.BackupBandwidth = 64 << 10
-		w.r.requests.queue.ShutDown()
-		w.r.requests = newRequests(o)
+		w.reconfigure(func(o *Options) { o.BackupBandwidth = 64 << 10 })
 		w.etcd.snapshot = backuptest.Snapshot(1 << 20)
 		began := time.Now()
 		q := once()
 		for len(w.manifests()) == 0 {
-			if _, err := w.r.RequestPass(w.Context(), q); err != nil {
+			if _, err := w.r.scheduler.RequestPass(w.Context(), q); err != nil {
 				w.Fatal(err)
 			}
 		}
@@ -534,13 +536,13 @@ func TestRequestsAreCarriedOutByTheLoop(t *testing.T) {
 			defer close(ended)
 			w.r.Run(ctx)
 		}()
-		w.r.SetRequests([]Request{once()})
+		w.r.scheduler.SetRequests([]desired.Backup{once()})
 		time.Sleep(time.Minute)
-		if len(w.manifests()) != 1 || len(w.r.Requests()) != 1 {
+		if len(w.manifests()) != 1 || len(w.r.scheduler.Requests()) != 1 {
 			w.Errorf("%d backups\n%s", len(w.manifests()), w.log)
 		}
-		w.r.SetRequests(nil)
-		w.r.SetRequests([]Request{once()})
+		w.r.scheduler.SetRequests(nil)
+		w.r.scheduler.SetRequests([]desired.Backup{once()})
 		time.Sleep(time.Minute)
 		if len(w.manifests()) != 1 || len(w.lines("backup ends", "request")) != 1 {
 			w.Errorf("%d backups\n%s", len(w.manifests()), w.log)
@@ -553,13 +555,13 @@ func TestRequestsAreCarriedOutByTheLoop(t *testing.T) {
 // A file that says what it said before is no reason to look; another word is.
 func TestOnlyWhatChangedIsLookedAtAtOnce(t *testing.T) {
 	inWorld(t, func(w *world) {
-		look := func(what string, q Request, want int) {
+		look := func(what string, q desired.Backup, want int) {
 			t.Helper()
-			w.r.SetRequests([]Request{q})
-			n := w.r.requests.queue.Len()
+			w.r.scheduler.SetRequests([]desired.Backup{q})
+			n := w.r.scheduler.queue.Len()
 			for range n {
-				key, _ := w.r.requests.queue.Get()
-				w.r.requests.queue.Done(key)
+				key, _ := w.r.scheduler.queue.Get()
+				w.r.scheduler.queue.Done(key)
 			}
 			if n != want {
 				t.Errorf("%s: %d are looked at, want %d", what, n, want)
@@ -578,8 +580,8 @@ func TestOnlyWhatChangedIsLookedAtAtOnce(t *testing.T) {
 // A request that no file names any more is not looked at, whoever queued it.
 func TestRequestThatIsGoneIsNotLookedAt(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.r.requests.queue.Add("EtcdBackup shop/gone")
-		if !w.r.nextRequest(w.Context()) || len(w.api.requests()) > 0 {
+		w.r.scheduler.queue.Add("EtcdBackup shop/gone")
+		if !w.r.scheduler.nextRequest(w.Context()) || len(w.api.requests()) > 0 {
 			t.Errorf("requests %q", w.api.requests())
 		}
 	})
@@ -598,10 +600,10 @@ func TestPassThatFailsIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			backedUp(t, func(w *world) {
 				w.api.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
-				w.r.SetRequests([]Request{once()})
+				w.r.scheduler.SetRequests([]desired.Backup{once()})
 				for range 2 {
-					w.r.requests.queue.Add(once().Key())
-					w.r.nextRequest(w.Context())
+					w.r.scheduler.queue.Add(once().Key())
+					w.r.scheduler.nextRequest(w.Context())
 				}
 				if said := w.lines("failed", "error"); len(said) != c.want {
 					t.Errorf("said %q", said)

@@ -10,53 +10,37 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
-// RestoreFrom says where the backups of a schedule or a cluster are.
-type RestoreFrom struct {
-	// Cluster is the name by which they were stored, Schedule the namespace/name of
-	// the schedule that made them, empty for any.
-	Cluster, Schedule string
-	// Destination is their place. Without a template they are in the daemon's.
-	Destination schema.Destination
-}
-
-// backupFor finds the backup that Git names, and verifies it: every byte is read.
-func (r *Reconciler) backupFor(ctx context.Context, v *view) (m backup.Manifest, url string, err error) {
-	w, ns := v.cluster.Restore, v.cluster.Metadata.Namespace
-	store, err := r.storeWith(ctx, ns, w.credentials())
+// Find finds the backup that a restore names, and verifies it: every byte is read.
+func (s Stores) Find(ctx context.Context, namespace string, w desired.Restore) (m backup.Manifest, url string, err error) {
+	store, err := s.OpenWith(ctx, namespace, w.Credentials())
 	if err != nil {
 		return m, "", err
 	}
-	if url = w.Source.ObjectURL; url == "" {
-		if url, err = r.findBackup(ctx, store, ns, *w); err != nil {
+	url = w.Source.ObjectURL
+	if url == "" {
+		if url, err = s.findBackup(ctx, store, namespace, w); err != nil {
 			return m, "", err
 		}
 	}
 	if m, err = store.Verify(ctx, url); err != nil {
 		return m, "", err
 	}
-	// Not to find out later that the restore cannot read it.
-	_, err = r.sign(ctx, store, url, offerTime)
+	// Fail now rather than when the restore Job reads the backup.
+	_, err = s.SignURL(ctx, store, url)
 	return m, url, err
-}
-
-// credentials is the Secret that opens the store, "" for the daemon's own way.
-func (w *RestoreWish) credentials() string {
-	if w.Source.ObjectURL == "" && w.From != nil {
-		return w.From.Destination.Credentials.SecretName
-	}
-	return w.Source.Credentials.SecretName
 }
 
 // findBackup is the URL of the newest backup that Git means. A manifest that cannot
 // be read might be that of a newer one, so that nobody can say which is.
-func (r *Reconciler) findBackup(ctx context.Context, store backup.Store, namespace string, w RestoreWish) (string, error) {
+func (s Stores) findBackup(ctx context.Context, store backup.Store, namespace string, w desired.Restore) (string, error) {
 	if w.From == nil {
 		return "", errors.New("nobody knows where its backups are: name one with spec.source.objectURL")
 	}
-	place, err := backupsPlace(cmp.Or(w.From.Destination.ObjectURLTemplate, r.options.BackupURL), namespace, w.From.Cluster)
+	place, err := backupsPlace(cmp.Or(w.From.Destination.ObjectURLTemplate, s.BackupURL), namespace, w.From.Cluster)
 	if err != nil {
 		return "", err
 	}
@@ -71,7 +55,7 @@ func (r *Reconciler) findBackup(ctx context.Context, store backup.Store, namespa
 	chosen := newestBackup(all, namespace, *w.From, before)
 	if chosen == nil {
 		return "", fmt.Errorf("there is no %s among the %d backups at %s; look into the store, or name one with spec.source.objectURL",
-			strings.TrimPrefix(sourceText(w.Source), "the newest "), len(all), withoutQuery(place))
+			strings.TrimPrefix(desired.SourceText(w.Source), "the newest "), len(all), desired.WithoutQuery(place))
 	}
 	return chosen.URL(place), nil
 }
@@ -91,7 +75,7 @@ func backupsPlace(template, namespace, cluster string) (string, error) {
 // newestBackup is the newest of a cluster's backups, by its time and its revision as
 // numbers, that was begun before a time, if one is given. One that a trial restore
 // has found bad is no backup.
-func newestBackup(all []backup.Manifest, namespace string, from RestoreFrom, before time.Time) *backup.Manifest {
+func newestBackup(all []backup.Manifest, namespace string, from desired.RestoreFrom, before time.Time) *backup.Manifest {
 	var newest *backup.Manifest
 	for i := range all {
 		m := &all[i]

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -28,16 +29,16 @@ func TestNewestBackup(t *testing.T) {
 		other(at("upgrade", 0, 1), func(m *backup.Manifest) { m.Schedule, m.Drill.Result = "", backup.DrillPassed }),
 	}
 	for name, c := range map[string]struct {
-		from   RestoreFrom
+		from   desired.RestoreFrom
 		before time.Time
 		want   string
 	}{
-		"of the cluster":          {RestoreFrom{Cluster: "orders"}, time.Time{}, "upgrade"},
-		"of the schedule":         {RestoreFrom{Cluster: "orders", Schedule: "shop/nightly"}, time.Time{}, "new"},
-		"before a time":           {RestoreFrom{Cluster: "orders"}, noon.Add(-time.Hour), "old"},
-		"just after it":           {RestoreFrom{Cluster: "orders"}, noon.Add(-time.Hour + 1), "new"},
-		"before there was any":    {RestoreFrom{Cluster: "orders"}, noon.Add(-100 * time.Hour), ""},
-		"of a schedule with none": {RestoreFrom{Cluster: "orders", Schedule: "shop/weekly"}, time.Time{}, ""},
+		"of the cluster":          {desired.RestoreFrom{Cluster: "orders"}, time.Time{}, "upgrade"},
+		"of the schedule":         {desired.RestoreFrom{Cluster: "orders", Schedule: "shop/nightly"}, time.Time{}, "new"},
+		"before a time":           {desired.RestoreFrom{Cluster: "orders"}, noon.Add(-time.Hour), "old"},
+		"just after it":           {desired.RestoreFrom{Cluster: "orders"}, noon.Add(-time.Hour + 1), "new"},
+		"before there was any":    {desired.RestoreFrom{Cluster: "orders"}, noon.Add(-100 * time.Hour), ""},
+		"of a schedule with none": {desired.RestoreFrom{Cluster: "orders", Schedule: "shop/weekly"}, time.Time{}, ""},
 	} {
 		got := ""
 		if m := newestBackup(all, "shop", c.from, c.before); m != nil {
@@ -89,7 +90,7 @@ func TestARestoreFindsItsBackup(t *testing.T) {
 		inWorld(t, func(w *world) {
 			w.asksRestore("")
 			w.wish.Restore.Source = schema.RestoreSource{ClusterName: "orders", Before: c.before}
-			w.wish.Restore.From = &RestoreFrom{Cluster: "orders", Destination: schema.Destination{ObjectURLTemplate: url}}
+			w.wish.Restore.From = &desired.RestoreFrom{Cluster: "orders", Destination: schema.Destination{ObjectURLTemplate: url}}
 			err := w.do(w.begins())
 			if c.want == "" {
 				if err == nil || !strings.Contains(err.Error(), "there is no backup of cluster orders before 1999-01-01T00:00:00Z among the 2 backups at file://") {

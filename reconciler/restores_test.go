@@ -7,6 +7,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -14,13 +17,13 @@ import (
 // then the one that is restored in its place.
 func TestTheDeletedClusterComesFirst(t *testing.T) {
 	type looked struct {
-		wish *RestoreWish
+		wish *desired.Restore
 		live *liveCluster
 	}
 	// gone is a cluster that was deleted, of which nothing is left but its volumes.
 	gone := func(changes ...func(*looked, *Record)) looked {
-		former := ordersCluster(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted })
-		l := looked{wish: &RestoreWish{Name: "back", Former: &former}, live: &liveCluster{}}
+		former := clustertest.Orders(func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted })
+		l := looked{wish: &desired.Restore{Name: "back", Former: &former}, live: &liveCluster{}}
 		record := formedRecord()
 		record.Deleted = true
 		for _, change := range changes {
@@ -34,7 +37,7 @@ func TestTheDeletedClusterComesFirst(t *testing.T) {
 	}
 	noRecord, damaged := gone(), gone(func(_ *looked, r *Record) { r.Deleted = false })
 	noRecord.live.record = nil
-	damaged.live.record.Data[keyRecord] = "{"
+	damaged.live.record.Data[naming.KeyRecord] = "{"
 	for name, c := range map[string]struct {
 		looked
 		former bool
@@ -58,7 +61,7 @@ func TestTheDeletedClusterComesFirst(t *testing.T) {
 		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := Cluster{EtcdCluster: ordersCluster(), Restore: c.wish}.deletedFirst(c.live)
+			seen := deletedFirst(desired.Cluster{EtcdCluster: clustertest.Orders(), Restore: c.wish}, c.live)
 			if former := seen.Spec.State == schema.StateDeleted; former != c.former {
 				t.Errorf("looked at the former one: %t", former)
 			}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -114,7 +115,7 @@ func withoutNumbers(text string) string { return numbered.ReplaceAllString(text,
 // it names no more, in a fixed order. whole is false while some object that Git names
 // was not looked at yet: it is there, and its phase is unknown.
 func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
-	list, whole = r.statuses.all(r.named())
+	list, whole = r.reporter.statuses.all(r.named())
 	withScheduled(list)
 	schema.SortStatuses(list)
 	return list, whole
@@ -124,16 +125,16 @@ func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
 func (r *Reconciler) named() map[string]schema.Status {
 	all := map[string]schema.Status{}
 	for key, c := range r.Desired() {
-		all[key] = c.unseen()
+		all[key] = unseenCluster(c)
 	}
-	for key, q := range r.Requests() {
-		all[key] = q.unseen()
+	for key, q := range r.scheduler.Requests() {
+		all[key] = unseenBackup(q)
 	}
 	return all
 }
 
-func (c Cluster) unseen() schema.Status { return unseen(schema.KindCluster, c.Metadata) }
-func (q Request) unseen() schema.Status { return unseen(q.Kind(), q.Metadata) }
+func unseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindCluster, c.Metadata) }
+func unseenBackup(q desired.Backup) schema.Status   { return unseen(q.Kind(), q.Metadata) }
 
 func unseen(kind string, m schema.Metadata) schema.Status {
 	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not looked at yet")

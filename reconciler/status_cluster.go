@@ -5,7 +5,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -15,13 +18,13 @@ func (r *Reconciler) noteCluster(v *view, p plan.Plan) {
 	key := v.cluster.Key()
 	list := []schema.Status{clusterStatus(v, p)}
 	wish := v.cluster.Restore
-	if c, named := r.wish(key); named {
+	if c, named := r.Get(key); named {
 		wish = c.Restore // else that of a cluster which goes first is not seen
 	}
 	if wish != nil {
 		list = append(list, restoreStatus(v, p, *wish))
 	}
-	r.statuses.note(key, list)
+	r.reporter.statuses.note(key, list)
 }
 
 // clusterStatus is a cluster as one look shows it.
@@ -54,7 +57,7 @@ func (v *view) phase(p plan.Plan) (phase schema.Phase, reason, message string) {
 	case h == nil && len(p.Steps) == 0:
 		return schema.PhaseReady, "Idle", "the cluster is what Git says"
 	case h == nil:
-		return schema.PhaseReconciling, actionName(p.Steps[0].Action), v.steady(p.Steps[0].String())
+		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), v.steady(p.Steps[0].String())
 	case h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm:
 		return schema.PhaseReconciling, string(h.Kind), v.steady(h.String())
 	default:
@@ -88,11 +91,11 @@ func (v *view) members() []schema.MemberStatus {
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b schema.MemberStatus) int { return compareOrdinals(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b schema.MemberStatus) int { return naming.CompareMembers(a.Name, b.Name) })
 	return list
 }
 
-func memberStatus(m plan.Member) schema.MemberStatus {
+func memberStatus(m state.Member) schema.MemberStatus {
 	s := schema.MemberStatus{Name: m.Name, ID: m.ID, Version: m.Version, Health: schema.HealthHealthy}
 	if m.Problem != "" || len(m.Errors) > 0 {
 		s.Health = schema.HealthUnhealthy
@@ -142,7 +145,7 @@ func replicasStatus(wanted int32, members []schema.MemberStatus) schema.Replicas
 func (v *view) driftStatus() []schema.DriftStatus {
 	var list []schema.DriftStatus
 	for _, o := range v.observed.Objects {
-		if o.State == plan.ObjectInSync {
+		if o.State == state.ObjectInSync {
 			continue
 		}
 		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State)}
@@ -171,7 +174,7 @@ func (v *view) planStatus(steps []plan.Step) []schema.StepStatus {
 
 func (b BackupRecord) status() schema.BackupStatus {
 	return schema.BackupStatus{
-		For: b.For, URL: withoutQuery(b.URL), Time: b.TakenAt.UTC().Format(time.RFC3339),
+		For: b.For, URL: desired.WithoutQuery(b.URL), Time: b.TakenAt.UTC().Format(time.RFC3339),
 		ClusterID: b.ClusterID, Revision: b.Revision, Size: b.Size, SHA256: b.SHA256,
 	}
 }
@@ -183,12 +186,12 @@ func orphanStatus(namespace, name string) schema.Status {
 }
 
 // restoreStatus is the restore that makes a cluster.
-func restoreStatus(v *view, p plan.Plan, w RestoreWish) schema.Status {
+func restoreStatus(v *view, p plan.Plan, w desired.Restore) schema.Status {
 	phase, reason, message := v.phase(p)
-	s := schema.RestoreStatus{Cluster: v.cluster.Key(), Source: sourceText(w.Source)}
+	s := schema.RestoreStatus{Cluster: v.cluster.Key(), Source: desired.SourceText(w.Source)}
 	if v.record != nil && v.record.Restored != nil && v.record.Restored.Name == w.Name && !v.record.Restored.At.IsZero() {
 		done := v.record.Restored
-		phase, reason, message = schema.PhaseReady, "Restored", "the cluster began with "+withoutQuery(done.Object)
+		phase, reason, message = schema.PhaseReady, "Restored", "the cluster began with "+desired.WithoutQuery(done.Object)
 		s.Time = done.At.UTC().Format(time.RFC3339)
 	}
 	status := schema.NewStatus(schema.KindRestore, v.cluster.Metadata.Namespace, w.Name, phase, reason, message)

@@ -4,30 +4,31 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/schema"
 )
 
 // noteRequest keeps what a pass knows of a backup or schedule.
-func (r *Reconciler) noteRequest(q Request, k requestRecord, due schedule.Due) {
-	phase, reason, message := q.phase(k, r.now())
-	s := schema.NewStatus(q.Kind(), q.Metadata.Namespace, q.Metadata.Name, phase, reason, r.statuses.wording(q.Key(), shorten(message)))
-	s.Observed = q.Commit
+func (s *Scheduler) noteRequest(q desired.Backup, k requestRecord, due schedule.Due) {
+	phase, reason, message := requestPhase(q, k, s.now())
+	status := schema.NewStatus(q.Kind(), q.Metadata.Namespace, q.Metadata.Name, phase, reason, s.reporter.statuses.wording(q.Key(), shorten(message)))
+	status.Observed = q.Commit
 	if q.Schedule != nil {
-		s.Status.Schedule = scheduleStatus(q, k, due)
+		status.Status.Schedule = scheduleStatus(q, k, due)
 	} else {
-		s.Status.Backup = &schema.BackupRunStatus{Cluster: q.clusterName()}
-		if taken, done := k.Done[q.hash()]; done {
-			s.Status.Backup.Taken, s.Status.Commit = taken.status(), taken.Commit
+		status.Status.Backup = &schema.BackupRunStatus{Cluster: q.ClusterName()}
+		if taken, done := k.Done[q.Hash()]; done {
+			status.Status.Backup.Taken, status.Status.Commit = taken.status(), taken.Commit
 		}
 	}
-	r.statuses.note(q.Key(), []schema.Status{s})
+	s.reporter.statuses.note(q.Key(), []schema.Status{status})
 }
 
 // phase says how far a request is. What is awaited for one backup of a schedule is no
 // news, until it is overdue.
-func (q Request) phase(k requestRecord, now time.Time) (phase schema.Phase, reason, message string) {
-	_, done := k.Done[q.hash()]
+func requestPhase(q desired.Backup, k requestRecord, now time.Time) (phase schema.Phase, reason, message string) {
+	_, done := k.Done[q.Hash()]
 	late := k.overdueAt(q, now)
 	switch {
 	case q.Held:
@@ -52,8 +53,8 @@ func (q Request) phase(k requestRecord, now time.Time) (phase schema.Phase, reas
 	return schema.PhaseReady, "BackupTaken", "the last backup is good"
 }
 
-func scheduleStatus(q Request, k requestRecord, due schedule.Due) *schema.ScheduleStatus {
-	s := &schema.ScheduleStatus{Cluster: q.clusterName()}
+func scheduleStatus(q desired.Backup, k requestRecord, due schedule.Due) *schema.ScheduleStatus {
+	s := &schema.ScheduleStatus{Cluster: q.ClusterName()}
 	if k.Last != nil {
 		s.Last = k.Last.status()
 	}
@@ -61,14 +62,14 @@ func scheduleStatus(q Request, k requestRecord, due schedule.Due) *schema.Schedu
 		s.Next = timeOrNever(due.At)
 	}
 	if d := k.Drilled; d != nil && q.Schedule.Verify.Restore != schema.DrillNever && q.Schedule.Verify.Restore != "" {
-		s.Drill = &schema.DrillStatus{URL: withoutQuery(d.Object), Time: timeOrNever(d.Time), Result: d.Result}
+		s.Drill = &schema.DrillStatus{URL: desired.WithoutQuery(d.Object), Time: timeOrNever(d.Time), Result: d.Result}
 	}
 	return s
 }
 
 func (b doneBackup) status() *schema.BackupStatus {
 	return &schema.BackupStatus{
-		URL: withoutQuery(b.Object), Time: timeOrNever(b.Time), ClusterID: b.ClusterID, Member: b.Member,
+		URL: desired.WithoutQuery(b.Object), Time: timeOrNever(b.Time), ClusterID: b.ClusterID, Member: b.Member,
 		Revision: b.Revision, Size: b.Size, SHA256: b.SHA256, Commit: b.Commit,
 	}
 }

@@ -10,7 +10,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -47,7 +51,7 @@ func (w *world) wantPhase(kind, name string, want schema.Phase, reason string) {
 
 func TestStatusAtRest(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPass()
 		const want = `- apiVersion: status.quorate.dev/v1alpha1
   kind: EtcdCluster
@@ -103,12 +107,12 @@ func TestStatusAtRest(t *testing.T) {
 // restless lets every number that etcd measures rise with each look.
 func (w *world) restless() {
 	looks := int64(0)
-	w.etcd.change = func(r *plan.Round) {
+	w.etcd.change = func(r *state.Round) {
 		looks++
 		for i := range r.Members {
 			m := &r.Members[i]
 			m.Revision += looks
-			m.Commit, m.Applied = m.Commit+uint64(looks), m.Applied+uint64(looks)
+			m.CommitIndex, m.AppliedIndex = m.CommitIndex+uint64(looks), m.AppliedIndex+uint64(looks)
 			m.DBSize, m.DBInUse = m.DBSize+looks<<12, m.DBInUse+looks<<12
 			m.Snapshots += looks
 			m.Term += uint64(looks)
@@ -137,22 +141,22 @@ func TestStatusSaysNothingThatTicks(t *testing.T) {
 		"a member away": away("orders-1"),
 		"a quorum away": func(w *world) { w.etcd.version = func(string) string { return "" } },
 		"an alarm":      func(*world) {},
-		"another wish":  func(w *world) { w.commit(setReplicas(2)) },
+		"another wish":  func(w *world) { w.commit(clustertest.SetReplicas(2)) },
 		"only observing": func(w *world) {
-			w.commit(func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }, setVersion("3.6.17"))
+			w.commit(func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }, clustertest.SetVersion("3.6.17"))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			formed(t, func(w *world) {
 				w.restless()
 				spoil(w)
-				w.r.SetDesired([]Cluster{w.wish})
+				w.r.SetDesired([]desired.Cluster{w.wish})
 				look := func() {
 					v, p, err := w.r.decide(w.Context(), w.wish)
 					if err != nil {
 						t.Fatal(err)
 					}
-					w.r.report(v, p)
+					w.r.reporter.report(v, p)
 				}
 				look()
 				before := w.statusYAML()
@@ -170,7 +174,7 @@ func TestStatusSaysNothingThatTicks(t *testing.T) {
 
 // What the planner measures is left out of its sentences.
 func TestSentencesAreSteady(t *testing.T) {
-	v := &view{observed: plan.Observed{Rounds: []plan.Round{{Members: []plan.Member{{Name: "orders-1", Problem: "connection refused"}}}}}}
+	v := &view{observed: state.Observed{Rounds: []state.Round{{Members: []state.Member{{Name: "orders-1", Problem: "connection refused"}}}}}}
 	for text, want := range map[string]string{
 		"orders-2 is 8120 entries behind the leader":                                                                             "orders-2 is behind the leader",
 		"orders-2 has applied 7 of 4711 entries":                                                                                 "orders-2 has not applied all entries",
@@ -195,8 +199,8 @@ func TestSentencesAreSteady(t *testing.T) {
 func TestStatusOfAnUpgrade(t *testing.T) {
 	formed(t, func(w *world) {
 		first := w.wish.Commit
-		w.commit(setVersion("3.6.16"))
-		w.r.SetDesired([]Cluster{w.wish})
+		w.commit(clustertest.SetVersion("3.6.16"))
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPass()
 		s := w.status(schema.KindCluster, "orders")
 		if phase, _ := s.Phase(); phase != schema.PhaseReconciling || len(s.Status.Cluster.Plan) < 6 || s.Status.Commit != w.wish.Commit {
@@ -223,13 +227,13 @@ func TestStatusOfAnUpgrade(t *testing.T) {
 		if after := w.status(schema.KindCluster, "orders"); after.Status.Commit != s.Status.Commit || after.Observed != w.wish.Commit {
 			t.Errorf("commit %s, observed %s", after.Status.Commit, after.Observed)
 		}
-	}, setVersion("3.6.12"))
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestStatusOfDrift(t *testing.T) {
 	formed(t, func(w *world) {
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.scale(2, "kubectl-scale")
 		w.mustPass()
 		s := w.status(schema.KindCluster, "orders").Status.Cluster
@@ -243,14 +247,14 @@ func TestStatusOfDrift(t *testing.T) {
 // goes with the first pass that succeeds.
 func TestStatusOfFailures(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPass()
-		w.r.reportError(w.wish, errors.New("back up: request 1: no such bucket"))
+		w.r.reporter.reportError(w.wish, errors.New("back up: request 1: no such bucket"))
 		w.wantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
-		w.r.reportError(w.wish, errors.New("back up: request 2: no such bucket"))
+		w.r.reporter.reportError(w.wish, errors.New("back up: request 2: no such bucket"))
 		w.wantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Failed")
 		before := w.statusYAML()
-		w.r.reportError(w.wish, errors.New("back up: request 3: no such bucket"))
+		w.r.reporter.reportError(w.wish, errors.New("back up: request 3: no such bucket"))
 		w.mustPass() // looks, and would fail again later
 		if after := w.statusYAML(); after != before || !strings.Contains(after, "request 1") {
 			t.Errorf("before\n%s\nafter\n%s", before, after)
@@ -263,9 +267,9 @@ func TestStatusOfFailures(t *testing.T) {
 // 130: a cluster that no file names is told of until it is none of ours any more.
 func TestStatusOfAnOrphan(t *testing.T) {
 	formed(t, func(w *world) {
-		w.mustDo(plan.ClaimCluster{To: claimed(us(), 1)})
+		w.mustDo(action.ClaimCluster{To: claimed(us(), 1)})
 		w.as(us())
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		if _, whole := w.r.Statuses(); whole {
 			t.Error("all is known before the first look")
 		}
@@ -276,7 +280,7 @@ func TestStatusOfAnOrphan(t *testing.T) {
 		}
 		w.r.SetDesired(nil)
 		w.wantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Orphaned")
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPass()
 		w.wantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
 	})
@@ -285,7 +289,7 @@ func TestStatusOfAnOrphan(t *testing.T) {
 func TestStatusOfASchedule(t *testing.T) {
 	backedUp(t, func(w *world) {
 		q := nightly()
-		w.r.SetRequests([]Request{q})
+		w.r.scheduler.SetRequests([]desired.Backup{q})
 		w.mustPassRequests(q, 4*time.Hour)
 		w.wantPhase(schema.KindBackupSchedule, "nightly", schema.PhaseReady, "BackupTaken")
 		s := w.status(schema.KindBackupSchedule, "nightly").Status.Schedule
@@ -301,7 +305,7 @@ func TestStatusOfASchedule(t *testing.T) {
 		if after := w.statusYAML(); after != before {
 			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
-		w.r.SetRequests(nil)
+		w.r.scheduler.SetRequests(nil)
 		if text := w.statusYAML(); strings.Contains(text, "nightly") {
 			t.Errorf("it is still there:\n%s", text)
 		}
@@ -311,7 +315,7 @@ func TestStatusOfASchedule(t *testing.T) {
 func TestStatusOfABackup(t *testing.T) {
 	backedUp(t, func(w *world) {
 		q := once()
-		w.r.SetRequests([]Request{q})
+		w.r.scheduler.SetRequests([]desired.Backup{q})
 		w.mustPassRequests(q, time.Minute)
 		w.wantPhase(schema.KindBackup, "before-sale", schema.PhaseReady, "BackupTaken")
 		if s := w.status(schema.KindBackup, "before-sale"); s.Status.Backup.Taken == nil || s.Status.Commit != q.Commit {
@@ -325,7 +329,7 @@ func TestStatusOfABackupThatFails(t *testing.T) {
 		q := once(func(b *schema.BackupRequest) {
 			b.Destination.ObjectURLTemplate = "file:///nowhere/{{ .UID }}.db?root=/nowhere"
 		})
-		w.r.SetRequests([]Request{q})
+		w.r.scheduler.SetRequests([]desired.Backup{q})
 		if err := w.passRequests(q, 10*time.Minute); err != nil {
 			t.Log(err)
 		}
@@ -340,8 +344,8 @@ func TestStatusOfABackupThatFails(t *testing.T) {
 
 func TestStatusOfARestore(t *testing.T) {
 	restoring(t, func(w *world) {
-		w.commit(setReplicas(1))
-		w.r.SetDesired([]Cluster{w.wish})
+		w.commit(clustertest.SetReplicas(1))
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPass()
 		if phase, _ := w.status(schema.KindRestore, "back").Phase(); phase != schema.PhaseReconciling {
 			t.Errorf("it is %s", phase)
@@ -365,7 +369,7 @@ func TestStatusOfARestore(t *testing.T) {
 // Secrets that quorate has made or read are in no status.
 func TestStatusHoldsNoSecret(t *testing.T) {
 	formed(t, func(w *world) {
-		w.r.SetDesired([]Cluster{w.wish})
+		w.r.SetDesired([]desired.Cluster{w.wish})
 		w.mustPass()
 		secrets, err := w.api.Tracker().List(corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithKind("Secret"), "shop")
 		list, ok := secrets.(*corev1.SecretList)

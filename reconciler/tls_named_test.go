@@ -22,6 +22,8 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -206,7 +208,7 @@ func TestNamedCertificatesAreChecked(t *testing.T) {
 			if tc.change != nil {
 				tc.change(all)
 			}
-			c := ordersCluster(namedTLS)
+			c := clustertest.Orders(clustertest.NamedTLS)
 			if tc.edit != nil {
 				tc.edit(&c)
 			}
@@ -214,17 +216,17 @@ func TestNamedCertificatesAreChecked(t *testing.T) {
 			if at.IsZero() {
 				at = now
 			}
-			status := CheckCertificates(c, "cluster.local", all, at)
+			status := certs.Check(c, "cluster.local", all, at)
 			same := slices.EqualFunc(status.Problems, tc.want, strings.HasPrefix)
 			if !same || len(status.Missing) > 0 {
 				t.Errorf("missing %q, problems\n%s\nwant\n%s", status.Missing, strings.Join(status.Problems, "\n"), strings.Join(tc.want, "\n"))
 			}
 		})
 	}
-	if status := CheckCertificates(ordersCluster(namedTLS), "", theirSecrets(short), now); !status.NotAfter.Equal(now.Add(14 * time.Hour)) {
+	if status := certs.Check(clustertest.Orders(clustertest.NamedTLS), "", theirSecrets(short), now); !status.NotAfter.Equal(now.Add(14 * time.Hour)) {
 		t.Errorf("the first expires at %s: the authority's counts, too", status.NotAfter)
 	}
-	if missing, err := CertificateSecrets(ordersCluster(namedTLS), "", nil, now); err != nil || missing != nil {
+	if missing, err := certs.Issue(clustertest.Orders(clustertest.NamedTLS), "", nil, now); err != nil || missing != nil {
 		t.Errorf("would issue %v, %v", missing, err)
 	}
 }
@@ -271,7 +273,7 @@ func TestAClusterWithSecretsOfSomebodyElse(t *testing.T) {
 		if requests := w.api.requests(); len(requests) > 0 {
 			t.Errorf("requests at rest: %q", requests)
 		}
-	}, namedTLS)
+	}, clustertest.NamedTLS)
 }
 
 // wantDialledWith wants the members to be dialled with the certificate of a
@@ -309,7 +311,7 @@ func TestOtherNamesOfSecretsAreReadAtOnce(t *testing.T) {
 		w.putTheirs(map[string]*corev1.Secret{"other-client": other})
 		w.wish.Spec.TLS.Secrets.Client = "other-client"
 		w.wantDialledWith(other)
-	}, namedTLS)
+	}, clustertest.NamedTLS)
 }
 
 // 145: Secrets that their maker renews are taken up within the time in which they
@@ -340,7 +342,7 @@ func TestRenewedSecretsOfSomebodyElseAreTakenUp(t *testing.T) {
 		w.wantHold(plan.HoldUnhealthy, "certificates", "their-client has no key ca.crt")
 		update(renewed)
 		w.untilIdle() // at once: what is wrong is read at each look
-	}, namedTLS)
+	}, clustertest.NamedTLS)
 }
 
 // 145: an option rolls a cluster with Secrets of somebody else, as any other.
@@ -356,7 +358,7 @@ func TestAnOptionRollsAClusterWithSecretsOfSomebodyElse(t *testing.T) {
 		}
 		w.commit(func(c *schema.EtcdCluster) { c.Spec.TLS.Secrets.Server = "another" })
 		w.wantHold(plan.HoldRefused, "immutable", "spec.tls.secrets.server (their-server to another) cannot be changed")
-	}, namedTLS)
+	}, clustertest.NamedTLS)
 }
 
 // A Secret that cannot be read is no Secret that is missing.
@@ -365,7 +367,7 @@ func TestSecretsThatCannotBeReadAreAnError(t *testing.T) {
 		w.api.PrependReactor("get", "secrets", forbidden)
 		_, err := w.pass()
 		backuptest.WantError(t, err, "observe shop/orders", "read Secret their-server", "forbidden")
-	}, namedTLS)
+	}, clustertest.NamedTLS)
 }
 
 // forbidden is the answer of an API server to somebody who may not.

@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
@@ -21,9 +22,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/tools/record"
+	eventrecord "k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 )
@@ -35,11 +42,11 @@ type world struct {
 	*testing.T
 	api      *fakeAPI
 	etcd     *fakeEtcd
-	events   *record.FakeRecorder
+	events   *eventrecord.FakeRecorder
 	registry *prometheus.Registry
 	log      *bytes.Buffer
 	r        *Reconciler
-	wish     Cluster
+	wish     desired.Cluster
 	// backups is the directory that backups go to.
 	backups string
 	// broken maps a version to what its pods wait for instead of running.
@@ -47,6 +54,13 @@ type world struct {
 	// drills is what a container of each restore drill's pod says; nil, or a container
 	// without a name, for none.
 	drills func() corev1.ContainerStatus
+}
+
+// certificateEpoch is the time of tests about certificates.
+var certificateEpoch = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+func ordersOptions() manifests.Options {
+	return manifests.Options{GuardImage: "ghcr.io/quorate/quorate:v0.1.0", ClusterDomain: "cluster.local"}
 }
 
 // inWorld runs a test in a world of its own.
@@ -60,15 +74,15 @@ func inWorld(t *testing.T, test func(w *world), edits ...func(*schema.EtcdCluste
 
 func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) *world {
 	t.Helper()
-	c := ordersCluster(edits...)
+	c := clustertest.Orders(edits...)
 	schema.Default(&c)
 	w := &world{
-		T: t, api: newFakeAPI(), events: record.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
-		log: &bytes.Buffer{}, backups: backups, wish: Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
+		T: t, api: newFakeAPI(), events: eventrecord.NewFakeRecorder(1000), registry: prometheus.NewRegistry(),
+		log: &bytes.Buffer{}, backups: backups, wish: desired.Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
 	}
 	w.etcd = &fakeEtcd{version: w.versionOf, snapshot: backuptest.Snapshot(8 << 10), leader: "orders-0", saved: map[string]int64{}}
 	for i := range int(c.Spec.Replicas) {
-		w.etcd.members = append(w.etcd.members, MemberName(c, i))
+		w.etcd.members = append(w.etcd.members, naming.Member(c.Metadata.Name, int32(i)))
 	}
 	w.r = New(w.api, w.etcd, w.events, NewMetrics(w.registry), slog.New(slog.NewJSONHandler(w.log, nil)), Options{
 		Render:    ordersOptions(),
@@ -83,6 +97,28 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 	}
 	w.api.ClearActions()
 	return w
+}
+
+// reconfigure restarts quorate with other options: what Git says, and what the caches
+// hold, is the same.
+func (w *world) reconfigure(edit func(*Options)) {
+	was, o := w.r, w.r.options
+	edit(&o)
+	w.r = wire(was.kube, was.cache, was.observer.etcd, w.events, was.reporter.metrics, was.log, o)
+	w.r.desired, w.r.scheduler.wished = was.desired, was.scheduler.wished
+	w.sign(was.executor.stores.Sign)
+	was.shutDown()
+	w.Cleanup(w.r.shutDown)
+}
+
+// ask has quorate ask other members.
+func (w *world) ask(members etcd.Members) {
+	w.r.observer.etcd, w.r.executor.etcd, w.r.scheduler.etcd = members, members, members
+}
+
+// sign has restores read backups by other URLs than those of the store.
+func (w *world) sign(by func(context.Context, backup.Store, string, time.Duration) (string, error)) {
+	w.r.executor.stores.Sign, w.r.scheduler.stores.Sign = by, by
 }
 
 // formed is a world whose cluster stands and is what Git says.
@@ -254,7 +290,7 @@ func (w *world) versionOf(member string) string {
 	if pod == nil || pod.Status.PodIP == "" || len(pod.Status.ContainerStatuses) == 0 || pod.Status.ContainerStatuses[0].State.Running == nil {
 		return ""
 	}
-	return pod.Annotations[AnnotationVersion]
+	return pod.Annotations[naming.AnnotationVersion]
 }
 
 // put writes past the API, as another component's request would.
@@ -360,13 +396,13 @@ func (w *world) startPod(set *appsv1.StatefulSet, ordinal int) {
 	pod := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
 			Name: fmt.Sprintf("orders-%d", ordinal), Namespace: "shop", Annotations: template.Annotations,
-			Labels: overlayMaps(template.Labels, map[string]string{appsv1.StatefulSetRevisionLabel: name}),
+			Labels: naming.OverlayMaps(template.Labels, map[string]string{appsv1.StatefulSetRevisionLabel: name}),
 		},
 		Spec: template.Spec,
 	}
-	etcd := corev1.ContainerStatus{Name: EtcdContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	etcd := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
 	ready := corev1.ConditionTrue
-	if waiting, broken := w.broken[pod.Annotations[AnnotationVersion]]; broken {
+	if waiting, broken := w.broken[pod.Annotations[naming.AnnotationVersion]]; broken {
 		etcd.State, ready = corev1.ContainerState{Waiting: &waiting}, corev1.ConditionFalse
 	}
 	pod.Status = corev1.PodStatus{

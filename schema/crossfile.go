@@ -109,7 +109,8 @@ func (g *gathering) restore(d *declaration, r *EtcdRestore) {
 // looking after a while, for it compares with all names.
 func (g *gathering) missing(kind, namespace, name string) string {
 	const mostHints = 100
-	if g.hints++; g.hints > mostHints {
+	g.hints++
+	if g.hints > mostHints {
 		return fmt.Sprintf("there is no %s %s/%s in Git", kind, namespace, name)
 	}
 	var names []string

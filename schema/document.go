@@ -152,7 +152,8 @@ func (e *expansion) fail(node *yaml.Node, field, format string, args ...any) {
 // value is the value of a node; ok is false for one that is left out.
 func (e *expansion) value(node *yaml.Node, field string, depth int) (value any, ok bool) {
 	node = resolve(node)
-	if e.left--; e.left < 0 || depth > maxDepth {
+	e.left--
+	if e.left < 0 || depth > maxDepth {
 		e.overrun = true
 	}
 	if node == nil || e.overrun {
@@ -216,7 +217,8 @@ func (e *expansion) merge(fields map[string]any, lines map[string]int, node *yam
 	}
 	for _, base := range bases {
 		at := base
-		if base = resolve(base); base.Kind != yaml.MappingNode {
+		base = resolve(base)
+		if base.Kind != yaml.MappingNode {
 			e.fail(at, field, "<< must name a mapping")
 			continue
 		}

@@ -111,7 +111,8 @@ func ourVersionUnderOtherKey(node *yaml.Node) bool {
 
 // valueAt is the value of a key, aliases followed, or nil.
 func valueAt(node *yaml.Node, key string) *yaml.Node {
-	if node = resolve(node); node == nil || node.Kind != yaml.MappingNode {
+	node = resolve(node)
+	if node == nil || node.Kind != yaml.MappingNode {
 		return nil
 	}
 	for i := 0; i+1 < len(node.Content); i += 2 {

@@ -56,7 +56,8 @@ func refuseHeavy(readings []reading) {
 	total := int64(0)
 	for i := range readings {
 		r := &readings[i]
-		if total += r.weight; total <= maxTotalWeight {
+		total += r.weight
+		if total <= maxTotalWeight {
 			continue
 		}
 		ours := mentionsGroup(r.file.Data)

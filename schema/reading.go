@@ -36,7 +36,8 @@ func (r *reading) prepare(f File, before *taken) {
 		r.refusal = "the file is UTF-16 text: save it as UTF-8"
 		return
 	}
-	if r.refusal = refuseFile(f.Data); r.refusal == "" {
+	r.refusal = refuseFile(f.Data)
+	if r.refusal == "" {
 		r.refusal = before.refuseMore(f.Data)
 	}
 }

@@ -33,7 +33,8 @@ func trap(data []byte, near int, cause string) (line int, message string) {
 // lineAt is a line of a document, from 1, or "".
 func lineAt(data []byte, line int) string {
 	for text := range bytes.Lines(data) {
-		if line--; line == 0 {
+		line--
+		if line == 0 {
 			return string(text)
 		}
 	}

@@ -27,7 +27,8 @@ func checkPack(ctx context.Context, raw []byte, limits Limits) error {
 		if err != nil {
 			return damaged("what the server sent", err)
 		}
-		if left -= size; left < 0 {
+		left -= size
+		if left < 0 {
 			return tooLarge("the commit unpacks to more than %d bytes", limits.UnpackedBytes)
 		}
 	}

@@ -194,7 +194,8 @@ type bounded struct {
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p)
-	if b.left -= int64(n); b.left < 0 {
+	b.left -= int64(n)
+	if b.left < 0 {
 		return 0, errOverflow
 	}
 	return n, err
@@ -221,7 +222,8 @@ func (r *remarks) text() string {
 	defer r.mu.Unlock()
 	var said []string
 	for line := range strings.Lines(r.data.String()) {
-		if line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "error:")); line != "" {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(line), "error:"))
+		if line != "" {
 			said = append(said, line)
 		}
 	}

@@ -114,7 +114,8 @@ func (p *formPayload) Write(form []byte) (int, error) {
 		case p.name > 0:
 			p.name--
 		case len(p.code) > 0 || b == '%':
-			if p.code = append(p.code, b); len(p.code) == len("%20") {
+			p.code = append(p.code, b)
+			if len(p.code) == len("%20") {
 				plain, _ = hex.AppendDecode(plain, p.code[1:])
 				p.code = p.code[:0]
 			}

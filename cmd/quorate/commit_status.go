@@ -78,7 +78,8 @@ func (c *commitStatuses) once(ctx context.Context, from statuses) {
 			}
 			return
 		}
-		if c.open[mark.Commit] = mark.State; mark.State == forge.Success {
+		c.open[mark.Commit] = mark.State
+		if mark.State == forge.Success {
 			delete(c.open, mark.Commit)
 		}
 	}

@@ -10,12 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup"
 )
 
 // newCompareTrial is what the pod of a restore drill runs beside its etcd. It is
 // hidden, since nobody needs it by hand.
 func newCompareTrial() *cobra.Command {
-	var b reconciler.VerifiedBackup
+	var b backup.Verified
 	var address, result string
 	var limit time.Duration
 	cmd := &cobra.Command{

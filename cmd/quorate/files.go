@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -33,10 +33,10 @@ func readPaths(ctx context.Context, paths []string) (schema.Set, error) {
 // forgotten. before are the clusters that earlier commits named: where a
 // document is so broken that its name cannot be read, those that stood in the
 // same file are held.
-func wishes(set schema.Set, commit string, before map[string]origin) []reconciler.Cluster {
-	var clusters []reconciler.Cluster
+func wishes(set schema.Set, commit string, before map[string]origin) []desired.Cluster {
+	var clusters []desired.Cluster
 	named := map[string]bool{}
-	add := func(c reconciler.Cluster) {
+	add := func(c desired.Cluster) {
 		if !named[c.Key()] {
 			named[c.Key()] = true
 			clusters = append(clusters, c)
@@ -46,7 +46,7 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 		add(restoredCluster(r, set, commit))
 	}
 	for _, c := range set.Clusters {
-		add(reconciler.Cluster{EtcdCluster: c.EtcdCluster, Commit: commit})
+		add(desired.Cluster{EtcdCluster: c.EtcdCluster, Commit: commit})
 	}
 	holdAll := func(file string, problems []schema.Problem) {
 		for _, o := range before {
@@ -77,8 +77,8 @@ func wishes(set schema.Set, commit string, before map[string]origin) []reconcile
 
 // restoredCluster is the cluster that a restore makes. Where a file of the same name
 // says that an earlier one is deleted, the restore comes in its place.
-func restoredCluster(r schema.Restore, set schema.Set, commit string) reconciler.Cluster {
-	c := reconciler.Cluster{Commit: commit, Restore: &reconciler.RestoreWish{
+func restoredCluster(r schema.Restore, set schema.Set, commit string) desired.Cluster {
+	c := desired.Cluster{Commit: commit, Restore: &desired.Restore{
 		Name: r.Metadata.Name, SpecHash: schema.RestoreHash(r.Spec), Source: r.Spec.Source, From: restoreFrom(r, set),
 	}}
 	c.Metadata, c.Spec = r.Metadata, r.Spec.ClusterTemplate
@@ -93,9 +93,9 @@ func restoredCluster(r schema.Restore, set schema.Set, commit string) reconciler
 
 // restoreFrom is where the backups are that a restore means by the name of a
 // schedule or a cluster; nil for an object URL.
-func restoreFrom(r schema.Restore, set schema.Set) *reconciler.RestoreFrom {
+func restoreFrom(r schema.Restore, set schema.Set) *desired.RestoreFrom {
 	s, ns := r.Spec.Source, r.Metadata.Namespace
-	from := reconciler.RestoreFrom{Cluster: s.ClusterName}
+	from := desired.RestoreFrom{Cluster: s.ClusterName}
 	switch {
 	case s.ObjectURL != "":
 		return nil
@@ -142,8 +142,8 @@ func remains(set schema.Set, before map[string]origin) []schema.Problem {
 }
 
 // heldCluster is a cluster of which nothing but the name is known.
-func heldCluster(namespace, name, commit string, problems []schema.Problem) reconciler.Cluster {
-	c := reconciler.Cluster{Commit: commit}
+func heldCluster(namespace, name, commit string, problems []schema.Problem) desired.Cluster {
+	c := desired.Cluster{Commit: commit}
 	c.Metadata.Namespace, c.Metadata.Name = namespace, name
 	for _, p := range problems {
 		c.Problems = append(c.Problems, p.String())

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -29,7 +29,7 @@ func parseFiles(files map[string]string) schema.Set {
 }
 
 // summary is each wish as "namespace/name version" or "namespace/name held".
-func summary(clusters []reconciler.Cluster) []string {
+func summary(clusters []desired.Cluster) []string {
 	var list []string
 	for _, c := range clusters {
 		if len(c.Problems) > 0 {

@@ -28,6 +28,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -102,7 +103,7 @@ func (f *atGitea) start(args []string) {
 		f.Fatal(err)
 	}
 	f.p.keepIn(f.kube, ownNamespace(), defaultInstance)
-	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(100), reconciler.NewMetrics(registry), f.log, f.flags.kube.options)
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(100), reconciler.NewMetrics(registry), f.log, f.flags.kube.options)
 	if err := f.r.Start(f.Context()); err != nil {
 		f.Fatal(err)
 	}

@@ -109,7 +109,8 @@ func (k keeper) save(ctx context.Context, next kept) (whole bool, err error) {
 			return false, err
 		}
 		// Without the clusters nothing is safe, so that is for the API server to refuse.
-		if size += len(packed); size <= keptMost || part.key == keptClusters {
+		size += len(packed)
+		if size <= keptMost || part.key == keptClusters {
 			cm.BinaryData[part.key] = packed
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/manifests"
 )
 
 // kubeFlags are the flags that name the Kubernetes cluster and what quorate adds
@@ -26,7 +27,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
-	flags.StringVar(&f.options.Render.Repository, "etcd-repository", reconciler.DefaultRepository, "image repository for clusters that name none")
+	flags.StringVar(&f.options.Render.Repository, "etcd-repository", manifests.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
 	flags.StringVar(&f.options.Owner.Instance, "instance", defaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
 	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")

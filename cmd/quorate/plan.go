@@ -13,7 +13,10 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -135,9 +138,9 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*plan.Report, err
 
 // describePlan reports on a live cluster. Who leads it is known, so the steps tell
 // how often the leadership moves.
-func describePlan(c reconciler.Cluster, p plan.Plan, backupURL string) plan.ClusterReport {
+func describePlan(c desired.Cluster, p plan.Plan, backupURL string) plan.ClusterReport {
 	moves := plan.LeaderMoves(p.Steps)
-	d := plan.Desired{
+	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,
 		BackupURL: cmp.Or(c.Spec.Backup.Destination.ObjectURLTemplate, backupURL),
 	}
@@ -188,7 +191,7 @@ func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, err
 	if err := reachable(ctx, kube); err != nil {
 		return nil, err
 	}
-	r := reconciler.New(kube, reconciler.NewClients(), &record.FakeRecorder{},
+	r := reconciler.New(kube, etcd.New(), &record.FakeRecorder{},
 		reconciler.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), f.kube.options)
 	return r, r.Start(ctx)
 }

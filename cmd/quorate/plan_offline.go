@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
@@ -55,7 +56,7 @@ func (f *planFlags) readHead(ctx context.Context, paths []string) (sources.Snaps
 
 // compareClusters adds every cluster that differs to the report, and counts the
 // others.
-func (f *planFlags) compareClusters(report *plan.Report, before, after []reconciler.Cluster) (unchanged int, err error) {
+func (f *planFlags) compareClusters(report *plan.Report, before, after []desired.Cluster) (unchanged int, err error) {
 	was, is := clustersByKey(before), clustersByKey(after)
 	all := maps.Clone(was)
 	maps.Copy(all, is)
@@ -73,8 +74,8 @@ func (f *planFlags) compareClusters(report *plan.Report, before, after []reconci
 	return unchanged, nil
 }
 
-func clustersByKey(clusters []reconciler.Cluster) map[string]*reconciler.Cluster {
-	found := make(map[string]*reconciler.Cluster, len(clusters))
+func clustersByKey(clusters []desired.Cluster) map[string]*desired.Cluster {
+	found := make(map[string]*desired.Cluster, len(clusters))
 	for i := range clusters {
 		found[clusters[i].Key()] = &clusters[i]
 	}

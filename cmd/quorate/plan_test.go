@@ -7,8 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -20,7 +21,7 @@ func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *plan.Repor
 		t.Fatal(set.Problems)
 	}
 	report := newReport(schema.Set{Problems: problems})
-	report.Clusters = append(report.Clusters, describePlan(reconciler.Cluster{EtcdCluster: set.Clusters[0].EtcdCluster}, p, ""))
+	report.Clusters = append(report.Clusters, describePlan(desired.Cluster{EtcdCluster: set.Clusters[0].EtcdCluster}, p, ""))
 	report.Count(0)
 	return report
 }
@@ -29,8 +30,8 @@ func duePlan() plan.Plan {
 	return plan.Plan{
 		Hold: &plan.Hold{Kind: plan.HoldUnhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "look at it"},
 		Steps: []plan.Step{
-			{Action: plan.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: "by a revert"},
-			{Action: plan.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: "by a revert"},
+			{Action: action.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: action.Undo{Text: "by a revert"}},
+			{Action: action.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: action.Undo{Text: "by a revert"}},
 		},
 		Warnings: []string{"3.6.16 is young"},
 	}

@@ -339,6 +339,6 @@ func (p *poller) take(next kept, set schema.Set, r *reconciler.Reconciler) {
 	r.SetDesired(wishes(set, s.Commit, seen))
 	p.shown.change(func(g *gitState) { g.commit, g.problems = s.Commit, texts(set.Problems) })
 	r.SetNeeded(neededBy(set))
-	r.SetRequests(requestsOf(next.requests))
+	r.SetBackups(requestsOf(next.requests))
 	p.read.Store(true)
 }

@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
 )
 
 // followed is a real Git repository and a poller that follows it.
@@ -48,7 +50,7 @@ func follow(t *testing.T) *followed {
 		t.Fatal(err)
 	}
 	f.p.keepIn(f.kube, "quorate-system", "default")
-	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{})
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{})
 	return f
 }
 
@@ -82,7 +84,7 @@ func (f *followed) look(wishes []string, failures, problems float64, errorLines 
 	f.Helper()
 	f.log.Reset()
 	f.p.once(f.Context(), f.r)
-	var got []reconciler.Cluster
+	var got []desired.Cluster
 	for _, c := range f.r.Desired() {
 		got = append(got, c)
 	}
@@ -210,7 +212,7 @@ func (f *followed) wantRequests(what string, names ...string) {
 	f.Helper()
 	f.p.once(f.Context(), f.r)
 	var got []string
-	for key, q := range f.r.Requests() {
+	for key, q := range f.r.Backups() {
 		if q.Held {
 			key += " held"
 		}
@@ -237,10 +239,10 @@ func TestPollerHandsOverBackups(t *testing.T) {
 	f.commit("clusters/backups.yaml", "kind: [quorate.dev")
 	f.restart()
 	want("a file broken while nobody looked", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
-	said := f.r.Requests()
+	said := f.r.Backups()
 	f.restart()
 	want("after another start", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
-	if again := f.r.Requests(); !reflect.DeepEqual(again, said) {
+	if again := f.r.Backups(); !reflect.DeepEqual(again, said) {
 		t.Errorf("what was said of them has changed: %+v, was %+v", again, said)
 	}
 	back := f.away()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
@@ -84,7 +85,8 @@ func newPulls(f *runFlags, git *poller, host *forge.Client, log *slog.Logger) *p
 func (p *pulls) follow(ctx context.Context, r *reconciler.Reconciler) {
 	for failed := 0; ; {
 		err := p.round(ctx, r)
-		if failed++; err == nil {
+		failed++
+		if err == nil {
 			failed = 0
 		}
 		timer := time.NewTimer(pause(p.interval, failed, sources.RetryAfter(err), rand.Float64()))
@@ -105,7 +107,8 @@ func (p *pulls) round(ctx context.Context, r *reconciler.Reconciler) error {
 		return nil
 	}
 	open, err := p.host.OpenPulls(ctx, p.branch)
-	if p.tell(ctx, 0, err); err != nil {
+	p.tell(ctx, 0, err)
+	if err != nil {
 		return err
 	}
 	p.forgetClosed(open)
@@ -114,7 +117,8 @@ func (p *pulls) round(ctx context.Context, r *reconciler.Reconciler) error {
 		if !p.isDue(pull, applied) {
 			continue
 		}
-		if left--; left < 0 {
+		left--
+		if left < 0 {
 			break
 		}
 		err := p.propose(ctx, r, pull, applied)
@@ -243,11 +247,12 @@ func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Propo
 			continue
 		}
 		changed[key] = c
-		if delete(desired, key); is[key] != nil {
+		delete(desired, key)
+		if is[key] != nil {
 			desired[key] = *is[key]
 		}
 	}
-	planner := r.Apart(reconciler.NewClients())
+	planner := r.Apart(etcd.New())
 	planner.SetDesired(slices.Collect(maps.Values(desired)))
 	defer planner.SetDesired(nil) // closes the connections
 	for key, c := range changed {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -54,8 +56,8 @@ func propose(t *testing.T, files map[string]string) *proposing {
 		f.commit(path, text)
 	}
 	log := slog.New(slog.NewTextHandler(f.log, nil))
-	options := reconciler.Options{Render: reconciler.RenderOptions{GuardImage: "quorate:test"}, BackupURL: "s3://backups/{{ .UID }}.db"}
-	f.r = reconciler.New(f.live, reconciler.NewClients(), record.NewFakeRecorder(100), reconciler.NewMetrics(prometheus.NewRegistry()), log, options)
+	options := reconciler.Options{Render: manifests.Options{GuardImage: "quorate:test"}, BackupURL: "s3://backups/{{ .UID }}.db"}
+	f.r = reconciler.New(f.live, etcd.New(), record.NewFakeRecorder(100), reconciler.NewMetrics(prometheus.NewRegistry()), log, options)
 	if err := f.r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

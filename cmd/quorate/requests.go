@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
 // asked is a backup or schedule and the file that says so. It is kept as JSON.
 type asked struct {
-	reconciler.Request
+	desired.Backup
 	File string
 }
 
@@ -26,10 +26,10 @@ func requests(set schema.Set, commit string, before []asked) []asked {
 		list = append(list, a)
 	}
 	for _, b := range set.Backups {
-		add(asked{reconciler.BackupOf(b.EtcdBackup, commit), b.Origin.File})
+		add(asked{desired.BackupOf(b.EtcdBackup, commit), b.Origin.File})
 	}
 	for _, s := range set.Schedules {
-		add(asked{reconciler.ScheduleOf(s.EtcdBackupSchedule, commit), s.Origin.File})
+		add(asked{desired.ScheduleOf(s.EtcdBackupSchedule, commit), s.Origin.File})
 	}
 	for _, a := range before {
 		if !named[a.Key()] && isHeld(set, a) {
@@ -47,10 +47,10 @@ func isHeld(set schema.Set, a asked) bool {
 }
 
 // requestsOf are the requests without their files.
-func requestsOf(list []asked) []reconciler.Request {
-	plain := make([]reconciler.Request, len(list))
+func requestsOf(list []asked) []desired.Backup {
+	plain := make([]desired.Backup, len(list))
 	for i, a := range list {
-		plain[i] = a.Request
+		plain[i] = a.Backup
 	}
 	return plain
 }

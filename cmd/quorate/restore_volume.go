@@ -37,7 +37,8 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 			if r.Volume == "" || r.Member == "" || r.PeerURL == "" || r.Token == "" {
 				return errors.New("--volume, --member, --peer-url and --token are needed")
 			}
-			if b.url = os.Getenv(reconciler.BackupURLEnv); b.url != "" {
+			b.url = os.Getenv(reconciler.BackupURLEnv)
+			if b.url != "" {
 				b.ca = os.Getenv(reconciler.BackupCAEnv)
 				b.identity, b.encrypted = os.LookupEnv(reconciler.BackupIdentityEnv)
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }

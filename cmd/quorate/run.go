@@ -21,6 +21,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/etcd"
 )
 
 // runFlags are the flags of quorate run.
@@ -127,7 +128,7 @@ func (f *runFlags) run(ctx context.Context) error {
 		options.Lease, options.Owner.Source = held, git.repository.Source()
 		events, stop := newRecorder(kube)
 		defer stop()
-		r := reconciler.New(kube, reconciler.NewClients(), events, reconciler.NewMetrics(registry), log, options)
+		r := reconciler.New(kube, etcd.New(), events, reconciler.NewMetrics(registry), log, options)
 		if err := r.Start(ctx); err != nil {
 			return err
 		}

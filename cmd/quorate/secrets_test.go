@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -157,7 +158,7 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 		t.Fatal(err)
 	}
 	p.keepIn(kube, "quorate-system", "default")
-	p.once(t.Context(), reconciler.New(kube, reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{}))
+	p.once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{}))
 	if !strings.Contains(said.String(), `"msg":"git"`) {
 		t.Errorf("the poller said %s", said.String())
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/etcd"
 )
 
 // newTakeBackup is what the Job of a backup runs, with --backup-runner=job. It is
@@ -45,8 +46,8 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 					return fmt.Errorf("read --tls: %w", err)
 				}
 			}
-			member := reconciler.Target{
-				Endpoint:  reconciler.Endpoint{Member: m.Member, Host: host, Address: address},
+			member := etcd.Target{
+				Endpoint:  etcd.Endpoint{Member: m.Member, Host: host, Address: address},
 				ClusterID: m.ClusterID, ID: id,
 			}
 			m, err = reconciler.TakeBackup(cmd.Context(), reconciler.BackupTask{

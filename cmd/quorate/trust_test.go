@@ -25,6 +25,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -40,7 +41,7 @@ func (f *followed) restart() {
 	}
 	f.p = p
 	f.p.keepIn(f.kube, "quorate-system", "default")
-	f.r = reconciler.New(fake.NewClientset(), reconciler.NewClients(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), f.p.log, reconciler.Options{})
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), f.p.log, reconciler.Options{})
 }
 
 // away takes the repository away until back is called.

@@ -18,8 +18,9 @@ import (
 	"testing/iotest"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	bolt "go.etcd.io/bbolt"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 
 // endlessSnapshot generates a stream of size bytes and its checksum without

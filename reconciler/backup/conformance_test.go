@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"gocloud.dev/blob"
-
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"gocloud.dev/blob"
+
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 

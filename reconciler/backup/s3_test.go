@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
 

@@ -20,7 +20,8 @@ func Plain(text string, most int) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range text {
-		if n++; n > most {
+		n++
+		if n > most {
 			return b.String() + "…"
 		}
 		switch {

@@ -3,6 +3,10 @@ package plan
 import (
 	"fmt"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // surroundings are who else is there: another daemon, other clusters, and somebody
@@ -23,15 +27,15 @@ type surroundings struct {
 // fakeOwner is a daemon, 1 or 2, and its claim.
 type fakeOwner struct{ who, claim int8 }
 
-func (o fakeOwner) owner() Owner {
+func (o fakeOwner) owner() state.Owner {
 	if o.who == 0 {
-		return Owner{}
+		return state.Owner{}
 	}
-	return Owner{Source: "git@" + string('a'+rune(o.who)), Instance: "one", Claim: int(o.claim)}
+	return state.Owner{Source: "git@" + string('a'+rune(o.who)), Instance: "one", Claim: int(o.claim)}
 }
 
 // ownerNamed is the opposite.
-func ownerNamed(o Owner) fakeOwner {
+func ownerNamed(o state.Owner) fakeOwner {
 	if o.Nobody() {
 		return fakeOwner{}
 	}
@@ -69,28 +73,28 @@ func (w *world) happen(d *dice) string {
 }
 
 // lookAround is what quorate sees of all that.
-func (w *world) lookAround(o *Observed) {
+func (w *world) lookAround(o *state.Observed) {
 	if w.around.crowded {
-		o.Fleet.Limit, o.Fleet.Disrupted = 1, []Neighbour{{Name: "db/baskets", Why: "it is being rolled"}}
+		o.Fleet.Limit, o.Fleet.Disrupted = 1, []state.Neighbour{{Name: "db/baskets", Why: "it is being rolled"}}
 	}
 	if w.around.ahead {
-		o.Fleet.Unfinished = []Neighbour{{Name: "db/test", Why: "it is not done"}}
+		o.Fleet.Unfinished = []state.Neighbour{{Name: "db/test", Why: "it is not done"}}
 	}
 }
 
 // fight is what an object says that somebody changes again and again.
-func (w *world) fight() *Fight {
+func (w *world) fight() *state.Fight {
 	if w.around.meddled == 0 {
 		return nil
 	}
-	return &Fight{Manager: "meddler", Fields: "spec.ports", Times: 4, Until: noonPlus(w.around.meddled)}
+	return &state.Fight{Manager: "meddler", Fields: "spec.ports", Times: 4, Until: noonPlus(w.around.meddled)}
 }
 
 // fighting says whether an object is left alone for now.
 func (w *world) fighting() bool { return w.around.meddled != 0 && w.around.meddled > w.clock }
 
 // claim changes the owner, when it still is the one that the decision rests on.
-func (w *world) claim(a ClaimCluster) {
+func (w *world) claim(a action.ClaimCluster) {
 	if was := w.record.owner; was == ownerNamed(a.From) {
 		w.record.owner = ownerNamed(a.To)
 	}
@@ -98,8 +102,8 @@ func (w *world) claim(a ClaimCluster) {
 
 // judgeAround wants one daemon to act, no more clusters disrupted than may be, and
 // nothing to begin while somebody undoes what quorate does.
-func judgeAround(w *world, s sight, a Action) string {
-	if c, claims := a.(ClaimCluster); claims {
+func judgeAround(w *world, s sight, a action.Action) string {
+	if c, claims := a.(action.ClaimCluster); claims {
 		if was := w.record.owner; was.who != 0 && (was != ownerNamed(c.From) || w.around.takeOver != was) {
 			return "I27: takes a cluster over that nobody gave it"
 		}
@@ -108,7 +112,7 @@ func judgeAround(w *world, s sight, a Action) string {
 	if is := w.record.owner; w.around.shared && w.record.there && !w.record.lost && is.who != 0 && is.who != s.daemon+1 {
 		return fmt.Sprintf("I27: acts on the cluster of another: %s", a)
 	}
-	if o, applies := a.(ApplyObject); applies && o.Name == objectNames[1] && w.drifted&2 != 0 && w.fighting() {
+	if o, applies := a.(action.ApplyObject); applies && o.Name == objectNames[1] && w.drifted&2 != 0 && w.fighting() {
 		return "I25: fights on"
 	}
 	if !beginsSomething(w, s, a) {
@@ -124,7 +128,7 @@ func judgeAround(w *world, s sight, a Action) string {
 }
 
 // beginsSomething says whether an action disrupts a cluster that is at rest.
-func beginsSomething(w *world, s sight, a Action) bool {
+func beginsSomething(w *world, s sight, a action.Action) bool {
 	if !w.record.formed || w.set.template != w.set.current || w.downgrading != 0 || s.second.downgrading != 0 || !w.allReady() || !s.second.allReady() || w.alarm || s.second.alarm {
 		return false
 	}
@@ -134,11 +138,11 @@ func beginsSomething(w *world, s sight, a Action) bool {
 		}
 	}
 	switch a := a.(type) {
-	case StartRoll:
+	case action.StartRoll:
 		return templates[w.set.template] != a.Template
-	case BeginJoin:
+	case action.BeginJoin:
 		return w.record.replacing == 0 && !a.Replace
-	case BeginLeave:
+	case action.BeginLeave:
 		i := ordinal8(a.Member)
 		return a.Replace && w.misplaced(i) && !w.lost(i) && !s.second.lost(i) && !w.corrupt && !s.second.corrupt
 	}
@@ -154,15 +158,15 @@ func (w *world) calm() {
 func aroundMutants() []mutant {
 	return []mutant{
 		{name: "two daemons act on one cluster", breaks: "I27", table: lacking("owner"), from: sharedStart},
-		{name: "one may take over whatever it likes", breaks: "I27", table: blind("owner", func(s *situation) {
-			if s.o.Record != nil && s.o.Record.Owner != nil {
-				s.d.Spec.TakeOver = s.o.Record.Owner.String()
+		{name: "one may take over whatever it likes", breaks: "I27", table: blind("owner", func(s *situation.Situation) {
+			if s.Observed.Record != nil && s.Observed.Record.Owner != nil {
+				s.Desired.Spec.TakeOver = s.Observed.Record.Owner.String()
 			}
 		}), from: sharedStart},
 		{name: "any number of clusters is disrupted", breaks: "I28", table: lacking("fleet"), from: sharedStart},
-		{name: "a fight goes on for ever", breaks: "I25", table: blind("drift", func(s *situation) {
-			for i := range s.o.Objects {
-				s.o.Objects[i].Fight = nil
+		{name: "a fight goes on for ever", breaks: "I25", table: blind("drift", func(s *situation.Situation) {
+			for i := range s.Observed.Objects {
+				s.Observed.Objects[i].Fight = nil
 			}
 		}), from: sharedStart},
 		{name: "a roll begins in the midst of a fight", breaks: "I25", table: lacking("fight"), from: sharedStart},
@@ -181,7 +185,7 @@ func sharedStart(d dice) world {
 }
 
 // truceText is how long a fight rests, for the printer.
-func truceText(f *Fight, now time.Time) string {
+func truceText(f *state.Fight, now time.Time) string {
 	if f == nil {
 		return ""
 	}

@@ -8,6 +8,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -15,9 +18,9 @@ import (
 // its size and whoever leads.
 func TestAnAssumedClusterNeedsNothing(t *testing.T) {
 	for n := range int32(7) {
-		d := healthy(n + 1).d
+		d := healthy(n + 1).Desired
 		for leader := range n + 1 {
-			o := Assume(d, noon, leader)
+			o := situation.Assume(d, noon, leader)
 			for range 2 {
 				if p := Make(d, o, noon); !p.Idle() {
 					t.Errorf("%d members, %d leads:\n%s", n+1, leader, p.Text())
@@ -40,7 +43,7 @@ func TestOfflineForecastIsWhatHappens(t *testing.T) {
 		w.leader = rapid.Int8Range(0, n-1).Draw(t, "leader")
 		before := w.desired()
 		w.ask.variant = rapid.SampledFrom([]int8{0, 1, 2, 4}).Draw(t, "to")
-		shown := Make(w.desired(), Assume(before, w.now(), int32(w.leader)), w.now())
+		shown := Make(w.desired(), situation.Assume(before, w.now(), int32(w.leader)), w.now())
 		var executed []string
 		var last Plan
 		for range 400 {
@@ -69,9 +72,9 @@ func TestOfflineForecastIsWhatHappens(t *testing.T) {
 // which a cluster that runs the newer minor cannot take where etcd has no way down.
 func TestAnOlderCommitIsRefused(t *testing.T) {
 	s := healthy(3)
-	was := s.d
-	s.d.Spec.Version, s.d.Template, s.d.SpecHash = "3.4.45", "b", "b"
-	p := Make(s.d, Assume(was, noon, 0), noon)
+	was := s.Desired
+	s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash = "3.4.45", "b", "b"
+	p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
 	if p.Hold == nil || p.Hold.Kind != HoldRefused || p.Hold.Rule != "path" || len(p.Steps) > 0 ||
 		!strings.Contains(p.Hold.Message, "etcd 3.5 has no way down: restore a backup") {
 		t.Errorf("%s", p.Text())
@@ -82,32 +85,32 @@ func TestAnOlderCommitIsRefused(t *testing.T) {
 // be done together is one roll.
 func TestTwoChangesAtOnce(t *testing.T) {
 	s := healthy(3)
-	was := s.d
+	was := s.Desired
 	commit(newVersion)(s)
 	for _, c := range []struct {
 		name   string
-		change func(*Desired, *Observed)
+		change func(*state.Desired, *state.Observed)
 		want   string
 	}{
-		{"TLS and version", func(_ *Desired, o *Observed) { o.Set.Immutable = []string{"spec.tls.mode"} }, "spec.tls.mode cannot be changed"},
+		{"TLS and version", func(_ *state.Desired, o *state.Observed) { o.Set.Immutable = []string{"spec.tls.mode"} }, "spec.tls.mode cannot be changed"},
 	} {
-		d, o := s.d, Assume(was, noon, 0)
+		d, o := s.Desired, situation.Assume(was, noon, 0)
 		c.change(&d, &o)
 		p := Make(d, o, noon)
 		if p.Hold == nil || p.Hold.Kind != HoldRefused || len(p.Steps) > 0 || !strings.Contains(p.Hold.String(), c.want) {
 			t.Errorf("%s:\n%s", c.name, p.Text())
 		}
 	}
-	larger := s.d
+	larger := s.Desired
 	larger.Spec.Replicas = 5
-	if p := Make(larger, Assume(was, noon, 0), noon); p.Hold != nil || len(Restarts(p.Steps)) != 3 ||
+	if p := Make(larger, situation.Assume(was, noon, 0), noon); p.Hold != nil || len(Restarts(p.Steps)) != 3 ||
 		!strings.Contains(p.Text(), "7. end the roll") || !strings.Contains(p.Text(), "14. write down that orders-4 joins") {
 		t.Errorf("size and version: the roll first, then the members:\n%s", p.Text())
 	}
-	o := Assume(was, noon, 0)
-	o.Objects = []Object{{Kind: "Service", Name: "orders", State: ObjectDrifted, Detail: "metadata.labels"}}
-	p := Make(s.d, o, noon)
-	if p.Hold != nil || p.Steps[0].Action != (ApplyObject{"Service", "orders"}) || len(Restarts(p.Steps)) != 3 {
+	o := situation.Assume(was, noon, 0)
+	o.Objects = []state.Object{{Kind: "Service", Name: "orders", State: state.ObjectDrifted, Detail: "metadata.labels"}}
+	p := Make(s.Desired, o, noon)
+	if p.Hold != nil || p.Steps[0].Action != (action.ApplyObject{ObjectKind: "Service", Name: "orders"}) || len(Restarts(p.Steps)) != 3 {
 		t.Errorf("labels and version:\n%s", p.Text())
 	}
 }
@@ -171,11 +174,11 @@ func TestAFileThatIsDeletedInTheMiddle(t *testing.T) {
 func TestForecastBehindAFarWindow(t *testing.T) {
 	for name, policy := range map[string]schema.BackupPolicy{"without a backup": schema.BackupSkip, "with a backup": schema.BackupRequired} {
 		s := healthy(3)
-		was := s.d
+		was := s.Desired
 		commit(newVersion)(s)
-		s.d.Spec.Upgrade.Backup = policy
-		s.d.Spec.Maintenance = []schema.MaintenanceWindow{{Schedule: "0 2 20 12 *", Duration: *seconds(3600), TimeZone: "Europe/Berlin"}}
-		p := Make(s.d, Assume(was, noon, 0), noon)
+		s.Desired.Spec.Upgrade.Backup = policy
+		s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{{Schedule: "0 2 20 12 *", Duration: *seconds(3600), TimeZone: "Europe/Berlin"}}
+		p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
 		if len(Restarts(p.Steps)) != 3 || (policy == schema.BackupSkip) != (p.Hold != nil) {
 			t.Errorf("%s:\n%s", name, p.Text())
 		}

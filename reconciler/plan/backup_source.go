@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // BackupSource chooses the member that a backup is taken from while nothing else
@@ -16,30 +18,30 @@ import (
 // empty for a cluster that has no record. Where no member will do, problem says
 // why: data that may be wrong makes no backup, for it would take the place of a
 // good one.
-func BackupSource(clusterID string, members map[string]string, r Round) (source Member, problem string) {
+func BackupSource(clusterID string, members map[string]string, r state.Round) (source state.Member, problem string) {
 	if problem := doubtfulData(clusterID, r); problem != "" {
-		return Member{}, problem
+		return state.Member{}, problem
 	}
 	leader, goal := leading(r)
-	var fit []Member
+	var fit []state.Member
 	var unfit []string
 	for _, m := range r.Members {
 		if why := unfitSource(m, members, leader, goal); why != "" {
-			unfit = append(unfit, nameOf(m)+" "+why)
+			unfit = append(unfit, state.NameOf(m)+" "+why)
 			continue
 		}
 		fit = append(fit, m)
 	}
 	if len(fit) == 0 {
-		return Member{}, "no member can give a backup: " + strings.Join(unfit, "; ")
+		return state.Member{}, "no member can give a backup: " + strings.Join(unfit, "; ")
 	}
-	return slices.MinFunc(fit, func(a, b Member) int {
-		return cmp.Or(cmp.Compare(loads(a), loads(b)), cmp.Compare(b.Applied, a.Applied), cmp.Compare(a.Name, b.Name))
+	return slices.MinFunc(fit, func(a, b state.Member) int {
+		return cmp.Or(cmp.Compare(loads(a), loads(b)), cmp.Compare(b.AppliedIndex, a.AppliedIndex), cmp.Compare(a.Name, b.Name))
 	}), ""
 }
 
 // loads is 1 for the leader, 0 for another member.
-func loads(m Member) int {
+func loads(m state.Member) int {
 	if m.ID == m.Leader {
 		return 1
 	}
@@ -47,7 +49,7 @@ func loads(m Member) int {
 }
 
 // doubtfulData says why nobody's data is to be trusted, or "".
-func doubtfulData(clusterID string, r Round) string {
+func doubtfulData(clusterID string, r state.Round) string {
 	switch {
 	case r.Problem != "":
 		return "the members cannot be listed: " + r.Problem
@@ -55,11 +57,11 @@ func doubtfulData(clusterID string, r Round) string {
 		return fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, clusterID)
 	}
 	for _, a := range r.Alarms {
-		if a.Kind == Corrupt {
+		if a.Kind == state.Corrupt {
 			return "etcd has raised the alarm CORRUPT, and nobody knows yet whose data is right"
 		}
 	}
-	hashed := map[[2]int64]Member{}
+	hashed := map[[2]int64]state.Member{}
 	for _, m := range r.Members {
 		if !r.Deep || m.HashRevision == 0 {
 			continue
@@ -75,13 +77,14 @@ func doubtfulData(clusterID string, r Round) string {
 
 // leading is the ID of the member that those who answer follow in the newest term,
 // and the highest index that any of them knows to be committed.
-func leading(r Round) (leader string, goal uint64) {
+func leading(r state.Round) (leader string, goal uint64) {
 	var term uint64
 	for _, m := range r.Members {
 		if m.Problem != "" || m.Learner {
 			continue
 		}
-		if goal = max(goal, m.Commit); m.Term >= term && m.Leader != "" {
+		goal = max(goal, m.CommitIndex)
+		if m.Term >= term && m.Leader != "" {
 			leader, term = m.Leader, m.Term
 		}
 	}
@@ -89,7 +92,7 @@ func leading(r Round) (leader string, goal uint64) {
 }
 
 // unfitSource says why a member gives no backup, or "".
-func unfitSource(m Member, members map[string]string, leader string, goal uint64) string {
+func unfitSource(m state.Member, members map[string]string, leader string, goal uint64) string {
 	switch {
 	case m.Learner:
 		return "is a learner"
@@ -99,8 +102,8 @@ func unfitSource(m Member, members map[string]string, leader string, goal uint64
 		return "is not the recorded member"
 	case m.Leader == "" || m.Leader != leader:
 		return "follows no leader, or another one"
-	case m.Applied+lag < goal:
-		return fmt.Sprintf("is %d entries behind", goal-m.Applied)
+	case m.AppliedIndex+state.MaxLag < goal:
+		return fmt.Sprintf("is %d entries behind", goal-m.AppliedIndex)
 	}
 	return ""
 }

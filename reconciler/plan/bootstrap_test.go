@@ -4,16 +4,21 @@ import (
 	"maps"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 func TestCertificates(t *testing.T) {
-	missing := func(s *situation) { s.o.Certificates.Missing = []string{"orders-ca", "orders-peer"} }
+	missing := func(s *situation.Situation) { s.Observed.Certificates.Missing = []string{"orders-ca", "orders-peer"} }
 	checkRule(t, certificates, []ruleCase{
 		{name: "143: good ones pass"},
 		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients prove who they are with certificates; missing: orders-ca, orders-peer"},
-		{name: "the record comes first", change: with(missing, func(s *situation) { s.o.Record = nil })},
-		{name: "148: an expired one holds, whatever is missing", change: with(missing, func(s *situation) {
-			s.o.Certificates.Problems = []string{"orders-server expired on 2026-02-28"}
+		{name: "the record comes first", change: with(missing, func(s *situation.Situation) { s.Observed.Record = nil })},
+		{name: "148: an expired one holds, whatever is missing", change: with(missing, func(s *situation.Situation) {
+			s.Observed.Certificates.Problems = []string{"orders-server expired on 2026-02-28"}
 		}), want: "Unhealthy: certificates: orders-server expired on 2026-02-28; nothing is restarted meanwhile"},
 	})
 }
@@ -21,10 +26,10 @@ func TestCertificates(t *testing.T) {
 // newPods are pods of an unformed cluster, started age ago with the first
 // template.
 func newPods(age time.Duration, trouble string) mutation {
-	return func(s *situation) {
-		for i := s.d.Spec.Replicas - 1; i >= 0; i-- {
-			s.o.Pods = append(s.o.Pods, Pod{
-				Name: podName("orders", i), Ordinal: i, UID: "pod", Template: "a", Version: oldVersion,
+	return func(s *situation.Situation) {
+		for i := s.Desired.Spec.Replicas - 1; i >= 0; i-- {
+			s.Observed.Pods = append(s.Observed.Pods, state.Pod{
+				Name: naming.Member("orders", i), Ordinal: i, UID: "pod", Template: "a", Version: oldVersion,
 				Created: noon.Add(-age), Trouble: trouble, Ran: trouble == "",
 			})
 		}
@@ -32,58 +37,60 @@ func newPods(age time.Duration, trouble string) mutation {
 }
 
 // joined is a look at members who have all joined.
-func joined(s *situation) { s.o.Rounds = healthy(s.d.Spec.Replicas).o.Rounds }
+func joined(s *situation.Situation) {
+	s.Observed.Rounds = healthy(s.Desired.Spec.Replicas).Observed.Rounds
+}
 
 func TestBootstrap(t *testing.T) {
 	forming := with(unformed, newPods(time.Minute, ""))
 	pulling := with(unformed, newPods(time.Minute, "ImagePullBackOff"))
-	look := func(f func(*Round)) mutation {
-		return with(forming, joined, func(s *situation) { f(s.o.round()) })
+	look := func(f func(*state.Round)) mutation {
+		return with(forming, joined, func(s *situation.Situation) { f(s.Observed.Round()) })
 	}
 	checkRule(t, bootstrap, []ruleCase{
 		{name: "33: a formed cluster is never made again"},
-		{name: "28: the record comes first", change: func(s *situation) { s.o.Record, s.o.Set = nil, nil }, want: "create the record: "},
-		{name: "30: then the objects", change: with(unformed, func(s *situation) { s.o.Objects[0].State, s.o.Set = ObjectMissing, nil }), want: "apply Service orders: "},
-		{name: "30: then the members", change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 3 members: everything that 3 members of etcd 3.5.35 needs is in place"},
-		{name: "I14: the volumes of members that had begun otherwise", change: with(unformed, func(s *situation) {
-			s.o.Set, s.o.Volumes = nil, memberVolumes(3)
-			s.o.Record.Applied = &Applied{Version: "3.5.35", Settings: "others"}
+		{name: "28: the record comes first", change: func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }, want: "create the record: "},
+		{name: "30: then the objects", change: with(unformed, func(s *situation.Situation) { s.Observed.Objects[0].State, s.Observed.Set = state.ObjectMissing, nil }), want: "apply Service orders: "},
+		{name: "30: then the members", change: with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), want: "create 3 members: everything that 3 members of etcd 3.5.35 needs is in place"},
+		{name: "I14: the volumes of members that had begun otherwise", change: with(unformed, func(s *situation.Situation) {
+			s.Observed.Set, s.Observed.Volumes = nil, memberVolumes(3)
+			s.Observed.Record.Applied = &state.Applied{Version: "3.5.35", Settings: "others"}
 		}), want: "Refused: volume claim data-orders-0 is of members of etcd 3.5.35 that had begun this cluster when it was deleted, and the file has changed since; revert the file"},
-		{name: "130: of members that had begun like this", change: with(unformed, func(s *situation) {
-			s.o.Set, s.o.Volumes = nil, memberVolumes(3)
-			s.o.Record.Applied = &Applied{Version: "3.5.35", Settings: s.settings()}
+		{name: "130: of members that had begun like this", change: with(unformed, func(s *situation.Situation) {
+			s.Observed.Set, s.Observed.Volumes = nil, memberVolumes(3)
+			s.Observed.Record.Applied = &state.Applied{Version: "3.5.35", Settings: s.Settings()}
 		}), want: "create 3 members: "},
-		{name: "130: without volumes nothing is left of them", change: with(unformed, func(s *situation) {
-			s.o.Set, s.o.Record.Applied = nil, &Applied{Version: "3.5.35", Settings: "others"}
+		{name: "130: without volumes nothing is left of them", change: with(unformed, func(s *situation.Situation) {
+			s.Observed.Set, s.Observed.Record.Applied = nil, &state.Applied{Version: "3.5.35", Settings: "others"}
 		}), want: "create 3 members: "},
-		{name: "27: one member", size: 1, change: with(unformed, func(s *situation) { s.o.Set = nil }), want: "create 1 member: "},
-		{name: "a release that must not be run is refused", change: with(unformed, func(s *situation) { s.d.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
+		{name: "27: one member", size: 1, change: with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), want: "create 1 member: "},
+		{name: "a release that must not be run is refused", change: with(unformed, func(s *situation.Situation) { s.Desired.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
 		{name: "30: nobody was asked", change: forming, want: "Waiting: the cluster is forming: no member was asked yet"},
-		{name: "50: pods that somebody has scaled away", change: with(forming, func(s *situation) { s.o.Set.Replicas = 1 }), want: "resize the StatefulSet 1 → 3"},
-		{name: "142: the record of nobody's plan names nobody", change: with(asks(us()), func(s *situation) { s.o.Record, s.o.Set = nil, nil }), want: "create the record"},
+		{name: "50: pods that somebody has scaled away", change: with(forming, func(s *situation.Situation) { s.Observed.Set.Replicas = 1 }), want: "resize the StatefulSet 1 → 3"},
+		{name: "142: the record of nobody's plan names nobody", change: with(asks(us()), func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }), want: "create the record"},
 		{name: "31: a pod that is not scheduled is named", change: with(unformed, newPods(time.Minute, "not scheduled: no node")), want: "Waiting: the cluster is forming: orders-2: not scheduled: no node"},
-		{name: "32: no answer", change: look(func(r *Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: no such host"},
-		{name: "two of three have joined", change: look(func(r *Round) { r.Members = r.Members[:2] }), want: "2 of 3 members have joined"},
-		{name: "no leader", change: look(func(r *Round) {
+		{name: "32: no answer", change: look(func(r *state.Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: no such host"},
+		{name: "two of three have joined", change: look(func(r *state.Round) { r.Members = r.Members[:2] }), want: "2 of 3 members have joined"},
+		{name: "no leader", change: look(func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Leader = ""
 			}
 		}), want: "no leader yet"},
-		{name: "a member does not answer", change: look(func(r *Round) { r.Members[0].Problem = "timeout" }), want: "member orders-0: timeout"},
-		{name: "a member that has not started has no name", change: look(func(r *Round) { r.Members[0].Name = "" }), want: "member m0"},
+		{name: "a member does not answer", change: look(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "member orders-0: timeout"},
+		{name: "a member that has not started has no name", change: look(func(r *state.Round) { r.Members[0].Name = "" }), want: "member m0"},
 		{name: "28: all have joined", change: with(forming, joined), want: "record cluster c1: every member has joined"},
 		{name: "after five minutes a person is told what to do", change: with(unformed, newPods(6*time.Minute, "")), want: "can be begun anew: delete its StatefulSet, its volume claims and ConfigMap orders-record"},
 		{name: "before five minutes nobody is", change: forming, want: "no member was asked yet"},
 		{name: "61: a bad image and no new commit waits", change: pulling, want: "Waiting: the cluster is forming: orders-2: ImagePullBackOff"},
 		{name: "61: a bad image and a new commit gets the new template", change: with(pulling, commit(newVersion)), want: "start the roll 3.5.35 → 3.6.16: the cluster has never formed, because of orders-2: ImagePullBackOff"},
 		{name: "61: then the broken pods make way", change: with(pulling, commit(newVersion), begun), want: "restart orders-2 3.5.35 → 3.6.16: the cluster has never formed"},
-		{name: "61: one that only starts has no trouble yet", change: with(pulling, commit(newVersion), func(s *situation) {
-			for i := range s.o.Pods {
-				s.o.Pods[i].Trouble = ""
+		{name: "61: one that only starts has no trouble yet", change: with(pulling, commit(newVersion), func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Trouble = ""
 			}
 		}), want: "Waiting: the cluster is forming"},
-		{name: "one that is on its way out is not deleted twice", change: with(pulling, commit(newVersion), begun, func(s *situation) { s.o.Pods[0].Terminating = true }), want: "restart orders-1 "},
-		{name: "33: etcd that ran once may hold data, so nothing is begun anew", change: with(pulling, commit(newVersion), func(s *situation) { s.o.Pods[2].Ran = true }), want: "Waiting: the cluster is forming"},
+		{name: "one that is on its way out is not deleted twice", change: with(pulling, commit(newVersion), begun, func(s *situation.Situation) { s.Observed.Pods[0].Terminating = true }), want: "restart orders-1 "},
+		{name: "33: etcd that ran once may hold data, so nothing is begun anew", change: with(pulling, commit(newVersion), func(s *situation.Situation) { s.Observed.Pods[2].Ran = true }), want: "Waiting: the cluster is forming"},
 	})
 }
 
@@ -99,13 +106,13 @@ func TestAClusterWithoutPodsHasJustBegun(t *testing.T) {
 
 func TestRecordFormedCarriesEveryID(t *testing.T) {
 	s := healthy(3)
-	want := s.o.Record.Members
+	want := s.Observed.Record.Members
 	with(unformed, newPods(time.Minute, ""), joined)(s)
 	v := bootstrap(s)
 	if v.step == nil {
 		t.Fatalf("no step: %s", words(v))
 	}
-	a, ok := v.step.Action.(RecordFormed)
+	a, ok := v.step.Action.(action.RecordFormed)
 	if !ok || a.ClusterID != "c1" || !maps.Equal(a.Members, want) {
 		t.Errorf("got %+v, want cluster c1 with %v", v.step.Action, want)
 	}
@@ -122,7 +129,7 @@ func TestOnlyAReformStartsBelowThePods(t *testing.T) {
 		v    verdict
 		want int32
 	}{{"reform", bootstrap(reform), 0}, {"roll", start(roll), 3}} {
-		a, ok := c.v.step.Action.(StartRoll)
+		a, ok := c.v.step.Action.(action.StartRoll)
 		if !ok || a.Partition != c.want {
 			t.Errorf("%s: got %+v, want partition %d", c.name, c.v.step.Action, c.want)
 		}

@@ -1,21 +1,26 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // Certificates for too few members are issued anew before anything joins; one
 // that is missing comes first, and one that is bad holds.
 func TestCertificatesThatAreNarrow(t *testing.T) {
 	for name, test := range map[string]struct {
-		certificates Certificates
+		certificates state.Certificates
 		want         string
 	}{
-		"good":              {Certificates{}, ""},
-		"narrow":            {Certificates{Narrow: []string{"orders-peer"}}, "widen certificates"},
-		"narrow and gone":   {Certificates{Narrow: []string{"orders-peer"}, Missing: []string{"orders-server"}}, "issue certificates"},
-		"narrow and broken": {Certificates{Narrow: []string{"orders-peer"}, Problems: []string{"orders-ca expired"}}, ""},
+		"good":              {state.Certificates{}, ""},
+		"narrow":            {state.Certificates{MissingSANs: []string{"orders-peer"}}, "widen certificates"},
+		"narrow and gone":   {state.Certificates{MissingSANs: []string{"orders-peer"}, Missing: []string{"orders-server"}}, "issue certificates"},
+		"narrow and broken": {state.Certificates{MissingSANs: []string{"orders-peer"}, Problems: []string{"orders-ca expired"}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &situation{o: Observed{Record: &Record{}, Certificates: test.certificates}}
+			s := &situation.Situation{Observed: state.Observed{Record: &state.Record{}, Certificates: test.certificates}}
 			v := certificates(s)
 			got := ""
 			if v.step != nil {

@@ -5,35 +5,38 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 func TestDefragment(t *testing.T) {
 	// Noon of 1 March 2026 is a Sunday.
 	schedule := func(cron, zone string) mutation {
-		return func(s *situation) {
-			s.d.Spec.Defragmentation = schema.DefragmentationSpec{Schedule: cron, TimeZone: zone}
+		return func(s *situation.Situation) {
+			s.Desired.Spec.Defragmentation = schema.DefragmentationSpec{Schedule: cron, TimeZone: zone}
 		}
 	}
 	last := func(age time.Duration, ordinals ...int32) mutation {
-		return func(s *situation) {
-			if s.o.Record.Defragmented == nil {
-				s.o.Record.Defragmented = map[string]time.Time{}
+		return func(s *situation.Situation) {
+			if s.Observed.Record.Defragmented == nil {
+				s.Observed.Record.Defragmented = map[string]time.Time{}
 			}
 			for _, i := range ordinals {
-				s.o.Record.Defragmented[podName("orders", i)] = noon.Add(-age)
+				s.Observed.Record.Defragmented[naming.Member("orders", i)] = noon.Add(-age)
 			}
 		}
 	}
-	never := func(s *situation) { s.d.Spec.Defragmentation.Mode = schema.DefragmentationNever }
-	closed := func(s *situation) {
-		s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 2 * * 6", "1h", "UTC")}
+	never := func(s *situation.Situation) { s.Desired.Spec.Defragmentation.Mode = schema.DefragmentationNever }
+	closed := func(s *situation.Situation) {
+		s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 2 * * 6", "1h", "UTC")}
 	}
-	open := func(s *situation) {
-		s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 11 * * 0", "2h", "UTC")}
+	open := func(s *situation.Situation) {
+		s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 11 * * 0", "2h", "UTC")}
 	}
 	version := func(v string) mutation {
-		return with(looks(func(r *Round) {
+		return with(looks(func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Version = v
 			}
@@ -58,8 +61,8 @@ func TestDefragment(t *testing.T) {
 		{name: "but after an hour", change: with(roomy, last(time.Hour, 0, 1, 2)), want: "defragment orders-1"},
 		{name: "I26: thresholds keep to the windows", change: with(roomy, closed)},
 		{name: "I26: inside of one", change: with(roomy, open), want: "defragment orders-1"},
-		{name: "I26: windows that nobody can read are closed", change: with(roomy, func(s *situation) {
-			s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "2h", "UTC")}
+		{name: "I26: windows that nobody can read are closed", change: with(roomy, func(s *situation.Situation) {
+			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "2h", "UTC")}
 		})},
 		{name: "the schedule waits for no window", change: with(small, closed, schedule("30 11 * * 0", "UTC")), want: "defragment orders-1: spec.defragmentation.schedule says so: Sun 2026-03-01 11:30 UTC"},
 		{name: "the schedule in its zone", change: with(small, schedule("30 12 * * 0", "Europe/Berlin")), want: "defragment orders-1: spec.defragmentation.schedule says so: Sun 2026-03-01 12:30 CET"},
@@ -70,36 +73,36 @@ func TestDefragment(t *testing.T) {
 		{name: "all have been taken", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 0, 1, 2))},
 		{name: "the last of several times counts", change: with(small, schedule("*/20 * * * *", "UTC"), last(10*time.Minute, 0, 1, 2)), want: "says so: Sun 2026-03-01 12:00 UTC"},
 		{name: "I23: never on an unsafe release", change: with(roomy, version("3.5.22"))},
-		{name: "I23: nor on one that nobody knows", change: with(roomy, looks(func(r *Round) {
+		{name: "I23: nor on one that nobody knows", change: with(roomy, looks(func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Version = ""
 			}
 		}))},
 		{name: "I23: never within a roll", change: with(roomy, commit(newVersion))},
-		{name: "I23: not after one look", change: with(roomy, func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
-		{name: "I23: not while the one before has not caught up", change: with(roomy, of(1, func(m *Member) { m.Applied = 4999 })), want: "Confirm: orders-1 has applied 4999 of 5000"},
-		{name: "I23: not after a sick moment", change: with(roomy, func(s *situation) { s.o.Rounds[0].Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
+		{name: "I23: not after one look", change: with(roomy, func(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
+		{name: "I23: not while the one before has not caught up", change: with(roomy, of(1, func(m *state.Member) { m.AppliedIndex = 4999 })), want: "Confirm: orders-1 has applied 4999 of 5000"},
+		{name: "I23: not after a sick moment", change: with(roomy, func(s *situation.Situation) { s.Observed.Rounds[0].Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
 		{name: "an unformed cluster", change: unformed},
-		{name: "also one whose members answer", change: with(roomy, func(s *situation) { s.o.Record = &Record{} })},
-		{name: "no StatefulSet", change: with(roomy, func(s *situation) { s.o.Set = nil })},
+		{name: "also one whose members answer", change: with(roomy, func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
+		{name: "no StatefulSet", change: with(roomy, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "a member that does not answer", change: with(small, database(0, 300, 50), down(0))},
 		{name: "a file that nobody knows", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 1, 2), database(0, 0, 0))},
 		{name: "a schedule that nobody can read", change: with(small, schedule("at noon", "UTC"))},
 		{name: "a zone that nobody knows", change: with(small, schedule("30 11 * * 0", "Mars/Olympus"))},
-		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }},
+		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
 	})
 	for name, change := range map[string]mutation{
-		"a cluster that has not formed": with(roomy, version("3.5.22"), func(s *situation) { s.o.Record = &Record{} }),
+		"a cluster that has not formed": with(roomy, version("3.5.22"), func(s *situation.Situation) { s.Observed.Record = &state.Record{} }),
 		"a release that nobody knows":   with(roomy, version("")),
 	} {
 		s := healthy(3)
-		if change(s); len(s.notDefragmented()) != 0 {
-			t.Errorf("%s: %q", name, s.notDefragmented())
+		if change(s); len(s.NotDefragmented()) != 0 {
+			t.Errorf("%s: %q", name, s.NotDefragmented())
 		}
 	}
 	s := healthy(3)
 	with(roomy, version("3.5.22"))(s)
-	if p := Make(s.d, s.o, noon); p.Hold != nil || len(p.Steps) != 0 || len(p.Warnings) != 3 ||
+	if p := Make(s.Desired, s.Observed, noon); p.Hold != nil || len(p.Steps) != 0 || len(p.Warnings) != 3 ||
 		!strings.Contains(p.Warnings[0], "orders-0 is not defragmented (250Mi of its file of 300Mi are free): a defragmentation of 3.5.22 may corrupt its data") {
 		t.Errorf("plan:\n%s", p.Text())
 	}
@@ -109,7 +112,7 @@ func TestDefragment(t *testing.T) {
 func TestRollComesBeforeDefragmentation(t *testing.T) {
 	s := healthy(3)
 	with(holds(300, 50, 2048), commit(newVersion))(s)
-	p := Make(s.d, s.o, noon)
+	p := Make(s.Desired, s.Observed, noon)
 	if len(p.Steps) == 0 || !strings.HasPrefix(p.Steps[0].String(), "back up") {
 		t.Errorf("plan:\n%s", p.Text())
 	}

@@ -4,6 +4,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -12,110 +15,104 @@ import (
 //
 // The volumes are kept unless the file says otherwise, and with them the record
 // and the certificates: the same file in state Running goes on with the data.
-func deletion(s *situation) verdict {
-	r := s.o.Record
+func deletion(s *situation.Situation) verdict {
+	r := s.Observed.Record
 	switch {
-	case s.d.Spec.State != schema.StateDeleted && r != nil && r.Deleted:
-		return do(Revive{}, "spec.state is no longer Deleted; the cluster goes on from the volumes that are left")
-	case s.d.Spec.State != schema.StateDeleted:
+	case s.Desired.Spec.State != schema.StateDeleted && r != nil && r.Deleted:
+		return do(action.Revive{}, "spec.state is no longer Deleted; the cluster goes on from the volumes that are left")
+	case s.Desired.Spec.State != schema.StateDeleted:
 		return pass()
 	case r == nil:
 		return idle()
 	case !r.Deleted:
-		return s.beginDeletion()
+		return beginDeletion(s)
 	}
-	for _, left := range []func() verdict{s.deletePods, s.stopAll, s.deleteObjects} {
-		if v := left(); !v.silent() {
+	for _, left := range []func(*situation.Situation) verdict{deletePods, stopAll, deleteObjects} {
+		if v := left(s); !v.silent() {
 			return v
 		}
 	}
-	if s.d.Spec.Deletion.Volumes != schema.VolumesDelete {
+	if s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete {
 		return idle()
 	}
-	return s.deleteVolumes()
+	return deleteVolumes(s)
 }
 
 // beginDeletion lets a roll end and takes a backup first, as far as there is
 // something to keep.
-func (s *situation) beginDeletion() verdict {
-	if v := s.foreignVolumes(); !v.silent() {
+func beginDeletion(s *situation.Situation) verdict {
+	if v := foreignVolumes(s); !v.silent() {
 		return v // nobody would know any more, once the pods are gone
 	}
 	if v := holdings(s); !v.silent() {
 		return v
 	}
-	keep := s.d.Spec.Deletion.Volumes != schema.VolumesDelete
+	keep := s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete
 	reason := "spec.state is Deleted; the volumes are deleted, too, because spec.deletion.volumes is Delete"
 	if keep {
 		reason = "spec.state is Deleted; the volumes are kept"
 	}
-	asleep, skip := s.formed() && s.o.Record.Hibernated, s.d.Spec.Deletion.Backup == schema.BackupSkip
+	asleep, skip := s.Formed() && s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
 	switch {
-	case !s.formed(), keep && asleep, skip && s.o.Set == nil:
-		return do(s.deletionBegins(), reason)
-	case s.o.Set == nil && !asleep:
+	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:
+		return do(deletionBegins(s), reason)
+	case s.Observed.Set == nil && !asleep:
 		return pass() // it is brought back first: nobody else could give the backup
-	case keep && !asleep && s.open():
+	case keep && !asleep && s.RollOpen():
 		return pass() // members of two versions would be kept; the roll ends first
 	}
 	if !skip && !asleep {
-		if s.o.Set.Replicas < s.size() {
-			return s.resize() // nobody could give the backup
+		if s.Observed.Set.Replicas < s.PodCount() {
+			return resizeTo(s) // nobody could give the backup
 		}
-		if v := s.listed(); !v.silent() {
+		if v := listed(s); !v.silent() {
 			return v
 		}
 	}
-	if v := s.backupFirst(s.d.Spec.Deletion.Backup, backupWish{
-		what: "the deletion", setting: "spec.deletion.backup", purpose: "deletion",
+	if v := backupFirst(s, s.Desired.Spec.Deletion.Backup, backupWish{
+		what: "the deletion", setting: "spec.deletion.backup", purpose: state.ForDeletion,
 		why: "deletion", reason: "before the cluster is deleted",
 	}); !v.silent() {
 		return v
 	}
-	return do(s.deletionBegins(), reason)
+	return do(deletionBegins(s), reason)
 }
 
 // deletionBegins is the action that writes down what the members were, as far as
 // that is known: only as that may they ever come back.
-func (s *situation) deletionBegins() BeginDeletion {
-	if s.o.Set == nil {
-		return BeginDeletion{}
+func deletionBegins(s *situation.Situation) action.BeginDeletion {
+	if s.Observed.Set == nil {
+		return action.BeginDeletion{}
 	}
-	a := BeginDeletion{Version: s.o.Set.CurrentVersion}
-	switch was := s.o.Record.Applied; {
-	case s.open() || (!s.formed() && !s.alike()):
-	case s.started() && !s.o.Record.Hibernated:
-		a.Settings = s.settings()
+	a := action.BeginDeletion{Version: s.Observed.Set.CurrentVersion}
+	switch was := s.Observed.Record.Applied; {
+	case s.RollOpen() || (!s.Formed() && !s.OneTemplate()):
+	case s.Started() && !s.Observed.Record.Hibernated:
+		a.Settings = s.Settings()
 	case was != nil:
 		a.Settings = was.Settings
 	}
 	return a
 }
 
-// alike says whether every pod has the template of the StatefulSet. Whose they are
-// matters not: before the cluster has formed nobody knows who its members are.
-func (s *situation) alike() bool {
-	return !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != s.o.Set.Template })
-}
-
 // deletePods deletes what is left when somebody has deleted the StatefulSet alone.
-func (s *situation) deletePods() verdict {
-	for _, p := range s.o.Pods {
-		if s.o.Set == nil && !p.Terminating {
-			return do(DeletePod{Member: p.Name, PodUID: p.UID}, "no StatefulSet stops it")
+func deletePods(s *situation.Situation) verdict {
+	for _, p := range s.Observed.Pods {
+		if s.Observed.Set == nil && !p.Terminating {
+			return do(action.DeletePod{Member: p.Name, PodUID: p.UID}, "no StatefulSet stops it")
 		}
 	}
 	return pass()
 }
 
 // deleteObjects deletes the StatefulSet, the services and the budget.
-func (s *situation) deleteObjects() verdict {
-	if s.o.Set != nil {
-		return do(DeleteObject{Kind: "StatefulSet", Name: s.d.Name}, "no pod of it is left")
+func deleteObjects(s *situation.Situation) verdict {
+	if s.Observed.Set != nil {
+		return do(action.DeleteObject{ObjectKind: "StatefulSet", Name: s.Desired.Name}, "no pod of it is left")
 	}
-	for _, obj := range s.o.Objects {
-		if obj.State == ObjectInSync || obj.State == ObjectDrifted {
-			return do(DeleteObject{obj.Kind, obj.Name}, "nobody uses it any more")
+	for _, obj := range s.Observed.Objects {
+		if obj.State == state.ObjectInSync || obj.State == state.ObjectDrifted {
+			return do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "nobody uses it any more")
 		}
 	}
 	return pass()
@@ -124,11 +121,11 @@ func (s *situation) deleteObjects() verdict {
 // deleteVolumes deletes the volumes, the certificates and last the record: as
 // long as it is there, a crash loses nothing. A claim that has only the labels of a
 // member's, and another name, is somebody's copy.
-func (s *situation) deleteVolumes() verdict {
-	left := slices.DeleteFunc(slices.Clone(s.o.Volumes), func(v Volume) bool { return v.Member == "" })
+func deleteVolumes(s *situation.Situation) verdict {
+	left := slices.DeleteFunc(slices.Clone(s.Observed.Volumes), func(v state.Volume) bool { return v.Member == "" })
 	for _, v := range left {
-		if !v.Terminating && (v.Own() || !s.formed()) {
-			return do(DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
+		if !v.Terminating && (v.Own() || !s.Formed()) {
+			return do(action.DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
 		}
 	}
 	for i := range left {
@@ -137,11 +134,11 @@ func (s *situation) deleteVolumes() verdict {
 		}
 	}
 	if n := len(left); n > 0 {
-		return wait(plural(n, "volume")+" on the way out", time.Time{})
+		return wait(state.Plural(n, "volume")+" on the way out", time.Time{})
 	}
-	if len(s.o.Leftovers) > 0 {
-		obj := s.o.Leftovers[0]
-		return do(DeleteObject{obj.Kind, obj.Name}, "it is worth nothing without the volumes")
+	if len(s.Observed.Leftovers) > 0 {
+		obj := s.Observed.Leftovers[0]
+		return do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is worth nothing without the volumes")
 	}
-	return do(ForgetCluster{}, "nothing is left that it could speak of")
+	return do(action.ForgetCluster{}, "nothing is left that it could speak of")
 }

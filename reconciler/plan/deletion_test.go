@@ -4,51 +4,58 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 func TestDeletion(t *testing.T) {
-	gone := state(schema.StateDeleted)
+	gone := asksState(schema.StateDeleted)
 	volumes := func(p schema.VolumePolicy) mutation {
-		return func(s *situation) { s.d.Spec.Deletion.Volumes, s.o.Volumes = p, memberVolumes(3) }
-	}
-	deleted := func(s *situation) { s.o.Record.Deleted = true }
-	noBackup := func(s *situation) { s.d.Spec.Deletion.Backup = schema.BackupSkip }
-	objects := func(state ObjectState) mutation { return func(s *situation) { s.o.Objects[0].State = state } }
-	noSet := func(s *situation) { s.o.Set = nil }
-	empty := with(gone, deleted, stopped, noSet, objects(ObjectMissing))
-	secrets := func(s *situation) {
-		s.o.Leftovers = []Object{{Kind: "Secret", Name: "orders-ca", State: ObjectInSync}}
-	}
-	onTheirWay := func(s *situation) {
-		for i := range s.o.Volumes {
-			s.o.Volumes[i].Terminating = true
+		return func(s *situation.Situation) {
+			s.Desired.Spec.Deletion.Volumes, s.Observed.Volumes = p, memberVolumes(3)
 		}
 	}
-	leaving := func(s *situation) {
-		for i := range s.o.Pods {
-			s.o.Pods[i].Terminating = true
+	deleted := func(s *situation.Situation) { s.Observed.Record.Deleted = true }
+	noBackup := func(s *situation.Situation) { s.Desired.Spec.Deletion.Backup = schema.BackupSkip }
+	objects := func(state state.ObjectState) mutation {
+		return func(s *situation.Situation) { s.Observed.Objects[0].State = state }
+	}
+	noSet := func(s *situation.Situation) { s.Observed.Set = nil }
+	empty := with(gone, deleted, stopped, noSet, objects(state.ObjectMissing))
+	secrets := func(s *situation.Situation) {
+		s.Observed.Leftovers = []state.Object{{Kind: "Secret", Name: "orders-ca", State: state.ObjectInSync}}
+	}
+	onTheirWay := func(s *situation.Situation) {
+		for i := range s.Observed.Volumes {
+			s.Observed.Volumes[i].Terminating = true
 		}
 	}
-	noVolumes := func(s *situation) { s.o.Volumes = nil }
+	leaving := func(s *situation.Situation) {
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Terminating = true
+		}
+	}
+	noVolumes := func(s *situation.Situation) { s.Observed.Volumes = nil }
 	checkRule(t, deletion, []ruleCase{
 		{name: "130: what is to run passes"},
 		{name: "130: nothing is deleted before a backup", change: with(gone, volumes("")), want: "back up through orders-2: before the cluster is deleted"},
-		{name: "80: not while a volume holds somebody else's data", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), damaged(1, DamageForeign, time.Hour)), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1"},
-		{name: "80: nor where it never formed", change: with(unformed, gone, volumes(schema.VolumesDelete), func(s *situation) {
-			s.o.Pods = []Pod{{Name: "orders-1", Damage: DamageForeign}}
+		{name: "80: not while a volume holds somebody else's data", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), damaged(1, state.DamageForeign, time.Hour)), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1"},
+		{name: "80: nor where it never formed", change: with(unformed, gone, volumes(schema.VolumesDelete), func(s *situation.Situation) {
+			s.Observed.Pods = []state.Pod{{Name: "orders-1", Damage: state.DamageForeign}}
 		}), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "I6: whose the volumes are is known before they go", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), holding(1, "")), want: "record whose data volume claim data-orders-1 holds"},
 		{name: "130: then it is written down", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
 		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
-		{name: "60: nobody can give a backup", change: with(gone, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
-		{name: "50: pods that are missing come back first: who else gives the backup", change: with(gone, func(s *situation) { s.o.Set.Replicas = 0 }), want: "resize the StatefulSet 0 → 3"},
-		{name: "84: a list that cannot be had", change: with(gone, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
-		{name: "I5: another cluster answers", change: with(gone, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
-		{name: "84: without a backup nobody is asked", change: with(gone, noBackup, volumes(schema.VolumesDelete), func(s *situation) { s.o.Rounds = nil }), want: "begin the deletion"},
+		{name: "60: nobody can give a backup", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
+		{name: "50: pods that are missing come back first: who else gives the backup", change: with(gone, func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }), want: "resize the StatefulSet 0 → 3"},
+		{name: "84: a list that cannot be had", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
+		{name: "I5: another cluster answers", change: with(gone, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
+		{name: "84: without a backup nobody is asked", change: with(gone, noBackup, volumes(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "begin the deletion"},
 		{name: "a half done roll ends first where the volumes are kept", change: with(gone, commit(newVersion), begun, rolled(newVersion, 2), gone)},
 		{name: "but not where they go", change: with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion"},
-		{name: "nor where they sleep already", change: with(gone, asleep, stopped, func(s *situation) { s.o.Set.CurrentTemplate = "b" }), want: "begin the deletion"},
+		{name: "nor where they sleep already", change: with(gone, asleep, stopped, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" }), want: "begin the deletion"},
 		{name: "somebody has deleted the StatefulSet, and it comes back to give the backup", change: with(gone, noSet)},
 		{name: "or goes without one", change: with(gone, noBackup, noSet), want: "begin the deletion"},
 		{name: "what sleeps and is kept needs no backup", change: with(gone, asleep, stopped), want: "begin the deletion"},
@@ -63,21 +70,21 @@ func TestDeletion(t *testing.T) {
 		{name: "pods that nothing stops", change: with(gone, deleted, noSet), want: "delete the pod of orders-2: no StatefulSet stops it"},
 		{name: "pods on their way out", change: with(gone, deleted, noSet, leaving), want: "Waiting: 3 pods shut down"},
 		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: nobody uses it any more"},
-		{name: "also what somebody has changed", change: with(gone, deleted, stopped, noSet, objects(ObjectDrifted)), want: "delete Service orders"},
-		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(ObjectForeign))},
+		{name: "also what somebody has changed", change: with(gone, deleted, stopped, noSet, objects(state.ObjectDrifted)), want: "delete Service orders"},
+		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(state.ObjectForeign))},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
 		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes on the way out"},
-		{name: "135: a copy that carries the labels of a volume stays", change: with(empty, volumes(schema.VolumesDelete), secrets, func(s *situation) {
-			s.o.Volumes = []Volume{{Claim: "orders-copy", UID: "copy", Ordinal: -1, Holds: "m1", Bound: true}}
+		{name: "135: a copy that carries the labels of a volume stays", change: with(empty, volumes(schema.VolumesDelete), secrets, func(s *situation.Situation) {
+			s.Observed.Volumes = []state.Volume{{Claim: "orders-copy", UID: "copy", Ordinal: -1, Holds: "m1", Bound: true}}
 		}), want: "delete Secret orders-ca"},
 		{name: "then the certificates", change: with(empty, volumes(schema.VolumesDelete), noVolumes, secrets), want: "delete Secret orders-ca"},
 		{name: "and last the record", change: with(empty, volumes(schema.VolumesDelete), noVolumes), want: "delete the record"},
 		{name: "130: wanted again", change: with(deleted, stopped, noSet, volumes("")), want: "bring the cluster back: spec.state is no longer Deleted"},
 	})
-	for name, s := range map[string]*situation{"kept": healthy(3), "gone": healthy(3)} {
+	for name, s := range map[string]*situation.Situation{"kept": healthy(3), "gone": healthy(3)} {
 		with(empty, volumes(schema.VolumesKeep), secrets)(s)
 		if name == "gone" {
-			s.o.Record = nil
+			s.Observed.Record = nil
 		}
 		if v := deletion(s); !v.idle {
 			t.Errorf("130: deleted and %s: %s", name, words(v))
@@ -88,23 +95,23 @@ func TestDeletion(t *testing.T) {
 		want   string
 	}{
 		"what the members are is written down": {with(gone, savedFor("deletion")), "yes"},
-		"also when nothing was applied yet":    {with(gone, savedFor("deletion"), func(s *situation) { s.o.Record.Applied = nil }), "yes"},
+		"also when nothing was applied yet":    {with(gone, savedFor("deletion"), func(s *situation.Situation) { s.Observed.Record.Applied = nil }), "yes"},
 		"not of members of two releases":       {with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), ""},
-		"I14: also of those that have not formed": {with(unformed, newPods(time.Minute, ""), gone, func(s *situation) {
-			s.o.Set = &Set{Template: "a", CurrentTemplate: "a", CurrentVersion: oldVersion}
+		"I14: also of those that have not formed": {with(unformed, newPods(time.Minute, ""), gone, func(s *situation.Situation) {
+			s.Observed.Set = &state.Set{Template: "a", CurrentTemplate: "a", CurrentVersion: oldVersion}
 		}), "yes"},
-		"not of pods of two templates": {with(unformed, newPods(time.Minute, ""), gone, func(s *situation) {
-			s.o.Set = &Set{Template: "a", CurrentTemplate: "a", CurrentVersion: oldVersion}
-			s.o.Pods[0].Template = "b"
+		"not of pods of two templates": {with(unformed, newPods(time.Minute, ""), gone, func(s *situation.Situation) {
+			s.Observed.Set = &state.Set{Template: "a", CurrentTemplate: "a", CurrentVersion: oldVersion}
+			s.Observed.Pods[0].Template = "b"
 		}), ""},
 		"nor what Git says of those that sleep":  {with(commit(newVersion), gone, asleep, stopped), ""},
-		"nor of those that sleep unapplied":      {with(gone, asleep, stopped, func(s *situation) { s.o.Record.Applied = nil }), ""},
-		"those that sleep are what was applied":  {with(gone, asleep, stopped, func(s *situation) { s.o.Record.Applied.Settings = "was" }), "was"},
+		"nor of those that sleep unapplied":      {with(gone, asleep, stopped, func(s *situation.Situation) { s.Observed.Record.Applied = nil }), ""},
+		"those that sleep are what was applied":  {with(gone, asleep, stopped, func(s *situation.Situation) { s.Observed.Record.Applied.Settings = "was" }), "was"},
 		"a roll that has not begun says nothing": {with(commit(newVersion), gone, savedFor("deletion")), ""},
 	} {
 		s := healthy(3)
 		c.change(s)
-		a, ok := deletion(s).step.Action.(BeginDeletion)
+		a, ok := deletion(s).step.Action.(action.BeginDeletion)
 		if !ok || (a.Settings != "") != (c.want != "") || (c.want == "was" && a.Settings != "was") {
 			t.Errorf("130: %s: %+v", name, a)
 		}
@@ -112,10 +119,10 @@ func TestDeletion(t *testing.T) {
 	// The same file in state Running goes on where it was.
 	s := healthy(3)
 	with(empty, volumes(""))(s)
-	s.o.Record.Applied.Settings = s.settings()
-	s.d.Spec.State, s.d.SpecHash = schema.StateRunning, "r"
-	s.o.Objects = nil
-	if got := Make(s.d, s.o, noon).Text(); got == "" || len(Make(s.d, s.o, noon).Steps) < 3 {
+	s.Observed.Record.Applied.Settings = s.Settings()
+	s.Desired.Spec.State, s.Desired.SpecHash = schema.StateRunning, "r"
+	s.Observed.Objects = nil
+	if got := Make(s.Desired, s.Observed, noon).Text(); got == "" || len(Make(s.Desired, s.Observed, noon).Steps) < 3 {
 		t.Errorf("130: a revived cluster:\n%s", got)
 	}
 }

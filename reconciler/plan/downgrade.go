@@ -3,6 +3,9 @@ package plan
 import (
 	"fmt"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -16,68 +19,49 @@ import (
 //	the minor below      goes there       wait until every storage is there
 //	another minor        goes there       the downgrade is cancelled
 //	anything             has got there    etcd ends the downgrade by itself
-func downgrade(s *situation) verdict {
-	r := s.o.round()
+func downgrade(s *situation.Situation) verdict {
+	r := s.Observed.Round()
 	switch {
-	case !s.formed() || r == nil:
+	case !s.Formed() || r == nil:
 		return pass()
-	case r.Downgrading && r.DowngradeTarget != s.wanted().Line():
-		return s.cancel(r)
-	case !s.rolling():
+	case r.Downgrading && r.DowngradeTarget != s.WantedVersion().Line():
+		return cancel(s, r)
+	case !s.Rolling():
 		return pass()
-	case s.goesDown():
-		return s.enable(r)
-	case s.descending():
-		return s.awaitStorage(r)
+	case s.GoesDown():
+		return enable(s, r)
+	case s.Descending():
+		return awaitStorage(s, r)
 	}
 	return pass()
 }
 
-// goesDown says whether Git asks for a minor below the cluster version: no member
-// starts with that before etcd was told.
-func (s *situation) goesDown() bool {
-	return older(s.wanted().Line(), line(s.clusterVersion()))
-}
-
-// descending says whether etcd goes down to the minor that Git asks for.
-func (s *situation) descending() bool {
-	r := s.o.round()
-	return r != nil && r.Downgrading && r.DowngradeTarget == s.wanted().Line()
-}
-
-// ours says whether a downgrade that is in progress is what Git asks for, or did
-// when quorate began it. Somebody else's is not touched.
-func (s *situation) ours(r *Round) bool {
-	d := s.o.Record.Downgrade
-	return r.DowngradeTarget == s.wanted().Line() || (d != nil && d.Line == r.DowngradeTarget)
-}
-
 // enable tells the cluster that it goes down.
-func (s *situation) enable(r *Round) verdict {
-	l := r.leader()
+func enable(s *situation.Situation, r *state.Round) verdict {
+	l := r.Leader()
 	if l == nil {
 		return unhealthy("there is no leader to be told of the downgrade", "")
 	}
-	a := EnableDowngrade{Member: l.Name, MemberID: l.ID, From: line(r.ClusterVersion), To: s.wanted().Line()}
-	if s.d.Spec.Upgrade.Backup != schema.BackupSkip {
-		a.Backup = s.purpose()
+	a := action.EnableDowngrade{Member: l.Name, MemberID: l.ID, From: state.Minor(r.ClusterVersion), To: s.WantedVersion().Line()}
+	if s.Desired.Spec.Upgrade.Backup != schema.BackupSkip {
+		a.Backup = s.Purpose()
 	}
 	return do(a, fmt.Sprintf("the cluster version is %s, and no member starts with %s before etcd brings its storage down; no member stops by this",
-		line(r.ClusterVersion), s.d.Spec.Version))
+		state.Minor(r.ClusterVersion), s.Desired.Spec.Version))
 }
 
 // awaitStorage waits until every member that is to be replaced has brought its
 // storage down. One that runs the older minor already need not say so: before 3.6
 // nobody does.
-func (s *situation) awaitStorage(r *Round) verdict {
-	target := s.wanted().Line()
+func awaitStorage(s *situation.Situation, r *state.Round) verdict {
+	target := s.WantedVersion().Line()
 	for _, m := range r.Members {
-		if line(m.Version) == target || line(m.StorageVersion) == target || m.Name == s.exemptName() {
+		if state.Minor(m.Version) == target || state.Minor(m.StorageVersion) == target || m.Name == s.Exempt() {
 			continue
 		}
-		v := wait(fmt.Sprintf("%s brings its storage down to %s", nameOf(m), target), s.o.Record.downgradeSince())
-		if since := v.hold.Since; !since.IsZero() && s.now.Sub(since) > comeback {
-			v.hold.Do = fmt.Sprintf("look at the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", nameOf(m), line(m.Version))
+		v := wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince())
+		if since := v.hold.Since; !since.IsZero() && s.Now.Sub(since) > situation.ComebackTime {
+			v.hold.Do = fmt.Sprintf("look at the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
 		}
 		return v
 	}
@@ -86,17 +70,17 @@ func (s *situation) awaitStorage(r *Round) verdict {
 
 // cancel takes a downgrade back that Git no longer asks for. One that has got
 // there ends by itself.
-func (s *situation) cancel(r *Round) verdict {
+func cancel(s *situation.Situation, r *state.Round) verdict {
 	for _, m := range r.Members {
-		if line(m.Version) == r.DowngradeTarget {
+		if state.Minor(m.Version) == r.DowngradeTarget {
 			continue
 		}
-		l := r.leader()
+		l := r.Leader()
 		if l == nil {
 			return unhealthy("there is no leader to cancel the downgrade", "")
 		}
-		return do(CancelDowngrade{Member: l.Name, MemberID: l.ID, Line: r.DowngradeTarget},
-			fmt.Sprintf("Git asks for %s now; while a member runs it, the downgrade can be taken back", s.d.Spec.Version))
+		return do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Line: r.DowngradeTarget},
+			fmt.Sprintf("Git asks for %s now; while a member runs it, the downgrade can be taken back", s.Desired.Spec.Version))
 	}
-	return wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade by itself within seconds", s.o.Record.downgradeSince())
+	return wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade by itself within seconds", s.Observed.Record.DowngradeSince())
 }

@@ -1,49 +1,54 @@
 package plan
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // executeMembership does what changes who is a member, as the executor does it:
 // the record is changed where it still says what the action rests on, etcd's list
 // is looked at before and after, and a volume goes only when nobody needs it. It
 // says whether it knows the action.
-func (e *engine) executeMembership(w *world, a Action, f fate) bool {
+func (e *engine) executeMembership(w *world, a action.Action, f fate) bool {
 	r := &w.record
 	switch a := a.(type) {
-	case BeginJoin:
+	case action.BeginJoin:
 		if i := ordinal8(a.Member); !r.joining.there && !r.leaving.there && r.members[i] == 0 {
 			r.joining, r.replacing = fakeJoining{there: true, i: i, replace: a.Replace, since: w.clock}, 0
 		}
-	case AddLearner:
+	case action.AddLearner:
 		w.addLearner(ordinal8(a.Member), f)
-	case PromoteMember:
+	case action.PromoteMember:
 		w.promote(ordinal8(a.Member), idOf(a.ID), f)
-	case EndJoin:
+	case action.EndJoin:
 		if i := ordinal8(a.Member); r.joining.there && r.joining.i == i {
 			r.members[i], r.retired[i], r.joining, r.failed = idOf(a.ID), 0, fakeJoining{}, fakeFailed{}
 		}
-	case DropLearner:
+	case action.DropLearner:
 		w.dropLearner(a, f)
-	case BeginLeave:
+	case action.BeginLeave:
 		if i := ordinal8(a.Member); !r.joining.there && !r.leaving.there && r.members[i] == idOf(a.ID) {
 			r.leaving = fakeLeaving{there: true, i: i, id: idOf(a.ID), replace: a.Replace, since: w.clock}
 		}
-	case CancelLeave:
+	case action.CancelLeave:
 		if i := w.seated(a.ID); w.leader >= 0 && i >= 0 {
 			r.leaving = fakeLeaving{}
 		}
-	case RemoveMember:
+	case action.RemoveMember:
 		e.removeMember(w, a)
-	case EndLeave:
+	case action.EndLeave:
 		w.endLeave(a)
-	case EndReplace:
+	case action.EndReplace:
 		r.replacing = 0
-	case ResizeSet:
+	case action.ResizeSet:
 		w.resize(a)
-	case DeletePod:
+	case action.DeletePod:
 		e.deletePod(w, a)
-	case DeleteVolume:
+	case action.DeleteVolume:
 		e.deleteVolume(w, a, f)
-	case RecordHoldings:
+	case action.RecordHoldings:
 		e.recordHoldings(w, a, f)
 	default:
 		return false
@@ -53,19 +58,19 @@ func (e *engine) executeMembership(w *world, a Action, f fate) bool {
 
 // executeLifecycle does what puts a cluster to sleep, wakes, deletes or revives
 // it. It says whether it knows the action.
-func (e *engine) executeLifecycle(w *world, a Action) bool {
+func (e *engine) executeLifecycle(w *world, a action.Action) bool {
 	switch a := a.(type) {
-	case Hibernate:
+	case action.Hibernate:
 		w.record.hibernated = true
-	case Wake:
+	case action.Wake:
 		w.record.hibernated = false
-	case BeginDeletion:
+	case action.BeginDeletion:
 		w.beginDeletion(a)
-	case Revive:
+	case action.Revive:
 		w.record.deleted = false
-	case DeleteObject:
+	case action.DeleteObject:
 		w.deleteObject(a)
-	case ForgetCluster:
+	case action.ForgetCluster:
 		w.record = fakeRecord{}
 		w.seats, w.leader, w.elected, w.version, w.downgrading = [most]seat{}, -1, false, 0, 0
 	default:
@@ -75,7 +80,7 @@ func (e *engine) executeLifecycle(w *world, a Action) bool {
 }
 
 // beginDeletion writes down what the members are, as far as that is known.
-func (w *world) beginDeletion(a BeginDeletion) {
+func (w *world) beginDeletion(a action.BeginDeletion) {
 	r := &w.record
 	if r.deleted = true; a.Version != "" {
 		r.applied.variant, r.wasApplied, r.vague, r.settings, r.release = w.set.current, true, true, wordOf(a.Settings), 0
@@ -120,7 +125,7 @@ func (w *world) promote(i, id int8, f fate) {
 }
 
 // dropLearner removes a learner and never a voter.
-func (w *world) dropLearner(a DropLearner, f fate) {
+func (w *world) dropLearner(a action.DropLearner, f fate) {
 	i, r := ordinal8(a.Member), &w.record
 	if !r.joining.there || r.joining.i != i || w.leader < 0 {
 		return
@@ -157,7 +162,7 @@ func (w *world) unseat(i int8) {
 
 // removeMember removes a member when those who stay are a quorum by what they
 // say now.
-func (e *engine) removeMember(w *world, a RemoveMember) {
+func (e *engine) removeMember(w *world, a action.RemoveMember) {
 	i := w.seated(a.ID)
 	l := &w.record.leaving
 	if !l.there || l.id != idOf(a.ID) || i < 0 || w.leader < 0 {
@@ -181,7 +186,7 @@ func (w *world) votesWithout(i int8) (voters, up int8) {
 	return voters, up
 }
 
-func (w *world) endLeave(a EndLeave) {
+func (w *world) endLeave(a action.EndLeave) {
 	i, r := ordinal8(a.Member), &w.record
 	if w.leader < 0 || w.seated(a.ID) >= 0 || !r.leaving.there || r.leaving.id != idOf(a.ID) {
 		return
@@ -192,7 +197,7 @@ func (w *world) endLeave(a EndLeave) {
 	}
 }
 
-func (w *world) resize(a ResizeSet) {
+func (w *world) resize(a action.ResizeSet) {
 	if n := int32(w.set.replicas); n != a.From && n != a.To {
 		return
 	}
@@ -206,7 +211,7 @@ func (w *world) resize(a ResizeSet) {
 
 // deletePod deletes exactly the pod that the decision was made on, when it is
 // nobody's.
-func (e *engine) deletePod(w *world, a DeletePod) {
+func (e *engine) deletePod(w *world, a action.DeletePod) {
 	i := ordinal8(a.Member)
 	p := &w.pods[i]
 	if p.state == podAbsent || p.state == podStopping || (w.record.members[i] != 0 && !w.record.deleted) {
@@ -220,7 +225,7 @@ func (e *engine) deletePod(w *world, a DeletePod) {
 
 // deleteVolume deletes exactly the claim that the decision was made on, when
 // neither the record nor etcd's list needs it.
-func (e *engine) deleteVolume(w *world, a DeleteVolume, f fate) {
+func (e *engine) deleteVolume(w *world, a action.DeleteVolume, f fate) {
 	i, r := ordinal8(a.Member), &w.record
 	c := &w.claims[i]
 	joins := r.joining.there && r.joining.i == i && r.joining.id != 0
@@ -248,7 +253,7 @@ func (e *engine) deleteVolume(w *world, a DeleteVolume, f fate) {
 
 // recordHoldings writes on the claims that the decision was made on what their
 // pods, which must be those that it was made on, said.
-func (e *engine) recordHoldings(w *world, a RecordHoldings, f fate) {
+func (e *engine) recordHoldings(w *world, a action.RecordHoldings, f fate) {
 	for n, h := range a.Volumes {
 		i := ordinal8(h.Member)
 		c, p := &w.claims[i], &w.pods[i]
@@ -257,7 +262,7 @@ func (e *engine) recordHoldings(w *world, a RecordHoldings, f fate) {
 		case f == half && n > 0:
 			return
 		case !same && !e.hand.careless:
-		case h.Holds == HoldsForeign:
+		case h.Holds == state.HoldsForeign:
 			c.held = strangers
 		case !foreign || e.hand.careless:
 			c.held = idOf(h.Holds)
@@ -265,8 +270,8 @@ func (e *engine) recordHoldings(w *world, a RecordHoldings, f fate) {
 	}
 }
 
-func (w *world) deleteObject(a DeleteObject) {
-	switch a.Kind {
+func (w *world) deleteObject(a action.DeleteObject) {
+	switch a.ObjectKind {
 	case "StatefulSet":
 		w.set = fakeSet{}
 	case "Secret":
@@ -282,11 +287,11 @@ func ordinal8(name string) int8 { return int8(name[len(name)-1] - '0') }
 
 // executeUpkeep does what frees space, and what etcd is told before an older minor
 // comes. It says whether it knows the action.
-func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
+func (e *engine) executeUpkeep(w *world, a action.Action, f fate) bool {
 	switch a := a.(type) {
-	case EnableDowngrade:
+	case action.EnableDowngrade:
 		w.enableDowngrade(a, f)
-	case CancelDowngrade:
+	case action.CancelDowngrade:
 		if w.leader >= 0 {
 			w.downgrading = 0
 			w.raiseStorage()
@@ -294,21 +299,21 @@ func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
 				w.record.downgrade = 0 // the record forgets it last
 			}
 		}
-	case Defragment:
+	case action.Defragment:
 		w.defragment(w.seated(a.ID))
-	case Disarm:
+	case action.Disarm:
 		w.disarm()
-	case Compact:
+	case action.Compact:
 		w.compact(a, f)
-	case Nudge:
+	case action.ForceSnapshot:
 		w.nudge(a, f)
-	case RecordFlushed:
+	case action.RecordFlushed:
 		w.recordFlushed(a)
-	case ClaimCluster:
+	case action.ClaimCluster:
 		w.claim(a)
-	case GrowVolume:
+	case action.GrowVolume:
 		e.growVolume(w, a)
-	case ReleaseSet:
+	case action.ReleaseSet:
 		e.releaseSet(w, a)
 	default:
 		return false
@@ -317,11 +322,11 @@ func (e *engine) executeUpkeep(w *world, a Action, f fate) bool {
 }
 
 // enableDowngrade writes down that the cluster goes down, and tells it.
-func (w *world) enableDowngrade(a EnableDowngrade, f fate) {
+func (w *world) enableDowngrade(a action.EnableDowngrade, f fate) {
 	to := int8(slices.Index(lineText, a.To))
 	r := &w.record
 	r.downgrade, r.downgradeSince = to, w.clock
-	born, flushed := LogsAfter(lineText[r.bornOn], map[string]string{}, a.From, a.To)
+	born, flushed := action.LogsAfter(lineText[r.bornOn], map[string]string{}, a.From, a.To)
 	r.bornOn = int8(slices.Index(lineText, born))
 	if r.flushed = r.members; flushed == nil {
 		r.flushed = [most]int8{}

@@ -1,7 +1,9 @@
 package plan
 
+import "github.com/quorate/quorate/reconciler/plan/action"
+
 // compact drops the history. The record knows of it last.
-func (w *world) compact(a Compact, f fate) {
+func (w *world) compact(a action.Compact, f fate) {
 	if w.leader < 0 {
 		return
 	}

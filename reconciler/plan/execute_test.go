@@ -8,6 +8,9 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
 func seconds(n int32) *metav1.Duration {
@@ -35,7 +38,7 @@ type hand struct {
 	// careless: it does not compare UIDs.
 	careless bool
 	// alter changes an action before it is carried out.
-	alter func(w *world, a Action) Action
+	alter func(w *world, a action.Action) action.Action
 	// hasty records a backup before the store has it.
 	hasty bool
 }
@@ -84,16 +87,16 @@ func (e *engine) decide(live *world, s sight, clock int32) decision {
 	if e.witness != nil {
 		e.witness(d, o, now)
 	}
-	it := newSituation(d, o, now)
-	return decision{first(e.rules, it), it.d.Template}
+	it := situation.Of(d, o, now)
+	return decision{first(e.rules, it), it.Desired.Template}
 }
 
 // sameAction compares two actions by what they do.
-func sameAction(a, b Action) bool { return reflect.DeepEqual(a, b) }
+func sameAction(a, b action.Action) bool { return reflect.DeepEqual(a, b) }
 
 // carryOut does to the world what the executor would, preconditions included,
 // and returns the invariant that it broke, or "".
-func (e *engine) carryOut(w *world, s sight, a Action, f fate) string {
+func (e *engine) carryOut(w *world, s sight, a action.Action, f fate) string {
 	e.tally.actions++
 	before := *w
 	if broken := e.judge(w, s, a); broken != "" {
@@ -106,38 +109,38 @@ func (e *engine) carryOut(w *world, s sight, a Action, f fate) string {
 }
 
 // carryOut is what a quorate does that has just looked.
-func (w *world) carryOut(a Action) string {
+func (w *world) carryOut(a action.Action) string {
 	before := *w
 	e := newEngine(nil)
 	e.due = templates[w.ask.variant]
 	return e.carryOut(w, plainly(&before), a, done)
 }
 
-func (e *engine) execute(w *world, a Action, f fate) {
+func (e *engine) execute(w *world, a action.Action, f fate) {
 	switch a := a.(type) {
-	case CreateRecord:
+	case action.CreateRecord:
 		w.createRecord(a)
-	case IssueCertificates:
+	case action.IssueCertificates:
 		w.secrets = f != half
-	case ApplyObject:
+	case action.ApplyObject:
 		w.applyObject(a)
-	case CreateSet:
+	case action.CreateSet:
 		n, v := int8(a.Replicas), variantOf(e.due)
 		w.goneWay(v)
 		w.set = fakeSet{there: true, replicas: n, partition: n, template: v, current: v, large: w.ask.large, fast: w.ask.fast}
-	case RecordFormed:
+	case action.RecordFormed:
 		e.recordFormed(w, a)
-	case TakeBackup:
+	case action.TakeBackup:
 		e.takeBackup(w, a, f)
-	case StartRoll:
+	case action.StartRoll:
 		e.applySet(w, int8(a.Partition))
-	case MoveLeader:
+	case action.MoveLeader:
 		e.moveLeader(w, a)
-	case RestartMember:
+	case action.RestartMember:
 		e.restart(w, a)
-	case EndRoll:
+	case action.EndRoll:
 		w.setPartition(int8(a.Replicas))
-	case RecordApplied:
+	case action.RecordApplied:
 		w.recordApplied(a)
 	default:
 		if !e.executeMembership(w, a, f) && !e.executeLifecycle(w, a) && !e.executeUpkeep(w, a, f) {
@@ -155,7 +158,7 @@ func (w *world) goneWay(template int8) {
 }
 
 // createRecord begins a cluster, and never overwrites a record.
-func (w *world) createRecord(a CreateRecord) {
+func (w *world) createRecord(a action.CreateRecord) {
 	if w.record.there && !w.record.lost {
 		return
 	}
@@ -168,14 +171,14 @@ func (e *engine) applySet(w *world, partition int8) { w.changeSet(variantOf(e.du
 
 // recordApplied notes that the spec is carried out. A release that has read every
 // log to be started has found it clean.
-func (w *world) recordApplied(a RecordApplied) {
+func (w *world) recordApplied(a action.RecordApplied) {
 	r := &w.record
 	r.applied, r.wasApplied, r.settings, r.vague = w.ask, true, wordOf(a.Settings), false
 	r.downgrade, r.nudged = 0, fakeNudged{}
 	if r.release = 0; a.Version != variants[w.ask.variant].version {
 		r.release = wordOf(a.Version)
 	}
-	if ReadsLogs(a.Version) {
+	if action.ReadsLogs(a.Version) {
 		r.flushed = r.members
 	}
 }
@@ -192,7 +195,7 @@ func (w *world) changeSet(template, partition int8) {
 	w.set = after
 }
 
-func (w *world) applyObject(a ApplyObject) {
+func (w *world) applyObject(a action.ApplyObject) {
 	bit := uint8(1) << (a.Name[len(a.Name)-1] - '0')
 	w.missing &^= bit
 	w.drifted &^= bit
@@ -201,7 +204,7 @@ func (w *world) applyObject(a ApplyObject) {
 	}
 }
 
-func (e *engine) recordFormed(w *world, a RecordFormed) {
+func (e *engine) recordFormed(w *world, a action.RecordFormed) {
 	if w.set.template != w.set.current {
 		// It was begun anew while it came up, and nothing of anybody's is in its logs.
 		for i := range w.claims {
@@ -214,15 +217,15 @@ func (e *engine) recordFormed(w *world, a RecordFormed) {
 	}
 }
 
-func (e *engine) takeBackup(w *world, a TakeBackup, f fate) {
+func (e *engine) takeBackup(w *world, a action.TakeBackup, f fate) {
 	if (w.bucketBad || f == half || w.leader < 0) && !e.hand.hasty {
 		return
 	}
-	w.record.backup = fakeBackup{there: true, purpose: wordOf(a.For), at: w.clock}
+	w.record.backup = fakeBackup{there: true, purpose: wordOf(string(a.For)), at: w.clock}
 }
 
 // moveLeader asks the member that leads, and etcd refuses when it does not.
-func (e *engine) moveLeader(w *world, a MoveLeader) {
+func (e *engine) moveLeader(w *world, a action.MoveLeader) {
 	from, to := w.seated(a.FromID), w.seated(a.ToID)
 	if from >= 0 && w.leader == from && to >= 0 && w.runs(to) && !w.seats[to].learner && !w.claims[to].short {
 		w.leader = to
@@ -231,7 +234,7 @@ func (e *engine) moveLeader(w *world, a MoveLeader) {
 
 // restart lowers the partition, or deletes exactly the pod that the decision was
 // made on.
-func (e *engine) restart(w *world, a RestartMember) {
+func (e *engine) restart(w *world, a action.RestartMember) {
 	p := &w.pods[a.Ordinal]
 	if !a.ByDeletion {
 		e.applySet(w, int8(a.Partition))

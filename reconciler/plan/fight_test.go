@@ -3,14 +3,17 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // fought lets somebody change an object again and again; it is put back next in
 // some time.
 func fought(kind string, left time.Duration) mutation {
-	return func(s *situation) {
-		s.o.Objects[0].Kind, s.o.Objects[0].State, s.o.Objects[0].Detail = kind, ObjectDrifted, "spec.type (by meddler)"
-		s.o.Objects[0].Fight = &Fight{Manager: "meddler", Fields: "spec.type", Times: 4, Until: noon.Add(left)}
+	return func(s *situation.Situation) {
+		s.Observed.Objects[0].Kind, s.Observed.Objects[0].State, s.Observed.Objects[0].Detail = kind, state.ObjectDrifted, "spec.type (by meddler)"
+		s.Observed.Objects[0].Fight = &state.Fight{Manager: "meddler", Fields: "spec.type", Times: 4, Until: noon.Add(left)}
 	}
 }
 
@@ -21,7 +24,7 @@ func TestFight(t *testing.T) {
 		{name: "peace passes"},
 		{name: "who fights and what a person can do is told", change: service, want: says},
 		{name: "the time is over", change: over},
-		{name: "what is in sync is no fight any more", change: with(service, func(s *situation) { s.o.Objects[0].State = ObjectInSync })},
+		{name: "what is in sync is no fight any more", change: with(service, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectInSync })},
 		{name: "no roll begins meanwhile", change: with(service, commit(newVersion)), want: says},
 		{name: "a roll that has begun goes on", change: with(service, commit(newVersion), begun, rolled(newVersion, 2))},
 	})
@@ -29,9 +32,9 @@ func TestFight(t *testing.T) {
 		{name: "50: a contested Service waits, and nothing waits for it", change: service},
 		{name: "50: when its time comes it is put back", change: over, want: "apply Service orders: it differs from what Git says"},
 		{name: "50: nothing happens to a StatefulSet that somebody else changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back 4 times"},
-		{name: "a deleted object comes back at once", change: with(service, func(s *situation) { s.o.Objects[0].State = ObjectMissing }), want: "apply Service orders: it is gone"},
-		{name: "another object is put back meanwhile", change: with(service, func(s *situation) {
-			s.o.Objects = append(s.o.Objects, Object{Kind: "PodDisruptionBudget", Name: "orders", State: ObjectDrifted})
+		{name: "a deleted object comes back at once", change: with(service, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }), want: "apply Service orders: it is gone"},
+		{name: "another object is put back meanwhile", change: with(service, func(s *situation.Situation) {
+			s.Observed.Objects = append(s.Observed.Objects, state.Object{Kind: "PodDisruptionBudget", Name: "orders", State: state.ObjectDrifted})
 		}), want: "apply PodDisruptionBudget orders"},
 	})
 }

@@ -3,20 +3,22 @@ package plan
 import (
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // neighbour is another cluster of the fleet.
-func neighbour(name, why string) Neighbour { return Neighbour{Name: name, Why: why} }
+func neighbour(name, why string) state.Neighbour { return state.Neighbour{Name: name, Why: why} }
 
 // atMost lets so many clusters be disrupted, and some are.
-func atMost(limit int, disrupted ...Neighbour) mutation {
-	return func(s *situation) { s.o.Fleet.Limit, s.o.Fleet.Disrupted = limit, disrupted }
+func atMost(limit int, disrupted ...state.Neighbour) mutation {
+	return func(s *situation.Situation) { s.Observed.Fleet.Limit, s.Observed.Fleet.Disrupted = limit, disrupted }
 }
 
 // behind puts the cluster into wave 2, and leaves others of lower waves to do.
-func behind(unfinished ...Neighbour) mutation {
-	return func(s *situation) { s.d.Spec.Upgrade.Wave, s.o.Fleet.Unfinished = 2, unfinished }
+func behind(unfinished ...state.Neighbour) mutation {
+	return func(s *situation.Situation) { s.Desired.Spec.Upgrade.Wave, s.Observed.Fleet.Unfinished = 2, unfinished }
 }
 
 func TestFleet(t *testing.T) {
@@ -24,7 +26,7 @@ func TestFleet(t *testing.T) {
 	rolls := neighbour("db/baskets", "it is being rolled")
 	late := neighbour("db/test", "its file has not been carried out yet")
 	full := atMost(1, rolls)
-	moving := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation) { s.o.Set.ClaimClass = "slow" })
+	moving := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
 	checkRule(t, fleet, []ruleCase{
 		{name: "nothing to do needs no place", change: full},
 		{name: "nobody else is disrupted", change: with(upgrade, atMost(1))},
@@ -38,21 +40,27 @@ func TestFleet(t *testing.T) {
 		{name: "every lower wave is done", change: with(upgrade, atMost(1), behind())},
 		{name: "a roll that has begun goes on", change: with(upgrade, begun, full, behind(late))},
 		{name: "a roll in the middle goes on", change: with(upgrade, begun, rolled(newVersion, 2), full, behind(late))},
-		{name: "a roll in the middle turns to a newer file", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" }, full, behind(late))},
-		{name: "a roll in the middle is given up", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "a" }, full, behind(late))},
-		{name: "a member that an abandoned roll broke is mended", change: with(upgrade, begun, rolled(newVersion, 2), down(2), func(s *situation) { s.d.Template = "c" }, full, behind(late))},
-		{name: "a member whose image cannot be had is mended", change: with(upgrade, down(2), func(s *situation) {
-			s.pod(2).Ran, s.pod(2).Unpulled, s.pod(2).Trouble = false, true, "ImagePullBackOff"
+		{name: "a roll in the middle turns to a newer file", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "c" }, full, behind(late))},
+		{name: "a roll in the middle is given up", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "a" }, full, behind(late))},
+		{name: "a member that an abandoned roll broke is mended", change: with(upgrade, begun, rolled(newVersion, 2), down(2), func(s *situation.Situation) { s.Desired.Template = "c" }, full, behind(late))},
+		{name: "a member whose image cannot be had is mended", change: with(upgrade, down(2), func(s *situation.Situation) {
+			podAt(s, 2).Ran, podAt(s, 2).Unpulled, podAt(s, 2).Trouble = false, true, "ImagePullBackOff"
 		}, full, behind(late))},
-		{name: "a change of the number of members takes a place", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5 }), want: "Waiting: at most 1"},
+		{name: "a change of the number of members takes a place", change: with(full, func(s *situation.Situation) { s.Desired.Spec.Replicas = 5 }), want: "Waiting: at most 1"},
 		{name: "5: so does one of the class of the volumes", change: with(moving, full), want: "Waiting: at most 1"},
 		{name: "5: which the only member cannot begin", size: 1, change: with(moving, full)},
-		{name: "a change of the number of members that has begun goes on", change: with(full, func(s *situation) { s.d.Spec.Replicas = 5; s.o.Record.Joining = &Joining{Member: "orders-3"} })},
-		{name: "a member that was lost is replaced", change: with(full, func(s *situation) { delete(s.o.Record.Members, "orders-2"); s.o.Record.Replacing = "orders-2" })},
+		{name: "a change of the number of members that has begun goes on", change: with(full, func(s *situation.Situation) {
+			s.Desired.Spec.Replicas = 5
+			s.Observed.Record.Joining = &state.Joining{Member: "orders-3"}
+		})},
+		{name: "a member that was lost is replaced", change: with(full, func(s *situation.Situation) {
+			delete(s.Observed.Record.Members, "orders-2")
+			s.Observed.Record.Replacing = "orders-2"
+		})},
 		{name: "one that leaves goes on", change: with(full, wanting(1), leaving(2, false))},
-		{name: "a StatefulSet that is gone comes back", change: with(full, wanting(5), func(s *situation) { s.o.Set = nil })},
-		{name: "91: a roll that ends an alarm goes on", change: with(alarmed(Alarm{NoSpace, "m1"}), holds(90, 90, 100), raised(200), full)},
-		{name: "etcd was told to go down", change: with(upgrade, full, func(s *situation) { s.o.round().Downgrading = true })},
+		{name: "a StatefulSet that is gone comes back", change: with(full, wanting(5), func(s *situation.Situation) { s.Observed.Set = nil })},
+		{name: "91: a roll that ends an alarm goes on", change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), holds(90, 90, 100), raised(200), full)},
+		{name: "etcd was told to go down", change: with(upgrade, full, func(s *situation.Situation) { s.Observed.Round().Downgrading = true })},
 		{name: "a cluster that has never formed comes up", change: with(unformed, full, behind(late))},
 	})
 }
@@ -61,7 +69,7 @@ func TestFleet(t *testing.T) {
 func TestForecastGoesBeyondTheFleet(t *testing.T) {
 	s := healthy(3)
 	with(commit(newVersion), backedUp(0), atMost(1, neighbour("db/baskets", "it is being rolled")))(s)
-	p := Make(s.d, s.o, noon)
+	p := Make(s.Desired, s.Observed, noon)
 	if p.Hold == nil || p.Hold.Rule != "fleet" || len(Restarts(p.Steps)) != 3 {
 		t.Errorf("got:\n%s", p.Text())
 	}

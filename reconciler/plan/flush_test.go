@@ -3,26 +3,29 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 func TestFlush(t *testing.T) {
 	// at is a cluster at the stop before 3.7, whose members all have its template.
-	at := with(runs("3.6.16"), exposedTo35, func(s *situation) {
-		s.d.Spec.Version, s.d.Template, s.d.SpecHash = "3.7.3", "z", "z"
-		s.d.Stops = []Stop{{Version: "3.6.16", Flush: true, Template: "a"}}
+	at := with(runs("3.6.16"), exposedTo35, func(s *situation.Situation) {
+		s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash = "3.7.3", "z", "z"
+		s.Desired.Waypoints = []state.Waypoint{{Version: "3.6.16", Flush: true, Template: "a"}}
 	})
 	nudged := func(age time.Duration, before int64) mutation {
-		return func(s *situation) {
-			s.o.Record.Nudged = &Nudged{Template: "a", Since: noon.Add(-age), Time: noon.Add(-age), Before: map[string]int64{"orders-0": before, "orders-1": before, "orders-2": before}}
+		return func(s *situation.Situation) {
+			s.Observed.Record.Nudged = &state.Nudged{Template: "a", Since: noon.Add(-age), Time: noon.Add(-age), Before: map[string]int64{"orders-0": before, "orders-1": before, "orders-2": before}}
 		}
 	}
 	since := func(age time.Duration) mutation {
-		return func(s *situation) { s.o.Record.Nudged.Since = noon.Add(-age) }
+		return func(s *situation.Situation) { s.Observed.Record.Nudged.Since = noon.Add(-age) }
 	}
 	saved := func(counts ...int64) mutation {
-		return func(s *situation) {
+		return func(s *situation.Situation) {
 			for i, n := range counts {
-				s.member(int32(i)).Snapshots = n
+				memberAt(s, int32(i)).Snapshots = n
 			}
 		}
 	}
@@ -32,20 +35,20 @@ func TestFlush(t *testing.T) {
 		{name: "53: another upgrade passes", change: commit(newVersion)},
 		{name: "55: born on 3.6 passes", change: with(runs("3.6.16"), commit("3.7.3"))},
 		{name: "27: an unformed cluster is the bootstrap's", change: with(at, unformed)},
-		{name: "55: the roll to the stop comes first", change: with(at, func(s *situation) { s.pod(1).Template = "b" })},
-		{name: "55: and it is closed first", change: with(at, func(s *situation) { s.o.Set.CurrentTemplate = "old" })},
+		{name: "55: the roll to the stop comes first", change: with(at, func(s *situation.Situation) { podAt(s, 1).Template = "b" })},
+		{name: "55: and it is closed first", change: with(at, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "old" })},
 		{name: "55: nothing was added yet", change: at, want: first},
 		{name: "55: what was saved before counts for nothing", change: with(at, saved(5, 5, 5)), want: first},
-		{name: "55: what was added under another template counts for nothing", change: with(at, nudged(time.Second, 0), saved(5, 5, 5), func(s *situation) { s.o.Record.Nudged.Template = "b" }), want: first},
+		{name: "55: what was added under another template counts for nothing", change: with(at, nudged(time.Second, 0), saved(5, 5, 5), func(s *situation.Situation) { s.Observed.Record.Nudged.Template = "b" }), want: first},
 		{name: "55: all have saved since", change: with(at, nudged(time.Second, 2), saved(3, 4, 3)), want: "record that every member has saved its state: "},
 		{name: "55: one has not", change: with(at, nudged(time.Second, 2), saved(3, 2, 3)), want: "Waiting: orders-1 saves its state beside its log, which takes a moment"},
 		{name: "55: one has started anew, and counts from nothing", change: with(at, nudged(time.Second, 2), saved(3, 1, 3)), want: "Waiting: orders-1 saves"},
 		{name: "55: one does not answer", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), down(1)), want: "Waiting: orders-1 saves"},
-		{name: "55: nobody was asked", change: with(at, nudged(time.Second, 2), func(s *situation) { s.o.Rounds = nil }), want: "Waiting: orders-0 saves"},
-		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation) { delete(s.o.Record.Nudged.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
+		{name: "55: nobody was asked", change: with(at, nudged(time.Second, 2), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: orders-0 saves"},
+		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation.Situation) { delete(s.Observed.Record.Nudged.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
 		{name: "55: some time later a few more are added", change: with(at, nudged(nudgeAgain, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
 		{name: "55: a long time later a person is asked", change: with(at, nudged(time.Second, 2), since(time.Hour), saved(3, 3, 2)), want: "look at the log of orders-2: it does not save snapshots"},
-		{name: "55: nobody leads", change: with(at, func(s *situation) { s.o.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
+		{name: "55: nobody leads", change: with(at, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
 	})
 }
 
@@ -54,9 +57,9 @@ func TestFlush(t *testing.T) {
 func TestWithoutTheFlushRuleNothingGoesTo37(t *testing.T) {
 	s := healthy(3)
 	with(runs("3.6.16"), exposedTo35)(s)
-	s.d.Spec.Version, s.d.Template, s.d.SpecHash = "3.7.3", "z", "z"
-	s.d.Stops = []Stop{{Version: "3.6.16", Flush: true, Template: "a"}}
-	if p := makeWith(without("flush"), s.d, s.o, noon); p.Hold != nil || len(p.Steps) > 0 {
+	s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash = "3.7.3", "z", "z"
+	s.Desired.Waypoints = []state.Waypoint{{Version: "3.6.16", Flush: true, Template: "a"}}
+	if p := makeWith(without("flush"), s.Desired, s.Observed, noon); p.Hold != nil || len(p.Steps) > 0 {
 		t.Errorf("%s", p.Text())
 	}
 }

@@ -6,6 +6,10 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // moveOn lets one thing happen in the world that is no fault.
@@ -18,13 +22,13 @@ func moveOn(w *world) {
 
 // essence is an action without what only the real cluster can know, such as the
 // ID that it will have.
-func essence(a Action) string {
+func essence(a action.Action) string {
 	switch a := a.(type) {
-	case RecordFormed:
+	case action.RecordFormed:
 		return fmt.Sprintf("RecordFormed %v", slices.Sorted(maps.Keys(a.Members)))
-	case StartRoll:
+	case action.StartRoll:
 		return fmt.Sprintf("%s partition %d", a, a.Partition)
-	case RestartMember:
+	case action.RestartMember:
 		return fmt.Sprintf("%s partition %d by deletion %t", a, a.Partition, a.ByDeletion)
 	}
 	return a.String()
@@ -146,9 +150,9 @@ func TestForecastOfAReform(t *testing.T) {
 	restarts := 0
 	for _, s := range p.Steps {
 		switch s.Action.(type) {
-		case RestartMember:
+		case action.RestartMember:
 			restarts++
-		case TakeBackup, MoveLeader:
+		case action.TakeBackup, action.MoveLeader:
 			t.Fatalf("a cluster that holds nothing needs no %T:\n%s", s.Action, p.Text())
 		}
 	}
@@ -164,7 +168,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 	} {
 		s := healthy(3)
 		with(commit(newVersion))(s)
-		steps := forecastBehind(table(), newSituation(s.d, s.o, s.now), Hold{Kind: kind})
+		steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), Hold{Kind: kind})
 		if got := len(steps) > 0; got != want {
 			t.Errorf("%s: %d steps", kind, len(steps))
 		}
@@ -173,13 +177,13 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 		t.Errorf("a quiet cluster has steps: %v", steps)
 	}
 	gone := healthy(3)
-	gone.o.Set, gone.o.Volumes = nil, memberVolumes(3)
+	gone.Observed.Set, gone.Observed.Volumes = nil, memberVolumes(3)
 	if steps := forecastBehind(table(), gone, Hold{Kind: HoldWaiting}); len(steps) != 1 {
 		t.Errorf("a lost StatefulSet has steps: %v", steps)
 	}
 	s := healthy(3)
-	s.o.Set.Immutable = []string{"spec.tls.mode"}
-	if steps := forecastBehind(table(), newSituation(s.d, s.o, s.now), Hold{Kind: HoldWaiting}); steps != nil {
+	s.Observed.Set.Immutable = []string{"spec.tls.mode"}
+	if steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), Hold{Kind: HoldWaiting}); steps != nil {
 		t.Errorf("a refused change has steps: %v", steps)
 	}
 }
@@ -187,41 +191,43 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 // What a forecast supposes is what an action does, and the situation before it
 // stays as it was.
 func TestAfterAnAction(t *testing.T) {
-	roll := StartRoll{Template: "b", To: newVersion, Partition: 3}
-	restarts := RestartMember{Member: "orders-2", Ordinal: 2, Partition: 2, To: newVersion}
+	roll := action.StartRoll{Template: "b", To: newVersion, Partition: 3}
+	restarts := action.RestartMember{Member: "orders-2", Ordinal: 2, Partition: 2, To: newVersion}
 	for _, c := range []struct {
 		name   string
 		before mutation
-		action Action
-		holds  func(*situation) bool
+		action action.Action
+		holds  func(*situation.Situation) bool
 	}{
-		{"a record", func(s *situation) { s.o.Record = nil }, CreateRecord{}, func(s *situation) bool { return s.o.Record != nil && !s.formed() }},
-		{"certificates", func(s *situation) { s.o.Certificates.Missing = []string{"orders-ca"} }, IssueCertificates{}, func(s *situation) bool { return s.o.Certificates.Missing == nil }},
-		{"wider certificates", func(s *situation) { s.o.Certificates.Narrow = []string{"orders-peer"} }, WidenCertificates{}, func(s *situation) bool { return s.o.Certificates.Narrow == nil }},
-		{"an object", func(s *situation) { s.o.Objects[0].State = ObjectMissing }, ApplyObject{"Service", "orders"}, func(s *situation) bool { return s.o.Objects[0].State == ObjectInSync }},
-		{"the set", with(unformed, func(s *situation) { s.o.Set = nil }), CreateSet{3}, func(s *situation) bool { return len(s.o.Pods) == 3 && s.unformed(s.o.round()) == "" }},
-		{"the IDs", unformed, RecordFormed{ClusterID: "c1"}, func(s *situation) bool { return s.formed() }},
-		{"a backup", commit(newVersion), TakeBackup{ClusterID: "c1", For: newVersion}, func(s *situation) bool { return s.hasBackup() }},
-		{"the template", commit(newVersion), roll, func(s *situation) bool { return s.started() && s.o.Set.Version == newVersion }},
-		{"the leader", nil, MoveLeader{ToID: "m0"}, func(s *situation) bool { return s.o.round().leader().Name == "orders-0" }},
-		{"a restart", with(commit(newVersion), begun), restarts, func(s *situation) bool {
-			return s.pod(2).Template == "b" && s.pod(2).Version == newVersion && s.o.Set.Partition == 2 && s.pod(1).Template == "a"
+		{"a record", func(s *situation.Situation) { s.Observed.Record = nil }, action.CreateRecord{}, func(s *situation.Situation) bool { return s.Observed.Record != nil && !s.Formed() }},
+		{"certificates", func(s *situation.Situation) { s.Observed.Certificates.Missing = []string{"orders-ca"} }, action.IssueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.Missing == nil }},
+		{"wider certificates", func(s *situation.Situation) { s.Observed.Certificates.MissingSANs = []string{"orders-peer"} }, action.ReissueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.MissingSANs == nil }},
+		{"an object", func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }, action.ApplyObject{ObjectKind: "Service", Name: "orders"}, func(s *situation.Situation) bool { return s.Observed.Objects[0].State == state.ObjectInSync }},
+		{"the set", with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), action.CreateSet{Replicas: 3}, func(s *situation.Situation) bool {
+			return len(s.Observed.Pods) == 3 && s.Unformed(s.Observed.Round()) == ""
 		}},
-		{"the end", func(s *situation) { s.o.Set.Partition = 0 }, EndRoll{Replicas: 3}, func(s *situation) bool { return s.o.Set.Partition == 3 }},
-		{"what was applied", commit(newVersion), RecordApplied{SpecHash: "b"}, func(s *situation) bool { return s.o.Record.Applied.SpecHash == "b" }},
+		{"the IDs", unformed, action.RecordFormed{ClusterID: "c1"}, func(s *situation.Situation) bool { return s.Formed() }},
+		{"a backup", commit(newVersion), action.TakeBackup{ClusterID: "c1", For: state.ForUpgrade(newVersion)}, func(s *situation.Situation) bool { return s.HasBackup() }},
+		{"the template", commit(newVersion), roll, func(s *situation.Situation) bool { return s.Started() && s.Observed.Set.Version == newVersion }},
+		{"the leader", nil, action.MoveLeader{ToID: "m0"}, func(s *situation.Situation) bool { return s.Observed.Round().Leader().Name == "orders-0" }},
+		{"a restart", with(commit(newVersion), begun), restarts, func(s *situation.Situation) bool {
+			return podAt(s, 2).Template == "b" && podAt(s, 2).Version == newVersion && s.Observed.Set.Partition == 2 && podAt(s, 1).Template == "a"
+		}},
+		{"the end", func(s *situation.Situation) { s.Observed.Set.Partition = 0 }, action.EndRoll{Replicas: 3}, func(s *situation.Situation) bool { return s.Observed.Set.Partition == 3 }},
+		{"what was applied", commit(newVersion), action.RecordApplied{SpecHash: "b"}, func(s *situation.Situation) bool { return s.Observed.Record.Applied.SpecHash == "b" }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := healthy(3)
 			if c.before != nil {
 				c.before(s)
 			}
-			s = newSituation(s.d, s.o, s.now)
+			s = situation.Of(s.Desired, s.Observed, s.Now)
 			if c.holds(s) {
 				t.Fatal("it was so before")
 			}
-			after := s.after(c.action)
+			after := after(s, c.action)
 			if !c.holds(after) {
-				t.Errorf("after %s: %+v", c.action, after.o)
+				t.Errorf("after %s: %+v", c.action, after.Observed)
 			}
 			if c.holds(s) {
 				t.Error("the situation before has changed, too")
@@ -233,8 +239,8 @@ func TestAfterAnAction(t *testing.T) {
 // Behind a hold that a person must end nobody knows what comes.
 func TestForecastEndsAtAPerson(t *testing.T) {
 	s := healthy(3)
-	done := Step{Action: Nudge{}}
-	always := func(v verdict) []rule { return []rule{{"x", func(*situation) verdict { return v }}} }
+	done := Step{Action: action.ForceSnapshot{}}
+	always := func(v verdict) []rule { return []rule{{"x", func(*situation.Situation) verdict { return v }}} }
 	for name, c := range map[string]struct {
 		says verdict
 		want int
@@ -242,18 +248,18 @@ func TestForecastEndsAtAPerson(t *testing.T) {
 		"nothing is left": {pass(), 1},
 		"a person":        {refuse("no", "look"), 1},
 		"time":            {wait("soon", time.Time{}), 1},
-		"steps":           {do(EndRoll{}, "it is over"), horizon},
+		"steps":           {do(action.EndRoll{}, "it is over"), horizon},
 	} {
 		if steps := forecast(always(c.says), s, done); len(steps)+1 < c.want || (c.want == 1 && len(steps) > 0) {
 			t.Errorf("%s: %d steps after the first: %v", name, len(steps), steps)
 		}
 	}
 	behind := 0
-	thenSteps := []rule{{"x", func(*situation) verdict {
+	thenSteps := []rule{{"x", func(*situation.Situation) verdict {
 		if behind++; behind == 1 {
 			return refuse("no", "look")
 		}
-		return do(EndRoll{}, "it is over")
+		return do(action.EndRoll{}, "it is over")
 	}}}
 	if steps := forecast(thenSteps, s, done); len(steps) > 0 {
 		t.Errorf("behind a hold that a person ends: %v", steps)
@@ -265,17 +271,17 @@ func TestForecastEndsAtAPerson(t *testing.T) {
 func TestForecastLetsTimePass(t *testing.T) {
 	s := healthy(3)
 	with(only(windowOf("0 2 * * 6", "1h", "UTC")))(s)
-	opens, problem := s.opening()
+	opens, problem := s.NextOpening()
 	if problem != "" || !opens.After(noon.Add(time.Hour)) {
 		t.Fatalf("the window opens at %s (%s)", opens, problem)
 	}
-	if at := s.awaited(Hold{Rule: "window", Again: time.Minute}).now; !at.Equal(opens) {
+	if at := awaited(s, Hold{awaits: awaitsWindow, Again: time.Minute}).Now; !at.Equal(opens) {
 		t.Errorf("the window opens at %s, the forecast goes on at %s", opens, at)
 	}
-	if at := s.awaited(Hold{Rule: "health", Again: time.Minute}).now; !at.Equal(noon.Add(time.Minute)) {
+	if at := awaited(s, Hold{Kind: HoldWaiting, Again: time.Minute}).Now; !at.Equal(noon.Add(time.Minute)) {
 		t.Errorf("a hold of a minute takes until %s", at)
 	}
-	if at := healthy(3).awaited(Hold{Rule: "window", Again: time.Minute}).now; !at.Equal(noon.Add(time.Minute)) {
+	if at := awaited(healthy(3), Hold{awaits: awaitsWindow, Again: time.Minute}).Now; !at.Equal(noon.Add(time.Minute)) {
 		t.Errorf("where there is no window, time goes on to %s", at)
 	}
 }

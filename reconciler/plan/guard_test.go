@@ -1,5 +1,7 @@
 package plan
 
+import "github.com/quorate/quorate/reconciler/state"
+
 // guardSays is what the guard in a pod decides before etcd starts.
 type guardSays int8
 
@@ -85,7 +87,7 @@ func (w *world) stranded(i int8) bool {
 }
 
 // lookAtTrouble is what Kubernetes says of a pod that does not run.
-func (w *world) lookAtTrouble(i int8, out *Pod) {
+func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	p, c := &w.pods[i], &w.claims[i]
 	out.NodeGone, out.NodeGoneSince = c.pinned, noonPlus(c.since)
 	switch {
@@ -94,24 +96,24 @@ func (w *world) lookAtTrouble(i int8, out *Pod) {
 	case p.state == podDown && c.data != w.seats[i].id:
 		out.Trouble = "CrashLoopBackOff"
 	case p.state == podStopping && !p.served && w.guard(i) == guardForeign:
-		out.Damage, out.Trouble = DamageForeign, "guard: the volume holds what is not this member's"
+		out.Damage, out.Trouble = state.DamageForeign, "guard: the volume holds what is not this member's"
 	case p.state != podStarting:
 	case c.pinned:
 		out.Trouble = "not scheduled: the node is gone"
 	case c.terminating:
 		out.Trouble = "not scheduled: the claim is being deleted"
 	case w.guard(i) == guardEmpty:
-		out.Damage, out.Trouble = DamageEmpty, "guard: the volume is empty although this member had joined"
+		out.Damage, out.Trouble = state.DamageEmpty, "guard: the volume is empty although this member had joined"
 	case w.guard(i) == guardForeign:
-		out.Damage, out.Trouble = DamageForeign, "guard: the volume holds what is not this member's"
+		out.Damage, out.Trouble = state.DamageForeign, "guard: the volume holds what is not this member's"
 	case w.guard(i) == guardOutdated:
-		out.Damage, out.Trouble = DamageOutdated, "guard: the volume holds what an earlier member has left"
+		out.Damage, out.Trouble = state.DamageOutdated, "guard: the volume holds what an earlier member has left"
 	case w.guard(i) == guardStranger:
 		out.Trouble = "guard: not a member"
 	case variants[p.template].unpulled:
 		out.Trouble, out.Unpulled = "ImagePullBackOff", true
 	case c.corrupt:
-		out.Damage, out.Trouble, out.Ran = DamageCorrupt, "etcd panics", true
+		out.Damage, out.Trouble, out.Ran = state.DamageCorrupt, "etcd panics", true
 	case w.stranded(i):
 		out.Trouble, out.Ran = "the cluster is newer than this etcd", true
 	}

@@ -5,98 +5,108 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // now changes the newest look.
-func now(f func(*Round)) mutation { return func(s *situation) { f(s.o.round()) } }
+func now(f func(*state.Round)) mutation {
+	return func(s *situation.Situation) { f(s.Observed.Round()) }
+}
 
 // of changes one member in the newest look.
-func of(ordinal int32, f func(*Member)) mutation { return func(s *situation) { f(s.member(ordinal)) } }
+func of(ordinal int32, f func(*state.Member)) mutation {
+	return func(s *situation.Situation) { f(memberAt(s, ordinal)) }
+}
 
 func TestHealth(t *testing.T) {
-	leaderless := now(func(r *Round) {
+	leaderless := now(func(r *state.Round) {
 		for i := range r.Members {
 			r.Members[i].Leader = ""
 		}
 	})
 	crashes := func(i int32) mutation {
-		return with(down(i), func(s *situation) { s.pod(i).Trouble = "etcd: panic: no" })
+		return with(down(i), func(s *situation.Situation) { podAt(s, i).Trouble = "etcd: panic: no" })
 	}
 	// victim is a roll to "b" that was given up for "c" and left orders-1 broken.
-	victim := with(commit(newVersion), begun, rolled(newVersion, 1, 2), func(s *situation) { s.d.Template = "c" }, begun, down(1))
+	victim := with(commit(newVersion), begun, rolled(newVersion, 1, 2), func(s *situation.Situation) { s.Desired.Template = "c" }, begun, down(1))
 	// lonely is a cluster of one whose new image cannot be pulled, and whose commit
 	// is taken back.
 	lonely := with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0),
-		func(s *situation) { s.d.Template = "a" }, now(func(r *Round) { *r = Round{Problem: "no answer"} }))
+		func(s *situation.Situation) { s.Desired.Template = "a" }, now(func(r *state.Round) { *r = state.Round{Problem: "no answer"} }))
 	checkRule(t, health, []ruleCase{
 		{name: "17: a healthy cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: unformed},
-		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }, want: "Confirm: no member was asked yet"},
-		{name: "84: no quorum", change: now(func(r *Round) { *r = Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed: no linearizable answer; nothing is restarted until the cluster is healthy; look at the pods of its members"},
-		{name: "80: another cluster", change: now(func(r *Round) { r.ClusterID = "c2" }), want: "the members say that they are cluster c2, the record says c1"},
-		{name: "58: a learner", change: of(1, func(m *Member) { m.Learner = true }), want: "orders-1 is a learner, which nobody asked for; nothing is restarted until the cluster is healthy; look at the member named here"},
-		{name: "58: a learner that has not started", change: of(1, func(m *Member) { m.Learner, m.Name = true, "" }), want: "m1 is a learner"},
-		{name: "46: a member too many", change: now(func(r *Round) { r.Members = append(r.Members, Member{ID: "m9", Name: "orders-9"}) }), want: "the member list (orders-0=m0 orders-1=m1 orders-2=m2 orders-9=m9) is not the recorded one (orders-0=m0 orders-1=m1 orders-2=m2)"},
-		{name: "94: one that somebody has removed", change: now(func(r *Round) { r.Members = r.Members[1:] }), want: "somebody has removed orders-0: delete its pod and its volume claim data-orders-0"},
-		{name: "94: while another one joins", change: now(func(r *Round) { r.Members[0] = Member{ID: "m9", Name: "orders-9"} }), want: "look at the member named here"},
-		{name: "94: who has removed whom is not clear", change: now(func(r *Round) { r.Members = r.Members[1:]; r.Members[0].Name = "orders-0" }), want: "look at the member named here"},
-		{name: "94: of two members nobody can be replaced", size: 2, change: now(func(r *Round) { r.Members = r.Members[1:] }), want: "look at the member named here"},
-		{name: "94: a member with another ID", change: of(0, func(m *Member) { m.ID = "m7" }), want: "is not the recorded one"},
+		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }, want: "Confirm: no member was asked yet"},
+		{name: "84: no quorum", change: now(func(r *state.Round) { *r = state.Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed: no linearizable answer; nothing is restarted until the cluster is healthy; look at the pods of its members"},
+		{name: "80: another cluster", change: now(func(r *state.Round) { r.ClusterID = "c2" }), want: "the members say that they are cluster c2, the record says c1"},
+		{name: "58: a learner", change: of(1, func(m *state.Member) { m.Learner = true }), want: "orders-1 is a learner, which nobody asked for; nothing is restarted until the cluster is healthy; look at the member named here"},
+		{name: "58: a learner that has not started", change: of(1, func(m *state.Member) { m.Learner, m.Name = true, "" }), want: "m1 is a learner"},
+		{name: "46: a member too many", change: now(func(r *state.Round) { r.Members = append(r.Members, state.Member{ID: "m9", Name: "orders-9"}) }), want: "the member list (orders-0=m0 orders-1=m1 orders-2=m2 orders-9=m9) is not the recorded one (orders-0=m0 orders-1=m1 orders-2=m2)"},
+		{name: "94: one that somebody has removed", change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "somebody has removed orders-0: delete its pod and its volume claim data-orders-0"},
+		{name: "94: while another one joins", change: now(func(r *state.Round) { r.Members[0] = state.Member{ID: "m9", Name: "orders-9"} }), want: "look at the member named here"},
+		{name: "94: who has removed whom is not clear", change: now(func(r *state.Round) { r.Members = r.Members[1:]; r.Members[0].Name = "orders-0" }), want: "look at the member named here"},
+		{name: "94: of two members nobody can be replaced", size: 2, change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "look at the member named here"},
+		{name: "94: a member with another ID", change: of(0, func(m *state.Member) { m.ID = "m7" }), want: "is not the recorded one"},
 		{name: "57: a member is down", change: down(1), want: "Unhealthy: orders-1 does not answer: connection refused"},
-		{name: "46: a member without a pod", change: with(down(1), func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 1, 2) }), want: "Unhealthy: orders-1 does not answer: connection refused"},
-		{name: "46: a member without a pod that answers is for the rules that know pods", change: func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 1, 2) }},
-		{name: "61: a pod's trouble says more than that its member is silent", change: with(down(1), func(s *situation) { s.pod(1).Trouble = "CrashLoopBackOff" }), want: "orders-1 does not run: CrashLoopBackOff"},
-		{name: "a trouble of a pod that is ready is over", change: func(s *situation) { s.pod(1).Trouble = "Error, exit code 1" }},
+		{name: "46: a member without a pod", change: with(down(1), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }), want: "Unhealthy: orders-1 does not answer: connection refused"},
+		{name: "46: a member without a pod that answers is for the rules that know pods", change: func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }},
+		{name: "61: a pod's trouble says more than that its member is silent", change: with(down(1), func(s *situation.Situation) { podAt(s, 1).Trouble = "CrashLoopBackOff" }), want: "orders-1 does not run: CrashLoopBackOff"},
+		{name: "a trouble of a pod that is ready is over", change: func(s *situation.Situation) { podAt(s, 1).Trouble = "Error, exit code 1" }},
 		{name: "no leader", change: leaderless, want: "there is no leader"},
-		{name: "another leader", change: of(0, func(m *Member) { m.Leader = "m1" }), want: "orders-0 does not follow the leader orders-2"},
-		{name: "another term", change: of(0, func(m *Member) { m.Term = 6 }), want: "orders-0 does not follow the leader orders-2"},
-		{name: "72: far behind", change: of(0, func(m *Member) { m.Applied = 3999 }), want: "orders-0 is 1001 entries behind the leader"},
-		{name: "a little behind passes", change: of(0, func(m *Member) { m.Applied = 4000 })},
-		{name: "59: an alarm", change: now(func(r *Round) { r.Alarms = []Alarm{{NoSpace, "m1"}, {Corrupt, nobody}} }), want: "alarm: NOSPACE on member m1, CORRUPT on an unknown member"},
-		{name: "a downgrade that nobody asked for", change: now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "a downgrade to 3.4 is in progress, which nobody asked for in Git"},
-		{name: "a downgrade to where nobody knows", change: now(func(r *Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which nobody"},
-		{name: "the downgrade that Git asks for", change: now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
-		{name: "a downgrade that Git asked for before", change: with(now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation) { s.o.Record.Downgrade = &Downgrade{Line: "3.4"} })},
-		{name: "another one than Git asked for before", change: with(now(func(r *Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation) { s.o.Record.Downgrade = &Downgrade{Line: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
-		{name: "errors that a member reports", change: of(1, func(m *Member) { m.Errors = []string{"disk slow"} }), want: "orders-1 reports: disk slow"},
-		{name: "59: an alarm that only a member reports", change: of(1, func(m *Member) { m.Errors = []string{"memberID:1 alarm:NOSPACE "} }), want: "orders-1 reports: memberID:1 alarm:NOSPACE"},
-		{name: "59: a full database", change: of(1, func(m *Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},
-		{name: "a quota that is not known", change: of(1, func(m *Member) { m.DBSize = 100 })},
-		{name: "69: a version that is not the image's", change: of(1, func(m *Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
+		{name: "another leader", change: of(0, func(m *state.Member) { m.Leader = "m1" }), want: "orders-0 does not follow the leader orders-2"},
+		{name: "another term", change: of(0, func(m *state.Member) { m.Term = 6 }), want: "orders-0 does not follow the leader orders-2"},
+		{name: "72: far behind", change: of(0, func(m *state.Member) { m.AppliedIndex = 3999 }), want: "orders-0 is 1001 entries behind the leader"},
+		{name: "a little behind passes", change: of(0, func(m *state.Member) { m.AppliedIndex = 4000 })},
+		{name: "59: an alarm", change: now(func(r *state.Round) {
+			r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}, {Kind: state.Corrupt, MemberID: state.UnknownMember}}
+		}), want: "alarm: NOSPACE on member m1, CORRUPT on an unknown member"},
+		{name: "a downgrade that nobody asked for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "a downgrade to 3.4 is in progress, which nobody asked for in Git"},
+		{name: "a downgrade to where nobody knows", change: now(func(r *state.Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which nobody"},
+		{name: "the downgrade that Git asks for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
+		{name: "a downgrade that Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.4"} })},
+		{name: "another one than Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
+		{name: "errors that a member reports", change: of(1, func(m *state.Member) { m.Errors = []string{"disk slow"} }), want: "orders-1 reports: disk slow"},
+		{name: "59: an alarm that only a member reports", change: of(1, func(m *state.Member) { m.Errors = []string{"memberID:1 alarm:NOSPACE "} }), want: "orders-1 reports: memberID:1 alarm:NOSPACE"},
+		{name: "59: a full database", change: of(1, func(m *state.Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},
+		{name: "a quota that is not known", change: of(1, func(m *state.Member) { m.DBSize = 100 })},
+		{name: "69: a version that is not the image's", change: of(1, func(m *state.Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
 		{name: "82: a crash loop", change: crashes(1), want: "delete its pod and its volume claim data-orders-1, and a new member takes its place"},
 		{name: "82: no such advice for who may be all that is left", size: 1, change: crashes(0), want: "look at the member named here"},
 		{name: "82: nor for a broken roll", change: with(commit(newVersion), begun, crashes(1)), want: "what Git asks for would reach orders-2 first, which serves; bring orders-1 back by other means"},
-		{name: "other data", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data at revision 0"},
-		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *Round) { r.Deep = true }))},
-		{name: "other data at another revision cannot either", change: with(of(1, func(m *Member) { m.Hash, m.HashRevision = 1, 9 }), now(func(r *Round) { r.Deep = true }))},
-		{name: "nor can data without a leader, a moment ago", change: func(s *situation) {
-			for i := range s.o.Rounds[0].Members {
-				s.o.Rounds[0].Members[i].Leader = ""
+		{name: "other data", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data at revision 0"},
+		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *state.Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *state.Round) { r.Deep = true }))},
+		{name: "other data at another revision cannot either", change: with(of(1, func(m *state.Member) { m.Hash, m.HashRevision = 1, 9 }), now(func(r *state.Round) { r.Deep = true }))},
+		{name: "nor can data without a leader, a moment ago", change: func(s *situation.Situation) {
+			for i := range s.Observed.Rounds[0].Members {
+				s.Observed.Rounds[0].Members[i].Leader = ""
 			}
 		}},
-		{name: "I15: other data in the first look is other data for good", change: func(s *situation) { s.o.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data at revision 0"},
-		{name: "hashes count only where they were asked for", change: with(of(1, func(m *Member) { m.Hash = 1 }), now(func(r *Round) { r.Deep = false }))},
-		{name: "87: a pod that is not ready", change: func(s *situation) { s.pod(0).Ready = false }, want: "the pod of orders-0 is not ready"},
-		{name: "68: a pod that is drained", change: func(s *situation) { s.pod(0).Terminating = true }, want: "the pod of orders-0 is not ready"},
+		{name: "I15: other data in the first look is other data for good", change: func(s *situation.Situation) { s.Observed.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data at revision 0"},
+		{name: "hashes count only where they were asked for", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = false }))},
+		{name: "87: a pod that is not ready", change: func(s *situation.Situation) { podAt(s, 0).Ready = false }, want: "the pod of orders-0 is not ready"},
+		{name: "68: a pod that is drained", change: func(s *situation.Situation) { podAt(s, 0).Terminating = true }, want: "the pod of orders-0 is not ready"},
 		{name: "62: the member that an abandoned roll broke passes", change: victim},
-		{name: "I15: one that is ready and has lost one answer is no victim", change: with(victim, func(s *situation) {
-			s.pod(1).Ready, s.o.Rounds[0].member("orders-1").Problem = true, ""
+		{name: "I15: one that is ready and has lost one answer is no victim", change: with(victim, func(s *situation.Situation) {
+			podAt(s, 1).Ready, s.Observed.Rounds[0].Member("orders-1").Problem = true, ""
 		}), want: "orders-1 does not answer"},
-		{name: "I15: with one look nobody can tell", change: with(victim, func(s *situation) { s.pod(1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
-		{name: "62: one that is ready, and silent twice, is one", change: with(victim, func(s *situation) { s.pod(1).Ready = true })},
-		{name: "57: who is put to sleep is broken by no roll", change: with(commit(newVersion), state(schema.StateHibernated), down(1), func(s *situation) { s.pod(1).Ran, s.pod(1).Unpulled = false, true }), want: "Unhealthy: orders-1 does not answer"},
-		{name: "I15: nor of one that the last template made", change: with(victim, oneLook, func(s *situation) { s.pod(1).Ready, s.pod(1).Template = true, "a" }), want: "Unhealthy: orders-1 does not answer"},
+		{name: "I15: with one look nobody can tell", change: with(victim, func(s *situation.Situation) { podAt(s, 1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
+		{name: "62: one that is ready, and silent twice, is one", change: with(victim, func(s *situation.Situation) { podAt(s, 1).Ready = true })},
+		{name: "57: who is put to sleep is broken by no roll", change: with(commit(newVersion), asksState(schema.StateHibernated), down(1), func(s *situation.Situation) { podAt(s, 1).Ran, podAt(s, 1).Unpulled = false, true }), want: "Unhealthy: orders-1 does not answer"},
+		{name: "I15: nor of one that the last template made", change: with(victim, oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 1).Template = true, "a" }), want: "Unhealthy: orders-1 does not answer"},
 		{name: "62: one that is not ready is a victim after one look", change: with(victim, oneLook)},
-		{name: "62: so is one that shuts down", change: with(victim, oneLook, func(s *situation) { s.pod(1).Ready, s.pod(1).Terminating = true, true })},
-		{name: "62: what the victim complains of stops nobody", change: with(victim, of(1, func(m *Member) { m.Errors = []string{"disk slow"} }))},
+		{name: "62: so is one that shuts down", change: with(victim, oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 1).Terminating = true, true })},
+		{name: "62: what the victim complains of stops nobody", change: with(victim, of(1, func(m *state.Member) { m.Errors = []string{"disk slow"} }))},
 		{name: "57: another one that is down does not", change: with(victim, down(0)), want: "orders-0 does not answer"},
 		{name: "57: nor do two that the roll broke", change: with(victim, down(2)), want: "orders-1 does not answer"},
-		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation) { s.pod(1).Template, s.o.Set.Template, s.d.Template = "b", "b", "b" }), want: "orders-1 does not answer"},
+		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation.Situation) {
+			podAt(s, 1).Template, s.Observed.Set.Template, s.Desired.Template = "b", "b", "b"
+		}), want: "orders-1 does not answer"},
 		{name: "62: one member alone that never ran passes", size: 1, change: lonely},
-		{name: "84: one member alone that ran does not", size: 1, change: with(lonely, func(s *situation) { s.pod(0).Ran = true }), want: "Unhealthy: the members cannot be listed: no answer"},
-		{name: "84: nor does one that may still start", size: 1, change: with(lonely, func(s *situation) { s.pod(0).Trouble = "" }), want: "Unhealthy: the members cannot be listed: no answer"},
-		{name: "57: while the last template is unknown, nobody is broken by a roll", change: with(commit(newVersion), down(1), func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = "", "" }), want: "Unhealthy: orders-1 does not answer"},
+		{name: "84: one member alone that ran does not", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Ran = true }), want: "Unhealthy: the members cannot be listed: no answer"},
+		{name: "84: nor does one that may still start", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Trouble = "" }), want: "Unhealthy: the members cannot be listed: no answer"},
+		{name: "57: while the last template is unknown, nobody is broken by a roll", change: with(commit(newVersion), down(1), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = "", "" }), want: "Unhealthy: orders-1 does not answer"},
 	})
 }
 
@@ -119,52 +129,52 @@ func TestQuorumWithoutTheTarget(t *testing.T) {
 			for _, i := range c.down {
 				down(i)(s)
 			}
-			if got := s.quorum(s.o.round(), ""); got != c.want {
+			if got := s.QuorumProblem(s.Observed.Round(), ""); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 	s := healthy(3)
 	commit(newVersion)(s)
-	s.o.round().Members[0].Learner = true
-	if got := s.quorum(s.o.round(), ""); got != "without orders-2 only 1 of 3 members would be left, and a quorum is 2" {
+	s.Observed.Round().Members[0].Learner = true
+	if got := s.QuorumProblem(s.Observed.Round(), ""); got != "without orders-2 only 1 of 3 members would be left, and a quorum is 2" {
 		t.Errorf("I19: a learner counts for the quorum: %q", got)
 	}
 	s = healthy(3)
 	with(down(0), down(1))(s)
-	if got := s.quorum(s.o.round(), ""); got != "" {
+	if got := s.QuorumProblem(s.Observed.Round(), ""); got != "" {
 		t.Errorf("without a roll nobody is missed: %q", got)
 	}
 	for name, change := range map[string]mutation{
-		"without a roll":             func(*situation) {},
-		"while the members sleep":    with(commit(newVersion), state(schema.StateHibernated)),
+		"without a roll":             func(*situation.Situation) {},
+		"while the members sleep":    with(commit(newVersion), asksState(schema.StateHibernated)),
 		"when every pod is replaced": with(commit(newVersion), rolled(newVersion, 0, 1, 2)),
 	} {
 		s := healthy(3)
 		change(s)
-		if got := s.restarting(""); got != "" {
+		if got := s.Restarting(""); got != "" {
 			t.Errorf("%s %s would restart", name, got)
 		}
 	}
-	if got := healthy(3).restarting("orders-1"); got != "orders-1" {
+	if got := healthy(3).Restarting("orders-1"); got != "orders-1" {
 		t.Errorf("the broken member goes first, not %s", got)
 	}
 }
 
 func TestConfirm(t *testing.T) {
-	before := func(f func(*Round)) mutation {
-		return with(commit(newVersion), func(s *situation) { f(&s.o.Rounds[0]) })
+	before := func(f func(*state.Round)) mutation {
+		return with(commit(newVersion), func(s *situation.Situation) { f(&s.Observed.Rounds[0]) })
 	}
 	checkRule(t, confirm, []ruleCase{
-		{name: "17: nothing to do needs no second look", change: func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }},
+		{name: "17: nothing to do needs no second look", change: func(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }},
 		{name: "two good looks pass", change: commit(newVersion)},
-		{name: "I15: one look is not enough", change: with(commit(newVersion), func(s *situation) { s.o.Rounds = s.o.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
+		{name: "I15: one look is not enough", change: with(commit(newVersion), func(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
 		{name: "I15: nor for the others of one that never ran", change: with(commit(newVersion), begun, rolled(newVersion, 2), down(2), neverRan(2), leads(0), oneLook), want: "Confirm: health counts when it was seen twice"},
-		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation) { s.now = noon.Add(16 * time.Second) }), want: "Confirm: the last look at the members is too old"},
-		{name: "hashes are wanted", change: before(func(r *Round) { r.Deep = false }), want: "Confirm: the members' data has not been compared yet"},
-		{name: "two looks at once are one", change: before(func(r *Round) { r.At = noon.Add(-Between / 2) }), want: "Confirm: the two looks at the members were too close"},
-		{name: "87: sick a moment ago", change: before(func(r *Round) { r.Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: orders-0 does not answer: timeout"},
-		{name: "no list a moment ago", change: before(func(r *Round) { *r = Round{At: r.At, Deep: true, Problem: "timeout"} }), want: "Confirm: healthy now, but a moment ago: the members cannot be listed: timeout"},
-		{name: "I16: not caught up", change: before(func(r *Round) { r.member("orders-2").Commit = 5100 }), want: "Confirm: orders-0 has applied 5000 of 5100 entries"},
+		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation.Situation) { s.Now = noon.Add(16 * time.Second) }), want: "Confirm: the last look at the members is too old"},
+		{name: "hashes are wanted", change: before(func(r *state.Round) { r.Deep = false }), want: "Confirm: the members' data has not been compared yet"},
+		{name: "two looks at once are one", change: before(func(r *state.Round) { r.At = noon.Add(-state.Between / 2) }), want: "Confirm: the two looks at the members were too close"},
+		{name: "87: sick a moment ago", change: before(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: orders-0 does not answer: timeout"},
+		{name: "no list a moment ago", change: before(func(r *state.Round) { *r = state.Round{At: r.At, Deep: true, Problem: "timeout"} }), want: "Confirm: healthy now, but a moment ago: the members cannot be listed: timeout"},
+		{name: "I16: not caught up", change: before(func(r *state.Round) { r.Member("orders-2").CommitIndex = 5100 }), want: "Confirm: orders-0 has applied 5000 of 5100 entries"},
 	})
 }

@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -21,74 +24,76 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // healthy is a formed cluster of n members that is what Git says: nothing is to
 // be done. Its template is "a", and the highest ordinal leads.
-func healthy(n int32) *situation {
-	d := Desired{
+func healthy(n int32) *situation.Situation {
+	d := state.Desired{
 		Namespace: "db", Name: "orders", Commit: "c0ffee", SpecHash: "a", Template: "a",
 		BackupURL: "s3://backups/{{ .UID }}.db",
 		Spec:      schema.ClusterSpec{Version: oldVersion, Replicas: n},
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
-	o := Observed{
-		Record:  &Record{ClusterID: "c1", Members: map[string]string{}, Applied: &Applied{SpecHash: "a", Version: oldVersion}, BornOn: line(oldVersion)},
-		Objects: []Object{{Kind: "Service", Name: "orders", State: ObjectInSync}},
-		Set: &Set{
+	o := state.Observed{
+		Record:  &state.Record{ClusterID: "c1", Members: map[string]string{}, Applied: &state.Applied{SpecHash: "a", Version: oldVersion}, BornOn: state.Minor(oldVersion)},
+		Objects: []state.Object{{Kind: "Service", Name: "orders", State: state.ObjectInSync}},
+		Set: &state.Set{
 			UID: "set", Replicas: n, Partition: n, Settled: true,
 			Template: "a", Version: oldVersion, CurrentTemplate: "a", CurrentVersion: oldVersion,
 		},
 	}
-	r := Round{At: noon.Add(-time.Second), ClusterID: "c1", ClusterVersion: "3.5.0", Deep: true}
+	r := state.Round{At: noon.Add(-time.Second), ClusterID: "c1", ClusterVersion: "3.5.0", Deep: true}
 	for i := range n {
-		m := Member{
-			ID: fmt.Sprintf("m%d", i), Name: podName("orders", i), Version: oldVersion,
-			Leader: fmt.Sprintf("m%d", n-1), Term: 7, Commit: 5000, Applied: 5000,
+		m := state.Member{
+			ID: fmt.Sprintf("m%d", i), Name: naming.Member("orders", i), Version: oldVersion,
+			Leader: fmt.Sprintf("m%d", n-1), Term: 7, CommitIndex: 5000, AppliedIndex: 5000,
 		}
 		o.Record.Members[m.Name] = m.ID
 		r.Members = append(r.Members, m)
-		o.Pods = append(o.Pods, Pod{
+		o.Pods = append(o.Pods, state.Pod{
 			Name: m.Name, Ordinal: i, UID: "pod-" + m.ID, Template: "a", Version: oldVersion, Ready: true, Ran: true,
 			ReadySince: noon.Add(-time.Hour), Created: noon.Add(-time.Hour),
 		})
 	}
 	now := r
-	now.At, now.Members = noon, append([]Member(nil), r.Members...)
-	o.Rounds = []Round{r, now}
-	return newSituation(d, o, noon)
+	now.At, now.Members = noon, append([]state.Member(nil), r.Members...)
+	o.Rounds = []state.Round{r, now}
+	return situation.Of(d, o, noon)
 }
 
 // memberVolume is the volume behind a claim, as large as it was asked for.
-func memberVolume(claim string, size int64) Volume {
+func memberVolume(claim string, size int64) state.Volume {
 	ordinal, err := strconv.ParseInt(claim[strings.LastIndex(claim, "-")+1:], 10, 32)
 	if err != nil {
 		panic(err) // a slip in a table
 	}
-	return Volume{
+	return state.Volume{
 		Claim: claim, UID: "uid-" + claim, Member: strings.TrimPrefix(claim, "data-"), Ordinal: int32(ordinal),
 		Size: size, Capacity: size, Bound: true, Holds: fmt.Sprintf("m%d", ordinal),
 	}
 }
 
 // memberVolumes are those of the first n members, of 8 GiB each.
-func memberVolumes(n int32) []Volume {
-	var volumes []Volume
+func memberVolumes(n int32) []state.Volume {
+	var volumes []state.Volume
 	for i := range n {
-		volumes = append(volumes, memberVolume(claimOf(podName("orders", i)), 8<<30))
+		volumes = append(volumes, memberVolume(naming.Claim("", naming.Member("orders", i)), 8<<30))
 	}
 	return volumes
 }
 
 // pod and member give a row of the situation to change.
-func (s *situation) pod(ordinal int32) *Pod { return s.o.pod(podName(s.d.Name, ordinal)) }
+func podAt(s *situation.Situation, ordinal int32) *state.Pod {
+	return s.Observed.Pod(naming.Member(s.Desired.Name, ordinal))
+}
 
-func (s *situation) member(ordinal int32) *Member {
-	return s.o.round().member(podName(s.d.Name, ordinal))
+func memberAt(s *situation.Situation, ordinal int32) *state.Member {
+	return s.Observed.Round().Member(naming.Member(s.Desired.Name, ordinal))
 }
 
 // mutation turns a healthy cluster into the case at hand.
-type mutation func(*situation)
+type mutation func(*situation.Situation)
 
 // with makes one change of several.
 func with(changes ...mutation) mutation {
-	return func(s *situation) {
+	return func(s *situation.Situation) {
 		for _, c := range changes {
 			c(s)
 		}
@@ -97,21 +102,23 @@ func with(changes ...mutation) mutation {
 
 // commit is a new commit that asks for a version, under template "b".
 func commit(version string) mutation {
-	return func(s *situation) {
-		s.d.Spec.Version, s.d.Template, s.d.SpecHash, s.d.Commit = version, "b", "b", "beef"
+	return func(s *situation.Situation) {
+		s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash, s.Desired.Commit = version, "b", "b", "beef"
 	}
 }
 
 // begun lets the StatefulSet have what Git says.
-func begun(s *situation) { s.o.Set.Template, s.o.Set.Version = s.d.Template, s.d.Spec.Version }
+func begun(s *situation.Situation) {
+	s.Observed.Set.Template, s.Observed.Set.Version = s.Desired.Template, s.Desired.Spec.Version
+}
 
 // rolled gives members template "b" and its version, healthy for an hour.
 func rolled(version string, ordinals ...int32) mutation {
-	return func(s *situation) {
+	return func(s *situation.Situation) {
 		for _, i := range ordinals {
-			s.pod(i).Template, s.pod(i).Version = "b", version
-			for r := range s.o.Rounds {
-				s.o.Rounds[r].member(s.pod(i).Name).Version = version
+			podAt(s, i).Template, podAt(s, i).Version = "b", version
+			for r := range s.Observed.Rounds {
+				s.Observed.Rounds[r].Member(podAt(s, i).Name).Version = version
 			}
 		}
 	}
@@ -119,29 +126,29 @@ func rolled(version string, ordinals ...int32) mutation {
 
 // down takes a member away: its pod is not ready and it does not answer.
 func down(ordinal int32) mutation {
-	return func(s *situation) {
-		s.pod(ordinal).Ready = false
-		s.member(ordinal).Problem = "connection refused"
-		s.o.Rounds[0].member(s.pod(ordinal).Name).Problem = "connection refused"
+	return func(s *situation.Situation) {
+		podAt(s, ordinal).Ready = false
+		memberAt(s, ordinal).Problem = "connection refused"
+		s.Observed.Rounds[0].Member(podAt(s, ordinal).Name).Problem = "connection refused"
 	}
 }
 
 // leads makes a member the leader.
 func leads(ordinal int32) mutation {
-	return func(s *situation) { s.lead(fmt.Sprintf("m%d", ordinal)) }
+	return func(s *situation.Situation) { s.LeadBy(fmt.Sprintf("m%d", ordinal)) }
 }
 
 // backedUp records a backup of this cluster for what Git says, of some age.
 func backedUp(age time.Duration) mutation {
-	return func(s *situation) {
-		s.o.Record.Backup = &Backup{ClusterID: "c1", For: s.d.Spec.Version, Time: noon.Add(-age)}
+	return func(s *situation.Situation) {
+		s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", For: state.ForUpgrade(s.Desired.Spec.Version), Time: noon.Add(-age)}
 	}
 }
 
 // unformed makes the cluster one that has just been created, and has no pods.
-func unformed(s *situation) {
-	s.o.Record = &Record{}
-	s.o.Pods, s.o.Rounds = nil, nil
+func unformed(s *situation.Situation) {
+	s.Observed.Record = &state.Record{}
+	s.Observed.Pods, s.Observed.Rounds = nil, nil
 }
 
 // ruleCase is a row of a rule's table: what is changed in a healthy cluster of
@@ -154,7 +161,7 @@ type ruleCase struct {
 	want   string
 }
 
-func checkRule(t *testing.T, eval func(*situation) verdict, cases []ruleCase) {
+func checkRule(t *testing.T, eval func(*situation.Situation) verdict, cases []ruleCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -165,8 +172,8 @@ func checkRule(t *testing.T, eval func(*situation) verdict, cases []ruleCase) {
 			if c.change != nil {
 				c.change(s)
 			}
-			s.d = rendered(s.d, s.o)
-			s = newSituation(s.d, s.o, s.now)
+			s.Desired = rendered(s.Desired, s.Observed)
+			s = situation.Of(s.Desired, s.Observed, s.Now)
 			got := said(eval, s)
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
@@ -176,11 +183,11 @@ func checkRule(t *testing.T, eval func(*situation) verdict, cases []ruleCase) {
 }
 
 // rendered gives the stops on the way a template each, as the shell does.
-func rendered(d Desired, o Observed) Desired {
-	if stops := Stops(d.Spec, o); d.Stops == nil && len(stops) > 1 {
-		d.Stops = stops[:len(stops)-1]
-		for i, stop := range d.Stops {
-			d.Stops[i].Template = stopTexts([]Stop{stop})
+func rendered(d state.Desired, o state.Observed) state.Desired {
+	if stops := situation.Waypoints(d.Spec, o); d.Waypoints == nil && len(stops) > 1 {
+		d.Waypoints = stops[:len(stops)-1]
+		for i, stop := range d.Waypoints {
+			d.Waypoints[i].Template = stopTexts([]state.Waypoint{stop})
 		}
 	}
 	return d
@@ -188,7 +195,7 @@ func rendered(d Desired, o Observed) Desired {
 
 // said is what a rule says. A panic is an answer too, a wrong one, and must not
 // hide the rest of the table.
-func said(eval func(*situation) verdict, s *situation) (text string) {
+func said(eval func(*situation.Situation) verdict, s *situation.Situation) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
 			text = fmt.Sprintf("panic: %v", r)

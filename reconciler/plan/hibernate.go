@@ -4,74 +4,64 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // hibernate puts the members of a healthy cluster to sleep: after a backup, and
 // between two rolls, because members that wake all start at once and must all
 // start as what they were.
-func hibernate(s *situation) verdict {
-	if !s.formed() || s.d.Spec.State != schema.StateHibernated || s.open() {
+func hibernate(s *situation.Situation) verdict {
+	if !s.Formed() || s.Desired.Spec.State != schema.StateHibernated || s.RollOpen() {
 		return pass()
 	}
-	if v := s.backupFirst(s.d.Spec.Upgrade.Backup, backupWish{
-		what: "the hibernation", setting: "spec.upgrade.backup", purpose: "hibernation",
+	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupWish{
+		what: "the hibernation", setting: "spec.upgrade.backup", purpose: state.ForHibernation,
 		why: "hibernation", reason: "before the members sleep, so that the data is in two places",
 	}); !v.silent() {
 		return v
 	}
-	return do(Hibernate{}, "spec.state is Hibernated; the volumes are kept, and wake as they are")
-}
-
-// open says whether a roll has begun and not ended: pods of two templates, a
-// StatefulSet that has not closed it, or a downgrade that etcd has not ended.
-func (s *situation) open() bool {
-	if r := s.o.round(); s.o.Set.CurrentTemplate != s.o.Set.Template || (r != nil && r.Downgrading) {
-		return true
-	}
-	for _, p := range s.o.Pods {
-		if s.isMember(p.Name) && p.Template != s.o.Set.Template {
-			return true
-		}
-	}
-	return false
+	return do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept, and wake as they are")
 }
 
 // hibernated keeps a cluster asleep, or wakes it. While it sleeps there is nobody
 // to ask, so nothing below has anything to say.
-func hibernated(s *situation) verdict {
-	if !s.formed() || !s.o.Record.Hibernated {
+func hibernated(s *situation.Situation) verdict {
+	if !s.Formed() || !s.Observed.Record.Hibernated {
 		return pass()
 	}
-	if s.d.Spec.State != schema.StateHibernated {
-		return do(Wake{}, "spec.state is no longer Hibernated; every member goes on from its own volume")
+	if s.Desired.Spec.State != schema.StateHibernated {
+		return do(action.Wake{}, "spec.state is no longer Hibernated; every member goes on from its own volume")
 	}
-	if v := s.stopAll(); !v.silent() {
+	if v := stopAll(s); !v.silent() {
 		return v
 	}
-	if a := s.o.Record.Applied; a == nil || a.SpecHash != s.d.SpecHash {
-		return do(s.recordAsleep(), "every member sleeps; what else has changed is carried out when they wake")
+	if a := s.Observed.Record.Applied; a == nil || a.SpecHash != s.Desired.SpecHash {
+		return do(recordAsleep(s), "every member sleeps; what else has changed is carried out when they wake")
 	}
 	return idle()
 }
 
 // recordAsleep writes down that a sleeping cluster is as Git wants it. What its
 // members are stays what it was: what Git says of that meanwhile is not carried out.
-func (s *situation) recordAsleep() RecordApplied {
-	a := s.recordApplied(s.o.Set.Version)
-	if a.Settings = ""; s.o.Record.Applied != nil {
-		a.Settings = s.o.Record.Applied.Settings
+func recordAsleep(s *situation.Situation) action.RecordApplied {
+	a := recordApplied(s, s.Observed.Set.Version)
+	a.Settings = ""
+	if s.Observed.Record.Applied != nil {
+		a.Settings = s.Observed.Record.Applied.Settings
 	}
 	return a
 }
 
 // stopAll lets every pod go, and waits until the last one has.
-func (s *situation) stopAll() verdict {
-	if s.o.Set != nil && s.o.Set.Replicas > 0 {
-		return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: 0, Partition: 0}, "no member is to run")
+func stopAll(s *situation.Situation) verdict {
+	if s.Observed.Set != nil && s.Observed.Set.Replicas > 0 {
+		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: 0}, "no member is to run")
 	}
-	if n := len(s.o.Pods); n > 0 {
-		return wait(fmt.Sprintf("%s shut down", plural(n, "pod")), time.Time{})
+	if n := len(s.Observed.Pods); n > 0 {
+		return wait(fmt.Sprintf("%s shut down", state.Plural(n, "pod")), time.Time{})
 	}
 	return pass()
 }

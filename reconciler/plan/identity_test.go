@@ -3,43 +3,45 @@ package plan
 import (
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 func TestReadable(t *testing.T) {
 	checkRule(t, readable, []ruleCase{
 		{name: "a good file passes"},
-		{name: "14: all errors of the file are told", change: func(s *situation) {
-			s.d.Problems = []string{"orders.yaml:3: bad version", "orders.yaml:5: bad size"}
+		{name: "14: all errors of the file are told", change: func(s *situation.Situation) {
+			s.Desired.Problems = []string{"orders.yaml:3: bad version", "orders.yaml:5: bad size"}
 		}, want: "Refused: the file of this cluster has errors, so the cluster is left as it is: orders.yaml:3: bad version; orders.yaml:5: bad size"},
 	})
 }
 
 func TestOwnership(t *testing.T) {
-	leftover := func(s *situation) {
-		s.o.Record, s.o.Set, s.o.Volumes = nil, nil, memberVolumes(1)
+	leftover := func(s *situation.Situation) {
+		s.Observed.Record, s.Observed.Set, s.Observed.Volumes = nil, nil, memberVolumes(1)
 	}
 	checkRule(t, ownership, []ruleCase{
 		{name: "own objects pass"},
-		{name: "own volumes pass", change: func(s *situation) { s.o.Volumes = memberVolumes(1) }},
-		{name: "35: another's object is never touched", change: func(s *situation) {
-			s.o.Objects[0].State, s.o.Objects[0].Detail = ObjectForeign, "made by helm"
+		{name: "own volumes pass", change: func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(1) }},
+		{name: "35: another's object is never touched", change: func(s *situation.Situation) {
+			s.Observed.Objects[0].State, s.Observed.Objects[0].Detail = state.ObjectForeign, "made by helm"
 		}, want: "Refused: Service orders exists and is not quorate's (made by helm)"},
 		{name: "34: a volume of an earlier cluster is refused", change: leftover, want: "Refused: volume claim data-orders-0 exists"},
-		{name: "135: that a deleted cluster has left a copy of one is no harm", change: with(leftover, state(schema.StateDeleted))},
-		{name: "34: unless a restore is to take its place", change: with(leftover, state(schema.StateDeleted), func(s *situation) { s.d.Restore = &RestoreWish{} }), want: "Refused: volume claim data-orders-0 exists"},
-		{name: "a damaged record is left to the next rule", change: with(leftover, func(s *situation) { s.o.RecordProblem = "no token" })},
-		{name: "so is a StatefulSet without a record", change: with(leftover, func(s *situation) { s.o.Set = &Set{} })},
+		{name: "135: that a deleted cluster has left a copy of one is no harm", change: with(leftover, asksState(schema.StateDeleted))},
+		{name: "34: unless a restore is to take its place", change: with(leftover, asksState(schema.StateDeleted), func(s *situation.Situation) { s.Desired.Restore = &state.RestoreFrom{} }), want: "Refused: volume claim data-orders-0 exists"},
+		{name: "a damaged record is left to the next rule", change: with(leftover, func(s *situation.Situation) { s.Observed.RecordProblem = "no token" })},
+		{name: "so is a StatefulSet without a record", change: with(leftover, func(s *situation.Situation) { s.Observed.Set = &state.Set{} })},
 	})
 }
 
 func TestRecord(t *testing.T) {
 	checkRule(t, record, []ruleCase{
 		{name: "a record beside a StatefulSet passes"},
-		{name: "neither is a new cluster", change: func(s *situation) { s.o.Record, s.o.Set = nil, nil }},
-		{name: "a lost record is not made up", change: func(s *situation) { s.o.Record = nil }, want: "Refused: StatefulSet orders exists, but its record (ConfigMap orders-record) is gone"},
-		{name: "a damaged record is not guessed at", change: func(s *situation) {
-			s.o.Record, s.o.RecordProblem = nil, "members: not JSON"
+		{name: "neither is a new cluster", change: func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }},
+		{name: "a lost record is not made up", change: func(s *situation.Situation) { s.Observed.Record = nil }, want: "Refused: StatefulSet orders exists, but its record (ConfigMap orders-record) is gone"},
+		{name: "a damaged record is not guessed at", change: func(s *situation.Situation) {
+			s.Observed.Record, s.Observed.RecordProblem = nil, "members: not JSON"
 		}, want: "Refused: the record of the cluster cannot be used: members: not JSON"},
 	})
 }

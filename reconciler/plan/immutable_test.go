@@ -3,18 +3,20 @@ package plan
 import (
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
 func TestImmutable(t *testing.T) {
 	checkRule(t, immutable, []ruleCase{
-		{name: "37: another number of members is the business of scale", change: func(s *situation) { s.d.Spec.Replicas = 5 }},
+		{name: "37: another number of members is the business of scale", change: func(s *situation.Situation) { s.Desired.Spec.Replicas = 5 }},
 		{name: "what it was made with passes"},
-		{name: "without a StatefulSet there is nothing to compare", change: func(s *situation) { s.o.Set = nil }},
-		{name: "5: storage and TLS are refused together", change: func(s *situation) {
-			s.o.Set.Immutable = []string{"spec.storage.size (2Gi to 1Gi)", "spec.tls.mode"}
+		{name: "without a StatefulSet there is nothing to compare", change: func(s *situation.Situation) { s.Observed.Set = nil }},
+		{name: "5: storage and TLS are refused together", change: func(s *situation.Situation) {
+			s.Observed.Set.Immutable = []string{"spec.storage.size (2Gi to 1Gi)", "spec.tls.mode"}
 		}, want: "Refused: spec.storage.size (2Gi to 1Gi) cannot be changed on a live cluster: no volume shrinks; and spec.tls.mode cannot be changed on a live cluster: members of two modes"},
-		{name: "5: what nobody has explained is refused all the same", change: func(s *situation) {
-			s.o.Set.Immutable = []string{"spec.later"}
+		{name: "5: what nobody has explained is refused all the same", change: func(s *situation.Situation) {
+			s.Observed.Set.Immutable = []string{"spec.later"}
 		}, want: "Refused: spec.later cannot be changed on a live cluster; revert that part of the file"},
 	})
 }

@@ -1,38 +1,43 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // judgeMembership holds what changes the members, and what is taken from them,
 // against the invariants.
-func judgeMembership(w *world, s sight, a Action) string {
+func judgeMembership(w *world, s sight, a action.Action) string {
 	switch a := a.(type) {
-	case BeginJoin:
+	case action.BeginJoin:
 		return judgeBeginJoin(w, s, a)
-	case AddLearner:
+	case action.AddLearner:
 		return judgeAdd(w, s)
-	case PromoteMember:
+	case action.PromoteMember:
 		return judgePromote(s, a)
-	case EndJoin:
+	case action.EndJoin:
 		if i := s.second.seated(a.ID); i != ordinal8(a.Member) || s.second.seats[i].learner {
 			return "I19: recorded a member that has no vote"
 		}
-	case BeginLeave:
+	case action.BeginLeave:
 		return judgeVictim(w, s, ordinal8(a.Member), a.ID)
-	case RemoveMember:
+	case action.RemoveMember:
 		return judgeRemove(w, s, a)
-	case EndLeave:
+	case action.EndLeave:
 		if w.seated(a.ID) >= 0 && s.second.seated(a.ID) >= 0 {
 			return "I24: recorded as gone a member that etcd still lists"
 		}
-	case ResizeSet:
+	case action.ResizeSet:
 		return judgeResize(w, a)
-	case RecordHoldings:
+	case action.RecordHoldings:
 		for _, h := range a.Volumes {
-			if w.claims[ordinal8(h.Member)].data == strangers && podUID(w.claims[ordinal8(h.Member)].uid) == h.UID && h.Holds != HoldsForeign {
+			if w.claims[ordinal8(h.Member)].data == strangers && podUID(w.claims[ordinal8(h.Member)].uid) == h.UID && h.Holds != state.HoldsForeign {
 				return fmt.Sprintf("I7: somebody else's data is said to be that of %s", h.Member)
 			}
 		}
-	case DeletePod:
+	case action.DeletePod:
 		return judgePod(w, ordinal8(a.Member))
 	}
 	return ""
@@ -40,7 +45,7 @@ func judgeMembership(w *world, s sight, a Action) string {
 
 // judgeBeginJoin wants one change at a time, room in the list, and nobody's data
 // on the volume.
-func judgeBeginJoin(w *world, s sight, a BeginJoin) string {
+func judgeBeginJoin(w *world, s sight, a action.BeginJoin) string {
 	switch i := ordinal8(a.Member); {
 	case w.record.joining.there || w.record.leaving.there:
 		return "I2: a second change of the members begins"
@@ -86,7 +91,7 @@ func judgeAdd(w *world, s sight) string {
 }
 
 // judgePromote wants a learner that runs and has what the others had.
-func judgePromote(s sight, a PromoteMember) string {
+func judgePromote(s sight, a action.PromoteMember) string {
 	i := s.second.seated(a.ID)
 	switch {
 	case i < 0 || i != ordinal8(a.Member):
@@ -133,7 +138,7 @@ func (w *world) guardSaid(i int8) bool { return w.pods[i].state == podStarting }
 
 // judgeRemove is about quorum: that of the members before, and of those after.
 // The executor lists the members once more, so this is judged as it is.
-func judgeRemove(w *world, s sight, a RemoveMember) string {
+func judgeRemove(w *world, s sight, a action.RemoveMember) string {
 	i := s.second.seated(a.ID)
 	switch {
 	case w.seated(a.ID) < 0:
@@ -166,7 +171,7 @@ func judgeRemove(w *world, s sight, a RemoveMember) string {
 }
 
 // judgeResize wants no member to lose its pod, but where all are to.
-func judgeResize(w *world, a ResizeSet) string {
+func judgeResize(w *world, a action.ResizeSet) string {
 	if w.record.hibernated || w.record.deleted {
 		return ""
 	}
@@ -191,7 +196,7 @@ func judgePod(w *world, i int8) string {
 
 // judgeVolume wants only volumes to go that hold nobody's data, and of those only
 // the ones that Git has a use for or wants to go.
-func judgeVolume(w *world, a DeleteVolume) string {
+func judgeVolume(w *world, a action.DeleteVolume) string {
 	i := ordinal8(a.Member)
 	c := &w.claims[i]
 	switch {
@@ -220,17 +225,17 @@ func judgeVolume(w *world, a DeleteVolume) string {
 
 // judgeLifecycle holds what puts a cluster to sleep or away against the
 // invariants.
-func judgeLifecycle(w *world, a Action) string {
+func judgeLifecycle(w *world, a action.Action) string {
 	switch a.(type) {
-	case Hibernate:
+	case action.Hibernate:
 		return judgeSleep(w)
-	case Wake:
+	case action.Wake:
 		if w.ask.state == askAsleep {
 			return "I25: wakes a cluster that is to sleep"
 		}
-	case BeginDeletion:
+	case action.BeginDeletion:
 		return judgeDeletion(w)
-	case DeleteObject, ForgetCluster:
+	case action.DeleteObject, action.ForgetCluster:
 		if !w.record.deleted || w.ask.state != askDeleted {
 			return "I12: deletes what Git does not want deleted: " + a.String()
 		}
@@ -262,44 +267,44 @@ func judgeDeletion(w *world) string {
 }
 
 // judgeBackupFor wants a backup of this cluster for a purpose.
-func judgeBackupFor(w *world, purpose string, skip bool) string {
+func judgeBackupFor(w *world, purpose state.Purpose, skip bool) string {
 	b := w.record.backup
 	switch {
 	case skip:
 		return ""
-	case !b.there || b.foreign || word(b.purpose) != purpose:
-		return "I11: goes without a backup for " + purpose
+	case !b.there || b.foreign || state.Purpose(word(b.purpose)) != purpose:
+		return "I11: goes without a backup for " + string(purpose)
 	case w.clock-b.at > 900 && w.set.template != w.ask.variant || w.clock-b.at > 900 && w.ask.state != askRunning: // the template may be there from an earlier try
-		return "I11: goes with an old backup for " + purpose
+		return "I11: goes with an old backup for " + string(purpose)
 	}
 	return ""
 }
 
 // judgeUpkeep holds what frees space and what goes down against the invariants.
-func judgeUpkeep(w *world, s sight, a Action) string {
+func judgeUpkeep(w *world, s sight, a action.Action) string {
 	switch a := a.(type) {
-	case Defragment:
+	case action.Defragment:
 		return judgeDefragment(w, s, a)
-	case Disarm:
+	case action.Disarm:
 		for i := range s.second.claims {
 			if s.second.claims[i].full && s.second.runs(int8(i)) && w.claims[i].full {
 				return "I23: disarms while a database is at its quota"
 			}
 		}
-	case EnableDowngrade:
+	case action.EnableDowngrade:
 		switch to := variants[w.ask.variant].minor; {
 		case w.anyRuns(v37Early):
 			return "I14: enables a downgrade of a release that has no safe one"
 		case lineText[to] != a.To || to != s.second.version-1:
 			return "I14: enables a downgrade to another minor than the one below that Git asks for"
 		default:
-			return judgeBackupFor(w, DowngradeTo(variants[w.ask.variant].version), w.ask.skip)
+			return judgeBackupFor(w, state.ForDowngrade(variants[w.ask.variant].version), w.ask.skip)
 		}
-	case RecordFlushed:
+	case action.RecordFlushed:
 		return judgeFlushed(w, a)
-	case Compact:
+	case action.Compact:
 		return judgeCompact(w, s)
-	case CancelDowngrade:
+	case action.CancelDowngrade:
 		if w.downgrading != 0 && variants[w.ask.variant].minor == w.downgrading {
 			return "I25: cancels the downgrade that Git asks for"
 		}
@@ -308,7 +313,7 @@ func judgeUpkeep(w *world, s sight, a Action) string {
 }
 
 // judgeDefragment wants one at a time, and no release that may lose data in it.
-func judgeDefragment(w *world, s sight, a Defragment) string {
+func judgeDefragment(w *world, s sight, a action.Defragment) string {
 	i := s.second.seated(a.ID)
 	switch {
 	case i < 0 || i != ordinal8(a.Member):

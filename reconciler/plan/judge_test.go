@@ -3,6 +3,9 @@ package plan
 import (
 	"cmp"
 	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // The judge knows the world as it is and what quorate has seen of it, and holds
@@ -13,7 +16,7 @@ import (
 // Kubernetes says is judged as it is, since the executor reads it again; what
 // the members say is judged by the looks, since nobody can see a member crash
 // before it does.
-func (e *engine) judge(w *world, s sight, a Action) string {
+func (e *engine) judge(w *world, s sight, a action.Action) string {
 	e.tally.judged.note(judgedBy(w, s, a))
 	if broken := cmp.Or(judgeWish(w, a), judgeAround(w, s, a)); broken != "" {
 		return broken
@@ -22,21 +25,21 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 		return "I26: outside the maintenance window: " + a.String()
 	}
 	switch a := a.(type) {
-	case CreateRecord:
+	case action.CreateRecord:
 		return judgeBegin(w)
-	case CreateSet:
+	case action.CreateSet:
 		return judgeCreate(w)
-	case RecordFormed:
+	case action.RecordFormed:
 		return judgeFormed(w, s, a)
-	case StartRoll:
+	case action.StartRoll:
 		return judgeStart(w, s, a)
-	case MoveLeader:
+	case action.MoveLeader:
 		return judgeLeader(s, a)
-	case RestartMember:
+	case action.RestartMember:
 		return judgeRestart(w, s, a)
-	case RecordApplied:
+	case action.RecordApplied:
 		return judgeApplied(w, s)
-	case GrowVolume, ReleaseSet:
+	case action.GrowVolume, action.ReleaseSet:
 		return judgeStorage(w, s, a)
 	}
 	if broken := judgeOnce(w, a); broken != "" {
@@ -52,8 +55,8 @@ func (e *engine) judge(w *world, s sight, a Action) string {
 }
 
 // judgeWish is about whether anything may be done at all.
-func judgeWish(w *world, a Action) string {
-	_, claims := a.(ClaimCluster)
+func judgeWish(w *world, a action.Action) string {
+	_, claims := a.(action.ClaimCluster)
 	switch {
 	case w.ask.broken:
 		return "I12: acted on a file with errors: " + a.String()
@@ -75,18 +78,18 @@ func memberCount(w *world) int8 {
 
 // disturbs says whether an action disturbs clients of a cluster in which no
 // member needs to be mended by it.
-func disturbs(w *world, s sight, a Action) bool {
+func disturbs(w *world, s sight, a action.Action) bool {
 	if !w.record.formed {
 		return false
 	}
 	switch a := a.(type) {
-	case MoveLeader:
+	case action.MoveLeader:
 		return !w.record.leaving.there && !w.alarm && !s.second.alarm // a removal that has begun is finished, a full cluster mended
-	case RestartMember:
+	case action.RestartMember:
 		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
-	case StartRoll:
+	case action.StartRoll:
 		return templates[w.set.template] != a.Template && w.allReady() && s.second.allReady()
-	case BeginLeave:
+	case action.BeginLeave:
 		return a.Replace && w.misplaced(ordinal8(a.Member)) && !w.lost(ordinal8(a.Member)) && !s.second.lost(ordinal8(a.Member))
 	}
 	return false
@@ -110,7 +113,7 @@ func judgeCreate(w *world) string {
 }
 
 // judgeFormed wants what is written down to be what the members said.
-func judgeFormed(w *world, s sight, a RecordFormed) string {
+func judgeFormed(w *world, s sight, a action.RecordFormed) string {
 	if voters, up := s.second.votes(); up < voters || voters != w.record.founders || s.second.leader < 0 {
 		return "I4: recorded a cluster that has not formed"
 	}
@@ -123,7 +126,7 @@ func judgeFormed(w *world, s sight, a RecordFormed) string {
 }
 
 // judgeStart holds an upgrade to its backup and its path.
-func judgeStart(w *world, s sight, a StartRoll) string {
+func judgeStart(w *world, s sight, a action.StartRoll) string {
 	to := variantOf(a.Template)
 	if !w.record.formed || w.set.template == to {
 		return "" // only the partition goes back up
@@ -143,14 +146,14 @@ func judgeBackup(w *world, to int8) string {
 	if to == w.set.current || w.ask.skip || !changesVersion(w, to) {
 		return ""
 	}
-	b, purpose := w.record.backup, variants[to].version
+	b, purpose := w.record.backup, state.ForUpgrade(variants[to].version)
 	if w.downgrading != 0 {
-		purpose = DowngradeTo(purpose)
+		purpose = state.ForDowngrade(variants[to].version)
 	}
 	switch {
 	case !b.there || b.foreign:
 		return "I11: an upgrade began without a backup of its cluster"
-	case word(b.purpose) != purpose:
+	case state.Purpose(word(b.purpose)) != purpose:
 		return "I11: an upgrade began with a backup for another target"
 	case w.clock-b.at > 900 && w.downgrading == 0: // a downgrade has begun when etcd was told
 		return "I11: an upgrade began with an old backup"
@@ -188,7 +191,7 @@ func judgePath(w *world, s sight, template int8) string {
 	return ""
 }
 
-func judgeLeader(s sight, a MoveLeader) string {
+func judgeLeader(s sight, a action.MoveLeader) string {
 	switch to := s.second.seated(a.ToID); {
 	case to < 0 || !s.second.runs(to):
 		return "I20: moved the leadership to a member that is down"
@@ -201,7 +204,7 @@ func judgeLeader(s sight, a MoveLeader) string {
 }
 
 // judgeRestart is the heart: nothing else may be down, behind, or leading.
-func judgeRestart(w *world, s sight, a RestartMember) string {
+func judgeRestart(w *world, s sight, a action.RestartMember) string {
 	target := int8(a.Ordinal)
 	if !w.record.formed {
 		if s.second.leader >= 0 {
@@ -289,23 +292,23 @@ func judgeApplied(w *world, s sight) string {
 }
 
 // judgeOnce is about what happens once, or only when Git says so in words.
-func judgeOnce(w *world, a Action) string {
+func judgeOnce(w *world, a action.Action) string {
 	switch a := a.(type) {
-	case TakeBackup:
-		if b := w.record.backup; b.there && !b.foreign && word(b.purpose) == a.For && w.clock-b.at < 600 && w.clock >= b.at {
-			return "I13: the same backup is taken again: " + a.For
+	case action.TakeBackup:
+		if b := w.record.backup; b.there && !b.foreign && state.Purpose(word(b.purpose)) == a.For && w.clock-b.at < 600 && w.clock >= b.at {
+			return "I13: the same backup is taken again: " + string(a.For)
 		}
-	case BeginRestore, CreateVolume, EndRestore:
+	case action.BeginRestore, action.CreateVolume, action.EndRestore:
 		return "I18: Git asks for no restore: " + a.String() // nor for one of these
-	case BeginRecovery, RestoreVolume, AdoptRecovery, EndRecovery, RefuseRecovery:
+	case action.BeginRecovery, action.RestoreVolume, action.AdoptRecovery, action.EndRecovery, action.RefuseRecovery:
 		return "I18: Git asks for no recovery: " + a.String() // in this world it never does
 	}
 	return ""
 }
 
 // judgeAfter looks at what an action has done to the world.
-func (e *engine) judgeAfter(before, w *world, a Action) string {
-	if a, ok := a.(DeleteVolume); ok && before.claims != w.claims {
+func (e *engine) judgeAfter(before, w *world, a action.Action) string {
+	if a, ok := a.(action.DeleteVolume); ok && before.claims != w.claims {
 		return judgeVolume(before, a)
 	}
 	if !before.record.formed {

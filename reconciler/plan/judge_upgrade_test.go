@@ -1,6 +1,10 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+)
 
 // onTheWay says whether a roll to a template leads to what Git says: it is that, or
 // one of the stops before it.
@@ -43,7 +47,7 @@ func (w *world) anyRuns(v int8) bool {
 }
 
 // judgeFlushed wants no log to hold what the next minor cannot read.
-func judgeFlushed(w *world, a RecordFlushed) string {
+func judgeFlushed(w *world, a action.RecordFlushed) string {
 	for name, id := range a.Members {
 		switch i := ordinal8(name); {
 		case w.seats[i].id == 0 || memberIDs[w.seats[i].id] != id:

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
 // invariants is a set of those of doc.go, a bit each by its number.
@@ -21,12 +23,12 @@ func those(numbers ...int) (set invariants) {
 
 // judgedBy are the invariants that the judge holds an action against in this
 // world. What it has never held anything against, it has never checked.
-func judgedBy(w *world, s sight, a Action) invariants {
+func judgedBy(w *world, s sight, a action.Action) invariants {
 	return judgedAround(w, s, a) | judgedInside(w, s, a)
 }
 
 // judgedAround are those about who else is there.
-func judgedAround(w *world, s sight, a Action) (set invariants) {
+func judgedAround(w *world, s sight, a action.Action) (set invariants) {
 	if w.around.shared && w.record.owner.who != 0 {
 		set |= those(27)
 	}
@@ -36,73 +38,73 @@ func judgedAround(w *world, s sight, a Action) (set invariants) {
 	return set
 }
 
-func judgedInside(w *world, s sight, a Action) invariants {
+func judgedInside(w *world, s sight, a action.Action) invariants {
 	switch a.(type) {
-	case CreateRecord:
+	case action.CreateRecord:
 		return those(7)
-	case CreateSet:
+	case action.CreateSet:
 		return those(4)
-	case RecordFormed:
+	case action.RecordFormed:
 		return those(4, 20)
-	case TakeBackup:
+	case action.TakeBackup:
 		if w.bucketBad {
 			return those(9, 13)
 		}
 		return those(13)
-	case StartRoll:
+	case action.StartRoll:
 		return those(2, 14) | onBackup(w) | onWindow(w)
-	case MoveLeader:
+	case action.MoveLeader:
 		return those(16, 19, 20) | onWindow(w)
-	case RestartMember:
+	case action.RestartMember:
 		if !w.record.formed {
 			return those(4)
 		}
 		return those(2, 3, 14, 15, 16, 20, 25) | onWindow(w)
-	case EndRoll:
+	case action.EndRoll:
 		return those(2)
-	case RecordApplied:
+	case action.RecordApplied:
 		return those(13, 14)
-	case EnableDowngrade:
+	case action.EnableDowngrade:
 		return those(14) | onBackup(w)
-	case CancelDowngrade, Wake:
+	case action.CancelDowngrade, action.Wake:
 		return those(25)
-	case Hibernate, BeginDeletion:
+	case action.Hibernate, action.BeginDeletion:
 		return those(12, 14) | onBackup(w)
-	case DeleteObject, ForgetCluster:
+	case action.DeleteObject, action.ForgetCluster:
 		return those(12)
-	case Defragment, Disarm:
+	case action.Defragment, action.Disarm:
 		return those(23)
 	}
 	return judgedOfMembers(w, s, a)
 }
 
 // judgedOfMembers are those of an action that changes the members.
-func judgedOfMembers(w *world, s sight, a Action) invariants {
+func judgedOfMembers(w *world, s sight, a action.Action) invariants {
 	switch a := a.(type) {
-	case BeginJoin:
+	case action.BeginJoin:
 		return those(2, 5, 24, 25)
-	case AddLearner:
+	case action.AddLearner:
 		return those(19, 24)
-	case PromoteMember, EndJoin:
+	case action.PromoteMember, action.EndJoin:
 		return those(19, 20)
-	case BeginLeave:
+	case action.BeginLeave:
 		return those(2, 17, 20)
-	case RemoveMember:
+	case action.RemoveMember:
 		if s.second.leader == s.second.seated(a.ID) {
 			return those(1, 2, 17, 20, 24)
 		}
 		return those(1, 2, 17, 24)
-	case EndLeave:
+	case action.EndLeave:
 		return those(24)
-	case ResizeSet:
+	case action.ResizeSet:
 		return those(1)
-	case GrowVolume:
+	case action.GrowVolume:
 		return those(7, 25)
-	case ReleaseSet:
+	case action.ReleaseSet:
 		return those(25)
-	case DeletePod:
+	case action.DeletePod:
 		return those(2, 3)
-	case DeleteVolume:
+	case action.DeleteVolume:
 		if w.record.deleted {
 			return those(12)
 		}

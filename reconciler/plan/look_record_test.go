@@ -2,13 +2,16 @@ package plan
 
 import (
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
-func (e *engine) lookAtRecord(w *world) *Record {
+func (e *engine) lookAtRecord(w *world) *state.Record {
 	if !w.record.there || w.record.lost {
 		return nil
 	}
-	r := &Record{Founders: int32(w.record.founders), Hibernated: w.record.hibernated, Deleted: w.record.deleted}
+	r := &state.Record{Founders: int32(w.record.founders), Hibernated: w.record.hibernated, Deleted: w.record.deleted}
 	if w.record.owner.who != 0 {
 		owner := w.record.owner.owner()
 		r.Owner = &owner
@@ -20,14 +23,14 @@ func (e *engine) lookAtRecord(w *world) *Record {
 		w.lookAtSpace(r)
 	}
 	if b := w.record.backup; b.there {
-		r.Backup = &Backup{ClusterID: "c1", For: word(b.purpose), Time: noonPlus(b.at)}
+		r.Backup = &state.Backup{ClusterID: "c1", For: state.Purpose(word(b.purpose)), Time: noonPlus(b.at)}
 		if b.foreign {
 			r.Backup.ClusterID = "c0"
 		}
 	}
 	if w.record.wasApplied {
 		a := w.record.applied
-		r.Applied = &Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
+		r.Applied = &state.Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
 		if w.record.release != 0 {
 			r.Applied.Version = word(w.record.release)
 		}
@@ -39,32 +42,32 @@ func (e *engine) lookAtRecord(w *world) *Record {
 }
 
 // lookAtChanges are the changes of the members that the record speaks of.
-func (w *world) lookAtChanges(r *Record) {
+func (w *world) lookAtChanges(r *state.Record) {
 	if j := &w.record.joining; j.there {
-		r.Joining = &Joining{Member: podNames[j.i], ID: memberIDs[j.id], Since: noonPlus(j.since), Promoting: j.promoting, Replace: j.replace}
+		r.Joining = &state.Joining{Member: podNames[j.i], ID: memberIDs[j.id], Since: noonPlus(j.since), Promoting: j.promoting, Replace: j.replace}
 	}
 	if l := &w.record.leaving; l.there {
-		r.Leaving = &Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it is to leave", Since: noonPlus(l.since), Replace: l.replace}
+		r.Leaving = &state.Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it is to leave", Since: noonPlus(l.since), Replace: l.replace}
 	}
 	if n := w.record.downgrade; n > 0 {
-		r.Downgrade = &Downgrade{Line: lineText[n], Since: noonPlus(w.record.downgradeSince)}
+		r.Downgrade = &state.Downgrade{Line: lineText[n], Since: noonPlus(w.record.downgradeSince)}
 	}
 	if n := w.record.replacing; n > 0 {
 		r.Replacing = podNames[n-1]
 	}
 	if f := &w.record.failed; f.there {
-		r.FailedJoin = &FailedJoin{Member: podNames[f.i], At: noonPlus(f.at), Times: int(f.times)}
+		r.FailedJoin = &state.FailedJoin{Member: podNames[f.i], At: noonPlus(f.at), Times: int(f.times)}
 	}
 }
 
 // lookAtLogs is what the record says of the members' logs.
-func (e *engine) lookAtLogs(w *world, r *Record) {
+func (e *engine) lookAtLogs(w *world, r *state.Record) {
 	r.BornOn, r.Flushed = lineText[w.record.bornOn], e.roster(w.record.flushed)
 	n := &w.record.nudged
 	if !n.there {
 		return
 	}
-	r.Nudged = &Nudged{Template: templates[n.template], Since: noonPlus(n.since), Time: noonPlus(n.last), Before: map[string]int64{}}
+	r.Nudged = &state.Nudged{Template: templates[n.template], Since: noonPlus(n.since), Time: noonPlus(n.last), Before: map[string]int64{}}
 	for i, id := range w.record.members {
 		if id != 0 {
 			r.Nudged.Before[podNames[i]] = int64(n.before[i])
@@ -73,11 +76,11 @@ func (e *engine) lookAtLogs(w *world, r *Record) {
 }
 
 // lookAtSpace is what the record says of compactions.
-func (w *world) lookAtSpace(r *Record) {
+func (w *world) lookAtSpace(r *state.Record) {
 	if w.record.compacted == 0 {
 		return
 	}
-	r.Compacted = &Compacted{Revision: int64(w.record.compacted), At: noonPlus(w.record.compactedAt)}
+	r.Compacted = &state.Compacted{Revision: int64(w.record.compacted), At: noonPlus(w.record.compactedAt)}
 	for i, trimmed := range w.record.trimmed {
 		if trimmed && r.Defragmented == nil {
 			r.Defragmented = map[string]time.Time{}
@@ -98,7 +101,7 @@ func (e *engine) noteSettings(w *world) {
 	if !known {
 		then := *w
 		then.ask = w.record.applied
-		number = wordOf(newSituation(then.desired(), Observed{}, noon).settings())
+		number = wordOf(situation.Of(then.desired(), state.Observed{}, noon).Settings())
 		e.settings[w.record.applied] = number
 	}
 	w.record.settings = number

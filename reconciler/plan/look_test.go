@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -17,20 +19,20 @@ type engine struct {
 	rules []rule
 	hand  hand
 
-	asked    map[asked]Desired
+	asked    map[asked]state.Desired
 	hashes   map[ask]string
 	settings map[ask]int8
 	rosters  map[[most]int8]map[string]string
-	pods     []Pod
-	volumes  []Volume
-	objects  []Object
-	rounds   [2]Round
+	pods     []state.Pod
+	volumes  []state.Volume
+	objects  []state.Object
+	rounds   [2]state.Round
 	moves    []move
 	tally    *tally
 	// daemon is which of two it is.
 	daemon int8
 	// witness sees what every decision is made from.
-	witness func(Desired, Observed, time.Time)
+	witness func(state.Desired, state.Observed, time.Time)
 	// telling keeps the last decision as a scenario, in told.
 	telling bool
 	told    string
@@ -48,13 +50,13 @@ type asked struct {
 
 func newEngine(rules []rule) *engine {
 	return &engine{
-		rules: rules, asked: map[asked]Desired{}, rosters: map[[most]int8]map[string]string{}, hashes: map[ask]string{}, settings: map[ask]int8{},
+		rules: rules, asked: map[asked]state.Desired{}, rosters: map[[most]int8]map[string]string{}, hashes: map[ask]string{}, settings: map[ask]int8{},
 		tally: &tally{holds: map[string]int{}, ways: map[string]bool{}},
 	}
 }
 
 // desired is what Git says in this world.
-func (e *engine) desired(w *world) Desired {
+func (e *engine) desired(w *world) state.Desired {
 	key := asked{w.ask, w.window, w.around.shared, w.around.takeOver}
 	d, known := e.asked[key]
 	if !known {
@@ -67,9 +69,9 @@ func (e *engine) desired(w *world) Desired {
 	return d
 }
 
-func (w *world) desired() Desired {
+func (w *world) desired() state.Desired {
 	v := variants[w.ask.variant]
-	d := Desired{
+	d := state.Desired{
 		Namespace: "db", Name: "orders", Commit: "c0ffee", SpecHash: w.ask.hash(),
 		Template: templates[w.ask.variant], BackupURL: "s3://backups/{{ .UID }}.db",
 		Spec: schema.ClusterSpec{Version: v.version, Replicas: int32(w.ask.replicas)},
@@ -96,7 +98,7 @@ func (w *world) desired() Desired {
 		d.Spec.Storage.RemovedVolumes = schema.VolumesDelete
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
-	d.Stops = stopsOf(w.ask.variant)
+	d.Waypoints = stopsOf(w.ask.variant)
 	d.Spec.TakeOver = w.around.takeOver.text()
 	if w.ask.stepwise {
 		d.Spec.Upgrade.Path = schema.PathStepwise
@@ -145,8 +147,8 @@ func plainly(w *world) sight { return sight{first: w, second: w, caches: w} }
 // observed is what quorate sees. The record, the StatefulSet and the pods are
 // those of the world live, which are the caches' when it decides, and those of
 // the API server itself when it decides again; all else is from the caches.
-func (e *engine) observed(live *world, s sight) Observed {
-	o := Observed{Objects: e.lookAtObjects(live), Record: e.lookAtRecord(live)}
+func (e *engine) observed(live *world, s sight) state.Observed {
+	o := state.Observed{Objects: e.lookAtObjects(live), Record: e.lookAtRecord(live)}
 	s.caches.lookAround(&o)
 	if !s.caches.secrets {
 		o.Certificates.Missing = missingSecrets
@@ -157,7 +159,7 @@ func (e *engine) observed(live *world, s sight) Observed {
 			v := claimsSeen[i]
 			v.UID, v.Terminating, v.Holds = podUID(c.uid), c.terminating, memberIDs[c.held%strangers]
 			if c.held == strangers {
-				v.Holds = HoldsForeign
+				v.Holds = state.HoldsForeign
 			}
 			s.caches.lookAtSize(c, &v)
 			e.volumes = append(e.volumes, v)
@@ -184,10 +186,10 @@ func (e *engine) observed(live *world, s sight) Observed {
 }
 
 // lookAtSize is what a claim says of its size and class.
-func (w *world) lookAtSize(c *fakeClaim, v *Volume) {
+func (w *world) lookAtSize(c *fakeClaim, v *state.Volume) {
 	v.Size, v.Capacity, v.Class = bytesOf(c.large), bytesOf(c.grown), classes[c.fast]
 	if w.rigid && !c.fast {
-		v.Rigid = "its StorageClass does not allow it"
+		v.NotExpandable = "its StorageClass does not allow it"
 	}
 }
 
@@ -205,28 +207,28 @@ func bytesOf(large bool) int64 {
 }
 
 // claimsSeen are what the claims of the ordinals look like.
-var claimsSeen = func() (all [most]Volume) {
+var claimsSeen = func() (all [most]state.Volume) {
 	for i := range all {
-		all[i] = memberVolume(claimOf(podNames[i]), 8<<30)
+		all[i] = memberVolume(naming.Claim("", podNames[i]), 8<<30)
 	}
 	return all
 }()
 
-var leftovers = []Object{{Kind: "Secret", Name: "orders-ca", State: ObjectInSync}}
+var leftovers = []state.Object{{Kind: "Secret", Name: "orders-ca", State: state.ObjectInSync}}
 
 var missingSecrets = []string{"orders-ca"}
 
-func (e *engine) lookAtObjects(w *world) []Object {
+func (e *engine) lookAtObjects(w *world) []state.Object {
 	e.objects = e.objects[:0]
 	for i, name := range objectNames {
-		object := Object{Kind: "Service", Name: name, State: ObjectInSync}
+		object := state.Object{Kind: "Service", Name: name, State: state.ObjectInSync}
 		switch {
 		case w.foreign && i == 0:
-			object.State, object.Detail = ObjectForeign, "made by helm"
+			object.State, object.Detail = state.ObjectForeign, "made by helm"
 		case w.missing&(1<<i) != 0:
-			object.State = ObjectMissing
+			object.State = state.ObjectMissing
 		case w.drifted&(1<<i) != 0:
-			object.State, object.Detail = ObjectDrifted, "spec.ports"
+			object.State, object.Detail = state.ObjectDrifted, "spec.ports"
 			if i == 1 {
 				object.Fight = w.fight()
 			}
@@ -236,9 +238,9 @@ func (e *engine) lookAtObjects(w *world) []Object {
 	return e.objects
 }
 
-func (w *world) lookAtSet(o *Observed) {
+func (w *world) lookAtSet(o *state.Observed) {
 	s := &w.set
-	o.Set = &Set{
+	o.Set = &state.Set{
 		UID: "set", Replicas: int32(s.replicas), Partition: int32(s.partition), Settled: s.settled,
 		Template: templates[s.template], Version: variants[s.template].version,
 		CurrentTemplate: templates[s.current], CurrentVersion: variants[s.current].version,
@@ -256,7 +258,7 @@ func (w *world) lookAtSet(o *Observed) {
 }
 
 // lookAtPods finds them also where the StatefulSet is gone.
-func (e *engine) lookAtPods(w *world, o *Observed) {
+func (e *engine) lookAtPods(w *world, o *state.Observed) {
 	e.pods = e.pods[:0]
 	for i := int8(most - 1); i >= 0; i-- {
 		if w.pods[i].state != podAbsent {
@@ -266,9 +268,9 @@ func (e *engine) lookAtPods(w *world, o *Observed) {
 	o.Pods = e.pods
 }
 
-func (w *world) lookAtPod(i int8) Pod {
+func (w *world) lookAtPod(i int8) state.Pod {
 	p := &w.pods[i]
-	out := Pod{
+	out := state.Pod{
 		Name: podNames[i], Ordinal: int32(i), UID: podUID(p.uid),
 		Template: templates[p.template], Version: variants[p.template].version,
 		Ready: w.ready(i), Terminating: p.state == podStopping,
@@ -279,8 +281,8 @@ func (w *world) lookAtPod(i int8) Pod {
 }
 
 // round is what the members say in this world.
-func (e *engine) round(w *world, r *Round, deep bool, silent uint8) {
-	*r = Round{At: noonPlus(w.clock), Deep: deep, Members: r.Members[:0]}
+func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
+	*r = state.Round{At: noonPlus(w.clock), Deep: deep, Members: r.Members[:0]}
 	if w.leader < 0 {
 		r.Problem = "no linearizable answer"
 		return
@@ -300,7 +302,7 @@ func (e *engine) round(w *world, r *Round, deep bool, silent uint8) {
 		if s.id == 0 {
 			continue
 		}
-		m := Member{ID: memberIDs[s.id], Learner: s.learner, Term: 7, Commit: 100, Applied: 100}
+		m := state.Member{ID: memberIDs[s.id], Learner: s.learner, Term: 7, CommitIndex: 100, AppliedIndex: 100}
 		if s.named {
 			m.Name = podNames[i]
 		}
@@ -313,7 +315,7 @@ func (e *engine) round(w *world, r *Round, deep bool, silent uint8) {
 			m.Version, m.Leader = variants[w.pods[i].template].version, memberIDs[w.seats[w.leader].id]
 		}
 		if w.claims[i].behind {
-			m.Applied = 95
+			m.AppliedIndex = 95
 		}
 		m.Snapshots = int64(w.pods[i].saved)
 		m.DBSize, m.DBInUse = 2<<20, 1<<20
@@ -337,14 +339,14 @@ func (e *engine) round(w *world, r *Round, deep bool, silent uint8) {
 	}
 }
 
-var noSpaceAlarm = []Alarm{{NoSpace, memberIDs[1]}}
+var noSpaceAlarm = []state.Alarm{{Kind: state.NoSpace, MemberID: memberIDs[1]}}
 
 var lineText = []string{4: "3.4", 5: "3.5", 6: "3.6", 7: "3.7"}
 
 var minorText = []string{4: "3.4.0", 5: "3.5.0", 6: "3.6.0", 7: "3.7.0"}
 
 // observed is what a quorate sees whose first look was at the world before.
-func (w *world) observed(before *world) Observed {
+func (w *world) observed(before *world) state.Observed {
 	return newEngine(nil).observed(w, sight{first: before, second: w, caches: w})
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // LeastLimit is the smallest size of a part in bytes: one line, however long,
@@ -93,7 +95,7 @@ func (b block) render(room int) string {
 
 // hidden says what is left out when only the first lines are kept.
 func (b block) hidden(keep int) string {
-	text := plural(len(b.lines)-max(keep, b.first), b.noun) + " hidden"
+	text := state.Plural(len(b.lines)-max(keep, b.first), b.noun) + " hidden"
 	if keep < b.first {
 		text = "what comes before the steps and " + text
 	}
@@ -103,7 +105,8 @@ func (b block) hidden(keep int) string {
 // fitting is how many of the lines fit into room bytes.
 func fitting(lines []string, room int) int {
 	for i := range lines {
-		if room -= len(lines[i]) + 1; room < 0 {
+		room -= len(lines[i]) + 1
+		if room < 0 {
 			return i
 		}
 	}
@@ -191,17 +194,16 @@ func (r ClusterReport) risk() string {
 	case r.Change == Removed:
 		return "left running"
 	}
-	for _, kind := range []string{final, byDowngrade, until} {
-		for i, s := range r.Steps {
-			if strings.HasPrefix(s.Undo, kind) && kind != until {
-				return fmt.Sprintf("%s from step %d on", kind, i+1)
-			} else if strings.HasPrefix(s.Undo, kind) {
-				return s.Undo
-			}
+	for _, kind := range []action.UndoKind{action.UndoFinal, action.UndoByDowngrade} {
+		if i := slices.IndexFunc(r.Steps, func(s StepReport) bool { return s.undo == kind }); i >= 0 {
+			return fmt.Sprintf("%s from step %d on", kind, i+1)
 		}
 	}
+	if i := slices.IndexFunc(r.Steps, func(s StepReport) bool { return s.undo == action.UndoUntil }); i >= 0 {
+		return r.Steps[i].Undo
+	}
 	if r.Restarts > 0 {
-		return anytime
+		return action.UndoAnytime.String()
 	}
 	return "no member stops"
 }
@@ -236,7 +238,7 @@ func (r ClusterReport) block() block {
 
 // outline is the line that stands for a folded cluster.
 func (r ClusterReport) outline() string {
-	text := string(r.Change) + ", " + plural(len(r.Steps), "step") + ", " + plural(r.Restarts, "restart")
+	text := string(r.Change) + ", " + state.Plural(len(r.Steps), "step") + ", " + state.Plural(r.Restarts, "restart")
 	if r.Hold != nil {
 		return text + fmt.Sprintf(", hold (%s)", r.Hold.Kind)
 	}

@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -17,25 +20,25 @@ func comment(limit int) MarkdownOptions { return MarkdownOptions{Marker: "quorat
 // sampleReport is a report with a bit of everything.
 func sampleReport() *Report {
 	s := healthy(3)
-	was := s.d
+	was := s.Desired
 	commit(newVersion)(s)
-	upgrade := Make(s.d, Assume(was, noon, 0), noon)
-	changing := NewClusterReport(s.d, upgrade, 1, 2)
+	upgrade := Make(s.Desired, situation.Assume(was, noon, 0), noon)
+	changing := NewClusterReport(s.Desired, upgrade, 1, 2)
 	changing.Changes = []FieldChange{{"metadata.labels.team", "", "checkout"}, {"spec.version", oldVersion, newVersion}}
 	changing.Unknown = []string{"the members' health"}
 
-	refused := s.d
+	refused := s.Desired
 	refused.Name, refused.BackupURL = "ledger", ""
-	held := NewClusterReport(refused, Make(refused, Assume(was, noon, 0), noon), 0, 0)
+	held := NewClusterReport(refused, Make(refused, situation.Assume(was, noon, 0), noon), 0, 0)
 	held.Changes = []FieldChange{{"spec.version", oldVersion, newVersion}}
 	held.Unknown = []string{"the members' health"}
 
-	gone := NewClusterReport(Desired{Namespace: "db", Name: "search"}, Plan{Warnings: []string{"no file names this cluster any more"}}, 0, 0)
+	gone := NewClusterReport(state.Desired{Namespace: "db", Name: "search"}, Plan{Warnings: []string{"no file names this cluster any more"}}, 0, 0)
 	gone.Change = Removed
-	quiet := NewClusterReport(Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, Plan{}, 0, 0)
+	quiet := NewClusterReport(state.Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, Plan{}, 0, 0)
 
-	bad := Desired{Namespace: "db", Name: "bad", Problems: []string{"bad.yaml:3: spec.version: \"@ada | `rm` <b>\" is no release"}}
-	broken := NewClusterReport(bad, Make(bad, Observed{}, noon), 0, 0)
+	bad := state.Desired{Namespace: "db", Name: "bad", Problems: []string{"bad.yaml:3: spec.version: \"@ada | `rm` <b>\" is no release"}}
+	broken := NewClusterReport(bad, Make(bad, state.Observed{}, noon), 0, 0)
 	broken.Change = Held
 
 	r := &Report{
@@ -74,11 +77,11 @@ func TestRenderings(t *testing.T) {
 func TestNothingFromAFileIsRead(t *testing.T) {
 	evil := "</details> @ada #1 | `x` ``y`` <img src=x> https://evil.example www.evil.example [a](b) **b** _c_ ~d~ \n# e \u202e !2 $f$ &amp; \\"
 	s := healthy(3)
-	d := s.d
+	d := s.Desired
 	d.Name = evil
 	p := Plan{
 		Hold:     &Hold{Kind: HoldRefused, Message: evil, Do: evil},
-		Steps:    []Step{{Action: ApplyObject{evil, evil}, Reason: evil, Undo: evil}},
+		Steps:    []Step{{Action: action.ApplyObject{ObjectKind: evil, Name: evil}, Reason: evil, Undo: action.Undo{Text: evil}}},
 		Warnings: []string{evil},
 	}
 	c := NewClusterReport(d, p, 0, 0)
@@ -239,11 +242,11 @@ func TestNothingToTell(t *testing.T) {
 
 // A cluster whose record is made is a new one; what has no change says only what it is.
 func TestWhatIsAdded(t *testing.T) {
-	d := Desired{Namespace: "db", Name: "new"}
+	d := state.Desired{Namespace: "db", Name: "new"}
 	for _, c := range []struct {
 		steps []Step
 		want  Change
-	}{{nil, Unchanged}, {[]Step{{Action: EndRoll{}}}, Changed}, {[]Step{{Action: EndRoll{}}, {Action: CreateRecord{}}}, Added}} {
+	}{{nil, Unchanged}, {[]Step{{Action: action.EndRoll{}}}, Changed}, {[]Step{{Action: action.EndRoll{}}, {Action: action.CreateRecord{}}}, Added}} {
 		if r := NewClusterReport(d, Plan{Steps: c.steps}, 0, 0); r.Change != c.want {
 			t.Errorf("%v: %s, want %s", c.steps, r.Change, c.want)
 		}

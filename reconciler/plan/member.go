@@ -4,51 +4,47 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
-
-// comeback is how long a restarted member may take before the roll counts as
-// stopped. Nothing else is touched before or after; only the words change.
-const comeback = 5 * time.Minute
-
-// trouble is how long Kubernetes may report a problem of a restarted pod before
-// the roll counts as stopped.
-const trouble = 30 * time.Second
 
 // settled waits until the StatefulSet controller has caught up with what it was
 // told, and stops a roll that somebody else has let loose.
-func settled(s *situation) verdict {
-	if !s.formed() {
+func settled(s *situation.Situation) verdict {
+	if !s.Formed() {
 		return pass()
 	}
-	if !s.o.Set.Settled {
+	if !s.Observed.Set.Settled {
 		return wait("the StatefulSet controller has not seen the last change yet", time.Time{})
 	}
-	if len(s.o.Pods)+s.unborn() < int(s.o.Set.Replicas) {
-		return s.uncreated(fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.o.Pods), s.o.Set.Replicas))
+	if len(s.Observed.Pods)+s.PendingJoin() < int(s.Observed.Set.Replicas) {
+		return uncreated(s, fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.Observed.Pods), s.Observed.Set.Replicas))
 	}
-	if name := s.podless(); name != "" {
-		return s.uncreated(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name))
+	if name := s.Podless(); name != "" {
+		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name))
 	}
-	if s.closing() {
-		v := wait("every pod has the last template; the StatefulSet controller closes that roll first", s.newestPod())
-		v.hold.Do = s.askController()
+	if s.ControllerCloses() {
+		v := wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod())
+		v.hold.Do = s.AskController()
 		return v
 	}
-	if s.leftOpen() {
-		if v := s.soaking(s.o.Set.Template); !v.silent() {
+	if s.LeftOpen() {
+		if v := soaking(s, s.Observed.Set.Template); !v.silent() {
 			return v
 		}
-		return do(EndRoll{SetUID: s.o.Set.UID, Template: s.o.Set.Template, Replicas: s.o.Set.Replicas},
+		return do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Observed.Set.Template, Replicas: s.Observed.Set.Replicas},
 			"every pod has the last template; the partition goes back above them all before the next roll, so that no edit by hand restarts one")
 	}
-	if !s.started() {
-		return s.recall()
+	if !s.Started() {
+		return recall(s)
 	}
-	loose := slices.DeleteFunc(s.outdated(), func(p Pod) bool { return p.Ordinal < s.o.Set.Partition })
+	loose := slices.DeleteFunc(s.Outdated(), func(p state.Pod) bool { return p.Ordinal < s.Observed.Set.Partition })
 	// A cluster of one or two has no quorum while its victim is down, and whoever
 	// waits for one is not well either.
-	down := s.otherDown(loose)
-	if s.small() {
+	down := s.OtherDown(loose)
+	if s.Small() {
 		down = ""
 	}
 	switch {
@@ -56,144 +52,62 @@ func settled(s *situation) verdict {
 		return pass()
 	case len(loose) == 1 && down == "":
 		v := wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{})
-		v.hold.Do = s.unblock(loose[0])
+		v.hold.Do = s.Unblock(loose[0])
 		return v
 	case len(loose) == 1:
-		return do(s.startRoll(),
+		return do(startRoll(s),
 			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
-				s.o.Set.Partition, loose[0].Name, down))
+				s.Observed.Set.Partition, loose[0].Name, down))
 	}
-	return do(s.startRoll(),
+	return do(startRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
-			s.o.Set.Partition, len(loose)))
-}
-
-// unborn is 1 where the pod of a learner does not exist, which nobody waits for but
-// the join itself: it has a deadline, and Git may change its mind.
-func (s *situation) unborn() int {
-	if j := s.o.Record.Joining; j != nil && j.ID != "" && s.o.Record.Members[j.Member] == "" && s.o.pod(j.Member) == nil {
-		return 1
-	}
-	return 0
+			s.Observed.Set.Partition, len(loose)))
 }
 
 // uncreated waits for pods that do not exist. Nobody knows since when, so it says at
 // once what to do if that lasts.
-func (s *situation) uncreated(message string) verdict {
+func uncreated(s *situation.Situation, message string) verdict {
 	v := wait(message, time.Time{})
-	v.hold.Do = s.askController()
+	v.hold.Do = s.AskController()
 	return v
-}
-
-// askController is how a person finds out why a StatefulSet makes no progress.
-func (s *situation) askController() string {
-	return fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.d.Namespace, s.d.Name)
-}
-
-// unblock says what keeps the StatefulSet from replacing a pod: it goes down from
-// the highest ordinal, and waits for each pod to be ready. Empty for nothing.
-func (s *situation) unblock(next Pod) string {
-	for _, p := range s.o.Pods {
-		if p.Ordinal > next.Ordinal && !p.Ready {
-			return fmt.Sprintf("it waits for the pod of %s first; if that lasts, look at why it is not ready", p.Name)
-		}
-	}
-	return ""
-}
-
-// podless is the lowest member without a pod, or "". A pod that is nobody's makes up
-// for none that is missing.
-func (s *situation) podless() string {
-	lowest := ""
-	for name := range s.o.Record.Members {
-		if s.o.pod(name) == nil && (lowest == "" || ordinalOf(name) < ordinalOf(lowest)) {
-			lowest = name
-		}
-	}
-	return lowest
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer
 // wants: it was let go for that, and is not replaced yet.
-func (s *situation) recall() verdict {
-	for _, p := range s.o.Pods {
-		if p.Ordinal >= s.o.Set.Partition && p.Template != s.o.Set.Template && s.isMember(p.Name) && s.o.Set.Partition < s.o.Set.Replicas {
-			return do(ResizeSet{SetUID: s.o.Set.UID, From: s.o.Set.Replicas, To: s.o.Set.Replicas, Partition: s.o.Set.Replicas},
+func recall(s *situation.Situation) verdict {
+	for _, p := range s.Observed.Pods {
+		if p.Ordinal >= s.Observed.Set.Partition && p.Template != s.Observed.Set.Template && s.IsMember(p.Name) && s.Observed.Set.Partition < s.Observed.Set.Replicas {
+			return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: s.Observed.Set.Replicas},
 				fmt.Sprintf("Git no longer wants what %s was let go for; the partition goes back above all members", p.Name))
 		}
 	}
 	return pass()
 }
 
-// otherDown is a member that is not well, beside those that the StatefulSet is
-// about to replace: it lets no second one go before that one is ready, and quorate
-// does not count on it. Empty for none.
-func (s *situation) otherDown(loose []Pod) string {
-	for _, p := range s.o.Pods {
-		replaced := slices.ContainsFunc(loose, func(l Pod) bool { return l.Name == p.Name })
-		if s.isMember(p.Name) && !replaced && (!p.Ready || p.Terminating) {
-			return p.Name
-		}
-	}
-	return ""
-}
-
-// closing says whether the roll before the desired one has reached every pod,
-// and only the StatefulSet controller's own book-keeping is missing. Until then
-// CurrentTemplate names a template that no pod has any more. A last one that is
-// still on its way counts, too: another roll that began now would let every pod
-// that restarts by itself come back as what CurrentTemplate says, which a cluster
-// of the next minor no longer takes. One that has trouble keeps no roll from being
-// given up. Nor does the controller close it while the pod of a place that is to
-// be filled is not ready: that comes first.
-func (s *situation) closing() bool {
-	if s.started() || s.o.Set.CurrentTemplate == s.o.Set.Template || s.o.Record.Joining != nil || s.vacant(s.d.Spec.Replicas) != "" {
-		return false
-	}
-	for _, p := range s.o.Pods {
-		stuck := !s.wellNow(p) && (p.Trouble != "" || s.now.Sub(p.Created) > comeback)
-		if s.isMember(p.Name) && (p.Template != s.o.Set.Template || stuck) {
-			return false
-		}
-	}
-	return true
-}
-
-// leftOpen says whether the roll before the desired one is over, but for its
-// partition: what comes next may have to wait for long. The last member that it
-// restarted soaks like any.
-func (s *situation) leftOpen() bool {
-	set := s.o.Set
-	if s.started() || set.CurrentTemplate != set.Template || set.Partition == set.Replicas {
-		return false
-	}
-	return !slices.ContainsFunc(s.o.Pods, func(p Pod) bool { return p.Template != set.Template })
-}
-
 // member waits for a restarted member, and stops the roll at one that does not
 // come back: the others are left alone.
-func member(s *situation) verdict {
-	if !s.unfinished() {
+func member(s *situation.Situation) verdict {
+	if !s.Unfinished() {
 		return pass()
 	}
-	for _, p := range s.o.Pods {
+	for _, p := range s.Observed.Pods {
 		if p.Terminating {
 			return wait(p.Name+" is shutting down", time.Time{})
 		}
 	}
-	for _, p := range s.o.Pods {
-		if s.isMember(p.Name) && p.Template == s.d.Template && !s.wellNow(p) {
-			return s.comingBack(p)
+	for _, p := range s.Observed.Pods {
+		if s.IsMember(p.Name) && p.Template == s.Desired.Template && !s.HealthyNow(p) {
+			return comingBack(s, p)
 		}
 	}
 	return pass()
 }
 
 // comingBack waits for one pod, in words that tell how long it has been.
-func (s *situation) comingBack(p Pod) verdict {
-	age := s.now.Sub(p.Created)
-	cause := s.cause(p)
-	if age < trouble || (age < comeback && p.Trouble == "") {
+func comingBack(s *situation.Situation, p state.Pod) verdict {
+	age := s.Now.Sub(p.Created)
+	cause := s.CauseOf(p)
+	if age < situation.TroubleGrace || (age < situation.ComebackTime && p.Trouble == "") {
 		return wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause), p.Created)
 	}
 	return verdict{hold: &Hold{
@@ -205,50 +119,22 @@ func (s *situation) comingBack(p Pod) verdict {
 	}}
 }
 
-// cause says why a pod is not well, in one clause.
-func (s *situation) cause(p Pod) string {
-	r := s.o.round()
-	switch m := r.member(p.Name); {
-	case p.Trouble != "":
-		return p.Trouble
-	case !p.Ready:
-		return "its pod is not ready yet"
-	case r != nil && r.Problem != "":
-		return "the members cannot be listed: " + r.Problem
-	case m == nil:
-		return "it is not in the member list"
-	default:
-		return m.Problem
-	}
-}
-
-// unfinished says whether the spec, or the template that it renders to, has not
-// been carried out to its end.
-func (s *situation) unfinished() bool {
-	if !s.formed() {
-		return false
-	}
-	a := s.o.Record.Applied
-	return s.rolling() || !s.complete() || s.o.Set.CurrentTemplate != s.d.Template || s.o.Set.Partition != s.o.Set.Replicas ||
-		a == nil || a.SpecHash != s.d.SpecHash
-}
-
 // soak lets a restarted member prove itself before the next one is touched.
-func soak(s *situation) verdict {
-	if !s.rolling() {
+func soak(s *situation.Situation) verdict {
+	if !s.Rolling() {
 		return pass()
 	}
-	return s.soaking(s.d.Template)
+	return soaking(s, s.Desired.Template)
 }
 
 // soaking waits for the pods of a template that have not been ready for long.
-func (s *situation) soaking(template string) verdict {
-	for _, p := range s.o.Pods {
-		long, back := s.soakTime(p), "back"
+func soaking(s *situation.Situation, template string) verdict {
+	for _, p := range s.Observed.Pods {
+		long, back := s.SoakTime(p), "back"
 		if p.Crashed {
 			back = "back after a crash"
 		}
-		if left := long - s.now.Sub(p.ReadySince); p.Template == template && left > 0 {
+		if left := long - s.Now.Sub(p.ReadySince); p.Template == template && left > 0 {
 			v := wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince)
 			v.hold.Again = left
 			return v

@@ -3,104 +3,111 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 func TestSettled(t *testing.T) {
 	rolling := with(commit(newVersion), begun)
-	closing := with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), func(s *situation) { s.d.Template = "c" })
-	partition := func(p int32) mutation { return func(s *situation) { s.o.Set.Partition = p } }
+	closing := with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), func(s *situation.Situation) { s.Desired.Template = "c" })
+	partition := func(p int32) mutation { return func(s *situation.Situation) { s.Observed.Set.Partition = p } }
 	checkRule(t, settled, []ruleCase{
 		{name: "17: a quiet cluster passes"},
-		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation) { s.o.Set.Settled = false })},
-		{name: "67: a change that the controller has not seen", change: func(s *situation) { s.o.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
-		{name: "75: a pod that does not exist", change: func(s *situation) { s.o.Pods = s.o.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
-		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation) { s.o.Set.Replicas = 4 })},
-		{name: "43: but a member's is awaited beside it", change: with(joining("m3", 0), func(s *situation) { s.o.Set.Replicas, s.o.Pods = 4, s.o.Pods[:2] }), want: "Waiting: 2 of 4 pods exist"},
-		{name: "43: also where the learner has been promoted", change: with(joining("m3", 0), func(s *situation) { s.o.Set.Replicas, s.o.Record.Members["orders-3"] = 4, "m3" }), want: "Waiting: 3 of 4 pods exist"},
-		{name: "75: a pod of nobody makes up for none of a member", change: func(s *situation) {
-			s.o.Pods = append(s.o.Pods[:2:2], Pod{Name: "orders-3", Ordinal: 3})
+		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
+		{name: "67: a change that the controller has not seen", change: func(s *situation.Situation) { s.Observed.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
+		{name: "75: a pod that does not exist", change: func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
+		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas = 4 })},
+		{name: "43: but a member's is awaited beside it", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 4, s.Observed.Pods[:2] }), want: "Waiting: 2 of 4 pods exist"},
+		{name: "43: also where the learner has been promoted", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Record.Members["orders-3"] = 4, "m3" }), want: "Waiting: 3 of 4 pods exist"},
+		{name: "75: a pod of nobody makes up for none of a member", change: func(s *situation.Situation) {
+			s.Observed.Pods = append(s.Observed.Pods[:2:2], state.Pod{Name: "orders-3", Ordinal: 3})
 		}, want: "does not exist; the StatefulSet creates it"},
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
 		{name: "I2: and not while another one is down", change: with(rolling, partition(2), down(0)), want: "the partition is 2 and would let orders-2 go while orders-0 is not well; it goes back above all of them"},
-		{name: "I2: nor while another one shuts down", change: with(rolling, partition(2), func(s *situation) { s.pod(0).Terminating = true }), want: "would let orders-2 go while orders-0 is not well"},
-		{name: "a pod of no member may be unwell", change: with(rolling, partition(2), func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) }), want: "Waiting: the StatefulSet replaces orders-2"},
-		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation) { s.pod(1).Ready = false }), want: "Waiting: the StatefulSet replaces orders-0; it waits for the pod of orders-1 first"},
-		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation) { s.d.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
-		{name: "20: a pod of no member was let go for nothing", change: with(rolling, partition(2), gone(2), func(s *situation) { s.d.Template = "c" })},
-		{name: "50: nor is one taken back that somebody has scaled away", change: with(rolling, partition(2), func(s *situation) { s.d.Template, s.o.Set.Replicas = "c", 2 })},
+		{name: "I2: nor while another one shuts down", change: with(rolling, partition(2), func(s *situation.Situation) { podAt(s, 0).Terminating = true }), want: "would let orders-2 go while orders-0 is not well"},
+		{name: "a pod of no member may be unwell", change: with(rolling, partition(2), func(s *situation.Situation) {
+			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3})
+		}), want: "Waiting: the StatefulSet replaces orders-2"},
+		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "Waiting: the StatefulSet replaces orders-0; it waits for the pod of orders-1 first"},
+		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
+		{name: "20: a pod of no member was let go for nothing", change: with(rolling, partition(2), gone(2), func(s *situation.Situation) { s.Desired.Template = "c" })},
+		{name: "50: nor is one taken back that somebody has scaled away", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Replicas = "c", 2 })},
 		{name: "one that has gone", change: with(rolling, rolled(newVersion, 2), partition(2))},
 		{name: "I2: a partition that lets two go", change: with(rolling, partition(1)), want: "start the roll 3.5.35 → 3.6.16: the partition is 1 and would let 2 members go at once"},
 		{name: "a roll that the controller has not closed, and a new commit", change: closing, want: "Waiting: every pod has the last template; the StatefulSet controller closes that roll first"},
-		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation) { s.pod(0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
-		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation) { s.pod(1).Trouble, s.pod(1).Created = "CrashLoopBackOff", noon })},
+		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation.Situation) { podAt(s, 0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
+		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation.Situation) { podAt(s, 1).Trouble, podAt(s, 1).Created = "CrashLoopBackOff", noon })},
 		{name: "nor does one that never comes", change: with(closing, down(1))},
 		{name: "a place that nobody has is filled first", change: with(closing, gone(1), pending(1))},
 		{name: "the highest, too", change: with(closing, gone(2), pending(2))},
 		{name: "and its member joins before it is closed", change: with(closing, joining("m3", 0))},
-		{name: "nor does a pod of no member keep one from being closed", change: with(closing, func(s *situation) { s.o.Pods = append(s.o.Pods, Pod{Name: "orders-3", Ordinal: 3}) }), want: "Waiting: every pod has the last template"},
-		{name: "a roll that has not reached everybody is not over", change: with(closing, func(s *situation) {
-			s.o.Set.CurrentTemplate, s.o.Set.Partition, s.pod(1).Template = "b", 0, "x"
+		{name: "nor does a pod of no member keep one from being closed", change: with(closing, func(s *situation.Situation) {
+			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3})
+		}), want: "Waiting: every pod has the last template"},
+		{name: "a roll that has not reached everybody is not over", change: with(closing, func(s *situation.Situation) {
+			s.Observed.Set.CurrentTemplate, s.Observed.Set.Partition, podAt(s, 1).Template = "b", 0, "x"
 		}), want: "Git no longer wants what orders-1 was let go for"},
-		{name: "a roll that is over, but for its partition, and a new commit", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 0 }), want: "end the roll: every pod has the last template; the partition goes back above them all before the next roll"},
-		{name: "I16: its last member soaks first", change: with(closing, func(s *situation) {
-			s.o.Set.CurrentTemplate, s.o.Set.Partition, s.d.Spec.Upgrade.Soak, s.pod(0).ReadySince = "b", 0, seconds(10), noon.Add(-4*time.Second)
+		{name: "a roll that is over, but for its partition, and a new commit", change: with(closing, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.Partition = "b", 0 }), want: "end the roll: every pod has the last template; the partition goes back above them all before the next roll"},
+		{name: "I16: its last member soaks first", change: with(closing, func(s *situation.Situation) {
+			s.Observed.Set.CurrentTemplate, s.Observed.Set.Partition, s.Desired.Spec.Upgrade.Soak, podAt(s, 0).ReadySince = "b", 0, seconds(10), noon.Add(-4*time.Second)
 		}), want: "Waiting: orders-0 is back and soaks for 10s"},
-		{name: "the same with its partition", change: with(closing, func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.Partition = "b", 3 })},
-		{name: "a roll that is not over does not close", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) { s.d.Template = "c" })},
+		{name: "the same with its partition", change: with(closing, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.Partition = "b", 3 })},
+		{name: "a roll that is not over does not close", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "c" })},
 	})
 }
 
 func TestMember(t *testing.T) {
 	// back is a member of a roll that was restarted some time ago.
 	back := func(age time.Duration, changes ...mutation) mutation {
-		return with(commit(newVersion), begun, rolled(newVersion, 2), with(changes...), func(s *situation) { s.pod(2).Created = noon.Add(-age) })
+		return with(commit(newVersion), begun, rolled(newVersion, 2), with(changes...), func(s *situation.Situation) { podAt(s, 2).Created = noon.Add(-age) })
 	}
-	trouble := func(s *situation) { s.pod(2).Ready, s.pod(2).Trouble = false, "etcd: ImagePullBackOff" }
-	stopping := func(s *situation) { s.pod(2).Terminating = true }
+	trouble := func(s *situation.Situation) { podAt(s, 2).Ready, podAt(s, 2).Trouble = false, "etcd: ImagePullBackOff" }
+	stopping := func(s *situation.Situation) { podAt(s, 2).Terminating = true }
 	checkRule(t, member, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "a finished cluster is the gate's", change: down(1)},
 		{name: "an unformed cluster is the bootstrap's", change: unformed},
-		{name: "65: a pod that shuts down", change: with(commit(newVersion), func(s *situation) { s.pod(2).Terminating = true }), want: "Waiting: orders-2 is shutting down"},
-		{name: "also one with pods", change: with(stopping, func(s *situation) { s.o.Record = &Record{} })},
+		{name: "65: a pod that shuts down", change: with(commit(newVersion), func(s *situation.Situation) { podAt(s, 2).Terminating = true }), want: "Waiting: orders-2 is shutting down"},
+		{name: "also one with pods", change: with(stopping, func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
 		{name: "65: in a quiet cluster that is the gate's", change: stopping},
-		{name: "65: one that was made from another template", change: with(stopping, func(s *situation) { s.pod(0).Template = "x" }), want: "Waiting: orders-2 is shutting down"},
+		{name: "65: one that was made from another template", change: with(stopping, func(s *situation.Situation) { podAt(s, 0).Template = "x" }), want: "Waiting: orders-2 is shutting down"},
 		{name: "65: one while members are to come", change: with(stopping, wanting(5)), want: "Waiting: orders-2 is shutting down"},
-		{name: "65: one while a roll is closed", change: with(stopping, func(s *situation) { s.o.Set.CurrentTemplate = "x" }), want: "Waiting: orders-2 is shutting down"},
+		{name: "65: one while a roll is closed", change: with(stopping, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "x" }), want: "Waiting: orders-2 is shutting down"},
 		{name: "a member that is back passes", change: back(time.Minute)},
 		{name: "a pod that is not ready yet", change: back(time.Minute, down(2)), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
-		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation) { s.pod(2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: connection refused"},
-		{name: "a member that is not listed", change: back(time.Minute, func(s *situation) { s.o.round().Members = s.o.round().Members[:2] }), want: "it is not in the member list"},
+		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: connection refused"},
+		{name: "a member that is not listed", change: back(time.Minute, func(s *situation.Situation) { s.Observed.Round().Members = s.Observed.Round().Members[:2] }), want: "it is not in the member list"},
 		{name: "61: a trouble of a moment", change: back(20*time.Second, trouble), want: "Waiting: orders-2 starts with etcd 3.6.16: etcd: ImagePullBackOff"},
 		{name: "61: a trouble that lasts stops the roll", change: back(31*time.Second, trouble), want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: ImagePullBackOff; the other members are left alone; revert the commit"},
 		{name: "61: five minutes stop the roll without a trouble", change: back(6*time.Minute, down(2)), want: "Stopped: the roll stopped at orders-2"},
 		{name: "an old member that is down is the gate's", change: back(time.Minute, down(0))},
-		{name: "a list that cannot be had is not called a list without the member", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) {
-			s.pod(0).Created = noon.Add(-time.Minute)
-			*s.o.round() = Round{At: noon, Problem: "context deadline exceeded"}
+		{name: "a list that cannot be had is not called a list without the member", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
+			podAt(s, 0).Created = noon.Add(-time.Minute)
+			*s.Observed.Round() = state.Round{At: noon, Problem: "context deadline exceeded"}
 		}), want: "Waiting: orders-0 starts with etcd 3.6.16: the members cannot be listed: context deadline exceeded"},
 	})
 }
 
 func TestSoak(t *testing.T) {
 	since := func(age time.Duration) mutation {
-		return with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation) {
-			s.d.Spec.Upgrade.Soak, s.pod(2).ReadySince = seconds(10), noon.Add(-age)
+		return with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) {
+			s.Desired.Spec.Upgrade.Soak, podAt(s, 2).ReadySince = seconds(10), noon.Add(-age)
 		})
 	}
-	crashed := func(s *situation) { s.pod(2).Crashed = true }
+	crashed := func(s *situation.Situation) { podAt(s, 2).Crashed = true }
 	checkRule(t, soak, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "a member that is just back", change: since(4 * time.Second), want: "Waiting: orders-2 is back and soaks for 10s"},
 		{name: "one that has soaked passes", change: since(10 * time.Second)},
-		{name: "no soak passes at once", change: with(since(0), func(s *situation) { s.d.Spec.Upgrade.Soak = nil })},
+		{name: "no soak passes at once", change: with(since(0), func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak = nil })},
 		{name: "one whose etcd has crashed soaks for a minute", change: with(since(59*time.Second), crashed), want: "Waiting: orders-2 is back after a crash and soaks for 1m0s"},
-		{name: "be the soak as short as it may", change: with(since(0), crashed, func(s *situation) { s.d.Spec.Upgrade.Soak = nil }), want: "Waiting: orders-2 is back after a crash and soaks for 1m0s"},
+		{name: "be the soak as short as it may", change: with(since(0), crashed, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak = nil }), want: "Waiting: orders-2 is back after a crash and soaks for 1m0s"},
 		{name: "and no longer", change: with(since(time.Minute), crashed)},
-		{name: "but for as long as Git asks", change: with(since(time.Minute), crashed, func(s *situation) { s.d.Spec.Upgrade.Soak = seconds(90) }), want: "Waiting: orders-2 is back after a crash and soaks for 1m30s"},
-		{name: "nobody soaks without a roll", change: func(s *situation) { s.d.Spec.Upgrade.Soak, s.pod(2).ReadySince = seconds(10), noon }},
-		{name: "an old member that has restarted by itself needs none", change: with(since(time.Minute), func(s *situation) { s.pod(0).ReadySince = noon })},
+		{name: "but for as long as Git asks", change: with(since(time.Minute), crashed, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak = seconds(90) }), want: "Waiting: orders-2 is back after a crash and soaks for 1m30s"},
+		{name: "nobody soaks without a roll", change: func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak, podAt(s, 2).ReadySince = seconds(10), noon }},
+		{name: "an old member that has restarted by itself needs none", change: with(since(time.Minute), func(s *situation.Situation) { podAt(s, 0).ReadySince = noon })},
 	})
 	s := healthy(3)
 	since(4 * time.Second)(s)

@@ -4,117 +4,122 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // Changes of the members that the tables are made of.
 
 // leaving lets the record say that a member leaves.
 func leaving(ordinal int32, replace bool) mutation {
-	return func(s *situation) {
-		name := podName("orders", ordinal)
-		s.o.Record.Leaving = &Leaving{Member: name, ID: s.o.Record.Members[name], Why: "Git wants fewer", Replace: replace, Since: noon}
+	return func(s *situation.Situation) {
+		name := naming.Member("orders", ordinal)
+		s.Observed.Record.Leaving = &state.Leaving{Member: name, ID: s.Observed.Record.Members[name], Why: "Git wants fewer", Replace: replace, Since: noon}
 	}
 }
 
 // joining lets the record say that orders-3 joins, since some time. With an ID it
 // is a learner in the list.
 func joining(id string, age time.Duration) mutation {
-	return func(s *situation) {
-		name := podName("orders", 3)
-		s.o.Record.Joining = &Joining{Member: name, ID: id, Since: noon.Add(-age)}
+	return func(s *situation.Situation) {
+		name := naming.Member("orders", 3)
+		s.Observed.Record.Joining = &state.Joining{Member: name, ID: id, Since: noon.Add(-age)}
 		if id == "" {
 			return
 		}
-		for r := range s.o.Rounds {
-			leads := s.o.Rounds[r].leader()
-			s.o.Rounds[r].Members = append(s.o.Rounds[r].Members, Member{
-				ID: id, Name: name, Version: oldVersion, Learner: true, Leader: leads.ID, Term: 7, Commit: 5000, Applied: 5000,
+		for r := range s.Observed.Rounds {
+			leads := s.Observed.Rounds[r].Leader()
+			s.Observed.Rounds[r].Members = append(s.Observed.Rounds[r].Members, state.Member{
+				ID: id, Name: name, Version: oldVersion, Learner: true, Leader: leads.ID, Term: 7, CommitIndex: 5000, AppliedIndex: 5000,
 			})
 		}
 	}
 }
 
 // withPod gives orders-3 its pod, and the StatefulSet room for it.
-func withPod(s *situation) {
-	s.o.Set.Replicas = 4
-	s.o.Pods = append(s.o.Pods, Pod{
-		Name: "orders-3", Ordinal: 3, UID: "pod-orders-3", Template: s.o.Set.Template, Version: s.o.Set.Version, Ran: true, Created: noon.Add(-time.Minute),
+func withPod(s *situation.Situation) {
+	s.Observed.Set.Replicas = 4
+	s.Observed.Pods = append(s.Observed.Pods, state.Pod{
+		Name: "orders-3", Ordinal: 3, UID: "pod-orders-3", Template: s.Observed.Set.Template, Version: s.Observed.Set.Version, Ran: true, Created: noon.Add(-time.Minute),
 	})
 }
 
 // gone takes a member out of every list and out of the record, as one that has
 // left; its pod and its volume stay.
 func gone(ordinal int32) mutation {
-	return func(s *situation) {
-		name := podName("orders", ordinal)
-		id := s.o.Record.Members[name]
-		s.unlist(id)
-		s.o.Record.Retired = map[string]string{name: id}
-		delete(s.o.Record.Members, name)
-		s.o.Volumes = append(s.o.Volumes, memberVolume(claimOf(name), 8<<30))
+	return func(s *situation.Situation) {
+		name := naming.Member("orders", ordinal)
+		id := s.Observed.Record.Members[name]
+		s.Unlist(id)
+		s.Observed.Record.Retired = map[string]string{name: id}
+		delete(s.Observed.Record.Members, name)
+		s.Observed.Volumes = append(s.Observed.Volumes, memberVolume(naming.Claim("", name), 8<<30))
 	}
 }
 
 // unlisted takes a member out of the member list only.
 func unlisted(ordinal int32) mutation {
-	return func(s *situation) { s.unlist(s.o.Record.Members[podName("orders", ordinal)]) }
+	return func(s *situation.Situation) { s.Unlist(s.Observed.Record.Members[naming.Member("orders", ordinal)]) }
 }
 
 // wanting lets Git want a number of members.
-func wanting(n int32) mutation { return func(s *situation) { s.d.Spec.Replicas = n } }
+func wanting(n int32) mutation { return func(s *situation.Situation) { s.Desired.Spec.Replicas = n } }
 
 // oneLook forgets the first look.
-func oneLook(s *situation) { s.o.Rounds = s.o.Rounds[1:] }
+func oneLook(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }
 
 func TestMembershipLeaving(t *testing.T) {
 	shrinking := with(wanting(2), leaving(2, false))
-	foreign := func(s *situation) { s.pod(2).Damage = DamageForeign }
+	foreign := func(s *situation.Situation) { podAt(s, 2).Damage = state.DamageForeign }
 	checkRule(t, membership, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "20: an unformed cluster is the bootstrap's", change: unformed},
 		{name: "39: the leader hands over first", change: shrinking, want: "move the leader orders-2 → orders-0"},
-		{name: "20: also one whose members answer", change: with(shrinking, func(s *situation) { s.o.Record.ClusterID, s.o.Record.Members = "", nil })},
-		{name: "85: a StatefulSet that is gone comes back first", change: with(shrinking, func(s *situation) { s.o.Set = nil })},
-		{name: "nobody was asked", change: with(shrinking, func(s *situation) { s.o.Rounds = nil }), want: "Confirm: the members have not been asked"},
+		{name: "20: also one whose members answer", change: with(shrinking, func(s *situation.Situation) { s.Observed.Record.ClusterID, s.Observed.Record.Members = "", nil })},
+		{name: "85: a StatefulSet that is gone comes back first", change: with(shrinking, func(s *situation.Situation) { s.Observed.Set = nil })},
+		{name: "nobody was asked", change: with(shrinking, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Confirm: the members have not been asked"},
 		{name: "37: then it is removed", change: with(shrinking, leads(0)), want: "remove orders-2 from the members: Git wants fewer"},
 		{name: "45: a removal whose answer was lost is found in the list", change: with(shrinking, leads(0), unlisted(2)), want: "record that orders-2 has left: the member list no longer has it"},
 		{name: "I1: a look alone removes nobody", change: with(shrinking, leads(0), oneLook), want: "Confirm: that the others can do without"},
-		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
+		{name: "I1: nor does a list that is old", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "42: another one that is down", change: with(shrinking, leads(0), down(1)), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but only 1 of the 2 others are healthy, and their quorum is 2"},
 		{name: "80: nobody leaves whose volume holds somebody else's data", change: with(shrinking, foreign), want: "Unhealthy: volume claim data-orders-2 holds what is not the data of orders-2"},
 		{name: "80: nor is it written down that it has left: its volume would go", change: with(shrinking, foreign, unlisted(2)), want: "Unhealthy: volume claim data-orders-2"},
-		{name: "80: another member leaves all the same", change: with(shrinking, leads(0), func(s *situation) { s.pod(2).Damage = DamageOutdated }), want: "remove orders-2"},
-		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-1").Applied = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
-		{name: "I16: who leaves need not", change: with(shrinking, leads(0), func(s *situation) { s.o.round().member("orders-2").Applied = 4000 }), want: "remove orders-2"},
-		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},
-		{name: "42: another one that is not ready", change: with(shrinking, leads(0), func(s *situation) { s.pod(1).Ready = false }), want: "but only 1 of the 2 others are healthy"},
-		{name: "42: another one without a pod", change: with(shrinking, leads(0), func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 1, 2) }), want: "but only 1 of the 2 others are healthy"},
-		{name: "39: nobody is fit to lead", size: 2, change: with(wanting(1), leaving(1, false), func(s *situation) {
-			s.pod(0).Template = "a"
-			s.member(0).Learner = false
-			s.o.Pods[1].Terminating = true
+		{name: "80: another member leaves all the same", change: with(shrinking, leads(0), func(s *situation.Situation) { podAt(s, 2).Damage = state.DamageOutdated }), want: "remove orders-2"},
+		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Member("orders-1").AppliedIndex = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
+		{name: "I16: who leaves need not", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Member("orders-2").AppliedIndex = 4000 }), want: "remove orders-2"},
+		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation.Situation) { podAt(s, 1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},
+		{name: "42: another one that is not ready", change: with(shrinking, leads(0), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "but only 1 of the 2 others are healthy"},
+		{name: "42: another one without a pod", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }), want: "but only 1 of the 2 others are healthy"},
+		{name: "39: nobody is fit to lead", size: 2, change: with(wanting(1), leaving(1, false), func(s *situation.Situation) {
+			podAt(s, 0).Template = "a"
+			memberAt(s, 0).Learner = false
+			s.Observed.Pods[1].Terminating = true
 		}), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 0 of the 1 others"},
-		{name: "42: it was down a moment ago", change: with(shrinking, leads(0), func(s *situation) { s.o.Rounds[0].member("orders-1").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: only 1 of the 2 others"},
+		{name: "42: it was down a moment ago", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Rounds[0].Member("orders-1").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: only 1 of the 2 others"},
 		{name: "41: one that is down itself goes", change: with(wanting(2), leads(0), down(2), leaving(2, false)), want: "remove orders-2"},
 		{name: "I1: two members, one of them down: etcd would refuse", size: 2, change: with(wanting(1), leads(0), down(1), leaving(1, false)), want: "Unhealthy: orders-1 is to be removed (Git wants fewer), but only 1 of 2 members are healthy, and a quorum is 2"},
 		{name: "I1: two members that are well", size: 2, change: with(wanting(1), leads(0), leaving(1, false)), want: "remove orders-1"},
 		{name: "I1: the only member", size: 1, change: with(leaving(0, true), down(0)), want: "but it is the only member"},
-		{name: "I19: not while a learner is there", change: with(shrinking, leads(0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "orders-1 is a learner, and one change at a time"},
-		{name: "no leader", change: with(shrinking, func(s *situation) { s.o.round().Members[2].Leader = "" }), want: "but there is no leader"},
+		{name: "I19: not while a learner is there", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Members[1].Learner = true }), want: "orders-1 is a learner, and one change at a time"},
+		{name: "no leader", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().Members[2].Leader = "" }), want: "but there is no leader"},
 		{name: "20: Git has changed its mind", change: with(leaving(2, false)), want: "keep orders-2 after all"},
 		{name: "79: one that is replaced is replaced, whether it answers or not", change: with(leaving(2, true), leads(0)), want: "remove orders-2"},
 		{name: "20: also while its pod restarts", change: with(leaving(2, false), leads(0), down(2)), want: "keep orders-2 after all"},
-		{name: "20: also before its pod is back", change: with(leaving(2, false), leads(0), func(s *situation) { s.o.Pods = slices.Delete(s.o.Pods, 0, 1) }), want: "keep orders-2 after all"},
-		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, DamageEmpty, time.Minute)), want: "remove orders-2"},
-		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation) {
-			s.o.Rounds[0].member("orders-2").Hash = 7
+		{name: "20: also before its pod is back", change: with(leaving(2, false), leads(0), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 0, 1) }), want: "keep orders-2 after all"},
+		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, state.DamageEmpty, time.Minute)), want: "remove orders-2"},
+		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation.Situation) {
+			s.Observed.Rounds[0].Member("orders-2").Hash = 7
 		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data at revision 0, and nobody knows yet which is right; find out whose data is wrong"},
-		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
-		{name: "41: not where this one is lost itself, and another one is only down", change: with(shrinking, leads(0), damaged(2, DamageEmpty, time.Hour), down(1)), want: "Unhealthy: orders-2 is to be removed"},
-		{name: "79: one that is replaced is not kept for another one that is lost", change: with(leaving(2, true), leads(0), damaged(1, DamageEmpty, time.Hour)), want: "Unhealthy: orders-2 is to be removed"},
+		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
+		{name: "41: not where this one is lost itself, and another one is only down", change: with(shrinking, leads(0), damaged(2, state.DamageEmpty, time.Hour), down(1)), want: "Unhealthy: orders-2 is to be removed"},
+		{name: "79: one that is replaced is not kept for another one that is lost", change: with(leaving(2, true), leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "Unhealthy: orders-2 is to be removed"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
-		{name: "a list that cannot be had", change: with(shrinking, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
-		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
+		{name: "a list that cannot be had", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
+		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
 	})
 }
 
@@ -122,66 +127,70 @@ func TestMembershipJoining(t *testing.T) {
 	grows := func(id string, age time.Duration) mutation {
 		return with(wanting(4), joining(id, age))
 	}
-	learner := func(edit func(*Member)) mutation {
-		return func(s *situation) {
-			for r := range s.o.Rounds {
-				edit(s.o.Rounds[r].member("orders-3"))
+	learner := func(edit func(*state.Member)) mutation {
+		return func(s *situation.Situation) {
+			for r := range s.Observed.Rounds {
+				edit(s.Observed.Rounds[r].Member("orders-3"))
 			}
 		}
 	}
 	// extra is a learner that the record knows no ID of.
 	extra := func(name string) mutation {
-		return func(s *situation) {
-			s.o.round().Members = append(s.o.round().Members, Member{ID: "m9", Name: name, Learner: true})
+		return func(s *situation.Situation) {
+			s.Observed.Round().Members = append(s.Observed.Round().Members, state.Member{ID: "m9", Name: name, Learner: true})
 		}
 	}
 	ready := with(grows("m3", time.Minute), withPod)
 	checkRule(t, membership, []ruleCase{
 		{name: "37: the learner is added first", change: grows("", 0), want: "add orders-3 as a learner"},
-		{name: "I19: not beside another learner", change: with(grows("", 0), func(s *situation) { s.o.round().Members[1].Learner = true }), want: "Unhealthy: orders-3 is to join, but orders-1 is a learner, and one change at a time is enough"},
+		{name: "I19: not beside another learner", change: with(grows("", 0), func(s *situation.Situation) { s.Observed.Round().Members[1].Learner = true }), want: "Unhealthy: orders-3 is to join, but orders-1 is a learner, and one change at a time is enough"},
 		{name: "44: a learner that has not started may be the one: etcd was asked, and its answer got lost", change: with(grows("", 0), extra("")), want: "add orders-3 as a learner"},
 		{name: "44: and so may one of its name", change: with(grows("", 0), extra("orders-3")), want: "add orders-3 as a learner"},
-		{name: "I1: not by a list that is old", change: with(grows("", 0), func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
-		{name: "I5: nor by that of another cluster", change: with(grows("", 0), func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
-		{name: "42: nor without a leader", change: with(grows("", 0), of(2, func(m *Member) { m.Leader = "" })), want: "Unhealthy: orders-3 is to join, but there is no leader"},
+		{name: "I1: not by a list that is old", change: with(grows("", 0), func(s *situation.Situation) { s.Observed.Round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
+		{name: "I5: nor by that of another cluster", change: with(grows("", 0), func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
+		{name: "42: nor without a leader", change: with(grows("", 0), of(2, func(m *state.Member) { m.Leader = "" })), want: "Unhealthy: orders-3 is to join, but there is no leader"},
 		{name: "42: not without a quorum", change: with(grows("", 0), down(0), down(1)), want: "Unhealthy: orders-3 is to join, but only 1 of 3 members are healthy"},
 		{name: "46: a learner without a pod", change: grows("m3", 0), want: "Waiting: orders-3 joins: its pod does not exist yet"},
 		{name: "37: one that has caught up is promoted", change: ready, want: "promote orders-3"},
 		{name: "I16: caught up is seen twice", change: with(ready, oneLook), want: "Confirm: that a learner has caught up is seen in two looks"},
-		{name: "I16: two looks at once are one", change: with(ready, func(s *situation) { s.o.Rounds[0].At = noon.Add(-Between / 2) }), want: "Confirm: the two looks at the members were too close"},
-		{name: "I16: nobody knows what there was to catch up with", change: with(ready, func(s *situation) { s.o.Rounds[0].member("orders-2").Leader = "" }), want: "Waiting: orders-3 joins: it has not applied yet"},
+		{name: "I16: two looks at once are one", change: with(ready, func(s *situation.Situation) { s.Observed.Rounds[0].At = noon.Add(-state.Between / 2) }), want: "Confirm: the two looks at the members were too close"},
+		{name: "I16: nobody knows what there was to catch up with", change: with(ready, func(s *situation.Situation) { s.Observed.Rounds[0].Member("orders-2").Leader = "" }), want: "Waiting: orders-3 joins: it has not applied yet"},
 		{name: "42: not without a quorum of voters", change: with(ready, down(0), down(1)), want: "Waiting: orders-3 joins: only 1 of 3 members are healthy"},
-		{name: "I19: what has begun is ended first, whoever else learns", change: with(ready, func(s *situation) { s.o.round().Members[1].Learner = true }), want: "promote orders-3"},
-		{name: "I16: one that lags behind waits", change: with(ready, learner(func(m *Member) { m.Applied = 4999 })), want: "Waiting: orders-3 joins: it has not applied yet what the leader had committed"},
-		{name: "a learner that has not started", change: with(ready, learner(func(m *Member) { m.Name = "" })), want: "Waiting: orders-3 joins: it has not started yet"},
-		{name: "a learner that does not answer", change: with(ready, learner(func(m *Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: connection refused"},
-		{name: "a learner whose pod has trouble", change: with(ready, func(s *situation) { s.pod(3).Trouble = "Unschedulable" }), want: "Waiting: orders-3 joins: Unschedulable"},
-		{name: "a learner whose pod stops", change: with(ready, func(s *situation) { s.pod(3).Terminating = true }), want: "its pod is shutting down"},
-		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
-		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
-		{name: "43: the list, and not the intent to promote, says what it is", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *Member) { m.Applied = 1 }), func(s *situation) { s.o.Record.Joining.Promoting = true }), want: "remove the learner orders-3: it did not become a member"},
-		{name: "78: one that loses its volume on the way is removed at once", change: with(ready, learner(func(m *Member) { m.Problem = "connection refused" }), func(s *situation) { s.pod(3).Damage, s.o.Record.Joining.Promoting = DamageEmpty, true }), want: "remove the learner orders-3: its volume is not what it was (empty)"},
-		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
-		{name: "a learner that somebody has removed", change: with(ready, func(s *situation) { s.unlist("m3") }), want: "remove the learner orders-3: the member list no longer has it"},
+		{name: "I19: what has begun is ended first, whoever else learns", change: with(ready, func(s *situation.Situation) { s.Observed.Round().Members[1].Learner = true }), want: "promote orders-3"},
+		{name: "I16: one that lags behind waits", change: with(ready, learner(func(m *state.Member) { m.AppliedIndex = 4999 })), want: "Waiting: orders-3 joins: it has not applied yet what the leader had committed"},
+		{name: "a learner that has not started", change: with(ready, learner(func(m *state.Member) { m.Name = "" })), want: "Waiting: orders-3 joins: it has not started yet"},
+		{name: "a learner that does not answer", change: with(ready, learner(func(m *state.Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: connection refused"},
+		{name: "a learner whose pod has trouble", change: with(ready, func(s *situation.Situation) { podAt(s, 3).Trouble = "Unschedulable" }), want: "Waiting: orders-3 joins: Unschedulable"},
+		{name: "a learner whose pod stops", change: with(ready, func(s *situation.Situation) { podAt(s, 3).Terminating = true }), want: "its pod is shutting down"},
+		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
+		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
+		{name: "43: the list, and not the intent to promote, says what it is", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex = 1 }), func(s *situation.Situation) { s.Observed.Record.Joining.Promoting = true }), want: "remove the learner orders-3: it did not become a member"},
+		{name: "78: one that loses its volume on the way is removed at once", change: with(ready, learner(func(m *state.Member) { m.Problem = "connection refused" }), func(s *situation.Situation) {
+			podAt(s, 3).Damage, s.Observed.Record.Joining.Promoting = state.DamageEmpty, true
+		}), want: "remove the learner orders-3: its volume is not what it was (empty)"},
+		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *state.Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
+		{name: "a learner that somebody has removed", change: with(ready, func(s *situation.Situation) { s.Unlist("m3") }), want: "remove the learner orders-3: the member list no longer has it"},
 		{name: "20: Git has changed its mind", change: with(ready, wanting(3)), want: "remove the learner orders-3: Git wants 3 members, so orders-3 is not to join any more"},
 		{name: "20: before etcd was asked", change: with(grows("", 0), wanting(3)), want: "remove the learner orders-3"},
-		{name: "I24: a voter that Git no longer wants is written down first", change: with(ready, wanting(3), learner(func(m *Member) { m.Learner = false })), want: "record orders-3 as a member"},
+		{name: "I24: a voter that Git no longer wants is written down first", change: with(ready, wanting(3), learner(func(m *state.Member) { m.Learner = false })), want: "record orders-3 as a member"},
 	})
-	late := with(ready, func(s *situation) { s.o.Record.Joining.Since = noon.Add(-time.Hour) }, learner(func(m *Member) { m.Applied = 1 }))
-	volume := func(s *situation) { s.o.Volumes = []Volume{memberVolume(claimOf("orders-3"), 8<<30)} }
-	replaces := func(s *situation) { s.o.Record.Joining.Replace = true }
+	late := with(ready, func(s *situation.Situation) { s.Observed.Record.Joining.Since = noon.Add(-time.Hour) }, learner(func(m *state.Member) { m.AppliedIndex = 1 }))
+	volume := func(s *situation.Situation) {
+		s.Observed.Volumes = []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
+	}
+	replaces := func(s *situation.Situation) { s.Observed.Record.Joining.Replace = true }
 	for name, c := range map[string]struct {
 		change mutation
-		want   DropLearner
+		want   action.DropLearner
 	}{
-		"its volume is worth nothing without it": {with(late, volume), DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation) { s.pod(3).Damage = DamageForeign }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"18: what a recovery has kept stays":     {with(late, volume, func(s *situation) { s.o.Record.Recovered = []Recovered{{ClusterID: "c0"}} }), DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
-		"its volume may come yet":                {late, DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
-		"another one takes its place":            {with(late, replaces), DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
-		"unless Git wants none":                  {with(ready, replaces, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
-		"what etcd has not added has no volume":  {with(grows("", 0), volume, wanting(3)), DropLearner{Member: "orders-3"}},
-		"Git's word is no failure":               {with(ready, volume, wanting(3)), DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+		"its volume is worth nothing without it": {with(late, volume), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"I7: what the guard found is somebody's": {with(late, volume, func(s *situation.Situation) { podAt(s, 3).Damage = state.DamageForeign }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"18: what a recovery has kept stays":     {with(late, volume, func(s *situation.Situation) { s.Observed.Record.Recovered = []state.Recovered{{ClusterID: "c0"}} }), action.DropLearner{Member: "orders-3", ID: "m3", Failed: true}},
+		"its volume may come yet":                {late, action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Failed: true}},
+		"another one takes its place":            {with(late, replaces), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true, Replace: true, Failed: true}},
+		"unless Git wants none":                  {with(ready, replaces, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
+		"what etcd has not added has no volume":  {with(grows("", 0), volume, wanting(3)), action.DropLearner{Member: "orders-3"}},
+		"Git's word is no failure":               {with(ready, volume, wanting(3)), action.DropLearner{Member: "orders-3", ID: "m3", Retire: true}},
 	} {
 		s := healthy(3)
 		c.change(s)
@@ -193,51 +202,53 @@ func TestMembershipJoining(t *testing.T) {
 
 func TestResize(t *testing.T) {
 	scaled := func(n int32, by string) mutation {
-		return func(s *situation) { s.o.Set.Replicas, s.o.Set.ScaledBy = n, by }
+		return func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.ScaledBy = n, by }
 	}
 	checkRule(t, resize, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, scaled(5, ""))},
 		{name: "46: a learner gets its pod", change: with(wanting(4), joining("m3", 0)), want: "resize the StatefulSet 3 → 4: orders-3 is a learner now and gets its pod"},
-		{name: "a StatefulSet that is gone comes back first", change: func(s *situation) { s.o.Set = nil }},
+		{name: "a StatefulSet that is gone comes back first", change: func(s *situation.Situation) { s.Observed.Set = nil }},
 		{name: "who sleeps has no pod", change: with(asleep, stopped)},
-		{name: "nor has who is being deleted", change: with(stopped, func(s *situation) { s.o.Record.Deleted = true })},
-		{name: "50: scaled to nothing while a member leaves", change: with(wanting(2), leaving(2, false), scaled(0, "kubectl-scale"), func(s *situation) { s.o.Pods, s.o.Rounds = nil, nil }), want: "resize the StatefulSet 0 → 3"},
+		{name: "nor has who is being deleted", change: with(stopped, func(s *situation.Situation) { s.Observed.Record.Deleted = true })},
+		{name: "50: scaled to nothing while a member leaves", change: with(wanting(2), leaving(2, false), scaled(0, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Pods, s.Observed.Rounds = nil, nil }), want: "resize the StatefulSet 0 → 3"},
 		{name: "47: a pod that is no member's goes", change: with(gone(2), wanting(2)), want: "resize the StatefulSet 3 → 2: its pods are those of 2 members"},
 		{name: "a hole is none", change: gone(1)},
 		{name: "50: kubectl scale up", change: scaled(5, "kubectl-scale at noon"), want: "resize the StatefulSet 5 → 3: somebody else has set it to 5 (kubectl-scale at noon)"},
 		{name: "50: kubectl scale down", change: scaled(1, "kubectl-scale at noon"), want: "resize the StatefulSet 1 → 3"},
-		{name: "unless Git wants that member no more", change: with(gone(2), wanting(2), func(s *situation) { s.o.Record.Replacing = "orders-2" }), want: "resize the StatefulSet 3 → 2"},
-		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation) { s.o.Record.Replacing = "orders-2" })},
+		{name: "unless Git wants that member no more", change: with(gone(2), wanting(2), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-2" }), want: "resize the StatefulSet 3 → 2"},
+		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-2" })},
 	})
 	s := healthy(1)
-	with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) { s.o.Set.Replicas, s.o.Set.Partition, s.o.Pods = 0, 0, nil })(s)
-	if a := resize(s).step.Action.(ResizeSet); a.Partition != 0 {
+	with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
+		s.Observed.Set.Replicas, s.Observed.Set.Partition, s.Observed.Pods = 0, 0, nil
+	})(s)
+	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 0 {
 		t.Errorf("I14: after an open roll the member comes back as what it was before it: partition %d", a.Partition)
 	}
 	s = healthy(3)
-	with(scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 1 })(s)
-	if a := resize(s).step.Action.(ResizeSet); a.Partition != 1 {
+	with(scaled(5, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Set.Partition = 1 })(s)
+	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 1 {
 		t.Errorf("I25: without a roll a partition moved from 1 to %d", a.Partition)
 	}
 	s = healthy(3)
-	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation) { s.o.Set.Partition = 2 })(s)
-	if a := resize(s).step.Action.(ResizeSet); a.Partition != 2 {
+	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Set.Partition = 2 })(s)
+	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 2 {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
 	}
 	s = healthy(3)
-	with(commit(newVersion), begun, wanting(4), joining("m3", 0), func(s *situation) { s.o.Set.Partition = 3 })(s)
-	if a := resize(s).step.Action.(ResizeSet); a.Partition != 3 {
+	with(commit(newVersion), begun, wanting(4), joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Partition = 3 })(s)
+	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 3 {
 		t.Errorf("I2: a new member moved the cursor of a roll that Git wants from 3 to %d", a.Partition)
 	}
 	s = healthy(3)
-	with(commit(newVersion), begun, joining("", 0), scaled(2, "kubectl-scale"), func(s *situation) { s.o.Set.Partition, s.d.Template = 2, "c" })(s)
-	if a := resize(s).step.Action.(ResizeSet); a.Partition != 2 {
+	with(commit(newVersion), begun, joining("", 0), scaled(2, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Set.Partition, s.Desired.Template = 2, "c" })(s)
+	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 2 {
 		t.Errorf("61: no learner is there yet, and the cursor of a given-up roll moved from 2 to %d", a.Partition)
 	}
 	s = healthy(3)
-	with(wanting(4), joining("m3", 0), func(s *situation) { s.o.Set.Template, s.o.Set.Version = "b", newVersion })(s)
-	if a := resize(s).step.Action.(ResizeSet); a.Partition != 4 {
+	with(wanting(4), joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Template, s.Observed.Set.Version = "b", newVersion })(s)
+	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 4 {
 		t.Errorf("61: a new member comes as what a given-up roll would make of it: partition %d", a.Partition)
 	}
 }
@@ -247,16 +258,18 @@ func TestComplete(t *testing.T) {
 		change mutation
 		want   bool
 	}{
-		"17: what Git says":             {func(*situation) {}, true},
-		"37: fewer than Git wants":      {wanting(4), false},
-		"37: more than Git wants":       {wanting(2), false},
-		"89: as many, but others":       {with(gone(1), joining("", 0), func(s *situation) { s.o.Record.Members["orders-3"], s.o.Record.Joining = "m3", nil }), false},
+		"17: what Git says":        {func(*situation.Situation) {}, true},
+		"37: fewer than Git wants": {wanting(4), false},
+		"37: more than Git wants":  {wanting(2), false},
+		"89: as many, but others": {with(gone(1), joining("", 0), func(s *situation.Situation) {
+			s.Observed.Record.Members["orders-3"], s.Observed.Record.Joining = "m3", nil
+		}), false},
 		"I19: one joins":                {joining("m3", 0), false},
 		"I19: one leaves that may stay": {leaving(2, false), false},
 	} {
 		s := healthy(3)
 		c.change(s)
-		if got := s.complete(); got != c.want {
+		if got := s.Complete(); got != c.want {
 			t.Errorf("%s: %t, want %t", name, got, c.want)
 		}
 	}
@@ -264,7 +277,7 @@ func TestComplete(t *testing.T) {
 
 func TestOrdinalOf(t *testing.T) {
 	for name, want := range map[string]int32{"orders-0": 0, "orders-10": 10, "a-1-2": 2, "orders": 1<<31 - 2, "orders-x": 1<<31 - 2} {
-		if got := ordinalOf(name); got != want {
+		if got := naming.Ordinal(name); got != want {
 			t.Errorf("%s: %d, want %d", name, got, want)
 		}
 	}

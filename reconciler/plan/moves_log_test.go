@@ -1,6 +1,11 @@
 package plan
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // writeLogs is what a release before 3.6 does to everybody's log: entries that 3.7
 // cannot read.
@@ -32,7 +37,7 @@ func (w *world) catchUp(i int8) string {
 
 // nudge writes down how often each member has saved its state, which all have to
 // say, and adds to the log.
-func (w *world) nudge(a Nudge, f fate) {
+func (w *world) nudge(a action.ForceSnapshot, f fate) {
 	r := &w.record
 	n := fakeNudged{there: true, template: variantOf(a.Template), since: w.clock, last: w.clock}
 	for i, id := range r.members {
@@ -55,7 +60,7 @@ func (w *world) nudge(a Nudge, f fate) {
 }
 
 // recordFlushed notes that the logs are clean.
-func (w *world) recordFlushed(a RecordFlushed) {
+func (w *world) recordFlushed(a action.RecordFlushed) {
 	w.record.flushed, w.record.nudged = [most]int8{}, fakeNudged{}
 	for name, id := range a.Members {
 		w.record.flushed[ordinal8(name)] = idOf(id)
@@ -73,11 +78,11 @@ func variantOf(template string) int8 {
 }
 
 // stopsOf are the stops on any way to what Git says, with their templates.
-func stopsOf(asked int8) []Stop {
-	var stops []Stop
+func stopsOf(asked int8) []state.Waypoint {
+	var stops []state.Waypoint
 	for _, v := range []int8{v35, v36, v36Flush, v37} {
 		if it := variants[v]; it.version != variants[asked].version || it.flush {
-			stops = append(stops, Stop{Version: it.version, Flush: it.flush, Template: templates[v]})
+			stops = append(stops, state.Waypoint{Version: it.version, Flush: it.flush, Template: templates[v]})
 		}
 	}
 	return stops

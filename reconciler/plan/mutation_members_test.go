@@ -2,6 +2,11 @@ package plan
 
 import (
 	"slices"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // membersSpoilt are the mutants of what changes the members, their volumes and
@@ -14,25 +19,25 @@ func membersSpoilt() []mutant {
 func quorumSpoilt() []mutant {
 	return []mutant{
 		{name: "a removal does not ask who would be left", breaks: "I1", table: blind("membership", allWell), from: shrinking},
-		{name: "the StatefulSet gets one pod less than there are members", breaks: "I1", hand: changed(func(_ *world, a *ResizeSet) { a.To = max(0, a.To-1) })},
-		{name: "a member that is down counts as lost", breaks: "I17", table: blind("repair", func(s *situation) {
-			for i := range s.o.Pods {
-				if p := &s.o.Pods[i]; !p.Ready {
-					p.Damage, p.Ready = DamageEmpty, false
+		{name: "the StatefulSet gets one pod less than there are members", breaks: "I1", hand: changed(func(_ *world, a *action.ResizeSet) { a.To = max(0, a.To-1) })},
+		{name: "a member that is down counts as lost", breaks: "I17", table: blind("repair", func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				if p := &s.Observed.Pods[i]; !p.Ready {
+					p.Damage, p.Ready = state.DamageEmpty, false
 				}
 			}
 		})},
-		{name: "a removal goes on although Git wants the member again", breaks: "I17", table: blind("membership", func(s *situation) {
-			if l := s.o.Record.Leaving; l != nil {
-				s.d.Spec.Replicas = ordinalOf(l.Member)
+		{name: "a removal goes on although Git wants the member again", breaks: "I17", table: blind("membership", func(s *situation.Situation) {
+			if l := s.Observed.Record.Leaving; l != nil {
+				s.Desired.Spec.Replicas = naming.Ordinal(l.Member)
 			}
 		}), from: shrinking},
-		{name: "a lost quorum is recovered by itself", breaks: "I18", table: blind("recovery", func(s *situation) {
-			s.d.Spec.Recovery.ClusterID, s.d.Spec.Recovery.ObjectURL = s.o.Record.ClusterID, "s3://backups/last.db"
+		{name: "a lost quorum is recovered by itself", breaks: "I18", table: blind("recovery", func(s *situation.Situation) {
+			s.Desired.Spec.Recovery.ClusterID, s.Desired.Spec.Recovery.ObjectURL = s.Observed.Record.ClusterID, "s3://backups/last.db"
 		})},
-		{name: "the leader is removed as it leads", breaks: "I20", hand: hand{alter: func(w *world, a Action) Action {
-			if l := w.record.leaving; l.there && actionIs[MoveLeader](a) {
-				return RemoveMember{Member: podNames[l.i], ID: memberIDs[l.id]}
+		{name: "the leader is removed as it leads", breaks: "I20", hand: hand{alter: func(w *world, a action.Action) action.Action {
+			if l := w.record.leaving; l.there && actionIs[action.MoveLeader](a) {
+				return action.RemoveMember{Member: podNames[l.i], ID: memberIDs[l.id]}
 			}
 			return a
 		}}, from: shrinking},
@@ -47,59 +52,59 @@ func identitySpoilt() []mutant {
 			w.unguarded = true
 			return w
 		}},
-		{name: "a member joins on whatever is on the volume", breaks: "I5", table: blind("repair grow", func(s *situation) {
-			s.o.Volumes, s.o.Record.Retired = nil, nil
+		{name: "a member joins on whatever is on the volume", breaks: "I5", table: blind("repair grow", func(s *situation.Situation) {
+			s.Observed.Volumes, s.Observed.Record.Retired = nil, nil
 		}), from: repairing},
-		{name: "a volume goes before its member", breaks: "I6", hand: hand{careless: true, alter: func(w *world, a Action) Action {
-			if it, ok := a.(RemoveMember); ok {
-				return DeleteVolume{Member: it.Member, Claim: claimOf(it.Member), UID: podUID(w.claims[ordinal8(it.Member)].uid)}
+		{name: "a volume goes before its member", breaks: "I6", hand: hand{careless: true, alter: func(w *world, a action.Action) action.Action {
+			if it, ok := a.(action.RemoveMember); ok {
+				return action.DeleteVolume{Member: it.Member, Claim: naming.Claim("", it.Member), UID: podUID(w.claims[ordinal8(it.Member)].uid)}
 			}
 			return a
 		}}, from: shrinking},
-		{name: "volumes of removed members go although Git keeps them", breaks: "I6", table: blind("remove", func(s *situation) {
-			s.d.Spec.Storage.RemovedVolumes = "Delete"
+		{name: "volumes of removed members go although Git keeps them", breaks: "I6", table: blind("remove", func(s *situation.Situation) {
+			s.Desired.Spec.Storage.RemovedVolumes = "Delete"
 		}), from: shrinking},
-		{name: "volumes that nobody has seen go, too", breaks: "I7", hand: hand{careless: true}, table: blind("repair grow remove deletion", func(s *situation) {
-			for i := range s.o.Pods {
-				s.o.Pods[i].Damage = ""
+		{name: "volumes that nobody has seen go, too", breaks: "I7", hand: hand{careless: true}, table: blind("repair grow remove deletion", func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Damage = ""
 			}
-			for i := range s.o.Volumes {
-				s.o.Volumes[i].Holds = memberIDs[9]
+			for i := range s.Observed.Volumes {
+				s.Observed.Volumes[i].Holds = memberIDs[9]
 			}
 		}), from: func(d dice) world {
 			w := swapped(d)
 			w.ask.state, w.ask.wipe = askDeleted, true
 			return w
 		}},
-		{name: "somebody else's data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("holdings membership repair deletion", func(s *situation) {
-			for i := range s.o.Pods {
-				if p := &s.o.Pods[i]; p.Damage == DamageForeign {
-					p.Damage = DamageOutdated
+		{name: "somebody else's data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("holdings membership repair deletion", func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				if p := &s.Observed.Pods[i]; p.Damage == state.DamageForeign {
+					p.Damage = state.DamageOutdated
 				}
 			}
 		}), from: swapped},
-		{name: "a member is recorded as gone before etcd says so", breaks: "I24", table: blind("membership", everyRound(func(s *situation, r *Round) {
-			if l := s.o.Record.Leaving; l != nil {
-				r.Members = slices.DeleteFunc(slices.Clone(r.Members), func(m Member) bool { return m.ID == l.ID })
+		{name: "a member is recorded as gone before etcd says so", breaks: "I24", table: blind("membership", everyRound(func(s *situation.Situation, r *state.Round) {
+			if l := s.Observed.Record.Leaving; l != nil {
+				r.Members = slices.DeleteFunc(slices.Clone(r.Members), func(m state.Member) bool { return m.ID == l.ID })
 			}
 		})), from: shrinking},
-		{name: "a member is removed before that was written down", breaks: "I24", hand: hand{alter: func(_ *world, a Action) Action {
-			if it, ok := a.(BeginLeave); ok {
-				return RemoveMember{Member: it.Member, ID: it.ID}
+		{name: "a member is removed before that was written down", breaks: "I24", hand: hand{alter: func(_ *world, a action.Action) action.Action {
+			if it, ok := a.(action.BeginLeave); ok {
+				return action.RemoveMember{Member: it.Member, ID: it.ID}
 			}
 			return a
 		}}, from: shrinking},
-		{name: "a member is added whose place is taken", breaks: "I24", hand: changed(func(_ *world, a *BeginJoin) { a.Member = podNames[0] }), from: growing},
+		{name: "a member is added whose place is taken", breaks: "I24", hand: changed(func(_ *world, a *action.BeginJoin) { a.Member = podNames[0] }), from: growing},
 	}
 }
 
 // learnersSpoilt are about members on their way in.
 func learnersSpoilt() []mutant {
 	return []mutant{
-		{name: "a learner is promoted before it has caught up", breaks: "I19", table: blind("membership", everyMember(func(m *Member) { m.Applied = m.Commit })), from: growing},
-		{name: "a learner is written down as a member", breaks: "I19", table: blind("membership", everyMember(func(m *Member) { m.Learner = false })), from: growing},
+		{name: "a learner is promoted before it has caught up", breaks: "I19", table: blind("membership", everyMember(func(m *state.Member) { m.AppliedIndex = m.CommitIndex })), from: growing},
+		{name: "a learner is written down as a member", breaks: "I19", table: blind("membership", everyMember(func(m *state.Member) { m.Learner = false })), from: growing},
 		{name: "a second member begins to join", breaks: "I2", table: func(rules []rule) []rule {
-			return blind("grow", func(s *situation) { s.o.Record.Joining = nil })(lacking("membership")(rules))
+			return blind("grow", func(s *situation.Situation) { s.Observed.Record.Joining = nil })(lacking("membership")(rules))
 		}, from: growing},
 	}
 }
@@ -107,17 +112,17 @@ func learnersSpoilt() []mutant {
 // spaceSpoilt are about full databases.
 func spaceSpoilt() []mutant {
 	return []mutant{
-		{name: "the alarm ends while a database is full", breaks: "I23", table: blind("alarms", everyMember(func(m *Member) { m.DBSize = m.DBInUse })), from: crowdedWorld},
-		{name: "the leader is defragmented", breaks: "I23", hand: changed(func(w *world, a *Defragment) {
+		{name: "the alarm ends while a database is full", breaks: "I23", table: blind("alarms", everyMember(func(m *state.Member) { m.DBSize = m.DBInUse })), from: crowdedWorld},
+		{name: "the leader is defragmented", breaks: "I23", hand: changed(func(w *world, a *action.Defragment) {
 			if w.leader >= 0 {
 				a.Member, a.ID = podNames[w.leader], memberIDs[w.seats[w.leader].id]
 			}
 		}), from: crowdedWorld},
 		{name: "a member is defragmented while another is down", breaks: "I23", table: blind("member alarms", allWell), from: crowdedWorld},
-		{name: "a release is defragmented that may lose data in that", breaks: "I23", table: blind("alarms", func(s *situation) {
-			everyMember(func(m *Member) { m.Version = "3.6.16" })(s)
-			for i := range s.o.Pods {
-				s.o.Pods[i].Version = "3.6.16"
+		{name: "a release is defragmented that may lose data in that", breaks: "I23", table: blind("alarms", func(s *situation.Situation) {
+			everyMember(func(m *state.Member) { m.Version = "3.6.16" })(s)
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Version = "3.6.16"
 			}
 		}), from: crowdedWorld},
 	}
@@ -126,15 +131,15 @@ func spaceSpoilt() []mutant {
 // oncesSpoilt are about what happens once.
 func oncesSpoilt() []mutant {
 	return []mutant{
-		{name: "what was applied is written down again and again", breaks: "I13", table: blind("applied", func(s *situation) { s.o.Record.Applied = nil })},
-		{name: "the same backup is taken again and again", breaks: "I13", table: blind("backup", func(s *situation) { s.o.Record.Backup = nil })},
+		{name: "what was applied is written down again and again", breaks: "I13", table: blind("applied", func(s *situation.Situation) { s.Observed.Record.Applied = nil })},
+		{name: "the same backup is taken again and again", breaks: "I13", table: blind("backup", func(s *situation.Situation) { s.Observed.Record.Backup = nil })},
 	}
 }
 
 // allWell lets every member and every pod say that it is well.
-func allWell(s *situation) {
-	for i := range s.o.Pods {
-		s.o.Pods[i].Ready, s.o.Pods[i].Terminating, s.o.Pods[i].Trouble = true, false, ""
+func allWell(s *situation.Situation) {
+	for i := range s.Observed.Pods {
+		s.Observed.Pods[i].Ready, s.Observed.Pods[i].Terminating, s.Observed.Pods[i].Trouble = true, false, ""
 	}
 	wellSpoken(s)
 }
@@ -177,7 +182,7 @@ func crowdedWorld(d dice) world {
 }
 
 // actionIs says whether an action is of a kind.
-func actionIs[A Action](a Action) bool {
+func actionIs[A action.Action](a action.Action) bool {
 	_, ok := a.(A)
 	return ok
 }

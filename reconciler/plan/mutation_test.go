@@ -6,6 +6,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // mutant is a quorate with one thing spoilt: a rule taken out or moved, a guard
@@ -46,12 +50,12 @@ func below(name, other string) func([]rule) []rule {
 
 // blind lets rules, named in one word each, see a doctored situation: a guard
 // whose input always looks good guards nothing.
-func blind(names string, doctor func(*situation)) func([]rule) []rule {
+func blind(names string, doctor func(*situation.Situation)) func([]rule) []rule {
 	return func(rules []rule) []rule {
 		for i, r := range rules {
 			if slices.Contains(strings.Fields(names), r.name) {
-				rules[i].eval = func(s *situation) verdict {
-					c := s.clone()
+				rules[i].eval = func(s *situation.Situation) verdict {
+					c := s.Clone()
 					doctor(c)
 					return r.eval(c)
 				}
@@ -62,29 +66,29 @@ func blind(names string, doctor func(*situation)) func([]rule) []rule {
 }
 
 // everyMember changes what each member said, in every look.
-func everyMember(change func(*Member)) func(*situation) {
-	return func(s *situation) {
-		for i := range s.o.Rounds {
-			s.o.Rounds[i].Members = slices.Clone(s.o.Rounds[i].Members)
-			for j := range s.o.Rounds[i].Members {
-				change(&s.o.Rounds[i].Members[j])
+func everyMember(change func(*state.Member)) func(*situation.Situation) {
+	return func(s *situation.Situation) {
+		for i := range s.Observed.Rounds {
+			s.Observed.Rounds[i].Members = slices.Clone(s.Observed.Rounds[i].Members)
+			for j := range s.Observed.Rounds[i].Members {
+				change(&s.Observed.Rounds[i].Members[j])
 			}
 		}
 	}
 }
 
 // everyRound changes each look.
-func everyRound(change func(*situation, *Round)) func(*situation) {
-	return func(s *situation) {
-		for i := range s.o.Rounds {
-			change(s, &s.o.Rounds[i])
+func everyRound(change func(*situation.Situation, *state.Round)) func(*situation.Situation) {
+	return func(s *situation.Situation) {
+		for i := range s.Observed.Rounds {
+			change(s, &s.Observed.Rounds[i])
 		}
 	}
 }
 
 // changed is an executor that changes one kind of action.
-func changed[A Action](change func(*world, *A)) hand {
-	return hand{alter: func(w *world, a Action) Action {
+func changed[A action.Action](change func(*world, *A)) hand {
+	return hand{alter: func(w *world, a action.Action) action.Action {
 		if it, ok := a.(A); ok {
 			change(w, &it)
 			return it
@@ -162,55 +166,55 @@ func rulesMoved() []mutant {
 
 func guardsBlinded() []mutant {
 	return []mutant{
-		{name: "health does not see alarms", breaks: "I2", table: blind("alarms health confirm", everyRound(func(_ *situation, r *Round) { r.Alarms = nil }))},
-		{name: "health does not see hashes", breaks: "I15", table: blind("health", everyMember(func(m *Member) { m.Hash = 0 }))},
-		{name: "health does not ask the pods", breaks: "I2", table: blind("health", func(s *situation) {
-			for i := range s.o.Pods {
-				s.o.Pods[i].Ready, s.o.Pods[i].Terminating = true, false
+		{name: "health does not see alarms", breaks: "I2", table: blind("alarms health confirm", everyRound(func(_ *situation.Situation, r *state.Round) { r.Alarms = nil }))},
+		{name: "health does not see hashes", breaks: "I15", table: blind("health", everyMember(func(m *state.Member) { m.Hash = 0 }))},
+		{name: "health does not ask the pods", breaks: "I2", table: blind("health", func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Ready, s.Observed.Pods[i].Terminating = true, false
 			}
 		}), from: mixed},
 		{name: "health does not ask the members", breaks: "I2", table: blind("member health confirm", wellSpoken), from: mixed},
-		{name: "one look is enough", breaks: "I2", table: blind("confirm", func(s *situation) {
-			if len(s.o.Rounds) > 1 {
-				s.o.Rounds[0].Members, s.o.Rounds[0].Problem = s.o.Rounds[1].Members, s.o.Rounds[1].Problem
+		{name: "one look is enough", breaks: "I2", table: blind("confirm", func(s *situation.Situation) {
+			if len(s.Observed.Rounds) > 1 {
+				s.Observed.Rounds[0].Members, s.Observed.Rounds[0].Problem = s.Observed.Rounds[1].Members, s.Observed.Rounds[1].Problem
 			}
 		}), from: mixed},
-		{name: "nobody waits for those who are behind", breaks: "I16", table: blind("confirm", everyMember(func(m *Member) { m.Applied = m.Commit }))},
-		{name: "path takes every way back for open", breaks: "I14", table: blind("path", everyRound(func(s *situation, r *Round) {
-			r.ClusterVersion = s.d.Spec.Version
+		{name: "nobody waits for those who are behind", breaks: "I16", table: blind("confirm", everyMember(func(m *state.Member) { m.AppliedIndex = m.CommitIndex }))},
+		{name: "path takes every way back for open", breaks: "I14", table: blind("path", everyRound(func(s *situation.Situation, r *state.Round) {
+			r.ClusterVersion = s.Desired.Spec.Version
 			if r.Members = slices.Clone(r.Members); len(r.Members) > 1 {
-				r.Members[1].Version = s.d.Spec.Version
+				r.Members[1].Version = s.Desired.Spec.Version
 			}
 		}))},
-		{name: "path takes every version for the wanted one", breaks: "I14", table: blind("path", func(s *situation) {
-			everyMember(func(m *Member) { m.Version = s.d.Spec.Version })(s)
-			for i := range s.o.Pods {
-				s.o.Pods[i].Version = s.d.Spec.Version
+		{name: "path takes every version for the wanted one", breaks: "I14", table: blind("path", func(s *situation.Situation) {
+			everyMember(func(m *state.Member) { m.Version = s.Desired.Spec.Version })(s)
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Version = s.Desired.Spec.Version
 			}
 		})},
-		{name: "a backup of another cluster counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation, b *Backup) { b.ClusterID = s.o.Record.ClusterID }))},
-		{name: "a backup for another target counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation, b *Backup) { b.For = s.d.Spec.Version }))},
-		{name: "an old backup counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation, b *Backup) { b.Time = s.now }))},
-		{name: "a cluster counts as formed before all have joined", breaks: "I4", table: blind("bootstrap", everyMember(func(m *Member) { m.Problem = "" })), from: newborn},
-		{name: "a pod whose etcd ran may be stillborn", breaks: "I4", table: blind("bootstrap", func(s *situation) {
-			for i := range s.o.Pods {
-				s.o.Pods[i].Ran = false
+		{name: "a backup of another cluster counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation.Situation, b *state.Backup) { b.ClusterID = s.Observed.Record.ClusterID }))},
+		{name: "a backup for another target counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation.Situation, b *state.Backup) { b.For = state.ForUpgrade(s.Desired.Spec.Version) }))},
+		{name: "an old backup counts", breaks: "I11", table: blind("backup", ofBackup(func(s *situation.Situation, b *state.Backup) { b.Time = s.Now }))},
+		{name: "a cluster counts as formed before all have joined", breaks: "I4", table: blind("bootstrap", everyMember(func(m *state.Member) { m.Problem = "" })), from: newborn},
+		{name: "a pod whose etcd ran may be stillborn", breaks: "I4", table: blind("bootstrap", func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Ran = false
 			}
 		}), from: newborn},
-		{name: "the end does not wait for the cluster version", breaks: "I14", table: blind("end", everyRound(func(s *situation, r *Round) { r.ClusterVersion = s.d.Spec.Version }))},
+		{name: "the end does not wait for the cluster version", breaks: "I14", table: blind("end", everyRound(func(s *situation.Situation, r *state.Round) { r.ClusterVersion = s.Desired.Spec.Version }))},
 		{name: "holds do not say what a person can do", breaks: "liveness", table: speechless},
-		{name: "every window is open", breaks: "I26", table: blind("window", func(s *situation) { s.d.Spec.Maintenance = nil })},
+		{name: "every window is open", breaks: "I26", table: blind("window", func(s *situation.Situation) { s.Desired.Spec.Maintenance = nil })},
 	}
 }
 
 // wellSpoken lets every member say that it is well.
-func wellSpoken(s *situation) {
-	everyRound(func(s *situation, r *Round) {
-		leader := r.leader()
+func wellSpoken(s *situation.Situation) {
+	everyRound(func(s *situation.Situation, r *state.Round) {
+		leader := r.Leader()
 		r.Members = slices.Clone(r.Members)
 		for i := range r.Members {
 			m := &r.Members[i]
-			if p := s.o.pod(m.Name); p != nil && leader != nil && m.Problem != "" {
+			if p := s.Observed.Pod(m.Name); p != nil && leader != nil && m.Problem != "" {
 				m.Problem, m.Leader, m.Version = "", leader.ID, p.Version
 			}
 		}
@@ -218,37 +222,37 @@ func wellSpoken(s *situation) {
 }
 
 // ofBackup changes the backup that is recorded.
-func ofBackup(change func(*situation, *Backup)) func(*situation) {
-	return func(s *situation) {
-		if s.o.Record != nil && s.o.Record.Backup != nil {
-			b := *s.o.Record.Backup
+func ofBackup(change func(*situation.Situation, *state.Backup)) func(*situation.Situation) {
+	return func(s *situation.Situation) {
+		if s.Observed.Record != nil && s.Observed.Record.Backup != nil {
+			b := *s.Observed.Record.Backup
 			change(s, &b)
-			s.o.Record.Backup = &b
+			s.Observed.Record.Backup = &b
 		}
 	}
 }
 
 func actionsChanged() []mutant {
 	return []mutant{
-		{name: "two members restart at once", breaks: "I2", hand: changed(func(_ *world, a *RestartMember) { a.Partition = max(0, a.Partition-1) })},
-		{name: "the lowest ordinal restarts first", breaks: "I20", hand: changed(func(w *world, a *RestartMember) {
+		{name: "two members restart at once", breaks: "I2", hand: changed(func(_ *world, a *action.RestartMember) { a.Partition = max(0, a.Partition-1) })},
+		{name: "the lowest ordinal restarts first", breaks: "I20", hand: changed(func(w *world, a *action.RestartMember) {
 			if !a.ByDeletion {
 				a.Ordinal, a.Member, a.Partition, a.PodUID = 0, podNames[0], 0, podUID(w.pods[0].uid)
 			}
 		})},
-		{name: "a roll starts with its partition at 0", breaks: "I2", hand: changed(func(_ *world, a *StartRoll) { a.Partition = 0 })},
-		{name: "the leader is asked to hand over to itself", breaks: "liveness", hand: changed(func(_ *world, a *MoveLeader) { a.ToID = a.FromID }), from: mixed},
-		{name: "the IDs of two members are written down the wrong way round", breaks: "I20", hand: changed(func(_ *world, a *RecordFormed) {
+		{name: "a roll starts with its partition at 0", breaks: "I2", hand: changed(func(_ *world, a *action.StartRoll) { a.Partition = 0 })},
+		{name: "the leader is asked to hand over to itself", breaks: "liveness", hand: changed(func(_ *world, a *action.MoveLeader) { a.ToID = a.FromID }), from: mixed},
+		{name: "the IDs of two members are written down the wrong way round", breaks: "I20", hand: changed(func(_ *world, a *action.RecordFormed) {
 			a.Members = map[string]string{podNames[0]: memberIDs[2], podNames[1]: memberIDs[1]}
 		}), from: newborn},
-		{name: "a roll is ended by hand before it has reached everybody", breaks: "liveness", hand: changed(func(_ *world, a *EndRoll) { a.Replicas = 0 })},
+		{name: "a roll is ended by hand before it has reached everybody", breaks: "liveness", hand: changed(func(_ *world, a *action.EndRoll) { a.Replicas = 0 })},
 	}
 }
 
 // speechless lets every hold say what somebody waits for, and not what to do.
 func speechless(rules []rule) []rule {
 	for i, r := range rules {
-		rules[i].eval = func(s *situation) verdict {
+		rules[i].eval = func(s *situation.Situation) verdict {
 			v := r.eval(s)
 			if v.hold != nil && v.hold.Do != "" {
 				v.hold.Do = "nothing is done until then"

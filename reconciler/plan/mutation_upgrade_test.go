@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -19,8 +21,8 @@ func everyRule() string {
 // straightOn lets the rules go to what Git says without a stop, and nothing keep
 // them from it.
 func straightOn(rules []rule) []rule {
-	return blind(everyRule(), func(s *situation) {
-		s.d, s.stops = s.git, s.stops[max(0, len(s.stops)-1):]
+	return blind(everyRule(), func(s *situation.Situation) {
+		s.Desired, s.Waypoints = s.Git, s.Waypoints[max(0, len(s.Waypoints)-1):]
 	})(lacking("path")(rules))
 }
 
@@ -29,39 +31,39 @@ func upgradeMutants() []mutant {
 	return []mutant{
 		{name: "the stops on the way are left out", breaks: "I14", table: straightOn, from: stepping},
 		{name: "3.7.1 goes down without a stop", breaks: "I14", table: straightOn, from: downFrom(v37Early)},
-		{name: "every log counts as flushed", breaks: "I14", table: blind(everyRule(), func(s *situation) {
-			if s.formed() {
-				s.o.Record.Flushed = s.o.Record.Members
-				s.aim()
+		{name: "every log counts as flushed", breaks: "I14", table: blind(everyRule(), func(s *situation.Situation) {
+			if s.Formed() {
+				s.Observed.Record.Flushed = s.Observed.Record.Members
+				s.Aim()
 			}
 		}), from: stepping},
-		{name: "every cluster counts as born on 3.6", breaks: "I14", table: blind(everyRule(), func(s *situation) {
-			if s.formed() {
-				s.o.Record.BornOn = "3.6"
-				s.aim()
+		{name: "every cluster counts as born on 3.6", breaks: "I14", table: blind(everyRule(), func(s *situation.Situation) {
+			if s.Formed() {
+				s.Observed.Record.BornOn = "3.6"
+				s.Aim()
 			}
 		}), from: stepping},
-		{name: "a member that has not saved its state counts", breaks: "I14", table: blind("flush", everyMember(func(m *Member) { m.Snapshots = 99 })), from: stepping},
+		{name: "a member that has not saved its state counts", breaks: "I14", table: blind("flush", everyMember(func(m *state.Member) { m.Snapshots = 99 })), from: stepping},
 		{name: "without the rule flush", breaks: "liveness", table: lacking("flush"), from: stepping},
-		{name: "a downgrade does not wait for the storage", breaks: "I14", table: blind("downgrade", everyMember(func(m *Member) { m.StorageVersion = "3.6.0" })), from: downFrom(v37)},
+		{name: "a downgrade does not wait for the storage", breaks: "I14", table: blind("downgrade", everyMember(func(m *state.Member) { m.StorageVersion = "3.6.0" })), from: downFrom(v37)},
 	}
 }
 
 // spaceMutants are ways to free space wrongly.
 func spaceMutants() []mutant {
 	return []mutant{
-		{name: "every database counts as small", breaks: "I23", table: blind("alarms", everyMember(func(m *Member) { m.DBSize, m.DBInUse = 1<<20, 1<<20 })), from: crowdedStart},
-		{name: "history is dropped without a backup", breaks: "I11", table: blind("alarms", func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), from: crowdedStart},
-		{name: "history is dropped where a smaller file is enough", breaks: "I25", table: blind("alarms", everyMember(func(m *Member) { m.DBInUse = m.DBSize })), from: crowdedStart},
+		{name: "every database counts as small", breaks: "I23", table: blind("alarms", everyMember(func(m *state.Member) { m.DBSize, m.DBInUse = 1<<20, 1<<20 })), from: crowdedStart},
+		{name: "history is dropped without a backup", breaks: "I11", table: blind("alarms", func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), from: crowdedStart},
+		{name: "history is dropped where a smaller file is enough", breaks: "I25", table: blind("alarms", everyMember(func(m *state.Member) { m.DBInUse = m.DBSize })), from: crowdedStart},
 		{name: "a release that may lose data is defragmented", breaks: "I23", table: blind("alarms", allOn36), from: crowdedStart},
 	}
 }
 
 // allOn36 lets every member run 3.6.
-func allOn36(s *situation) {
-	everyMember(func(m *Member) { m.Version = "3.6.16" })(s)
-	for i := range s.o.Pods {
-		s.o.Pods[i].Version = "3.6.16"
+func allOn36(s *situation.Situation) {
+	everyMember(func(m *state.Member) { m.Version = "3.6.16" })(s)
+	for i := range s.Observed.Pods {
+		s.Observed.Pods[i].Version = "3.6.16"
 	}
 }
 

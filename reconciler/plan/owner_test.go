@@ -1,26 +1,35 @@
 package plan
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // The owners that the tables speak of.
-func us() Owner {
-	return Owner{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default"}
+func us() state.Owner {
+	return state.Owner{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default"}
 }
 
-func them() Owner { return Owner{Source: "https://git.example.com/old.git@main", Instance: "default"} }
+func them() state.Owner {
+	return state.Owner{Source: "https://git.example.com/old.git@main", Instance: "default"}
+}
 
 // asks lets somebody ask for the plan.
-func asks(o Owner) mutation { return func(s *situation) { s.d.Owner = o } }
+func asks(o state.Owner) mutation { return func(s *situation.Situation) { s.Desired.Owner = o } }
 
 // belongs writes an owner into the record, by its first claim or a later one.
-func belongs(o Owner, claim int) mutation {
-	return func(s *situation) {
+func belongs(o state.Owner, claim int) mutation {
+	return func(s *situation.Situation) {
 		o.Claim = claim
-		s.o.Record.Owner = &o
+		s.Observed.Record.Owner = &o
 	}
 }
 
-func takeOver(from string) mutation { return func(s *situation) { s.d.Spec.TakeOver = from } }
+func takeOver(from string) mutation {
+	return func(s *situation.Situation) { s.Desired.Spec.TakeOver = from }
+}
 
 // 142: two daemons never act on one cluster.
 func TestOwner(t *testing.T) {
@@ -32,7 +41,7 @@ func TestOwner(t *testing.T) {
 		{name: "ours passes", change: with(asks(us()), belongs(us(), 1))},
 		{name: "ours passes, whatever it was claimed for", change: with(asks(us()), belongs(us(), 7))},
 		{name: "what was to be taken is ours already", change: with(asks(us()), belongs(us(), 2), takeOver(old+"/1"))},
-		{name: "a new cluster gets its owner with its record", change: with(asks(us()), func(s *situation) { s.o.Record = nil })},
+		{name: "a new cluster gets its owner with its record", change: with(asks(us()), func(s *situation.Situation) { s.Observed.Record = nil })},
 		{name: "a record from before there were owners is claimed", change: asks(us()), want: "claim the cluster for " + us().String() + "/1: its record names no owner yet"},
 		{
 			name: "another repository's is left alone, both are named", change: with(asks(us()), belongs(them(), 1)),
@@ -54,15 +63,15 @@ func TestOwnersDoNotPlayBall(t *testing.T) {
 	if v.step == nil {
 		t.Fatal(words(v))
 	}
-	s = s.after(v.step.Action)
-	if got := s.o.Record.Owner.String(); got != us().String()+"/2" {
+	s = after(s, v.step.Action)
+	if got := s.Observed.Record.Owner.String(); got != us().String()+"/2" {
 		t.Fatalf("the owner is %s", got)
 	}
 	with(asks(them()), takeOver(us().String()+"/2"))(s)
 	if v = owner(s); v.step == nil {
 		t.Fatal(words(v))
 	}
-	s = s.after(v.step.Action)
+	s = after(s, v.step.Action)
 	with(asks(us()), takeOver(them().String()+"/1"))(s)
 	if v = owner(s); v.hold == nil {
 		t.Errorf("the first word worked again: %s", words(v))

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -21,10 +24,10 @@ type Plan struct {
 
 // Step is an action and one sentence saying why.
 type Step struct {
-	Action Action
+	Action action.Action
 	Reason string
-	// Undo says until when the step can be taken back, and how: see undo.
-	Undo string
+	// Undo says until when the step can be taken back, and how.
+	Undo action.Undo
 }
 
 // String is the step on one line.
@@ -62,7 +65,21 @@ type Hold struct {
 	Since time.Time
 	// Again is how long until the caller should look again.
 	Again time.Duration
+
+	// awaits is what a forecast supposes to have come about behind the hold.
+	awaits awaits
 }
+
+// awaits is what a hold waits for, where a forecast has to know it.
+type awaits int
+
+const (
+	// awaitsWindow is for the next maintenance window, however far away. The zero
+	// value is for what comes about with time.
+	awaitsWindow awaits = iota + 1
+	// awaitsFleet is for other clusters.
+	awaitsFleet
+)
 
 // String is the hold on one line.
 func (h Hold) String() string {
@@ -73,28 +90,46 @@ func (h Hold) String() string {
 }
 
 // Make says what to do next about one cluster, and why.
-func Make(d Desired, o Observed, now time.Time) Plan {
+func Make(d state.Desired, o state.Observed, now time.Time) Plan {
 	return makeWith(table(), d, o, now)
+}
+
+// Decide is Make without the forecast: a hold, or the one step that is due. It costs
+// a fraction of it.
+func Decide(d state.Desired, o state.Observed, now time.Time) Plan {
+	s := situation.Of(d, o, now)
+	return decide(first(table(), s), s)
 }
 
 // makeWith is Make with a rule table of the caller's choice: tests take rules
 // out to show that each of them is needed.
-func makeWith(rules []rule, d Desired, o Observed, now time.Time) Plan {
-	s := newSituation(d, o, now)
+func makeWith(rules []rule, d state.Desired, o state.Observed, now time.Time) Plan {
+	s := situation.Of(d, o, now)
 	v := first(rules, s)
-	p := Plan{Warnings: s.warnings()}
+	p := decide(v, s)
+	p.Warnings = s.Warnings()
 	switch {
 	case v.hold != nil:
-		p.Hold = v.hold
 		p.Steps = forecastBehind(rules, s, *v.hold)
 	case v.step != nil:
-		p.Steps = append([]Step{s.judged(*v.step)}, forecast(rules, s, *v.step)...)
+		p.Steps = append(p.Steps, forecast(rules, s, *v.step)...)
 	}
-	return observeOnly(d, p)
+	return p
+}
+
+// decide is the plan that a verdict makes, without a forecast.
+func decide(v verdict, s *situation.Situation) Plan {
+	switch {
+	case v.hold != nil:
+		return Plan{Hold: v.hold}
+	case v.step != nil:
+		return observeOnly(s.Desired, Plan{Steps: []Step{judged(s, *v.step)}})
+	}
+	return Plan{}
 }
 
 // observeOnly turns a plan into a report where the file asks for that.
-func observeOnly(d Desired, p Plan) Plan {
+func observeOnly(d state.Desired, p Plan) Plan {
 	if d.Spec.Mode != schema.ModeObserve || len(p.Steps) == 0 || p.Hold != nil {
 		return p
 	}

@@ -1,7 +1,9 @@
 package plan
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +11,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -16,35 +21,34 @@ import (
 // disruptive actions counts nothing else.
 func TestActions(t *testing.T) {
 	for _, c := range []struct {
-		action     Action
+		action     action.Action
 		want       string
 		disruptive bool
 	}{
-		{CreateRecord{}, "create the record", false},
-		{IssueCertificates{}, "issue certificates", false},
-		{WidenCertificates{}, "widen certificates", false},
-		{ApplyObject{"Service", "orders"}, "apply Service orders", false},
-		{CreateSet{1}, "create 1 member", false},
-		{CreateSet{3}, "create 3 members", false},
-		{RecordFormed{ClusterID: "c1"}, "record cluster c1", false},
-		{TakeBackup{Member: "orders-2"}, "back up through orders-2", false},
-		{StartRoll{From: oldVersion, To: newVersion}, "start the roll 3.5.35 → 3.6.16", false},
-		{StartRoll{From: oldVersion, To: oldVersion}, "start the roll on 3.5.35", false},
-		{MoveLeader{From: "orders-2", To: "orders-0"}, "move the leader orders-2 → orders-0", false},
-		{RestartMember{Member: "orders-2", From: oldVersion, To: newVersion}, "restart orders-2 3.5.35 → 3.6.16", true},
-		{EndRoll{}, "end the roll", false},
-		{Compact{Revision: 7}, "compact the history", false},
-		{Defragment{Member: "orders-2"}, "defragment orders-2", true},
-		{GrowVolume{Member: "orders-2", From: 8 << 30, To: 16 << 30}, "grow the volume of orders-2 8Gi → 16Gi", false},
-		{ReleaseSet{}, "release the pods from the StatefulSet", false},
-		{Disarm{NoSpace, "m1"}, "disarm NOSPACE on member m1", false},
-		{Nudge{}, "add to the log", false},
-		{RecordFlushed{}, "record that every member has saved its state", false},
-		{EnableDowngrade{From: "3.7", To: "3.6"}, "enable the downgrade 3.7 → 3.6", false},
-		{CancelDowngrade{Line: "3.6"}, "cancel the downgrade to 3.6", false},
-		{RecordApplied{Version: newVersion}, "record that 3.6.16 is applied", false},
+		{action.CreateRecord{}, "create the record", false},
+		{action.IssueCertificates{}, "issue certificates", false},
+		{action.ReissueCertificates{}, "widen certificates", false},
+		{action.ApplyObject{ObjectKind: "Service", Name: "orders"}, "apply Service orders", false},
+		{action.CreateSet{Replicas: 1}, "create 1 member", false},
+		{action.CreateSet{Replicas: 3}, "create 3 members", false},
+		{action.RecordFormed{ClusterID: "c1"}, "record cluster c1", false},
+		{action.TakeBackup{Member: "orders-2"}, "back up through orders-2", false},
+		{action.StartRoll{From: oldVersion, To: newVersion}, "start the roll 3.5.35 → 3.6.16", false},
+		{action.StartRoll{From: oldVersion, To: oldVersion}, "start the roll on 3.5.35", false},
+		{action.MoveLeader{From: "orders-2", To: "orders-0"}, "move the leader orders-2 → orders-0", false},
+		{action.RestartMember{Member: "orders-2", From: oldVersion, To: newVersion}, "restart orders-2 3.5.35 → 3.6.16", true},
+		{action.EndRoll{}, "end the roll", false},
+		{action.Compact{Revision: 7}, "compact the history", false},
+		{action.Defragment{Member: "orders-2"}, "defragment orders-2", true},
+		{action.GrowVolume{Member: "orders-2", From: 8 << 30, To: 16 << 30}, "grow the volume of orders-2 8Gi → 16Gi", false},
+		{action.ReleaseSet{}, "release the pods from the StatefulSet", false},
+		{action.Disarm{Alarm: state.NoSpace, MemberID: "m1"}, "disarm NOSPACE on member m1", false},
+		{action.ForceSnapshot{}, "add to the log", false},
+		{action.RecordFlushed{}, "record that every member has saved its state", false},
+		{action.EnableDowngrade{From: "3.7", To: "3.6"}, "enable the downgrade 3.7 → 3.6", false},
+		{action.CancelDowngrade{Line: "3.6"}, "cancel the downgrade to 3.6", false},
+		{action.RecordApplied{Version: newVersion}, "record that 3.6.16 is applied", false},
 	} {
-		c.action.isAction()
 		if got := c.action.String(); got != c.want || c.action.Disruptive() != c.disruptive {
 			t.Errorf("%T: %q, disruptive %t; want %q, %t", c.action, got, c.action.Disruptive(), c.want, c.disruptive)
 		}
@@ -52,7 +56,7 @@ func TestActions(t *testing.T) {
 }
 
 func TestTextOfAPlan(t *testing.T) {
-	step := Step{Action: EndRoll{}, Reason: "it is over"}
+	step := Step{Action: action.EndRoll{}, Reason: "it is over"}
 	for _, c := range []struct {
 		name, want string
 		plan       Plan
@@ -76,16 +80,16 @@ func TestObserveHoldsOnlyWhatWouldBeDone(t *testing.T) {
 		change mutation
 		want   HoldKind
 	}{
-		{"nothing to do", func(*situation) {}, ""},
+		{"nothing to do", func(*situation.Situation) {}, ""},
 		{"something to do", commit(newVersion), HoldObserve},
 		{"a hold stays what it is", with(commit(newVersion), down(0)), HoldUnhealthy},
 		{"a hold with steps behind it, too", with(commit(newVersion), oneLook), HoldConfirm},
 	} {
 		s := healthy(3)
 		c.change(s)
-		s.d.Spec.Mode = schema.ModeObserve
+		s.Desired.Spec.Mode = schema.ModeObserve
 		got := HoldKind("")
-		if p := Make(s.d, s.o, noon); p.Hold != nil {
+		if p := Make(s.Desired, s.Observed, noon); p.Hold != nil {
 			got = p.Hold.Kind
 		}
 		if got != c.want {
@@ -98,7 +102,7 @@ func TestObserveHoldsOnlyWhatWouldBeDone(t *testing.T) {
 func TestAHoldNamesItsRule(t *testing.T) {
 	s := healthy(3)
 	down(1)(s)
-	h := Make(s.d, s.o, noon).Hold
+	h := Make(s.Desired, s.Observed, noon).Hold
 	if h == nil || h.Rule != "health" || h.Again <= 0 || !strings.Contains(h.String(), "look at the member named here") {
 		t.Errorf("hold %+v", h)
 	}
@@ -107,68 +111,68 @@ func TestAHoldNamesItsRule(t *testing.T) {
 // strange are the changes that the walk below puts on top of each other, in any
 // order: what the API server or etcd may tell in a bad moment.
 func strange() map[string]mutation {
-	each := func(f func(*Pod)) mutation {
-		return func(s *situation) {
-			for i := range s.o.Pods {
-				f(&s.o.Pods[i])
+	each := func(f func(*state.Pod)) mutation {
+		return func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				f(&s.Observed.Pods[i])
 			}
 		}
 	}
-	look := func(f func(*Round)) mutation {
-		return func(s *situation) {
-			for i := range s.o.Rounds {
-				f(&s.o.Rounds[i])
+	look := func(f func(*state.Round)) mutation {
+		return func(s *situation.Situation) {
+			for i := range s.Observed.Rounds {
+				f(&s.Observed.Rounds[i])
 			}
 		}
 	}
 	set := func(f mutation) mutation {
-		return func(s *situation) {
-			if s.o.Set != nil {
+		return func(s *situation.Situation) {
+			if s.Observed.Set != nil {
 				f(s)
 			}
 		}
 	}
 	recorded := func(f mutation) mutation {
-		return func(s *situation) {
-			if s.o.Record != nil {
+		return func(s *situation.Situation) {
+			if s.Observed.Record != nil {
 				f(s)
 			}
 		}
 	}
 	return map[string]mutation{
 		"commit": commit(newVersion), "settings": commit(oldVersion), "old": commit("3.4.45"),
-		"other":           func(s *situation) { s.d.Template, s.d.SpecHash = "c", "c" },
-		"skip":            func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip },
-		"soak":            func(s *situation) { s.d.Spec.Upgrade.Soak = seconds(7200) },
-		"scale":           func(s *situation) { s.d.Spec.Replicas++ },
+		"other":           func(s *situation.Situation) { s.Desired.Template, s.Desired.SpecHash = "c", "c" },
+		"skip":            func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip },
+		"soak":            func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak = seconds(7200) },
+		"scale":           func(s *situation.Situation) { s.Desired.Spec.Replicas++ },
 		"begun":           set(begun),
-		"loose":           set(func(s *situation) { s.o.Set.Partition = 0 }),
-		"unknown current": set(func(s *situation) { s.o.Set.CurrentTemplate, s.o.Set.CurrentVersion = "", "" }),
-		"no set":          func(s *situation) { s.o.Set = nil }, "no pods": func(s *situation) { s.o.Pods = nil },
-		"no record": func(s *situation) { s.o.Record = nil }, "unformed": func(s *situation) { s.o.Record = &Record{} },
-		"no rounds":  func(s *situation) { s.o.Rounds = nil },
-		"no answer":  look(func(r *Round) { *r = Round{At: r.At, Problem: "timeout"} }),
-		"no version": look(func(r *Round) { r.ClusterVersion = "" }),
-		"no leader": look(func(r *Round) {
+		"loose":           set(func(s *situation.Situation) { s.Observed.Set.Partition = 0 }),
+		"unknown current": set(func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = "", "" }),
+		"no set":          func(s *situation.Situation) { s.Observed.Set = nil }, "no pods": func(s *situation.Situation) { s.Observed.Pods = nil },
+		"no record": func(s *situation.Situation) { s.Observed.Record = nil }, "unformed": func(s *situation.Situation) { s.Observed.Record = &state.Record{} },
+		"no rounds":  func(s *situation.Situation) { s.Observed.Rounds = nil },
+		"no answer":  look(func(r *state.Round) { *r = state.Round{At: r.At, Problem: "timeout"} }),
+		"no version": look(func(r *state.Round) { r.ClusterVersion = "" }),
+		"no leader": look(func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Leader = ""
 			}
 		}),
-		"no members": look(func(r *Round) { r.Members = nil }),
-		"trouble":    each(func(p *Pod) { p.Ready, p.Trouble = false, "CrashLoopBackOff" }),
-		"never ran":  each(func(p *Pod) { p.Ready, p.Ran, p.Trouble = false, false, "ImagePullBackOff" }),
-		"first rolled": func(s *situation) {
-			if len(s.o.Pods) > 0 {
-				s.o.Pods[0].Template, s.o.Pods[0].Version = "b", newVersion
+		"no members": look(func(r *state.Round) { r.Members = nil }),
+		"trouble":    each(func(p *state.Pod) { p.Ready, p.Trouble = false, "CrashLoopBackOff" }),
+		"never ran":  each(func(p *state.Pod) { p.Ready, p.Ran, p.Trouble = false, false, "ImagePullBackOff" }),
+		"first rolled": func(s *situation.Situation) {
+			if len(s.Observed.Pods) > 0 {
+				s.Observed.Pods[0].Template, s.Observed.Pods[0].Version = "b", newVersion
 			}
 		},
-		"last broken": func(s *situation) {
-			if i := len(s.o.Pods) - 1; i >= 0 {
-				s.o.Pods[i].Template, s.o.Pods[i].Ready, s.o.Pods[i].Ran, s.o.Pods[i].Trouble = "x", false, false, "ImagePullBackOff"
+		"last broken": func(s *situation.Situation) {
+			if i := len(s.Observed.Pods) - 1; i >= 0 {
+				s.Observed.Pods[i].Template, s.Observed.Pods[i].Ready, s.Observed.Pods[i].Ran, s.Observed.Pods[i].Trouble = "x", false, false, "ImagePullBackOff"
 			}
 		},
 		"backed up":       recorded(backedUp(time.Minute)),
-		"nothing applied": recorded(func(s *situation) { s.o.Record.Applied = nil }),
+		"nothing applied": recorded(func(s *situation.Situation) { s.Observed.Record.Applied = nil }),
 	}
 }
 
@@ -182,8 +186,8 @@ func TestMakeAnswersAnything(t *testing.T) {
 		for _, name := range rapid.SliceOfN(rapid.SampledFrom(names), 0, 6).Draw(t, "changes") {
 			odd[name](s)
 		}
-		p := Make(s.d, s.o, noon)
-		if again := Make(s.d, s.o, noon).Text(); again != p.Text() {
+		p := Make(s.Desired, s.Observed, noon)
+		if again := Make(s.Desired, s.Observed, noon).Text(); again != p.Text() {
 			t.Fatalf("first\n%s\nthen\n%s", p.Text(), again)
 		}
 		if h := p.Hold; h != nil && (h.Rule == "" || h.Message == "" || h.Again < 0) {
@@ -194,27 +198,42 @@ func TestMakeAnswersAnything(t *testing.T) {
 				t.Fatalf("a step that does not say why: %+v", step)
 			}
 		}
+		if problem := decidesOtherwise(s.Desired, s.Observed, p); problem != "" {
+			t.Fatal(problem)
+		}
 	})
+}
+
+// decidesOtherwise says how Decide differs from the beginning of a plan, or "".
+func decidesOtherwise(d state.Desired, o state.Observed, p Plan) string {
+	p.Warnings, p.Steps = nil, p.Steps[:min(1, len(p.Steps))]
+	if p.Hold != nil && p.Hold.Kind != HoldObserve {
+		p.Steps = nil // a forecast
+	}
+	if got := Decide(d, o, noon); !reflect.DeepEqual(got, p) {
+		return fmt.Sprintf("Decide says\n%sand the plan begins with\n%s", got.Text(), p.Text())
+	}
+	return ""
 }
 
 // What nobody has seen yet has no answers, and is no reason to panic.
 func TestNothingSeenYet(t *testing.T) {
-	var r *Round
-	if r.byID("m0") != nil || r.leader() != nil || r.member("orders-0") != nil {
+	var r *state.Round
+	if r.ByID("m0") != nil || r.Leader() != nil || r.Member("orders-0") != nil {
 		t.Error("a round that never was has members")
 	}
-	named := Round{Members: []Member{{Name: "orders-0"}}}
-	if named.byID("") != nil || named.leader() != nil {
+	named := state.Round{Members: []state.Member{{Name: "orders-0"}}}
+	if named.ByID("") != nil || named.Leader() != nil {
 		t.Error("a member whose ID nobody knows is found by none, or leads")
 	}
-	var record *Record
-	if since := record.downgradeSince(); !since.IsZero() {
+	var record *state.Record
+	if since := record.DowngradeSince(); !since.IsZero() {
 		t.Errorf("no record knows a downgrade since %s", since)
 	}
-	if since := (&Record{}).downgradeSince(); !since.IsZero() {
+	if since := (&state.Record{}).DowngradeSince(); !since.IsZero() {
 		t.Errorf("no downgrade is known since %s", since)
 	}
-	if founders := (&situation{d: Desired{Spec: healthy(5).d.Spec}}).founders(); founders != 5 {
+	if founders := (&situation.Situation{Desired: state.Desired{Spec: healthy(5).Desired.Spec}}).Founders(); founders != 5 {
 		t.Errorf("before there is a record a cluster begins with %d members", founders)
 	}
 }

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // printed is a decision as a scenario of testdata/scenarios, so that what the
 // simulation has found can be kept: what Git says, what quorate saw, and what it
 // makes of that.
-func printed(title string, d Desired, o Observed, now time.Time) string {
+func printed(title string, d state.Desired, o state.Observed, now time.Time) string {
 	p := &printer{d: d, o: o, now: now}
 	fmt.Fprintf(&p.text, "# %s\n", title)
 	p.desired()
@@ -47,8 +48,8 @@ func (p *printer) atNoon(plan string) string {
 }
 
 type printer struct {
-	d    Desired
-	o    Observed
+	d    state.Desired
+	o    state.Observed
 	now  time.Time
 	text strings.Builder
 }
@@ -95,9 +96,9 @@ func (p *printer) desired() {
 	p.setting("replicas", fmt.Sprint(d.Spec.Replicas))
 	p.setting("image", d.Spec.Image.Repository)
 	p.setting("path", string(d.Spec.Upgrade.Path))
-	p.setting("stops", stopsText(d.Stops))
+	p.setting("stops", stopsText(d.Waypoints))
 	p.setting("repair", string(d.Spec.Repair.Mode))
-	p.setting("storage", strings.TrimSpace(d.Spec.Storage.Size.String()+" "+classOf(d.Spec.Storage)))
+	p.setting("storage", strings.TrimSpace(d.Spec.Storage.Size.String()+" "+state.StorageClass(d.Spec.Storage)))
 	p.setting("class-change", string(d.Spec.Storage.ClassChange))
 	p.setting("removed-volumes", string(d.Spec.Storage.RemovedVolumes))
 	p.setting("deletion-volumes", string(d.Spec.Deletion.Volumes))
@@ -142,7 +143,7 @@ func (p *printer) record() {
 }
 
 // change is what the record says of a change of the members.
-func (p *printer) change(r *Record) {
+func (p *printer) change(r *state.Record) {
 	if j := r.Joining; j != nil {
 		words := []string{j.Member, cmp.Or(j.ID, "none"), p.age(j.Since), iff(j.Promoting, "promoting"), iff(j.Replace, "replace")}
 		p.setting("joining", strings.Join(words, " "))
@@ -158,7 +159,7 @@ func (p *printer) change(r *Record) {
 }
 
 // logs is what the record says of the members' logs and databases.
-func (p *printer) logs(r *Record) {
+func (p *printer) logs(r *state.Record) {
 	p.setting("born", cmp.Or(r.BornOn, "?"))
 	p.setting("flushed", pairsText(r.Flushed, same))
 	if n := r.Nudged; n != nil {
@@ -186,7 +187,7 @@ func pairsText[V any](all map[string]V, text func(V) string) string {
 func same(text string) string { return text }
 
 // stopsText is the stops as a scenario has them.
-func stopsText(stops []Stop) string {
+func stopsText(stops []state.Waypoint) string {
 	var texts []string
 	for _, s := range stops {
 		texts = append(texts, s.Version+iff(s.Flush, "+flush")+"="+s.Template)
@@ -213,7 +214,7 @@ func (p *printer) objects() {
 	p.section("volumes")
 	p.row("claim", "size", "capacity", "class", "holds", "terminating", "rigid")
 	for _, v := range p.o.Volumes {
-		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, cmp.Or(v.Holds, "none"), yes(v.Terminating), v.Rigid)
+		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, cmp.Or(v.Holds, "none"), yes(v.Terminating), v.NotExpandable)
 	}
 }
 
@@ -266,7 +267,7 @@ func (p *printer) pods() {
 	}
 }
 
-func (p *printer) round(section string, r Round) {
+func (p *printer) round(section string, r state.Round) {
 	p.section(section)
 	p.setting("at", p.age(r.At))
 	p.setting("problem", r.Problem)
@@ -280,7 +281,7 @@ func (p *printer) round(section string, r Round) {
 		names[m.ID] = m.Name
 	}
 	for _, m := range r.Members {
-		p.row(m.ID, m.Name, m.Version, names[m.Leader], fmt.Sprint(m.Applied), fmt.Sprint(m.Commit), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
+		p.row(m.ID, m.Name, m.Version, names[m.Leader], fmt.Sprint(m.AppliedIndex), fmt.Sprint(m.CommitIndex), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
 			fmt.Sprint(m.Snapshots), fmt.Sprint(m.Revision), fmt.Sprint(m.CompactRevision), m.Problem)
 	}
 }
@@ -312,7 +313,7 @@ func TestAPrintedDecisionReadsBack(t *testing.T) {
 func readBack(t *testing.T, text string) (got string, same bool) {
 	t.Helper()
 	a := parseArchive(t, "printed", text)
-	d, o := a.desired(t), Observed{}
+	d, o := a.desired(t), state.Observed{}
 	a.observe(t, d, &o)
 	got = Make(d, o, noon).Text()
 	return got, got == a.sections["plan"]
@@ -322,7 +323,7 @@ func readBack(t *testing.T, text string) (got string, same bool) {
 // looks, downgrades, deletions.
 func TestWhateverIsPrintedReadsBack(t *testing.T) {
 	e, n, sections := newEngine(table()), 0, map[string]bool{}
-	e.witness = func(d Desired, o Observed, now time.Time) {
+	e.witness = func(d state.Desired, o state.Observed, now time.Time) {
 		if n++; n%23 != 0 || t.Failed() {
 			return
 		}
@@ -355,7 +356,7 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 }
 
 // alarmsText is the alarms as a scenario has them.
-func alarmsText(alarms []Alarm) string {
+func alarmsText(alarms []state.Alarm) string {
 	var texts []string
 	for _, a := range alarms {
 		texts = append(texts, a.Kind+" "+a.MemberID)

@@ -5,29 +5,31 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // leftAlone is a cluster without a quorum: those that are named answer, each for
 // itself, and the others do not.
 func leftAlone(answering ...int32) mutation {
-	return func(s *situation) {
-		last := s.o.round()
-		*last = Round{At: last.At, Problem: "orders-0: linearizable read: context deadline exceeded", Members: last.Members}
+	return func(s *situation.Situation) {
+		last := s.Observed.Round()
+		*last = state.Round{At: last.At, Problem: "orders-0: linearizable read: context deadline exceeded", Members: last.Members}
 		left := map[int32]bool{}
 		for _, i := range answering {
 			left[i] = true
 		}
-		for _, p := range s.o.Pods {
-			m := last.member(p.Name)
+		for _, p := range s.Observed.Pods {
+			m := last.Member(p.Name)
 			m.Leader, m.Revision = "", 1000+int64(p.Ordinal)
 			m.Problem = "linearizable read: context deadline exceeded"
-			s.pod(p.Ordinal).Ready = false
+			podAt(s, p.Ordinal).Ready = false
 			if !left[p.Ordinal] {
-				*m = Member{Name: m.Name, Problem: "status: connection refused"}
+				*m = state.Member{Name: m.Name, Problem: "status: connection refused"}
 			}
 		}
-		s.o.Volumes = []Volume{
+		s.Observed.Volumes = []state.Volume{
 			{Claim: "data-orders-10", Member: "orders-10", Ordinal: 10, Trouble: "lost"},
 			{Claim: "data-orders-2", Member: "orders-2", Ordinal: 2, Terminating: true},
 			{Claim: "data-orders-0", UID: "claim-0", Member: "orders-0"},
@@ -37,20 +39,20 @@ func leftAlone(answering ...int32) mutation {
 
 // stuck gives a pod a trouble that Kubernetes has reported for an hour.
 func stuck(ordinal int32, trouble string) mutation {
-	return func(s *situation) { s.pod(ordinal).Trouble = trouble }
+	return func(s *situation.Situation) { podAt(s, ordinal).Trouble = trouble }
 }
 
 // born makes a pod a young one.
 func born(ordinal int32, age time.Duration) mutation {
-	return func(s *situation) { s.pod(ordinal).Created = s.now.Add(-age) }
+	return func(s *situation.Situation) { podAt(s, ordinal).Created = s.Now.Add(-age) }
 }
 
 // withoutPod takes a pod away.
 func withoutPod(ordinal int32) mutation {
-	return func(s *situation) {
-		for i, p := range s.o.Pods {
+	return func(s *situation.Situation) {
+		for i, p := range s.Observed.Pods {
 			if p.Ordinal == ordinal {
-				s.o.Pods = append(s.o.Pods[:i:i], s.o.Pods[i+1:]...)
+				s.Observed.Pods = append(s.Observed.Pods[:i:i], s.Observed.Pods[i+1:]...)
 				return
 			}
 		}
@@ -62,10 +64,10 @@ func TestQuorumLoss(t *testing.T) {
 	checkRule(t, recovery, []ruleCase{
 		{name: "a healthy cluster passes"},
 		{name: "an unformed one is the bootstrap's", change: unformed},
-		{name: "nobody was asked", change: func(s *situation) { s.o.Rounds = nil }},
-		{name: "an unformed one whose members cannot be listed", change: with(leftAlone(0), func(s *situation) { s.o.Record = &Record{} })},
-		{name: "85: a StatefulSet that is gone comes back first", change: with(leftAlone(0), func(s *situation) { s.o.Set = nil })},
-		{name: "a list without anybody is an agreement, too", change: with(leftAlone(0), now(func(r *Round) { r.Problem, r.Members = "", nil }))},
+		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
+		{name: "an unformed one whose members cannot be listed", change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
+		{name: "85: a StatefulSet that is gone comes back first", change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Set = nil })},
+		{name: "a list without anybody is an agreement, too", change: with(leftAlone(0), now(func(r *state.Round) { r.Problem, r.Members = "", nil }))},
 		{name: "one of three is no loss", change: down(1)},
 		{name: "a list is an agreement, whatever pods say", change: with(wiped, stuck(2, "x"), withoutPod(0))},
 		{name: "84: two of three", change: with(leftAlone(0), wiped), want: "Unhealthy: the quorum is lost: it takes 2 of 3 members, and 1 answer ("},
@@ -74,46 +76,48 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "86: all of them", change: leftAlone(), want: "it takes 2 of 3 members, and 0 answer"},
 		{name: "86: the only one", size: 1, change: leftAlone(), want: "it takes 1 of 1 member, and 0 answer"},
 		{name: "volumes by their numbers", change: leftAlone(0), want: "volume claims: data-orders-0, data-orders-2 (being deleted), data-orders-10 (lost)"},
-		{name: "no volumes", change: with(leftAlone(0), func(s *situation) { s.o.Volumes = nil }), want: "no volume claim is left"},
+		{name: "no volumes", change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "no volume claim is left"},
 		{name: "no backup", change: leftAlone(0), want: "no verified backup is on record"},
-		{name: "a backup and its age, and nothing of its query", change: with(leftAlone(0), func(s *situation) {
-			s.o.Record.Backup = &Backup{ClusterID: "c1", URL: "s3://backups/1.db?secret=1", Time: noon.Add(-50 * time.Hour)}
+		{name: "a backup and its age, and nothing of its query", change: with(leftAlone(0), func(s *situation.Situation) {
+			s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", URL: "s3://backups/1.db?secret=1", Time: noon.Add(-50 * time.Hour)}
 		}), want: "the last verified backup is s3://backups/1.db, 50h0m old)"},
-		{name: "another cluster's backup is none", change: with(leftAlone(0), func(s *situation) {
-			s.o.Record.Backup = &Backup{ClusterID: "c2", URL: "s3://backups/1.db", Time: noon}
+		{name: "another cluster's backup is none", change: with(leftAlone(0), func(s *situation.Situation) {
+			s.Observed.Record.Backup = &state.Backup{ClusterID: "c2", URL: "s3://backups/1.db", Time: noon}
 		}), want: "no verified backup is on record"},
 		{name: "two that answer will agree", change: leftAlone(0, 1)},
 		{name: "two of five do not", size: 5, change: leftAlone(0, 4), want: "it takes 3 of 5 members, and 2 answer"},
 		{name: "87: one that just starts may come back", change: with(leftAlone(0), born(1, time.Minute))},
 		{name: "87: or is in trouble since a moment", change: with(leftAlone(0), wiped, born(1, 10*time.Second))},
-		{name: "87: or was cut off a moment ago", change: with(leftAlone(0), wiped, func(s *situation) { s.pod(2).UnreadySince = noon.Add(-10 * time.Second) })},
-		{name: "76: a young one that was cut off does not just start", change: with(leftAlone(0), wiped, born(2, time.Minute), func(s *situation) { s.pod(2).UnreadySince = noon.Add(-40 * time.Second) }), want: "the quorum is lost"},
+		{name: "87: or was cut off a moment ago", change: with(leftAlone(0), wiped, func(s *situation.Situation) { podAt(s, 2).UnreadySince = noon.Add(-10 * time.Second) })},
+		{name: "76: a young one that was cut off does not just start", change: with(leftAlone(0), wiped, born(2, time.Minute), func(s *situation.Situation) { podAt(s, 2).UnreadySince = noon.Add(-40 * time.Second) }), want: "the quorum is lost"},
 		{name: "but not after a while", change: with(leftAlone(0), wiped, born(1, 40*time.Second)), want: "the quorum is lost"},
-		{name: "another in its place is not the member", change: with(leftAlone(0, 1), of(1, func(m *Member) { m.ID = "m9" })), want: "orders-1 does not answer: its pod answers as member m9"},
+		{name: "another in its place is not the member", change: with(leftAlone(0, 1), of(1, func(m *state.Member) { m.ID = "m9" })), want: "orders-1 does not answer: its pod answers as member m9"},
 		{name: "no pod", change: with(leftAlone(0, 1), withoutPod(1)), want: "orders-1 does not answer: it has no pod"},
-		{name: "a node that is gone", change: with(leftAlone(0, 1), func(s *situation) { s.pod(1).Terminating = true }), want: "orders-1 does not answer: its pod is shutting down"},
-		{name: "no address", change: with(leftAlone(), now(func(r *Round) { r.Members = nil })), want: "orders-0 does not answer: its pod has no address yet"},
+		{name: "a node that is gone", change: with(leftAlone(0, 1), func(s *situation.Situation) { podAt(s, 1).Terminating = true }), want: "orders-1 does not answer: its pod is shutting down"},
+		{name: "no address", change: with(leftAlone(), now(func(r *state.Round) { r.Members = nil })), want: "orders-0 does not answer: its pod has no address yet"},
 		{name: "a roll of a small cluster is no loss", size: 1, change: with(commit(newVersion), begun, leftAlone())},
 		{name: "nor is its last step", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), leftAlone())},
-		{name: "nor is a roll that is given up", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation) { s.d.Template = "a" }, leftAlone())},
+		{name: "nor is a roll that is given up", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) { s.Desired.Template = "a" }, leftAlone())},
 		{name: "but two of three in a roll are", change: with(commit(newVersion), begun, leftAlone(0)), want: "the quorum is lost"},
 		{name: "93: the choice is the one that is furthest", size: 5, change: leftAlone(0, 4), want: `{clusterID: "c1", member: orders-4}`},
 		{name: "86: nobody is left to choose", change: leftAlone(), want: `commit spec.recovery: {clusterID: "c1", objectURL: the URL of a backup}`},
-		{name: "93: whoever is asked last", size: 5, change: with(leftAlone(0, 4), of(0, func(m *Member) { m.Revision = 2000 })), want: `{clusterID: "c1", member: orders-0}`},
-		{name: "47: one that may have been promoted has a vote", size: 1, change: with(leftAlone(0), func(s *situation) { s.o.Record.Joining = &Joining{Member: "orders-1", ID: "n1", Promoting: true} }), want: "it takes 2 of 2 members, and 1 answer"},
-		{name: "47: and one that is written down already has one, not two", change: with(leftAlone(0, 1), func(s *situation) {
-			s.o.Record.Joining = &Joining{Member: "orders-2", ID: "m2", Promoting: true}
+		{name: "93: whoever is asked last", size: 5, change: with(leftAlone(0, 4), of(0, func(m *state.Member) { m.Revision = 2000 })), want: `{clusterID: "c1", member: orders-0}`},
+		{name: "47: one that may have been promoted has a vote", size: 1, change: with(leftAlone(0), func(s *situation.Situation) {
+			s.Observed.Record.Joining = &state.Joining{Member: "orders-1", ID: "n1", Promoting: true}
+		}), want: "it takes 2 of 2 members, and 1 answer"},
+		{name: "47: and one that is written down already has one, not two", change: with(leftAlone(0, 1), func(s *situation.Situation) {
+			s.Observed.Record.Joining = &state.Joining{Member: "orders-2", ID: "m2", Promoting: true}
 		})},
-		{name: "43: a learner has none", size: 1, change: with(leftAlone(0), func(s *situation) { s.o.Record.Joining = &Joining{Member: "orders-1", ID: "n1"} })},
+		{name: "43: a learner has none", size: 1, change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Record.Joining = &state.Joining{Member: "orders-1", ID: "n1"} })},
 		{name: "17: nothing is done by itself", change: leftAlone(0), want: `or, to give up what only they have, commit spec.recovery: {clusterID: "c1", member: orders-0} or {clusterID: "c1", objectURL: the URL of a backup}`},
 	})
 }
 
 // asksFor lets Git ask for a recovery.
 func asksFor(clusterID, member, objectURL string) mutation {
-	return func(s *situation) {
-		s.d.Spec.Recovery = schema.RecoverySpec{ClusterID: clusterID, Member: member, ObjectURL: objectURL}
-		s.d.SpecHash = "r"
+	return func(s *situation.Situation) {
+		s.Desired.Spec.Recovery = schema.RecoverySpec{ClusterID: clusterID, Member: member, ObjectURL: objectURL}
+		s.Desired.SpecHash = "r"
 	}
 }
 
@@ -122,115 +126,123 @@ const backupURL = "s3://backups/1.db"
 func TestBeginRecovery(t *testing.T) {
 	survivor := with(leftAlone(0), asksFor("c1", "orders-0", ""))
 	fromBackup := with(leftAlone(0), asksFor("c1", "", backupURL))
-	record := func(f func(*Record)) mutation { return func(s *situation) { f(s.o.Record) } }
+	record := func(f func(*state.Record)) mutation { return func(s *situation.Situation) { f(s.Observed.Record) } }
 	checkRule(t, recovery, []ruleCase{
 		{name: "84, 93: the survivor that Git names", change: survivor, want: "begin to recover cluster c1 from what orders-0 has: Git says so: the cluster goes on from what orders-0 has, revision 1000"},
 		{name: "84: a backup that Git names", change: fromBackup, want: "begin to recover cluster c1 from a backup, on the volume of orders-0: Git says so"},
 		{name: "I18: without Git nothing", change: leftAlone(0), want: "Unhealthy: the quorum is lost"},
 		{name: "I13: another cluster is not recovered", change: with(survivor, asksFor("c9", "orders-0", "")), want: "Refused: spec.recovery is refused: it names cluster c9, and this is cluster c1; the quorum is lost: it takes"},
-		{name: "I13: what was done is not done again", change: with(survivor, record(func(r *Record) { r.Recovered = []Recovered{{OneShot: "c1 from member orders-0", ClusterID: "c1"}} })), want: "Unhealthy: the quorum is lost"},
-		{name: "I13: nor in another way", change: with(asksFor("c0", "orders-1", ""), leftAlone(0), record(func(r *Record) { r.Recovered = []Recovered{{OneShot: "c0 from member orders-0", ClusterID: "c0"}} })), want: "Refused: spec.recovery is refused: it names cluster c0"},
-		{name: "I13: what was done is silent", change: with(asksFor("c0", "orders-0", ""), record(func(r *Record) { r.Recovered = []Recovered{{OneShot: "c0 from member orders-0", ClusterID: "c0"}} }))},
+		{name: "I13: what was done is not done again", change: with(survivor, record(func(r *state.Record) {
+			r.Recovered = []state.Recovered{{OneShot: "c1 from member orders-0", ClusterID: "c1"}}
+		})), want: "Unhealthy: the quorum is lost"},
+		{name: "I13: nor in another way", change: with(asksFor("c0", "orders-1", ""), leftAlone(0), record(func(r *state.Record) {
+			r.Recovered = []state.Recovered{{OneShot: "c0 from member orders-0", ClusterID: "c0"}}
+		})), want: "Refused: spec.recovery is refused: it names cluster c0"},
+		{name: "I13: what was done is silent", change: with(asksFor("c0", "orders-0", ""), record(func(r *state.Record) {
+			r.Recovered = []state.Recovered{{OneShot: "c0 from member orders-0", ClusterID: "c0"}}
+		}))},
 		{name: "I18: a healthy cluster is not recovered", change: asksFor("c1", "orders-0", ""), want: "refuse the recovery of c1 from member orders-0: the cluster has a quorum"},
-		{name: "I18: and says so", change: with(asksFor("c1", "orders-0", ""), record(func(r *Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "Refused: spec.recovery is refused: the cluster has a quorum"},
-		{name: "I18: nor when it is lost later", change: with(survivor, record(func(r *Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "it stood in Git before the quorum was lost"},
-		{name: "I18: until Git has asked anew", change: with(leftAlone(0), record(func(r *Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "forget the refused recovery: Git no longer asks for it"},
+		{name: "I18: and says so", change: with(asksFor("c1", "orders-0", ""), record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "Refused: spec.recovery is refused: the cluster has a quorum"},
+		{name: "I18: nor when it is lost later", change: with(survivor, record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "it stood in Git before the quorum was lost"},
+		{name: "I18: until Git has asked anew", change: with(leftAlone(0), record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "forget the refused recovery: Git no longer asks for it"},
 		{name: "one of three is no loss", change: with(down(1), asksFor("c1", "orders-0", "")), want: "refuse the recovery"},
 		{name: "87: who may come back is waited for", change: with(survivor, born(1, time.Minute)), want: "Waiting: it is not certain yet that the quorum is lost"},
 		{name: "a member that does not answer", change: with(survivor, asksFor("c1", "orders-1", "")), want: "orders-1 does not answer, so nobody knows what it has: status: connection refused"},
 		{name: "a member that there is not", change: with(survivor, asksFor("c1", "orders-7", "")), want: "orders-7 is no recorded member"},
 		{name: "93: one that another is ahead of", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", "")), want: "orders-4 is further than orders-0"},
-		{name: "93: in the log alone", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", ""), of(0, func(m *Member) { m.Revision = 1004 }), of(4, func(m *Member) { m.Applied++ })), want: "orders-4 is further than orders-0"},
+		{name: "93: in the log alone", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", ""), of(0, func(m *state.Member) { m.Revision = 1004 }), of(4, func(m *state.Member) { m.AppliedIndex++ })), want: "orders-4 is further than orders-0"},
 		{name: "82: a volume that is on its way out", size: 5, change: with(leftAlone(2), asksFor("c1", "orders-2", "")), want: "the volume claim of orders-2 is being deleted"},
 		{name: "82: a volume that is gone", size: 5, change: with(leftAlone(4), asksFor("c1", "orders-4", "")), want: "the volume claim of orders-4 does not exist"},
-		{name: "127: data of a newer release", change: with(survivor, of(0, func(m *Member) { m.Version = newVersion })), want: "the pods are made for etcd 3.5.35, which cannot start on data of 3.6.16"},
-		{name: "127: data of one release before", change: with(survivor, func(s *situation) { s.o.Set.Version = newVersion }), want: "begin to recover"},
-		{name: "127: data of two releases before", change: with(survivor, func(s *situation) { s.o.Set.Version = "3.7.3" }), want: "the pods are made for etcd 3.7.3, which cannot start on data of 3.5.35"},
-		{name: "127: data of another age", change: with(survivor, of(0, func(m *Member) { m.Version = "2.5.0" })), want: "which cannot start on data of 2.5.0"},
-		{name: "127: pods of an unknown release", change: with(survivor, func(s *situation) { s.o.Set.Version = "" }), want: "it is unknown whether"},
-		{name: "127: data of an unknown release", change: with(survivor, of(0, func(m *Member) { m.Version = "" })), want: "it is unknown whether etcd 3.5.35 can start"},
-		{name: "80: and no volume of somebody else", change: with(fromBackup, func(s *situation) {
-			for i := range s.o.Pods {
-				s.o.Pods[i].Damage = DamageForeign
+		{name: "127: data of a newer release", change: with(survivor, of(0, func(m *state.Member) { m.Version = newVersion })), want: "the pods are made for etcd 3.5.35, which cannot start on data of 3.6.16"},
+		{name: "127: data of one release before", change: with(survivor, func(s *situation.Situation) { s.Observed.Set.Version = newVersion }), want: "begin to recover"},
+		{name: "127: data of two releases before", change: with(survivor, func(s *situation.Situation) { s.Observed.Set.Version = "3.7.3" }), want: "the pods are made for etcd 3.7.3, which cannot start on data of 3.5.35"},
+		{name: "127: data of another age", change: with(survivor, of(0, func(m *state.Member) { m.Version = "2.5.0" })), want: "which cannot start on data of 2.5.0"},
+		{name: "127: pods of an unknown release", change: with(survivor, func(s *situation.Situation) { s.Observed.Set.Version = "" }), want: "it is unknown whether"},
+		{name: "127: data of an unknown release", change: with(survivor, of(0, func(m *state.Member) { m.Version = "" })), want: "it is unknown whether etcd 3.5.35 can start"},
+		{name: "80: and no volume of somebody else", change: with(fromBackup, func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Damage = state.DamageForeign
 			}
 		}), want: "no member has a pod and a volume that the backup could be put on"},
-		{name: "a backup needs a volume", change: with(fromBackup, func(s *situation) { s.o.Volumes = nil }), want: "no member has a pod and a volume that the backup could be put on"},
-		{name: "a backup needs a node", change: with(fromBackup, func(s *situation) { s.pod(0).Terminating = true }), want: "no member has a pod and a volume"},
+		{name: "a backup needs a volume", change: with(fromBackup, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "no member has a pod and a volume that the backup could be put on"},
+		{name: "a backup needs a node", change: with(fromBackup, func(s *situation.Situation) { podAt(s, 0).Terminating = true }), want: "no member has a pod and a volume"},
 		{name: "a backup needs a pod", change: with(fromBackup, withoutPod(0)), want: "no member has a pod and a volume"},
-		{name: "a backup goes to nobody whom Git does not want", size: 5, change: with(fromBackup, wanting(1), func(s *situation) {
-			s.o.Volumes = []Volume{{Member: "orders-1", Ordinal: 1}}
+		{name: "a backup goes to nobody whom Git does not want", size: 5, change: with(fromBackup, wanting(1), func(s *situation.Situation) {
+			s.Observed.Volumes = []state.Volume{{Member: "orders-1", Ordinal: 1}}
 		}), want: "no member has a pod and a volume"},
-		{name: "nobody was asked", change: with(fromBackup, func(s *situation) { s.o.Rounds = nil })},
-		{name: "a backup goes to the first volume that can be used", change: with(fromBackup, func(s *situation) {
-			s.o.Volumes = []Volume{{Member: "orders-0", Trouble: "lost"}, {Member: "orders-1", Ordinal: 1}}
+		{name: "nobody was asked", change: with(fromBackup, func(s *situation.Situation) { s.Observed.Rounds = nil })},
+		{name: "a backup goes to the first volume that can be used", change: with(fromBackup, func(s *situation.Situation) {
+			s.Observed.Volumes = []state.Volume{{Member: "orders-0", Trouble: "lost"}, {Member: "orders-1", Ordinal: 1}}
 		}), want: "on the volume of orders-1"},
 		{name: "a small cluster in a roll, when asked", size: 1, change: with(commit(newVersion), begun, leftAlone(), asksFor("c1", "", backupURL)), want: "begin to recover"},
 	})
 }
 
 // recovers is a recovery of the lost cluster c1 under way, from orders-1.
-func recovers(s *situation) {
-	s.o.Record.Recovering = &Recovering{
+func recovers(s *situation.Situation) {
+	s.Observed.Record.Recovering = &state.Recovering{
 		OneShot: "c1 from member orders-1", ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n1",
 		Member: "orders-1", Revision: 1200, Since: noon.Add(-time.Minute),
 	}
-	s.o.Volumes = []Volume{{Claim: "data-orders-1", UID: "claim-1", Member: "orders-1", Ordinal: 1}}
+	s.Observed.Volumes = []state.Volume{{Claim: "data-orders-1", UID: "claim-1", Member: "orders-1", Ordinal: 1}}
 }
 
 // allStopped has no pods any more.
-func allStopped(s *situation) { s.o.Set.Replicas, s.o.Pods, s.o.Rounds = 0, nil, nil }
+func allStopped(s *situation.Situation) {
+	s.Observed.Set.Replicas, s.Observed.Pods, s.Observed.Rounds = 0, nil, nil
+}
 
 // adopted has the new identity, and the pods up to the first member.
-func adopted(s *situation) {
-	s.o.Record.ClusterID, s.o.Record.Members = "c2", map[string]string{"orders-1": "n1"}
-	s.o.Set.Replicas = 2
+func adopted(s *situation.Situation) {
+	s.Observed.Record.ClusterID, s.Observed.Record.Members = "c2", map[string]string{"orders-1": "n1"}
+	s.Observed.Set.Replicas = 2
 	withoutPod(2)(s)
-	last := s.o.round()
-	*last = Round{At: noon, ClusterID: "c2", Members: []Member{{ID: "n1", Name: "orders-1", Leader: "n1", Revision: 1200 + RecoveryBump}}}
+	last := s.Observed.Round()
+	*last = state.Round{At: noon, ClusterID: "c2", Members: []state.Member{{ID: "n1", Name: "orders-1", Leader: "n1", Revision: 1200 + situation.RecoveryBump}}}
 }
 
 func TestRecoveryUnderWay(t *testing.T) {
-	restore := func(r Restore) mutation { return func(s *situation) { s.o.Restore = r } }
+	restore := func(r state.Restore) mutation { return func(s *situation.Situation) { s.Observed.Restore = r } }
 	lost, reborn := with(leftAlone(1), recovers), with(recovers, adopted)
 	empty := with(lost, allStopped)
-	again := func(f func(*Round, *Member)) mutation {
-		return with(reborn, func(s *situation) { f(s.o.round(), s.member(1)) })
+	again := func(f func(*state.Round, *state.Member)) mutation {
+		return with(reborn, func(s *situation.Situation) { f(s.Observed.Round(), memberAt(s, 1)) })
 	}
 	checkRule(t, recovering, []ruleCase{
 		{name: "the members stop", change: lost, want: "resize the StatefulSet 3 → 0"},
-		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation) { s.o.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
-		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation) { s.o.Record.ClusterID = "" })},
-		{name: "a StatefulSet that is gone stops nobody", change: with(empty, func(s *situation) { s.o.Set = nil }), want: "restore the volume of orders-1"},
-		{name: "I21: nothing before all are gone", change: with(empty, func(s *situation) { s.o.Pods = []Pod{{Name: "orders-2", Terminating: true}} }), want: "Waiting: the recovery waits for orders-2 to be gone"},
-		{name: "76: a node that is gone for good", change: with(empty, func(s *situation) {
-			s.o.Pods, s.o.Record.Recovering.Since = []Pod{{Name: "orders-2"}}, noon.Add(-time.Hour)
+		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation.Situation) { s.Observed.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
+		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
+		{name: "a StatefulSet that is gone stops nobody", change: with(empty, func(s *situation.Situation) { s.Observed.Set = nil }), want: "restore the volume of orders-1"},
+		{name: "I21: nothing before all are gone", change: with(empty, func(s *situation.Situation) { s.Observed.Pods = []state.Pod{{Name: "orders-2", Terminating: true}} }), want: "Waiting: the recovery waits for orders-2 to be gone"},
+		{name: "76: a node that is gone for good", change: with(empty, func(s *situation.Situation) {
+			s.Observed.Pods, s.Observed.Record.Recovering.Since = []state.Pod{{Name: "orders-2"}}, noon.Add(-time.Hour)
 		}), want: "if its node is off for good, delete the node or the pod by force"},
 		{name: "the volume is restored", change: empty, want: "restore the volume of orders-1: all members have stopped"},
-		{name: "I6: no volume, no restore", change: with(empty, func(s *situation) { s.o.Volumes = nil }), want: "Unhealthy: the volume claim of orders-1, which the cluster is to go on from, is gone or being deleted"},
-		{name: "I6: nor one that is on its way out", change: with(empty, func(s *situation) { s.o.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
-		{name: "it takes a while", change: with(empty, restore(Restore{State: RestoreRunning})), want: "Waiting: the volume of orders-1 is being restored"},
-		{name: "120: it fails", change: with(empty, restore(Restore{State: RestoreFailed, Detail: "no space left on device", Job: "orders-recovery-1"})), want: "Unhealthy: the volume of orders-1 could not be restored: no space left on device; nothing that was on it is lost; mend the cause and delete Job orders-recovery-1"},
-		{name: "it is done", change: with(empty, restore(Restore{State: RestoreDone})), want: "record that cluster c1 goes on as c2"},
-		{name: "I21: somebody scales meanwhile", change: with(lost, restore(Restore{State: RestoreDone})), want: "resize the StatefulSet 3 → 0"},
+		{name: "I6: no volume, no restore", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "Unhealthy: the volume claim of orders-1, which the cluster is to go on from, is gone or being deleted"},
+		{name: "I6: nor one that is on its way out", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
+		{name: "it takes a while", change: with(empty, restore(state.Restore{State: state.RestoreRunning})), want: "Waiting: the volume of orders-1 is being restored"},
+		{name: "120: it fails", change: with(empty, restore(state.Restore{State: state.RestoreFailed, Detail: "no space left on device", Job: "orders-recovery-1"})), want: "Unhealthy: the volume of orders-1 could not be restored: no space left on device; nothing that was on it is lost; mend the cause and delete Job orders-recovery-1"},
+		{name: "it is done", change: with(empty, restore(state.Restore{State: state.RestoreDone})), want: "record that cluster c1 goes on as c2"},
+		{name: "I21: somebody scales meanwhile", change: with(lost, restore(state.Restore{State: state.RestoreDone})), want: "resize the StatefulSet 3 → 0"},
 		{name: "20: what Git says meanwhile does not matter", change: with(empty, asksFor("c1", "orders-0", "")), want: "restore the volume of orders-1"},
 		{name: "the first member starts", change: with(reborn, allStopped), want: "resize the StatefulSet 0 → 2: the recovered cluster begins with orders-1"},
-		{name: "the StatefulSet is gone", change: with(reborn, func(s *situation) { s.o.Set = nil }), want: "create 2 members"},
+		{name: "the StatefulSet is gone", change: with(reborn, func(s *situation.Situation) { s.Observed.Set = nil }), want: "create 2 members"},
 		{name: "it has no pod yet", change: with(reborn, withoutPod(1)), want: "Waiting: orders-1, the first member of the recovered cluster, starts: it has no pod yet"},
 		{name: "it does not start", change: with(reborn, stuck(1, "etcd: panic")), want: "starts: etcd: panic; the old data is kept on its volume"},
-		{name: "nobody was asked", change: with(reborn, func(s *situation) { s.o.Rounds = nil }), want: "it was not asked yet"},
-		{name: "I15: it does not answer", change: again(func(r *Round, _ *Member) { *r = Round{Problem: "refused"} }), want: "starts: refused"},
-		{name: "I15: it answers as the lost cluster", change: again(func(r *Round, _ *Member) { r.ClusterID = "c1" }), want: "it answers as member n1 of cluster c1"},
-		{name: "I15: as another member", change: again(func(_ *Round, m *Member) { m.ID = "m1" }), want: "it answers as member m1 of cluster c2"},
-		{name: "it is not alone", change: again(func(r *Round, _ *Member) { r.Members = append(r.Members, Member{ID: "m2"}) }), want: "it lists 2 members"},
-		{name: "it is not listed", change: again(func(r *Round, _ *Member) { r.Members = nil }), want: "it does not answer yet"},
-		{name: "its list cannot be had", change: again(func(r *Round, _ *Member) { r.Problem = "refused" }), want: "starts: refused"},
-		{name: "I19: it is a learner", change: again(func(_ *Round, m *Member) { m.Learner = true }), want: "it lists 1 member"},
-		{name: "it does not lead", change: again(func(_ *Round, m *Member) { m.Leader = "" }), want: "it does not lead yet"},
-		{name: "it has a problem", change: again(func(_ *Round, m *Member) { m.Problem = "status: x" }), want: "starts: status: x"},
-		{name: "its pod is not ready", change: with(reborn, func(s *situation) { s.pod(1).Ready = false }), want: "its pod is not ready yet"},
-		{name: "I8: revisions never go back", change: again(func(_ *Round, m *Member) { m.Revision-- }), want: "Stopped: the recovered cluster is at revision 1000001199 and should be at 1000001200 or later"},
+		{name: "nobody was asked", change: with(reborn, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "it was not asked yet"},
+		{name: "I15: it does not answer", change: again(func(r *state.Round, _ *state.Member) { *r = state.Round{Problem: "refused"} }), want: "starts: refused"},
+		{name: "I15: it answers as the lost cluster", change: again(func(r *state.Round, _ *state.Member) { r.ClusterID = "c1" }), want: "it answers as member n1 of cluster c1"},
+		{name: "I15: as another member", change: again(func(_ *state.Round, m *state.Member) { m.ID = "m1" }), want: "it answers as member m1 of cluster c2"},
+		{name: "it is not alone", change: again(func(r *state.Round, _ *state.Member) { r.Members = append(r.Members, state.Member{ID: "m2"}) }), want: "it lists 2 members"},
+		{name: "it is not listed", change: again(func(r *state.Round, _ *state.Member) { r.Members = nil }), want: "it does not answer yet"},
+		{name: "its list cannot be had", change: again(func(r *state.Round, _ *state.Member) { r.Problem = "refused" }), want: "starts: refused"},
+		{name: "I19: it is a learner", change: again(func(_ *state.Round, m *state.Member) { m.Learner = true }), want: "it lists 1 member"},
+		{name: "it does not lead", change: again(func(_ *state.Round, m *state.Member) { m.Leader = "" }), want: "it does not lead yet"},
+		{name: "it has a problem", change: again(func(_ *state.Round, m *state.Member) { m.Problem = "status: x" }), want: "starts: status: x"},
+		{name: "its pod is not ready", change: with(reborn, func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "its pod is not ready yet"},
+		{name: "I8: revisions never go back", change: again(func(_ *state.Round, m *state.Member) { m.Revision-- }), want: "Stopped: the recovered cluster is at revision 1000001199 and should be at 1000001200 or later"},
 		{name: "it is over", change: reborn, want: "record that cluster c1 was recovered: orders-1 answers as cluster c2, at revision 1000001200"},
-		{name: "I12: another record", change: with(reborn, func(s *situation) { s.o.Record.ClusterID = "c9" }), want: "Refused: a recovery of cluster c1 is under way, but the record is of cluster c9"},
+		{name: "I12: another record", change: with(reborn, func(s *situation.Situation) { s.Observed.Record.ClusterID = "c9" }), want: "Refused: a recovery of cluster c1 is under way, but the record is of cluster c9"},
 	})
 }
 
@@ -245,11 +257,11 @@ func TestRecoveryIsForecast(t *testing.T) {
 			break
 		}
 		steps = append(steps, v.step.Action.String())
-		s = s.after(v.step.Action)
-		for i := range s.o.Rounds {
-			for j := range s.o.Rounds[i].Members {
-				m := &s.o.Rounds[i].Members[j]
-				m.Revision, m.Leader = 1000+RecoveryBump, m.ID
+		s = after(s, v.step.Action)
+		for i := range s.Observed.Rounds {
+			for j := range s.Observed.Rounds[i].Members {
+				m := &s.Observed.Rounds[i].Members[j]
+				m.Revision, m.Leader = 1000+situation.RecoveryBump, m.ID
 			}
 		}
 	}
@@ -260,7 +272,7 @@ func TestRecoveryIsForecast(t *testing.T) {
 	if strings.Join(steps, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", steps, want)
 	}
-	if s.o.Record.Recovering != nil || !s.o.Record.Kept["orders-2"] || s.o.Record.Kept["orders-0"] || s.wishedRecovery() != "" {
-		t.Errorf("the record is %+v", s.o.Record)
+	if s.Observed.Record.Recovering != nil || !s.Observed.Record.Kept["orders-2"] || s.Observed.Record.Kept["orders-0"] || s.RequestedRecovery() != "" {
+		t.Errorf("the record is %+v", s.Observed.Record)
 	}
 }

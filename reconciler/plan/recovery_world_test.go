@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -19,7 +22,7 @@ type lossWorld struct {
 	begun, adopted bool
 	ended          int8
 	replicas, pods int8
-	job            RestoreState
+	job            state.RestoreState
 	restored       bool
 	// low: the restored volume is at the revision that it was saved at.
 	low      bool
@@ -31,7 +34,7 @@ type lossWorld struct {
 // oneShot is the recovery that Git asks for.
 const oneShot = "c1 from member orders-0"
 
-func (w *lossWorld) observe() *situation {
+func (w *lossWorld) observe() *situation.Situation {
 	s := healthy(3)
 	if !w.whole {
 		leftAlone(0)(s)
@@ -39,22 +42,22 @@ func (w *lossWorld) observe() *situation {
 	if w.asked {
 		asksFor("c1", "orders-0", "")(s)
 	}
-	r := s.o.Record
+	r := s.Observed.Record
 	if w.begun {
-		r.Recovering = &Recovering{OneShot: oneShot, ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n0", Member: "orders-0", Revision: 1000, Since: noon}
+		r.Recovering = &state.Recovering{OneShot: oneShot, ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n0", Member: "orders-0", Revision: 1000, Since: noon}
 	}
 	if w.refused {
 		r.RefusedRecovery = oneShot
 	}
 	if w.ended > 0 {
-		r.Recovering, r.Recovered = nil, []Recovered{{OneShot: oneShot, ClusterID: "c1"}}
+		r.Recovering, r.Recovered = nil, []state.Recovered{{OneShot: oneShot, ClusterID: "c1"}}
 	}
 	if w.again {
 		r.ClusterID = "c2"
 		return s
 	}
-	s.o.Restore = Restore{State: w.job, Job: "restore"}
-	s.o.Set.Replicas = int32(w.replicas)
+	s.Observed.Restore = state.Restore{State: w.job, Job: "restore"}
+	s.Observed.Set.Replicas = int32(w.replicas)
 	for i := int32(2); i >= int32(w.pods); i-- {
 		withoutPod(i)(s)
 	}
@@ -65,33 +68,33 @@ func (w *lossWorld) observe() *situation {
 }
 
 // showRecovered is the recovered cluster as it is seen.
-func (w *lossWorld) showRecovered(s *situation) {
-	m := Member{ID: "n0", Name: "orders-0", Leader: "n0", Revision: 1000 + RecoveryBump}
+func (w *lossWorld) showRecovered(s *situation.Situation) {
+	m := state.Member{ID: "n0", Name: "orders-0", Leader: "n0", Revision: 1000 + situation.RecoveryBump}
 	if w.low {
 		m.Revision = 1000
 	}
-	s.o.Record.ClusterID, s.o.Record.Members = "c2", map[string]string{"orders-0": "n0"}
-	*s.o.round() = Round{At: noon, ClusterID: "c2", Members: []Member{m}}
+	s.Observed.Record.ClusterID, s.Observed.Record.Members = "c2", map[string]string{"orders-0": "n0"}
+	*s.Observed.Round() = state.Round{At: noon, ClusterID: "c2", Members: []state.Member{m}}
 	if w.pods > 0 {
-		s.pod(0).Ready = true
+		podAt(s, 0).Ready = true
 	}
 }
 
 // judge says which invariant an action breaks, or "".
-func (w *lossWorld) judge(a Action) string {
+func (w *lossWorld) judge(a action.Action) string {
 	switch a := a.(type) {
-	case BeginRecovery:
+	case action.BeginRecovery:
 		switch {
 		case w.ended > 0 || w.begun:
 			return "I13: the recovery begins once more"
 		case !w.asked || w.whole || w.refused:
 			return "I18: a recovery begins that nobody has asked for since the quorum was lost"
 		}
-	case ResizeSet:
+	case action.ResizeSet:
 		if a.To > 0 && !w.adopted {
 			return "I21: members start while their volume is restored"
 		}
-	case RestoreVolume:
+	case action.RestoreVolume:
 		switch {
 		case !w.begun:
 			return "I18: a volume is restored that nobody wants back"
@@ -100,15 +103,15 @@ func (w *lossWorld) judge(a Action) string {
 		case w.restored:
 			return "I13: a restored volume is restored once more"
 		}
-	case AdoptRecovery:
+	case action.AdoptRecovery:
 		if !w.restored {
 			return "I5: the new identity comes before its volume"
 		}
-	case EndRecovery:
+	case action.EndRecovery:
 		if w.low || !w.adopted || w.pods == 0 {
 			return "I8: the recovery is over, and the revisions may have gone back"
 		}
-	case RefuseRecovery:
+	case action.RefuseRecovery:
 	default:
 		return fmt.Sprintf("I18: nobody asked to %s", a)
 	}
@@ -116,36 +119,36 @@ func (w *lossWorld) judge(a Action) string {
 }
 
 // lossJudged are the invariants that an action is held against.
-func lossJudged(a Action) invariants {
+func lossJudged(a action.Action) invariants {
 	switch a.(type) {
-	case BeginRecovery:
+	case action.BeginRecovery:
 		return those(13, 18)
-	case ResizeSet:
+	case action.ResizeSet:
 		return those(21)
-	case RestoreVolume:
+	case action.RestoreVolume:
 		return those(13, 18, 21)
-	case AdoptRecovery:
+	case action.AdoptRecovery:
 		return those(5)
-	case EndRecovery:
+	case action.EndRecovery:
 		return those(8)
 	}
 	return 0
 }
 
 // carryOut does what an action does.
-func (w *lossWorld) carryOut(a Action) {
+func (w *lossWorld) carryOut(a action.Action) {
 	switch a := a.(type) {
-	case BeginRecovery:
+	case action.BeginRecovery:
 		w.begun = true
-	case ResizeSet:
+	case action.ResizeSet:
 		w.replicas = int8(a.To)
-	case RestoreVolume:
-		w.job = RestoreRunning
-	case AdoptRecovery:
+	case action.RestoreVolume:
+		w.job = state.RestoreRunning
+	case action.AdoptRecovery:
 		w.adopted = true
-	case EndRecovery:
+	case action.EndRecovery:
 		w.ended, w.begun = w.ended+1, false
-	case RefuseRecovery:
+	case action.RefuseRecovery:
 		w.refused = a.OneShot != ""
 	}
 }
@@ -163,16 +166,16 @@ func (w lossWorld) moves() (all []lossWorld, byItself int) {
 	if w.pods < w.replicas {
 		change(func(w *lossWorld) { w.pods++ })
 	}
-	if w.job == RestoreRunning {
-		change(func(w *lossWorld) { w.job, w.restored = RestoreDone, true })
-		change(func(w *lossWorld) { w.job, w.restored, w.low = RestoreDone, true, true })
+	if w.job == state.RestoreRunning {
+		change(func(w *lossWorld) { w.job, w.restored = state.RestoreDone, true })
+		change(func(w *lossWorld) { w.job, w.restored, w.low = state.RestoreDone, true, true })
 		if w.failures < 2 {
-			change(func(w *lossWorld) { w.job, w.failures = RestoreFailed, w.failures+1 })
+			change(func(w *lossWorld) { w.job, w.failures = state.RestoreFailed, w.failures+1 })
 		}
 	}
 	byItself = len(all)
-	if w.job == RestoreFailed { // a person mends the cause and deletes the Job
-		change(func(w *lossWorld) { w.job = RestoreNone })
+	if w.job == state.RestoreFailed { // a person mends the cause and deletes the Job
+		change(func(w *lossWorld) { w.job = state.RestoreNone })
 	}
 	if !w.begun && w.ended == 0 {
 		change(func(w *lossWorld) { w.whole = !w.whole })
@@ -252,14 +255,14 @@ func TestEveryReachableStateOfARecovery(t *testing.T) {
 // lossMutants are rules of a recovery with one thing spoilt each.
 func lossMutants() []mutant {
 	return []mutant{
-		{name: "a recovery ends without a look at the revision", breaks: "I8", table: blind("recovering", everyMember(func(m *Member) { m.Revision = 9 * RecoveryBump }))},
-		{name: "what was recovered is forgotten, and which cluster it was", breaks: "I13", table: blind("recovery", func(s *situation) {
-			s.o.Record.Recovered, s.o.Record.ClusterID = nil, "c1"
+		{name: "a recovery ends without a look at the revision", breaks: "I8", table: blind("recovering", everyMember(func(m *state.Member) { m.Revision = 9 * situation.RecoveryBump }))},
+		{name: "what was recovered is forgotten, and which cluster it was", breaks: "I13", table: blind("recovery", func(s *situation.Situation) {
+			s.Observed.Record.Recovered, s.Observed.Record.ClusterID = nil, "c1"
 		})},
-		{name: "what was refused is forgotten", breaks: "I18", table: blind("recovery", func(s *situation) { s.o.Record.RefusedRecovery = "" })},
+		{name: "what was refused is forgotten", breaks: "I18", table: blind("recovery", func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "" })},
 		{name: "a lost quorum is recovered unasked", breaks: "I18", table: blind("recovery", asksFor("c1", "orders-0", ""))},
-		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", func(s *situation) { s.o.Pods = nil })},
-		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", func(s *situation) { s.o.Restore.State = RestoreDone })},
+		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", func(s *situation.Situation) { s.Observed.Pods = nil })},
+		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", func(s *situation.Situation) { s.Observed.Restore.State = state.RestoreDone })},
 		{name: "a failed restore holds, and nobody is told", breaks: "liveness", table: speechless},
 	}
 }
@@ -283,8 +286,8 @@ func TestNothingIsRecoveredByItself(t *testing.T) {
 	for _, answering := range [][]int32{{}, {0}, {1}, {2}} {
 		s := healthy(3)
 		leftAlone(answering...)(s)
-		s.d.Spec.Recovery = schema.RecoverySpec{}
-		if p := Make(s.d, s.o, noon); len(p.Steps) > 0 || p.Hold == nil || p.Hold.Rule != "recovery" {
+		s.Desired.Spec.Recovery = schema.RecoverySpec{}
+		if p := Make(s.Desired, s.Observed, noon); len(p.Steps) > 0 || p.Hold == nil || p.Hold.Rule != "recovery" {
 			t.Errorf("%v answer: %s", answering, p.Text())
 		}
 	}

@@ -6,42 +6,46 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // damaged takes a member away for good, since some time.
 func damaged(ordinal int32, damage string, age time.Duration) mutation {
-	return with(down(ordinal), func(s *situation) {
-		s.pod(ordinal).Damage, s.pod(ordinal).DamageSince = damage, noon.Add(-age)
-		if l := s.o.round().leader(); l != nil && l.Name == s.pod(ordinal).Name {
-			leads((ordinal + 1) % int32(len(s.o.Pods)))(s)
+	return with(down(ordinal), func(s *situation.Situation) {
+		podAt(s, ordinal).Damage, podAt(s, ordinal).DamageSince = damage, noon.Add(-age)
+		if l := s.Observed.Round().Leader(); l != nil && l.Name == podAt(s, ordinal).Name {
+			leads((ordinal + 1) % int32(len(s.Observed.Pods)))(s)
 		}
 	})
 }
 
 // savedFor records a backup for a purpose.
-func savedFor(purpose string) mutation {
-	return func(s *situation) {
-		s.o.Record.Backup = &Backup{ClusterID: "c1", For: purpose, Time: noon.Add(-time.Minute)}
+func savedFor(purpose state.Purpose) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", For: purpose, Time: noon.Add(-time.Minute)}
 	}
 }
 
 func TestRepair(t *testing.T) {
-	mode := func(m schema.RepairMode) mutation { return func(s *situation) { s.d.Spec.Repair.Mode = m } }
-	lost := damaged(1, DamageEmpty, 6*time.Minute)
-	five := with(damaged(1, DamageEmpty, 6*time.Minute), damaged(3, DamageCorrupt, 6*time.Minute), leads(0))
+	mode := func(m schema.RepairMode) mutation {
+		return func(s *situation.Situation) { s.Desired.Spec.Repair.Mode = m }
+	}
+	lost := damaged(1, state.DamageEmpty, 6*time.Minute)
+	five := with(damaged(1, state.DamageEmpty, 6*time.Minute), damaged(3, state.DamageCorrupt, 6*time.Minute), leads(0))
 	// Measured: while the alarm stands, etcd calls no member ready.
-	unready := func(s *situation) {
-		for i := range s.o.Pods {
-			s.o.Pods[i].Ready = false
+	unready := func(s *situation.Situation) {
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Ready = false
 		}
 	}
-	differs := with(compared(1, 2, 1), alarmed(Alarm{Corrupt, "m1"}), savedFor("repair orders-1"), unready)
-	foreign := with(damaged(1, DamageForeign, time.Hour), func(s *situation) {
-		s.pod(1).Trouble = "guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new; put back the volume that belongs to this member"
+	differs := with(compared(1, 2, 1), alarmed(state.Alarm{Kind: state.Corrupt, MemberID: "m1"}), savedFor("repair orders-1"), unready)
+	foreign := with(damaged(1, state.DamageForeign, time.Hour), func(s *situation.Situation) {
+		podAt(s, 1).Trouble = "guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new; put back the volume that belongs to this member"
 	})
-	crashed := func(s *situation) { s.pod(0).Trouble = "etcd: panic" }
-	drained := func(s *situation) { s.pod(0).Terminating = true }
+	crashed := func(s *situation.Situation) { podAt(s, 0).Trouble = "etcd: panic" }
+	drained := func(s *situation.Situation) { podAt(s, 0).Terminating = true }
 	checkRule(t, repair, []ruleCase{
 		{name: "90: the one that differs is replaced, although nobody is ready", change: differs, want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others"},
 		{name: "90: not while another one crashes", change: with(differs, crashed), want: "only 1 of the 2 others are healthy"},
@@ -49,98 +53,104 @@ func TestRepair(t *testing.T) {
 		{name: "90: nor where etcd has no reason to call nobody ready", change: with(differs, alarmed()), want: "only 0 of the 2 others are healthy"},
 		{name: "17: a quiet cluster passes"},
 		{name: "86: an unformed cluster is the bootstrap's", change: unformed},
-		{name: "75: a pod that is gone is the StatefulSet's", change: func(s *situation) { s.o.Pods = s.o.Pods[1:] }},
-		{name: "86: also one that replaced somebody", change: with(unformed, func(s *situation) { s.o.Record.Replacing = "orders-1" })},
-		{name: "85: a StatefulSet that is gone comes back first", change: with(lost, func(s *situation) { s.o.Set = nil })},
+		{name: "75: a pod that is gone is the StatefulSet's", change: func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] }},
+		{name: "86: also one that replaced somebody", change: with(unformed, func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-1" })},
+		{name: "85: a StatefulSet that is gone comes back first", change: with(lost, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "47: a pod of no member that is damaged is no loss", change: with(lost, gone(1))},
 		{name: "81: one that is only down has its data", change: down(1)},
-		{name: "81: out of memory is no loss", change: with(down(1), func(s *situation) { s.pod(1).Trouble = "OOMKilled" })},
+		{name: "81: out of memory is no loss", change: with(down(1), func(s *situation.Situation) { podAt(s, 1).Trouble = "OOMKilled" })},
 		{name: "78: a wiped volume: the backup first", change: lost, want: "back up through orders-2: before orders-1 is replaced"},
 		{name: "78: then the removal", change: with(lost, savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data: its volume is empty; it is removed first"},
 		{name: "I11: a backup for something else is none", change: with(lost, savedFor("repair orders-2")), want: "back up through"},
-		{name: "Git goes without a backup", change: with(lost, func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), want: "write down that orders-1 leaves"},
-		{name: "60: nowhere to put it", change: with(lost, func(s *situation) { s.d.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and nothing says where to put it"},
-		{name: "79: corrupt data", change: with(damaged(1, DamageCorrupt, time.Hour), savedFor("repair orders-1")), want: "the data of orders-1 is corrupt"},
-		{name: "77: a volume that is gone", change: with(damaged(1, DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
-		{name: "80: what an earlier member has left", change: with(damaged(1, DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds what an earlier member of that name has left"},
+		{name: "Git goes without a backup", change: with(lost, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: "write down that orders-1 leaves"},
+		{name: "60: nowhere to put it", change: with(lost, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and nothing says where to put it"},
+		{name: "79: corrupt data", change: with(damaged(1, state.DamageCorrupt, time.Hour), savedFor("repair orders-1")), want: "the data of orders-1 is corrupt"},
+		{name: "77: a volume that is gone", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
+		{name: "80: what an earlier member has left", change: with(damaged(1, state.DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds what an earlier member of that name has left"},
 		{name: "80: the volume of another is nobody's to delete", change: with(foreign, savedFor("repair orders-1")), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1 in this cluster (guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new); quorate never deletes what may be somebody's only copy; bring the right volume back under that claim; or if nobody needs that data, or its PersistentVolume is set to Retain, delete the claim and its pod by hand, and a new member takes its place"},
 		{name: "80: nor where Git wants one member after the other replaced", change: with(foreign, savedFor("repair orders-1"), mode(schema.RepairOneByOne)), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "80: nor where Git wants fewer members", change: with(foreign, savedFor("repair orders-1"), wanting(1)), want: "Unhealthy: volume claim data-orders-1"},
-		{name: "80: nor that of a member that is being replaced", change: with(foreign, func(s *situation) { s.o.Record.Replacing = "orders-1" }), want: "Unhealthy: volume claim data-orders-1"},
-		{name: "80: the only member has nobody to join", size: 1, change: damaged(0, DamageForeign, time.Hour), want: "or restore a backup into a new cluster"},
-		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation) { s.pod(1).NodeGone, s.pod(1).NodeGoneSince = true, noon.Add(-time.Hour) }), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
-		{name: "87: the time of grace", change: damaged(1, DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced when that has lasted 5m0s, unless it comes back"},
-		{name: "87: as Git has it", change: with(damaged(1, DamageEmpty, time.Minute), func(s *situation) { s.d.Spec.Repair.After = &metav1.Duration{Duration: 30 * time.Second} }), want: "back up through"},
-		{name: "87: one that is back passes", change: with(lost, func(s *situation) {
-			s.pod(1).Ready = true
-			s.member(1).Problem = ""
+		{name: "80: nor that of a member that is being replaced", change: with(foreign, func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-1" }), want: "Unhealthy: volume claim data-orders-1"},
+		{name: "80: the only member has nobody to join", size: 1, change: damaged(0, state.DamageForeign, time.Hour), want: "or restore a backup into a new cluster"},
+		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation.Situation) {
+			podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, noon.Add(-time.Hour)
+		}), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
+		{name: "87: the time of grace", change: damaged(1, state.DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced when that has lasted 5m0s, unless it comes back"},
+		{name: "87: as Git has it", change: with(damaged(1, state.DamageEmpty, time.Minute), func(s *situation.Situation) {
+			s.Desired.Spec.Repair.After = &metav1.Duration{Duration: 30 * time.Second}
+		}), want: "back up through"},
+		{name: "87: one that is back passes", change: with(lost, func(s *situation.Situation) {
+			podAt(s, 1).Ready = true
+			memberAt(s, 1).Problem = ""
 		})},
 		{name: "Never only tells", change: with(lost, mode(schema.RepairNever)), want: "Unhealthy: orders-1 has lost its data: its volume is empty; spec.repair.mode is Never: set it to Automatic"},
 		{name: "88: two candidates", size: 5, change: five, want: "Unhealthy: the data of orders-3 is corrupt, orders-1 has lost its data: its volume is empty; that two members are lost at once has mostly one cause"},
-		{name: "90: one that is empty, too, is one candidate", change: with(compared(1, 2, 1), savedFor("repair orders-1"), func(s *situation) {
-			s.pod(1).Ready, s.pod(1).Damage, s.pod(1).DamageSince = false, DamageEmpty, noon.Add(-time.Hour)
+		{name: "90: one that is empty, too, is one candidate", change: with(compared(1, 2, 1), savedFor("repair orders-1"), func(s *situation.Situation) {
+			podAt(s, 1).Ready, podAt(s, 1).Damage, podAt(s, 1).DamageSince = false, state.DamageEmpty, noon.Add(-time.Hour)
 		}), want: "write down that orders-1 leaves"},
-		{name: "90: who is no member cannot be replaced", change: with(compared(1, 2, 1), func(s *situation) { delete(s.o.Record.Members, "orders-1") })},
+		{name: "90: who is no member cannot be replaced", change: with(compared(1, 2, 1), func(s *situation.Situation) { delete(s.Observed.Record.Members, "orders-1") })},
 		{name: "90: one without a pod", change: with(compared(1, 2, 1), savedFor("repair orders-1"), withoutPod(1)), want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others at revision 900, seen twice; it is removed first, because a member that is down"},
 		{name: "83: two of five, one at a time, when Git says so", size: 5, change: with(five, mode(schema.RepairOneByOne), savedFor("repair orders-3")), want: "write down that orders-3 leaves"},
-		{name: "84: a majority: nothing automatic", change: with(lost, damaged(2, DamageEmpty, time.Hour), leads(0)), want: "Unhealthy: "},
-		{name: "84: whatever the mode", change: with(lost, damaged(2, DamageEmpty, time.Hour), leads(0), mode(schema.RepairOneByOne), savedFor("repair orders-1")), want: "Unhealthy: "},
-		{name: "86: the only member", size: 1, change: damaged(0, DamageEmpty, time.Hour), want: "Unhealthy: orders-0 has lost its data: its volume is empty, and it is the only member; nothing is left to repair it from"},
-		{name: "I1: one of two", size: 2, change: with(damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "Unhealthy: orders-1 has lost its data: its volume is empty; only 1 of 2 members are healthy, and a quorum is 2"},
-		{name: "I2: another one is down, too", size: 5, change: with(damaged(1, DamageEmpty, time.Hour), down(3), leads(0)), want: "it is replaced when the others are healthy, but orders-3: its pod is not ready yet"},
-		{name: "I2: another one has no pod", size: 5, change: with(damaged(4, DamageEmpty, time.Hour), withoutPod(1)), want: "it is replaced when the others are healthy, but the pod of orders-1 does not exist"},
+		{name: "84: a majority: nothing automatic", change: with(lost, damaged(2, state.DamageEmpty, time.Hour), leads(0)), want: "Unhealthy: "},
+		{name: "84: whatever the mode", change: with(lost, damaged(2, state.DamageEmpty, time.Hour), leads(0), mode(schema.RepairOneByOne), savedFor("repair orders-1")), want: "Unhealthy: "},
+		{name: "86: the only member", size: 1, change: damaged(0, state.DamageEmpty, time.Hour), want: "Unhealthy: orders-0 has lost its data: its volume is empty, and it is the only member; nothing is left to repair it from"},
+		{name: "I1: one of two", size: 2, change: with(damaged(1, state.DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "Unhealthy: orders-1 has lost its data: its volume is empty; only 1 of 2 members are healthy, and a quorum is 2"},
+		{name: "I2: another one is down, too", size: 5, change: with(damaged(1, state.DamageEmpty, time.Hour), down(3), leads(0)), want: "it is replaced when the others are healthy, but orders-3: its pod is not ready yet"},
+		{name: "I2: another one has no pod", size: 5, change: with(damaged(4, state.DamageEmpty, time.Hour), withoutPod(1)), want: "it is replaced when the others are healthy, but the pod of orders-1 does not exist"},
 		{name: "I15: seen twice", change: with(lost, oneLook), want: "Confirm: that the others can do without a member counts when it was seen twice"},
-		{name: "I15: two looks apart", change: with(lost, func(s *situation) { s.o.Rounds[0].At = noon }), want: "Confirm: the two looks at the members were too close"},
-		{name: "I15: another one was down a moment ago", change: with(lost, func(s *situation) { s.o.Rounds[0].member("orders-0").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
-		{name: "41: of too many the unhealthy one goes first, at once and for good", size: 5, change: with(wanting(3), damaged(4, DamageEmpty, 0), leads(0)), want: "write down that orders-4 leaves: of the members that are too many the unhealthy one goes first"},
-		{name: "a list that cannot be had", change: with(lost, func(s *situation) { s.o.round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed"},
+		{name: "I15: two looks apart", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].At = noon }), want: "Confirm: the two looks at the members were too close"},
+		{name: "I15: another one was down a moment ago", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].Member("orders-0").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
+		{name: "41: of too many the unhealthy one goes first, at once and for good", size: 5, change: with(wanting(3), damaged(4, state.DamageEmpty, 0), leads(0)), want: "write down that orders-4 leaves: of the members that are too many the unhealthy one goes first"},
+		{name: "a list that cannot be had", change: with(lost, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed"},
 	})
 }
 
 func TestRepairReplaces(t *testing.T) {
-	replacing := with(gone(1), func(s *situation) { s.o.Record.Replacing = "orders-1" })
-	onItsWayOut := func(s *situation) { s.o.Volumes[0].Terminating, s.o.Record.Retired = true, nil }
-	cleared := func(s *situation) { s.o.Volumes, s.o.Record.Retired = nil, nil }
+	replacing := with(gone(1), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-1" })
+	onItsWayOut := func(s *situation.Situation) { s.Observed.Volumes[0].Terminating, s.Observed.Record.Retired = true, nil }
+	cleared := func(s *situation.Situation) { s.Observed.Volumes, s.Observed.Record.Retired = nil, nil }
 	// last is the end of an upgrade in which the last member has been lost.
-	last := with(commit(newVersion), begun, rolled(newVersion, 1, 2), gone(0), cleared, func(s *situation) {
-		s.o.Record.Replacing, s.o.Set.Partition = "orders-0", 1
-		for r := range s.o.Rounds {
-			s.o.Rounds[r].ClusterVersion = "3.6.0"
+	last := with(commit(newVersion), begun, rolled(newVersion, 1, 2), gone(0), cleared, func(s *situation.Situation) {
+		s.Observed.Record.Replacing, s.Observed.Set.Partition = "orders-0", 1
+		for r := range s.Observed.Rounds {
+			s.Observed.Rounds[r].ClusterVersion = "3.6.0"
 		}
 	})
 	checkRule(t, repair, []ruleCase{
 		{name: "I6: the volume of the member that was removed goes", change: replacing, want: "delete the volume claim data-orders-1: orders-1 was removed from the cluster"},
 		{name: "I6: its pod lets it go", change: with(replacing, onItsWayOut), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
-		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation) { s.pod(1).Created = noon }), want: "Waiting: the volume of the former orders-1 is on its way out"},
+		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation.Situation) { podAt(s, 1).Created = noon }), want: "Waiting: the volume of the former orders-1 is on its way out"},
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
-		{name: "I1: not by a list that is old", change: with(replacing, func(s *situation) { s.o.round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
-		{name: "I5: nor by that of another cluster", change: with(replacing, func(s *situation) { s.o.round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
+		{name: "I1: not by a list that is old", change: with(replacing, func(s *situation.Situation) { s.Observed.Round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
+		{name: "I5: nor by that of another cluster", change: with(replacing, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
 		{name: "a gap in the midst of a roll is filled, as the StatefulSet waits for its pod", change: with(commit(newVersion), begun, gone(1), pending(1)), want: "delete the volume claim data-orders-1"},
 		{name: "a gap between two rolls waits its turn", change: with(gone(1), pending(1))},
 		{name: "20: Git wants it no more", change: with(replacing, wanting(1)), want: "leave the place of orders-1 empty"},
 		{name: "in the last step of an upgrade the new one gets the new release", change: last, want: "set the StatefulSet's partition to 0: the cluster version is 3.6.0, and a new member with etcd 3.5.35 could not start"},
-		{name: "never as what Git has given up", change: with(last, func(s *situation) {
-			s.d.Template, s.o.Set.Partition = "c", 0
-			s.o.round().ClusterVersion = "3.5.0"
+		{name: "never as what Git has given up", change: with(last, func(s *situation.Situation) {
+			s.Desired.Template, s.Observed.Set.Partition = "c", 0
+			s.Observed.Round().ClusterVersion = "3.5.0"
 		}), want: "set the StatefulSet's partition to 3: Git no longer wants the template that the new member would get"},
-		{name: "before that step the old one", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
-		{name: "what Git wants is no such template", change: with(last, func(s *situation) {
-			s.o.Set.Partition, s.o.round().ClusterVersion = 0, "3.5.0"
+		{name: "before that step the old one", change: with(last, func(s *situation.Situation) { s.Observed.Round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
+		{name: "what Git wants is no such template", change: with(last, func(s *situation.Situation) {
+			s.Observed.Set.Partition, s.Observed.Round().ClusterVersion = 0, "3.5.0"
 		}), want: "delete the pod of orders-0: an earlier roll has left it"},
-		{name: "nor is what it comes back with below the partition", change: with(last, func(s *situation) {
-			s.d.Template, s.o.round().ClusterVersion = "c", "3.5.0"
+		{name: "nor is what it comes back with below the partition", change: with(last, func(s *situation.Situation) {
+			s.Desired.Template, s.Observed.Round().ClusterVersion = "c", "3.5.0"
 		}), want: "write down that orders-0 joins"},
-		{name: "that of the others can be too old", change: with(last, func(s *situation) { s.d.Template, s.o.Set.Partition = "c", 0 }), want: "delete the pod of orders-0: an earlier roll has left it"},
-		{name: "a cluster version that nobody knows moves nothing", change: with(last, func(s *situation) { s.o.round().ClusterVersion = "" }), want: "write down that orders-0 joins"},
-		{name: "a template of another minor does not fit", change: with(last, func(s *situation) { s.o.Set.Version = "3.7.3" }), want: "Refused: orders-0 cannot take its place"},
-		{name: "I2: never past a member that would restart, too", change: with(last, func(s *situation) { s.o.Set.Template = "x" }), want: "start the roll 3.5.35 → 3.6.16: the others have this template already"},
-		{name: "on the way down the newer one can start", change: with(last, func(s *situation) {
-			s.o.Set.CurrentVersion = newVersion
-			s.o.round().ClusterVersion = "3.5.0"
+		{name: "that of the others can be too old", change: with(last, func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Partition = "c", 0 }), want: "delete the pod of orders-0: an earlier roll has left it"},
+		{name: "a cluster version that nobody knows moves nothing", change: with(last, func(s *situation.Situation) { s.Observed.Round().ClusterVersion = "" }), want: "write down that orders-0 joins"},
+		{name: "a template of another minor does not fit", change: with(last, func(s *situation.Situation) { s.Observed.Set.Version = "3.7.3" }), want: "Refused: orders-0 cannot take its place"},
+		{name: "I2: never past a member that would restart, too", change: with(last, func(s *situation.Situation) { s.Observed.Set.Template = "x" }), want: "start the roll 3.5.35 → 3.6.16: the others have this template already"},
+		{name: "on the way down the newer one can start", change: with(last, func(s *situation.Situation) {
+			s.Observed.Set.CurrentVersion = newVersion
+			s.Observed.Round().ClusterVersion = "3.5.0"
 		}), want: "write down that orders-0 joins"},
-		{name: "I14: where no template fits, a person is asked", change: with(last, func(s *situation) { s.o.Set.Template, s.d.Template = "x", "x" }), want: "Refused: orders-0 cannot take its place: it would come back with etcd 3.5.35, and the cluster version is 3.6.0; take the last commit back"},
+		{name: "I14: where no template fits, a person is asked", change: with(last, func(s *situation.Situation) { s.Observed.Set.Template, s.Desired.Template = "x", "x" }), want: "Refused: orders-0 cannot take its place: it would come back with etcd 3.5.35, and the cluster version is 3.6.0; take the last commit back"},
 	})
 }
 
 // pending is a pod that does not get ready.
-func pending(ordinal int32) mutation { return func(s *situation) { s.pod(ordinal).Ready = false } }
+func pending(ordinal int32) mutation {
+	return func(s *situation.Situation) { podAt(s, ordinal).Ready = false }
+}

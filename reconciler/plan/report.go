@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -96,6 +98,8 @@ type StepReport struct {
 	Disruptive bool   `json:"disruptive"`
 	// Undo says until when the step can be taken back, and how.
 	Undo string `json:"undo"`
+
+	undo action.UndoKind
 }
 
 // ObjectReport is an object beside the clusters: a backup, a schedule or a restore.
@@ -123,7 +127,7 @@ type Summary struct {
 
 // NewClusterReport describes a plan. least and most are how often the leadership
 // may move, see Disruption.
-func NewClusterReport(d Desired, p Plan, least, most int) ClusterReport {
+func NewClusterReport(d state.Desired, p Plan, least, most int) ClusterReport {
 	r := ClusterReport{
 		Namespace: d.Namespace, Name: d.Name, Version: d.Spec.Version, Change: Changed,
 		Changes: []FieldChange{}, Steps: []StepReport{}, Warnings: append([]string{}, p.Warnings...), Unknown: []string{},
@@ -136,8 +140,8 @@ func NewClusterReport(d Desired, p Plan, least, most int) ClusterReport {
 		r.Hold = &HoldReport{h.Kind, h.Rule, h.Message, h.Do}
 	}
 	for _, s := range p.Steps {
-		r.Steps = append(r.Steps, StepReport{s.Action.String(), s.reasonFor(d), s.Action.Disruptive(), s.Undo})
-		if _, first := s.Action.(CreateRecord); first {
+		r.Steps = append(r.Steps, StepReport{s.Action.String(), s.reasonFor(d), s.Action.Disruptive(), s.Undo.Text, s.Undo.Kind})
+		if _, first := s.Action.(action.CreateRecord); first {
 			r.Change = Added
 		}
 	}
@@ -148,8 +152,8 @@ func NewClusterReport(d Desired, p Plan, least, most int) ClusterReport {
 }
 
 // reasonFor is the reason of a step; that of a backup says where it goes, too.
-func (s Step) reasonFor(d Desired) string {
-	if _, backup := s.Action.(TakeBackup); !backup {
+func (s Step) reasonFor(d state.Desired) string {
+	if _, backup := s.Action.(action.TakeBackup); !backup {
 		return s.Reason
 	}
 	store, _, _ := strings.Cut(d.BackupURL, "?")
@@ -227,11 +231,11 @@ func (s Summary) Line() string {
 		text string
 	}{
 		{s.Held, fmt.Sprintf("%d held", s.Held)},
-		{s.Restarts, plural(s.Restarts, "restart")},
+		{s.Restarts, state.Plural(s.Restarts, "restart")},
 		{s.Unchanged, fmt.Sprintf("%d unchanged", s.Unchanged)},
-		{s.Others, plural(s.Others, "other object")},
-		{s.Errors, plural(s.Errors, "error")},
-		{s.Warnings, plural(s.Warnings, "warning")},
+		{s.Others, state.Plural(s.Others, "other object")},
+		{s.Errors, state.Plural(s.Errors, "error")},
+		{s.Warnings, state.Plural(s.Warnings, "warning")},
 	} {
 		if p.n > 0 {
 			parts = append(parts, p.text)
@@ -292,7 +296,7 @@ func (r ClusterReport) text(b *strings.Builder) {
 	}
 	for i, s := range r.Steps {
 		line("%2d. %s: %s", i+1, s.Action, s.Reason)
-		if !strings.HasPrefix(s.Undo, harmless) {
+		if s.undo != action.UndoNothing {
 			line("    undo: %s", s.Undo)
 		}
 	}

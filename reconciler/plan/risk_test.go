@@ -7,47 +7,51 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/schema"
 )
 
 func TestUndoOfAStep(t *testing.T) {
-	restart := func(name, from, to string) RestartMember { return RestartMember{Member: name, From: from, To: to} }
+	restart := func(name, from, to string) action.RestartMember {
+		return action.RestartMember{Member: name, From: from, To: to}
+	}
 	rolled := func(ordinals ...int32) mutation {
-		return func(s *situation) {
+		return func(s *situation.Situation) {
 			for _, o := range ordinals {
-				s.pod(o).Version, s.member(o).Version = newVersion, newVersion
+				podAt(s, o).Version, memberAt(s, o).Version = newVersion, newVersion
 			}
 		}
 	}
 	for _, c := range []struct {
 		name   string
 		change mutation
-		action Action
+		action action.Action
 		want   string
 	}{
-		{"a backup", nil, TakeBackup{}, "nothing to take back: a backup only reads"},
-		{"a leader move", nil, MoveLeader{}, "nothing to take back: the next roll"},
-		{"a note", nil, RecordApplied{}, "nothing to take back: it only writes down"},
-		{"the end of a roll", nil, EndRoll{}, "nothing to take back: it only writes down"},
-		{"the IDs of a new cluster", unformed, RecordFormed{}, "nothing to take back: it only writes down"},
-		{"the record of a new cluster", unformed, CreateRecord{}, "nothing to take back: no member runs yet"},
-		{"a Service of a new cluster", unformed, ApplyObject{}, "nothing to take back: no member runs yet"},
-		{"a new cluster", unformed, CreateSet{}, "not reversible by a revert: a cluster whose file is gone is left running"},
-		{"130: a lost StatefulSet", nil, CreateSet{}, "nothing to take back: it brings back"},
-		{"a Service that drifted", nil, ApplyObject{}, "reversible at any time by reverting the commit"},
-		{"a template", nil, StartRoll{}, "reversible at any time by reverting the commit"},
+		{"a backup", nil, action.TakeBackup{}, "nothing to take back: a backup only reads"},
+		{"a leader move", nil, action.MoveLeader{}, "nothing to take back: the next roll"},
+		{"a note", nil, action.RecordApplied{}, "nothing to take back: it only writes down"},
+		{"the end of a roll", nil, action.EndRoll{}, "nothing to take back: it only writes down"},
+		{"the IDs of a new cluster", unformed, action.RecordFormed{}, "nothing to take back: it only writes down"},
+		{"the record of a new cluster", unformed, action.CreateRecord{}, "nothing to take back: no member runs yet"},
+		{"a Service of a new cluster", unformed, action.ApplyObject{}, "nothing to take back: no member runs yet"},
+		{"a new cluster", unformed, action.CreateSet{}, "not reversible by a revert: a cluster whose file is gone is left running"},
+		{"130: a lost StatefulSet", nil, action.CreateSet{}, "nothing to take back: it brings back"},
+		{"a Service that drifted", nil, action.ApplyObject{}, "reversible at any time by reverting the commit"},
+		{"a template", nil, action.StartRoll{}, "reversible at any time by reverting the commit"},
 		{"53: a patch", nil, restart("orders-0", oldVersion, "3.5.36"), "reversible at any time by reverting the commit"},
 		{"53: a setting", nil, restart("orders-0", oldVersion, oldVersion), "reversible at any time by reverting the commit"},
 		{"62: a member in a minor upgrade", nil, restart("orders-2", oldVersion, newVersion), "reversible by reverting the commit until the last member runs 3.6.16"},
 		{"62: all but one in a minor upgrade", with(commit(newVersion), rolled(2)), restart("orders-1", oldVersion, newVersion), "reversible by reverting the commit until"},
 		{"63: the last in a minor upgrade that etcd can take back", with(commit(newVersion), rolled(1, 2)), restart("orders-0", oldVersion, newVersion), "reversible by reverting the commit, but as a downgrade: the cluster version is 3.6 then"},
 		{"63: the last in one that it cannot", with(runs(oldVersion), commit("3.5.35")), restart("orders-0", "3.4.45", oldVersion), "not reversible by a revert: after it the cluster version is 3.5; the way back is a restore of the backup"},
-		{"63: the last without a backup", with(runs(oldVersion), commit("3.5.35"), func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), restart("orders-0", "3.4.45", oldVersion), "no backup was asked for"},
+		{"63: the last without a backup", with(runs(oldVersion), commit("3.5.35"), func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), restart("orders-0", "3.4.45", oldVersion), "no backup was asked for"},
 		{"a member in a downgrade", with(runs("3.7.3"), commit(newVersion), descends), restart("orders-2", "3.7.3", newVersion), "reversible at any time by reverting the commit: until the last member runs 3.6.16 that cancels the downgrade"},
-		{"a downgrade is enabled", with(runs("3.7.3"), commit(newVersion)), EnableDowngrade{From: "3.7", To: "3.6"}, "reversible by reverting the commit until the last member runs 3.6.16: that cancels"},
-		{"a downgrade is cancelled", nil, CancelDowngrade{Line: "3.6"}, "reversible at any time"},
-		{"entries that touch no key", nil, Nudge{}, "nothing to take back"},
-		{"the members have saved their state", nil, RecordFlushed{}, "nothing to take back: it only writes down"},
+		{"a downgrade is enabled", with(runs("3.7.3"), commit(newVersion)), action.EnableDowngrade{From: "3.7", To: "3.6"}, "reversible by reverting the commit until the last member runs 3.6.16: that cancels"},
+		{"a downgrade is cancelled", nil, action.CancelDowngrade{Line: "3.6"}, "reversible at any time"},
+		{"entries that touch no key", nil, action.ForceSnapshot{}, "nothing to take back"},
+		{"the members have saved their state", nil, action.RecordFlushed{}, "nothing to take back: it only writes down"},
 		{"a setting on a bad release", nil, restart("orders-2", "3.5.0", "3.5.0"), "reversible at any time"},
 		{"62: back to the older minor", nil, restart("orders-2", newVersion, oldVersion), "reversible at any time"},
 		{"a patch that leaves a bad release", nil, restart("orders-2", "3.5.0", oldVersion), "reversible by reverting the commit until the last member runs 3.5.35; after it the way back is refused: "},
@@ -59,7 +63,7 @@ func TestUndoOfAStep(t *testing.T) {
 			if c.change != nil {
 				c.change(s)
 			}
-			if got := c.action.undo(s); !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
+			if got := c.action.Undo(s).Text; !strings.HasPrefix(got, c.want) && !strings.Contains(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
 			}
 		})
@@ -72,9 +76,9 @@ func TestUndoOfAWholeUpgrade(t *testing.T) {
 	for _, n := range []int32{1, 2, 3, 5} {
 		s := healthy(n)
 		with(runs("3.4.45"), commit(oldVersion))(s)
-		var undos []string
-		for _, step := range Make(s.d, s.o, noon).Steps {
-			if step.Undo == "" {
+		var undos []action.Undo
+		for _, step := range Make(s.Desired, s.Observed, noon).Steps {
+			if step.Undo.Text == "" {
 				t.Errorf("%d members: %s does not say how it is taken back", n, step.Action)
 			}
 			if step.Action.Disruptive() {
@@ -85,8 +89,8 @@ func TestUndoOfAWholeUpgrade(t *testing.T) {
 			t.Fatalf("%d members: %d restarts", n, len(undos))
 		}
 		for i, undo := range undos {
-			if final := strings.HasPrefix(undo, final); final != (i == len(undos)-1) {
-				t.Errorf("%d members, restart %d: %s", n, i+1, undo)
+			if final := undo.Kind == action.UndoFinal; final != (i == len(undos)-1) {
+				t.Errorf("%d members, restart %d: %s", n, i+1, undo.Text)
 			}
 		}
 	}
@@ -101,7 +105,7 @@ func TestUndoIsTrue(t *testing.T) {
 		w := runningWorld(n, from)
 		w.leader, w.ask.variant = rapid.Int8Range(0, n-1).Draw(t, "leader"), rapid.SampledFrom([]int8{1, 2}).Draw(t, "to")
 		stop := rapid.Int8Range(1, n).Draw(t, "restarts")
-		undo := ""
+		var undo action.Undo
 		for passes := 0; stop > 0; passes++ {
 			before := w
 			p := Make(w.desired(), w.observed(&before), w.now())
@@ -135,17 +139,17 @@ func TestUndoIsTrue(t *testing.T) {
 		for i := range n {
 			back = back && w.pods[i].template == from
 		}
-		if final := strings.HasPrefix(undo, final); final == back {
-			t.Fatalf("the last restart says %q, and a revert gets back: %t\n%+v", undo, back, w)
+		if final := undo.Kind == action.UndoFinal; final == back {
+			t.Fatalf("the last restart says %q, and a revert gets back: %t\n%+v", undo.Text, back, w)
 		}
 	})
 }
 
 func TestDisruption(t *testing.T) {
 	steps := func(names ...string) []Step {
-		list := []Step{{Action: StartRoll{}}}
+		list := []Step{{Action: action.StartRoll{}}}
 		for _, name := range names {
-			list = append(list, Step{Action: RestartMember{Member: name}})
+			list = append(list, Step{Action: action.RestartMember{Member: name}})
 		}
 		return list
 	}
@@ -166,15 +170,15 @@ func TestDisruption(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	some := func(a Action, n int) []Step { return slices.Repeat([]Step{{Action: a}}, n) }
+	some := func(a action.Action, n int) []Step { return slices.Repeat([]Step{{Action: a}}, n) }
 	for _, c := range []struct {
 		steps []Step
 		want  string
 	}{
-		{some(BeginJoin{}, 1), "1 member added, one at a time"},
-		{some(BeginLeave{}, 2), "2 members removed, one at a time"},
-		{append(some(BeginJoin{}, 2), some(BeginLeave{}, 1)...), "1 member removed, one at a time; 2 members added, one at a time"},
-		{some(Hibernate{}, 1), "every member stops, and clients are cut off"},
+		{some(action.BeginJoin{}, 1), "1 member added, one at a time"},
+		{some(action.BeginLeave{}, 2), "2 members removed, one at a time"},
+		{append(some(action.BeginJoin{}, 2), some(action.BeginLeave{}, 1)...), "1 member removed, one at a time; 2 members added, one at a time"},
+		{some(action.Hibernate{}, 1), "every member stops, and clients are cut off"},
 	} {
 		if got := Disruption(3, c.steps, 0, 0); got != c.want {
 			t.Errorf("%v: %q, want %q", c.steps, got, c.want)

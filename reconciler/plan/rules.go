@@ -1,6 +1,11 @@
 package plan
 
-import "time"
+import (
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+)
 
 // verdict is what one rule says: nothing (the zero verdict), a hold, a step, or
 // that nothing is to be done whatever the rules below would say.
@@ -16,7 +21,7 @@ func (v verdict) silent() bool { return v.hold == nil && v.step == nil && !v.idl
 // rule is one line of the safety policy.
 type rule struct {
 	name string
-	eval func(*situation) verdict
+	eval func(*situation.Situation) verdict
 }
 
 // table is the safety policy: the first rule that has something to say wins, so
@@ -117,7 +122,7 @@ func table() []rule {
 }
 
 // first asks the rules in order.
-func first(rules []rule, s *situation) verdict {
+func first(rules []rule, s *situation.Situation) verdict {
 	for _, r := range rules {
 		v := r.eval(s)
 		if v.hold != nil {
@@ -147,7 +152,7 @@ func idle() verdict { return verdict{idle: true} }
 func pass() verdict { return verdict{} }
 
 // do is the verdict of a rule that wants an action.
-func do(a Action, reason string) verdict {
+func do(a action.Action, reason string) verdict {
 	return verdict{step: &Step{Action: a, Reason: reason}}
 }
 

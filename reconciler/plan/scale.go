@@ -3,34 +3,38 @@ package plan
 import (
 	"fmt"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // shrink removes the members that Git no longer wants, one at a time, the highest
 // ordinal first, as a number. It comes before a roll, which then has fewer to
 // restart, and is not stopped by a pod that belongs to no member.
-func shrink(s *situation) verdict {
-	if !s.formed() || s.complete() || s.rollVictim() != nil {
+func shrink(s *situation.Situation) verdict {
+	if !s.Formed() || s.Complete() || s.MendedByRoll() != nil {
 		return pass() // whom a given-up roll has broken is mended first
 	}
-	if !s.tooMany() {
+	if !s.TooMany() {
 		return pass()
 	}
-	names := s.byOrdinal()
+	names := s.ByOrdinal()
 	last := names[len(names)-1]
-	why := "Git wants " + members(int(s.d.Spec.Replicas))
-	return do(BeginLeave{Member: last, ID: s.o.Record.Members[last], Why: why}, why+"; the highest ordinal goes first")
+	why := "Git wants " + state.Plural(int(s.Desired.Spec.Replicas), "member")
+	return do(action.BeginLeave{Member: last, ID: s.Observed.Record.Members[last], Why: why}, why+"; the highest ordinal goes first")
 }
 
 // grow adds the members that Git wants, one at a time, the lowest free ordinal
 // first. It waits for the end of a roll: a member that joins has nothing to roll.
-func grow(s *situation) verdict {
-	if !s.formed() || s.rolling() || s.complete() {
+func grow(s *situation.Situation) verdict {
+	if !s.Formed() || s.Rolling() || s.Complete() {
 		return pass()
 	}
-	for ordinal := range s.d.Spec.Replicas {
-		if name := podName(s.d.Name, ordinal); !s.isMember(name) {
-			return s.rejoin(name, fmt.Sprintf("Git wants %s, and there are %d", members(int(s.d.Spec.Replicas)), s.memberCount()), false)
+	for ordinal := range s.Desired.Spec.Replicas {
+		if name := naming.Member(s.Desired.Name, ordinal); !s.IsMember(name) {
+			return rejoin(s, name, fmt.Sprintf("Git wants %s, and there are %d", state.Plural(int(s.Desired.Spec.Replicas), "member"), s.MemberCount()), false)
 		}
 	}
 	return pass()
@@ -38,18 +42,18 @@ func grow(s *situation) verdict {
 
 // remove deletes the volumes of members that were removed for good, where Git
 // says so. Without that word they are kept until their ordinal is used again.
-func remove(s *situation) verdict {
-	if !s.formed() || s.d.Spec.Storage.RemovedVolumes != schema.VolumesDelete {
+func remove(s *situation.Situation) verdict {
+	if !s.Formed() || s.Desired.Spec.Storage.RemovedVolumes != schema.VolumesDelete {
 		return pass()
 	}
-	for _, v := range s.o.Volumes {
-		if _, retired := s.o.Record.Retired[v.Member]; !retired || v.Ordinal < s.size() || v.Terminating || !v.Own() {
+	for _, v := range s.Observed.Volumes {
+		if _, retired := s.Observed.Record.Retired[v.Member]; !retired || v.Ordinal < s.PodCount() || v.Terminating || !v.Own() {
 			continue
 		}
-		if s.o.pod(v.Member) != nil {
-			return wait("the pod of the former "+v.Member+" shuts down", s.now)
+		if s.Observed.Pod(v.Member) != nil {
+			return wait("the pod of the former "+v.Member+" shuts down", s.Now)
 		}
-		return do(DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member},
+		return do(action.DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member},
 			v.Member+" was removed, and spec.storage.removedVolumes is Delete")
 	}
 	return pass()

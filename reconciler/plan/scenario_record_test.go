@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
-func (a archive) observeRecord(t *testing.T, o *Observed) {
+func (a archive) observeRecord(t *testing.T, o *state.Observed) {
 	t.Helper()
 	if _, there := a.sections["record"]; !there {
 		return
@@ -20,22 +22,22 @@ func (a archive) observeRecord(t *testing.T, o *Observed) {
 	if o.RecordProblem = s["problem"]; o.RecordProblem != "" {
 		return
 	}
-	o.Record = &Record{ClusterID: s["cluster"], Owner: ownerOf(t, s["owner"])}
+	o.Record = &state.Record{ClusterID: s["cluster"], Owner: ownerOf(t, s["owner"])}
 	if o.Record.Formed() {
 		o.Record.Members = membersOf(t, s["members"])
 	}
 	a.observeChange(t, s, o.Record)
 	observeRecovery(t, s, o.Record)
 	if b := strings.Fields(s["backup"]); len(b) > 2 {
-		o.Record.Backup = &Backup{ClusterID: b[0], For: strings.Join(b[1:len(b)-1], " "), Time: ago(t, b[len(b)-1]), URL: s["stored"]}
+		o.Record.Backup = &state.Backup{ClusterID: b[0], For: state.Purpose(strings.Join(b[1:len(b)-1], " ")), Time: ago(t, b[len(b)-1]), URL: s["stored"]}
 	}
 	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
-		o.Record.Applied = &Applied{SpecHash: strings.TrimPrefix(applied[0], "none"), Version: applied[1], Settings: s["settings"]}
-		o.Record.BornOn = line(applied[1])
+		o.Record.Applied = &state.Applied{SpecHash: strings.TrimPrefix(applied[0], "none"), Version: applied[1], Settings: s["settings"]}
+		o.Record.BornOn = state.Minor(applied[1])
 	}
 	a.observeUpgrade(t, s, o.Record)
 	if c := strings.Fields(s["compacted"]); len(c) == 2 {
-		o.Record.Compacted = &Compacted{Revision: number[int64](t, row{"": c[0]}, "", 0), At: ago(t, c[1])}
+		o.Record.Compacted = &state.Compacted{Revision: number[int64](t, row{"": c[0]}, "", 0), At: ago(t, c[1])}
 	}
 	for name, age := range pairs(s["defragmented"]) {
 		if o.Record.Defragmented == nil {
@@ -54,7 +56,7 @@ func membersOf(t *testing.T, text string) map[string]string {
 	}
 	all := map[string]string{}
 	for _, i := range ordinals(t, text) {
-		all[podName("orders", i)] = fmt.Sprintf("m%d", i)
+		all[naming.Member("orders", i)] = fmt.Sprintf("m%d", i)
 	}
 	return all
 }
@@ -73,7 +75,7 @@ func pairs(text string) map[string]string {
 }
 
 // observeUpgrade is what the record knows of a change of minor.
-func (a archive) observeUpgrade(t *testing.T, s row, record *Record) {
+func (a archive) observeUpgrade(t *testing.T, s row, record *state.Record) {
 	t.Helper()
 	if s["born"] != "" {
 		record.BornOn = strings.TrimSuffix(s["born"], "?")
@@ -85,15 +87,15 @@ func (a archive) observeUpgrade(t *testing.T, s row, record *Record) {
 		record.Nudged = nudgedOf(t, n, record)
 	}
 	if d := strings.Fields(s["downgrade"]); len(d) == 2 {
-		record.Downgrade = &Downgrade{Line: d[0], Since: ago(t, d[1])}
+		record.Downgrade = &state.Downgrade{Line: d[0], Since: ago(t, d[1])}
 	}
 }
 
 // nudgedOf reads "TEMPLATE AGE SAVED": how often all members had saved their state,
 // or each ("orders-0=1,orders-1=0"), and behind that the age of the last time.
-func nudgedOf(t *testing.T, n []string, record *Record) *Nudged {
+func nudgedOf(t *testing.T, n []string, record *state.Record) *state.Nudged {
 	t.Helper()
-	nudged := &Nudged{Template: n[0], Since: ago(t, n[1]), Time: ago(t, n[1]), Before: map[string]int64{}}
+	nudged := &state.Nudged{Template: n[0], Since: ago(t, n[1]), Time: ago(t, n[1]), Before: map[string]int64{}}
 	if len(n) > 3 {
 		nudged.Time = ago(t, n[3])
 	}
@@ -138,25 +140,25 @@ func recoveryOf(text string) schema.RecoverySpec {
 // observeRecovery reads what the record says of recoveries: "recovering: MEMBER
 // REVISION", of the lost cluster c1, which becomes c2; and of a restore, which
 // makes c2 out of a backup: "restored: NAME SPEC", and "done" behind it.
-func observeRecovery(t *testing.T, s row, r *Record) {
+func observeRecovery(t *testing.T, s row, r *state.Record) {
 	t.Helper()
 	r.RefusedRecovery = s["refused"]
 	for _, oneShot := range list(s["recovered"]) {
 		id, _, _ := strings.Cut(oneShot, " ")
-		r.Recovered = append(r.Recovered, Recovered{OneShot: oneShot, ClusterID: id})
+		r.Recovered = append(r.Recovered, state.Recovered{OneShot: oneShot, ClusterID: id})
 		r.Kept = map[string]bool{"orders-0": true, "orders-1": true, "orders-2": true}
 	}
 	if w := strings.Fields(s["restored"]); len(w) > 1 {
-		r.Restored = &Restored{Name: w[0], SpecHash: w[1], SourceHash: "b", Done: len(w) > 2}
+		r.Restored = &state.Restored{Name: w[0], SpecHash: w[1], SourceHash: "b", Done: len(w) > 2}
 	}
 	r.ClaimPrefix = s["claims"]
 	if w := strings.Fields(s["recovering"]); len(w) == 2 && r.Restored != nil {
-		r.Recovering = &Recovering{
+		r.Recovering = &state.Recovering{
 			OneShot: "restore " + r.Restored.Name, NewClusterID: "c2", NewMemberID: "n-" + w[0],
 			Member: w[0], Revision: number[int64](t, row{"": w[1]}, "", 0), Since: ago(t, "1m"),
 		}
 	} else if len(w) == 2 {
-		r.Recovering = &Recovering{
+		r.Recovering = &state.Recovering{
 			OneShot: "c1 from member " + w[0], ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n-" + w[0],
 			Member: w[0], Revision: number[int64](t, row{"": w[1]}, "", 0), Since: ago(t, "1m"),
 		}
@@ -165,20 +167,20 @@ func observeRecovery(t *testing.T, s row, r *Record) {
 
 // observeChange reads what the record says of a change of the members: "joining:
 // NAME ID AGE", and "replace" or "promoting" behind it.
-func (a archive) observeChange(t *testing.T, s row, r *Record) {
+func (a archive) observeChange(t *testing.T, s row, r *state.Record) {
 	t.Helper()
 	has := func(words []string, word string) bool { return slices.Contains(words, word) }
 	if w := strings.Fields(s["joining"]); len(w) > 2 {
-		r.Joining = &Joining{
+		r.Joining = &state.Joining{
 			Member: w[0], ID: strings.TrimPrefix(w[1], "none"), Since: ago(t, w[2]),
 			Promoting: has(w, "promoting"), Replace: has(w, "replace"),
 		}
 	}
 	if w := strings.Fields(s["leaving"]); len(w) > 2 {
-		r.Leaving = &Leaving{Member: w[0], ID: w[1], Since: ago(t, w[2]), Why: "it is to leave", Replace: has(w, "replace")}
+		r.Leaving = &state.Leaving{Member: w[0], ID: w[1], Since: ago(t, w[2]), Why: "it is to leave", Replace: has(w, "replace")}
 	}
 	if w := strings.Fields(s["failed"]); len(w) == 3 {
-		r.FailedJoin = &FailedJoin{Member: w[0], Times: number[int](t, row{"": w[1]}, "", 0), At: ago(t, w[2])}
+		r.FailedJoin = &state.FailedJoin{Member: w[0], Times: number[int](t, row{"": w[1]}, "", 0), At: ago(t, w[2])}
 	}
 	r.Retired = pairs(s["retired"])
 	r.Replacing, r.Hibernated, r.Deleted = s["replacing"], s["hibernated"] == "yes", s["deleted"] == "yes"
@@ -186,7 +188,7 @@ func (a archive) observeChange(t *testing.T, s row, r *Record) {
 }
 
 // ownerOf reads SOURCE#INSTANCE/CLAIM; nil for nothing.
-func ownerOf(t *testing.T, text string) *Owner {
+func ownerOf(t *testing.T, text string) *state.Owner {
 	t.Helper()
 	if text == "" {
 		return nil
@@ -197,5 +199,5 @@ func ownerOf(t *testing.T, text string) *Owner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Owner{source, instance, n}
+	return &state.Owner{Source: source, Instance: instance, Claim: n}
 }

@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/quorate/quorate/schema"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios")
@@ -54,9 +55,13 @@ func TestScenarios(t *testing.T) {
 	for _, path := range paths {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
 			a := readArchive(t, path)
-			d, o := a.desired(t), Observed{}
+			d, o := a.desired(t), state.Observed{}
 			a.observe(t, d, &o)
-			got := Make(d, o, noon).Text()
+			made := Make(d, o, noon)
+			if problem := decidesOtherwise(d, o, made); problem != "" {
+				t.Error(problem)
+			}
+			got := made.Text()
 			if *update {
 				a.replacePlan(t, got)
 				return
@@ -204,10 +209,10 @@ func list(text string) []string {
 	return strings.Split(text, ", ")
 }
 
-func (a archive) desired(t *testing.T) Desired {
+func (a archive) desired(t *testing.T) state.Desired {
 	t.Helper()
 	s, _ := a.read(t, "desired")
-	d := Desired{
+	d := state.Desired{
 		Namespace: "db", Name: "orders", Commit: "c0ffee", Template: s["template"],
 		SpecHash: cmp.Or(s["spec"], s["template"]), BackupURL: "s3://backups/{{ .UID }}.db", Problems: list(s["problems"]),
 		Spec: schema.ClusterSpec{Version: s["version"], Replicas: number[int32](t, s, "replicas", 3), Mode: schema.Mode(s["mode"])},
@@ -231,7 +236,7 @@ func (a archive) desired(t *testing.T) Desired {
 	}
 	d.Spec.Recovery = recoveryOf(s["recovery"])
 	if w := strings.Fields(s["restore"]); len(w) > 2 {
-		d.Restore = &RestoreWish{Name: w[0], SpecHash: w[1], SourceHash: "b", Source: w[2], InPlace: len(w) > 3}
+		d.Restore = &state.RestoreFrom{Name: w[0], SpecHash: w[1], SourceHash: "b", Source: w[2], InPlace: len(w) > 3}
 	}
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])
@@ -248,7 +253,7 @@ func (a archive) desired(t *testing.T) Desired {
 			template = stop
 		}
 		version, flush := strings.CutSuffix(stop, "+flush")
-		d.Stops = append(d.Stops, Stop{Version: version, Flush: flush, Template: template})
+		d.Waypoints = append(d.Waypoints, state.Waypoint{Version: version, Flush: flush, Template: template})
 	}
 	d.Spec.Image.Repository = s["image"]
 	if s["backup-url"] == "none" {
@@ -262,7 +267,7 @@ func (a archive) desired(t *testing.T) Desired {
 	return d
 }
 
-func (a archive) observe(t *testing.T, d Desired, o *Observed) {
+func (a archive) observe(t *testing.T, d state.Desired, o *state.Observed) {
 	t.Helper()
 	_, pods := a.read(t, "pods")
 	for _, r := range pods {
@@ -270,7 +275,7 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 	}
 	a.observeRecord(t, o)
 	if s, _ := a.read(t, "restore"); s["state"] != "" {
-		o.Restore = Restore{State: RestoreState(s["state"]), Detail: s["detail"], Job: s["job"], Since: noon}
+		o.Restore = state.Restore{State: state.RestoreState(s["state"]), Detail: s["detail"], Job: s["job"], Since: noon}
 	}
 	a.observeObjects(t, o)
 	a.observeSet(t, d, o)
@@ -288,7 +293,7 @@ func (a archive) observe(t *testing.T, d Desired, o *Observed) {
 	if s, _ := a.read(t, "members"); s["deep"] == "both" {
 		last.Deep = true
 	}
-	o.Rounds = []Round{before, last}
+	o.Rounds = []state.Round{before, last}
 	if s, _ := a.read(t, "members"); s["looks"] == "1" {
 		o.Rounds = o.Rounds[1:]
 	}
@@ -303,12 +308,12 @@ func (a archive) at(t *testing.T, section string, otherwise time.Duration) time.
 	return noon.Add(-otherwise)
 }
 
-func (a archive) observeFleet(t *testing.T, o *Observed) {
+func (a archive) observeFleet(t *testing.T, o *state.Observed) {
 	t.Helper()
 	s, rows := a.read(t, "fleet")
 	o.Fleet.Limit = int(number[int32](t, s, "limit", 0))
 	for _, r := range rows {
-		n := Neighbour{Name: r["name"], Wave: number[int32](t, r, "wave", 0), Why: r["why"]}
+		n := state.Neighbour{Name: r["name"], Wave: number[int32](t, r, "wave", 0), Why: r["why"]}
 		if r["state"] == "unfinished" {
 			o.Fleet.Unfinished = append(o.Fleet.Unfinished, n)
 		} else {
@@ -317,14 +322,14 @@ func (a archive) observeFleet(t *testing.T, o *Observed) {
 	}
 }
 
-func (a archive) observeObjects(t *testing.T, o *Observed) {
+func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	t.Helper()
 	s, _ := a.read(t, "certificates")
-	o.Certificates = Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Narrow: list(s["narrow"])}
+	o.Certificates = state.Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), MissingSANs: list(s["narrow"])}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {
 		v := volumeOf(t, r)
-		v.Holds = cmp.Or(r["holds"], o.Record.memberOf(v.Member))
+		v.Holds = cmp.Or(r["holds"], memberOf(o.Record, v.Member))
 		if r["holds"] == "none" {
 			v.Holds = ""
 		}
@@ -332,22 +337,22 @@ func (a archive) observeObjects(t *testing.T, o *Observed) {
 	}
 	settings, objects := a.read(t, "objects")
 	for _, secret := range list(settings["leftovers"]) {
-		o.Leftovers = append(o.Leftovers, Object{Kind: "Secret", Name: secret, State: ObjectInSync})
+		o.Leftovers = append(o.Leftovers, state.Object{Kind: "Secret", Name: secret, State: state.ObjectInSync})
 	}
 	if objects == nil {
-		o.Objects = []Object{{Kind: "Service", Name: "orders", State: ObjectInSync}}
+		o.Objects = []state.Object{{Kind: "Service", Name: "orders", State: state.ObjectInSync}}
 	}
 	for _, r := range objects {
-		state := strings.ReplaceAll(r["state"], "-", " ")
-		object := Object{Kind: r["kind"], Name: r["name"], State: ObjectState(state), Detail: r["detail"]}
+		inWords := strings.ReplaceAll(r["state"], "-", " ")
+		object := state.Object{Kind: r["kind"], Name: r["name"], State: state.ObjectState(inWords), Detail: r["detail"]}
 		if left, err := time.ParseDuration(r["fight"]); err == nil {
-			object.Fight = &Fight{Manager: "meddler", Fields: r["detail"], Times: 4, Until: noon.Add(left)}
+			object.Fight = &state.Fight{Manager: "meddler", Fields: r["detail"], Times: 4, Until: noon.Add(left)}
 		}
 		o.Objects = append(o.Objects, object)
 	}
 }
 
-func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
+func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 	t.Helper()
 	s, _ := a.read(t, "set")
 	if len(s) == 0 {
@@ -355,7 +360,7 @@ func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
 	}
 	template, current := strings.Fields(s["template"]), strings.Fields(s["current"])
 	replicas := number(t, s, "replicas", d.Spec.Replicas)
-	o.Set = &Set{
+	o.Set = &state.Set{
 		UID: "set", Replicas: replicas, Partition: number(t, s, "partition", replicas), Settled: s["settled"] != "no",
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
 		Immutable: list(s["immutable"]), Terminating: s["terminating"] == "yes", ScaledBy: s["scaled-by"],
@@ -368,7 +373,7 @@ func (a archive) observeSet(t *testing.T, d Desired, o *Observed) {
 
 // memberOf is the ID that a volume's claim is marked with when nothing is said: that
 // of the member that has it, or had it last.
-func (r *Record) memberOf(name string) string {
+func memberOf(r *state.Record, name string) string {
 	switch {
 	case r == nil:
 		return ""
@@ -378,23 +383,23 @@ func (r *Record) memberOf(name string) string {
 	return cmp.Or(r.Members[name], r.Retired[name])
 }
 
-func volumeOf(t *testing.T, r row) Volume {
+func volumeOf(t *testing.T, r row) state.Volume {
 	t.Helper()
 	const gi = 1 << 30
 	v := memberVolume(r["claim"], number(t, r, "size", int64(8))*gi)
 	v.Capacity = number(t, r, "capacity", v.Size/gi) * gi
-	v.Class, v.Trouble, v.Growing, v.Rigid = r["class"], r["trouble"], r["growing"], r["rigid"]
+	v.Class, v.Trouble, v.Growing, v.NotExpandable = r["class"], r["trouble"], r["growing"], r["rigid"]
 	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
 	return v
 }
 
-func podOf(t *testing.T, r row) Pod {
+func podOf(t *testing.T, r row) state.Pod {
 	t.Helper()
 	ordinal, err := strconv.ParseInt(r["name"][strings.LastIndex(r["name"], "-")+1:], 10, 32)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Pod{
+	return state.Pod{
 		Name: r["name"], Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
 		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
@@ -404,11 +409,11 @@ func podOf(t *testing.T, r row) Pod {
 }
 
 // alarmsOf reads alarms such as "NOSPACE m1".
-func alarmsOf(text string) []Alarm {
-	var alarms []Alarm
+func alarmsOf(text string) []state.Alarm {
+	var alarms []state.Alarm
 	for _, a := range list(text) {
 		kind, id, _ := strings.Cut(a, " ")
-		alarms = append(alarms, Alarm{kind, id})
+		alarms = append(alarms, state.Alarm{Kind: kind, MemberID: id})
 	}
 	return alarms
 }
@@ -416,10 +421,10 @@ func alarmsOf(text string) []Alarm {
 // round is one look. The columns leader and name hold names; IDs are those of
 // the record, or the column id; "none" for a member that did not even say who it
 // is. Sizes are in Mi.
-func (a archive) round(t *testing.T, section string, record *Record) Round {
+func (a archive) round(t *testing.T, section string, record *state.Record) state.Round {
 	t.Helper()
 	s, rows := a.read(t, section)
-	r := Round{
+	r := state.Round{
 		Problem: s["problem"], ClusterID: s["cluster"], ClusterVersion: s["version"],
 		Alarms: alarmsOf(s["alarms"]), Downgrading: s["downgrading"] != "", DowngradeTarget: s["downgrading"],
 	}
@@ -439,9 +444,9 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 	delete(ids, "") // who has no name is nobody's leader
 	for _, m := range rows {
 		applied := number[uint64](t, m, "applied", 0)
-		r.Members = append(r.Members, Member{
+		r.Members = append(r.Members, state.Member{
 			ID: cmp.Or(strings.TrimPrefix(m["id"], "none"), ids[m["name"]]), Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
-			Term: number[uint64](t, m, "term", 7), Applied: applied, Commit: number(t, m, "commit", applied),
+			Term: number[uint64](t, m, "term", 7), AppliedIndex: applied, CommitIndex: number(t, m, "commit", applied),
 			StorageVersion: m["storage"], Snapshots: number[int64](t, m, "saved", 0),
 			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
 			DBSize: number[int64](t, m, "db", 0) << 20, DBInUse: number[int64](t, m, "inuse", 0) << 20, Quota: number[int64](t, m, "quota", 0) << 20,
@@ -455,16 +460,16 @@ func (a archive) round(t *testing.T, section string, record *Record) Round {
 func TestPlanIsStable(t *testing.T) {
 	s := healthy(11)
 	with(commit(newVersion), backedUp(time.Minute))(s)
-	want := Make(s.d, s.o, noon).Text()
+	want := Make(s.Desired, s.Observed, noon).Text()
 	if !strings.Contains(want, "restart orders-10 ") {
 		t.Fatalf("no roll: %s", want)
 	}
-	for turn := range len(s.o.Pods) {
-		o := s.o
-		o.Pods = slices.Concat(s.o.Pods[turn:], s.o.Pods[:turn])
+	for turn := range len(s.Observed.Pods) {
+		o := s.Observed
+		o.Pods = slices.Concat(s.Observed.Pods[turn:], s.Observed.Pods[:turn])
 		slices.Reverse(o.Pods)
 		for range 2 {
-			if got := Make(s.d, o, noon).Text(); got != want {
+			if got := Make(s.Desired, o, noon).Text(); got != want {
 				t.Fatalf("pods turned by %d:\n%s\nwant:\n%s", turn, got, want)
 			}
 		}
@@ -475,9 +480,9 @@ func TestPlanIsStable(t *testing.T) {
 func TestMakeChangesNothing(t *testing.T) {
 	s := healthy(3)
 	with(commit(newVersion), backedUp(time.Minute))(s)
-	before := fmt.Sprintf("%+v %+v %+v", s.o, *s.o.Record, *s.o.Set)
-	Make(s.d, s.o, noon)
-	if after := fmt.Sprintf("%+v %+v %+v", s.o, *s.o.Record, *s.o.Set); after != before {
+	before := fmt.Sprintf("%+v %+v %+v", s.Observed, *s.Observed.Record, *s.Observed.Set)
+	Make(s.Desired, s.Observed, noon)
+	if after := fmt.Sprintf("%+v %+v %+v", s.Observed, *s.Observed.Record, *s.Observed.Set); after != before {
 		t.Errorf("before %s\nafter  %s", before, after)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
 // history is one run of the simulation as numbers, so that it can be drawn,
@@ -283,8 +285,8 @@ func (p *played) look(d *dice) string {
 
 // begins forgets what was before a cluster began: looks at members are of this pass,
 // and so of no member of an earlier cluster.
-func (p *played) begins(a Action) {
-	if _, begins := a.(CreateRecord); begins {
+func (p *played) begins(a action.Action) {
+	if _, begins := a.(action.CreateRecord); begins {
 		for i := range p.past {
 			p.past[i] = p.w
 		}

@@ -1,9 +1,15 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // growVolume asks exactly the claim that the decision was made on for more.
-func (e *engine) growVolume(w *world, a GrowVolume) {
+func (e *engine) growVolume(w *world, a action.GrowVolume) {
 	c := &w.claims[ordinal8(a.Member)]
 	if c.there && (podUID(c.uid) == a.UID || e.hand.careless) {
 		c.large = true
@@ -12,8 +18,8 @@ func (e *engine) growVolume(w *world, a GrowVolume) {
 
 // releaseSet deletes the StatefulSet and leaves its pods, when they are those that
 // the decision was made on.
-func (e *engine) releaseSet(w *world, a ReleaseSet) {
-	if a.Pods == w.podUIDs() || e.hand.careless {
+func (e *engine) releaseSet(w *world, a action.ReleaseSet) {
+	if a.PodUIDs == w.podUIDs() || e.hand.careless {
 		w.set = fakeSet{}
 	}
 }
@@ -63,16 +69,16 @@ func (w *world) storable() bool {
 
 // judgeStorage wants volumes to grow that are members' and that Git wants larger,
 // and a StatefulSet to go only when its successor finds nothing to restart.
-func judgeStorage(w *world, s sight, a Action) string {
+func judgeStorage(w *world, s sight, a action.Action) string {
 	switch a := a.(type) {
-	case GrowVolume:
+	case action.GrowVolume:
 		switch i := ordinal8(a.Member); {
 		case !w.ask.large:
 			return "I25: a volume grows that Git does not want larger"
 		case w.claims[i].held == strangers && s.caches.claims[i].held == strangers:
 			return "I7: the volume of somebody else grows"
 		}
-	case ReleaseSet:
+	case action.ReleaseSet:
 		if w.set.large == w.ask.large && (w.set.fast || !w.ask.fast) {
 			return "I25: the StatefulSet is made anew for nothing"
 		}
@@ -93,19 +99,19 @@ func storageMutants() []mutant {
 		{name: "the StatefulSet is made anew in the midst of a roll", breaks: "I25", table: func(rules []rule) []rule {
 			return below("volumes", "path")(blind("volumes", asIfRolled)(rules))
 		}, from: storageStart},
-		{name: "a class changes outside the window", breaks: "I26", table: blind("repair", func(s *situation) { s.d.Spec.Maintenance = nil }), from: storageStart},
+		{name: "a class changes outside the window", breaks: "I26", table: blind("repair", func(s *situation.Situation) { s.Desired.Spec.Maintenance = nil }), from: storageStart},
 		{name: "a class changes while members are down", breaks: "I2", table: blind("repair membership", wellSpoken), from: storageStart},
-		{name: "a class changes whatever the fleet does", breaks: "I28", table: blind("repair", func(s *situation) { s.o.Fleet = Fleet{} }), from: storageStart},
+		{name: "a class changes whatever the fleet does", breaks: "I28", table: blind("repair", func(s *situation.Situation) { s.Observed.Fleet = state.Fleet{} }), from: storageStart},
 	}
 }
 
 // asIfRolled lets every pod have the template that Git asks for.
-func asIfRolled(s *situation) {
-	for i := range s.o.Pods {
-		s.o.Pods[i].Template = s.d.Template
+func asIfRolled(s *situation.Situation) {
+	for i := range s.Observed.Pods {
+		s.Observed.Pods[i].Template = s.Desired.Template
 	}
-	if s.o.Set != nil {
-		s.o.Set.Template, s.o.Set.CurrentTemplate = s.d.Template, s.d.Template
+	if s.Observed.Set != nil {
+		s.Observed.Set.Template, s.Observed.Set.CurrentTemplate = s.Desired.Template, s.Desired.Template
 	}
 }
 

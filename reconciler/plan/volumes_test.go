@@ -7,43 +7,48 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // stored gives a cluster volumes of 8 GiB of class fast, all as Git says.
-func stored(s *situation) {
+func stored(s *situation.Situation) {
 	class := "fast"
-	s.o.Volumes = memberVolumes(s.d.Spec.Replicas)
-	for i := range s.o.Volumes {
-		s.o.Volumes[i].Class = class
+	s.Observed.Volumes = memberVolumes(s.Desired.Spec.Replicas)
+	for i := range s.Observed.Volumes {
+		s.Observed.Volumes[i].Class = class
 	}
-	s.d.Spec.Storage = schema.StorageSpec{Size: resource.MustParse("8Gi"), StorageClassName: &class}
-	s.o.Set.ClaimSize, s.o.Set.ClaimClass = 8<<30, class
+	s.Desired.Spec.Storage = schema.StorageSpec{Size: resource.MustParse("8Gi"), StorageClassName: &class}
+	s.Observed.Set.ClaimSize, s.Observed.Set.ClaimClass = 8<<30, class
 }
 
 // wants is a commit that asks for another size.
 func wants(size string) mutation {
-	return func(s *situation) { s.d.Spec.Storage.Size, s.d.SpecHash = resource.MustParse(size), "b" }
+	return func(s *situation.Situation) {
+		s.Desired.Spec.Storage.Size, s.Desired.SpecHash = resource.MustParse(size), "b"
+	}
 }
 
 // wantsClass is a commit that asks for another class, slow.
 func wantsClass(change schema.ClassChange) mutation {
-	return func(s *situation) {
+	return func(s *situation.Situation) {
 		class := "slow"
-		s.d.Spec.Storage.StorageClassName, s.d.Spec.Storage.ClassChange, s.d.SpecHash = &class, change, "b"
+		s.Desired.Spec.Storage.StorageClassName, s.Desired.Spec.Storage.ClassChange, s.Desired.SpecHash = &class, change, "b"
 	}
 }
 
 // ofVolume changes the volume of one member.
-func ofVolume(ordinal int32, change func(*Volume)) mutation {
-	return func(s *situation) { change(s.o.volume(podName("orders", ordinal))) }
+func ofVolume(ordinal int32, change func(*state.Volume)) mutation {
+	return func(s *situation.Situation) { change(s.Observed.Volume(naming.Member("orders", ordinal))) }
 }
 
 // grown are volumes that were asked to have 16 GiB, and what they have of it.
 func grown(capacity int64, ordinals ...int32) mutation {
-	return func(s *situation) {
+	return func(s *situation.Situation) {
 		for _, i := range ordinals {
-			ofVolume(i, func(v *Volume) { v.Size, v.Capacity = 16<<30, capacity<<30 })(s)
+			ofVolume(i, func(v *state.Volume) { v.Size, v.Capacity = 16<<30, capacity<<30 })(s)
 		}
 	}
 }
@@ -51,7 +56,7 @@ func grown(capacity int64, ordinals ...int32) mutation {
 func TestEnlarge(t *testing.T) {
 	larger := with(stored, wants("16Gi"))
 	checkRule(t, enlarge, []ruleCase{
-		{name: "an unformed cluster", change: with(larger, func(s *situation) { s.o.Record = nil })},
+		{name: "an unformed cluster", change: with(larger, func(s *situation.Situation) { s.Observed.Record = nil })},
 		{name: "17: as Git says", change: stored},
 		{name: "17: in other words", change: with(stored, wants("8192Mi"))},
 		{name: "one after the other", change: larger, want: "grow the volume of orders-0 8Gi → 16Gi"},
@@ -59,12 +64,12 @@ func TestEnlarge(t *testing.T) {
 		{name: "all have been asked", change: with(larger, grown(8, 0, 1, 2))},
 		{name: "6: never to less", change: with(stored, wants("4Gi"))},
 		{name: "92: a full disk is no reason to wait", change: with(larger, down(1)), want: "grow the volume of orders-0"},
-		{name: "one that cannot grow does not keep the others from it", change: with(larger, ofVolume(0, func(v *Volume) { v.Rigid = "no" })), want: "grow the volume of orders-1"},
-		{name: "one that is being deleted is left alone", change: with(larger, ofVolume(0, func(v *Volume) { v.Terminating = true })), want: "grow the volume of orders-1"},
-		{name: "one that has no volume yet has the size of its claim", change: with(larger, ofVolume(0, func(v *Volume) { v.Bound = false })), want: "grow the volume of orders-1"},
-		{name: "I7: nor one with somebody else's data", change: with(larger, ofVolume(0, func(v *Volume) { v.Holds = HoldsForeign })), want: "grow the volume of orders-1"},
-		{name: "48: one that no member has is left alone", change: with(larger, grown(16, 0, 1, 2), func(s *situation) {
-			s.o.Volumes = append(s.o.Volumes, memberVolume("data-orders-3", 8<<30))
+		{name: "one that cannot grow does not keep the others from it", change: with(larger, ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "grow the volume of orders-1"},
+		{name: "one that is being deleted is left alone", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Terminating = true })), want: "grow the volume of orders-1"},
+		{name: "one that has no volume yet has the size of its claim", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Bound = false })), want: "grow the volume of orders-1"},
+		{name: "I7: nor one with somebody else's data", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "grow the volume of orders-1"},
+		{name: "48: one that no member has is left alone", change: with(larger, grown(16, 0, 1, 2), func(s *situation.Situation) {
+			s.Observed.Volumes = append(s.Observed.Volumes, memberVolume("data-orders-3", 8<<30))
 		})},
 		{name: "34: nothing of an unformed cluster", change: with(larger, unformed)},
 	})
@@ -76,54 +81,60 @@ func TestVolumes(t *testing.T) {
 	done := with(larger, grown(16, 0, 1, 2))
 	checkRule(t, volumes, []ruleCase{
 		{name: "17: as Git says", change: stored},
-		{name: "a class that does not allow it", change: with(larger, ofVolume(0, func(v *Volume) { v.Rigid = "its StorageClass fast does not allow it (allowVolumeExpansion)" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi: its StorageClass fast does not allow it (allowVolumeExpansion); set spec.storage.size back, or let the StorageClass"},
-		{name: "5: unless its member makes way for one of another class", change: with(larger, wantsClass(schema.ClassChangeReplace), grown(16, 1, 2), ofVolume(0, func(v *Volume) { v.Rigid = "no" })), want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi"},
-		{name: "5: which the only member cannot", size: 1, change: with(larger, wantsClass(schema.ClassChangeReplace), ofVolume(0, func(v *Volume) { v.Rigid = "no" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi"},
-		{name: "I7: what holds somebody else's data is not waited for", change: with(larger, grown(16, 1, 2), ofVolume(0, func(v *Volume) { v.Holds = HoldsForeign })), want: "release the pods"},
+		{name: "a class that does not allow it", change: with(larger, ofVolume(0, func(v *state.Volume) {
+			v.NotExpandable = "its StorageClass fast does not allow it (allowVolumeExpansion)"
+		})), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi: its StorageClass fast does not allow it (allowVolumeExpansion); set spec.storage.size back, or let the StorageClass"},
+		{name: "5: unless its member makes way for one of another class", change: with(larger, wantsClass(schema.ClassChangeReplace), grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi"},
+		{name: "5: which the only member cannot", size: 1, change: with(larger, wantsClass(schema.ClassChangeReplace), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi"},
+		{name: "I7: what holds somebody else's data is not waited for", change: with(larger, grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "release the pods"},
 		{name: "the disk", change: asked, want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi"},
-		{name: "the file system", change: with(asked, ofVolume(0, func(v *Volume) { v.Growing = "FileSystemResizePending: on the node" })), want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi (FileSystemResizePending: on the node)"},
-		{name: "a provisioner that cannot", change: with(asked, ofVolume(0, func(v *Volume) { v.Trouble = "NodeResizeError: no" })), want: "Unhealthy: the volume of orders-0 grows from 8Gi to 16Gi, but NodeResizeError: no; look at its claim data-orders-0"},
+		{name: "the file system", change: with(asked, ofVolume(0, func(v *state.Volume) { v.Growing = "FileSystemResizePending: on the node" })), want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi (FileSystemResizePending: on the node)"},
+		{name: "a provisioner that cannot", change: with(asked, ofVolume(0, func(v *state.Volume) { v.Trouble = "NodeResizeError: no" })), want: "Unhealthy: the volume of orders-0 grows from 8Gi to 16Gi, but NodeResizeError: no; look at its claim data-orders-0"},
 		{name: "one is still missing", change: with(done, grown(8, 2)), want: "Waiting: the volume of orders-2 grows"},
 		{name: "then the StatefulSet", change: done, want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi: it is made anew around its pods, and none of them restarts"},
 		{name: "not in the middle of a roll", change: with(done, commit(newVersion))},
-		{name: "not while a pod is missing", change: with(done, func(s *situation) { s.o.Pods = s.o.Pods[1:] })},
+		{name: "not while a pod is missing", change: with(done, func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] })},
 		{name: "6: a smaller wish is not this rule's", change: with(stored, wants("4Gi"))},
 		{name: "5: another class that Git does not insist on is not this rule's", change: with(stored, wantsClass(""))},
 		{name: "5: another class by replacement", change: with(stored, wantsClass(schema.ClassChangeReplace)), want: "release the pods from the StatefulSet: new members would get volumes of class fast instead of class slow"},
-		{name: "5: nor one that nobody names", change: with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation) { s.d.Spec.Storage.StorageClassName = nil })},
+		{name: "5: nor one that nobody names", change: with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil })},
 		{name: "an unformed cluster", change: with(larger, unformed)},
-		{name: "also one with volumes", change: with(done, func(s *situation) { s.o.Record = &Record{} })},
-		{name: "no StatefulSet", change: with(done, func(s *situation) { s.o.Set = nil })},
-		{name: "one that goes anyhow is not waited for", change: with(done, grown(8, 2), ofVolume(2, func(v *Volume) { v.Terminating = true })), want: "release the pods"},
-		{name: "nor one that has no disk yet", change: with(done, grown(8, 2), ofVolume(2, func(v *Volume) { v.Bound = false })), want: "release the pods"},
-		{name: "what nobody knows is not too small", change: with(done, func(s *situation) { s.o.Set.ClaimSize = 0 })},
+		{name: "also one with volumes", change: with(done, func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
+		{name: "no StatefulSet", change: with(done, func(s *situation.Situation) { s.Observed.Set = nil })},
+		{name: "one that goes anyhow is not waited for", change: with(done, grown(8, 2), ofVolume(2, func(v *state.Volume) { v.Terminating = true })), want: "release the pods"},
+		{name: "nor one that has no disk yet", change: with(done, grown(8, 2), ofVolume(2, func(v *state.Volume) { v.Bound = false })), want: "release the pods"},
+		{name: "what nobody knows is not too small", change: with(done, func(s *situation.Situation) { s.Observed.Set.ClaimSize = 0 })},
 	})
 }
 
 func TestReleasedPodsAreTakenOver(t *testing.T) {
-	released := with(stored, wants("16Gi"), grown(16, 0, 1, 2), func(s *situation) { s.o.Set = nil })
-	outgrown := with(stored, rolled(newVersion, 0, 1, 2), func(s *situation) { s.o.Set = nil })
+	released := with(stored, wants("16Gi"), grown(16, 0, 1, 2), func(s *situation.Situation) { s.Observed.Set = nil })
+	outgrown := with(stored, rolled(newVersion, 0, 1, 2), func(s *situation.Situation) { s.Observed.Set = nil })
 	checkRule(t, drift, []ruleCase{
 		{name: "by a new StatefulSet, although the spec was never carried out", change: released, want: "create 3 members: the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts"},
-		{name: "for as many members as there are", change: with(released, func(s *situation) { s.d.Spec.Replicas = 5 }), want: "create 3 members"},
-		{name: "also when one pod has died meanwhile", change: with(released, func(s *situation) { s.o.Pods = s.o.Pods[1:] }), want: "create 3 members: the StatefulSet is gone, and its pods"},
+		{name: "for as many members as there are", change: with(released, func(s *situation.Situation) { s.Desired.Spec.Replicas = 5 }), want: "create 3 members"},
+		{name: "also when one pod has died meanwhile", change: with(released, func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] }), want: "create 3 members: the StatefulSet is gone, and its pods"},
 		{name: "I25: not when a new commit would restart them", change: with(released, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
-		{name: "I25: not when one of them has another template", change: with(released, func(s *situation) { s.pod(1).Template = "z" }), want: "Refused: the StatefulSet is gone, and the file has changed"},
-		{name: "I14: not with a release that came while they slept", change: with(released, func(s *situation) { s.o.Pods, s.o.Record.Applied = nil, &Applied{SpecHash: "b", Version: "3.5.34"} }), want: "Refused: the StatefulSet is gone, and the file has changed"},
-		{name: "I14: not as what the cluster has outgrown", change: with(outgrown, looks(func(r *Round) { r.ClusterVersion = "3.6.0" })), want: "Refused: the StatefulSet is gone, and the cluster version is 3.6, which etcd 3.5.35 does not start in; set spec.version to a release that the members run"},
+		{name: "I25: not when one of them has another template", change: with(released, func(s *situation.Situation) { podAt(s, 1).Template = "z" }), want: "Refused: the StatefulSet is gone, and the file has changed"},
+		{name: "I14: not with a release that came while they slept", change: with(released, func(s *situation.Situation) {
+			s.Observed.Pods, s.Observed.Record.Applied = nil, &state.Applied{SpecHash: "b", Version: "3.5.34"}
+		}), want: "Refused: the StatefulSet is gone, and the file has changed"},
+		{name: "I14: not as what the cluster has outgrown", change: with(outgrown, looks(func(r *state.Round) { r.ClusterVersion = "3.6.0" })), want: "Refused: the StatefulSet is gone, and the cluster version is 3.6, which etcd 3.5.35 does not start in; set spec.version to a release that the members run"},
 		{name: "I14: nor as what no member runs any more", change: outgrown, want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5, and none reports that one"},
-		{name: "I14: nor while nobody tells the cluster version", change: with(outgrown, of(0, func(m *Member) { m.Version = oldVersion }), looks(func(r *Round) { r.ClusterVersion = "" })), want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5"},
-		{name: "I14: nor when all have gone in the midst of a downgrade", change: with(outgrown, func(s *situation) { s.o.Pods, s.o.Record.Downgrade = nil, &Downgrade{Line: "3.5"} }), want: "Refused: the StatefulSet is gone, and etcd was told to go down to 3.5, and no member is there to say how far it has come"},
-		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members go on"},
-		{name: "I5: not when a volume is gone", change: with(released, func(s *situation) { s.o.Volumes = s.o.Volumes[1:] }), want: "Refused"},
-		{name: "85: none is left, and the file has changed", change: with(released, func(s *situation) { s.o.Pods = nil }), want: "Refused: the StatefulSet is gone, and the file has changed"},
-		{name: "not before the old one is gone", change: func(s *situation) { s.o.Set.Terminating = true }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},
+		{name: "I14: nor while nobody tells the cluster version", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion }), looks(func(r *state.Round) { r.ClusterVersion = "" })), want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5"},
+		{name: "I14: nor when all have gone in the midst of a downgrade", change: with(outgrown, func(s *situation.Situation) {
+			s.Observed.Pods, s.Observed.Record.Downgrade = nil, &state.Downgrade{Line: "3.5"}
+		}), want: "Refused: the StatefulSet is gone, and etcd was told to go down to 3.5, and no member is there to say how far it has come"},
+		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members go on"},
+		{name: "I5: not when a volume is gone", change: with(released, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[1:] }), want: "Refused"},
+		{name: "85: none is left, and the file has changed", change: with(released, func(s *situation.Situation) { s.Observed.Pods = nil }), want: "Refused: the StatefulSet is gone, and the file has changed"},
+		{name: "not before the old one is gone", change: func(s *situation.Situation) { s.Observed.Set.Terminating = true }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},
 	})
 }
 
 func TestMisplaced(t *testing.T) {
 	moved := with(stored, wantsClass(schema.ClassChangeReplace))
-	reshaped := with(moved, func(s *situation) { s.o.Set.ClaimClass = "slow" })
+	reshaped := with(moved, func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
 	for _, c := range []struct {
 		name   string
 		change mutation
@@ -132,17 +143,17 @@ func TestMisplaced(t *testing.T) {
 		{"17: as Git says", stored, nil},
 		{"not before new members get the right class", moved, nil},
 		{"then from the highest ordinal down", reshaped, []string{"orders-2", "orders-1", "orders-0"}},
-		{"those that are left", with(reshaped, ofVolume(2, func(v *Volume) { v.Class = "slow" })), []string{"orders-1", "orders-0"}},
-		{"not one whose volume goes anyhow", with(reshaped, ofVolume(2, func(v *Volume) { v.Terminating = true })), []string{"orders-1", "orders-0"}},
-		{"nor one that has no disk yet", with(reshaped, ofVolume(2, func(v *Volume) { v.Bound = false })), []string{"orders-1", "orders-0"}},
-		{"nor one of a third class before that", with(moved, ofVolume(2, func(v *Volume) { v.Class = "old" })), nil},
+		{"those that are left", with(reshaped, ofVolume(2, func(v *state.Volume) { v.Class = "slow" })), []string{"orders-1", "orders-0"}},
+		{"not one whose volume goes anyhow", with(reshaped, ofVolume(2, func(v *state.Volume) { v.Terminating = true })), []string{"orders-1", "orders-0"}},
+		{"nor one that has no disk yet", with(reshaped, ofVolume(2, func(v *state.Volume) { v.Bound = false })), []string{"orders-1", "orders-0"}},
+		{"nor one of a third class before that", with(moved, ofVolume(2, func(v *state.Volume) { v.Class = "old" })), nil},
 		{"nobody without Git's word", with(reshaped, wantsClass("")), nil},
-		{"nobody without a class", with(reshaped, func(s *situation) { s.d.Spec.Storage.StorageClassName = nil }), nil},
-		{"nobody without a StatefulSet", with(reshaped, func(s *situation) { s.o.Set = nil }), nil},
+		{"nobody without a class", with(reshaped, func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil }), nil},
+		{"nobody without a StatefulSet", with(reshaped, func(s *situation.Situation) { s.Observed.Set = nil }), nil},
 	} {
 		s := healthy(3)
 		c.change(s)
-		if got := s.misplaced(); !slices.Equal(got, c.want) {
+		if got := s.Misplaced(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -151,38 +162,40 @@ func TestMisplaced(t *testing.T) {
 // 5: a change of the class replaces one member after the other, and no sooner than
 // any other disturbance.
 func TestMisplacedMembersAreReplaced(t *testing.T) {
-	reshaped := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation) { s.o.Set.ClaimClass = "slow" })
-	backed := func(s *situation) { s.o.Record.Backup = &Backup{ClusterID: "c1", For: "repair orders-2", Time: noon} }
-	closed := func(s *situation) {
-		s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 2 * * 6", "1h", "UTC")}
+	reshaped := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
+	backed := func(s *situation.Situation) {
+		s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", For: "repair orders-2", Time: noon}
+	}
+	closed := func(s *situation.Situation) {
+		s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("0 2 * * 6", "1h", "UTC")}
 	}
 	checkRule(t, repair, []ruleCase{
 		{name: "a backup first, from another one", change: reshaped, want: "back up through orders-0: before orders-2 is replaced"},
 		{name: "then the highest", change: with(reshaped, backed), want: "write down that orders-2 leaves: the volume of orders-2 is of class fast, and Git asks for class slow; it is removed first, because no two members share a name"},
-		{name: "not before new members get the right class", change: with(reshaped, backed, func(s *situation) { s.o.Set.ClaimClass = "fast" })},
-		{name: "88: one that is lost is replaced alone", change: with(reshaped, damaged(1, DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data"},
+		{name: "not before new members get the right class", change: with(reshaped, backed, func(s *situation.Situation) { s.Observed.Set.ClaimClass = "fast" })},
+		{name: "88: one that is lost is replaced alone", change: with(reshaped, damaged(1, state.DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data"},
 		{name: "I26: not outside the windows", change: with(reshaped, backed, closed)},
 		{name: "I2: not in a roll", change: with(reshaped, backed, commit(newVersion))},
-		{name: "I20: one that Git does not want goes in its turn", change: with(reshaped, wanting(1), ofVolume(0, func(v *Volume) { v.Class = "slow" }))},
+		{name: "I20: one that Git does not want goes in its turn", change: with(reshaped, wanting(1), ofVolume(0, func(v *state.Volume) { v.Class = "slow" }))},
 		{name: "I28: not while as many clusters are disrupted as may be", change: with(reshaped, backed, atMost(1, neighbour("db/baskets", "it is being rolled")))},
 		{name: "I25: not while somebody undoes what quorate does", change: with(reshaped, backed, fought("Service", time.Minute))},
-		{name: "although nothing is to be repaired", change: with(reshaped, backed, func(s *situation) { s.d.Spec.Repair.Mode = schema.RepairNever }), want: "write down that orders-2 leaves"},
+		{name: "although nothing is to be repaired", change: with(reshaped, backed, func(s *situation.Situation) { s.Desired.Spec.Repair.Mode = schema.RepairNever }), want: "write down that orders-2 leaves"},
 		{name: "I1: not while another one is down", change: with(reshaped, backed, down(0))},
-		{name: "I15: nor while one does not answer", change: with(reshaped, backed, of(0, func(m *Member) { m.Problem = "timeout" }))},
-		{name: "nor while nobody was asked", change: with(reshaped, backed, func(s *situation) { s.o.Rounds = nil })},
-		{name: "I2: not while a pod is not ready", change: with(reshaped, backed, func(s *situation) { s.pod(0).Ready = false })},
+		{name: "I15: nor while one does not answer", change: with(reshaped, backed, of(0, func(m *state.Member) { m.Problem = "timeout" }))},
+		{name: "nor while nobody was asked", change: with(reshaped, backed, func(s *situation.Situation) { s.Observed.Rounds = nil })},
+		{name: "I2: not while a pod is not ready", change: with(reshaped, backed, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
 		{name: "the only member stays", size: 1, change: with(reshaped, backed)},
-		{name: "all are in place", change: with(reshaped, backed, func(s *situation) {
-			for i := range s.o.Volumes {
-				s.o.Volumes[i].Class = "slow"
+		{name: "all are in place", change: with(reshaped, backed, func(s *situation.Situation) {
+			for i := range s.Observed.Volumes {
+				s.Observed.Volumes[i].Class = "slow"
 			}
 		})},
 	})
 	checkRule(t, volumes, []ruleCase{
 		{name: "outside the windows the rest waits", change: with(reshaped, closed), want: "Waiting: volumes of 3 members are to be of class slow: orders-2, orders-1, orders-0, one by one, once the maintenance window opens at Sat 2026-03-07 02:00 UTC"},
 		{name: "inside of them repair replaces", change: reshaped},
-		{name: "windows that nobody can read are said elsewhere", change: with(reshaped, func(s *situation) {
-			s.d.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}
+		{name: "windows that nobody can read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
+			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}
 		})},
 		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member are to be of class slow: orders-0; the only member has nobody to take its data over from; raise spec.replicas to 3 first"},
 	})
@@ -196,14 +209,14 @@ func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 	if v.step == nil || v.step.Action.String() != "back up through orders-0" {
 		t.Errorf("got %+v", v)
 	}
-	for name, unfit := range map[string]func(*Member){
-		"who does not answer":                   func(m *Member) { m.Problem = "timeout" },
-		"a learner, who may not have all of it": func(m *Member) { m.Learner = true },
-		"one that has not started":              func(m *Member) { m.Name = "" },
+	for name, unfit := range map[string]func(*state.Member){
+		"who does not answer":                   func(m *state.Member) { m.Problem = "timeout" },
+		"a learner, who may not have all of it": func(m *state.Member) { m.Learner = true },
+		"one that has not started":              func(m *state.Member) { m.Name = "" },
 	} {
 		s := healthy(3)
-		unfit(&s.o.round().Members[0])
-		if m := s.source("orders-2"); m == nil || m.Name != "orders-1" {
+		unfit(&s.Observed.Round().Members[0])
+		if m := s.BackupMember("orders-2"); m == nil || m.Name != "orders-1" {
 			t.Errorf("I9: a backup from %s: %+v", name, m)
 		}
 	}
@@ -213,7 +226,7 @@ func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 func TestGrowthRestartsNobody(t *testing.T) {
 	s := healthy(3)
 	with(stored, wants("16Gi"))(s)
-	p := Make(s.d, s.o, noon)
+	p := Make(s.Desired, s.Observed, noon)
 	if len(p.Steps) != 6 || len(Restarts(p.Steps)) != 0 {
 		t.Errorf("plan:\n%s", p.Text())
 	}

@@ -7,6 +7,9 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -21,7 +24,7 @@ func windowOf(schedule, duration, zone string) schema.MaintenanceWindow {
 
 // only lets members restart in these windows.
 func only(windows ...schema.MaintenanceWindow) mutation {
-	return func(s *situation) { s.d.Spec.Maintenance = windows }
+	return func(s *situation.Situation) { s.Desired.Spec.Maintenance = windows }
 }
 
 // 11 99: when a window is open, and when the next one opens.
@@ -64,7 +67,7 @@ func TestWindowsOpenAndClose(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, err := nextOpening(windowOf(c.schedule, c.duration, c.zone), now)
+			got, err := situation.OpeningOf(windowOf(c.schedule, c.duration, c.zone), now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,36 +88,36 @@ func TestWindow(t *testing.T) {
 	closed := only(saturdays)
 	// The year 2100 is no leap year: from 2096 on there is no 29 February for eight years.
 	leapDay := windowOf("0 0 29 2 *", "1h", "UTC")
-	century := func(s *situation) { s.now = time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC) }
+	century := func(s *situation.Situation) { s.Now = time.Date(2097, 1, 1, 0, 0, 0, 0, time.UTC) }
 	const says = "Waiting: outside the maintenance window; the next one opens Sat 2026-03-07 02:00 CET"
 	upgrade := with(commit(newVersion), backedUp(time.Minute))
 	checkRule(t, window, []ruleCase{
 		{name: "nothing to do needs no window", change: closed},
-		{name: "a cluster that has not formed serves nobody", change: with(state(schema.StateHibernated), closed, func(s *situation) { s.o.Record = &Record{} })},
-		{name: "nor does one without a StatefulSet", change: with(wanting(1), closed, func(s *situation) { s.o.Set = nil })},
+		{name: "a cluster that has not formed serves nobody", change: with(asksState(schema.StateHibernated), closed, func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
+		{name: "nor does one without a StatefulSet", change: with(wanting(1), closed, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "without windows every time is good", change: upgrade},
 		{name: "an open window", change: with(upgrade, only(saturdays, windowOf("0 12 * * 0", "1h", "UTC")))},
 		{name: "outside", change: with(upgrade, closed), want: says},
 		{name: "members that are too many leave in a window", change: with(wanting(1), closed), want: says},
 		{name: "members that are too few join at any time", change: with(wanting(5), closed)},
-		{name: "sleep waits, too", change: with(state(schema.StateHibernated), closed), want: says},
+		{name: "sleep waits, too", change: with(asksState(schema.StateHibernated), closed), want: says},
 		{name: "settings wait like versions", change: with(commit(oldVersion), closed), want: says},
 		{name: "the next of several windows", change: with(upgrade, only(saturdays, windowOf("0 23 * * 1", "1h", "UTC"))), want: "opens Mon 2026-03-02 23:00 UTC"},
 		{name: "in any order", change: with(upgrade, only(windowOf("0 23 * * 1", "1h", "UTC"), saturdays)), want: "opens Mon 2026-03-02 23:00 UTC"},
 		{name: "beside one that does not open for years", change: with(upgrade, century, only(saturdays, leapDay)), want: "the next one opens Sat 2097-"},
 		{name: "for years is not now", change: with(upgrade, century, only(leapDay)), want: "Refused: spec.maintenance never opens: no window comes within five years"},
 		{name: "a window that closes stops the roll between two members", change: with(upgrade, begun, rolled(newVersion, 2), closed), want: says},
-		{name: "giving a roll up waits, too: it restarts members that are well", change: with(func(s *situation) {
-			s.o.Set.Template, s.o.Set.Version = "x", newVersion
-			s.pod(2).Template = "x"
+		{name: "giving a roll up waits, too: it restarts members that are well", change: with(func(s *situation.Situation) {
+			s.Observed.Set.Template, s.Observed.Set.Version = "x", newVersion
+			podAt(s, 2).Template = "x"
 		}, closed), want: says},
-		{name: "a member that a roll has broken is mended at any time", change: with(upgrade, closed, down(1), func(s *situation) {
-			s.pod(1).Template, s.pod(1).Trouble = "x", "CrashLoopBackOff"
+		{name: "a member that a roll has broken is mended at any time", change: with(upgrade, closed, down(1), func(s *situation.Situation) {
+			podAt(s, 1).Template, podAt(s, 1).Trouble = "x", "CrashLoopBackOff"
 		})},
 		{name: "the first backup of an upgrade does not wait", change: with(commit(newVersion), closed)},
 		{name: "a backup that has become too old waits for the window", change: with(commit(newVersion), backedUp(time.Hour), closed), want: says},
-		{name: "a backup for another target is none", change: with(commit(newVersion), backedUp(time.Hour), closed, func(s *situation) { s.o.Record.Backup.For = "3.5.36" })},
-		{name: "without a backup the start waits", change: with(commit(newVersion), closed, func(s *situation) { s.d.Spec.Upgrade.Backup = schema.BackupSkip }), want: says},
+		{name: "a backup for another target is none", change: with(commit(newVersion), backedUp(time.Hour), closed, func(s *situation.Situation) { s.Observed.Record.Backup.For = "3.5.36" })},
+		{name: "without a backup the start waits", change: with(commit(newVersion), closed, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: says},
 		{name: "a schedule that cannot be read never counts as open", change: with(upgrade, only(windowOf("often", "1h", "UTC"))), want: "Refused: nobody can say when spec.maintenance[0] opens: "},
 		{name: "nor does a zone that nobody knows", change: with(upgrade, only(saturdays, windowOf("0 2 * * 6", "1h", "Mars/Olympus"))), want: "nobody can say when spec.maintenance[1] opens: "},
 	})
@@ -129,13 +132,13 @@ func TestWindowHoldIsStableAndOnTime(t *testing.T) {
 	for _, c := range []struct{ after, again time.Duration }{
 		{0, rarely}, {time.Hour, rarely}, {2*time.Hour - 90*time.Second, 90 * time.Second}, {2*time.Hour - 1, 1},
 	} {
-		s.now = noon.Add(c.after)
+		s.Now = noon.Add(c.after)
 		h := window(s).hold
 		if h == nil || h.String() != first.String() || h.Again != c.again || !h.Since.IsZero() {
 			t.Errorf("after %s: %+v, want again in %s: %s", c.after, h, c.again, first)
 		}
 	}
-	s.now = noon.Add(2 * time.Hour)
+	s.Now = noon.Add(2 * time.Hour)
 	if v := window(s); !v.silent() {
 		t.Errorf("as it opens: %+v", v.hold)
 	}
@@ -146,11 +149,11 @@ func TestWindowHoldIsStableAndOnTime(t *testing.T) {
 func TestForecastGoesOnBehindTheWindow(t *testing.T) {
 	s := healthy(3)
 	with(commit(newVersion), backedUp(time.Minute), only(windowOf("0 14 * * *", "1h", "UTC")))(s)
-	p := Make(s.d, s.o, noon)
+	p := Make(s.Desired, s.Observed, noon)
 	if p.Hold == nil || p.Hold.Rule != "window" || len(p.Steps) == 0 {
 		t.Fatalf("%s", p.Text())
 	}
-	if _, backup := p.Steps[0].Action.(TakeBackup); !backup || !strings.Contains(p.Text(), "restart orders-0") {
+	if _, backup := p.Steps[0].Action.(action.TakeBackup); !backup || !strings.Contains(p.Text(), "restart orders-0") {
 		t.Errorf("%s", p.Text())
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 // noonPlus is the simulation's time.
@@ -22,7 +24,7 @@ var (
 func namesOf(prefix string, n int) []string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = prefix + strings.TrimPrefix(podName("", int32(i)), "-")
+		names[i] = prefix + strings.TrimPrefix(naming.Member("", int32(i)), "-")
 	}
 	return names
 }

@@ -149,7 +149,8 @@ func lastStrike(line cron.Schedule, from, now time.Time) (last time.Time, before
 		if !last.IsZero() {
 			before++
 		}
-		if last = t; before == countedMost {
+		last = t
+		if before == countedMost {
 			return newestStrike(line, last, now), before
 		}
 	}

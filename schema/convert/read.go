@@ -119,7 +119,8 @@ func (e *expansion) copy(node *yaml.Node, depth int) *yaml.Node {
 	if node != nil && node.Kind == yaml.AliasNode {
 		node = node.Alias
 	}
-	if e.left--; node == nil || e.left < 0 || depth > maxDepth {
+	e.left--
+	if node == nil || e.left < 0 || depth > maxDepth {
 		e.left = min(e.left, -1)
 		return nil
 	}

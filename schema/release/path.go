@@ -64,7 +64,8 @@ func pathUp(from, to Version) ([]Version, error) {
 		if last, _ := Latest(at.Line()); at.before(row.floor) {
 			stops = append(stops, last)
 		}
-		if at = up; up.sameLine(to) {
+		at = up
+		if up.sameLine(to) {
 			at = to
 		}
 		stops = append(stops, at)

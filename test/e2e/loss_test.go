@@ -10,7 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -72,7 +72,7 @@ func (w *world) guardSaid(ctx context.Context, pod string) string {
 	w.must(err)
 	for _, s := range p.Status.InitContainerStatuses {
 		for _, t := range []*corev1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
-			if s.Name == reconciler.GuardContainer && t != nil {
+			if s.Name == naming.ContainerGuard && t != nil {
 				return t.Message
 			}
 		}

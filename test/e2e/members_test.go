@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -63,7 +63,7 @@ func (w *world) clusterVersion(ctx context.Context, pod *corev1.Pod) (string, er
 	if err != nil {
 		return "", err
 	}
-	config, err := reconciler.ClientTLS(secret, fmt.Sprintf("%s.%s-peers.%s.svc", pod.Name, name, w.namespace))
+	config, err := certs.ClientTLS(secret, fmt.Sprintf("%s.%s-peers.%s.svc", pod.Name, name, w.namespace))
 	if err != nil {
 		return "", err
 	}

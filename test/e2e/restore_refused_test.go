@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/lab"
 )
@@ -90,7 +90,7 @@ func (w *world) damageObject(key string, change func([]byte) []byte) {
 func (w *world) claimLeftBehind(claim, cluster string) {
 	w.Helper()
 	_, err := w.cluster.Client.CoreV1().PersistentVolumeClaims(w.namespace).Create(w.Context(), &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: claim, Labels: reconciler.OwnLabels(named(w.namespace, cluster))},
+		ObjectMeta: metav1.ObjectMeta{Name: claim, Labels: naming.OwnLabels(named(w.namespace, cluster))},
 		Spec: corev1.PersistentVolumeClaimSpec{
 			AccessModes:      []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			StorageClassName: new(string),

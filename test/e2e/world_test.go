@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -20,7 +20,7 @@ const (
 	name = "orders"
 	file = "clusters/orders.yaml"
 	// clusterSelector selects what belongs to the cluster.
-	clusterSelector = reconciler.LabelCluster + "=" + name
+	clusterSelector = naming.LabelCluster + "=" + name
 	// interval is how often quorate looks at Git.
 	interval = 300 * time.Millisecond
 )

@@ -18,8 +18,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 const (
@@ -40,7 +40,7 @@ func (c *Cluster) Dial(ctx context.Context, namespace, name string) (*clientv3.C
 // DialAs is Dial as a user of etcd's, rather than as the one whose name is in the
 // certificate.
 func (c *Cluster) DialAs(ctx context.Context, namespace, name, user, password string) (*clientv3.Client, error) {
-	service := reconciler.ClientServiceName(named(namespace, name))
+	service := naming.ClientService(name)
 	lookup := func(ctx context.Context) (string, error) {
 		s, err := c.Client.CoreV1().Services(namespace).Get(ctx, service, metav1.GetOptions{})
 		if err != nil {
@@ -83,11 +83,11 @@ func (c *Cluster) reach(ctx context.Context, service, address string) error {
 
 // DialMember connects to one member by its pod's address.
 func (c *Cluster) DialMember(ctx context.Context, pod *corev1.Pod) (*clientv3.Client, error) {
-	name := pod.Labels[reconciler.LabelCluster]
+	name := pod.Labels[naming.LabelCluster]
 	if pod.Status.PodIP == "" {
 		return nil, fmt.Errorf("dial %s: the pod has no address yet", pod.Name)
 	}
-	host := pod.Name + "." + reconciler.HeadlessServiceName(named(pod.Namespace, name)) + "." + pod.Namespace + ".svc"
+	host := pod.Name + "." + naming.HeadlessService(name) + "." + pod.Namespace + ".svc"
 	address := net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(clientPort))
 	return c.dialHost(ctx, pod.Namespace, name, func(context.Context) (string, error) { return address, nil }, host)
 }
@@ -141,12 +141,7 @@ func (c *Cluster) clientTLS(ctx context.Context, namespace, name, host string) (
 	if err != nil {
 		return nil, err
 	}
-	return reconciler.ClientTLS(secret, host)
-}
-
-// named is a cluster that has nothing but its name.
-func named(namespace, name string) schema.EtcdCluster {
-	return schema.EtcdCluster{Metadata: schema.Metadata{Namespace: namespace, Name: name}}
+	return certs.ClientTLS(secret, host)
 }
 
 // Member is what one member says of itself.
@@ -165,7 +160,7 @@ type Member struct {
 
 // Pods are the pods of an etcd cluster, sorted by ordinal.
 func (c *Cluster) Pods(ctx context.Context, namespace, name string) ([]corev1.Pod, error) {
-	list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: reconciler.LabelCluster + "=" + name})
+	list, err := c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of %s: %w", name, err)
 	}

@@ -43,7 +43,8 @@ func StartGoogle(t *testing.T, c Certificate) *Google {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _ = resp.Body.Close(); resp.StatusCode != http.StatusOK {
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("the bucket is not made: %s", resp.Status)
 	}
 	return g

@@ -132,7 +132,8 @@ func (p *page) meaning(f *Field) string {
 // does. A sentence that the other one says again, and more, is left out.
 func join(field, more string) string {
 	first, rest, long := strings.Cut(more, ". ")
-	switch first = strings.TrimSuffix(first, "."); {
+	first = strings.TrimSuffix(first, ".")
+	switch {
 	case strings.HasPrefix(field, first) && long:
 		return field + " " + rest
 	case strings.HasPrefix(field, first):

@@ -1,0 +1,36 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// Discard removes what a backup left that never became one. A store that does not
+// let it does not keep the next backup back: what is left costs room, and a person
+// is told where it is.
+func (s Stores) Discard(ctx context.Context, store backup.Store, key, objectURL string) {
+	if err := store.Discard(ctx, objectURL); err != nil && ctx.Err() == nil {
+		s.Log.Warn("left behind", "request", key, "url", desired.WithoutQuery(objectURL), "error", err.Error(),
+			"message", "a backup that did not come to its end may have left an object or parts of an upload there")
+	}
+}
+
+// NewURL is the place of one more backup. The name is new every time: nothing
+// is ever overwritten, not even a failed try.
+func NewURL(template string, d schema.ObjectURLData, now time.Time) (string, error) {
+	if template == "" {
+		return "", errors.New("nothing says where to put it: set destination.objectURLTemplate, spec.backup.destination of the cluster, or the daemon's --backup-url")
+	}
+	unique, err := naming.Random(3)
+	if err != nil {
+		return "", err
+	}
+	d.UID = now.UTC().Format("20060102T150405Z") + "-" + unique
+	return schema.ExpandObjectURL(template, d)
+}

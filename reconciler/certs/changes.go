@@ -1,0 +1,61 @@
+package certs
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// TLSChanges lists changes of who makes the certificates: members with Secrets of
+// two authorities would not trust each other in the middle of a roll. That a
+// Secret's content is renewed is another matter, see CheckCertificates.
+func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []string {
+	mounted := map[string]string{}
+	for _, v := range volumes {
+		if v.Secret != nil {
+			mounted[v.Name] = v.Secret.SecretName
+		}
+	}
+	server, secured := mounted[naming.ServerTLSVolume]
+	named := server != c.Metadata.Name+naming.ServerLeafSuffix
+	if secured != naming.UsesTLS(c) || (secured && named == naming.ManagesTLS(c)) {
+		return []string{"spec.tls.mode"}
+	}
+	if !secured || !named {
+		return nil
+	}
+	var changes []string
+	for _, part := range []struct{ field, from, to string }{
+		{"server", server, c.Spec.TLS.Secrets.Server},
+		{"peer", mounted[naming.PeerTLSVolume], c.Spec.TLS.Secrets.Peer},
+	} {
+		if part.from != part.to {
+			changes = append(changes, fmt.Sprintf("spec.tls.secrets.%s (%s to %s)", part.field, part.from, part.to))
+		}
+	}
+	return changes
+}
+
+// DomainChanges lists a change of the DNS domain, which stands in certificates
+// that were issued for the one before.
+func DomainChanges(secrets map[string]*corev1.Secret, c schema.EtcdCluster, daemons string) []string {
+	secret := secrets[naming.TLSSecrets(c).Server]
+	if secret == nil || !naming.ManagesTLS(c) {
+		return nil
+	}
+	cert, err := firstCertificate(secret.Data[corev1.TLSCertKey])
+	if err != nil {
+		return nil // CheckCertificates says what is wrong with it
+	}
+	hosts := naming.InClusterDomain(naming.ClientService(c.Metadata.Name)+"."+c.Metadata.Namespace+".svc", naming.ClusterDomain(c, daemons))
+	if cert.VerifyHostname(hosts[0]) != nil || cert.VerifyHostname(hosts[len(hosts)-1]) == nil {
+		return nil
+	}
+	if own := c.Spec.Network.ClusterDomain; own != "" {
+		return []string{fmt.Sprintf("spec.network.clusterDomain (to %s)", own)}
+	}
+	return []string{fmt.Sprintf("the cluster domain (to %s, which is the daemon's --cluster-domain where spec.network.clusterDomain is left out)", daemons)}
+}

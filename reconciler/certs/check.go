@@ -1,0 +1,196 @@
+package certs
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// Status says how a cluster's certificates are.
+type Status struct {
+	// Missing names the Secrets that do not exist, in the order of creation.
+	Missing []string
+	// Problems are phrases for people, one a defect, such as "orders-peer
+	// expired on 2027-03-01". None means that all that exist are good.
+	Problems []string
+	// MissingSANs names the Secrets whose certificate is good but for the names of
+	// members that the cluster has none of yet.
+	MissingSANs []string
+	// NotAfter is when the first of them expires, authorities included. Zero
+	// when none could be read.
+	NotAfter time.Time
+}
+
+// Check compares the cluster's certificates with what it needs at
+// the time now. secrets holds the Secrets by name. A cluster without TLS needs
+// none. Secrets that the file names are somebody else's to make: one that is not
+// there is a problem and never Missing. clusterDomain is the daemon's, for a
+// cluster that names none.
+func Check(c schema.EtcdCluster, clusterDomain string, secrets map[string]*corev1.Secret, now time.Time) Status {
+	var status Status
+	switch {
+	case !naming.UsesTLS(c):
+		return status
+	case !naming.ManagesTLS(c):
+		status.checkNamed(c, secrets, now)
+		return status
+	}
+	authorities := map[string]*x509.Certificate{}
+	for _, name := range []string{c.Metadata.Name + naming.AuthoritySuffix, c.Metadata.Name + naming.PeerAuthoritySuffix} {
+		authorities[name] = status.checkAuthority(c, name, secrets[name], now)
+	}
+	for _, l := range Leaves(c, clusterDomain) {
+		status.checkLeaf(c, l, secrets[l.Secret], authorities[l.Authority], now)
+	}
+	return status
+}
+
+// problem records a defect of the named Secret, once.
+func (s *Status) problem(secret, format string, args ...any) {
+	if text := secret + " " + fmt.Sprintf(format, args...); !slices.Contains(s.Problems, text) {
+		s.Problems = append(s.Problems, text)
+	}
+}
+
+// usable reports a Secret that is missing or another cluster's.
+func (s *Status) usable(c schema.EtcdCluster, name string, secret *corev1.Secret) bool {
+	if secret == nil {
+		s.Missing = append(s.Missing, name)
+		return false
+	}
+	if owner := otherOwner(c, secret); owner != "" {
+		s.problem(name, "belongs to the cluster %s", owner)
+		return false
+	}
+	return true
+}
+
+// checkDates records the expiry, and whether now is outside the certificate's
+// life.
+func (s *Status) checkDates(name string, cert *x509.Certificate, now time.Time) {
+	s.NotAfter = earliestTime(s.NotAfter, cert.NotAfter)
+	if now.After(cert.NotAfter) {
+		s.problem(name, "expired on %s", day(cert.NotAfter))
+	}
+	if now.Before(cert.NotBefore) {
+		s.problem(name, "is not valid before %s", cert.NotBefore.UTC().Format(time.RFC3339))
+	}
+}
+
+// checkAuthority checks an authority's Secret and returns its certificate, nil
+// when it cannot be read.
+func (s *Status) checkAuthority(c schema.EtcdCluster, name string, secret *corev1.Secret, now time.Time) *x509.Certificate {
+	if !s.usable(c, name, secret) {
+		return nil
+	}
+	cert, err := firstCertificate(secret.Data[naming.AuthorityCertKey])
+	if err != nil {
+		s.problem(name, "has no usable %s: %v", naming.AuthorityCertKey, err)
+		return nil
+	}
+	s.checkDates(name, cert, now)
+	if !cert.IsCA {
+		s.problem(name, "is not an authority")
+	}
+	if _, err := tls.X509KeyPair(secret.Data[naming.AuthorityCertKey], secret.Data[authorityKeyKey]); err != nil {
+		s.problem(name, "cannot sign: %v", err)
+	}
+	return cert
+}
+
+// checkLeaf checks a leaf's Secret against what the cluster needs of it and, if
+// it can be read, against its authority.
+func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, authority *x509.Certificate, now time.Time) {
+	if !s.usable(c, l.Secret, secret) {
+		return
+	}
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
+	if err != nil {
+		s.problem(l.Secret, "has no usable %s and %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
+		return
+	}
+	s.checkDates(l.Secret, pair.Leaf, now)
+	s.checkUse(l, pair.Leaf)
+	s.checkMembers(c, l, pair.Leaf)
+	if authority != nil && pair.Leaf.CheckSignatureFrom(authority) != nil {
+		s.problem(l.Secret, "is not signed by %s", l.Authority)
+	}
+	// The ca.crt is what this leaf's holder trusts: it must be the authority of
+	// those that it talks to, which is its own.
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(secret.Data[naming.AuthorityCertKey])
+	if !leafTrusted(roots, pair.Leaf) {
+		s.problem(l.Secret, "does not trust its own authority: its %s is not that of %s", naming.AuthorityCertKey, l.Authority)
+	}
+}
+
+// checkMembers compares the members that a certificate names with those that are
+// wanted. One that names the first, but not all, was issued for fewer.
+func (s *Status) checkMembers(c schema.EtcdCluster, l Leaf, cert *x509.Certificate) {
+	missing := func(host string) bool { return cert.VerifyHostname(host) != nil }
+	for i, names := range l.Members[:min(len(l.Members), int(c.Spec.Replicas))] {
+		absent := slices.IndexFunc(names, missing)
+		switch {
+		case absent < 0:
+		case slices.ContainsFunc(l.Members[0], missing):
+			s.problem(l.Secret, "does not cover %s", names[absent])
+		case i > 0 && !slices.Contains(s.MissingSANs, l.Secret):
+			s.MissingSANs = append(s.MissingSANs, l.Secret)
+		}
+	}
+}
+
+// checkUse compares the names and usages of a certificate with what it is for.
+func (s *Status) checkUse(l Leaf, cert *x509.Certificate) {
+	for _, host := range l.hosts {
+		if cert.VerifyHostname(host) != nil {
+			s.problem(l.Secret, "does not cover %s", host)
+		}
+	}
+	// A certificate that names no usage at all may be used for anything.
+	anything := len(cert.ExtKeyUsage)+len(cert.UnknownExtKeyUsage) == 0 || slices.Contains(cert.ExtKeyUsage, x509.ExtKeyUsageAny)
+	for _, usage := range l.usages {
+		if !anything && !slices.Contains(cert.ExtKeyUsage, usage) {
+			s.problem(l.Secret, "lacks the usage %s", usage)
+		}
+	}
+}
+
+// leafTrusted says whether the leaf chains to the roots. Dates are not its business:
+// it looks at the middle of the leaf's life.
+func leafTrusted(roots *x509.CertPool, leaf *x509.Certificate) bool {
+	_, err := leaf.Verify(x509.VerifyOptions{
+		Roots:       roots,
+		CurrentTime: middleOf(leaf),
+		KeyUsages:   []x509.ExtKeyUsage{x509.ExtKeyUsageAny},
+	})
+	return err == nil
+}
+
+// firstCertificate decodes the first PEM block.
+func firstCertificate(text []byte) (*x509.Certificate, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, fmt.Errorf("no PEM block")
+	}
+	return x509.ParseCertificate(block.Bytes)
+}
+
+// earliestTime is the earlier of two times; a zero one does not count.
+func earliestTime(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// day is a date for people.
+func day(t time.Time) string { return t.UTC().Format(time.DateOnly) }

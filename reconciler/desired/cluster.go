@@ -1,0 +1,56 @@
+// Package desired is what one commit wants: clusters, restores and backups, each with
+// the commit that says so and the problems that hold it.
+package desired
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"slices"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Cluster is one cluster as Git has it.
+type Cluster struct {
+	schema.EtcdCluster
+	// Commit is the Git commit that says so.
+	Commit string
+	// Problems of its file. With any, only the name is to be trusted.
+	Problems []string
+	// Restore is the backup that it is to begin with; nil for none.
+	Restore *Restore
+
+	// digest of everything that the file says; "" until it is needed.
+	Digest string
+}
+
+// Identified returns c with its digest.
+func (c Cluster) Identified() Cluster {
+	if c.Digest == "" {
+		// A struct of strings, numbers and maps of these always encodes.
+		text, _ := json.Marshal(c.EtcdCluster)
+		if c.Restore != nil {
+			more, _ := json.Marshal(c.Restore)
+			text = append(text, more...)
+		}
+		sum := sha256.Sum256(text)
+		c.Digest = hex.EncodeToString(sum[:8])
+	}
+	return c
+}
+
+// BackupURL is the template of the place for the cluster's backups: its own word, else
+// the daemon's.
+func (c Cluster) BackupURL(daemons string) string {
+	return cmp.Or(c.Spec.Backup.Destination.ObjectURLTemplate, daemons)
+}
+
+// Key is namespace/name.
+func (c Cluster) Key() string { return c.Metadata.Namespace + "/" + c.Metadata.Name }
+
+// Same says whether two commits want the same of a cluster.
+func Same(a, b Cluster) bool {
+	return a.Digest == b.Digest && slices.Equal(a.Problems, b.Problems)
+}

@@ -1,0 +1,60 @@
+package desired
+
+import (
+	"strings"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// WithoutQuery is a URL as people may see it.
+func WithoutQuery(objectURL string) string {
+	plain, _, _ := strings.Cut(objectURL, "?")
+	return plain
+}
+
+// RestoreFrom says where the backups of a schedule or a cluster are.
+type RestoreFrom struct {
+	// Cluster is the name by which they were stored, Schedule the namespace/name of
+	// the schedule that made them, empty for any.
+	Cluster, Schedule string
+	// Destination is their place. Without a template they are in the daemon's.
+	Destination schema.Destination
+}
+
+// Credentials is the Secret that opens the store, "" for the daemon's own way.
+func (w *Restore) Credentials() string {
+	if w.Source.ObjectURL == "" && w.From != nil {
+		return w.From.Destination.Credentials.SecretName
+	}
+	return w.Source.Credentials.SecretName
+}
+
+// Restore is an EtcdRestore: the backup that a cluster is to begin with.
+type Restore struct {
+	// Name of the EtcdRestore, and SpecHash of its whole spec.
+	Name, SpecHash string
+	// Source is the backup.
+	Source schema.RestoreSource
+	// From says where the backups are that Source means; nil for an object URL.
+	From *RestoreFrom
+	// Former is the cluster of the same name that Git declares as deleted, in whose
+	// place the restore comes; nil for none.
+	Former *schema.EtcdCluster
+}
+
+// SourceText is the backup in words. The query of a URL is nobody's business.
+func SourceText(s schema.RestoreSource) string {
+	text := ""
+	switch {
+	case s.ObjectURL != "":
+		return WithoutQuery(s.ObjectURL)
+	case s.Schedule != "":
+		text = "the newest backup of schedule " + s.Schedule
+	default:
+		text = "the newest backup of cluster " + s.ClusterName
+	}
+	if s.Before != nil {
+		text += " before " + s.Before.UTC().Format("2006-01-02T15:04:05Z")
+	}
+	return text
+}

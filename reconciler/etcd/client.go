@@ -1,0 +1,531 @@
+// Package etcd speaks with the members themselves: health, leadership, the member list,
+// space, downgrades and snapshots. It tells what they say, and decides nothing.
+package etcd
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/status"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// askTimeout bounds each question to a member. The client dials in the
+// background, so that nothing else would.
+const askTimeout = 3 * time.Second
+
+// probeKey is read to see whether a member answers linearizable reads. Nothing
+// is ever written to it.
+const probeKey = "quorate.dev/health"
+
+// Endpoint is one member as it is dialled: by its pod's address, under the name
+// that its certificate carries.
+type Endpoint struct {
+	// Member is the name of the member and of its pod; empty for whichever member
+	// of a cluster that quorate does not run answers there.
+	Member string
+	// Incarnation changes when the address or the credentials do: a connection
+	// is kept for as long as it stays.
+	Incarnation string
+	// Host is the member's DNS name, which its certificate carries.
+	Host string
+	// Address is IP:port of the client listener. It is dialled instead of Host,
+	// so that quorate works outside the cluster, too, and does not wait for DNS.
+	Address string
+	// TLS makes the configuration for a new connection; nil for clear text.
+	TLS func() (*tls.Config, error)
+}
+
+// Target is a member to which something is about to be done. It is asked first who
+// it is: whoever else answers at its address is left alone.
+type Target struct {
+	Endpoint
+	// ClusterID and ID are who it must be, in hexadecimal.
+	ClusterID, ID string
+}
+
+// Members is what quorate asks of the members themselves.
+type Members interface {
+	// Round looks at every member once. What cannot be seen is in the Round as
+	// a problem: there is no error beside it. A deep round compares hashes.
+	Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round
+	// MoveLeader asks the leader to hand over to the member with the ID.
+	MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error
+	// Snapshot streams the member's database. The caller closes it.
+	Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error)
+	Maintenance
+	// Forget closes what is kept for a cluster that is no longer looked at.
+	Forget(cluster string)
+	Membership
+	Upgrades
+}
+
+// Client is Etcd over the network. It keeps a connection to each member.
+type Client struct {
+	mu       sync.Mutex
+	clusters map[string]map[string]*Conn
+}
+
+// New returns an Etcd that dials members.
+func New() *Client {
+	return &Client{clusters: map[string]map[string]*Conn{}}
+}
+
+// Conn is a connection to one member.
+type Conn struct {
+	incarnation string
+	etcd        *clientv3.Client
+	http        *http.Client
+	versionURL  string
+}
+
+// Dial prepares a connection; nothing is sent yet.
+func Dial(e Endpoint) (*Conn, error) {
+	scheme, config := "http", (*tls.Config)(nil)
+	if e.TLS != nil {
+		var err error
+		if config, err = e.TLS(); err != nil {
+			return nil, fmt.Errorf("dial %s: %w", e.Member, err)
+		}
+		scheme = "https"
+	}
+	dial := func(ctx context.Context) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "tcp", e.Address)
+	}
+	base := scheme + "://" + net.JoinHostPort(e.Host, strconv.Itoa(naming.ClientPort))
+	c, err := clientv3.New(clientv3.Config{
+		Endpoints: []string{base}, TLS: config, Logger: zap.NewNop(),
+		DialKeepAliveTime: 10 * time.Second, DialKeepAliveTimeout: askTimeout,
+		// A member that restarts should be seen when it is back, not minutes later.
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 50 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: askTimeout,
+		}), grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return dial(ctx) })},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("dial %s: %w", e.Member, err)
+	}
+	transport := &http.Transport{
+		TLSClientConfig: config, MaxIdleConns: 1,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+	}
+	return &Conn{
+		incarnation: e.Incarnation, etcd: c, versionURL: base + "/version",
+		http: &http.Client{Transport: transport, Timeout: askTimeout},
+	}, nil
+}
+
+// Close ends the connection.
+func (m *Conn) Close() {
+	_ = m.etcd.Close()
+	m.http.CloseIdleConnections()
+}
+
+// Forget implements Etcd.
+func (c *Client) Forget(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.clusters[cluster] {
+		m.Close()
+	}
+	delete(c.clusters, cluster)
+}
+
+// client returns the kept connection to a member, or a new one where the kept
+// one belongs to an earlier incarnation.
+func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	kept := c.clusters[cluster]
+	if kept == nil {
+		kept = map[string]*Conn{}
+		c.clusters[cluster] = kept
+	}
+	if m := kept[e.Member]; m != nil {
+		if m.incarnation == e.Incarnation {
+			return m, nil
+		}
+		m.Close()
+		delete(kept, e.Member)
+	}
+	m, err := Dial(e)
+	if err != nil {
+		return nil, err
+	}
+	kept[e.Member] = m
+	return m, nil
+}
+
+// answer is what one member says of itself.
+type answer struct {
+	client  *Conn
+	status  *pb.StatusResponse
+	members []*pb.Member
+	list    *pb.ResponseHeader
+	alarms  []*pb.AlarmMember
+	version string
+	problem string
+	// hash is of the key space at hashRevision since the revision compacted, in a deep
+	// round; a hashRevision of 0 is none.
+	hash                    uint32
+	hashRevision, compacted int64
+	// keys is how many there are at hashRevision; 0 where that is not told.
+	keys     int64
+	endpoint Endpoint
+}
+
+// Round implements Etcd.
+func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
+	at := time.Now()
+	answers := make([]*answer, len(members))
+	EachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
+	if deep {
+		compareHashes(ctx, answers)
+	}
+	r := assemble(answers)
+	r.At, r.Deep = at, deep
+	return r
+}
+
+// EachMember runs f for every member at once.
+func EachMember(n int, f func(int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { f(i) })
+	}
+	wg.Wait()
+}
+
+// ask asks one member for its status, a linearizable read and the member list
+// as it sees it.
+func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	a := &answer{endpoint: e}
+	m, err := c.client(cluster, e)
+	if err != nil {
+		a.problem = err.Error()
+		return a
+	}
+	a.client = m
+	for _, question := range []func(context.Context) error{a.askStatus, a.askRead, a.askMembers, a.askVersion} {
+		if err := question(ctx); err != nil {
+			a.problem = err.Error()
+			return a
+		}
+		if a.status.IsLearner {
+			return a // it answers nothing else, and that is how it should be
+		}
+	}
+	return a
+}
+
+// complete says whether the member has answered all questions. A learner never
+// does.
+func (a *answer) complete() bool { return a.problem == "" && a.status != nil && !a.status.IsLearner }
+
+func (a *answer) maintenance() pb.MaintenanceClient { return a.client.maintenance() }
+
+func (a *answer) askStatus(ctx context.Context) error {
+	s, err := a.maintenance().Status(ctx, &pb.StatusRequest{})
+	if err != nil {
+		return fmt.Errorf("status: %w", plainError(err))
+	}
+	a.status = s
+	return nil
+}
+
+// askRead reads through the member. That the caller may not read the key is an
+// answer as good as the key itself. So is that etcd serves nobody because of the
+// alarm CORRUPT: the list of alarms says so, and the member lives.
+func (a *answer) askRead(ctx context.Context) error {
+	_, err := a.client.etcd.Get(ctx, probeKey)
+	if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) && !errors.Is(err, rpctypes.ErrCorrupt) {
+		return fmt.Errorf("linearizable read: %w", plainError(err))
+	}
+	return nil
+}
+
+func (a *answer) askMembers(ctx context.Context) error {
+	list, err := a.client.etcd.MemberList(ctx)
+	if err != nil {
+		return fmt.Errorf("member list: %w", plainError(err))
+	}
+	a.members, a.list = list.Members, list.Header
+	alarms, err := a.client.etcd.AlarmList(ctx)
+	if err != nil {
+		return fmt.Errorf("alarm list: %w", plainError(err))
+	}
+	a.alarms = alarms.Alarms
+	return nil
+}
+
+// askVersion reads the cluster version, which no RPC tells.
+func (a *answer) askVersion(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, a.client.versionURL, nil)
+	if err != nil {
+		return fmt.Errorf("cluster version: %w", err)
+	}
+	resp, err := a.client.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("cluster version: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var v struct {
+		Cluster string `json:"etcdcluster"`
+	}
+	if err := json.NewDecoder(io.LimitReader(resp.Body, 4096)).Decode(&v); err != nil {
+		return fmt.Errorf("cluster version: %w", err)
+	}
+	a.version = v.Cluster
+	return nil
+}
+
+// compareHashes asks every member for the hash of its key space at one revision
+// that all of them have.
+func compareHashes(ctx context.Context, answers []*answer) {
+	var revision int64
+	for _, a := range answers {
+		if a.complete() && (revision == 0 || a.status.Header.Revision < revision) {
+			revision = a.status.Header.Revision
+		}
+	}
+	EachMember(len(answers), func(i int) {
+		a := answers[i]
+		if !a.complete() {
+			return
+		}
+		// No bound of its own: hashing a large key space takes a while, and the
+		// caller's context bounds the pass.
+		hash, compacted, err := a.client.HashKV(ctx, revision)
+		switch {
+		case errors.Is(err, ErrCompacted):
+			// Compacted meanwhile: nothing to compare, and the next look asks again.
+		case err != nil:
+			a.problem = fmt.Sprintf("hash at revision %d: %s", revision, err)
+		default:
+			a.hash, a.hashRevision, a.compacted = hash, revision, compacted
+			a.keys, _, _ = a.client.CountKeys(ctx, revision) // what is not told is not compared
+		}
+	})
+}
+
+// What a member answers where it has no keys to count or to hash.
+var (
+	// ErrCompacted says that the revision is compacted.
+	ErrCompacted = errors.New("etcd has compacted that revision")
+	// ErrCorrupt says that the alarm CORRUPT is on: etcd serves nobody.
+	ErrCorrupt = errors.New("etcd serves nobody while the alarm CORRUPT is on")
+)
+
+// CountKeys asks the member itself how many keys there are at a revision, 0 for the
+// newest one that a quorum knows of, and at which revision the member is. It walks the
+// index in etcd's memory, in a fraction of the time that a hash takes. Errors:
+// ErrCompacted, ErrCorrupt.
+func (m *Conn) CountKeys(ctx context.Context, revision int64) (keys, at int64, err error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	options := []clientv3.OpOption{clientv3.WithFromKey(), clientv3.WithCountOnly()}
+	if revision > 0 {
+		options = append(options, clientv3.WithSerializable(), clientv3.WithRev(revision))
+	}
+	found, err := m.etcd.Get(ctx, "\x00", options...)
+	if err != nil {
+		return 0, 0, keyError(err)
+	}
+	return found.Count, found.Header.Revision, nil
+}
+
+// HashKV asks the member itself for the hash of its keys at a revision, and since which
+// compacted revision it was computed. It has no time limit of its own: hashing a large
+// key space takes a while. Errors: ErrCompacted.
+func (m *Conn) HashKV(ctx context.Context, revision int64) (hash uint32, compacted int64, err error) {
+	answer, err := m.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: revision})
+	if err != nil {
+		return 0, 0, keyError(rpctypes.Error(err))
+	}
+	return answer.Hash, answer.CompactRevision, nil
+}
+
+// keyError tells apart why a member has no answer about its keys.
+func keyError(err error) error {
+	switch {
+	case errors.Is(err, rpctypes.ErrCompacted):
+		return ErrCompacted
+	case errors.Is(err, rpctypes.ErrCorrupt):
+		return ErrCorrupt
+	}
+	return plainError(err)
+}
+
+// assemble makes one Round of what the members said. The list is taken from a
+// member that answered; each member of it speaks for itself, under its own ID.
+func assemble(answers []*answer) state.Round {
+	var r state.Round
+	var listed *answer
+	byName := map[string]*answer{}
+	for _, a := range answers {
+		byName[a.speaksFor()] = a
+		if listed == nil && a.complete() {
+			listed = a
+		}
+	}
+	if listed == nil {
+		r.Problem = firstProblem(answers)
+		r.Members = eachAlone(answers)
+		return r
+	}
+	r.ClusterID, r.ClusterVersion = hexID(listed.list.ClusterId), listed.version
+	for _, alarm := range listed.alarms {
+		r.Alarms = append(r.Alarms, state.Alarm{Kind: alarm.Alarm.String(), MemberID: hexID(alarm.MemberID)})
+	}
+	for _, m := range listed.members {
+		member := state.Member{ID: hexID(m.ID), Name: m.Name, Learner: m.IsLearner}
+		describe(&member, byName[m.Name])
+		if a := byName[m.Name]; a != nil && a.status.GetDowngradeInfo().GetEnabled() {
+			r.Downgrading, r.DowngradeTarget = true, downgradeLine(a.status)
+		}
+		r.Members = append(r.Members, member)
+	}
+	return r
+}
+
+// eachAlone is what each member says of itself where none of them can list them
+// all. A status needs no quorum.
+func eachAlone(answers []*answer) []state.Member {
+	var members []state.Member
+	for _, a := range answers {
+		m := state.Member{Name: a.endpoint.Member}
+		if a.status != nil {
+			m.ID, m.Learner = hexID(a.status.Header.MemberId), a.status.IsLearner
+		}
+		// Only a learner has answered all that it is asked.
+		describe(&m, a)
+		if m.Problem == "" {
+			m.Problem = "nobody lists it"
+		}
+		members = append(members, m)
+	}
+	return members
+}
+
+// speaksFor is the name of the member that gave the answer: that of its endpoint,
+// or by its own word and the list's where the endpoint has none.
+func (a *answer) speaksFor() string {
+	if a.endpoint.Member == "" && a.status != nil {
+		for _, m := range a.members {
+			if m.ID == a.status.Header.MemberId {
+				return m.Name
+			}
+		}
+	}
+	return a.endpoint.Member
+}
+
+// describe adds to a listed member what it says of itself.
+func describe(m *state.Member, a *answer) {
+	switch {
+	case a == nil:
+		m.Problem = "it has no pod with an address"
+		return
+	case a.status == nil:
+		m.Problem = a.problem
+		return
+	case hexID(a.status.Header.MemberId) != m.ID:
+		m.Problem = "its pod answers as member " + hexID(a.status.Header.MemberId)
+		return
+	case a.status.IsLearner && !m.Learner:
+		// It was promoted a moment ago, or lags behind: it was not asked all that
+		// a voter is asked.
+		m.Problem = "it does not know yet that it is a voter"
+		return
+	}
+	s := a.status
+	m.Problem, m.Version, m.Term = a.problem, s.Version, s.RaftTerm
+	m.CommitIndex, m.AppliedIndex, m.Errors = s.RaftIndex, s.RaftAppliedIndex, s.Errors
+	m.DBSize, m.DBInUse, m.Quota = s.DbSize, s.DbSizeInUse, s.DbSizeQuota
+	m.StorageVersion, m.Revision = s.StorageVersion, s.Header.Revision
+	if s.Leader != 0 {
+		m.Leader = hexID(s.Leader)
+	}
+	if a.hashRevision != 0 {
+		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = a.hash, a.hashRevision, a.compacted, a.keys
+	}
+}
+
+func firstProblem(answers []*answer) string {
+	for _, a := range answers {
+		if a.problem != "" {
+			return a.endpoint.Member + ": " + a.problem
+		}
+	}
+	return "no member has an address yet"
+}
+
+// hexID is a member or cluster ID as etcdctl prints it.
+func hexID(id uint64) string { return strconv.FormatUint(id, 16) }
+
+// plainError is the message of a gRPC error without its wrapping.
+func plainError(err error) error {
+	if s, ok := status.FromError(err); ok {
+		return errors.New(s.Message())
+	}
+	return err
+}
+
+// MoveLeader implements Etcd.
+func (c *Client) MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
+	defer cancel()
+	to, err := strconv.ParseUint(toID, 16, 64)
+	if err != nil {
+		return fmt.Errorf("move leader to %s: %w", toID, err)
+	}
+	m, _, err := c.identify(ctx, cluster, leader)
+	if err != nil {
+		return fmt.Errorf("move leader from %s: %w", leader.Member, err)
+	}
+	if _, err := m.etcd.MoveLeader(ctx, to); err != nil {
+		return fmt.Errorf("move leader from %s to member %s: %w", leader.Member, toID, plainError(err))
+	}
+	return nil
+}
+
+// Snapshot implements Etcd.
+func (c *Client) Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error) {
+	m, _, err := c.identify(ctx, cluster, member)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of %s: %w", member.Member, err)
+	}
+	r, err := m.Snapshot(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("snapshot of %s: %w", member.Member, err)
+	}
+	return r, nil
+}
+
+// Snapshot streams the member's database. The caller closes it.
+func (m *Conn) Snapshot(ctx context.Context) (io.ReadCloser, error) {
+	r, err := m.etcd.Snapshot(ctx)
+	if err != nil {
+		return nil, plainError(err)
+	}
+	return r, nil
+}

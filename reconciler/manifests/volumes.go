@@ -1,0 +1,57 @@
+package manifests
+
+import (
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// Where the certificates are in a member's pod.
+const (
+	podServerCertPath = "/etc/quorate/tls/server"
+	podPeerCertPath   = "/etc/quorate/tls/peer"
+)
+
+func renderEtcdMounts(c schema.EtcdCluster, o Options) []*corev1ac.VolumeMountApplyConfiguration {
+	mounts := []*corev1ac.VolumeMountApplyConfiguration{
+		corev1ac.VolumeMount().WithName(o.claimPrefix()).WithMountPath(naming.VolumePath),
+	}
+	if naming.UsesTLS(c) {
+		mounts = append(mounts,
+			corev1ac.VolumeMount().WithName(naming.ServerTLSVolume).WithMountPath(podServerCertPath).WithReadOnly(true),
+			corev1ac.VolumeMount().WithName(naming.PeerTLSVolume).WithMountPath(podPeerCertPath).WithReadOnly(true))
+	}
+	return mounts
+}
+
+func renderVolumes(c schema.EtcdCluster) []*corev1ac.VolumeApplyConfiguration {
+	volumes := []*corev1ac.VolumeApplyConfiguration{
+		corev1ac.Volume().WithName("record").WithConfigMap(corev1ac.ConfigMapVolumeSource().
+			WithName(naming.Record(c.Metadata.Name)).
+			WithItems(corev1ac.KeyToPath().WithKey(naming.KeyRecord).WithPath(naming.KeyRecord))),
+	}
+	if naming.UsesTLS(c) {
+		volumes = append(volumes,
+			corev1ac.Volume().WithName(naming.ServerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecrets(c).Server)),
+			corev1ac.Volume().WithName(naming.PeerTLSVolume).WithSecret(corev1ac.SecretVolumeSource().WithSecretName(naming.TLSSecrets(c).Peer)))
+	}
+	return volumes
+}
+
+// tlsArgs asks for certificates on both sides of both ports.
+func tlsArgs(c schema.EtcdCluster) []string {
+	if !naming.UsesTLS(c) {
+		return nil
+	}
+	return []string{
+		"--cert-file=" + podServerCertPath + "/tls.crt",
+		"--key-file=" + podServerCertPath + "/tls.key",
+		"--trusted-ca-file=" + podServerCertPath + "/ca.crt",
+		"--client-cert-auth=true",
+		"--peer-cert-file=" + podPeerCertPath + "/tls.crt",
+		"--peer-key-file=" + podPeerCertPath + "/tls.key",
+		"--peer-trusted-ca-file=" + podPeerCertPath + "/ca.crt",
+		"--peer-client-cert-auth=true",
+	}
+}

@@ -1,0 +1,25 @@
+package naming
+
+// The Secrets of one cluster, NAME being the cluster's:
+//
+//	authority      signs          who trusts it
+//	NAME-ca        NAME-server    clients (--cert-file, ca.crt at the client)
+//	               NAME-client    members (--trusted-ca-file)
+//	NAME-peer-ca   NAME-peer      members (--peer-trusted-ca-file)
+//
+// The authorities are two because etcd's peer port asks for nothing but a
+// certificate that its authority signed: with one, every client could join the
+// peers' traffic.
+const (
+	AuthoritySuffix     = "-ca"
+	PeerAuthoritySuffix = "-peer-ca"
+	ServerLeafSuffix    = "-server"
+	ClientLeafSuffix    = "-client"
+	PeerLeafSuffix      = "-peer"
+)
+
+// Keys of the Secrets. Leaves use those of the type kubernetes.io/tls, and carry
+// their authority's certificate as ca.crt.
+const (
+	AuthorityCertKey = "ca.crt"
+)

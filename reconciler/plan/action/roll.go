@@ -1,0 +1,126 @@
+package action
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+)
+
+// StartRoll gives the StatefulSet the new template with its partition above
+// every pod, so that it touches none.
+type StartRoll struct {
+	SetUID string
+	// Template is the hash to go to.
+	Template string
+	// Partition above every pod; 0 only for a cluster that has never formed.
+	Partition int32
+	From, To  string
+}
+
+func (StartRoll) isAction() {}
+
+// Kind implements Action.
+func (StartRoll) Kind() string { return "StartRoll" }
+
+// String implements Action.
+func (a StartRoll) String() string { return "start the roll " + Change(a.From, a.To) }
+
+// Disruptive implements Action: no member stops.
+func (StartRoll) Disruptive() bool { return false }
+
+// After implements Action.
+func (a StartRoll) After(s *situation.Situation) {
+	s.Observed.Set.Template, s.Observed.Set.Version, s.Observed.Set.Partition = a.Template, a.To, a.Partition
+}
+
+// Undo implements Action.
+func (StartRoll) Undo(*situation.Situation) Undo { return anytime("") }
+
+// MoveLeader moves the leadership away from a member that is about to stop.
+type MoveLeader struct {
+	From, FromID string
+	To, ToID     string
+}
+
+func (MoveLeader) isAction() {}
+
+// Kind implements Action.
+func (MoveLeader) Kind() string { return "MoveLeader" }
+
+// String implements Action.
+func (a MoveLeader) String() string { return fmt.Sprintf("move the leader %s → %s", a.From, a.To) }
+
+// Disruptive implements Action: no member stops.
+func (MoveLeader) Disruptive() bool { return false }
+
+// After implements Action.
+func (a MoveLeader) After(s *situation.Situation) { s.LeadBy(a.ToID) }
+
+// Undo implements Action.
+func (MoveLeader) Undo(*situation.Situation) Undo {
+	return harmless("the next roll moves the leader again")
+}
+
+// RestartMember stops one member, which comes back with another template.
+type RestartMember struct {
+	SetUID  string
+	Member  string
+	Ordinal int32
+	// PodUID of the pod that is to go.
+	PodUID string
+	// MemberID of the member that is to stop; empty when it never ran.
+	MemberID string
+	// Partition to lower the StatefulSet's to. When ByDeletion is set the
+	// partition stays and the pod is deleted: it comes back with the template
+	// of the last roll that ended.
+	Partition  int32
+	ByDeletion bool
+	From, To   string
+}
+
+func (RestartMember) isAction() {}
+
+// Kind implements Action.
+func (RestartMember) Kind() string { return "RestartMember" }
+
+// String implements Action.
+func (a RestartMember) String() string {
+	return fmt.Sprintf("restart %s %s", a.Member, Change(a.From, a.To))
+}
+
+// Disruptive implements Action: a restarted member stops serving for a moment.
+func (RestartMember) Disruptive() bool { return true }
+
+// After implements Action.
+func (a RestartMember) After(s *situation.Situation) {
+	s.Observed.Set.Partition = a.Partition
+	s.ReplacePod(a.Ordinal)
+	s.Settle()
+}
+
+// Undo implements Action.
+func (a RestartMember) Undo(s *situation.Situation) Undo { return undoRestart(s, a) }
+
+// EndRoll puts the partition back above every pod when all have the template.
+type EndRoll struct {
+	SetUID   string
+	Template string
+	Replicas int32
+}
+
+func (EndRoll) isAction() {}
+
+// Kind implements Action.
+func (EndRoll) Kind() string { return "EndRoll" }
+
+// String implements Action.
+func (EndRoll) String() string { return "end the roll" }
+
+// Disruptive implements Action: no member stops.
+func (EndRoll) Disruptive() bool { return false }
+
+// After implements Action.
+func (a EndRoll) After(s *situation.Situation) { s.Observed.Set.Partition = a.Replicas }
+
+// Undo implements Action.
+func (EndRoll) Undo(*situation.Situation) Undo { return onlyNotes() }

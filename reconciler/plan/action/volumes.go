@@ -1,0 +1,72 @@
+package action
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// GrowVolume asks for a larger volume. The member goes on running.
+type GrowVolume struct {
+	Claim, UID string
+	// Member whose volume it is.
+	Member string
+	// From and To are in bytes.
+	From, To int64
+}
+
+func (GrowVolume) isAction() {}
+
+// Kind implements Action.
+func (GrowVolume) Kind() string { return "GrowVolume" }
+
+// String implements Action.
+func (a GrowVolume) String() string {
+	return fmt.Sprintf("grow the volume of %s %s → %s", a.Member, state.SizeText(a.From), state.SizeText(a.To))
+}
+
+// Disruptive implements Action: no member stops.
+func (GrowVolume) Disruptive() bool { return false }
+
+// After implements Action.
+func (a GrowVolume) After(s *situation.Situation) {
+	s.Observed.Volumes = slices.Clone(s.Observed.Volumes)
+	if v := s.Observed.Volume(a.Member); v != nil {
+		v.Size, v.Capacity = a.To, a.To
+	}
+}
+
+// Undo implements Action.
+func (GrowVolume) Undo(*situation.Situation) Undo {
+	return final("no volume shrinks; a larger one does no harm")
+}
+
+// ReleaseSet deletes the StatefulSet and leaves its pods running, so that one
+// with other claims can take them over: Kubernetes changes none in place.
+type ReleaseSet struct {
+	SetUID string
+	// PodUIDs that stay, by their UIDs in the order of their ordinals: with another
+	// pod among them the decision is made anew.
+	PodUIDs string
+}
+
+func (ReleaseSet) isAction() {}
+
+// Kind implements Action.
+func (ReleaseSet) Kind() string { return "ReleaseSet" }
+
+// String implements Action.
+func (ReleaseSet) String() string { return "release the pods from the StatefulSet" }
+
+// Disruptive implements Action: no member stops.
+func (ReleaseSet) Disruptive() bool { return false }
+
+// After implements Action.
+func (ReleaseSet) After(s *situation.Situation) { s.Observed.Set = nil }
+
+// Undo implements Action.
+func (ReleaseSet) Undo(*situation.Situation) Undo {
+	return harmless("the pods go on, and the next step makes a StatefulSet for them")
+}

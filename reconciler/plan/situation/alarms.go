@@ -1,0 +1,72 @@
+package situation
+
+import (
+	"strings"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// Compactable says whether there is history left to drop: by the last look that
+// compared the data, and by the record. Members do not tell of a compaction that
+// no write has followed: their hash at that revision is the one from before it.
+func (s *Situation) Compactable() bool {
+	l := s.Observed.Round().Leader()
+	if c := s.Observed.Record.Compacted; c != nil && l.Revision <= c.Revision {
+		return false
+	}
+	for i := len(s.Observed.Rounds) - 1; i >= 0; i-- {
+		if r := &s.Observed.Rounds[i]; r.Deep {
+			m := r.Member(l.Name)
+			return m != nil && l.Revision > max(m.CompactRevision, 1)
+		}
+	}
+	return false
+}
+
+// SizeIsOld says whether what the member needs of its file was counted before the
+// last compaction took effect: etcd counts it anew with a write, and under the
+// alarm there is none.
+func (s *Situation) SizeIsOld(m state.Member) bool {
+	c := s.Observed.Record.Compacted
+	return c != nil && s.Observed.Record.Defragmented[m.Name].Before(c.At)
+}
+
+// FindMember is the first member of which something is true, or nil.
+func (s *Situation) FindMember(is func(state.Member) bool) *state.Member {
+	r := s.Observed.Round()
+	for i := range r.Members {
+		if is(r.Members[i]) {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// UnsafeToDefragment says why the member's release must not be defragmented, or "".
+func (s *Situation) UnsafeToDefragment(m state.Member) string {
+	v, err := release.Parse(m.Version)
+	if err != nil {
+		return "nobody knows which release it runs"
+	}
+	return release.UnsafeDefragmentation(v)
+}
+
+// onlyOf says whether every error that a member reports is that alarm.
+func onlyOf(errors []string, kind string) bool {
+	for _, e := range errors {
+		if !strings.Contains(e, "alarm:"+kind) {
+			return false
+		}
+	}
+	return true
+}
+
+// AlarmList is the alarms as text.
+func AlarmList(alarms []state.Alarm) string {
+	texts := make([]string, len(alarms))
+	for i, a := range alarms {
+		texts[i] = a.String()
+	}
+	return strings.Join(texts, ", ")
+}

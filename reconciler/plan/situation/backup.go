@@ -1,0 +1,67 @@
+package situation
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// BackupFresh is how old a backup may be when the upgrade that it was taken for
+// begins.
+const BackupFresh = 15 * time.Minute
+
+// Purpose is what the backup of this roll is taken for. One from before an upgrade
+// to a release is none from before a downgrade to it.
+func (s *Situation) Purpose() state.Purpose {
+	if s.GoesDown() || s.Descending() {
+		return state.ForDowngrade(s.Desired.Spec.Version)
+	}
+	return state.ForUpgrade(s.Desired.Spec.Version)
+}
+
+// NeedsBackup says whether this roll is a change of version that must have one.
+// Giving a roll up goes back to what was there: its backup has been taken. Where
+// the cluster version has moved meanwhile, going back is a downgrade like any.
+func (s *Situation) NeedsBackup() bool {
+	back := s.GivingUp() && !s.GoesDown() && !s.Descending()
+	return s.Rolling() && s.Versioned() && !back && s.Desired.Spec.Upgrade.Backup != schema.BackupSkip
+}
+
+// HasBackup says whether the recorded backup is the one that this roll needs. It
+// may be older once the roll has begun: a way down begins when etcd is told of it,
+// whatever template an earlier try has left behind.
+func (s *Situation) HasBackup() bool {
+	begun := s.Descending() || (s.Started() && !s.GoesDown())
+	return (s.backedUp() && (begun || s.Now.Sub(s.Observed.Record.Backup.Time) <= BackupFresh)) || s.endedEarly()
+}
+
+// endedEarly says whether etcd has ended the downgrade that this roll is, before
+// its last member went down: a leader of etcd 3.5 does, as it looks at the cluster
+// version where it should look at what every member runs (isMatchedVersions of
+// etcdserver/cluster_util.go). The roll goes on, and its backup is the same.
+func (s *Situation) endedEarly() bool {
+	d := s.Observed.Record.Downgrade
+	return s.Started() && !s.GoesDown() && d != nil && d.Line == s.WantedVersion().Line() && s.BackedUpFor(state.ForDowngrade(s.Desired.Spec.Version))
+}
+
+// backedUp says whether a backup of this cluster was taken for this target,
+// however long ago.
+func (s *Situation) backedUp() bool { return s.BackedUpFor(s.Purpose()) }
+
+// BackedUpFor says whether the recorded backup is of this cluster and was taken
+// for that purpose, however long ago.
+func (s *Situation) BackedUpFor(purpose state.Purpose) bool {
+	b := s.Observed.Record.Backup
+	return b != nil && b.ClusterID == s.Observed.Record.ClusterID && b.For == purpose
+}
+
+// BackupMember is the member that a backup is taken from: the leader, or another one
+// that answers where the leader is the one to avoid. Nil when there is none.
+func (s *Situation) BackupMember(avoid string) *state.Member {
+	l := s.Observed.Round().Leader()
+	if l == nil || l.Name != avoid {
+		return l
+	}
+	return s.FindMember(func(m state.Member) bool { return m.Name != avoid && m.Problem == "" && !m.Learner && m.Name != "" })
+}

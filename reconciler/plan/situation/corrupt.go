@@ -1,0 +1,135 @@
+package situation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// CorruptMember names the member that holds other data than all the others, says
+// how that is known, and whether it is proven. It is, when in each of two looks
+// every member was asked for its hash at one revision since one compaction, all
+// but one agree, they are a strict majority, that one is the same both times, and
+// etcd accuses nobody else. Else the name is "" or a suspicion, and why says what
+// is missing; all is "" where nothing is suspected.
+func (s *Situation) CorruptMember() (name, why string, provable bool) {
+	r := s.Observed.Round()
+	if !s.Formed() || r == nil || !slices.ContainsFunc(s.Observed.Rounds, state.Suspicious) {
+		return "", "", false
+	}
+	looks := s.DeepLooks()
+	if len(looks) < 2 {
+		return "", "the members' data has not been compared twice yet", false
+	}
+	for _, look := range looks {
+		odd, problem := oddOne(look)
+		switch {
+		case problem != "":
+			return "", problem, false
+		case name != "" && name != odd:
+			return "", fmt.Sprintf("%s differed from all others in one look, and %s in another", name, odd), false
+		}
+		name = odd
+	}
+	if name == "" {
+		return "", "all members hold the same data", false
+	}
+	last := looks[len(looks)-1]
+	why = fmt.Sprintf("%s holds other data than the %d others at revision %d, seen twice", name, len(last.Members)-1, last.Member(name).HashRevision)
+	if contradiction := s.contradicts(name); contradiction != "" {
+		return name, why + ", but " + contradiction, false
+	}
+	return name, why, true
+}
+
+// DeepLooks are the looks that compared the data.
+func (s *Situation) DeepLooks() []*state.Round {
+	var looks []*state.Round
+	for i := range s.Observed.Rounds {
+		if r := &s.Observed.Rounds[i]; r.Deep && r.Problem == "" {
+			looks = append(looks, r)
+		}
+	}
+	return looks
+}
+
+// oddOne is the only member with another hash than all others, "" where all are
+// equal; the problem says why nobody can tell.
+func oddOne(r *state.Round) (odd, problem string) {
+	byHash := map[uint32][]string{}
+	for _, m := range r.Members {
+		if m.Problem != "" || m.HashRevision == 0 {
+			return "", fmt.Sprintf("the data of %s could not be compared", state.NameOf(m))
+		}
+		if !state.Comparable(m, r.Members[0]) {
+			return "", fmt.Sprintf("%s and %s have compacted at different revisions, so their data cannot be compared", state.NameOf(m), state.NameOf(r.Members[0]))
+		}
+		byHash[m.Hash] = append(byHash[m.Hash], m.Name)
+	}
+	if len(byHash) <= 1 {
+		return "", ""
+	}
+	for _, names := range byHash {
+		if len(byHash) == 2 && len(names) == 1 && len(r.Members) > 2 {
+			return names[0], ""
+		}
+	}
+	return "", "no single member differs from a majority that agrees: " + hashGroups(r)
+}
+
+// hashGroups lists who holds what.
+func hashGroups(r *state.Round) string {
+	var texts []string
+	for _, m := range r.Members {
+		texts = append(texts, fmt.Sprintf("%s %08x", m.Name, m.Hash))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// contradicts says what speaks against the hashes, or "".
+func (s *Situation) contradicts(name string) string {
+	r, accused := s.Observed.Round(), false
+	for _, a := range r.Alarms {
+		i := slices.IndexFunc(r.Members, func(m state.Member) bool { return m.ID == a.MemberID })
+		switch {
+		case a.Kind != state.Corrupt:
+		case i >= 0 && r.Members[i].Name != name:
+			return "etcd accuses " + r.Members[i].Name
+		case i >= 0 || a.MemberID == state.UnknownMember:
+			accused = true
+		}
+	}
+	for _, m := range r.Members {
+		if v, err := release.Parse(m.Version); err != nil || (!accused && !release.HashTrusted(v)) {
+			return fmt.Sprintf("etcd has raised no alarm, and the hashes of %s alone prove nothing", cmp.Or(m.Version, "an unknown release"))
+		}
+	}
+	return ""
+}
+
+// SameData says whether all members were seen with the same data, each time.
+func (s *Situation) SameData(looks []*state.Round) bool {
+	for _, r := range looks {
+		if odd, problem := oddOne(r); odd != "" || problem != "" || s.listProblem(r, "") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// AccusedReplaced says whether whoever the alarms accuse is gone: by the ID that they
+// name, or where they name none, by the backup that the last repair began with.
+func (s *Situation) AccusedReplaced() bool {
+	for _, a := range s.Observed.Round().Alarms {
+		listed := slices.ContainsFunc(s.Observed.Round().Members, func(m state.Member) bool { return m.ID == a.MemberID })
+		mended := s.Observed.Record.Backup != nil && s.Observed.Record.Backup.For.IsRepair()
+		if a.Kind == state.Corrupt && (listed || (a.MemberID == state.UnknownMember && !mended)) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,85 @@
+package situation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+const (
+	// muchFree is how much of its file a database may not need before the file is
+	// made smaller, in bytes.
+	muchFree = 200 << 20
+	// defragmentRest is the least time between two defragmentations of one member
+	// because of a threshold: what fills up again at once is not helped by more.
+	defragmentRest = time.Hour
+	// defragmentLate is how long after its time a scheduled defragmentation may
+	// begin: one that was missed in the night is not made good by day.
+	defragmentLate = time.Hour
+)
+
+// DefragmentReason is why the member is to be defragmented, "" where its release must
+// not be: then a warning says so, and nothing else waits for it.
+func (s *Situation) DefragmentReason(m state.Member) string {
+	if s.UnsafeToDefragment(m) != "" {
+		return ""
+	}
+	return s.defragmentReason(m)
+}
+
+// defragmentReason is why the member is to be defragmented, or "".
+func (s *Situation) defragmentReason(m state.Member) string {
+	spec := s.Desired.Spec.Defragmentation
+	if spec.Mode == schema.DefragmentationNever || m.Problem != "" || m.DBSize <= 0 {
+		return ""
+	}
+	last := s.Observed.Record.Defragmented[m.Name]
+	if strike := s.scheduledAt(spec); last.Before(strike) {
+		return "spec.defragmentation.schedule says so: " + strike.Format(OpeningLayout)
+	}
+	if !s.WindowOpen() || s.Now.Sub(last) < defragmentRest {
+		return ""
+	}
+	free := m.DBSize - m.DBInUse
+	switch {
+	case m.DBInUse <= 0:
+		return "" // nobody knows
+	case free > muchFree:
+		return fmt.Sprintf("%s of its file of %s are free", state.SizeText(free), state.SizeText(m.DBSize))
+	case s.NearQuota(m) && WorthDefragmenting(m):
+		return fmt.Sprintf("its file has %s of a quota of %s, and %s of that can be given back", state.SizeText(m.DBSize), state.SizeText(s.QuotaOf(m)), state.SizeText(free))
+	}
+	return ""
+}
+
+// scheduledAt is the last time of the schedule that is not too long ago, in its zone,
+// or the zero time.
+func (s *Situation) scheduledAt(spec schema.DefragmentationSpec) time.Time {
+	schedule, err := schema.ParseSchedule(spec.Schedule, spec.TimeZone)
+	zone, errZone := time.LoadLocation(spec.TimeZone)
+	if err != nil || errZone != nil {
+		return time.Time{} // there is none, or validation says what is wrong with it
+	}
+	var last time.Time
+	for next := schedule.Next(s.Now.Add(-defragmentLate)); !next.IsZero() && !next.After(s.Now); next = schedule.Next(next) {
+		last = next.In(zone)
+	}
+	return last
+}
+
+// NotDefragmented warns of members that a defragmentation is due for and that must
+// not have one.
+func (s *Situation) NotDefragmented() []string {
+	if !s.Formed() || s.Observed.Round() == nil {
+		return nil
+	}
+	var texts []string
+	for _, m := range s.Observed.Round().Members {
+		if unsafe := s.UnsafeToDefragment(m); unsafe != "" && m.Version != "" && s.defragmentReason(m) != "" {
+			texts = append(texts, fmt.Sprintf("%s is not defragmented (%s): %s", m.Name, s.defragmentReason(m), unsafe))
+		}
+	}
+	return texts
+}

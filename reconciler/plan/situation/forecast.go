@@ -1,0 +1,203 @@
+package situation
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// Clone copies what a forecast changes.
+func (s *Situation) Clone() *Situation {
+	c := *s
+	c.Observed.Objects = slices.Clone(s.Observed.Objects)
+	c.Observed.Pods = slices.Clone(s.Observed.Pods)
+	c.Observed.Rounds = slices.Clone(s.Observed.Rounds)
+	c.Observed.Volumes = slices.Clone(s.Observed.Volumes)
+	if s.Observed.Record != nil {
+		record := *s.Observed.Record
+		c.Observed.Record = &record
+	}
+	if s.Observed.Set != nil {
+		set := *s.Observed.Set
+		c.Observed.Set = &set
+	}
+	return &c
+}
+
+// ReplacePod lets the StatefulSet make the pod of an ordinal anew.
+func (s *Situation) ReplacePod(ordinal int32) {
+	for i := range s.Observed.Pods {
+		if s.Observed.Pods[i].Ordinal == ordinal {
+			s.Observed.Pods[i] = s.recreated(ordinal)
+		}
+	}
+}
+
+// Unlist takes a member out of the rounds.
+func (s *Situation) Unlist(id string) {
+	for i := range s.Observed.Rounds {
+		s.Observed.Rounds[i].Members = slices.DeleteFunc(slices.Clone(s.Observed.Rounds[i].Members), func(m state.Member) bool { return m.ID == id })
+	}
+}
+
+// recreated is the pod that the StatefulSet makes for an ordinal now.
+func (s *Situation) recreated(ordinal int32) state.Pod {
+	p := state.Pod{
+		Name: naming.Member(s.Desired.Name, ordinal), Ordinal: ordinal, Created: s.Now, ReadySince: s.Now,
+		Template: s.Observed.Set.Template, Version: s.Observed.Set.Version,
+	}
+	if ordinal < s.Observed.Set.Partition {
+		p.Template, p.Version = s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion
+	}
+	return p
+}
+
+// LeadBy makes a member the leader of the last round.
+func (s *Situation) LeadBy(id string) {
+	for i := range s.Observed.Rounds {
+		s.Observed.Rounds[i].Members = slices.Clone(s.Observed.Rounds[i].Members)
+		for j := range s.Observed.Rounds[i].Members {
+			s.Observed.Rounds[i].Members[j].Leader = id
+		}
+	}
+}
+
+// Settle lets the StatefulSet finish what it has begun, and makes every pod
+// ready and every member healthy, in two rounds, as they are when nothing goes
+// wrong. A pod that cannot start with a template that was given up does not get
+// better.
+func (s *Situation) Settle() {
+	s.Observed.Volumes = slices.Clone(s.Observed.Volumes)
+	for i := range s.Observed.Volumes {
+		s.Observed.Volumes[i].Capacity = s.Observed.Volumes[i].Size
+	}
+	if s.Observed.Set != nil && s.Observed.Set.Terminating {
+		s.Observed.Set = nil
+	}
+	if s.Observed.Set == nil {
+		return
+	}
+	s.Observed.Set.Settled = true
+	s.replace()
+	for i := range s.Observed.Pods {
+		p := &s.Observed.Pods[i]
+		kept := p.Template == s.Desired.Template || (s.Formed() && p.Template == s.Observed.Set.CurrentTemplate)
+		if p.Trouble == "" || kept {
+			p.Ready, p.Ran, p.Terminating, p.Trouble = true, true, false, ""
+		}
+	}
+	if !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Observed.Set.Template }) {
+		s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = s.Observed.Set.Template, s.Observed.Set.Version
+	}
+	r := s.healthyRound()
+	deep := r
+	deep.At, deep.Deep = s.Now.Add(-state.Between), true
+	s.Observed.Rounds = []state.Round{deep, r}
+}
+
+// replace creates the pods that are missing, and replaces the formed cluster's
+// outdated ones at or above the partition.
+func (s *Situation) replace() {
+	for ordinal := range s.Observed.Set.Replicas {
+		i := slices.IndexFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal == ordinal })
+		switch {
+		case i < 0:
+			s.Observed.Pods = append(s.Observed.Pods, s.recreated(ordinal))
+			s.provide(ordinal)
+		case s.Formed() && ordinal >= s.Observed.Set.Partition && s.Observed.Pods[i].Template != s.Observed.Set.Template:
+			s.Observed.Pods[i] = s.recreated(ordinal)
+		}
+	}
+	slices.SortFunc(s.Observed.Pods, func(a, b state.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
+}
+
+// provide makes the volume of a new pod, where there is none.
+func (s *Situation) provide(ordinal int32) {
+	name := naming.Member(s.Desired.Name, ordinal)
+	if s.Observed.Volume(name) != nil {
+		return
+	}
+	s.Observed.Volumes = append(s.Observed.Volumes, state.Volume{
+		Claim: s.Claim(name), UID: "(new)", Member: name, Ordinal: ordinal, Bound: true,
+		Size: s.WantedSize(), Capacity: s.WantedSize(), Class: s.Observed.Set.ClaimClass,
+	})
+}
+
+// agreedOn is the cluster version when all is well: it follows the oldest member
+// up, and goes down in a downgrade only.
+func (s *Situation) agreedOn() string {
+	var lines []string
+	for _, p := range s.Observed.Pods {
+		lines = append(lines, state.Minor(p.Version))
+	}
+	version := cmp.Or(s.ClusterVersion(), s.Desired.Spec.Version)
+	if !slices.ContainsFunc(lines, func(l string) bool { return !state.Older(state.Minor(version), l) }) && len(lines) > 0 {
+		oldest := slices.MinFunc(lines, func(a, b string) int {
+			if state.Older(a, b) {
+				return -1
+			}
+			return 1
+		})
+		return oldest + ".0"
+	}
+	return version
+}
+
+// healthyRound is what the members say when all is well.
+func (s *Situation) healthyRound() state.Round {
+	r := state.Round{At: s.Now, ClusterID: "(new)", ClusterVersion: s.agreedOn()}
+	if s.Formed() {
+		r.ClusterID = s.Observed.Record.ClusterID
+	}
+	if before := s.Observed.Round(); before != nil {
+		r.Alarms = before.Alarms
+	}
+	leader := ""
+	if l := s.Observed.Round().Leader(); l != nil {
+		leader = l.ID
+	}
+	for _, p := range s.Observed.Pods {
+		if m, ok := s.healthyMember(p); ok {
+			m.Keep(s.Observed.Round().Member(p.Name))
+			if p.Template == s.Desired.Template && m.Quota > 0 {
+				m.Quota = s.wantedQuota()
+			}
+			r.Members = append(r.Members, m)
+		}
+	}
+	if s.Formed() && s.Observed.Record.Joining != nil && s.Observed.Pod(s.Observed.Record.Joining.Member) == nil && s.Observed.Record.Joining.ID != "" {
+		r.Members = append(r.Members, state.Member{ID: s.Observed.Record.Joining.ID, Learner: true, Term: 1})
+	}
+	if leader == "" && len(r.Members) > 0 {
+		leader = r.Members[0].ID
+	}
+	for i := range r.Members {
+		r.Members[i].Leader = leader
+	}
+	s.descent(&r)
+	return r
+}
+
+// healthyMember is the member of a pod when all is well; false for a pod that
+// belongs to none.
+func (s *Situation) healthyMember(p state.Pod) (state.Member, bool) {
+	m := state.Member{ID: "(" + p.Name + ")", Name: p.Name, Version: p.Version, Term: 1}
+	if !s.Formed() {
+		return m, true
+	}
+	r := s.Observed.Record
+	if j := r.Joining; j != nil && j.Member == p.Name {
+		m.ID, m.Learner = j.ID, !j.Promoting
+		return m, j.ID != ""
+	}
+	if l := r.Leaving; l != nil && l.Member == p.Name && s.Observed.Round().ByID(l.ID) == nil {
+		return m, false
+	}
+	if g := r.Recovering; g != nil {
+		m.Revision = g.Revision + RecoveryBump
+	}
+	m.ID = r.Members[p.Name]
+	return m, m.ID != ""
+}

@@ -1,0 +1,261 @@
+package situation
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// HealthChoices is what a person can do about a member that is not well. One that
+// does not run keeps its data and its place, whatever the reason is.
+func (s *Situation) HealthChoices(problem string) string {
+	for _, p := range s.Observed.Pods {
+		if p.Trouble == "" || !s.IsMember(p.Name) || !strings.HasPrefix(problem, p.Name+" ") {
+			continue
+		}
+		if next := s.NextRestart(); s.Rolling() && next != nil && next.Name != p.Name {
+			return fmt.Sprintf("what Git asks for would reach %s first, which serves; bring %s back by other means, and the roll goes on", next.Name, p.Name)
+		}
+		if s.MemberCount() > 2 && !s.Rolling() {
+			return fmt.Sprintf("%s comes back by itself once the cause is mended; if its data is worth nothing, delete its pod and its volume claim %s, and a new member takes its place",
+				p.Name, s.Claim(p.Name))
+		}
+	}
+	if gone := s.removedByHand(); gone != "" && s.MemberCount() > 2 {
+		return fmt.Sprintf("somebody has removed %s: delete its pod and its volume claim %s, which are worth nothing to etcd any more, and a new member takes its place",
+			gone, s.Claim(gone))
+	}
+	return "look at " + s.concerned(problem)
+}
+
+// removedByHand is the recorded member that the list no longer has, where it has
+// exactly all the others, or "".
+func (s *Situation) removedByHand() string {
+	r, gone := s.Observed.Round(), ""
+	if r.Problem != "" || r.ClusterID != s.Observed.Record.ClusterID || len(r.Members) != len(s.Observed.Record.Members)-1 {
+		return ""
+	}
+	for name, id := range s.Observed.Record.Members {
+		switch m := r.ByID(id); {
+		case m == nil:
+			gone = name
+		case m.Name != name:
+			return ""
+		}
+	}
+	return gone
+}
+
+// concerned is whom a person looks at because of a problem.
+func (s *Situation) concerned(problem string) string {
+	for name, id := range s.Observed.Record.Members {
+		if strings.Contains(problem, name) || strings.Contains(problem, id) {
+			return "the member named here"
+		}
+	}
+	return "the pods of its members"
+}
+
+// Doubtful is a member that only one look has seen, that did not answer in it, and
+// that would be a victim if it did not in the next one either; empty for none.
+func (s *Situation) Doubtful() string {
+	if len(s.Observed.Rounds) > 1 {
+		return ""
+	}
+	for _, p := range s.Outdated() {
+		if p.Ready && !p.Terminating && !s.HealthyNow(p) && p.Template != s.Observed.Set.CurrentTemplate {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// HealthProblem says what is wrong with the cluster in one look, or "".
+func (s *Situation) HealthProblem(r *state.Round) string {
+	exempt := s.Exempt()
+	for _, check := range []func(*state.Round, string) string{
+		s.listProblem, s.answerProblem, s.leaderProblem, s.alarmProblem, s.versionProblem, s.QuorumProblem,
+	} {
+		if problem := check(r, exempt); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// Exempt is the name of the member that the gate looks past, or "".
+func (s *Situation) Exempt() string {
+	if v := s.MendedByRoll(); v != nil {
+		return v.Name
+	}
+	return ""
+}
+
+// listProblem compares the member list with the record.
+func (s *Situation) listProblem(r *state.Round, _ string) string {
+	if r.Problem != "" {
+		return "the members cannot be listed: " + r.Problem
+	}
+	if r.ClusterID != s.Observed.Record.ClusterID {
+		return fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID)
+	}
+	listed := map[string]string{}
+	for _, m := range r.Members {
+		if m.Learner {
+			return state.NameOf(m) + " is a learner, which nobody asked for"
+		}
+		listed[m.Name] = m.ID
+	}
+	if !maps.Equal(listed, s.Observed.Record.Members) {
+		return fmt.Sprintf("the member list (%s) is not the recorded one (%s)", roster(listed), roster(s.Observed.Record.Members))
+	}
+	return ""
+}
+
+// PodProblem wants Kubernetes to think well of every member, too.
+func (s *Situation) PodProblem() string {
+	exempt := s.Exempt()
+	for _, p := range s.Observed.Pods {
+		if s.IsMember(p.Name) && p.Name != exempt && (!p.Ready || p.Terminating) {
+			return "the pod of " + p.Name + " is not ready"
+		}
+	}
+	return ""
+}
+
+// answerProblem wants every member to answer for itself.
+func (s *Situation) answerProblem(r *state.Round, exempt string) string {
+	for _, m := range r.Members {
+		if m.Name == exempt {
+			continue
+		}
+		if p := s.Observed.Pod(m.Name); p != nil && p.Trouble != "" && !p.Ready {
+			return fmt.Sprintf("%s does not run: %s", m.Name, p.Trouble)
+		}
+		if m.Problem != "" {
+			return fmt.Sprintf("%s does not answer: %s", m.Name, m.Problem)
+		}
+	}
+	return ""
+}
+
+// leaderProblem wants one leader, followed by all in one term, and nobody far behind.
+func (s *Situation) leaderProblem(r *state.Round, exempt string) string {
+	leader := r.Leader()
+	if leader == nil {
+		return "there is no leader"
+	}
+	for _, m := range r.Members {
+		switch {
+		case m.Name == exempt:
+		case m.Leader != leader.ID || m.Term != leader.Term:
+			return fmt.Sprintf("%s does not follow the leader %s", m.Name, leader.Name)
+		case m.AppliedIndex+state.MaxLag < leader.CommitIndex:
+			return fmt.Sprintf("%s is %d entries behind the leader", m.Name, leader.CommitIndex-m.AppliedIndex)
+		}
+	}
+	return ""
+}
+
+// alarmProblem are what etcd itself complains of.
+func (s *Situation) alarmProblem(r *state.Round, exempt string) string {
+	pardoned := s.toleratesNoSpace(r)
+	if len(r.Alarms) > 0 && !pardoned {
+		return "alarm: " + AlarmList(r.Alarms)
+	}
+	if r.Downgrading && !s.ours(r) {
+		return fmt.Sprintf("a downgrade to %s is in progress, which nobody asked for in Git; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))
+	}
+	for _, m := range r.Members {
+		switch {
+		case m.Name == exempt:
+		case len(m.Errors) > 0 && (!pardoned || !onlyOf(m.Errors, state.NoSpace)):
+			return fmt.Sprintf("%s reports: %s", m.Name, strings.Join(m.Errors, ", "))
+		case m.Quota > 0 && m.DBSize >= m.Quota && !pardoned:
+			return fmt.Sprintf("the database of %s has reached its quota", m.Name)
+		}
+	}
+	return ""
+}
+
+// versionProblem wants every member to run what its pod was made for.
+func (s *Situation) versionProblem(r *state.Round, exempt string) string {
+	for _, m := range r.Members {
+		p := s.Observed.Pod(m.Name)
+		if m.Name != exempt && p != nil && m.Version != p.Version {
+			return fmt.Sprintf("%s runs etcd %s, but its pod was made for %s: the image is not what its tag says", m.Name, m.Version, p.Version)
+		}
+	}
+	return ""
+}
+
+// HashProblem wants members that can be compared to hold the same data.
+func (s *Situation) HashProblem(r *state.Round) string {
+	leader := r.Leader()
+	if !r.Deep || leader == nil {
+		return ""
+	}
+	for _, m := range r.Members {
+		alike := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
+		if alike && m.Hash != leader.Hash {
+			return fmt.Sprintf("%s and %s hold different data at revision %d", m.Name, leader.Name, m.HashRevision)
+		}
+	}
+	return ""
+}
+
+// QuorumProblem is why the others would lose their quorum while the target is down. One or two
+// members never can, and their owner has chosen that.
+func (s *Situation) QuorumProblem(r *state.Round, exempt string) string {
+	t := s.Restarting(exempt)
+	if t == "" || s.Small() {
+		return ""
+	}
+	others := 0
+	for _, m := range r.Members {
+		if m.Name != t && m.Problem == "" && !m.Learner {
+			others++
+		}
+	}
+	if need := len(r.Members)/2 + 1; others < need {
+		return fmt.Sprintf("without %s only %d of %d members would be left, and a quorum is %d", t, others, len(r.Members), need)
+	}
+	return ""
+}
+
+// Restarting is the member that the roll takes next, or "".
+func (s *Situation) Restarting(exempt string) string {
+	if exempt != "" {
+		return exempt
+	}
+	if t := s.NextRestart(); s.Rolling() && t != nil {
+		return t.Name
+	}
+	return ""
+}
+
+// CatchUpProblem says who has not yet applied what the leader had committed before; who
+// does not answer at all is the gate's business, and one that leaves need not
+// catch up.
+func (s *Situation) CatchUpProblem(before, last *state.Round, leaves string) string {
+	goal := before.Leader().CommitIndex
+	for _, m := range last.Members {
+		if m.Problem == "" && m.AppliedIndex < goal && m.Name != leaves {
+			return fmt.Sprintf("%s has applied %d of %d entries", m.Name, m.AppliedIndex, goal)
+		}
+	}
+	return ""
+}
+
+// roster is a member list as text, in a fixed order.
+func roster(members map[string]string) string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		names = append(names, name+"="+members[name])
+	}
+	return strings.Join(names, " ")
+}

@@ -1,0 +1,128 @@
+package situation
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// ComebackTime is how long a restarted member may take before the roll counts as
+// stopped. Nothing else is touched before or after; only the words change.
+const ComebackTime = 5 * time.Minute
+
+// TroubleGrace is how long Kubernetes may report a problem of a restarted pod before
+// the roll counts as stopped.
+const TroubleGrace = 30 * time.Second
+
+// PendingJoin is 1 where the pod of a learner does not exist, which nobody waits for but
+// the join itself: it has a deadline, and Git may change its mind.
+func (s *Situation) PendingJoin() int {
+	if j := s.Observed.Record.Joining; j != nil && j.ID != "" && s.Observed.Record.Members[j.Member] == "" && s.Observed.Pod(j.Member) == nil {
+		return 1
+	}
+	return 0
+}
+
+// AskController is how a person finds out why a StatefulSet makes no progress.
+func (s *Situation) AskController() string {
+	return fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.Desired.Namespace, s.Desired.Name)
+}
+
+// Unblock says what keeps the StatefulSet from replacing a pod: it goes down from
+// the highest ordinal, and waits for each pod to be ready. Empty for nothing.
+func (s *Situation) Unblock(next state.Pod) string {
+	for _, p := range s.Observed.Pods {
+		if p.Ordinal > next.Ordinal && !p.Ready {
+			return fmt.Sprintf("it waits for the pod of %s first; if that lasts, look at why it is not ready", p.Name)
+		}
+	}
+	return ""
+}
+
+// Podless is the lowest member without a pod, or "". A pod that is nobody's makes up
+// for none that is missing.
+func (s *Situation) Podless() string {
+	lowest := ""
+	for name := range s.Observed.Record.Members {
+		if s.Observed.Pod(name) == nil && (lowest == "" || naming.Ordinal(name) < naming.Ordinal(lowest)) {
+			lowest = name
+		}
+	}
+	return lowest
+}
+
+// OtherDown is a member that is not well, beside those that the StatefulSet is
+// about to replace: it lets no second one go before that one is ready, and quorate
+// does not count on it. Empty for none.
+func (s *Situation) OtherDown(loose []state.Pod) string {
+	for _, p := range s.Observed.Pods {
+		replaced := slices.ContainsFunc(loose, func(l state.Pod) bool { return l.Name == p.Name })
+		if s.IsMember(p.Name) && !replaced && (!p.Ready || p.Terminating) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// ControllerCloses says whether the roll before the desired one has reached every pod,
+// and only the StatefulSet controller's own book-keeping is missing. Until then
+// CurrentTemplate names a template that no pod has any more. A last one that is
+// still on its way counts, too: another roll that began now would let every pod
+// that restarts by itself come back as what CurrentTemplate says, which a cluster
+// of the next minor no longer takes. One that has trouble keeps no roll from being
+// given up. Nor does the controller close it while the pod of a place that is to
+// be filled is not ready: that comes first.
+func (s *Situation) ControllerCloses() bool {
+	if s.Started() || s.Observed.Set.CurrentTemplate == s.Observed.Set.Template || s.Observed.Record.Joining != nil || s.Vacant(s.Desired.Spec.Replicas) != "" {
+		return false
+	}
+	for _, p := range s.Observed.Pods {
+		stuck := !s.HealthyNow(p) && (p.Trouble != "" || s.Now.Sub(p.Created) > ComebackTime)
+		if s.IsMember(p.Name) && (p.Template != s.Observed.Set.Template || stuck) {
+			return false
+		}
+	}
+	return true
+}
+
+// LeftOpen says whether the roll before the desired one is over, but for its
+// partition: what comes next may have to wait for long. The last member that it
+// restarted soaks like any.
+func (s *Situation) LeftOpen() bool {
+	set := s.Observed.Set
+	if s.Started() || set.CurrentTemplate != set.Template || set.Partition == set.Replicas {
+		return false
+	}
+	return !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != set.Template })
+}
+
+// CauseOf says why a pod is not well, in one clause.
+func (s *Situation) CauseOf(p state.Pod) string {
+	r := s.Observed.Round()
+	switch m := r.Member(p.Name); {
+	case p.Trouble != "":
+		return p.Trouble
+	case !p.Ready:
+		return "its pod is not ready yet"
+	case r != nil && r.Problem != "":
+		return "the members cannot be listed: " + r.Problem
+	case m == nil:
+		return "it is not in the member list"
+	default:
+		return m.Problem
+	}
+}
+
+// Unfinished says whether the spec, or the template that it renders to, has not
+// been carried out to its end.
+func (s *Situation) Unfinished() bool {
+	if !s.Formed() {
+		return false
+	}
+	a := s.Observed.Record.Applied
+	return s.Rolling() || !s.Complete() || s.Observed.Set.CurrentTemplate != s.Desired.Template || s.Observed.Set.Partition != s.Observed.Set.Replicas ||
+		a == nil || a.SpecHash != s.Desired.SpecHash
+}

@@ -1,0 +1,18 @@
+package situation
+
+import (
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// BrokenByAbandonedRoll is a member that does not run because of a template that is neither
+// that of the last roll which ended nor what Git wants; nil for none.
+func (s *Situation) BrokenByAbandonedRoll() *state.Pod {
+	for i := range s.Observed.Pods {
+		p := &s.Observed.Pods[i]
+		if s.IsMember(p.Name) && !p.Ready && !p.Terminating && p.Trouble != "" &&
+			p.Template != s.Observed.Set.CurrentTemplate && p.Template != s.Desired.Template {
+			return p
+		}
+	}
+	return nil
+}

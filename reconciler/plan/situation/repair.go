@@ -1,0 +1,80 @@
+package situation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// Loss is a member that does not come back by itself.
+type Loss struct {
+	Member string
+	Why    string
+	// since is when it was lost; zero for a loss that nobody waits for to pass: one
+	// that Git itself has asked for, or that was seen twice.
+	Since time.Time
+	// asked: nothing is lost, and Git asks for another member.
+	Asked bool
+}
+
+// LossOf says why the data of a pod is lost for good, or nil.
+func (s *Situation) LossOf(p state.Pod) *Loss {
+	switch {
+	case p.Damage == state.DamageEmpty:
+		return &Loss{Member: p.Name, Since: p.DamageSince, Why: p.Name + " has lost its data: its volume is empty"}
+	case p.Damage == state.DamageOutdated:
+		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the volume of " + p.Name + " holds what an earlier member of that name has left"}
+	case p.Damage == state.DamageCorrupt:
+		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the data of " + p.Name + " is corrupt"}
+	case p.Damage == state.DamageLost:
+		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the volume behind the claim of " + p.Name + " does not exist any more"}
+	case p.NodeGone:
+		return &Loss{Member: p.Name, Since: p.NodeGoneSince, Why: "the node that has the volume of " + p.Name + " is gone"}
+	}
+	return nil
+}
+
+// OthersHealthy says which of the members that are not lost is not healthy, or "".
+func (s *Situation) OthersHealthy(lost []Loss) string {
+	for _, name := range s.ByOrdinal() {
+		p := s.Observed.Pod(name)
+		switch {
+		case ContainsLoss(lost, name):
+		case p == nil:
+			return "the pod of " + name + " does not exist"
+		case !s.HealthyNow(*p):
+			return name + ": " + s.CauseOf(*p)
+		}
+	}
+	return ""
+}
+
+// ContainsLoss reports whether a member is among the lost.
+func ContainsLoss(lost []Loss, member string) bool {
+	return slices.ContainsFunc(lost, func(l Loss) bool { return l.Member == member })
+}
+
+// Vacant is the lowest place below an ordinal that has a pod and no member: nobody
+// makes that pod ready. Empty for none.
+func (s *Situation) Vacant(below int32) string {
+	for ordinal := range below {
+		name := naming.Member(s.Desired.Name, ordinal)
+		if p := s.Observed.Pod(name); !s.IsMember(name) && p != nil && !p.Ready {
+			return name
+		}
+	}
+	return ""
+}
+
+// OthersHave says whether no pod of a member would be replaced if everything from
+// the ordinal on got the template.
+func (s *Situation) OthersHave(ordinal int32, template string) bool {
+	for _, p := range s.Observed.Pods {
+		if s.IsMember(p.Name) && p.Ordinal >= ordinal && p.Template != template {
+			return false
+		}
+	}
+	return true
+}

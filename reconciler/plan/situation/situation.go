@@ -1,0 +1,361 @@
+// Package situation answers the questions about one cluster that several rules ask, and
+// plays through what an action or a wait leads to, for a forecast. It is pure, and
+// decides nothing: what is to be done is for the rules of package plan to say.
+package situation
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// Situation is the input of the rules, with the questions that several of them
+// ask answered in one place.
+//
+// git is what Git says. d is the same with the version and the template of the
+// stop that is due: what the rules work towards. See aim.
+type Situation struct {
+	Git       state.Desired
+	Desired   state.Desired
+	Waypoints []state.Waypoint
+	Observed  state.Observed
+	Now       time.Time
+	// tolerant looks past the alarm NOSPACE and full databases: so that what
+	// frees space is kept from working by nothing but other troubles.
+	tolerant bool
+}
+
+// Of is the situation of one cluster at one time.
+func Of(d state.Desired, o state.Observed, now time.Time) *Situation {
+	o.Pods = slices.Clone(o.Pods)
+	slices.SortFunc(o.Pods, func(a, b state.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
+	s := &Situation{Git: d, Desired: d, Observed: o, Now: now}
+	if slices.ContainsFunc(o.Objects, s.Withheld) {
+		s.Observed.Objects = slices.DeleteFunc(slices.Clone(o.Objects), s.Withheld)
+	}
+	s.Aim()
+	return s
+}
+
+// Formed says whether the cluster has ever had a quorum.
+func (s *Situation) Formed() bool { return s.Observed.Record.Formed() }
+
+// Started says whether the StatefulSet has the desired template.
+func (s *Situation) Started() bool { return s.Observed.Set.Template == s.Desired.Template }
+
+// Rolling says whether a pod or the StatefulSet still has another template
+// than the desired one. Members that are put to sleep sleep as they are, unless a
+// roll is half done.
+func (s *Situation) Rolling() bool {
+	if s.Observed.Set == nil || !s.Formed() || (s.Desired.Spec.State == schema.StateHibernated && !s.RollOpen()) {
+		return false
+	}
+	return !s.Started() || slices.ContainsFunc(s.Observed.Pods, s.isOutdated)
+}
+
+// isOutdated says whether the pod is a member's that still has another template.
+func (s *Situation) isOutdated(p state.Pod) bool {
+	return p.Template != s.Desired.Template && s.IsMember(p.Name)
+}
+
+// Outdated are the members' pods that still have another template, highest ordinal first.
+func (s *Situation) Outdated() []state.Pod {
+	var pods []state.Pod
+	for _, p := range s.Observed.Pods {
+		if s.isOutdated(p) {
+			pods = append(pods, p)
+		}
+	}
+	return pods
+}
+
+// NextRestart is the pod that the roll restarts next: one that an abandoned roll
+// left broken, else the one with the highest ordinal; nil when none is left.
+func (s *Situation) NextRestart() *state.Pod {
+	if v := s.BrokenByRoll(); v != nil {
+		return v
+	}
+	if pods := s.Outdated(); len(pods) > 0 {
+		return &pods[0]
+	}
+	return nil
+}
+
+// BrokenByRoll is the only unhealthy member that may be restarted, because its template
+// is the reason that it is unhealthy: an earlier, abandoned roll broke it, so its
+// template is neither the desired one nor the last whose roll ended; or etcd has
+// never run in its pod, because there is no such image; or Git now wants other
+// settings, see remedied. A pod that does not start for another reason, such as a
+// lost volume, is not helped by another template.
+func (s *Situation) BrokenByRoll() *state.Pod {
+	if s.Observed.Set.CurrentTemplate == "" {
+		return nil // unknown: nobody can say what the roll has broken
+	}
+	if s.GoesDown() {
+		return nil // an older binary does not even start
+	}
+	var victim *state.Pod
+	for _, p := range s.Outdated() {
+		unborn := !p.Ran && p.Unpulled
+		if s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !unborn && !s.remedied(p)) {
+			continue
+		}
+		// One that never ran is broken beyond doubt; another may only be waiting
+		// for a quorum.
+		if victim == nil || (victim.Ran && !p.Ran) {
+			victim = &p
+		}
+	}
+	return victim
+}
+
+// remedied says whether the roll may be the remedy of a member that does not run,
+// such as a larger memory limit: its data is there, its version stays, it is the
+// next one in the roll's order, and all the others are well. Restarting who is down
+// costs nobody anything.
+func (s *Situation) remedied(p state.Pod) bool {
+	if p.Trouble == "" || p.Ready || p.Terminating || p.Damage != "" || p.NodeGone || s.Versioned() || p.Name != s.Outdated()[0].Name {
+		return false
+	}
+	return !slices.ContainsFunc(s.Observed.Pods, func(other state.Pod) bool {
+		return other.Name != p.Name && s.IsMember(other.Name) && !s.HealthyNow(other)
+	})
+}
+
+// MendedByRoll is the victim that the roll under way is to mend, or nil: the gate
+// looks past it, and nobody else is touched before it is well.
+func (s *Situation) MendedByRoll() *state.Pod {
+	if !s.Rolling() {
+		return nil
+	}
+	return s.BrokenByRoll()
+}
+
+// HealthyNow says whether the pod and its member were fine in the last round.
+func (s *Situation) HealthyNow(p state.Pod) bool {
+	m := s.Observed.Round().Member(p.Name)
+	return s.up(p) && m != nil && m.Problem == ""
+}
+
+// up says whether a pod goes on running, as far as Kubernetes knows. While the
+// alarm CORRUPT stands, etcd calls no member ready, be it ever so well: then what
+// it says of itself must do.
+func (s *Situation) up(p state.Pod) bool {
+	r := s.Observed.Round()
+	ready := p.Ready || (p.Trouble == "" && r != nil && r.Alarmed(state.Corrupt))
+	return ready && !p.Terminating
+}
+
+// healthyLately says whether the pod is ready and its member was fine in one of the
+// looks: one answer that is lost makes nobody a victim, bad is seen twice like good.
+func (s *Situation) healthyLately(p state.Pod) bool {
+	if !p.Ready || p.Terminating {
+		return false
+	}
+	for i := range s.Observed.Rounds {
+		if m := s.Observed.Rounds[i].Member(p.Name); m != nil && m.Problem == "" {
+			return true
+		}
+	}
+	return len(s.Observed.Rounds) < 2
+}
+
+// GivingUp says whether the desired template is the one that the last roll that
+// ended left behind: the roll under way is given up.
+func (s *Situation) GivingUp() bool {
+	return s.Observed.Set.CurrentTemplate == s.Desired.Template
+}
+
+// Versions are the versions of the members, by what they report; a member that
+// does not answer counts with its pod's version. One whose version nobody knows
+// is left out.
+func (s *Situation) Versions() map[string]release.Version {
+	reported := map[string]release.Version{}
+	for _, p := range s.Observed.Pods {
+		if !s.IsMember(p.Name) {
+			continue
+		}
+		text := p.Version
+		if m := s.Observed.Round().Member(p.Name); m != nil && m.Version != "" {
+			text = m.Version
+		}
+		if v, err := release.Parse(text); err == nil {
+			reported[p.Name] = v
+		}
+	}
+	return reported
+}
+
+// ClusterVersion is what the members have agreed on, or "" when unknown.
+func (s *Situation) ClusterVersion() string {
+	if r := s.Observed.Round(); r != nil {
+		return r.ClusterVersion
+	}
+	return ""
+}
+
+// WantedVersion is the desired version; validation has seen to it that it parses.
+func (s *Situation) WantedVersion() release.Version {
+	v, _ := release.Parse(s.Desired.Spec.Version)
+	return v
+}
+
+// FromVersion is the version that a roll comes from, for messages: that of the lowest
+// pod that is not yet on the desired template, of those that change it if any do.
+func (s *Situation) FromVersion() string {
+	pods := s.Outdated()
+	if len(pods) == 0 {
+		return s.Observed.Set.CurrentVersion
+	}
+	for _, p := range slices.Backward(pods) {
+		if p.Version != s.Desired.Spec.Version {
+			return p.Version
+		}
+	}
+	return pods[len(pods)-1].Version
+}
+
+// Versioned says whether the roll changes the version of etcd.
+func (s *Situation) Versioned() bool {
+	for _, p := range s.Outdated() {
+		if p.Version != s.Desired.Spec.Version {
+			return true
+		}
+	}
+	return s.Observed.Set.Version != s.Desired.Spec.Version
+}
+
+// Small says whether the cluster cannot keep a quorum without one member.
+func (s *Situation) Small() bool { return s.MemberCount() < 3 }
+
+// Alone says whether a cluster that is too small to keep a quorum without one
+// member has lost it to an abandoned roll whose etcd never ran: nothing serves,
+// nothing has changed on the volume, and only the roll's own victim can bring
+// the cluster back.
+func (s *Situation) Alone() bool {
+	if !s.Small() || !s.Rolling() {
+		return false
+	}
+	v := s.BrokenByRoll()
+	return v != nil && !v.Ran && v.Trouble != ""
+}
+
+// crashSoak is how long a member whose etcd has crashed must be ready, at least:
+// between two crashes it may be ready for a moment, too.
+const crashSoak = time.Minute
+
+// SoakTime is how long a restarted member must be ready.
+func (s *Situation) SoakTime(p state.Pod) time.Duration {
+	var soak time.Duration
+	if s.Desired.Spec.Upgrade.Soak != nil {
+		soak = s.Desired.Spec.Upgrade.Soak.Duration
+	}
+	if p.Crashed {
+		soak = max(soak, crashSoak)
+	}
+	return soak
+}
+
+// Warnings are the catalogue's remarks about what is wanted.
+func (s *Situation) Warnings() []string {
+	if len(s.Desired.Problems) > 0 {
+		return nil
+	}
+	var texts []string
+	if s.Observed.Set == nil || s.Rolling() {
+		texts = Messages(release.Bad(s.WantedVersion()), release.Warn)
+	}
+	if s.Rolling() {
+		texts = append(texts, s.hops(release.Warn)...)
+		texts = append(texts, s.defaultsChanged()...)
+		texts = append(texts, s.willWait()...)
+	}
+	if s.Desired.Spec.Upgrade.Backup == schema.BackupSkip && s.Rolling() && s.Versioned() {
+		noun := "upgrade"
+		if s.GoesDown() || s.Descending() {
+			noun = "downgrade"
+		}
+		texts = append(texts, "spec.upgrade.backup is Skip: this "+noun+" has no backup to go back to")
+	}
+	texts = append(texts, s.NotDefragmented()...)
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// defaultsChanged says what members will do otherwise although no setting
+// changes.
+func (s *Situation) defaultsChanged() []string {
+	var texts []string
+	for _, v := range s.Versions() {
+		for _, text := range release.DefaultsChanged(v, s.WantedVersion()) {
+			texts = append(texts, fmt.Sprintf("%s → %s: %s", v, s.WantedVersion(), text))
+		}
+	}
+	return texts
+}
+
+// hops are the findings of one severity about any member's way to the wanted
+// version.
+func (s *Situation) hops(severity release.Severity) []string {
+	var texts []string
+	for _, v := range s.Versions() {
+		texts = append(texts, Messages(s.hopsOf(v), severity)...)
+	}
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}
+
+// hopsOf are the findings about one member's way, stop by stop. That a member
+// gets its old minor back while the cluster version has not moved is no hop.
+func (s *Situation) hopsOf(at release.Version) []release.Finding {
+	var findings []release.Finding
+	for _, stop := range s.Waypoints {
+		to, err := release.Parse(stop.Version)
+		if err != nil {
+			return findings
+		}
+		if down := state.Older(to.Line(), at.Line()); !down || s.GoesDown() || s.Descending() {
+			findings = append(findings, release.Hop(at, to)...)
+		}
+		at = to
+	}
+	return findings
+}
+
+// Messages are the texts of the findings of one severity.
+func Messages(findings []release.Finding, severity release.Severity) []string {
+	var texts []string
+	for _, f := range findings {
+		if f.Severity == severity {
+			texts = append(texts, f.Message)
+		}
+	}
+	return texts
+}
+
+// OldestPod and newestPod are creation times, zero without pods.
+func (s *Situation) OldestPod() time.Time {
+	var t time.Time
+	for _, p := range s.Observed.Pods {
+		if t.IsZero() || p.Created.Before(t) {
+			t = p.Created
+		}
+	}
+	return t
+}
+
+// NewestPod is when the newest pod was created; zero without pods.
+func (s *Situation) NewestPod() time.Time {
+	var t time.Time
+	for _, p := range s.Observed.Pods {
+		if p.Created.After(t) {
+			t = p.Created
+		}
+	}
+	return t
+}

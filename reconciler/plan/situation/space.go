@@ -1,0 +1,98 @@
+package situation
+
+import (
+	"slices"
+
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// The measures of a database, in percent.
+const (
+	// crowded is the share of its quota from which a database is made smaller.
+	crowded = 80
+	// worthwhile is the share of its file that a defragmentation must give back.
+	worthwhile = 10
+)
+
+// defaultQuota is etcd's own, in bytes: server/storage/quota.go.
+const defaultQuota = 2 << 30
+
+// QuotaOf is the size at which the member refuses writes: what it says itself,
+// from etcd 3.6 on, else what its pod was made with.
+func (s *Situation) QuotaOf(m state.Member) int64 {
+	if m.Quota > 0 {
+		return m.Quota
+	}
+	if p := s.Observed.Pod(m.Name); p != nil && p.Quota > 0 {
+		return p.Quota
+	}
+	return defaultQuota
+}
+
+// wantedQuota is the one that Git asks for.
+func (s *Situation) wantedQuota() int64 {
+	if q := s.Desired.Spec.Etcd.QuotaBackendBytes; q != nil {
+		return q.Value()
+	}
+	return defaultQuota
+}
+
+// OverQuota says whether the member's database has reached its quota.
+func (s *Situation) OverQuota(m state.Member) bool { return m.DBSize >= s.QuotaOf(m) }
+
+// NearQuota says whether it soon will.
+func (s *Situation) NearQuota(m state.Member) bool { return share(m.DBSize, s.QuotaOf(m)) >= crowded }
+
+// Overfull says whether what the database really holds is too much already, so that
+// a smaller file alone would not help for long.
+func (s *Situation) Overfull(m state.Member) bool { return share(m.DBInUse, s.QuotaOf(m)) >= crowded }
+
+// WorthDefragmenting says whether a defragmentation would give enough of the file back.
+func WorthDefragmenting(m state.Member) bool {
+	return share(m.DBSize-m.DBInUse, m.DBSize) >= worthwhile
+}
+
+// share is part of whole in percent, 0 of nothing.
+func share(part, whole int64) int64 {
+	if whole <= 0 {
+		return 0
+	}
+	return part * 100 / whole
+}
+
+// toleratesNoSpace says whether the alarm NOSPACE and full databases stand in nobody's
+// way: that of the rule that frees space, that of a roll to a larger quota, and that
+// of a roll that mends its victim, without whom no space is freed. They are the
+// ways out of it.
+func (s *Situation) toleratesNoSpace(r *state.Round) bool {
+	return onlyAlarm(r.Alarms, state.NoSpace) && (s.tolerant || s.EndsNoSpace() || s.MendedByRoll() != nil)
+}
+
+// ToleratingNoSpace is the situation for what frees space, see pardoned.
+func (s *Situation) ToleratingNoSpace() *Situation {
+	c := *s
+	c.tolerant = true
+	return &c
+}
+
+// EndsNoSpace says whether the roll is one that ends the alarm NOSPACE: every
+// database is smaller than the quota that it brings, and the version stays.
+func (s *Situation) EndsNoSpace() bool {
+	r := s.Observed.Round()
+	if r == nil || !s.Rolling() || s.Versioned() || !r.Alarmed(state.NoSpace) {
+		return false
+	}
+	larger := false
+	for _, m := range r.Members {
+		larger = larger || s.wantedQuota() > s.QuotaOf(m)
+		if share(m.DBSize, s.wantedQuota()) >= crowded {
+			return false
+		}
+	}
+	return larger
+}
+
+// onlyAlarm says whether there is no alarm of another kind.
+func onlyAlarm(alarms []state.Alarm, kind string) bool {
+	return !slices.ContainsFunc(alarms, func(a state.Alarm) bool { return a.Kind != kind })
+}

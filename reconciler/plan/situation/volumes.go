@@ -1,0 +1,87 @@
+package situation
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// Growing are the volumes of members that are smaller than Git wants them.
+func (s *Situation) Growing() []state.Volume {
+	wanted := s.WantedSize()
+	grows := func(v state.Volume) bool { return v.Bound && !v.Terminating && v.Size < wanted }
+	if !slices.ContainsFunc(s.Observed.Volumes, grows) {
+		return nil // nearly always
+	}
+	return slices.DeleteFunc(s.MemberVolumes(), func(v state.Volume) bool { return !grows(v) })
+}
+
+// MemberVolumes are the volumes of the recorded members, by ordinal. What holds
+// somebody else's data is no member's, whatever its name.
+func (s *Situation) MemberVolumes() []state.Volume {
+	if !s.Formed() {
+		return nil
+	}
+	var volumes []state.Volume
+	for _, v := range s.Observed.Volumes {
+		if _, member := s.Observed.Record.Members[v.Member]; member && v.Holds != state.HoldsForeign {
+			volumes = append(volumes, v)
+		}
+	}
+	slices.SortFunc(volumes, func(a, b state.Volume) int { return cmp.Compare(a.Ordinal, b.Ordinal) })
+	return volumes
+}
+
+// WantedSize is the size in bytes that Git asks for.
+func (s *Situation) WantedSize() int64 { return s.Desired.Spec.Storage.Size.Value() }
+
+// MakesWay says whether a volume goes anyhow: its member is replaced by one with a
+// volume of another class, which has the right size.
+func (s *Situation) MakesWay(v state.Volume) bool {
+	return s.ClassChanges() && v.Class != state.StorageClass(s.Desired.Spec.Storage) && s.Replaceable()
+}
+
+// Replaceable says whether there is somebody to take the data of a member over from.
+func (s *Situation) Replaceable() bool { return len(s.Observed.Record.Members) > 1 }
+
+// PodUIDs are the UIDs of all pods.
+func (s *Situation) PodUIDs() string {
+	var uids []string
+	for _, p := range s.Observed.Pods {
+		uids = append(uids, p.UID)
+	}
+	return strings.Join(uids, " ")
+}
+
+// ClassChanges says whether Git asks for members with volumes of another class.
+func (s *Situation) ClassChanges() bool {
+	storage := s.Desired.Spec.Storage
+	return storage.ClassChange == schema.ClassChangeReplace && state.StorageClass(storage) != ""
+}
+
+// Misplaced are the members whose volume is of another class than Git asks for,
+// from the highest ordinal down: each is to be replaced by a new member, one by
+// one. There are none before the StatefulSet gives new members the right ones.
+func (s *Situation) Misplaced() []string {
+	if s.Observed.Set == nil || !s.ClassChanges() || s.Observed.Set.ClaimClass != state.StorageClass(s.Desired.Spec.Storage) {
+		return nil
+	}
+	var members []string
+	for _, v := range slices.Backward(s.MemberVolumes()) {
+		if v.Bound && !v.Terminating && v.Class != s.Observed.Set.ClaimClass {
+			members = append(members, v.Member)
+		}
+	}
+	return members
+}
+
+// ClassName names a storage class for people.
+func ClassName(class string) string {
+	if class == "" {
+		return "the default class"
+	}
+	return "class " + class
+}

@@ -1,0 +1,83 @@
+package situation
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Disturbs says whether what is wanted stops a member that serves.
+func (s *Situation) Disturbs() bool {
+	if !s.Formed() || s.Observed.Set == nil {
+		return false
+	}
+	return s.Rolling() || s.Desired.Spec.State == schema.StateHibernated || s.TooMany()
+}
+
+// WindowOpen says whether members may be stopped now.
+func (s *Situation) WindowOpen() bool {
+	opens, problem := s.NextOpening()
+	return problem == "" && !opens.After(s.Now)
+}
+
+// OpeningLayout is how an opening is written, in the zone of its window.
+const OpeningLayout = "Mon 2006-01-02 15:04 MST"
+
+// willWait warns that a roll which begins with a backup outside the window goes
+// no further for now.
+func (s *Situation) willWait() []string {
+	opens, problem := s.NextOpening()
+	if !s.FirstBackup() || problem != "" || !opens.After(s.Now) {
+		return nil
+	}
+	return []string{"outside the maintenance window only the backup is tried; once the window opens, at " +
+		opens.Format(OpeningLayout) + ", another one is taken and the roll begins"}
+}
+
+// NextOpening is when members may be restarted: now, inside of a window or without
+// any, else when the next window opens, in that window's zone. The problem says
+// why nobody can tell.
+func (s *Situation) NextOpening() (opens time.Time, problem string) {
+	if len(s.Desired.Spec.Maintenance) == 0 {
+		return s.Now, ""
+	}
+	for i, w := range s.Desired.Spec.Maintenance {
+		next, err := OpeningOf(w, s.Now)
+		if err != nil {
+			return time.Time{}, fmt.Sprintf("nobody can say when spec.maintenance[%d] opens: %s", i, err)
+		}
+		if !next.IsZero() && (opens.IsZero() || next.Before(opens)) {
+			opens = next
+		}
+	}
+	if opens.IsZero() {
+		return opens, "spec.maintenance never opens: no window comes within five years"
+	}
+	return opens, ""
+}
+
+// OpeningOf is now while the window is open, else its next opening, in its own
+// zone; the zero time when none comes within five years. The schedule strikes by
+// the clocks of the zone, the duration is time that goes by: a window of three
+// hours is open for three hours in the night in which the clocks change, too.
+func OpeningOf(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
+	schedule, err := schema.ParseSchedule(w.Schedule, w.TimeZone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	zone, err := time.LoadLocation(w.TimeZone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	// An opening keeps the window open for its duration, so it is open when one
+	// came in that time: the first strike since then says so.
+	if begun := schedule.Next(now.Add(-w.Duration.Duration)); !begun.IsZero() && !begun.After(now) {
+		return now, nil
+	}
+	return schedule.Next(now).In(zone), nil
+}
+
+// FirstBackup says whether this roll needs a backup and none has succeeded yet.
+// Whether that one is too old to rest on is the business of the backup rule.
+func (s *Situation) FirstBackup() bool { return s.NeedsBackup() && !s.backedUp() }

@@ -1,0 +1,175 @@
+// Package pods reads what a pod's status says: whether it is ready, why it does not run,
+// and what is wrong with its member's data.
+package pods
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// Describe describes one pod.
+func Describe(p *corev1.Pod) state.Pod {
+	pod := state.Pod{
+		Name: p.Name, Ordinal: naming.Ordinal(p.Name), UID: string(p.UID),
+		Template: p.Annotations[naming.AnnotationTemplateHash], Version: p.Annotations[naming.AnnotationVersion],
+		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
+		Quota: PodQuota(p), Trouble: Trouble(p),
+		Unpulled: slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
+	}
+	for _, condition := range p.Status.Conditions {
+		switch {
+		case condition.Type != corev1.PodReady:
+		case condition.Status == corev1.ConditionTrue:
+			pod.Ready, pod.ReadySince = true, condition.LastTransitionTime.Time
+		case condition.LastTransitionTime.After(etcdStarted(p)):
+			pod.UnreadySince = condition.LastTransitionTime.Time
+		}
+	}
+	for _, s := range p.Status.ContainerStatuses {
+		if s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0 {
+			pod.Ran = true
+		}
+		pod.Crashed = pod.Crashed || (s.Name == naming.ContainerEtcd && crashed(s))
+	}
+	return pod
+}
+
+// crashed says whether a container has ended with an error, or was started again
+// for a reason that the kubelet has forgotten.
+func crashed(s corev1.ContainerStatus) bool {
+	if ended := LastEnd(s); ended != nil {
+		return ended.ExitCode != 0
+	}
+	return s.RestartCount > 0
+}
+
+// etcdStarted is when the etcd that runs in the pod was started; far in the future
+// while none runs.
+func etcdStarted(p *corev1.Pod) time.Time {
+	for _, s := range p.Status.ContainerStatuses {
+		if s.Name == naming.ContainerEtcd && s.State.Running != nil {
+			return s.State.Running.StartedAt.Time
+		}
+	}
+	return time.Unix(1<<40, 0)
+}
+
+// Trouble says why a pod does not run, or "" while it does or just starts. The
+// words stay the same while the kubelet tries again and again.
+func Trouble(p *corev1.Pod) string {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return "not scheduled: " + condition.Message
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if trouble := containerTrouble(s); trouble != "" {
+			return s.Name + ": " + trouble + memoryOf(p, s)
+		}
+	}
+	return ""
+}
+
+// containerTrouble is what keeps one container from running, or "".
+func containerTrouble(s corev1.ContainerStatus) string {
+	failed := s.State.Terminated
+	if failed == nil {
+		failed = s.LastTerminationState.Terminated
+	}
+	switch w := s.State.Waiting; {
+	case s.Ready:
+		return ""
+	case unpulled(s):
+		return "ImagePullBackOff: " + s.Image + " cannot be pulled"
+	case failed != nil && failed.Reason == OutOfMemory:
+		return OutOfMemory // what it said last has nothing to do with that
+	case failed != nil && failed.ExitCode != 0:
+		return cmp.Or(LastWords(failed.Message), fmt.Sprintf("%s, exit code %d", failed.Reason, failed.ExitCode))
+	case w != nil && w.Reason != "PodInitializing" && w.Reason != "ContainerCreating":
+		return strings.TrimSuffix(w.Reason+": "+LastLine(w.Message), ": ")
+	}
+	return ""
+}
+
+// OutOfMemory is the reason by which a kubelet says that a container was killed
+// because it needed more memory than it may have.
+const OutOfMemory = "OOMKilled"
+
+// memoryOf adds the limit to the trouble of a container that needed more.
+func memoryOf(p *corev1.Pod, s corev1.ContainerStatus) string {
+	failed := LastEnd(s)
+	if failed == nil || failed.Reason != OutOfMemory {
+		return ""
+	}
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if limit, has := c.Resources.Limits[corev1.ResourceMemory]; has && c.Name == s.Name {
+			return ": it needs more than its memory limit of " + limit.String()
+		}
+	}
+	return ": its node has no memory left for it"
+}
+
+// LastWords is the line that says why a container ended: the reason stands before
+// the stack where it is a panic.
+func LastWords(text string) string {
+	lines := strings.Split(text, "\n")
+	for _, mark := range []string{`"level":"fatal"`, `"level":"panic"`, "panic: ", "fatal error: "} {
+		for _, line := range slices.Backward(lines) {
+			if strings.Contains(line, mark) {
+				return LastLine(logMessage(line))
+			}
+		}
+	}
+	return LastLine(text)
+}
+
+// logMessage is what a line of etcd's log says, without the time, so that it stays the
+// same from one crash to the next; any other line is returned as it is.
+func logMessage(line string) string {
+	var entry struct{ Msg, Error string }
+	if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" {
+		return line
+	}
+	return strings.TrimSuffix(entry.Msg+": "+entry.Error, ": ")
+}
+
+// unpulled says whether the container waits for an image that cannot be had.
+func unpulled(s corev1.ContainerStatus) bool {
+	w := s.State.Waiting
+	return w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, w.Reason)
+}
+
+// LastLine keeps a message to one line of a bearable length.
+func LastLine(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	line := lines[len(lines)-1]
+	const most = 300
+	if len(line) > most {
+		return line[:most] + "…"
+	}
+	return line
+}
+
+// PodQuota is the quota that the pod gives its member, in bytes; 0 where it leaves
+// that to etcd. Before etcd 3.6 no member tells its own.
+func PodQuota(p *corev1.Pod) int64 {
+	for _, c := range p.Spec.Containers {
+		for _, arg := range slices.Concat(c.Command, c.Args) {
+			if text, found := strings.CutPrefix(arg, "--quota-backend-bytes="); found && c.Name == naming.ContainerEtcd {
+				n, _ := strconv.ParseInt(text, 10, 64) // quorate has written it
+				return n
+			}
+		}
+	}
+	return 0
+}

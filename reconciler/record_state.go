@@ -1,0 +1,30 @@
+package reconciler
+
+import "github.com/quorate/quorate/reconciler/state"
+
+// State is the record in the planner's words.
+func (r Record) State() *state.Record {
+	s := &state.Record{
+		ClusterID: r.ClusterID, Members: r.Members, Owner: ownerOf(r), Defragmented: r.Defragmented,
+		BornOn: r.BornOn, Flushed: r.Flushed,
+	}
+	r.MembershipRecord.addTo(s)
+	r.RecoveryRecord.addTo(s)
+	r.RestoreRecord.addTo(s)
+	if c := r.Compacted; c != nil {
+		s.Compacted = &state.Compacted{Revision: c.Revision, At: c.At}
+	}
+	if b := r.Backup; b != nil {
+		s.Backup = &state.Backup{ClusterID: b.ClusterID, For: state.Purpose(b.For), URL: b.URL, Time: b.TakenAt}
+	}
+	if a := r.Applied; a != nil {
+		s.Applied = &state.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
+	}
+	if n := r.Nudged; n != nil {
+		s.Nudged = &state.Nudged{Template: n.Template, Since: n.Since, Time: n.At, Before: n.Before}
+	}
+	if d := r.Downgrade; d != nil {
+		s.Downgrade = &state.Downgrade{Line: d.Line, Since: d.Since}
+	}
+	return s
+}

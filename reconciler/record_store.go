@@ -1,0 +1,105 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// RecordStore keeps records in ConfigMaps, past all caches.
+type RecordStore struct{ Kube kubernetes.Interface }
+
+// Find is the ConfigMap of the cluster's record, nil where there is none.
+func (s RecordStore) Find(ctx context.Context, c schema.EtcdCluster) (*corev1.ConfigMap, error) {
+	live, err := kube.FoundOrNil(s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Get(ctx, naming.Record(c.Metadata.Name), metav1.GetOptions{}))
+	if err != nil {
+		return nil, fmt.Errorf("read the record: %w", err)
+	}
+	return live, nil
+}
+
+// Get is the record as it is now. That there is none is an error.
+func (s RecordStore) Get(ctx context.Context, c schema.EtcdCluster) (Record, error) {
+	record, _, err := s.get(ctx, c)
+	return record, err
+}
+
+func (s RecordStore) get(ctx context.Context, c schema.EtcdCluster) (Record, *corev1.ConfigMap, error) {
+	live, err := s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Get(ctx, naming.Record(c.Metadata.Name), metav1.GetOptions{})
+	if err != nil {
+		return Record{}, nil, fmt.Errorf("read the record: %w", err)
+	}
+	record, err := ReadRecord(live)
+	return record, live, err
+}
+
+// Create writes the record of a cluster that has none. One that exists is left alone,
+// and counts as done.
+func (s RecordStore) Create(ctx context.Context, c schema.EtcdCluster, record Record) error {
+	if err := s.create(ctx, c, record); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create the record: %w", err)
+	}
+	return nil
+}
+
+// create is not server-side apply, which would take over one that exists.
+func (s RecordStore) create(ctx context.Context, c schema.EtcdCluster, record Record) error {
+	want := record.ConfigMap(c)
+	_, err := s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels}, Data: want.Data,
+	}, metav1.CreateOptions{FieldManager: naming.FieldManager})
+	return err
+}
+
+// Replace writes a record in the place of exactly the one that was read; nil for none.
+func (s RecordStore) Replace(ctx context.Context, c schema.EtcdCluster, record Record, was *corev1.ConfigMap) error {
+	err := error(nil)
+	if was == nil {
+		err = s.create(ctx, c, record)
+	} else {
+		next := was.DeepCopy()
+		next.Data = record.ConfigMap(c).Data
+		_, err = s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: naming.FieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write the record: %w", err)
+	}
+	return nil
+}
+
+// Update changes the record as it is now, and returns what it has become. It fails
+// where somebody else changes it at the same time, where change does, and with
+// ErrChanged where the cluster belongs to another owner; the zero Owner is whoever owns
+// it. A change that changes nothing is not written.
+func (s RecordStore) Update(ctx context.Context, c schema.EtcdCluster, owner state.Owner, change func(*Record) error) (Record, error) {
+	record, live, err := s.get(ctx, c)
+	if err != nil {
+		return Record{}, err
+	}
+	if was := ownerOf(record); was != nil && !owner.Nobody() && !was.Is(owner) {
+		return Record{}, state.ErrChanged
+	}
+	before := record.ConfigMap(c).Data
+	if err := change(&record); err != nil {
+		return Record{}, err
+	}
+	if maps.Equal(record.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
+		return record, nil
+	}
+	record.Revision++
+	live.Data = record.ConfigMap(c).Data
+	if _, err := s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Update(ctx, live, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
+		return Record{}, fmt.Errorf("write the record: %w", err)
+	}
+	return record, nil
+}

@@ -1,0 +1,42 @@
+package reconciler
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// endpointOf is how a real member is dialled.
+func endpointOf(m *etcdtest.Member) etcd.Endpoint {
+	e := etcd.Endpoint{Member: m.Name, Host: m.Host, Address: m.Address, Incarnation: "1"}
+	if m.Secure() {
+		e.TLS = m.TLS
+	}
+	return e
+}
+
+// roundOf is one look at real members.
+func roundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
+	t.Helper()
+	client := etcd.New()
+	defer client.Forget("shop/orders")
+	var endpoints []etcd.Endpoint
+	for _, m := range s.Members {
+		endpoints = append(endpoints, endpointOf(m))
+	}
+	return client.Round(t.Context(), "shop/orders", endpoints, deep)
+}
+
+// targetOf is a real member that is to be who it is.
+func targetOf(t *testing.T, s *etcdtest.Servers, m *etcdtest.Member) etcd.Target {
+	t.Helper()
+	r := roundOf(t, s, false)
+	i := slices.IndexFunc(r.Members, func(listed state.Member) bool { return listed.Name == m.Name })
+	if i < 0 {
+		t.Fatalf("no member %s in %+v", m.Name, r)
+	}
+	return etcd.Target{Endpoint: endpointOf(m), ClusterID: r.ClusterID, ID: r.Members[i].ID}
+}

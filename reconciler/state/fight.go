@@ -1,0 +1,15 @@
+package state
+
+import (
+	"time"
+)
+
+// Fight is a field that somebody changes again and again after it was put back.
+type Fight struct {
+	// Manager is who changes it, as Kubernetes knows them, and Fields are what.
+	Manager, Fields string
+	// Times is how often it was put back.
+	Times int
+	// Until is when it is put back next.
+	Until time.Time
+}

@@ -1,0 +1,511 @@
+// Package state has the words of the planner: what Git wants of one cluster (Desired)
+// and what the cluster is (Observed), as plain values without Kubernetes or etcd types,
+// so that a scenario reads like a table. Nothing in it decides.
+package state
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Desired is what Git says about one cluster.
+type Desired struct {
+	Namespace string
+	Name      string
+	// Commit is the Git commit that says so.
+	Commit string
+	// Owner is who asks, and would act; nobody where it is only for a plan.
+	Owner Owner
+	// Spec is the defaulted spec.
+	Spec schema.ClusterSpec
+	// SpecHash identifies the spec.
+	SpecHash string
+	// Template is the hash of the pod template that the spec renders to.
+	Template string
+	// Waypoints are the rolls on the way there as Stops lists them, with their
+	// templates; empty where there is one roll only.
+	Waypoints []Waypoint
+	// BackupURL is the template of the place for backups; empty where neither
+	// the file nor the daemon names one.
+	BackupURL string
+	// Restore is what Git says of the backup that the cluster begins with; nil for
+	// one that begins empty.
+	Restore *RestoreFrom
+	// Problems of the file that names this cluster. With any, the rest of
+	// Desired is not to be trusted and the cluster is left alone.
+	Problems []string
+}
+
+// Observed is what the cluster is, as quorate's own small structs, so that a
+// scenario reads like a table.
+type Observed struct {
+	// Record is what quorate wrote down about the cluster; nil when there is none.
+	Record *Record
+	// RecordProblem says why a record that exists cannot be used.
+	RecordProblem string
+	// Certificates is the state of the Secrets with certificates.
+	Certificates Certificates
+	// Objects are the services, the disruption budget and, as far as it is not a
+	// roll, the StatefulSet.
+	Objects []Object
+	// Leftovers are objects that go only with the cluster and its volumes: the
+	// Secrets that quorate has made for it.
+	Leftovers []Object
+	// Set is the StatefulSet; nil when there is none.
+	Set *Set
+	// Pods of the StatefulSet.
+	Pods []Pod
+	// Volumes are the volume claims that carry this cluster's name, by ordinal.
+	Volumes []Volume
+	// Restore is how far the restore of a volume is, while a recovery is under way.
+	Restore Restore
+	// Rounds are looks at the members' health, oldest first.
+	Rounds []Round
+	// Fleet is what the other clusters do; filled in only where Begins says so.
+	Fleet Fleet
+}
+
+// Record is what must outlive every process.
+type Record struct {
+	// ClusterID in hexadecimal; empty until the cluster has formed.
+	ClusterID string
+	// Members maps a member's name to its ID in hexadecimal.
+	Members map[string]string
+	// Founders is how many members the cluster begins with; 0 in a record that
+	// does not say.
+	Founders int32
+	// Joining is the member that is being added, and Leaving the one that is being
+	// removed; nil when there is none. Never both.
+	Joining *Joining
+	Leaving *Leaving
+	// Replacing is the name of a member that was removed and whose place another
+	// one is to take.
+	Replacing string
+	// Retired are the last IDs of members that were removed, by name, as long as
+	// their volumes may exist.
+	Retired map[string]string
+	// FailedJoin is the last learner that did not become a voter, until one does.
+	FailedJoin *FailedJoin
+	// Hibernated says that the members sleep: their volumes are all there is.
+	Hibernated bool
+	// Deleted says that everything but the volumes is gone or going.
+	Deleted bool
+	// Recovering is a recovery under way; nil when there is none. Recovered are
+	// those that are over, and RefusedRecovery is one that stood in Git while the
+	// cluster had a quorum.
+	Recovering      *Recovering
+	Recovered       []Recovered
+	RefusedRecovery string
+	// Restored is the restore that the cluster has begun with; nil for one that
+	// began empty.
+	Restored *Restored
+	// ClaimPrefix begins the names of the members' volume claims where these are
+	// not the usual ones, because a deleted cluster of the same name has left its own.
+	ClaimPrefix string
+	// Kept are the members of a lost incarnation whose volumes are kept, with its
+	// data aside, when a new member of their name joins.
+	Kept map[string]bool
+	// Backup is the last verified backup that something asked for.
+	Backup *Backup
+	// Applied is the last spec that was carried out to its end.
+	Applied *Applied
+	// Owner is who looks after the cluster; nil in a record from before there
+	// were owners.
+	Owner *Owner
+	// Compacted is the last compaction that quorate asked for.
+	Compacted *Compacted
+	// Defragmented is when each member was last defragmented, by name.
+	Defragmented map[string]time.Time
+	// BornOn is the lowest line that the cluster has ever run, such as "3.5";
+	// empty when nobody knows.
+	BornOn string
+	// Flushed are the members, with their IDs, whose logs hold nothing of a line
+	// before 3.6: they have saved their state beside it since.
+	Flushed map[string]string
+	// Nudged is when entries were last added to the log so that members save
+	// their state, nil when that was never needed or is over.
+	Nudged *Nudged
+	// Downgrade is the downgrade that quorate has told etcd of; nil when there is
+	// none under way.
+	Downgrade *Downgrade
+}
+
+// Compacted is a compaction.
+type Compacted struct {
+	// Revision from which on history was kept.
+	Revision int64
+	At       time.Time
+}
+
+// Joining is a member on its way in.
+type Joining struct {
+	Member string
+	// ID of the learner; empty until etcd has added it.
+	ID    string
+	Since time.Time
+	// Promoting says that it may be a voter already.
+	Promoting bool
+	// Replace says that it takes the place of a member that was removed.
+	Replace bool
+}
+
+// Leaving is a member on its way out.
+type Leaving struct {
+	Member, ID, Why string
+	// Replace says that another one is to take its place.
+	Replace bool
+	Since   time.Time
+}
+
+// FailedJoin is a learner that did not become a voter.
+type FailedJoin struct {
+	Member string
+	At     time.Time
+	// Times is how often in a row.
+	Times int
+}
+
+// Recovering is a recovery under way.
+type Recovering struct {
+	// OneShot is what Git asked for, ClusterID the lost cluster.
+	OneShot, ClusterID string
+	// NewClusterID and NewMemberID are the IDs that the recovered cluster and its
+	// first member have.
+	NewClusterID, NewMemberID string
+	// Member is the first member, ObjectURL the backup if it is one.
+	Member, ObjectURL string
+	// Revision that is recovered, at least.
+	Revision int64
+	Since    time.Time
+}
+
+// Recovered is a recovery that is over.
+type Recovered struct{ OneShot, ClusterID string }
+
+// RestoreState says how far the restore of a volume is.
+type RestoreState string
+
+// The states of a restore.
+const (
+	RestoreNone    RestoreState = ""
+	RestoreRunning RestoreState = "running"
+	RestoreDone    RestoreState = "done"
+	RestoreFailed  RestoreState = "failed"
+)
+
+// Restore is the restore of one volume.
+type Restore struct {
+	State RestoreState
+	// Detail says what is awaited, or what failed, and Job is the name of the Job.
+	Detail, Job string
+	Since       time.Time
+}
+
+// Formed says whether the cluster has ever had a quorum.
+func (r *Record) Formed() bool { return r != nil && r.ClusterID != "" }
+
+// Backup is a verified backup, bound to what it was taken for.
+type Backup struct {
+	ClusterID string
+	For       Purpose
+	URL       string
+	Time      time.Time
+}
+
+// Nudged is that entries were added to the log.
+type Nudged struct {
+	// Template that every pod had.
+	Template string
+	// Since is when that was done first under this template, Time when last.
+	Since, Time time.Time
+	// Before is how often each member had saved its state just before.
+	Before map[string]int64
+}
+
+// Downgrade is a downgrade through etcd's own API.
+type Downgrade struct {
+	// Line is where it goes to, such as "3.6".
+	Line  string
+	Since time.Time
+}
+
+// DowngradeSince is when the downgrade was begun, zero when nobody knows.
+func (r *Record) DowngradeSince() time.Time {
+	if r == nil || r.Downgrade == nil {
+		return time.Time{}
+	}
+	return r.Downgrade.Since
+}
+
+// Applied is a spec that was carried out.
+type Applied struct {
+	SpecHash string
+	// Settings is a hash of the part of the spec that makes the members what they
+	// are; empty in a record that does not say.
+	Settings string
+	Version  string
+	Commit   string
+}
+
+// Certificates is the state of the Secrets with certificates.
+type Certificates struct {
+	// Missing are the names of Secrets that do not exist.
+	Missing []string
+	// Problems are sentences: expired, of another authority, a name not covered.
+	Problems []string
+	// MissingSANs are the names of Secrets whose certificate does not name all members
+	// that are wanted, and is good otherwise.
+	MissingSANs []string
+}
+
+// ObjectState says how an object differs from what quorate wants.
+type ObjectState string
+
+// The states of an object.
+const (
+	ObjectMissing ObjectState = "missing"
+	ObjectInSync  ObjectState = "in sync"
+	ObjectDrifted ObjectState = "drifted"
+	// ObjectForeign was made by somebody else and is never touched.
+	ObjectForeign ObjectState = "foreign"
+)
+
+// Object is one Kubernetes object that quorate keeps for the cluster.
+type Object struct {
+	Kind  string
+	Name  string
+	State ObjectState
+	// Detail says what drifted, or who owns a foreign object.
+	Detail string
+	// Fight is set where somebody undoes each time what quorate does.
+	Fight *Fight
+}
+
+// Set is the StatefulSet.
+type Set struct {
+	UID       string
+	Replicas  int32
+	Partition int32
+	// Template is the hash of the template that pods at or above the partition
+	// get; Version is its etcd version.
+	Template string
+	Version  string
+	// CurrentTemplate is the hash of the template that pods below the partition
+	// get: the last one whose roll ended. CurrentVersion is its etcd version.
+	CurrentTemplate string
+	CurrentVersion  string
+	// Settled says that the StatefulSet controller has seen the last change.
+	Settled bool
+	// ScaledBy says who else has set the number of replicas, and when; empty for
+	// nobody.
+	ScaledBy string
+	// Terminating says that it is being deleted.
+	Terminating bool
+	// ClaimSize in bytes and ClaimClass are what it asks for new members' volumes;
+	// a class of "" is the default.
+	ClaimSize  int64
+	ClaimClass string
+	// Immutable lists changes of the spec that a StatefulSet cannot take.
+	Immutable []string
+}
+
+// Pod is one pod of the StatefulSet.
+type Pod struct {
+	Name     string
+	Ordinal  int32
+	UID      string
+	Template string
+	// Version of etcd in the template that the pod was made from.
+	Version    string
+	Ready      bool
+	ReadySince time.Time
+	// UnreadySince is when a pod that was ready ceased to be, without its etcd
+	// having been started again; zero for any other.
+	UnreadySince time.Time
+	Created      time.Time
+	Terminating  bool
+	// Ran says that etcd has been started in this pod at least once.
+	Ran bool
+	// Crashed says that etcd has ended with an error in this pod, or for a reason
+	// that nobody knows any more.
+	Crashed bool
+	// Unpulled says that the pod cannot start because an image that its template
+	// names cannot be had.
+	Unpulled bool
+	// Quota in bytes that the pod gives its member; 0 leaves it to etcd.
+	Quota int64
+	// Trouble says why the pod does not run, in Kubernetes' words.
+	Trouble string
+	// Damage says what is wrong with the member's data, as far as its pod tells: one
+	// of the Damage constants, empty for nothing. DamageSince is since when the pod
+	// has not been ready.
+	Damage      string
+	DamageSince time.Time
+	// NodeGone says that the node to which its volume is tied does not exist or does
+	// not answer, so that the pod can start nowhere. NodeGoneSince is since when.
+	NodeGone      bool
+	NodeGoneSince time.Time
+}
+
+// What can be wrong with the data of a member, apart from what passes by itself:
+// a full disk, too little memory or a missing image are no damage.
+const (
+	// DamageEmpty means that the volume is empty although the member had joined.
+	DamageEmpty = "empty"
+	// DamageForeign means that the data may be somebody else's: another cluster's,
+	// another member's, or of an unknown origin. Nobody deletes it.
+	DamageForeign = "foreign"
+	// DamageOutdated means that the data is what an earlier member of that name has
+	// left in this very cluster.
+	DamageOutdated = "outdated"
+	// DamageCorrupt means that the data cannot be read.
+	DamageCorrupt = "corrupt"
+	// DamageLost means that the volume behind the claim does not exist any more.
+	DamageLost = "lost"
+)
+
+// Round is one look at every member, all within a moment.
+type Round struct {
+	At time.Time
+	// Problem says why there is no member list.
+	Problem string
+	// ClusterID in hexadecimal, as the member list's header has it.
+	ClusterID string
+	// Members of the list. While there is none, those that were asked: what each
+	// says of itself, which nobody else confirms, beside its Problem. One that did
+	// not even do that has no ID.
+	Members []Member
+	// Alarms that are on.
+	Alarms []Alarm
+	// ClusterVersion is the version that all members have agreed on: it moves
+	// after the last member runs the new release.
+	ClusterVersion string
+	// Downgrading says that etcd has a downgrade in progress, and DowngradeTarget
+	// to which line, such as "3.6".
+	Downgrading     bool
+	DowngradeTarget string
+	// Deep says that hashes were compared, too.
+	Deep bool
+}
+
+// Alarm is one of etcd's alarms, raised by a member or against one.
+type Alarm struct {
+	// Kind is NoSpace, Corrupt or one that a newer etcd knows.
+	Kind string
+	// MemberID in hexadecimal; "0" where etcd does not know which member it is.
+	MemberID string
+}
+
+// The alarms of etcd.
+const (
+	// NoSpace refuses every write because a database has reached its quota.
+	NoSpace = "NOSPACE"
+	// Corrupt refuses every read and write because members hold different data.
+	Corrupt = "CORRUPT"
+)
+
+// String names the alarm and its member.
+func (a Alarm) String() string {
+	if a.MemberID == UnknownMember {
+		return a.Kind + " on an unknown member"
+	}
+	return a.Kind + " on member " + a.MemberID
+}
+
+// UnknownMember is the member of an alarm whose culprit etcd does not know.
+const UnknownMember = "0"
+
+// Member is one member as the member list and its own status have it.
+type Member struct {
+	ID      string
+	Name    string
+	Learner bool
+	// Problem says why the member's status or a linearizable read through it
+	// failed; empty when both answered.
+	Problem string
+	Version string
+	// Leader is the ID of the member that this one follows; empty for none.
+	Leader string
+	Term   uint64
+	// StorageVersion of the database's schema; empty before etcd 3.6.
+	StorageVersion string
+	// Revision of the key space.
+	Revision int64
+	// Snapshots is how often the member has saved its state beside its log since
+	// it started. It is asked at a stop with Flush only, and 0 when unknown.
+	Snapshots int64
+	// CommitIndex and Applied are raft indexes.
+	CommitIndex  uint64
+	AppliedIndex uint64
+	// DBSize of the database's file, DBInUse of what it needs of that, and Quota
+	// are in bytes; a Quota of 0 is unknown.
+	DBSize  int64
+	DBInUse int64
+	Quota   int64
+	// Errors that the member itself reports.
+	Errors []string
+	// Hash of the key space at HashRevision since CompactRevision, in a deep round.
+	Hash            uint32
+	HashRevision    int64
+	CompactRevision int64
+	// Keys is how many keys there are at HashRevision; 0 also where nobody counted.
+	Keys int64
+}
+
+// Round returns the newest look, or nil.
+func (o *Observed) Round() *Round {
+	if len(o.Rounds) == 0 {
+		return nil
+	}
+	return &o.Rounds[len(o.Rounds)-1]
+}
+
+// Pod returns the pod of that name, or nil.
+func (o *Observed) Pod(name string) *Pod {
+	for i := range o.Pods {
+		if o.Pods[i].Name == name {
+			return &o.Pods[i]
+		}
+	}
+	return nil
+}
+
+// Member returns the member of that name, or nil.
+func (r *Round) Member(name string) *Member {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Members {
+		if r.Members[i].Name == name {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// ByID returns the member with the ID, or nil.
+func (r *Round) ByID(id string) *Member {
+	if r == nil || id == "" {
+		return nil
+	}
+	for i := range r.Members {
+		if r.Members[i].ID == id {
+			return &r.Members[i]
+		}
+	}
+	return nil
+}
+
+// Leader returns the member that leads, or nil.
+func (r *Round) Leader() *Member {
+	if r == nil {
+		return nil
+	}
+	for i := range r.Members {
+		if m := &r.Members[i]; m.Leader != "" && m.Leader == m.ID {
+			return m
+		}
+	}
+	return nil
+}

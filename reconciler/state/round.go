@@ -1,0 +1,58 @@
+package state
+
+import (
+	"slices"
+	"time"
+)
+
+// Suspicious says whether a look has a sign of members that hold different data:
+// then the data is compared once more.
+func Suspicious(r Round) bool {
+	if r.Alarmed(Corrupt) {
+		return true
+	}
+	for _, a := range r.Members {
+		for _, b := range r.Members {
+			if r.Deep && Comparable(a, b) && a.Hash != b.Hash {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Comparable says whether the hashes of two members are of the same thing.
+func Comparable(a, b Member) bool {
+	return a.HashRevision == b.HashRevision && a.CompactRevision == b.CompactRevision
+}
+
+// Between is the least time between the two looks that confirm health.
+const Between = 200 * time.Millisecond
+
+// The limits of the health gate.
+const (
+	// MaxLag is how many raft entries a healthy member may be behind the leader.
+	MaxLag = 1000
+)
+
+// NameOf is the member's name, or its ID while it has none.
+func NameOf(m Member) string {
+	if m.Name == "" {
+		return m.ID
+	}
+	return m.Name
+}
+
+// Alarmed says whether an alarm of that kind is on.
+func (r *Round) Alarmed(kind string) bool {
+	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind == kind })
+}
+
+// Keep takes over what a member holds from an earlier look: that all is well
+// otherwise makes no database smaller.
+func (m *Member) Keep(before *Member) {
+	if before != nil {
+		m.DBSize, m.DBInUse, m.Quota, m.Revision = before.DBSize, before.DBInUse, before.Quota, before.Revision
+		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = before.Hash, before.HashRevision, before.CompactRevision, before.Keys
+	}
+}

@@ -1,0 +1,69 @@
+package state
+
+import (
+	"time"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// Own says whether a volume is known to hold what a member of this cluster has left
+// on it, or nothing: there is no volume behind a claim that is not bound.
+func (v *Volume) Own() bool {
+	return (v.Holds != "" && v.Holds != HoldsForeign) || !v.Bound
+}
+
+// Volume is the volume claim of one member, and the volume behind it.
+type Volume struct {
+	// Claim is the name of the claim, for example data-orders-2.
+	Claim string
+	// UID of the claim.
+	UID string
+	// Member that mounts it, and its ordinal; "" and -1 for a claim whose name is
+	// not one that a member's claim has.
+	Member  string
+	Ordinal int32
+	// Size that is asked for, in bytes.
+	Size int64
+	// Capacity that the volume has, in bytes; 0 until there is one.
+	Capacity int64
+	// Class is the name of the storage class; "" for none, or for a default that
+	// Kubernetes has not filled in yet.
+	Class string
+	// Holds is whose data quorate has seen on the volume: the ID of a member in
+	// hexadecimal, HoldsForeign, or "" where nobody has seen any. It stands on the
+	// claim, and goes with it.
+	Holds string
+	// Bound says that there is a volume behind the claim.
+	Bound bool
+	// Terminating says that the claim is deleted as soon as no pod uses it.
+	Terminating bool
+	// Growing says how far a growth is, in Kubernetes' words, and since when.
+	Growing      string
+	GrowingSince time.Time
+	// NotExpandable says why the volume cannot grow; only looked up when it should.
+	NotExpandable string
+	// Trouble says why the claim has no volume, or no longer has it, or why the
+	// volume does not grow, in Kubernetes' words; empty while all is well.
+	Trouble string
+}
+
+// HoldsForeign is what a volume holds that is not a member's of this cluster.
+const HoldsForeign = "foreign"
+
+// Volume returns the volume of the member, or nil.
+func (o *Observed) Volume(member string) *Volume {
+	for i := range o.Volumes {
+		if o.Volumes[i].Member == member {
+			return &o.Volumes[i]
+		}
+	}
+	return nil
+}
+
+// StorageClass is the storage class that a spec names, or "".
+func StorageClass(storage schema.StorageSpec) string {
+	if storage.StorageClassName == nil {
+		return ""
+	}
+	return *storage.StorageClassName
+}
