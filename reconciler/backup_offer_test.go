@@ -14,7 +14,10 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -38,7 +41,7 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	s := backuptest.StartS3(t)
 	snapshot := backuptest.Snapshot(64 << 10)
 	m := offered(t, s.URL("c1.db"), snapshot)
-	var g RecoveringRecord
+	var g record.Recovering
 	e := &Executor{}
 	if err := e.rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
 		t.Fatal(err)
@@ -46,7 +49,7 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
 		t.Errorf("it rests on %+v, the backup is %+v", g, m)
 	}
-	signed, err := backup.Store{}.Sign(t.Context(), s.URL("c1.db"), offerTime)
+	signed, err := backup.Store{}.Sign(t.Context(), s.URL("c1.db"), stores.OfferTime)
 	if err != nil || strings.Contains(signed, backuptest.Secret) {
 		t.Fatalf("%v, or the secret is in the URL", err)
 	}
@@ -90,7 +93,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 		"local":   "gives out no URL by which a pod could read the backup",
 		"absent":  "no backup is stored there",
 	} {
-		var g RecoveringRecord
+		var g record.Recovering
 		err := e.rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
@@ -128,7 +131,7 @@ func TestARefusedBackupBeginsNothing(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		if o, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "shop", restoreName("orders", *g)); err == nil {
+		if o, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "shop", jobs.RestoreName("orders", *g)); err == nil {
 			t.Errorf("there is a Secret: %v", o)
 		}
 	})

@@ -19,6 +19,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -45,7 +46,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 			t.Errorf("%+v, %v", m, err)
 		}
 		w.mustDo(action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
-		var g RecoveringRecord
+		var g record.Recovering
 		err = w.r.executor.rest(w.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
 		backuptest.WantError(t, err, "is encrypted", identity.Recipient().String(), "spec.recovery.decryption.secretName")
 	}, clustertest.SetVersion("3.6.12"))

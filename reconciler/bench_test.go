@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -162,12 +163,12 @@ func standingCluster(b *testing.B, c schema.EtcdCluster, owners map[string][]met
 
 func recordAtRest(b *testing.B, c schema.EtcdCluster) *corev1.ConfigMap {
 	b.Helper()
-	r := NewRecord(c.Metadata.Name + "-0123456789abcdef")
+	r := record.New(c.Metadata.Name + "-0123456789abcdef")
 	r.ClusterID = "c1"
 	for i := range int(c.Spec.Replicas) {
 		r.Members[naming.Member(c.Metadata.Name, int32(i))] = fakeMemberID(naming.Member(c.Metadata.Name, int32(i)))
 	}
-	r.Applied = &AppliedRecord{SpecHash: schema.SpecHash(c.Spec), Version: c.Spec.Version, Commit: "0a1b2c3"}
+	r.Applied = &record.Applied{SpecHash: schema.SpecHash(c.Spec), Version: c.Spec.Version, Commit: "0a1b2c3"}
 	return fromApply[corev1.ConfigMap](b, r.ConfigMap(c))
 }
 

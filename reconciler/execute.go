@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -43,8 +44,8 @@ func (e *Executor) execute(ctx context.Context, v *view, act action.Action) erro
 	case action.ReleaseSet:
 		return e.releaseSet(ctx, v, a)
 	case action.RecordFormed:
-		return e.note(ctx, v, func(record *Record) {
-			record.ClusterID, record.Members, record.BornOn = a.ClusterID, maps.Clone(a.Members), a.BornOn
+		return e.note(ctx, v, func(rec *record.Record) {
+			rec.ClusterID, rec.Members, rec.BornOn = a.ClusterID, maps.Clone(a.Members), a.BornOn
 		})
 	case action.TakeBackup:
 		return e.takeBackup(ctx, v, a)
@@ -70,7 +71,7 @@ func (e *Executor) execute(ctx context.Context, v *view, act action.Action) erro
 	case action.ForceSnapshot, action.RecordFlushed, action.EnableDowngrade, action.CancelDowngrade:
 		return e.executeMinor(ctx, v, act)
 	case action.RecordApplied:
-		return e.note(ctx, v, recordApplied(a))
+		return e.note(ctx, v, record.Apply(a))
 	case action.BeginRecovery, action.RestoreVolume, action.AdoptRecovery, action.EndRecovery, action.RefuseRecovery:
 		return e.executeRecovery(ctx, v, act)
 	case action.BeginRestore, action.CreateVolume, action.EndRestore:

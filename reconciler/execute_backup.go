@@ -6,7 +6,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -45,9 +46,9 @@ func (e *Executor) takeBackup(ctx context.Context, v *view, a action.TakeBackup)
 	if err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(record *Record) {
-		record.BackupBegun = ""
-		record.Backup = &BackupRecord{
+	return e.note(ctx, v, func(rec *record.Record) {
+		rec.BackupBegun = ""
+		rec.Backup = &record.Backup{
 			ClusterID: m.ClusterID, For: string(a.For), URL: url,
 			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: e.now().UTC(),
 		}
@@ -60,18 +61,18 @@ func (e *Executor) noteAttempt(ctx context.Context, v *view, store backup.Store,
 	if err := e.lease(); err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(record *Record) {
-		if record.BackupBegun != "" {
-			e.stores.Discard(ctx, store, v.cluster.Key(), record.BackupBegun)
+	return e.note(ctx, v, func(rec *record.Record) {
+		if rec.BackupBegun != "" {
+			e.stores.Discard(ctx, store, v.cluster.Key(), rec.BackupBegun)
 		}
-		record.BackupBegun = url
+		rec.BackupBegun = url
 	})
 }
 
 // backupURL is the place of one more backup of the cluster.
 func (e *Executor) backupURL(v *view) (string, error) {
 	c := v.cluster
-	url, err := NewURL(c.BackupURL(e.options.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version}, e.now())
+	url, err := stores.NewURL(c.BackupURL(e.options.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version}, e.now())
 	if err != nil {
 		return "", fmt.Errorf("back up: %w", err)
 	}
@@ -91,7 +92,7 @@ func (e *Executor) manifestOf(v *view, a action.TakeBackup) backup.Manifest {
 	for _, round := range v.observed.Rounds {
 		for _, member := range round.Members {
 			if member.ID == a.MemberID {
-				describeSource(&m, member)
+				stores.DescribeSource(&m, member)
 			}
 		}
 	}
@@ -102,13 +103,4 @@ func (e *Executor) manifestOf(v *view, a action.TakeBackup) backup.Manifest {
 func isRelease(text string) bool {
 	_, err := release.Parse(text)
 	return err == nil
-}
-
-// describeSource adds what the member said of itself.
-func describeSource(m *backup.Manifest, member state.Member) {
-	m.EtcdVersion, m.StorageVersion = member.Version, member.StorageVersion
-	m.Revision = max(m.Revision, member.Revision)
-	if member.HashRevision > 0 {
-		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = member.Hash, member.HashRevision, member.CompactRevision, member.Keys
-	}
 }

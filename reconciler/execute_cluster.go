@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -26,16 +27,16 @@ func (e *Executor) createRecord(ctx context.Context, v *view, owner state.Owner)
 	if err != nil {
 		return fmt.Errorf("create the record: %w", err)
 	}
-	record := NewRecord(c.Metadata.Name + "-" + token)
-	record.Founders = c.Spec.Replicas
-	record.Owner = ownerRecord(owner)
-	return e.records.Create(ctx, c, record)
+	rec := record.New(c.Metadata.Name + "-" + token)
+	rec.Founders = c.Spec.Replicas
+	rec.Owner = record.OwnerRecord(owner)
+	return e.records.Create(ctx, c, rec)
 }
 
 // note changes the cluster's record.
-func (e *Executor) note(ctx context.Context, v *view, change func(*Record)) error {
-	_, err := e.records.Update(ctx, v.cluster.EtcdCluster, v.desired.Owner, func(record *Record) error {
-		change(record)
+func (e *Executor) note(ctx context.Context, v *view, change func(*record.Record)) error {
+	_, err := e.records.Update(ctx, v.cluster.EtcdCluster, v.desired.Owner, func(rec *record.Record) error {
+		change(rec)
 		return nil
 	})
 	return err
@@ -43,15 +44,15 @@ func (e *Executor) note(ctx context.Context, v *view, change func(*Record)) erro
 
 // noteIf changes the cluster's record where change finds what it rests on; where it does
 // not, it returns false and the record stays.
-func (e *Executor) noteIf(ctx context.Context, v *view, change func(*Record) bool) error {
+func (e *Executor) noteIf(ctx context.Context, v *view, change func(*record.Record) bool) error {
 	_, err := e.updateIf(ctx, v, change)
 	return err
 }
 
 // updateIf is noteIf that returns what the record has become.
-func (e *Executor) updateIf(ctx context.Context, v *view, change func(*Record) bool) (Record, error) {
-	return e.records.Update(ctx, v.cluster.EtcdCluster, v.desired.Owner, func(record *Record) error {
-		if !change(record) {
+func (e *Executor) updateIf(ctx context.Context, v *view, change func(*record.Record) bool) (record.Record, error) {
+	return e.records.Update(ctx, v.cluster.EtcdCluster, v.desired.Owner, func(rec *record.Record) error {
+		if !change(rec) {
 			return state.ErrChanged
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 )
 
 // executeLifecycle carries out what puts a cluster to sleep, wakes it, or deletes
@@ -22,7 +23,7 @@ func (e *Executor) executeLifecycle(ctx context.Context, v *view, act action.Act
 	case action.BeginDeletion:
 		return e.beginDeletion(ctx, v, a)
 	case action.Revive:
-		return e.note(ctx, v, func(record *Record) { record.Deleted = false })
+		return e.note(ctx, v, func(rec *record.Record) { rec.Deleted = false })
 	case action.DeleteObject:
 		return e.deleteObject(ctx, v, a)
 	case action.ForgetCluster:
@@ -34,16 +35,16 @@ func (e *Executor) executeLifecycle(ctx context.Context, v *view, act action.Act
 
 // setHibernated writes down whether the members sleep.
 func (e *Executor) setHibernated(ctx context.Context, v *view, asleep bool) error {
-	return e.note(ctx, v, func(record *Record) { record.Hibernated = asleep })
+	return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = asleep })
 }
 
 // beginDeletion writes down that the cluster is being deleted, and as what its
 // members may come back.
 func (e *Executor) beginDeletion(ctx context.Context, v *view, a action.BeginDeletion) error {
-	return e.note(ctx, v, func(record *Record) {
-		record.Deleted = true
+	return e.note(ctx, v, func(rec *record.Record) {
+		rec.Deleted = true
 		if a.Version != "" {
-			record.Applied = &AppliedRecord{Settings: a.Settings, Version: a.Version, Commit: v.cluster.Commit}
+			rec.Applied = &record.Applied{Settings: a.Settings, Version: a.Version, Commit: v.cluster.Commit}
 		}
 	})
 }

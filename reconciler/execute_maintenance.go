@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -25,8 +26,8 @@ func (e *Executor) compact(ctx context.Context, v *view, a action.Compact) error
 	if err := e.etcd.Compact(ctx, v.cluster.Key(), member, a.Revision); err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(record *Record) {
-		record.Compacted = &CompactedRecord{Revision: a.Revision, At: e.now().UTC()}
+	return e.note(ctx, v, func(rec *record.Record) {
+		rec.Compacted = &record.Compacted{Revision: a.Revision, At: e.now().UTC()}
 	})
 }
 
@@ -58,14 +59,14 @@ func (e *Executor) defragment(ctx context.Context, v *view, a action.Defragment)
 	if err := e.etcd.Defragment(ctx, v.cluster.Key(), member); err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(record *Record) {
+	return e.note(ctx, v, func(rec *record.Record) {
 		kept := map[string]time.Time{a.Member: e.now().UTC()}
-		for member, at := range record.Defragmented {
-			if _, known := record.Members[member]; known && member != a.Member {
+		for member, at := range rec.Defragmented {
+			if _, known := rec.Members[member]; known && member != a.Member {
 				kept[member] = at
 			}
 		}
-		record.Defragmented = kept
+		rec.Defragmented = kept
 	})
 }
 

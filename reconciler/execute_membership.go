@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -21,17 +22,17 @@ import (
 func (e *Executor) executeMembership(ctx context.Context, v *view, act action.Action) error {
 	switch a := act.(type) {
 	case action.BeginJoin:
-		return e.noteIf(ctx, v, func(m *Record) bool { return m.beginJoin(a, e.now()) })
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginJoin(a, e.now()) })
 	case action.AddLearner:
 		return e.addLearner(ctx, v, a)
 	case action.PromoteMember:
 		return e.promoteMember(ctx, v, a)
 	case action.EndJoin:
-		return e.noteIf(ctx, v, func(m *Record) bool { return m.endJoin(a) })
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndJoin(a) })
 	case action.DropLearner:
 		return e.dropLearner(ctx, v, a)
 	case action.BeginLeave:
-		return e.noteIf(ctx, v, func(m *Record) bool { return m.beginLeave(a, e.now()) })
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginLeave(a, e.now()) })
 	case action.CancelLeave:
 		return e.cancelLeave(ctx, v, a)
 	case action.RemoveMember:
@@ -39,7 +40,7 @@ func (e *Executor) executeMembership(ctx context.Context, v *view, act action.Ac
 	case action.EndLeave:
 		return e.endLeave(ctx, v, a)
 	case action.EndReplace:
-		return e.noteIf(ctx, v, func(m *Record) bool { return m.endReplace(a) })
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndReplace(a) })
 	case action.ResizeSet:
 		return e.resizeSet(ctx, v, a)
 	case action.DeletePod:
@@ -53,22 +54,22 @@ func (e *Executor) executeMembership(ctx context.Context, v *view, act action.Ac
 
 // listing is a look at the members now, for an action that must not rest on an
 // older one. Without a list of this very cluster there is no action.
-func (e *Executor) listing(ctx context.Context, v *view, record Record) (state.Round, error) {
+func (e *Executor) listing(ctx context.Context, v *view, rec record.Record) (state.Round, error) {
 	round := e.etcd.Round(ctx, v.cluster.Key(), v.endpoints, false)
 	switch {
 	case round.Problem != "":
 		return round, fmt.Errorf("list the members: %s", round.Problem)
-	case round.ClusterID != record.ClusterID:
-		return round, fmt.Errorf("%w: %s is recorded and %s answers", etcd.ErrOtherCluster, record.ClusterID, round.ClusterID)
+	case round.ClusterID != rec.ClusterID:
+		return round, fmt.Errorf("%w: %s is recorded and %s answers", etcd.ErrOtherCluster, rec.ClusterID, round.ClusterID)
 	}
 	return round, nil
 }
 
 // voters are the endpoints of the members that the record lists, who may be asked
 // for a change of the member list.
-func (v *view) voters(record Record, except string) []etcd.Endpoint {
+func (v *view) voters(rec record.Record, except string) []etcd.Endpoint {
 	return slices.DeleteFunc(slices.Clone(v.endpoints), func(e etcd.Endpoint) bool {
-		return record.Members[e.Member] == "" || e.Member == except
+		return rec.Members[e.Member] == "" || e.Member == except
 	})
 }
 
@@ -76,68 +77,68 @@ func (v *view) voters(record Record, except string) []etcd.Endpoint {
 // its ID down. When the second is lost, the first finds the member by its address
 // the next time.
 func (e *Executor) addLearner(ctx context.Context, v *view, a action.AddLearner) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	j := record.Joining
+	j := rec.Joining
 	switch {
 	case j == nil || j.Member != a.Member:
 		return state.ErrChanged
 	case j.ID != "":
 		return nil
 	}
-	id, err := e.etcd.AddLearner(ctx, v.cluster.Key(), record.ClusterID, v.voters(record, ""), naming.PeerURL(v.cluster.EtcdCluster, a.Member))
+	id, err := e.etcd.AddLearner(ctx, v.cluster.Key(), rec.ClusterID, v.voters(rec, ""), naming.PeerURL(v.cluster.EtcdCluster, a.Member))
 	if err != nil {
 		return err
 	}
-	return e.noteIf(ctx, v, func(m *Record) bool { return m.learnerIs(a.Member, id) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.LearnerIs(a.Member, id) })
 }
 
 // promoteMember writes down that the learner may be a voter, and has etcd make it
 // one.
 func (e *Executor) promoteMember(ctx context.Context, v *view, a action.PromoteMember) error {
-	record, err := e.updateIf(ctx, v, func(m *Record) bool { return m.promoting(a) })
+	rec, err := e.updateIf(ctx, v, func(m *record.Record) bool { return m.Promoting(a) })
 	if err != nil {
 		return err
 	}
-	return e.etcd.PromoteMember(ctx, v.cluster.Key(), record.ClusterID, v.voters(record, ""), a.ID)
+	return e.etcd.PromoteMember(ctx, v.cluster.Key(), rec.ClusterID, v.voters(rec, ""), a.ID)
 }
 
-// dropLearner removes a learner, and never a voter: one that was promoted after
+// DropLearner removes a learner, and never a voter: one that was promoted after
 // all stays.
 func (e *Executor) dropLearner(ctx context.Context, v *view, a action.DropLearner) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	if j := record.Joining; j != nil && j.Member == a.Member {
+	if j := rec.Joining; j != nil && j.Member == a.Member {
 		url := naming.PeerURL(v.cluster.EtcdCluster, a.Member)
-		if err := e.etcd.RemoveLearner(ctx, v.cluster.Key(), record.ClusterID, v.voters(record, ""), a.ID, url); err != nil {
+		if err := e.etcd.RemoveLearner(ctx, v.cluster.Key(), rec.ClusterID, v.voters(rec, ""), a.ID, url); err != nil {
 			return err
 		}
 	}
-	return e.noteIf(ctx, v, func(m *Record) bool { return m.dropLearner(a, e.now()) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.DropLearner(a, e.now()) })
 }
 
 // removeMember removes the member that the record says is leaving, when those who
 // stay are a quorum by what they say now.
 func (e *Executor) removeMember(ctx context.Context, v *view, a action.RemoveMember) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	if l := record.Leaving; l == nil || l.Member != a.Member || l.ID != a.ID {
+	if l := rec.Leaving; l == nil || l.Member != a.Member || l.ID != a.ID {
 		return state.ErrChanged
 	}
-	round, err := e.listing(ctx, v, record)
+	round, err := e.listing(ctx, v, rec)
 	if err != nil {
 		return fmt.Errorf("remove %s: %w", a.Member, err)
 	}
 	if danger := removalDanger(round, a.ID); danger != "" {
 		return fmt.Errorf("remove %s: %s", a.Member, danger)
 	}
-	return e.etcd.RemoveMember(ctx, v.cluster.Key(), record.ClusterID, v.voters(record, a.Member), a.ID)
+	return e.etcd.RemoveMember(ctx, v.cluster.Key(), rec.ClusterID, v.voters(rec, a.Member), a.ID)
 }
 
 // removalDanger says why the members that stay would be no quorum without the
@@ -162,36 +163,36 @@ func removalDanger(round state.Round, id string) string {
 	return ""
 }
 
-// cancelLeave keeps a member that etcd has not removed.
+// CancelLeave keeps a member that etcd has not removed.
 func (e *Executor) cancelLeave(ctx context.Context, v *view, a action.CancelLeave) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	round, err := e.listing(ctx, v, record)
+	round, err := e.listing(ctx, v, rec)
 	if err != nil {
 		return fmt.Errorf("keep %s: %w", a.Member, err)
 	}
 	if !lists(round, a.ID) {
 		return state.ErrChanged
 	}
-	return e.noteIf(ctx, v, func(m *Record) bool { return m.cancelLeave(a) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.CancelLeave(a) })
 }
 
-// endLeave takes a member off the record when etcd's list is without it.
+// EndLeave takes a member off the record when etcd's list is without it.
 func (e *Executor) endLeave(ctx context.Context, v *view, a action.EndLeave) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	round, err := e.listing(ctx, v, record)
+	round, err := e.listing(ctx, v, rec)
 	if err != nil {
 		return fmt.Errorf("record that %s has left: %w", a.Member, err)
 	}
 	if lists(round, a.ID) {
 		return state.ErrChanged
 	}
-	return e.noteIf(ctx, v, func(m *Record) bool { return m.endLeave(a) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndLeave(a) })
 }
 
 // lists says whether the member list has the ID.
@@ -219,11 +220,11 @@ func (e *Executor) resizeSet(ctx context.Context, v *view, a action.ResizeSet) e
 
 // deleteIdlePod deletes the pod of somebody who is no member.
 func (e *Executor) deleteIdlePod(ctx context.Context, v *view, a action.DeletePod) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	if record.Members[a.Member] != "" && !record.Deleted {
+	if rec.Members[a.Member] != "" && !rec.Deleted {
 		return state.ErrChanged
 	}
 	return e.deletePod(ctx, v, a.Member, a.PodUID)
@@ -244,38 +245,38 @@ func (e *Executor) deletePod(ctx context.Context, v *view, name, podUID string) 
 // deleteVolume deletes the claim of a member that was removed, when neither the
 // record nor etcd's list has it any more, and strikes it off the retired ones.
 func (e *Executor) deleteVolume(ctx context.Context, v *view, a action.DeleteVolume) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	if err := e.mayLoseVolume(ctx, v, record, a.Member); err != nil {
+	if err := e.mayLoseVolume(ctx, v, rec, a.Member); err != nil {
 		return err
 	}
 	if err := e.foundOwn(ctx, v, a.Member); err != nil {
 		return err
 	}
-	if err := e.deleteClaim(ctx, v, a, record.Formed()); err != nil {
+	if err := e.deleteClaim(ctx, v, a, rec.Formed()); err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(m *Record) { delete(m.Retired, a.Member) })
+	return e.note(ctx, v, func(m *record.Record) { delete(m.Retired, a.Member) })
 }
 
 // mayLoseVolume says whether nobody needs a member's volume. In a cluster that is
 // being deleted nobody does, by Git's word.
-func (e *Executor) mayLoseVolume(ctx context.Context, v *view, record Record, member string) error {
-	if record.Deleted && v.set == nil {
+func (e *Executor) mayLoseVolume(ctx context.Context, v *view, rec record.Record, member string) error {
+	if rec.Deleted && v.set == nil {
 		return nil
 	}
-	joins := record.Joining != nil && record.Joining.Member == member && record.Joining.ID != ""
-	if record.Members[member] != "" || joins {
+	joins := rec.Joining != nil && rec.Joining.Member == member && rec.Joining.ID != ""
+	if rec.Members[member] != "" || joins {
 		return state.ErrChanged
 	}
-	round, err := e.listing(ctx, v, record)
+	round, err := e.listing(ctx, v, rec)
 	if err != nil {
 		return fmt.Errorf("delete the volume of %s: %w", member, err)
 	}
-	if lists(round, record.Retired[member]) {
-		return fmt.Errorf("delete the volume of %s: etcd's list still has member %s", member, record.Retired[member])
+	if lists(round, rec.Retired[member]) {
+		return fmt.Errorf("delete the volume of %s: etcd's list still has member %s", member, rec.Retired[member])
 	}
 	return nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -335,7 +336,7 @@ func TestOneMemberMovesAtATime(t *testing.T) {
 // What does not fit the record leaves it as it is, whatever it has tried.
 func TestAChangeThatDoesNotFitIsNotWritten(t *testing.T) {
 	formed(t, func(w *world) {
-		err := w.r.executor.noteIf(w.Context(), w.look(), func(m *Record) bool {
+		err := w.r.executor.noteIf(w.Context(), w.look(), func(m *record.Record) bool {
 			m.Replacing = "orders-1"
 			return false
 		})
@@ -556,23 +557,23 @@ func TestDeletePodOfNoMember(t *testing.T) {
 // The budget follows those who vote now, not those whom Git wants in the end.
 func TestBudgetFollowsTheVoters(t *testing.T) {
 	for name, test := range map[string]struct {
-		record Record
-		pods   int32
-		want   int32
+		rec  record.Record
+		pods int32
+		want int32
 	}{
-		"one":                               {recordOf(1, MembershipRecord{}), 1, 1},
-		"three":                             {recordOf(3, MembershipRecord{}), 3, 2},
-		"a learner's pod beside one voter":  {recordOf(1, MembershipRecord{Joining: &JoiningRecord{Member: "orders-1", ID: "a1"}}), 2, 2},
-		"a learner's pod beside three":      {recordOf(3, MembershipRecord{Joining: &JoiningRecord{Member: "orders-3", ID: "a3"}}), 4, 3},
-		"five of which one goes":            {recordOf(5, MembershipRecord{Leaving: &LeavingRecord{Member: "orders-4"}}), 5, 4},
-		"three of which one goes":           {recordOf(3, MembershipRecord{Leaving: &LeavingRecord{Member: "orders-2"}}), 3, 3},
-		"two, and a pod that has no member": {recordOf(2, MembershipRecord{Retired: map[string]string{"orders-2": "a2"}}), 3, 3},
+		"one":                               {recordOf(1, record.Membership{}), 1, 1},
+		"three":                             {recordOf(3, record.Membership{}), 3, 2},
+		"a learner's pod beside one voter":  {recordOf(1, record.Membership{Joining: &record.Joining{Member: "orders-1", ID: "a1"}}), 2, 2},
+		"a learner's pod beside three":      {recordOf(3, record.Membership{Joining: &record.Joining{Member: "orders-3", ID: "a3"}}), 4, 3},
+		"five of which one goes":            {recordOf(5, record.Membership{Leaving: &record.Leaving{Member: "orders-4"}}), 5, 4},
+		"three of which one goes":           {recordOf(3, record.Membership{Leaving: &record.Leaving{Member: "orders-2"}}), 3, 3},
+		"two, and a pod that has no member": {recordOf(2, record.Membership{Retired: map[string]string{"orders-2": "a2"}}), 3, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			// Git wants seven in the end.
 			c := clustertest.Orders(clustertest.SetReplicas(7))
 			o := ordersOptions()
-			o.Replicas, o.Disruptions = new(test.pods), new(disruptions(test.record, c))
+			o.Replicas, o.Disruptions = new(test.pods), new(disruptions(test.rec, c))
 			m, err := manifests.Render(c, o)
 			if err != nil {
 				t.Fatal(err)
@@ -584,9 +585,9 @@ func TestBudgetFollowsTheVoters(t *testing.T) {
 	}
 }
 
-func recordOf(members int, moving MembershipRecord) Record {
-	r := NewRecord("token")
-	r.ClusterID, r.MembershipRecord = "c1", moving
+func recordOf(members int, moving record.Membership) record.Record {
+	r := record.New("token")
+	r.ClusterID, r.Membership = "c1", moving
 	for i := range members {
 		name := naming.Member(schema.EtcdCluster{}.Metadata.Name, int32(i))
 		r.Members["orders"+name] = fakeMemberID(name)

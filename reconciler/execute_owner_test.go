@@ -11,6 +11,8 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -55,7 +57,7 @@ func (w *world) as(o state.Owner) *Reconciler {
 // owner is who the record says looks after the cluster.
 func (w *world) owner() string {
 	w.Helper()
-	if o := ownerOf(w.record()); o != nil {
+	if o := record.OwnerOf(w.record()); o != nil {
 		return o.String()
 	}
 	return ""
@@ -184,10 +186,10 @@ func TestPlanWithoutASourceKnowsNoOwners(t *testing.T) {
 
 // The record goes into pods: who owns a cluster must restart none.
 func TestOwnerIsNoKeyForEtcd(t *testing.T) {
-	before := storedRecord(formedRecord())
-	r := formedRecord()
-	r.Owner = ownerRecord(claimed(us(), 1))
-	after := storedRecord(r)
+	before := recordtest.Stored(recordtest.Formed())
+	r := recordtest.Formed()
+	r.Owner = record.OwnerRecord(claimed(us(), 1))
+	after := recordtest.Stored(r)
 	for key := range before.Data {
 		if key != naming.KeyRecord && before.Data[key] != after.Data[key] {
 			t.Errorf("%s was %q and is %q", key, before.Data[key], after.Data[key])

@@ -13,9 +13,10 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -28,20 +29,20 @@ func (e *Executor) executeRecovery(ctx context.Context, v *view, act action.Acti
 	case action.RestoreVolume:
 		return e.restoreVolume(ctx, v, a)
 	case action.AdoptRecovery:
-		return e.noteIf(ctx, v, func(m *Record) bool { return m.adoptRecovery(a) })
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
 	case action.EndRecovery:
 		return e.endRecovery(ctx, v, a)
 	case action.RefuseRecovery:
-		return e.note(ctx, v, func(m *Record) { m.RefusedRecovery = a.OneShot })
+		return e.note(ctx, v, func(m *record.Record) { m.RefusedRecovery = a.OneShot })
 	default:
 		return fmt.Errorf("unknown action %T", act)
 	}
 }
 
-// beginRecovery chooses the identity of the recovered cluster, and writes down
+// BeginRecovery chooses the identity of the recovered cluster, and writes down
 // what is going to happen.
 func (e *Executor) beginRecovery(ctx context.Context, v *view, a action.BeginRecovery) error {
-	g := RecoveringRecord{
+	g := record.Recovering{
 		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Since: e.now().UTC(),
 		Credentials: v.cluster.Spec.Backup.Destination.Credentials.SecretName,
 		Verified:    backup.Verified{Revision: a.Revision},
@@ -64,22 +65,22 @@ func (e *Executor) beginRecovery(ctx context.Context, v *view, a action.BeginRec
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
 	}
-	return e.noteIf(ctx, v, func(m *Record) bool { return m.beginRecovery(g) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginRecovery(g) })
 }
 
 // restoreVolume creates the Job that restores, when no member runs and the claim
 // is the one that the decision was made on.
 func (e *Executor) restoreVolume(ctx context.Context, v *view, a action.RestoreVolume) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	g := record.Recovering
-	if g == nil || g.NewClusterID != a.ClusterID || record.ClusterID != g.ClusterID || g.Member != a.Member {
+	g := rec.Recovering
+	if g == nil || g.NewClusterID != a.ClusterID || rec.ClusterID != g.ClusterID || g.Member != a.Member {
 		return state.ErrChanged
 	}
 	ns := v.cluster.Metadata.Namespace
-	if err := e.wantUnused(ctx, v.cluster, a.Claim, restoreName(v.cluster.Metadata.Name, *g)); err != nil {
+	if err := e.wantUnused(ctx, v.cluster, a.Claim, jobs.RestoreName(v.cluster.Metadata.Name, *g)); err != nil {
 		return err
 	}
 	claim, err := e.kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, a.Claim, metav1.GetOptions{})
@@ -92,7 +93,7 @@ func (e *Executor) restoreVolume(ctx context.Context, v *view, a action.RestoreV
 	if err := e.offerBackup(ctx, v, *g); err != nil {
 		return err
 	}
-	job := renderRestore(v.cluster, v.set, e.options.GuardImage, a.Claim, *g)
+	job := jobs.RenderRestore(v.cluster, v.set, e.options.GuardImage, a.Claim, *g)
 	if _, err := e.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
 	}
@@ -122,19 +123,19 @@ func (e *Executor) wantUnused(ctx context.Context, c desired.Cluster, claim, job
 	return nil
 }
 
-// endRecovery writes down that a recovery is over. Its Job and its Secret go first:
+// EndRecovery writes down that a recovery is over. Its Job and its Secret go first:
 // nothing would name them any more.
 func (e *Executor) endRecovery(ctx context.Context, v *view, a action.EndRecovery) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	if g := record.Recovering; g != nil && g.OneShot == a.OneShot && record.ClusterID == g.NewClusterID {
-		if err := e.jobs.Remove(ctx, v.cluster.Metadata.Namespace, restoreName(v.cluster.Metadata.Name, *g)); err != nil {
+	if g := rec.Recovering; g != nil && g.OneShot == a.OneShot && rec.ClusterID == g.NewClusterID {
+		if err := e.jobs.Remove(ctx, v.cluster.Metadata.Namespace, jobs.RestoreName(v.cluster.Metadata.Name, *g)); err != nil {
 			return fmt.Errorf("end the recovery: %w", err)
 		}
 	}
-	return e.noteIf(ctx, v, func(m *Record) bool { return m.endRecovery(a, e.now()) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRecovery(a, e.now()) })
 }
 
 // observeRestore looks how far the restore is, where one is due. It asks the API
@@ -144,7 +145,7 @@ func (o *Observer) observeRestore(ctx context.Context, v *view) error {
 	if v.record == nil || v.record.Recovering == nil || v.record.ClusterID != v.record.Recovering.ClusterID {
 		return nil
 	}
-	ns, name := v.cluster.Metadata.Namespace, restoreName(v.cluster.Metadata.Name, *v.record.Recovering)
+	ns, name := v.cluster.Metadata.Namespace, jobs.RestoreName(v.cluster.Metadata.Name, *v.record.Recovering)
 	job, err := o.jobs.Read(ctx, ns, name)
 	if err != nil || job == nil {
 		return err
@@ -161,11 +162,11 @@ func (o *Observer) observeRestore(ctx context.Context, v *view) error {
 // by its own last word, when its last pod has ended.
 func restoreStateOf(job *batchv1.Job, pods []corev1.Pod) state.Restore {
 	got := state.Restore{State: state.RestoreRunning, Job: job.Name, Since: job.CreationTimestamp.Time}
-	said := restoreSaid(pods)
+	said := jobs.Said(pods)
 	if said != "" {
 		got.Detail = "the restore: " + said
 	}
-	switch end := jobEnd(job); {
+	switch end := jobs.Finished(job); {
 	case end == nil:
 	case end.Type == batchv1.JobComplete:
 		got.State = state.RestoreDone
@@ -173,10 +174,4 @@ func restoreStateOf(job *batchv1.Job, pods []corev1.Pod) state.Restore {
 		got.State, got.Detail = state.RestoreFailed, cmp.Or(said, end.Message, end.Reason)
 	}
 	return got
-}
-
-// restoreSaid is what the newest pod of a restore has to say, or "".
-func restoreSaid(list []corev1.Pod) string {
-	newest := newestPod(list)
-	return pods.Trouble(&newest)
 }

@@ -15,9 +15,11 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -194,11 +196,11 @@ func TestRecoveryRunsToItsEndByItself(t *testing.T) {
 // What the Job runs as, on what, and what nobody must see in it.
 func TestRestoreJob(t *testing.T) {
 	formed(t, func(w *world) {
-		g := RecoveringRecord{
+		g := record.Recovering{
 			ClusterID: "c1", FormerToken: "orders-11", Token: "orders-2233445566", Member: "orders-1",
 			ObjectURL: "s3://backups/1.db", Verified: backup.Verified{SHA256: "abc", Size: 42, Revision: 7},
 		}
-		job := renderRestore(w.wish, w.set(), "quorate:1", "data-orders-1", g)
+		job := jobs.RenderRestore(w.wish, w.set(), "quorate:1", "data-orders-1", g)
 		pod, member := job.Spec.Template, w.set().Spec.Template
 		if job.Name != "orders-recovery-22334455" || job.Namespace != "shop" {
 			t.Errorf("it is %s/%s", job.Namespace, job.Name)
@@ -216,11 +218,11 @@ func TestRestoreJob(t *testing.T) {
 		if got := strings.Join(step.Args, " "); got != want || step.Image != "quorate:1" {
 			t.Errorf("%s runs %s", step.Image, got)
 		}
-		if e := step.Env; len(e) != 2 || e[0].Name != BackupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != BackupCAEnv {
+		if e := step.Env; len(e) != 2 || e[0].Name != jobs.BackupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != jobs.BackupCAEnv {
 			t.Errorf("environment %+v", e)
 		}
 		g.ObjectURL = ""
-		if step := renderRestore(w.wish, nil, "quorate:1", "data-orders-1", g).Spec.Template.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 {
+		if step := jobs.RenderRestore(w.wish, nil, "quorate:1", "data-orders-1", g).Spec.Template.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 {
 			t.Errorf("without a backup: %+v", step)
 		}
 	})
@@ -234,7 +236,7 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 		w.mustDo(action.ResizeSet{SetUID: string(w.set().UID), From: 3, To: 0, Partition: 3})
 		w.settle()
 		a := action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: w.record().Recovering.NewClusterID}
-		job := restoreName("orders", *w.record().Recovering)
+		job := jobs.RestoreName("orders", *w.record().Recovering)
 		pod := func(name, claim, ofJob string, labels map[string]string, phase corev1.PodPhase) {
 			if ofJob != "" {
 				labels = map[string]string{batchv1.JobNameLabel: ofJob}
@@ -331,25 +333,25 @@ func TestRestoreVolumeLooksAgain(t *testing.T) {
 
 // I13, I24: the record changes only from what an action rests on.
 func TestRecoveryRecordTransitions(t *testing.T) {
-	g := RecoveringRecord{OneShot: "a", ClusterID: "c1", Token: "t2", NewClusterID: "c2", Member: "orders-1", NewMemberID: "b1"}
-	fresh := func() Record {
-		return Record{ClusterID: "c1", Token: "t1", Members: map[string]string{"orders-1": "a1"}}
+	g := record.Recovering{OneShot: "a", ClusterID: "c1", Token: "t2", NewClusterID: "c2", Member: "orders-1", NewMemberID: "b1"}
+	fresh := func() record.Record {
+		return record.Record{ClusterID: "c1", Token: "t1", Members: map[string]string{"orders-1": "a1"}}
 	}
 	adopt := action.AdoptRecovery{From: "c1", ClusterID: "c2", Member: "orders-1", MemberID: "b1"}
 	r := fresh()
-	r.Joining = &JoiningRecord{Member: "orders-3"}
-	if r.adoptRecovery(adopt) || r.endRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) {
+	r.Joining = &record.Joining{Member: "orders-3"}
+	if r.AdoptRecovery(adopt) || r.EndRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) {
 		t.Error("what has not begun goes on")
 	}
-	if !r.beginRecovery(g) || r.Joining != nil || r.Recovering.FormerToken != "t1" {
+	if !r.BeginRecovery(g) || r.Joining != nil || r.Recovering.FormerToken != "t1" {
 		t.Errorf("it does not begin: %+v", r)
 	}
 	other := g
 	other.OneShot = "b"
-	if r.beginRecovery(other) {
+	if r.BeginRecovery(other) {
 		t.Error("another one begins meanwhile")
 	}
-	if r.endRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) {
+	if r.EndRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) {
 		t.Error("it ends before the identity has changed")
 	}
 	for _, wrong := range []action.AdoptRecovery{
@@ -358,51 +360,51 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 		{From: "c1", ClusterID: "c2", Member: "orders-2", MemberID: "b1"},
 		{From: "c1", ClusterID: "c2", Member: "orders-1", MemberID: "b2"},
 	} {
-		if r.adoptRecovery(wrong) || r.ClusterID != "c1" {
+		if r.AdoptRecovery(wrong) || r.ClusterID != "c1" {
 			t.Errorf("%+v is taken", wrong)
 		}
 	}
 	for range 2 {
-		if !r.adoptRecovery(adopt) || r.Token != "t2" {
+		if !r.AdoptRecovery(adopt) || r.Token != "t2" {
 			t.Errorf("the identity is %+v", r)
 		}
 	}
 	for range 2 {
-		if !r.endRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) || len(r.Recovered) != 1 {
+		if !r.EndRecovery(action.EndRecovery{OneShot: "a"}, time.Now()) || len(r.Recovered) != 1 {
 			t.Errorf("the end is %+v", r)
 		}
 	}
 	for name, test := range map[string]struct {
-		edit func(*Record)
+		edit func(*record.Record)
 		a    action.EndRecovery
 		want bool
 	}{
-		"a restore that is over":                 {func(r *Record) { r.Restored = &RestoredRecord{} }, action.EndRecovery{OneShot: "restore back"}, true},
-		"a restore that never was":               {func(*Record) {}, action.EndRecovery{OneShot: "restore back"}, false},
-		"a recovery that never was, restored":    {func(r *Record) { r.Restored = &RestoredRecord{} }, action.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
-		"a restore that is not over":             {func(r *Record) { r.Restored, r.Recovering = &RestoredRecord{}, &g }, action.EndRecovery{OneShot: "restore back"}, false},
-		"another recovery than that under way":   {func(r *Record) { r.Recovering, r.ClusterID = &g, "c2" }, action.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
-		"one recovery, although another is over": {func(r *Record) { r.Recovered = []RecoveredRecord{{OneShot: "b"}} }, action.EndRecovery{OneShot: "a", ClusterID: "c1"}, false},
+		"a restore that is over":                 {func(r *record.Record) { r.Restored = &record.Restored{} }, action.EndRecovery{OneShot: "restore back"}, true},
+		"a restore that never was":               {func(*record.Record) {}, action.EndRecovery{OneShot: "restore back"}, false},
+		"a recovery that never was, restored":    {func(r *record.Record) { r.Restored = &record.Restored{} }, action.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
+		"a restore that is not over":             {func(r *record.Record) { r.Restored, r.Recovering = &record.Restored{}, &g }, action.EndRecovery{OneShot: "restore back"}, false},
+		"another recovery than that under way":   {func(r *record.Record) { r.Recovering, r.ClusterID = &g, "c2" }, action.EndRecovery{OneShot: "b", ClusterID: "c1"}, false},
+		"one recovery, although another is over": {func(r *record.Record) { r.Recovered = []record.Recovered{{OneShot: "b"}} }, action.EndRecovery{OneShot: "a", ClusterID: "c1"}, false},
 	} {
 		r := fresh()
 		test.edit(&r)
-		if got := r.endRecovery(test.a, time.Now()); got != test.want || (r.Recovering != nil) != strings.Contains(name, "not over") && !strings.Contains(name, "under way") {
+		if got := r.EndRecovery(test.a, time.Now()); got != test.want || (r.Recovering != nil) != strings.Contains(name, "not over") && !strings.Contains(name, "under way") {
 			t.Errorf("the end of %s: %t, %+v", name, got, r)
 		}
 	}
 	// What the restore before it has told of the logs is long over.
 	restored := fresh()
-	restored.BornOn, restored.Restored = "3.6", &RestoredRecord{EtcdVersion: "3.5.35", At: time.Now()}
-	if !restored.beginRecovery(g) || !restored.adoptRecovery(adopt) || restored.BornOn != "3.6" {
+	restored.BornOn, restored.Restored = "3.6", &record.Restored{EtcdVersion: "3.5.35", At: time.Now()}
+	if !restored.BeginRecovery(g) || !restored.AdoptRecovery(adopt) || restored.BornOn != "3.6" {
 		t.Errorf("born on %s", restored.BornOn)
 	}
 	wrong := fresh()
 	wrong.Recovering, wrong.ClusterID = &g, "c9"
-	if wrong.adoptRecovery(adopt) || wrong.ClusterID != "c9" {
+	if wrong.AdoptRecovery(adopt) || wrong.ClusterID != "c9" {
 		t.Error("another cluster gets the new identity")
 	}
 	wrong.Recovering = nil
-	if wrong.beginRecovery(g) {
+	if wrong.BeginRecovery(g) {
 		t.Error("another cluster is recovered")
 	}
 }
@@ -412,20 +414,20 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 func TestTheEndOfARestoreIsWrittenOnce(t *testing.T) {
 	before, now := time.Now().Add(-time.Hour), time.Now().UTC()
 	for name, test := range map[string]struct {
-		from RestoreRecord
-		goes *RecoveringRecord
+		from record.Restore
+		goes *record.Recovering
 		want bool
 		at   time.Time
 	}{
-		"its end":             {RestoreRecord{Restored: &RestoredRecord{Name: "back"}}, nil, true, now},
-		"one that was before": {RestoreRecord{Restored: &RestoredRecord{Name: "back", At: before}}, nil, true, before},
-		"another's":           {RestoreRecord{Restored: &RestoredRecord{Name: "forth"}}, nil, false, time.Time{}},
-		"none":                {RestoreRecord{}, nil, false, time.Time{}},
-		"while it goes on":    {RestoreRecord{Restored: &RestoredRecord{Name: "back"}}, &RecoveringRecord{}, false, time.Time{}},
+		"its end":             {record.Restore{Restored: &record.Restored{Name: "back"}}, nil, true, now},
+		"one that was before": {record.Restore{Restored: &record.Restored{Name: "back", At: before}}, nil, true, before},
+		"another's":           {record.Restore{Restored: &record.Restored{Name: "forth"}}, nil, false, time.Time{}},
+		"none":                {record.Restore{}, nil, false, time.Time{}},
+		"while it goes on":    {record.Restore{Restored: &record.Restored{Name: "back"}}, &record.Recovering{}, false, time.Time{}},
 	} {
-		r := Record{RestoreRecord: test.from, RecoveryRecord: RecoveryRecord{Recovering: test.goes}}
-		got := r.endRestore(action.EndRestore{Restore: "back"}, now)
-		if at := cmp.Or(r.Restored, &RestoredRecord{}).At; got != test.want || !at.Equal(test.at) {
+		r := record.Record{Restore: test.from, Recovery: record.Recovery{Recovering: test.goes}}
+		got := r.EndRestore(action.EndRestore{Restore: "back"}, now)
+		if at := cmp.Or(r.Restored, &record.Restored{}).At; got != test.want || !at.Equal(test.at) {
 			t.Errorf("%s: %t, at %s", name, got, at)
 		}
 	}

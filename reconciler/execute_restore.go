@@ -11,12 +11,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
-	"github.com/quorate/quorate/schema/release"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // executeRestore carries out what makes a cluster out of a backup.
@@ -27,7 +27,7 @@ func (e *Executor) executeRestore(ctx context.Context, v *view, act action.Actio
 	case action.CreateVolume:
 		return e.createVolume(ctx, v, a)
 	case action.EndRestore:
-		return e.noteIf(ctx, v, func(m *Record) bool { return m.endRestore(a, e.now()) })
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRestore(a, e.now()) })
 	default:
 		return fmt.Errorf("unknown action %T", act)
 	}
@@ -42,7 +42,7 @@ func (e *Executor) beginRestore(ctx context.Context, v *view, a action.BeginRest
 		return err
 	}
 	was, err := recordToSucceed(live, a)
-	if err != nil || was.begunBy(a) {
+	if err != nil || was.BegunBy(a) {
 		return err // the same was begun already
 	}
 	if err := e.nothingInTheWay(ctx, v, a.InPlace); err != nil {
@@ -52,44 +52,44 @@ func (e *Executor) beginRestore(ctx context.Context, v *view, a action.BeginRest
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	if err := fitsRelease(m, a.Version); err != nil {
+	if err := stores.FitsRelease(m, a.Version); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
 	random, err := naming.Random(8)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	g := RecoveringRecord{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.cluster.Restore.Credentials()}
+	g := record.Recovering{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.cluster.Restore.Credentials()}
 	if g.Verified, err = m.Verified(v.cluster.Restore.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
 	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	record := newRestoreRecord(a, m, g, e.now())
-	record.Owner = ownerRecord(a.Owner)
+	rec := record.NewRestore(a, m, g, e.now())
+	rec.Owner = record.OwnerRecord(a.Owner)
 	if was != nil {
-		if err := record.succeed(*was, random[:6], e.now()); err != nil {
+		if err := rec.Succeed(*was, random[:6], e.now()); err != nil {
 			return fmt.Errorf("restore %s: %w", a.Restore, err)
 		}
 	}
-	return e.records.Replace(ctx, c, record, live)
+	return e.records.Replace(ctx, c, rec, live)
 }
 
 // recordToSucceed is the record that a restore takes the place of, if any: that of
 // a deleted cluster, or, the second time, the restore's own.
-func recordToSucceed(live *corev1.ConfigMap, a action.BeginRestore) (*Record, error) {
+func recordToSucceed(live *corev1.ConfigMap, a action.BeginRestore) (*record.Record, error) {
 	if live == nil {
 		if a.InPlace {
 			return nil, state.ErrChanged
 		}
 		return nil, nil
 	}
-	was, err := ReadRecord(live)
+	was, err := record.Read(live)
 	if err != nil {
 		return nil, err
 	}
-	if !was.begunBy(a) && (!a.InPlace || !was.Deleted) {
+	if !was.BegunBy(a) && (!a.InPlace || !was.Deleted) {
 		return nil, state.ErrChanged
 	}
 	return &was, nil
@@ -114,32 +114,14 @@ func (e *Executor) nothingInTheWay(ctx context.Context, v *view, inPlace bool) e
 	return nil
 }
 
-// fitsRelease refuses a backup that the release cannot start on. From 3.6 on the
-// storage version says what is in the database; before, the member's own does.
-func fitsRelease(m backup.Manifest, version string) error {
-	if !startsOn(cmp.Or(m.StorageVersion, m.EtcdVersion), version) {
-		return fmt.Errorf("the backup at %s was made by etcd %q with storage version %q, and etcd %s cannot start on that; name a release of the same minor, or of the one after it, in spec.clusterTemplate.version",
-			m.Object, m.EtcdVersion, m.StorageVersion, version)
-	}
-	return nil
-}
-
-// startsOn says whether a release can start on the data of another: one of the same
-// minor, or of the one before. What is no release counts for no.
-func startsOn(data, version string) bool {
-	from, errFrom := release.Parse(data)
-	to, errTo := release.Parse(version)
-	return errors.Join(errFrom, errTo) == nil && from.Major == to.Major && (to.Minor == from.Minor || to.Minor == from.Minor+1)
-}
-
 // createVolume makes the claim of the first member, exactly as the StatefulSet
 // would: it takes the claim over by its name.
 func (e *Executor) createVolume(ctx context.Context, v *view, a action.CreateVolume) error {
-	record, err := e.records.Get(ctx, v.cluster.EtcdCluster)
+	rec, err := e.records.Get(ctx, v.cluster.EtcdCluster)
 	if err != nil {
 		return err
 	}
-	if g := record.Recovering; g == nil || record.Restored == nil || g.Member != a.Member || record.Formed() || a.Claim != v.claimName(a.Member) {
+	if g := rec.Recovering; g == nil || rec.Restored == nil || g.Member != a.Member || rec.Formed() || a.Claim != v.claimName(a.Member) {
 		return state.ErrChanged
 	}
 	claims := e.kube.CoreV1().PersistentVolumeClaims(v.cluster.Metadata.Namespace)

@@ -22,9 +22,11 @@ import (
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -238,7 +240,7 @@ func TestAnEncryptedBackupIsRestoredWithoutTheDaemonsKnowingTheKey(t *testing.T)
 		if g.Decryption != "age" || g.Hash != 99 || g.HashRevision != 6 || g.CompactRevision != 2 {
 			t.Errorf("recovering %+v", g)
 		}
-		step := renderRestore(w.wish, nil, "quorate:1", "data-orders-0", *g).Spec.Template.Spec.Containers[0]
+		step := jobs.RenderRestore(w.wish, nil, "quorate:1", "data-orders-0", *g).Spec.Template.Spec.Containers[0]
 		from := map[string]string{}
 		for _, e := range step.Env {
 			from[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
@@ -310,13 +312,13 @@ func TestARestoreTakesACopyForNoMember(t *testing.T) {
 // asks for its place.
 func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
 	begin, c := action.BeginRestore{Restore: "back", SpecHash: "r1"}, clustertest.Orders()
-	living, deleted, begun := NewRecord("t1"), NewRecord("t1"), NewRecord("t1")
+	living, deleted, begun := record.New("t1"), record.New("t1"), record.New("t1")
 	deleted.Deleted = true
-	begun.Restored = &RestoredRecord{Name: "back", SpecHash: "r1"}
-	other, edited := NewRecord("t1"), NewRecord("t1")
-	other.Restored, edited.Restored = &RestoredRecord{Name: "forth", SpecHash: "r1"}, &RestoredRecord{Name: "back", SpecHash: "r2"}
+	begun.Restored = &record.Restored{Name: "back", SpecHash: "r1"}
+	other, edited := record.New("t1"), record.New("t1")
+	other.Restored, edited.Restored = &record.Restored{Name: "forth", SpecHash: "r1"}, &record.Restored{Name: "back", SpecHash: "r2"}
 	for name, test := range map[string]struct {
-		was     *Record
+		was     *record.Record
 		inPlace bool
 		want    error
 	}{
@@ -342,34 +344,19 @@ func TestARecordGivesWayOnlyWhenItsClusterIsDeleted(t *testing.T) {
 	}
 }
 
-// A release starts on data of its own minor and of the one before.
-func TestWhatAReleaseStartsOn(t *testing.T) {
-	for data, test := range map[string]struct {
-		version string
-		want    bool
-	}{
-		"3.6.1": {"3.6.16", true}, "3.5.35": {"3.6.16", true}, "3.4.34": {"3.6.16", false}, "3.7.3": {"3.6.16", false},
-		"4.6.1": {"3.6.16", false}, "": {"", false}, "3.6.2": {"", false}, "3.6": {"3.6.16", false},
-	} {
-		if got := startsOn(data, test.version); got != test.want {
-			t.Errorf("%q on data of %q: %t", test.version, data, got)
-		}
-	}
-}
-
 // I7: a volume is made for the first member of a restore that goes on, and for
 // nobody else.
 func TestAVolumeIsMadeForTheRestoreAlone(t *testing.T) {
 	a := action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"}
 	for name, test := range map[string]struct {
-		edit   func(*Record)
+		edit   func(*record.Record)
 		action action.CreateVolume
 	}{
-		"no restore goes on": {func(r *Record) { r.Recovering = nil }, a},
-		"it is a recovery":   {func(r *Record) { r.Restored = nil }, a},
-		"it has formed":      {func(r *Record) { r.ClusterID, r.Members = "c9", map[string]string{"orders-0": "a0"} }, a},
-		"another member":     {func(*Record) {}, action.CreateVolume{Member: "orders-1", Claim: "data-orders-1"}},
-		"another claim":      {func(*Record) {}, action.CreateVolume{Member: "orders-0", Claim: "data-orders-1"}},
+		"no restore goes on": {func(r *record.Record) { r.Recovering = nil }, a},
+		"it is a recovery":   {func(r *record.Record) { r.Restored = nil }, a},
+		"it has formed":      {func(r *record.Record) { r.ClusterID, r.Members = "c9", map[string]string{"orders-0": "a0"} }, a},
+		"another member":     {func(*record.Record) {}, action.CreateVolume{Member: "orders-1", Claim: "data-orders-1"}},
+		"another claim":      {func(*record.Record) {}, action.CreateVolume{Member: "orders-0", Claim: "data-orders-1"}},
 	} {
 		restoring(t, func(w *world) {
 			w.mustDo(w.begins())
@@ -420,7 +407,7 @@ func TestARestoreTakesThePlaceOfADeletedCluster(t *testing.T) {
 		if r.Restored == nil || r.Restored.At.IsZero() || r.ClusterID == was.ClusterID || r.Token == was.Token {
 			t.Fatalf("the record is %+v, done was %q", r, actions(w))
 		}
-		var kept Record
+		var kept record.Record
 		if len(r.Predecessors) != 1 || json.Unmarshal(r.Predecessors[0].Record, &kept) != nil || kept.Token != was.Token || kept.ClusterID != was.ClusterID || r.Predecessors[0].ClaimPrefix != "data" {
 			t.Errorf("predecessors %+v", r.Predecessors)
 		}

@@ -29,7 +29,9 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // look is one observation, which must not fail.
@@ -215,7 +217,7 @@ func TestWhatIsMadeFromTheRecordIsMended(t *testing.T) {
 	formed(t, func(w *world) {
 		before := w.contents()["ConfigMap orders-record"]
 		edited, _ := before.DeepCopyObject().(*corev1.ConfigMap)
-		edited.Data[naming.KeyInitialState] = stateNew
+		edited.Data[naming.KeyInitialState] = record.StateNew
 		w.put(corev1.SchemeGroupVersion.WithResource("configmaps"), edited)
 		w.settle()
 		v := w.look()
@@ -223,7 +225,7 @@ func TestWhatIsMadeFromTheRecordIsMended(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, _ := w.contents()["ConfigMap orders-record"].(*corev1.ConfigMap)
-		if got := after.Data[naming.KeyInitialState]; got != stateExisting {
+		if got := after.Data[naming.KeyInitialState]; got != record.StateExisting {
 			t.Errorf("the initial state is %q", got)
 		}
 	})
@@ -393,7 +395,7 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 		if first.URL == second.URL {
 			t.Error("the second backup has the name of the first")
 		}
-		for _, b := range []*BackupRecord{first, second} {
+		for _, b := range []*record.Backup{first, second} {
 			m, err := backup.Store{}.Verify(w.Context(), b.URL)
 			if err != nil {
 				t.Fatal(err)
@@ -412,8 +414,8 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 // The last look need not be one that compared hashes: what an earlier one saw stays.
 func TestManifestKeepsTheHashThatWasSeen(t *testing.T) {
 	var m backup.Manifest
-	describeSource(&m, state.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3, Keys: 5})
-	describeSource(&m, state.Member{Revision: 7})
+	stores.DescribeSource(&m, state.Member{Revision: 8, Hash: 9, HashRevision: 7, CompactRevision: 3, Keys: 5})
+	stores.DescribeSource(&m, state.Member{Revision: 7})
 	if m.Revision != 8 || m.Hash != 9 || m.HashRevision != 7 || m.CompactRevision != 3 || m.Keys != 5 {
 		t.Errorf("manifest %+v", m)
 	}

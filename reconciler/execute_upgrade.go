@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -15,7 +16,7 @@ func (e *Executor) executeMinor(ctx context.Context, v *view, act action.Action)
 	case action.ForceSnapshot:
 		return e.nudge(ctx, v, a)
 	case action.RecordFlushed:
-		return e.note(ctx, v, func(record *Record) { record.Flushed, record.Nudged = maps.Clone(a.Members), nil })
+		return e.note(ctx, v, func(rec *record.Record) { rec.Flushed, rec.Nudged = maps.Clone(a.Members), nil })
 	case action.EnableDowngrade:
 		return e.enableDowngrade(ctx, v, a)
 	case action.CancelDowngrade:
@@ -39,12 +40,12 @@ func (e *Executor) nudge(ctx context.Context, v *view, a action.ForceSnapshot) e
 		}
 	}
 	now := e.now().UTC()
-	err = e.note(ctx, v, func(record *Record) {
-		nudged := &NudgedRecord{Template: a.Template, Since: now, At: now, Before: saved}
-		if before := record.Nudged; before != nil && before.Template == a.Template {
+	err = e.note(ctx, v, func(rec *record.Record) {
+		nudged := &record.Nudged{Template: a.Template, Since: now, At: now, Before: saved}
+		if before := rec.Nudged; before != nil && before.Template == a.Template {
 			nudged.Since = before.Since
 		}
-		record.Nudged = nudged
+		rec.Nudged = nudged
 	})
 	if err != nil {
 		return err
@@ -64,11 +65,11 @@ func (e *Executor) enableDowngrade(ctx context.Context, v *view, a action.Enable
 		return fmt.Errorf("enable the downgrade: %w", err)
 	}
 	now := e.now().UTC()
-	err = e.note(ctx, v, func(record *Record) {
-		if record.Downgrade == nil || record.Downgrade.Line != a.To {
-			record.Downgrade = &DowngradeRecord{Line: a.To, Since: now}
+	err = e.note(ctx, v, func(rec *record.Record) {
+		if rec.Downgrade == nil || rec.Downgrade.Line != a.To {
+			rec.Downgrade = &record.Downgrade{Line: a.To, Since: now}
 		}
-		record.BornOn, record.Flushed = action.LogsAfter(record.BornOn, record.Members, a.From, a.To)
+		rec.BornOn, rec.Flushed = action.LogsAfter(rec.BornOn, rec.Members, a.From, a.To)
 	})
 	if err != nil {
 		return err
@@ -86,18 +87,7 @@ func (e *Executor) cancelDowngrade(ctx context.Context, v *view, a action.Cancel
 	if err := e.etcd.CancelDowngrade(ctx, v.cluster.Key(), member); err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(record *Record) { record.Downgrade = nil })
-}
-
-// recordApplied writes down what was carried out, and that what led there is over.
-func recordApplied(a action.RecordApplied) func(*Record) {
-	return func(record *Record) {
-		record.Applied = &AppliedRecord{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
-		record.Downgrade, record.Nudged = nil, nil
-		if action.ReadsLogs(a.Version) {
-			record.Flushed = maps.Clone(record.Members)
-		}
-	}
+	return e.note(ctx, v, func(rec *record.Record) { rec.Downgrade = nil })
 }
 
 // backupIsThere asks the store whether the recorded backup, when it was taken for

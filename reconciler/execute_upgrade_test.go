@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -119,7 +120,7 @@ func TestNoStepTo37BeforeEveryMemberSavedItsState(t *testing.T) {
 // bornOn lets the record say on which line the cluster began.
 func (w *world) bornOn(line string) {
 	w.Helper()
-	if err := w.r.executor.note(w.Context(), w.look(), func(r *Record) { r.BornOn = line }); err != nil {
+	if err := w.r.executor.note(w.Context(), w.look(), func(r *record.Record) { r.BornOn = line }); err != nil {
 		w.Fatal(err)
 	}
 	w.settle()
@@ -248,8 +249,8 @@ func TestEnableDowngradeTwice(t *testing.T) {
 // started, that its own is readable; one of any other release has seen nothing.
 func TestAppliedReleaseHasReadTheLogs(t *testing.T) {
 	for version, want := range map[string]map[string]string{"3.7.3": {"orders-0": "a0"}, "3.6.16": nil} {
-		r := Record{Members: map[string]string{"orders-0": "a0"}}
-		recordApplied(action.RecordApplied{Version: version})(&r)
+		r := record.Record{Members: map[string]string{"orders-0": "a0"}}
+		record.Apply(action.RecordApplied{Version: version})(&r)
 		if !maps.Equal(r.Flushed, want) {
 			t.Errorf("after %s: %v", version, r.Flushed)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -211,18 +212,18 @@ func (s standing) disrupted(c desired.Cluster) string {
 	if s.record == nil || c.Spec.Mode == schema.ModeObserve {
 		return ""
 	}
-	record, err := ReadRecord(s.record)
+	rec, err := record.Read(s.record)
 	switch {
 	case err != nil:
 		return "its record cannot be read"
-	case !record.Formed(), record.Hibernated, record.Deleted:
+	case !rec.Formed(), rec.Hibernated, rec.Deleted:
 		return ""
-	case record.Joining != nil:
-		return record.Joining.Member + " is on its way in"
-	case record.Leaving != nil:
-		return record.Leaving.Member + " is on its way out"
-	case record.Replacing != "":
-		return record.Replacing + " is being replaced"
+	case rec.Joining != nil:
+		return rec.Joining.Member + " is on its way in"
+	case rec.Leaving != nil:
+		return rec.Leaving.Member + " is on its way out"
+	case rec.Replacing != "":
+		return rec.Replacing + " is being replaced"
 	case s.set == nil && c.Spec.State == schema.StateRunning:
 		return "its StatefulSet is gone"
 	case s.set == nil:
@@ -260,11 +261,11 @@ func (s standing) unfinished(c desired.Cluster) string {
 	if s.record == nil {
 		return "it has not been made yet"
 	}
-	record, err := ReadRecord(s.record)
+	rec, err := record.Read(s.record)
 	switch {
 	case err != nil:
 		return "its record cannot be read"
-	case record.Applied == nil || record.Applied.SpecHash != schema.SpecHash(c.Spec):
+	case rec.Applied == nil || rec.Applied.SpecHash != schema.SpecHash(c.Spec):
 		return "its file has not been carried out yet"
 	}
 	return s.disrupted(c)

@@ -24,6 +24,8 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -332,15 +334,15 @@ func TestObservedClusterInAFleet(t *testing.T) {
 
 // A change of members shows in the record, and counts as well.
 func TestMembersOnTheirWayDisrupt(t *testing.T) {
-	for want, edit := range map[string]func(*Record){
-		"orders-3 is on its way in":  func(r *Record) { r.Joining = &JoiningRecord{Member: "orders-3"} },
-		"orders-2 is on its way out": func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-2", ID: "fd422379fda50e48"} },
-		"orders-2 is being replaced": func(r *Record) { r.Replacing = "orders-2" },
-		"its StatefulSet is gone":    func(*Record) {},
+	for want, edit := range map[string]func(*record.Record){
+		"orders-3 is on its way in":  func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} },
+		"orders-2 is on its way out": func(r *record.Record) { r.Leaving = &record.Leaving{Member: "orders-2", ID: "fd422379fda50e48"} },
+		"orders-2 is being replaced": func(r *record.Record) { r.Replacing = "orders-2" },
+		"its StatefulSet is gone":    func(*record.Record) {},
 	} {
-		r := formedRecord()
+		r := recordtest.Formed()
 		edit(&r)
-		if got := (standing{record: storedRecord(r)}).disrupted(wishOf("orders")); got != want {
+		if got := (standing{record: recordtest.Stored(r)}).disrupted(wishOf("orders")); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -348,22 +350,22 @@ func TestMembersOnTheirWayDisrupt(t *testing.T) {
 
 // A cluster that serves nobody by its own file is not disrupted.
 func TestWhatDoesNotDisrupt(t *testing.T) {
-	joins := func(r *Record) { r.Joining = &JoiningRecord{Member: "orders-3"} }
+	joins := func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} }
 	observed := func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }
 	for name, test := range map[string]struct {
-		record func(*Record)
-		file   func(*schema.EtcdCluster)
+		rec  func(*record.Record)
+		file func(*schema.EtcdCluster)
 	}{
-		"hibernated":      {func(r *Record) { joins(r); r.Hibernated = true }, skipBackup},
-		"deleted":         {func(r *Record) { joins(r); r.Deleted = true }, skipBackup},
-		"never formed":    {func(r *Record) { *r = NewRecord("t"); joins(r) }, skipBackup},
+		"hibernated":      {func(r *record.Record) { joins(r); r.Hibernated = true }, skipBackup},
+		"deleted":         {func(r *record.Record) { joins(r); r.Deleted = true }, skipBackup},
+		"never formed":    {func(r *record.Record) { *r = record.New("t"); joins(r) }, skipBackup},
 		"only observed":   {joins, observed},
-		"to be deleted":   {func(*Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted }},
-		"to be hibernate": {func(*Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated }},
+		"to be deleted":   {func(*record.Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted }},
+		"to be hibernate": {func(*record.Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated }},
 	} {
-		r := formedRecord()
-		test.record(&r)
-		if got := (standing{record: storedRecord(r)}).disrupted(wishOf("orders", test.file)); got != "" {
+		r := recordtest.Formed()
+		test.rec(&r)
+		if got := (standing{record: recordtest.Stored(r)}).disrupted(wishOf("orders", test.file)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
@@ -378,11 +380,11 @@ func TestWhatIsPlainlyUnfinished(t *testing.T) {
 	broken, observed, asleep := c, wishOf("orders", func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }), wishOf("orders", func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated })
 	broken.Problems = []string{"no"}
 	applied := func(hash string) standing {
-		r := formedRecord()
+		r := recordtest.Formed()
 		if r.Applied = nil; hash != "" {
-			r.Applied = &AppliedRecord{SpecHash: hash}
+			r.Applied = &record.Applied{SpecHash: hash}
 		}
-		return standing{record: storedRecord(r), set: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))}}}
+		return standing{record: recordtest.Stored(r), set: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))}}}
 	}
 	damaged := applied("")
 	damaged.record.Data[naming.KeyRecord] = "{"

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -36,7 +37,7 @@ type view struct {
 	manifests manifests.Manifests
 	wanted    string
 	set       *appsv1.StatefulSet
-	record    *Record
+	record    *record.Record
 	endpoints []etcd.Endpoint
 	// notAfter is when the first certificate expires.
 	notAfter time.Time
@@ -117,13 +118,13 @@ func (v *view) observeRecord(cm *corev1.ConfigMap) {
 	if cm == nil {
 		return
 	}
-	record, err := ReadRecord(cm)
+	rec, err := record.Read(cm)
 	if err != nil {
 		v.observed.RecordProblem = err.Error()
 		return
 	}
-	v.record = &record
-	v.observed.Record = record.State()
+	v.record = &rec
+	v.observed.Record = rec.State()
 }
 
 // render renders the cluster with the guard's image that the live StatefulSet
@@ -141,7 +142,7 @@ func (o *Observer) render(v *view) error {
 			with.GuardImage = image
 		}
 	}
-	with.ClaimPrefix = v.record.claimPrefix()
+	with.ClaimPrefix = v.record.Claims()
 	if v.record != nil {
 		with.Replicas = new(podCount(*v.record, v.cluster.EtcdCluster, v.set))
 		with.Disruptions = new(disruptions(*v.record, v.cluster.EtcdCluster))

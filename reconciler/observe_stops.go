@@ -77,7 +77,7 @@ func (v *view) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 // release, another one on the way may not know: there it is left out.
 func (v *view) optionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
 	o.Passing = stop.Version != v.cluster.Spec.Version
-	o.ClaimPrefix = v.record.claimPrefix()
+	o.ClaimPrefix = v.record.Claims()
 	return o
 }
 

@@ -5,18 +5,19 @@ import (
 
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
 )
 
 // moving says whether the record speaks of members or volumes that come or go:
 // then the number of pods is what the last step left.
-func moving(r Record) bool {
+func moving(r record.Record) bool {
 	return r.Recovering != nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted
 }
 
 // podCount is how many pods there are to be now, by what was done so far: Git may
 // want another number already, but the steps that lead there go through etcd.
-func podCount(r Record, c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
+func podCount(r record.Record, c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
 	switch {
 	case !r.Formed() && r.Recovering != nil && set == nil:
 		return 0 // of a restore: nobody starts before there is something to start on
@@ -34,7 +35,7 @@ func podCount(r Record, c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
 
 // disruptions is how many pods anybody else may stop at once. While a voter comes
 // or goes there may be one more or one less than the record lists.
-func disruptions(r Record, c schema.EtcdCluster) int32 {
+func disruptions(r record.Record, c schema.EtcdCluster) int32 {
 	voters := len(r.Members)
 	if !r.Formed() {
 		voters = r.FoundersOf(c)

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -408,10 +409,10 @@ func TestMembersAreNotDialledWithoutCredentials(t *testing.T) {
 
 // I3: what is done to a member goes to its own address, with the recorded cluster.
 func TestTargetIsTheMemberThatIsMeant(t *testing.T) {
-	record := formedRecord()
-	v := &view{record: &record, endpoints: []etcd.Endpoint{{Member: "orders-0", Address: "10.0.0.1:2379"}, {Member: "orders-1", Address: "10.0.0.2:2379"}}}
+	rec := recordtest.Formed()
+	v := &view{record: &rec, endpoints: []etcd.Endpoint{{Member: "orders-0", Address: "10.0.0.1:2379"}, {Member: "orders-1", Address: "10.0.0.2:2379"}}}
 	target, err := v.target("orders-1", "a1")
-	if err != nil || target.Member != "orders-1" || target.Address != "10.0.0.2:2379" || target.ID != "a1" || target.ClusterID != record.ClusterID {
+	if err != nil || target.Member != "orders-1" || target.Address != "10.0.0.2:2379" || target.ID != "a1" || target.ClusterID != rec.ClusterID {
 		t.Errorf("%+v, %v", target, err)
 	}
 	if target, err := v.target("orders-2", "a2"); err == nil || !strings.Contains(err.Error(), "orders-2 has no address") {

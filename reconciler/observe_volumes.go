@@ -15,12 +15,13 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // claimName is the claim of the member with that name.
-func (v *view) claimName(member string) string { return naming.Claim(v.record.claimPrefix(), member) }
+func (v *view) claimName(member string) string { return naming.Claim(v.record.Claims(), member) }
 
 // observeVolumes describes the claims, by ordinal as a number. Those of a deleted
 // cluster whose place this one has taken are none of its own, whatever happens.
@@ -37,14 +38,14 @@ func (v *view) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
 
 // predecessors says whether a claim is that of a member of a deleted cluster.
 func (v *view) predecessors(claim string) bool {
-	return v.record != nil && slices.ContainsFunc(v.record.Predecessors, func(p PredecessorRecord) bool {
+	return v.record != nil && slices.ContainsFunc(v.record.Predecessors, func(p record.Predecessor) bool {
 		return naming.MemberOfClaim(v.cluster.Metadata.Name, claim, p.ClaimPrefix) != ""
 	})
 }
 
 // volume describes one claim.
 func (v *view) volume(claim *corev1.PersistentVolumeClaim) *state.Volume {
-	volume := observeVolume(v.cluster.EtcdCluster, claim, v.record.claimPrefix())
+	volume := observeVolume(v.cluster.EtcdCluster, claim, v.record.Claims())
 	return &volume
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -56,8 +57,8 @@ func orphaned(before desired.Cluster) plan.ClusterReport {
 }
 
 // suppose is a view of a cluster that nobody has looked at.
-func (r *supposer) suppose(c desired.Cluster, set *appsv1.StatefulSet, record *Record) (*view, error) {
-	v := &view{cluster: c.Identified(), set: set, record: record}
+func (r *supposer) suppose(c desired.Cluster, set *appsv1.StatefulSet, rec *record.Record) (*view, error) {
+	v := &view{cluster: c.Identified(), set: set, record: rec}
 	if err := r.observer.aim(v); err != nil {
 		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
 	}
@@ -65,14 +66,14 @@ func (r *supposer) suppose(c desired.Cluster, set *appsv1.StatefulSet, record *R
 }
 
 // supposedRecord is the record of a cluster that is what its file says.
-func supposedRecord(c desired.Cluster) *Record {
-	record := NewRecord("")
-	record.ClusterID = "(assumed)"
+func supposedRecord(c desired.Cluster) *record.Record {
+	rec := record.New("")
+	rec.ClusterID = "(assumed)"
 	for i := range int(c.Spec.Replicas) {
 		name := naming.Member(c.Metadata.Name, int32(i))
-		record.Members[name] = "(" + name + ")"
+		rec.Members[name] = "(" + name + ")"
 	}
-	return &record
+	return &rec
 }
 
 // nothingLeft are the objects of a cluster that was deleted.

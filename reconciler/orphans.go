@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -64,20 +65,20 @@ const (
 // isOrphan says whether this quorate looks after the cluster of a record, and Git
 // has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
 func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
-	record, err := ReadRecord(cm)
-	return err == nil && !record.Deleted && record.Owner != nil && ownerOf(record).Is(r.options.Owner)
+	rec, err := record.Read(cm)
+	return err == nil && !rec.Deleted && rec.Owner != nil && record.OwnerOf(rec).Is(r.options.Owner)
 }
 
 // isMissed says whether a file that has just gone ought to name the cluster of a
 // record: not one that another owner looks after, nor one that was deleted by a
 // word in Git.
 func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
-	record, err := ReadRecord(cm)
+	rec, err := record.Read(cm)
 	if err != nil {
 		return true
 	}
-	owner := ownerOf(record)
-	return !record.Deleted && (owner == nil || r.options.Owner.Nobody() || owner.Is(r.options.Owner))
+	owner := record.OwnerOf(rec)
+	return !rec.Deleted && (owner == nil || r.options.Owner.Nobody() || owner.Is(r.options.Owner))
 }
 
 // reportOrphan tells of a cluster that has just lost its file.

@@ -15,15 +15,18 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // Observer looks at clusters.
 type Observer struct {
 	kube    kubernetes.Interface
 	cache   *cache
-	jobs    JobClient
+	jobs    jobs.Client
 	etcd    etcd.Members
 	fights  *drift.Fights
 	options ObserverOptions
@@ -56,10 +59,10 @@ func (o *Observer) Forget(key string) {
 type Executor struct {
 	kube     kubernetes.Interface
 	observer *Observer
-	records  RecordStore
-	stores   Stores
+	records  record.Store
+	stores   stores.Stores
 	slots    *backup.Slots
-	jobs     JobClient
+	jobs     jobs.Client
 	etcd     etcd.Members
 	lease    func() error
 	now      func() time.Time
@@ -110,9 +113,9 @@ type Scheduler struct {
 	observer *Observer
 	clusters Clusters
 	reporter *Reporter
-	stores   Stores
+	stores   stores.Stores
 	slots    *backup.Slots
-	jobs     JobClient
+	jobs     jobs.Client
 	etcd     etcd.Members
 	lease    func() error
 	now      func() time.Time

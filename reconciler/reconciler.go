@@ -11,20 +11,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	eventrecord "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
-
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // Options are the daemon's settings.
@@ -118,18 +120,18 @@ func wire(kube kubernetes.Interface, cache *cache, members etcd.Members, events 
 	}
 	fights := &drift.Fights{}
 	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
-	stores, jobs := Stores{Kube: kube, Log: log, BackupURL: o.BackupURL}, JobClient{kube}
+	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL}, jobs.Client{Kube: kube}
 	r.observer = &Observer{
-		kube: kube, cache: cache, jobs: jobs, etcd: members, fights: fights, now: o.Now,
+		kube: kube, cache: cache, jobs: running, etcd: members, fights: fights, now: o.Now,
 		options: ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.executor = &Executor{
-		kube: kube, observer: r.observer, records: RecordStore{kube}, stores: stores, slots: slots, jobs: jobs, etcd: members,
+		kube: kube, observer: r.observer, records: record.Store{Kube: kube}, stores: all, slots: slots, jobs: running, etcd: members,
 		lease: o.Lease, now: o.Now, options: ExecutorOptions{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
 	r.reporter = &Reporter{metrics: metrics, log: log, events: events, subject: r.subjectOf, fights: fights, now: o.Now}
 	r.scheduler = &Scheduler{
-		kube: kube, cache: cache, observer: r.observer, clusters: r, reporter: r.reporter, stores: stores, slots: slots, jobs: jobs,
+		kube: kube, cache: cache, observer: r.observer, clusters: r, reporter: r.reporter, stores: all, slots: slots, jobs: running,
 		etcd: members, lease: o.Lease, now: o.Now, log: log, wished: map[string]desired.Backup{},
 		options: SchedulerOptions{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),

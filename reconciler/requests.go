@@ -13,12 +13,12 @@ import (
 )
 
 // due says whether a backup is to begin.
-func dueOf(q desired.Backup, record requestRecord, now time.Time) (schedule.Due, error) {
+func dueOf(q desired.Backup, rec requestRecord, now time.Time) (schedule.Due, error) {
 	if q.Schedule != nil {
-		return schedule.Next(*q.Schedule, q.Name(), record.past(), now)
+		return schedule.Next(*q.Schedule, q.Name(), rec.past(), now)
 	}
-	_, taken := record.Done[q.Hash()]
-	return schedule.Once(record.past(), taken, now), nil
+	_, taken := rec.Done[q.Hash()]
+	return schedule.Once(rec.past(), taken, now), nil
 }
 
 const (
@@ -124,7 +124,7 @@ func (s *Scheduler) RequestPass(ctx context.Context, q desired.Backup) (time.Dur
 }
 
 // untilLook is how long nothing is to be done.
-func (s *Scheduler) untilLook(q desired.Backup, record requestRecord, due schedule.Due, drill time.Time) time.Duration {
+func (s *Scheduler) untilLook(q desired.Backup, rec requestRecord, due schedule.Due, drill time.Time) time.Duration {
 	now, wait := s.now(), lookAgain
 	if !due.Begins.IsZero() {
 		wait = min(wait, due.Begins.Sub(now))
@@ -132,7 +132,7 @@ func (s *Scheduler) untilLook(q desired.Backup, record requestRecord, due schedu
 	if drill.After(now) {
 		wait = min(wait, drill.Sub(now))
 	}
-	if late := record.overdueAt(q, now); late.After(now) {
+	if late := rec.overdueAt(q, now); late.After(now) {
 		wait = min(wait, late.Sub(now))
 	}
 	return max(wait, Soon)

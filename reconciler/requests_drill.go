@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
@@ -89,7 +90,7 @@ func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *keptReq
 	if running >= s.options.MaxDrills {
 		return s.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
 	}
-	name, err := jobName(q, "drill")
+	name, err := jobs.NewName(q, "drill")
 	if err != nil {
 		return 0, err
 	}
@@ -135,7 +136,7 @@ func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *keptRequ
 	if err := s.stores.Offer(ctx, store, d.URL, offer); err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
-	job := renderDrill(Job{Name: d.Job, For: q, Owner: owner}, b, drillImages{s.options.Render.GuardImage, s.trialImage(q, m.EtcdVersion)}, set)
+	job := jobs.RenderDrill(jobs.Job{Name: d.Job, For: q, Owner: owner}, b, jobs.DrillImages{Quorate: s.options.Render.GuardImage, Etcd: s.trialImage(q, m.EtcdVersion)}, set)
 	if _, err := s.kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", d.Job, err)
 	}
@@ -150,7 +151,7 @@ func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *keptRe
 	if err != nil {
 		return 0, err
 	}
-	late := s.now().Sub(d.Since) > drillTimeout+drillKept
+	late := s.now().Sub(d.Since) > jobs.DrillTimeout+jobs.DrillKept
 	switch {
 	case job == nil && late:
 		return 0, s.drillUnclear(ctx, q, k, "its Job is gone, and left no result")
@@ -161,7 +162,7 @@ func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *keptRe
 	if err != nil {
 		return 0, err
 	}
-	switch j := judgeDrill(job, pods); {
+	switch j := jobs.Judge(job, pods); {
 	case j.Over && j.Unclear != "":
 		return 0, s.drillUnclear(ctx, q, k, j.Unclear)
 	case j.Over:
@@ -176,7 +177,7 @@ func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *keptRe
 
 // drillJudged notes what a drill has found: in the manifest, so that whoever looks for
 // a backup to restore knows, and in the record. No backup is removed for it.
-func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *keptRequest, j judgement) error {
+func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *keptRequest, j jobs.Judgement) error {
 	d := *k.record.Drill
 	took := max(0, j.Ended.Sub(d.Since))
 	found := backup.Drill{Time: d.Since, Duration: took, Result: backup.DrillPassed, Keys: j.Result.Keys, Revision: j.Result.Revision, Hash: j.Result.Hash}

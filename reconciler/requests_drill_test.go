@@ -16,7 +16,10 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/jobs/jobstest"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -69,7 +72,7 @@ const drillLabels = `{cluster="orders",namespace="shop",schedule="nightly"} `
 // the record, in the metrics and in an Event. Nothing of the drill is left.
 func TestABackupIsRestoredOnTrial(t *testing.T) {
 	found := func() corev1.ContainerStatus {
-		s := wordsOf(trialContainer, 0, `{"keys":3,"revision":7,"hash":99}`)
+		s := jobstest.Ended(jobs.DrillContainer, 0, `{"keys":3,"revision":7,"hash":99}`)
 		s.State.Terminated.FinishedAt = metav1.NewTime(time.Now().Add(40 * time.Second))
 		return s
 	}
@@ -115,9 +118,9 @@ func TestABackupThatIsFoundBadRemovesNoGoodOne(t *testing.T) {
 	bad := false
 	says := func() corev1.ContainerStatus {
 		if bad {
-			return wordsOf(trialContainer, 0, `{"problem":"the hash differs","revision":7}`)
+			return jobstest.Ended(jobs.DrillContainer, 0, `{"problem":"the hash differs","revision":7}`)
 		}
-		return wordsOf(trialContainer, 0, `{"keys":3,"revision":7}`)
+		return jobstest.Ended(jobs.DrillContainer, 0, `{"keys":3,"revision":7}`)
 	}
 	drilled(t, says, func(w *world) {
 		weekly := nightly(func(s *schema.BackupScheduleSpec) {
@@ -136,7 +139,7 @@ func TestABackupThatIsFoundBadRemovesNoGoodOne(t *testing.T) {
 		if list[0].Drill.Result != backup.DrillPassed || list[1].Drill.Result != "the hash differs" {
 			t.Errorf("%+v, %+v", list[0].Drill, list[1].Drill)
 		}
-		if newest := newestBackup(list, "shop", desired.RestoreFrom{Cluster: "orders"}, time.Time{}); newest == nil || newest.Object != list[0].Object {
+		if newest := stores.Newest(list, "shop", desired.RestoreFrom{Cluster: "orders"}, time.Time{}); newest == nil || newest.Object != list[0].Object {
 			t.Errorf("%+v would be restored", newest)
 		}
 		w.wantMetric("quorate_backup_drill_failed" + drillLabels + "1")
@@ -154,9 +157,9 @@ func TestADrillWithoutAJudgementIsTriedAgain(t *testing.T) {
 	away := true
 	says := func() corev1.ContainerStatus {
 		if away {
-			return wordsOf(restoreContainer, 1, "quorate: fetch the backup: the store answers 503")
+			return jobstest.Ended(jobs.RestoreContainer, 1, "quorate: fetch the backup: the store answers 503")
 		}
-		return wordsOf(trialContainer, 0, `{"keys":3,"revision":7}`)
+		return jobstest.Ended(jobs.DrillContainer, 0, `{"keys":3,"revision":7}`)
 	}
 	drilled(t, says, func(w *world) {
 		q := nightly(everyDrill, func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast = new(int32(1)) })
@@ -195,7 +198,7 @@ func TestAnEncryptedBackupIsRestoredOnTrial(t *testing.T) {
 		}
 		pod := all[0].Spec.Template.Spec
 		step := pod.InitContainers[0]
-		if e := step.Env[len(step.Env)-1]; e.Name != BackupIdentityEnv || e.ValueFrom.SecretKeyRef.Name != "age" || len(pod.InitContainers[1].Env)+len(pod.Containers[0].Env) > 0 {
+		if e := step.Env[len(step.Env)-1]; e.Name != jobs.BackupIdentityEnv || e.ValueFrom.SecretKeyRef.Name != "age" || len(pod.InitContainers[1].Env)+len(pod.Containers[0].Env) > 0 {
 			t.Errorf("the steps are given %+v", pod)
 		}
 	})
@@ -234,7 +237,9 @@ func TestDrillJob(t *testing.T) {
 // 98: quorate is killed at each write of a drill, and the drill's Job is deleted by
 // somebody: there is one result in the end, and nothing is left.
 func TestADrillSurvivesAKillAtEachStep(t *testing.T) {
-	good := func() corev1.ContainerStatus { return wordsOf(trialContainer, 0, `{"keys":3,"revision":7}`) }
+	good := func() corev1.ContainerStatus {
+		return jobstest.Ended(jobs.DrillContainer, 0, `{"keys":3,"revision":7}`)
+	}
 	for _, after := range []bool{false, true} {
 		for n := range 2 {
 			t.Run(fmt.Sprintf("write %d, carried out %t", n+1, after), func(t *testing.T) {

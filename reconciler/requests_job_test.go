@@ -15,7 +15,10 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/jobs/jobstest"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -102,7 +105,7 @@ func TestAJobThatFailsIsTriedAgain(t *testing.T) {
 		w.mustPassRequests(once(), time.Minute)
 		job := jobsOf(w)[0]
 		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name, Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: job.Name}}}
-		pod.Status.ContainerStatuses = []corev1.ContainerStatus{wordsOf("backup", 1, "quorate: save backup: permission denied")}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{jobstest.Ended("backup", 1, "quorate: save backup: permission denied")}
 		if _, err := w.api.CoreV1().Pods("shop").Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -204,8 +207,8 @@ func TestTakeBackupInClearText(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 1, false)
 	s.MustPut("colour", "green")
 	dir := t.TempDir()
-	m, err := TakeBackup(t.Context(), BackupTask{
-		From: targetOf(t, s, s.Members[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
+	m, err := jobs.Take(t.Context(), jobs.Task{
+		From: reconcilertest.TargetOf(t, s, s.Members[0]), URL: "file://" + dir + "/1.db?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -220,10 +223,10 @@ func TestTakeBackup(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 1, true)
 	s.MustPut("colour", "green")
 	dir := t.TempDir()
-	from := targetOf(t, s, s.Members[0])
+	from := reconcilertest.TargetOf(t, s, s.Members[0])
 	from.TLS = nil // the pod has it from a Secret
 	take := func(secret map[string][]byte, name string) (backup.Manifest, error) {
-		return TakeBackup(t.Context(), BackupTask{
+		return jobs.Take(t.Context(), jobs.Task{
 			From: from, HTTPS: true, Secret: secret, URL: "file://" + dir + "/" + name + "?root=" + dir, Manifest: backup.Manifest{Member: "orders-0", Revision: 2},
 			Bandwidth: 1 << 20, // more than there is to send: only its way is tried
 		})

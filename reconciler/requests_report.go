@@ -109,37 +109,37 @@ func requestLabels(q desired.Backup) prometheus.Labels {
 
 // requested sets the gauges that follow from a schedule's record. A single backup
 // has no series of its own: it is none that anybody waits for again.
-func (m *Metrics) requested(q desired.Backup, record requestRecord, now time.Time) {
+func (m *Metrics) requested(q desired.Backup, rec requestRecord, now time.Time) {
 	if q.Schedule == nil {
 		return
 	}
 	l := requestLabels(q)
 	m.requests.failures.With(l)
 	overdue := 0.0
-	if late := record.overdueAt(q, now); !late.IsZero() && !now.Before(late) {
+	if late := rec.overdueAt(q, now); !late.IsZero() && !now.Before(late) {
 		overdue = 1
 	}
 	m.requests.overdue.With(l).Set(overdue)
-	if b := record.Last; b != nil {
+	if b := rec.Last; b != nil {
 		m.requests.backup.With(l).Set(float64(b.Time.Unix()))
 		m.requests.size.With(l).Set(float64(b.Size))
 		m.requests.duration.With(l).Set(b.Seconds)
 	}
-	m.drilled(l, q.Schedule.Verify.Restore, record.drillRecord)
+	m.drilled(l, q.Schedule.Verify.Restore, rec.drillRecord)
 }
 
 // drilled sets the gauges of restore drills, where there are to be any.
-func (m *Metrics) drilled(l prometheus.Labels, how schema.RestoreDrill, record drillRecord) {
+func (m *Metrics) drilled(l prometheus.Labels, how schema.RestoreDrill, rec drillRecord) {
 	if how == schema.DrillNever || how == "" {
 		m.requests.drillBad.Delete(l)
 		return
 	}
 	bad := 0.0
-	if record.DrillFailures > 0 || record.Drilled != nil && record.Drilled.Result != backup.DrillPassed {
+	if rec.DrillFailures > 0 || rec.Drilled != nil && rec.Drilled.Result != backup.DrillPassed {
 		bad = 1
 	}
 	m.requests.drillBad.With(l).Set(bad)
-	if d := record.Proven; d != nil {
+	if d := rec.Proven; d != nil {
 		m.requests.drill.With(l).Set(float64(d.Time.Unix()))
 		m.requests.drillDuration.With(l).Set(d.Seconds)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/schema"
 )
@@ -25,14 +26,14 @@ const retainAgain = time.Hour
 // retains says whether backups are to be looked through for those to remove: after
 // each good one, and now and then while none come. What is not certain to be
 // what Git says removes nothing.
-func retains(q desired.Backup, record requestRecord, now time.Time) bool {
+func retains(q desired.Backup, rec requestRecord, now time.Time) bool {
 	switch {
-	case q.Schedule == nil || q.Held || record.Last == nil || q.Schedule.Retention == (schema.RetentionSpec{}):
+	case q.Schedule == nil || q.Held || rec.Last == nil || q.Schedule.Retention == (schema.RetentionSpec{}):
 		return false
-	case record.Retained.Before(record.Ended):
+	case rec.Retained.Before(rec.Ended):
 		return true
 	}
-	return q.Schedule.Suspend && now.Sub(record.Retained) >= retainAgain
+	return q.Schedule.Suspend && now.Sub(rec.Retained) >= retainAgain
 }
 
 // retain removes the backups of a schedule that no rule keeps. That it was tried
@@ -180,18 +181,18 @@ func (s *Scheduler) neededBackups(own string) (map[string]string, error) {
 			continue
 		}
 		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
-		record, err := ReadRecord(cm)
+		rec, err := record.Read(cm)
 		if err != nil {
 			if key == own {
 				return nil, err
 			}
 			continue
 		}
-		if record.Backup != nil {
-			need(record.Backup.URL, "the record of "+key)
+		if rec.Backup != nil {
+			need(rec.Backup.URL, "the record of "+key)
 		}
-		if record.Recovering != nil {
-			need(record.Recovering.ObjectURL, "the recovery of "+key)
+		if rec.Recovering != nil {
+			need(rec.Recovering.ObjectURL, "the recovery of "+key)
 		}
 	}
 	return needed, nil

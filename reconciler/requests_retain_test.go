@@ -16,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -52,9 +53,9 @@ func TestRetainsOnlyWhereThereIsReason(t *testing.T) {
 	suspended := func(s *schema.BackupScheduleSpec) { s.Suspend = true }
 	last := &doneBackup{URL: "s3://b/1.db"}
 	for name, c := range map[string]struct {
-		q      desired.Backup
-		record requestRecord
-		want   bool
+		q    desired.Backup
+		rec  requestRecord
+		want bool
 	}{
 		"after a good backup":          {nightly(kept), requestRecord{Last: last, Ended: now.Add(-time.Hour), Retained: now.Add(-2 * time.Hour)}, true},
 		"of a single backup":           {once(), requestRecord{Last: last, Ended: now}, false},
@@ -66,7 +67,7 @@ func TestRetainsOnlyWhereThereIsReason(t *testing.T) {
 		"suspended, an hour ago":       {nightly(kept, suspended), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-time.Hour)}, true},
 		"suspended, a moment ago":      {nightly(kept, suspended), requestRecord{Last: last, Ended: now.Add(-9 * time.Hour), Retained: now.Add(-59 * time.Minute)}, false},
 	} {
-		if got := retains(c.q, c.record, now); got != c.want {
+		if got := retains(c.q, c.rec, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -90,11 +91,11 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 			w.r.SetDesired([]desired.Cluster{w.wish})
 		}, 2},
 		"a backup that the cluster's record names": {func(w *world, _ *desired.Backup, o string) {
-			w.notes(func(r *Record) { r.Backup = &BackupRecord{URL: o + "?a=b"} })
+			w.notes(func(r *record.Record) { r.Backup = &record.Backup{URL: o + "?a=b"} })
 		}, 2},
 		"a recovery under way": {func(w *world, _ *desired.Backup, o string) {
-			w.notes(func(r *Record) {
-				r.Recovering = &RecoveringRecord{ClusterID: "a1", ObjectURL: o + "?a=b"}
+			w.notes(func(r *record.Record) {
+				r.Recovering = &record.Recovering{ClusterID: "a1", ObjectURL: o + "?a=b"}
 			})
 		}, 2},
 		"the file has errors": {func(_ *world, q *desired.Backup, _ string) { q.Held = true }, 2},
@@ -126,16 +127,16 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 }
 
 // notes changes the cluster's record, as quorate would.
-func (w *world) notes(change func(*Record)) {
+func (w *world) notes(change func(*record.Record)) {
 	w.Helper()
-	record := w.record()
-	change(&record)
+	rec := w.record()
+	change(&rec)
 	records := w.api.CoreV1().ConfigMaps("shop")
 	cm, err := records.Get(w.Context(), naming.Record(w.wish.Metadata.Name), metav1.GetOptions{})
 	if err != nil {
 		w.Fatal(err)
 	}
-	cm.Data = record.ConfigMap(w.wish.EtcdCluster).Data
+	cm.Data = rec.ConfigMap(w.wish.EtcdCluster).Data
 	if _, err := records.Update(w.Context(), cm, metav1.UpdateOptions{}); err != nil {
 		w.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func TestRetentionBesideOthers(t *testing.T) {
 func TestRetentionWaitsForTheRecord(t *testing.T) {
 	backedUp(t, func(w *world) {
 		w.mustPassRequests(nightly(), 27*time.Hour)
-		w.notes(func(r *Record) { r.Backup = &BackupRecord{URL: w.manifests()[0].Object} })
+		w.notes(func(r *record.Record) { r.Backup = &record.Backup{URL: w.manifests()[0].Object} })
 		damage(w)
 		synctest.Wait()
 		q := nightly(func(s *schema.BackupScheduleSpec) { s.Retention.KeepLast, s.Suspend = new(int32(1)), true })

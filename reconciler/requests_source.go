@@ -51,13 +51,13 @@ func (s *Scheduler) findSource(ctx context.Context, q desired.Backup) (from back
 	if err != nil {
 		return from, "", fmt.Errorf("look at %s: %w", key, err)
 	}
-	switch record := v.observed.Record; {
+	switch rec := v.observed.Record; {
 	case v.observed.RecordProblem != "":
 		return from, v.observed.RecordProblem, nil
-	case !record.Formed():
+	case !rec.Formed():
 		return from, key + " has not formed yet", nil
-	case record.Owner != nil && !s.options.Owner.Nobody() && !record.Owner.Is(s.options.Owner):
-		return from, key + " is looked after by " + record.Owner.String() + ", and so are its backups", nil
+	case rec.Owner != nil && !s.options.Owner.Nobody() && !rec.Owner.Is(s.options.Owner):
+		return from, key + " is looked after by " + rec.Owner.String() + ", and so are its backups", nil
 	case c.Spec.State == schema.StateHibernated:
 		return from, key + " is hibernated: a backup was taken before, and nothing changes until it wakes", nil
 	}

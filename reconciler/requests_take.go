@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -43,7 +44,7 @@ func (s *Scheduler) takeRequested(ctx context.Context, q desired.Backup, k *kept
 	}
 	s.reportBegin(q, due, source)
 	to := s.effective(q)
-	place, err := NewURL(to.ObjectURLTemplate, schema.ObjectURLData{Namespace: q.Metadata.Namespace, Name: source.name, Version: source.version}, s.now())
+	place, err := stores.NewURL(to.ObjectURLTemplate, schema.ObjectURLData{Namespace: q.Metadata.Namespace, Name: source.name, Version: source.version}, s.now())
 	if err != nil {
 		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	}
@@ -95,7 +96,7 @@ func manifestFor(q desired.Backup, from backupSource, k *keptRequest) backup.Man
 	} else {
 		m.Request, m.Reason = q.Metadata.Name, "backup "+q.Metadata.Name
 	}
-	describeSource(&m, from.member)
+	stores.DescribeSource(&m, from.member)
 	return m
 }
 

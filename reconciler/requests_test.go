@@ -26,6 +26,7 @@ import (
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -118,9 +119,9 @@ func TestBackupIsTakenOnce(t *testing.T) {
 			list[0].ClusterID != "c1" || list[0].Commit != "0a1b2c3" || list[0].Hash != 99 || list[0].HashRevision != 7 || list[0].EtcdVersion == "" {
 			w.Fatalf("%+v", list)
 		}
-		record := w.requestRecord(q)
-		if done := record.Done[q.Hash()]; done.SHA256 != list[0].SHA256 || record.Begun != nil || record.Last.Object != list[0].Object {
-			w.Errorf("%+v", record)
+		rec := w.requestRecord(q)
+		if done := rec.Done[q.Hash()]; done.SHA256 != list[0].SHA256 || rec.Begun != nil || rec.Last.Object != list[0].Object {
+			w.Errorf("%+v", rec)
 		}
 		if urls := w.lines("backup", "url"); !slices.Equal(urls, []string{list[0].Object}) || strings.Contains(w.log.String(), "root=") {
 			w.Errorf("said %q", urls)
@@ -245,7 +246,9 @@ func TestBackupWaitsAndSaysWhy(t *testing.T) {
 			damage(w)
 			w.settle()
 		}, "record shop/orders-record: "},
-		"one that never formed": {func(w *world, _ *desired.Backup) { w.notes(func(r *Record) { r.ClusterID, r.Members = "", nil }) }, "shop/orders has not formed yet"},
+		"one that never formed": {func(w *world, _ *desired.Backup) {
+			w.notes(func(r *record.Record) { r.ClusterID, r.Members = "", nil })
+		}, "shop/orders has not formed yet"},
 		"our own": {func(w *world, _ *desired.Backup) {
 			w.mustDo(action.ClaimCluster{To: claimed(us(), 1)})
 			w.reconfigure(func(o *Options) { o.Owner = us() })
@@ -296,17 +299,17 @@ func TestBackupIsTriedAgain(t *testing.T) {
 		if n := len(w.etcdCalls("snapshot of ")); n != 4 || len(w.manifests()) != 0 {
 			w.Errorf("%d tries in %s", n, time.Since(began))
 		}
-		record := w.requestRecord(q)
-		if record.Failures != 4 || !strings.Contains(record.Problem, "leader changed") || len(w.lines("backup failed", "error")) != 4 {
-			w.Errorf("%+v\n%s", record, w.log)
+		rec := w.requestRecord(q)
+		if rec.Failures != 4 || !strings.Contains(rec.Problem, "leader changed") || len(w.lines("backup failed", "error")) != 4 {
+			w.Errorf("%+v\n%s", rec, w.log)
 		}
 		w.wantMetric(`quorate_backup_failures_total{cluster="orders",namespace="shop",schedule=""} 4`)
 		w.etcd.stream = nil
 		if err := w.passRequests(q, time.Hour); err != nil || len(w.manifests()) != 1 {
 			w.Fatalf("%v, %d backups", err, len(w.manifests()))
 		}
-		if record := w.requestRecord(q); record.Failures != 0 || record.Problem != "" {
-			w.Errorf("%+v", record)
+		if rec := w.requestRecord(q); rec.Failures != 0 || rec.Problem != "" {
+			w.Errorf("%+v", rec)
 		}
 	})
 }
@@ -436,9 +439,9 @@ func (w *world) oneBackup(q desired.Backup) {
 	if len(list) != 1 {
 		w.Fatalf("%d backups", len(list))
 	}
-	record := w.requestRecord(q)
-	if record.Last == nil || record.Last.SHA256 != list[0].SHA256 || record.Last.Object != list[0].Object || record.Begun != nil || record.Failures != 0 {
-		w.Errorf("%+v", record)
+	rec := w.requestRecord(q)
+	if rec.Last == nil || rec.Last.SHA256 != list[0].SHA256 || rec.Last.Object != list[0].Object || rec.Begun != nil || rec.Failures != 0 {
+		w.Errorf("%+v", rec)
 	}
 }
 

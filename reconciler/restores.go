@@ -2,6 +2,7 @@ package reconciler
 
 import (
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -23,10 +24,10 @@ func deletedFirst(c desired.Cluster, live *liveCluster) desired.Cluster {
 	if c.Restore == nil || c.Restore.Former == nil || live.record == nil {
 		return c
 	}
-	record, err := ReadRecord(live.record)
+	rec, err := record.Read(live.record)
 	gone := live.set == nil && len(live.pods) == 0 && len(live.services) == 0 && live.budget == nil
 	gone = gone && c.Restore.Former.Spec.Deletion.Volumes != schema.VolumesDelete // else the record goes, too
-	if err != nil || (record.Restored != nil && record.Restored.Name == c.Restore.Name) || (record.Deleted && gone) {
+	if err != nil || (rec.Restored != nil && rec.Restored.Name == c.Restore.Name) || (rec.Deleted && gone) {
 		return c
 	}
 	former := desired.Cluster{EtcdCluster: *c.Restore.Former, Commit: c.Commit, Problems: c.Problems}

@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -46,7 +47,7 @@ func clusterStatus(v *view, p plan.Plan) schema.Status {
 		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, v.steady(w))
 	}
 	if v.record != nil && v.record.Backup != nil {
-		s.Status.Cluster.Backups = []schema.BackupStatus{v.record.Backup.status()}
+		s.Status.Cluster.Backups = []schema.BackupStatus{backupStatus(*v.record.Backup)}
 	}
 	return s
 }
@@ -172,7 +173,7 @@ func (v *view) planStatus(steps []plan.Step) []schema.StepStatus {
 	return list
 }
 
-func (b BackupRecord) status() schema.BackupStatus {
+func backupStatus(b record.Backup) schema.BackupStatus {
 	return schema.BackupStatus{
 		For: b.For, URL: desired.WithoutQuery(b.URL), Time: b.TakenAt.UTC().Format(time.RFC3339),
 		ClusterID: b.ClusterID, Revision: b.Revision, Size: b.Size, SHA256: b.SHA256,

@@ -32,6 +32,7 @@ import (
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -270,14 +271,14 @@ func (w *world) pod(name string) *corev1.Pod {
 }
 
 // record is what the API server has of the cluster's record.
-func (w *world) record() Record {
+func (w *world) record() record.Record {
 	w.Helper()
 	object, err := w.api.Tracker().Get(corev1.SchemeGroupVersion.WithResource("configmaps"), "shop", "orders-record")
 	if err != nil {
 		w.Fatal(err)
 	}
 	cm, _ := object.(*corev1.ConfigMap)
-	r, err := ReadRecord(cm)
+	r, err := record.Read(cm)
 	if err != nil {
 		w.Fatal(err)
 	}

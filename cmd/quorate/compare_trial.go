@@ -9,8 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/jobs"
 )
 
 // newCompareTrial is what the pod of a restore drill runs beside its etcd. It is
@@ -31,7 +31,7 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), limit)
 			defer cancel()
-			found, err := reconciler.LookAtTrial(ctx, address, b)
+			found, err := jobs.Compare(ctx, address, b)
 			if err != nil {
 				return err
 			}
@@ -47,7 +47,7 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&address, "address", "127.0.0.1:2379", "where etcd listens")
-	f.StringVar(&result, "result", reconciler.TerminationLog, "file to write the result to")
+	f.StringVar(&result, "result", jobs.TerminationLog, "file to write the result to")
 	f.DurationVar(&limit, "limit", 30*time.Minute, "how long to wait for etcd")
 	f.Int64Var(&b.Revision, "at-least", 0, "revision that etcd must have reached")
 	f.Uint32Var(&b.Hash, "hash", 0, "etcd's hash of the keys in the backup")

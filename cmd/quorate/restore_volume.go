@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
@@ -28,7 +28,7 @@ func newRestoreVolume() *cobra.Command {
 		Short: "Make a volume that of a recovered cluster's first member",
 		Long: `restore-volume makes a volume that of the first member of a recovered cluster. The
 data is that of the volume itself, or of the backup that the environment variable
-` + reconciler.BackupURLEnv + ` names by an http or https URL. What was on the volume is kept beside it.
+` + jobs.BackupURLEnv + ` names by an http or https URL. What was on the volume is kept beside it.
 
 quorate run starts it in a Job of its own; nobody needs it by hand.`,
 		Example: `  quorate restore-volume --volume /var/lib/etcd --member orders-1 --peer-url https://orders-1:2380 \
@@ -37,16 +37,16 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 			if r.Volume == "" || r.Member == "" || r.PeerURL == "" || r.Token == "" {
 				return errors.New("--volume, --member, --peer-url and --token are needed")
 			}
-			b.url = os.Getenv(reconciler.BackupURLEnv)
+			b.url = os.Getenv(jobs.BackupURLEnv)
 			if b.url != "" {
-				b.ca = os.Getenv(reconciler.BackupCAEnv)
-				b.identity, b.encrypted = os.LookupEnv(reconciler.BackupIdentityEnv)
+				b.ca = os.Getenv(jobs.BackupCAEnv)
+				b.identity, b.encrypted = os.LookupEnv(jobs.BackupIdentityEnv)
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
 			}
 			err := restore.Run(r, zap.NewNop())
 			if errors.Is(err, restore.ErrUnfit) {
 				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate:", err)
-				return exitError(reconciler.ExitUnfit)
+				return exitError(jobs.ExitUnfit)
 			}
 			if err != nil {
 				return err

@@ -16,7 +16,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/jobs"
 )
 
 // The backup that is stored is the one that was verified, or none; and who has the
@@ -118,7 +118,7 @@ func TestFetchEncryptedBackup(t *testing.T) {
 
 // What is missing is said, and a volume that is not the member's is left alone.
 func TestRestoreVolumeRefuses(t *testing.T) {
-	t.Setenv(reconciler.BackupURLEnv, "")
+	t.Setenv(jobs.BackupURLEnv, "")
 	var out bytes.Buffer
 	run := func(args ...string) error {
 		cmd := newRestoreVolume()

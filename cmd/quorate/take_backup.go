@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/jobs"
 )
 
 // newTakeBackup is what the Job of a backup runs, with --backup-runner=job. It is
@@ -50,7 +50,7 @@ quorate run starts it in a Job of its own; nobody needs it by hand.`,
 				Endpoint:  etcd.Endpoint{Member: m.Member, Host: host, Address: address},
 				ClusterID: m.ClusterID, ID: id,
 			}
-			m, err = reconciler.TakeBackup(cmd.Context(), reconciler.BackupTask{
+			m, err = jobs.Take(cmd.Context(), jobs.Task{
 				From: member, HTTPS: https, Secret: secret, Store: store, URL: url, Manifest: m, Bandwidth: bandwidth,
 			})
 			if err != nil {

@@ -86,7 +86,7 @@ func startable(s *situation.Situation, version string) verdict {
 	if errFrom != nil || errTo != nil {
 		return refuseRecovery(s, fmt.Sprintf("it is unknown whether etcd %s can start on data of %s", s.Observed.Set.Version, version), "name a backup of a known release")
 	}
-	if from.Major != to.Major || to.Minor < from.Minor || to.Minor > from.Minor+1 {
+	if !to.StartsOn(from) {
 		return refuseRecovery(s, fmt.Sprintf("the pods are made for etcd %s, which cannot start on data of %s", to, from),
 			"name a member of the other release, or a backup")
 	}

@@ -69,9 +69,9 @@ func TestParse(t *testing.T) {
 }
 
 func TestCompareOrdersAsNumbers(t *testing.T) {
-	versions := []release.Version{{3, 6, 10}, {3, 10, 0}, {3, 6, 9}, {2, 9, 9}}
+	versions := []release.Version{{Major: 3, Minor: 6, Patch: 10}, {Major: 3, Minor: 10, Patch: 0}, {Major: 3, Minor: 6, Patch: 9}, {Major: 2, Minor: 9, Patch: 9}}
 	slices.SortFunc(versions, release.Compare)
-	want := []release.Version{{2, 9, 9}, {3, 6, 9}, {3, 6, 10}, {3, 10, 0}}
+	want := []release.Version{{Major: 2, Minor: 9, Patch: 9}, {Major: 3, Minor: 6, Patch: 9}, {Major: 3, Minor: 6, Patch: 10}, {Major: 3, Minor: 10, Patch: 0}}
 	if !slices.Equal(versions, want) {
 		t.Fatalf("got %v", versions)
 	}
@@ -212,6 +212,21 @@ func TestOldestLog(t *testing.T) {
 	for v, want := range map[string]string{"3.4.45": "", "3.6.16": "", "3.7.0": "3.6", "3.7.3": "3.6", "3.7.99": "3.6"} {
 		if line, limited := release.OldestLog(must(t, v)); line != want || limited != (want != "") {
 			t.Errorf("%s reads the log of %q and later, %t, want %q", v, line, limited, want)
+		}
+	}
+}
+
+// A release starts on data of its own minor and of the one before.
+func TestStartsOn(t *testing.T) {
+	for data, test := range map[string]struct {
+		version string
+		want    bool
+	}{
+		"3.6.1": {"3.6.16", true}, "3.5.35": {"3.6.16", true}, "3.4.34": {"3.6.16", false}, "3.7.3": {"3.6.16", false},
+		"4.6.1": {"3.6.16", false}, "": {"", false}, "3.6.2": {"", false}, "3.6": {"3.6.16", false},
+	} {
+		if got := release.StartsOn(data, test.version); got != test.want {
+			t.Errorf("%q on data of %q: %t", test.version, data, got)
 		}
 	}
 }

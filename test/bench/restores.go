@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
@@ -80,7 +80,7 @@ func (m *member) ownRestore(b storedBackup) *way {
 			cmd := m.command(ctx, m.quorate, "restore-volume", "--volume="+volume, "--member="+m.about.Member, "--peer-url="+m.etcd.PeerURL, "--token=restored",
 				"--sha256="+b.manifest.SHA256, fmt.Sprintf("--size=%d", b.manifest.Size), fmt.Sprintf("--at-least=%d", b.manifest.Revision),
 				fmt.Sprintf("--hash=%d", b.manifest.Hash), fmt.Sprintf("--hash-revision=%d", b.manifest.HashRevision), fmt.Sprintf("--compact-revision=%d", b.manifest.CompactRevision))
-			cmd.Env = append(cmd.Env, reconciler.BackupURLEnv+"="+b.signed)
+			cmd.Env = append(cmd.Env, jobs.BackupURLEnv+"="+b.signed)
 			return measure(ctx, cmd)
 		},
 		tidy: func() error {

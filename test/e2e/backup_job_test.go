@@ -75,8 +75,8 @@ spec:
 		if err != nil || len(pods) > 0 {
 			return false, err
 		}
-		jobs, err := w.cluster.Client.BatchV1().Jobs(w.namespace).List(ctx, metav1.ListOptions{})
-		return err == nil && len(jobs.Items) == 0, err
+		running, err := w.cluster.Client.BatchV1().Jobs(w.namespace).List(ctx, metav1.ListOptions{})
+		return err == nil && len(running.Items) == 0, err
 	})
 }
 

@@ -90,8 +90,8 @@ func (w *world) expectFailing(sentence string) {
 	w.eventually("two more tries", rollLimit, func(context.Context) (bool, error) {
 		return w.metric("quorate_pass_failures_total") >= before+2, nil
 	})
-	if record := w.record(); record.Backup != nil {
-		w.Errorf("a backup is recorded: %+v", record.Backup)
+	if rec := w.record(); rec.Backup != nil {
+		w.Errorf("a backup is recorded: %+v", rec.Backup)
 	}
 }
 

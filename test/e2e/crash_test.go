@@ -36,8 +36,8 @@ func TestKilledAtEachStep(t *testing.T) {
 	if keys := w.backups(shared.store); len(keys) < 1 || len(keys) > 2 {
 		t.Errorf("backups %q, want one, and at most one more", keys)
 	}
-	record := w.record()
-	if b := record.Backup; b == nil || b.ClusterID != record.ClusterID || b.For != want.version {
+	rec := w.record()
+	if b := rec.Backup; b == nil || b.ClusterID != rec.ClusterID || b.For != want.version {
 		t.Errorf("the recorded backup is %+v", b)
 	}
 }

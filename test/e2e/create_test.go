@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -129,19 +129,19 @@ func (w *world) expectRestricted() {
 // state in which no member is ever started as a new cluster again.
 func (w *world) expectRecord(n int) {
 	w.Helper()
-	record := w.record()
+	rec := w.record()
 	reported := map[string]string{}
 	for _, m := range w.members() {
 		reported[m.Name] = fmt.Sprintf("%x", m.ID)
-		if id := fmt.Sprintf("%x", m.ClusterID); id != record.ClusterID {
-			w.Errorf("%s says cluster %s, the record says %s", m.Name, id, record.ClusterID)
+		if id := fmt.Sprintf("%x", m.ClusterID); id != rec.ClusterID {
+			w.Errorf("%s says cluster %s, the record says %s", m.Name, id, rec.ClusterID)
 		}
 	}
-	if len(reported) != n || !maps.Equal(reported, record.Members) {
-		w.Errorf("the members say %v, the record says %v", reported, record.Members)
+	if len(reported) != n || !maps.Equal(reported, rec.Members) {
+		w.Errorf("the members say %v, the record says %v", reported, rec.Members)
 	}
-	if record.Applied == nil || record.Applied.Commit == "" {
-		w.Errorf("applied: %+v", record.Applied)
+	if rec.Applied == nil || rec.Applied.Commit == "" {
+		w.Errorf("applied: %+v", rec.Applied)
 	}
 	cm, err := w.cluster.Client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), name+"-record", metav1.GetOptions{})
 	w.must(err)
@@ -151,13 +151,13 @@ func (w *world) expectRecord(n int) {
 }
 
 // record reads the cluster's record.
-func (w *world) record() reconciler.Record {
+func (w *world) record() record.Record {
 	w.Helper()
 	cm, err := w.cluster.Client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), name+"-record", metav1.GetOptions{})
 	w.must(err)
-	record, err := reconciler.ReadRecord(cm)
+	rec, err := record.Read(cm)
 	w.must(err)
-	return record
+	return rec
 }
 
 func (w *world) expectServices() {

@@ -7,10 +7,9 @@ import (
 	"testing"
 
 	"filippo.io/age"
+	clientv3 "go.etcd.io/etcd/client/v3"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/test/lab"
@@ -69,11 +68,11 @@ spec:
 	secret.StringData["identity"] = key.String()
 	_, err = secrets.Update(t.Context(), secret, metav1.UpdateOptions{})
 	w.must(err)
-	jobs := w.cluster.Client.BatchV1().Jobs(w.namespace)
-	list, err := jobs.List(t.Context(), metav1.ListOptions{LabelSelector: "quorate.dev/restore-of=copy"})
+	running := w.cluster.Client.BatchV1().Jobs(w.namespace)
+	list, err := running.List(t.Context(), metav1.ListOptions{LabelSelector: "quorate.dev/restore-of=copy"})
 	w.must(err)
 	for _, job := range list.Items {
-		w.must(jobs.Delete(t.Context(), job.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
+		w.must(running.Delete(t.Context(), job.Name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)}))
 	}
 	w.await("the restored cluster", rollLimit, lab.Idle(w.namespace+"/copy", "3.6.16"))
 	client, err := w.cluster.Dial(t.Context(), w.namespace, "copy")

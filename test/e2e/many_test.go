@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -68,13 +68,13 @@ func TestLearnerTooLate(t *testing.T) {
 	want.replicas = 2
 	w.commit("Add a member", want)
 	w.awaitHold("Waiting", rollLimit, "orders-1 joins: its pod does not exist yet")
-	w.editRecord(func(r *reconciler.Record) { r.Joining.Since = r.Joining.Since.Add(-time.Hour) })
+	w.editRecord(func(r *record.Record) { r.Joining.Since = r.Joining.Since.Add(-time.Hour) })
 	w.awaitHold("Stopped", rollLimit, "orders-1 could not join, 1 time in a row", "look at its pod and its node")
 	w.expectSizes(sizes, "1", "1+1", "1")
 	w.expectProgress(history)
 
 	// The second try, which Git gives up.
-	w.editRecord(func(r *reconciler.Record) { r.FailedJoin.At = r.FailedJoin.At.Add(-time.Hour) })
+	w.editRecord(func(r *record.Record) { r.FailedJoin.At = r.FailedJoin.At.Add(-time.Hour) })
 	w.awaitHold("Waiting", rollLimit, "orders-1 joins: its pod does not exist yet")
 	want.replicas = 1
 	w.carryOut("Go without it", want)
@@ -86,7 +86,7 @@ func TestLearnerTooLate(t *testing.T) {
 	w.commit("Add two", want)
 	w.eventually("the cluster to grow", changeLimit, func(context.Context) (bool, error) {
 		if r := w.record(); r.FailedJoin != nil && time.Since(r.FailedJoin.At) < time.Hour {
-			w.editRecord(func(r *reconciler.Record) { r.FailedJoin.At = r.FailedJoin.At.Add(-time.Hour) })
+			w.editRecord(func(r *record.Record) { r.FailedJoin.At = r.FailedJoin.At.Add(-time.Hour) })
 		}
 		return len(w.record().Members) == 3, nil
 	})
@@ -108,15 +108,15 @@ func (w *world) allowPods(most string) {
 }
 
 // editRecord changes the cluster's record behind quorate's back, as only time does.
-func (w *world) editRecord(change func(*reconciler.Record)) {
+func (w *world) editRecord(change func(*record.Record)) {
 	w.Helper()
 	maps := w.cluster.Client.CoreV1().ConfigMaps(w.namespace)
 	cm, err := maps.Get(w.Context(), name+"-record", metav1.GetOptions{})
 	w.must(err)
-	record, err := reconciler.ReadRecord(cm)
+	rec, err := record.Read(cm)
 	w.must(err)
-	change(&record)
-	text, err := json.Marshal(record)
+	change(&rec)
+	text, err := json.Marshal(rec)
 	w.must(err)
 	cm.Data[guard.RecordFile] = string(text)
 	_, err = maps.Update(w.Context(), cm, metav1.UpdateOptions{})

@@ -165,11 +165,11 @@ func TestRecoveryFromBackup(t *testing.T) {
 	w.commit("Recover from the backup", want)
 	// The pod that restores has the URL from a Secret, and not in its words.
 	w.await("the restore to begin", rollLimit, lab.Done("restore the volume of "))
-	jobs := w.restores()
-	if len(jobs) != 1 || jobs[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef == nil {
-		t.Fatalf("the restore is %+v", jobs)
+	running := w.restores()
+	if len(running) != 1 || running[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef == nil {
+		t.Fatalf("the restore is %+v", running)
 	}
-	secret := jobs[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name
+	secret := running[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name
 	w.awaitIdle(want.version, 2*rollLimit)
 	w.expectVersion(3, want.version)
 	w.expectRecovered(lost.ClusterID, lost.Token)

@@ -129,9 +129,9 @@ func (w *world) backUpWithUsers(e *lab.EtcdServer, client *clientv3.Client, url 
 // expectRestored wants everything of the backup in a cluster that is another one.
 func (w *world) expectRestored(s source) {
 	w.Helper()
-	record := w.record()
-	if record.Restored == nil || record.Restored.At.IsZero() {
-		w.Errorf("the record is %+v", record)
+	rec := w.record()
+	if rec.Restored == nil || rec.Restored.At.IsZero() {
+		w.Errorf("the record is %+v", rec)
 	}
 	w.awaitService()
 	// The certificate of quorate's own Secret is that of root.

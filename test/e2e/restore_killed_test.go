@@ -30,7 +30,7 @@ func TestRestoreKilledAtEachStep(t *testing.T) {
 	if now.Restored == nil || now.Restored.At.IsZero() || now.ClusterID == before.ClusterID || len(now.Predecessors) != 1 || len(now.Members) != 3 {
 		t.Errorf("the record is %+v", now)
 	}
-	if jobs := w.restores(); len(jobs) > 0 {
-		t.Errorf("Jobs are left behind: %v", jobs)
+	if running := w.restores(); len(running) > 0 {
+		t.Errorf("Jobs are left behind: %v", running)
 	}
 }

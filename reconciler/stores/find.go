@@ -1,4 +1,4 @@
-package reconciler
+package stores
 
 import (
 	"cmp"
@@ -52,7 +52,7 @@ func (s Stores) findBackup(ctx context.Context, store backup.Store, namespace st
 	if w.Source.Before != nil {
 		before = w.Source.Before.Time
 	}
-	chosen := newestBackup(all, namespace, *w.From, before)
+	chosen := Newest(all, namespace, *w.From, before)
 	if chosen == nil {
 		return "", fmt.Errorf("there is no %s among the %d backups at %s; look into the store, or name one with spec.source.objectURL",
 			strings.TrimPrefix(desired.SourceText(w.Source), "the newest "), len(all), desired.WithoutQuery(place))
@@ -72,10 +72,10 @@ func backupsPlace(template, namespace, cluster string) (string, error) {
 	return place, nil
 }
 
-// newestBackup is the newest of a cluster's backups, by its time and its revision as
+// Newest is the newest of a cluster's backups, by its time and its revision as
 // numbers, that was begun before a time, if one is given. One that a trial restore
 // has found bad is no backup.
-func newestBackup(all []backup.Manifest, namespace string, from desired.RestoreFrom, before time.Time) *backup.Manifest {
+func Newest(all []backup.Manifest, namespace string, from desired.RestoreFrom, before time.Time) *backup.Manifest {
 	var newest *backup.Manifest
 	for i := range all {
 		m := &all[i]

@@ -1,16 +1,18 @@
-package reconciler
+package record
 
-import "github.com/quorate/quorate/reconciler/state"
+import (
+	"github.com/quorate/quorate/reconciler/state"
+)
 
 // State is the record in the planner's words.
 func (r Record) State() *state.Record {
 	s := &state.Record{
-		ClusterID: r.ClusterID, Members: r.Members, Owner: ownerOf(r), Defragmented: r.Defragmented,
+		ClusterID: r.ClusterID, Members: r.Members, Owner: OwnerOf(r), Defragmented: r.Defragmented,
 		BornOn: r.BornOn, Flushed: r.Flushed,
 	}
-	r.MembershipRecord.addTo(s)
-	r.RecoveryRecord.addTo(s)
-	r.RestoreRecord.addTo(s)
+	r.Membership.addTo(s)
+	r.Recovery.addTo(s)
+	r.Restore.addTo(s)
 	if c := r.Compacted; c != nil {
 		s.Compacted = &state.Compacted{Revision: c.Revision, At: c.At}
 	}

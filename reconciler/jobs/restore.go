@@ -1,4 +1,4 @@
-package reconciler
+package jobs
 
 import (
 	"fmt"
@@ -13,11 +13,13 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 const (
-	// restoreContainer is the name of the container that restores.
-	restoreContainer = "restore"
+	// RestoreContainer is the name of the container that restores.
+	RestoreContainer = "restore"
 	// BackupURLEnv holds a URL by which the backup can be read for some hours. It is
 	// no flag, because who has it has the data: it comes from a Secret.
 	BackupURLEnv = "QUORATE_BACKUP_URL"
@@ -26,15 +28,12 @@ const (
 	// BackupIdentityEnv holds the private key that decrypts the backup. It comes from
 	// the user's Secret straight into this one step.
 	BackupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
-	// Where they stand in their Secrets.
-	keyBackupURL = "url"
-	keyBackupCA  = "ca.crt"
-	keyIdentity  = "identity"
+	keyIdentity       = "identity"
 )
 
-// restoreName is the name of the Job, and of its Secret: another one for every
+// RestoreName is the name of the Job, and of its Secret: another one for every
 // recovery and restore, so that no old Job is ever taken for this one's.
-func restoreName(cluster string, g RecoveringRecord) string {
+func RestoreName(cluster string, g record.Recovering) string {
 	suffix := g.Token[strings.LastIndex(g.Token, "-")+1:]
 	noun := "-recovery-"
 	if g.ClusterID == "" {
@@ -43,11 +42,11 @@ func restoreName(cluster string, g RecoveringRecord) string {
 	return cluster + noun + suffix[:min(8, len(suffix))]
 }
 
-// renderRestore is the Job that makes the volume of a recovered, or restored,
+// RenderRestore is the Job that makes the volume of a recovered, or restored,
 // cluster's first member. It runs where, and as whom, the member would: on the same nodes, with
 // the same user, so that the member can read what it wrote.
-func renderRestore(c desired.Cluster, set *appsv1.StatefulSet, image, claim string, g RecoveringRecord) *batchv1.Job {
-	name := restoreName(c.Metadata.Name, g)
+func RenderRestore(c desired.Cluster, set *appsv1.StatefulSet, image, claim string, g record.Recovering) *batchv1.Job {
+	name := RestoreName(c.Metadata.Name, g)
 	labels := map[string]string{
 		"app.kubernetes.io/name": "quorate-restore", "app.kubernetes.io/instance": c.Metadata.Name,
 		"app.kubernetes.io/managed-by": "quorate", naming.LabelRestoreOf: c.Metadata.Name,
@@ -87,7 +86,7 @@ func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
 	return pod
 }
 
-func restoreStep(c desired.Cluster, image, name string, g RecoveringRecord) corev1.Container {
+func restoreStep(c desired.Cluster, image, name string, g record.Recovering) corev1.Container {
 	args := []string{
 		"restore-volume", "--volume=" + naming.VolumePath, "--member=" + g.Member, "--peer-url=" + naming.PeerURL(c.EtcdCluster, g.Member),
 	}
@@ -125,7 +124,7 @@ func backupEnv(b backup.Verified, offer string) []corev1.EnvVar {
 			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key, Optional: &optional,
 		}}}
 	}
-	env := []corev1.EnvVar{from(BackupURLEnv, offer, keyBackupURL, false), from(BackupCAEnv, offer, keyBackupCA, true)}
+	env := []corev1.EnvVar{from(BackupURLEnv, offer, stores.KeyURL, false), from(BackupCAEnv, offer, stores.KeyCA, true)}
 	if b.Decryption != "" {
 		env = append(env, from(BackupIdentityEnv, b.Decryption, keyIdentity, false))
 	}
@@ -135,7 +134,7 @@ func backupEnv(b backup.Verified, offer string) []corev1.EnvVar {
 // restoreContainerOf is the container of a step that restores.
 func restoreContainerOf(image string, args []string, env []corev1.EnvVar) corev1.Container {
 	return corev1.Container{
-		Name: restoreContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
+		Name: RestoreContainer, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,
 		Command: []string{"/usr/local/bin/quorate"}, Args: args, Env: env,
 		// The whole database passes through the page cache, which is not counted as
 		// needed; the process itself is small.

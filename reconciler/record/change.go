@@ -1,4 +1,4 @@
-package reconciler
+package record
 
 import (
 	"maps"
@@ -7,26 +7,22 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
-// The changes that actions about members make to the record. Each returns false
-// where the record is not what the action rests on, and changes nothing where it
-// was made already.
-
-func (r *Record) beginJoin(a action.BeginJoin, now time.Time) bool {
+func (r *Record) BeginJoin(a action.BeginJoin, now time.Time) bool {
 	switch {
 	case r.Joining != nil:
 		return r.Joining.Member == a.Member
 	case r.Leaving != nil, r.Members[a.Member] != "":
 		return false
 	}
-	r.Joining = &JoiningRecord{Member: a.Member, Replace: a.Replace, Since: now.UTC()}
+	r.Joining = &Joining{Member: a.Member, Replace: a.Replace, Since: now.UTC()}
 	if r.Replacing == a.Member {
 		r.Replacing = ""
 	}
 	return true
 }
 
-// learnerIs notes the ID that etcd gave the member that is joining.
-func (r *Record) learnerIs(member, id string) bool {
+// LearnerIs notes the ID that etcd gave the member that is joining.
+func (r *Record) LearnerIs(member, id string) bool {
 	if r.Joining == nil || r.Joining.Member != member || (r.Joining.ID != "" && r.Joining.ID != id) {
 		return false
 	}
@@ -35,8 +31,8 @@ func (r *Record) learnerIs(member, id string) bool {
 	return true
 }
 
-// promoting notes that the learner may be a voter.
-func (r *Record) promoting(a action.PromoteMember) bool {
+// Promoting notes that the learner may be a voter.
+func (r *Record) Promoting(a action.PromoteMember) bool {
 	if r.Joining == nil || r.Joining.Member != a.Member || r.Joining.ID != a.ID {
 		return false
 	}
@@ -45,7 +41,7 @@ func (r *Record) promoting(a action.PromoteMember) bool {
 	return true
 }
 
-func (r *Record) endJoin(a action.EndJoin) bool {
+func (r *Record) EndJoin(a action.EndJoin) bool {
 	if r.Members[a.Member] == a.ID && r.Joining == nil {
 		return true
 	}
@@ -58,7 +54,7 @@ func (r *Record) endJoin(a action.EndJoin) bool {
 	return true
 }
 
-func (r *Record) dropLearner(a action.DropLearner, now time.Time) bool {
+func (r *Record) DropLearner(a action.DropLearner, now time.Time) bool {
 	if r.Joining == nil {
 		return true
 	}
@@ -71,7 +67,7 @@ func (r *Record) dropLearner(a action.DropLearner, now time.Time) bool {
 		if r.FailedJoin != nil && r.FailedJoin.Member == a.Member {
 			times += r.FailedJoin.Times
 		}
-		r.FailedJoin = &FailedJoinRecord{Member: a.Member, At: now.UTC(), Times: times}
+		r.FailedJoin = &FailedJoin{Member: a.Member, At: now.UTC(), Times: times}
 	}
 	if a.Retire && a.ID != "" {
 		r.retire(a.Member, a.ID)
@@ -82,18 +78,18 @@ func (r *Record) dropLearner(a action.DropLearner, now time.Time) bool {
 	return true
 }
 
-func (r *Record) beginLeave(a action.BeginLeave, now time.Time) bool {
+func (r *Record) BeginLeave(a action.BeginLeave, now time.Time) bool {
 	switch l := r.Leaving; {
 	case l != nil:
 		return l.Member == a.Member && l.ID == a.ID
 	case r.Joining != nil, r.Members[a.Member] != a.ID:
 		return false
 	}
-	r.Leaving = &LeavingRecord{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Since: now.UTC()}
+	r.Leaving = &Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Since: now.UTC()}
 	return true
 }
 
-func (r *Record) cancelLeave(a action.CancelLeave) bool {
+func (r *Record) CancelLeave(a action.CancelLeave) bool {
 	if l := r.Leaving; l != nil && (l.Member != a.Member || l.ID != a.ID) {
 		return false
 	}
@@ -101,7 +97,7 @@ func (r *Record) cancelLeave(a action.CancelLeave) bool {
 	return true
 }
 
-func (r *Record) endLeave(a action.EndLeave) bool {
+func (r *Record) EndLeave(a action.EndLeave) bool {
 	switch l := r.Leaving; {
 	case l == nil:
 		return r.Members[a.Member] == "" && r.Retired[a.Member] == a.ID
@@ -117,7 +113,7 @@ func (r *Record) endLeave(a action.EndLeave) bool {
 	return true
 }
 
-func (r *Record) endReplace(a action.EndReplace) bool {
+func (r *Record) EndReplace(a action.EndReplace) bool {
 	if r.Replacing != "" && r.Replacing != a.Member {
 		return false
 	}

@@ -1,4 +1,4 @@
-package reconciler
+package record_test
 
 import (
 	"reflect"
@@ -6,67 +6,68 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
 )
 
 // The record changes only from what an action rests on: the very member, by name and
 // by ID. What does not fit changes nothing, and nor does what was done before.
 func TestMembershipRecordTransitions(t *testing.T) {
 	now := time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
-	from := func(edits ...func(*Record)) func() Record {
-		return func() Record {
-			r := Record{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1"}}
+	from := func(edits ...func(*record.Record)) func() record.Record {
+		return func() record.Record {
+			r := record.Record{ClusterID: "c1", Members: map[string]string{"orders-0": "a0", "orders-1": "a1"}}
 			for _, edit := range edits {
 				edit(&r)
 			}
 			return r
 		}
 	}
-	learner := func(id string) func(*Record) {
-		return func(r *Record) { r.Joining = &JoiningRecord{Member: "orders-2", ID: id, Since: now} }
+	learner := func(id string) func(*record.Record) {
+		return func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-2", ID: id, Since: now} }
 	}
-	leaves := func(r *Record) { r.Leaving = &LeavingRecord{Member: "orders-1", ID: "a1", Since: now} }
-	replaces := func(member string) func(*Record) { return func(r *Record) { r.Replacing = member } }
-	failed := func(member string, times int) func(*Record) {
-		return func(r *Record) { r.FailedJoin = &FailedJoinRecord{Member: member, At: now, Times: times} }
+	leaves := func(r *record.Record) { r.Leaving = &record.Leaving{Member: "orders-1", ID: "a1", Since: now} }
+	replaces := func(member string) func(*record.Record) { return func(r *record.Record) { r.Replacing = member } }
+	failed := func(member string, times int) func(*record.Record) {
+		return func(r *record.Record) { r.FailedJoin = &record.FailedJoin{Member: member, At: now, Times: times} }
 	}
-	retired := func(r *Record) { r.Retired = map[string]string{"orders-1": "a1"} }
-	left := func(r *Record) { r.Members = map[string]string{"orders-0": "a0"}; retired(r) }
-	joined := func(r *Record) { r.Members["orders-2"] = "a2" }
+	retired := func(r *record.Record) { r.Retired = map[string]string{"orders-1": "a1"} }
+	left := func(r *record.Record) { r.Members = map[string]string{"orders-0": "a0"}; retired(r) }
+	joined := func(r *record.Record) { r.Members["orders-2"] = "a2" }
 	idle, joining, nameless, leaving := from(), from(learner("a2")), from(learner("")), from(leaves)
 
-	join := func(member string) func(*Record) bool {
-		return func(r *Record) bool { return r.beginJoin(action.BeginJoin{Member: member}, now) }
+	join := func(member string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.BeginJoin(action.BeginJoin{Member: member}, now) }
 	}
-	is := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.learnerIs(member, id) }
+	is := func(member, id string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.LearnerIs(member, id) }
 	}
-	vote := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.promoting(action.PromoteMember{Member: member, ID: id}) }
+	vote := func(member, id string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.Promoting(action.PromoteMember{Member: member, ID: id}) }
 	}
-	end := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.endJoin(action.EndJoin{Member: member, ID: id}) }
+	end := func(member, id string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.EndJoin(action.EndJoin{Member: member, ID: id}) }
 	}
-	drop := func(a action.DropLearner) func(*Record) bool {
-		return func(r *Record) bool { return r.dropLearner(a, now) }
+	drop := func(a action.DropLearner) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.DropLearner(a, now) }
 	}
-	leave := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.beginLeave(action.BeginLeave{Member: member, ID: id}, now) }
+	leave := func(member, id string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.BeginLeave(action.BeginLeave{Member: member, ID: id}, now) }
 	}
-	stay := func(member, id string) func(*Record) bool {
-		return func(r *Record) bool { return r.cancelLeave(action.CancelLeave{Member: member, ID: id}) }
+	stay := func(member, id string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.CancelLeave(action.CancelLeave{Member: member, ID: id}) }
 	}
-	gone := func(a action.EndLeave) func(*Record) bool {
-		return func(r *Record) bool { return r.endLeave(a) }
+	gone := func(a action.EndLeave) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.EndLeave(a) }
 	}
-	replaced := func(member string) func(*Record) bool {
-		return func(r *Record) bool { return r.endReplace(action.EndReplace{Member: member}) }
+	replaced := func(member string) func(*record.Record) bool {
+		return func(r *record.Record) bool { return r.EndReplace(action.EndReplace{Member: member}) }
 	}
 	for name, test := range map[string]struct {
-		from   func() Record
-		change func(*Record) bool
+		from   func() record.Record
+		change func(*record.Record) bool
 		fits   bool
 		// to is the record after it; nil where it stays.
-		to func() Record
+		to func() record.Record
 	}{
 		"a join":                           {idle, join("orders-2"), true, nameless},
 		"a join that has begun":            {joining, join("orders-2"), true, nil},
@@ -80,7 +81,7 @@ func TestMembershipRecordTransitions(t *testing.T) {
 		"the ID of another":                {joining, is("orders-3", "a2"), false, nil},
 		"a second ID":                      {joining, is("orders-2", "a9"), false, nil},
 		"the same ID":                      {joining, is("orders-2", "a2"), true, nil},
-		"a vote":                           {joining, vote("orders-2", "a2"), true, from(learner("a2"), func(r *Record) { r.Joining.Promoting = true })},
+		"a vote":                           {joining, vote("orders-2", "a2"), true, from(learner("a2"), func(r *record.Record) { r.Joining.Promoting = true })},
 		"a vote of nobody":                 {idle, vote("orders-2", "a2"), false, nil},
 		"a vote of another":                {joining, vote("orders-3", "a2"), false, nil},
 		"a vote of another ID":             {joining, vote("orders-2", "a9"), false, nil},
@@ -97,12 +98,12 @@ func TestMembershipRecordTransitions(t *testing.T) {
 		"a drop after a failure":           {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
 		"a drop after one more failure":    {from(learner("a2"), failed("orders-2", 4)), drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 5))},
 		"a drop after another's failures":  {from(learner("a2"), failed("orders-3", 4)), drop(action.DropLearner{Member: "orders-2", ID: "a2", Failed: true}), true, from(failed("orders-2", 1))},
-		"a drop that leaves a volume":      {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Retire: true}), true, from(func(r *Record) { r.Retired = map[string]string{"orders-2": "a2"} })},
+		"a drop that leaves a volume":      {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Retire: true}), true, from(func(r *record.Record) { r.Retired = map[string]string{"orders-2": "a2"} })},
 		"a drop without an ID":             {nameless, drop(action.DropLearner{Member: "orders-2", Retire: true}), true, idle},
 		"a drop of one to be replaced":     {joining, drop(action.DropLearner{Member: "orders-2", ID: "a2", Replace: true}), true, from(replaces("orders-2"))},
 		"a leave":                          {idle, leave("orders-1", "a1"), true, leaving},
 		"a leave that has begun":           {leaving, leave("orders-1", "a1"), true, nil},
-		"a leave that began earlier":       {from(leaves, func(r *Record) { r.Leaving.Since = now.Add(-time.Hour) }), leave("orders-1", "a1"), true, nil},
+		"a leave that began earlier":       {from(leaves, func(r *record.Record) { r.Leaving.Since = now.Add(-time.Hour) }), leave("orders-1", "a1"), true, nil},
 		"a leave of another":               {leaving, leave("orders-0", "a1"), false, nil},
 		"a leave of another ID":            {leaving, leave("orders-1", "a9"), false, nil},
 		"a leave while one joins":          {joining, leave("orders-1", "a1"), false, nil},
@@ -121,7 +122,7 @@ func TestMembershipRecordTransitions(t *testing.T) {
 		"a replacement":                    {from(replaces("orders-2")), replaced("orders-2"), true, idle},
 		"a replacement that was before":    {idle, replaced("orders-2"), true, nil},
 		"a replacement of another":         {from(replaces("orders-2")), replaced("orders-3"), false, nil},
-		"a departure beside a retired one": {from(leaves, func(r *Record) { r.Retired = map[string]string{"orders-3": "a3"} }), gone(action.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left, func(r *Record) { r.Retired["orders-3"] = "a3" })},
+		"a departure beside a retired one": {from(leaves, func(r *record.Record) { r.Retired = map[string]string{"orders-3": "a3"} }), gone(action.EndLeave{Member: "orders-1", ID: "a1"}), true, from(left, func(r *record.Record) { r.Retired["orders-3"] = "a3" })},
 	} {
 		want := test.to
 		if want == nil {

@@ -1,4 +1,4 @@
-package reconciler
+package record_test
 
 import (
 	"reflect"
@@ -6,38 +6,21 @@ import (
 	"testing"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// formedRecord is the record of three members after they have formed.
-func formedRecord() Record {
-	r := NewRecord("orders-1f2e")
-	r.ClusterID = "cdf818194e3a8c32"
-	r.Members = map[string]string{"orders-0": "8e9e05c52164694d", "orders-1": "91bc3c398fb3c146", "orders-2": "fd422379fda50e48"}
-	return r
-}
-
-// storedRecord is r as the API server would return it.
-func storedRecord(r Record) *corev1.ConfigMap {
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Name: "orders-record", Namespace: "shop"},
-		Data:       r.ConfigMap(clustertest.Orders()).Data,
-	}
-}
-
 // fullMembership has a value in every field.
-func fullMembership() MembershipRecord {
+func fullMembership() record.Membership {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return MembershipRecord{
+	return record.Membership{
 		Founders: 3, Replacing: "orders-2", Retired: map[string]string{"orders-4": "a4"}, Hibernated: true, Deleted: true,
-		Joining:    &JoiningRecord{Member: "orders-3", ID: "a3", Since: at, Promoting: true, Replace: true},
-		Leaving:    &LeavingRecord{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
-		FailedJoin: &FailedJoinRecord{Member: "orders-3", At: at, Times: 2},
+		Joining:    &record.Joining{Member: "orders-3", ID: "a3", Since: at, Promoting: true, Replace: true},
+		Leaving:    &record.Leaving{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
+		FailedJoin: &record.FailedJoin{Member: "orders-3", At: at, Times: 2},
 	}
 }
 
@@ -51,14 +34,14 @@ func TestMembershipIsDescribed(t *testing.T) {
 		Leaving:    &state.Leaving{Member: "orders-1", ID: "a1", Why: "it is gone", Replace: true, Since: at},
 		FailedJoin: &state.FailedJoin{Member: "orders-3", At: at, Times: 2},
 	}
-	if got := (Record{MembershipRecord: full}).State(); !reflect.DeepEqual(*got, want) {
+	if got := (record.Record{Membership: full}).State(); !reflect.DeepEqual(*got, want) {
 		t.Errorf("told %+v, want %+v", *got, want)
 	}
 }
 
 // A second recovery does not forget whose data the first one kept.
 func TestEveryRecoveryIsDescribed(t *testing.T) {
-	p := Record{RecoveryRecord: RecoveryRecord{Recovered: []RecoveredRecord{
+	p := record.Record{Recovery: record.Recovery{Recovered: []record.Recovered{
 		{OneShot: "first", Members: map[string]string{"orders-1": "a1"}}, {OneShot: "second", Members: map[string]string{"orders-2": "a2"}},
 	}}}.State()
 	if len(p.Recovered) != 2 || !reflect.DeepEqual(p.Kept, map[string]bool{"orders-1": true, "orders-2": true}) {
@@ -67,17 +50,17 @@ func TestEveryRecoveryIsDescribed(t *testing.T) {
 }
 
 func TestRecordRoundTrip(t *testing.T) {
-	full := formedRecord()
-	full.Backup = &BackupRecord{
+	full := recordtest.Formed()
+	full.Backup = &record.Backup{
 		ClusterID: full.ClusterID, For: "3.6.16", URL: "s3://b/orders.db", SHA256: "ab", Revision: 7, Size: 4096,
 		TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
-	full.Applied = &AppliedRecord{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
-	full.Revision, full.MembershipRecord = 9, fullMembership()
-	full.Owner = &OwnerRecord{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default", Claim: 1}
-	for name, want := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord(), "full": full, "without members": {FormatVersion: RecordFormat, Token: "t"}} {
+	full.Applied = &record.Applied{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
+	full.Revision, full.Membership = 9, fullMembership()
+	full.Owner = &record.Owner{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default", Claim: 1}
+	for name, want := range map[string]record.Record{"new": record.New("t"), "formed": recordtest.Formed(), "full": full, "without members": {FormatVersion: record.Format, Token: "t"}} {
 		t.Run(name, func(t *testing.T) {
-			got, err := ReadRecord(storedRecord(want))
+			got, err := record.Read(recordtest.Stored(want))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,35 +76,35 @@ func TestRecordRoundTrip(t *testing.T) {
 
 func TestRecordKeysForEtcd(t *testing.T) {
 	url := func(member string) string { return member + "=https://" + member + ".orders-peers.shop.svc:2380" }
-	many := formedRecord()
+	many := recordtest.Formed()
 	many.Members = map[string]string{"orders-10": "a", "orders-9": "b", "orders-0": "c"}
-	founded := NewRecord("t")
+	founded := record.New("t")
 	founded.Founders = 1
-	joining := func(j JoiningRecord) Record {
-		r := formedRecord()
+	joining := func(j record.Joining) record.Record {
+		r := recordtest.Formed()
 		delete(r.Members, "orders-2")
 		r.Joining = &j
 		return r
 	}
-	promoted := formedRecord()
-	promoted.Joining = &JoiningRecord{Member: "orders-2", ID: "fd422379fda50e48", Promoting: true}
+	promoted := recordtest.Formed()
+	promoted.Joining = &record.Joining{Member: "orders-2", ID: "fd422379fda50e48", Promoting: true}
 	for _, test := range []struct {
 		name    string
-		record  Record
+		rec     record.Record
 		state   string
 		members []string
 	}{
 		{"one that has just become a member is named once", promoted, "existing", []string{"orders-0", "orders-1", "orders-2"}},
-		{"a learner that etcd may not know yet is not among them", joining(JoiningRecord{Member: "orders-2"}), "existing", []string{"orders-0", "orders-1"}},
-		{"a learner that etcd knows is", joining(JoiningRecord{Member: "orders-2", ID: "a2"}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
-		{"and while it is promoted", joining(JoiningRecord{Member: "orders-2", ID: "a2", Promoting: true}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
+		{"a learner that etcd may not know yet is not among them", joining(record.Joining{Member: "orders-2"}), "existing", []string{"orders-0", "orders-1"}},
+		{"a learner that etcd knows is", joining(record.Joining{Member: "orders-2", ID: "a2"}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
+		{"and while it is promoted", joining(record.Joining{Member: "orders-2", ID: "a2", Promoting: true}), "existing", []string{"orders-0", "orders-1", "orders-2"}},
 		{"before forming: as many as it was created with", founded, "new", []string{"orders-0"}},
-		{"before forming: as many as replicas", NewRecord("t"), "new", []string{"orders-0", "orders-1", "orders-2"}},
-		{"after forming: exactly the members", formedRecord(), "existing", []string{"orders-0", "orders-1", "orders-2"}},
+		{"before forming: as many as replicas", record.New("t"), "new", []string{"orders-0", "orders-1", "orders-2"}},
+		{"after forming: exactly the members", recordtest.Formed(), "existing", []string{"orders-0", "orders-1", "orders-2"}},
 		{"ordinals are numbers", many, "existing", []string{"orders-0", "orders-9", "orders-10"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			data := test.record.ConfigMap(clustertest.Orders()).Data
+			data := test.rec.ConfigMap(clustertest.Orders()).Data
 			var want []string
 			for _, m := range test.members {
 				want = append(want, url(m))
@@ -132,8 +115,8 @@ func TestRecordKeysForEtcd(t *testing.T) {
 			if got := data["initial-cluster-state"]; got != test.state {
 				t.Errorf("initial-cluster-state %s, want %s", got, test.state)
 			}
-			if got := data["initial-cluster-token"]; got != test.record.Token {
-				t.Errorf("initial-cluster-token %s, want %s", got, test.record.Token)
+			if got := data["initial-cluster-token"]; got != test.rec.Token {
+				t.Errorf("initial-cluster-token %s, want %s", got, test.rec.Token)
 			}
 		})
 	}
@@ -168,13 +151,13 @@ func TestReadRecordRefusesDamage(t *testing.T) {
 		"format gone":      replace(`"formatVersion": 1,`, ""),
 		"newer format":     replace(`"formatVersion": 1,`, `"formatVersion": 2,`),
 		"forgot it formed": func(d map[string]string) {
-			d["record.json"] = NewRecord("orders-1f2e").ConfigMap(clustertest.Orders()).Data["record.json"]
+			d["record.json"] = record.New("orders-1f2e").ConfigMap(clustertest.Orders()).Data["record.json"]
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cm := storedRecord(formedRecord())
+			cm := recordtest.Stored(recordtest.Formed())
 			damage(cm.Data)
-			r, err := ReadRecord(cm)
+			r, err := record.Read(cm)
 			if err == nil {
 				t.Fatalf("read as %+v", r)
 			}
@@ -194,9 +177,9 @@ func TestReadRecordTolerates(t *testing.T) {
 		"a further key":                 func(d map[string]string) { d["note"] = "hello" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			cm := storedRecord(formedRecord())
+			cm := recordtest.Stored(recordtest.Formed())
 			change(cm.Data)
-			if r, err := ReadRecord(cm); err != nil || !r.Formed() {
+			if r, err := record.Read(cm); err != nil || !r.Formed() {
 				t.Errorf("got %+v, %v", r, err)
 			}
 		})
@@ -205,7 +188,7 @@ func TestReadRecordTolerates(t *testing.T) {
 
 // TestGuardReadsWhatTheDaemonWrites ties the two ends of the record together.
 func TestGuardReadsWhatTheDaemonWrites(t *testing.T) {
-	for name, r := range map[string]Record{"new": NewRecord("t"), "formed": formedRecord()} {
+	for name, r := range map[string]record.Record{"new": record.New("t"), "formed": recordtest.Formed()} {
 		core, err := guard.ParseRecord([]byte(r.ConfigMap(clustertest.Orders()).Data["record.json"]))
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

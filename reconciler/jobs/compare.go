@@ -1,4 +1,4 @@
-package reconciler
+package jobs
 
 import (
 	"context"
@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd"
 )
 
-// TrialResult is what was found when a backup was restored on trial.
-type TrialResult struct {
+// DrillResult is what was found when a backup was restored on trial.
+type DrillResult struct {
 	// Problem says why the backup is not what the cluster had; empty for a good one.
 	Problem string `json:"problem,omitempty"`
 	// Keys, Revision and Hash are those of the restored etcd. Hash is 0 where
@@ -21,16 +21,16 @@ type TrialResult struct {
 	Hash     uint32 `json:"hash,omitempty"`
 }
 
-// trialPace is the time between two looks at an etcd that starts.
-const trialPace = 500 * time.Millisecond
+// comparePace is the time between two looks at an etcd that starts.
+const comparePace = 500 * time.Millisecond
 
-// LookAtTrial waits until the etcd at the address, which has begun with a backup,
+// Compare waits until the etcd at the address, which has begun with a backup,
 // answers, and compares it with what the backup's manifest says. The error says that it came to no
 // judgement before ctx ended.
-func LookAtTrial(ctx context.Context, address string, b backup.Verified) (TrialResult, error) {
-	client, err := etcd.Dial(etcd.Endpoint{Member: "etcd", Host: trialHost, Address: address})
+func Compare(ctx context.Context, address string, b backup.Verified) (DrillResult, error) {
+	client, err := etcd.Dial(etcd.Endpoint{Member: "etcd", Host: drillHost, Address: address})
 	if err != nil {
-		return TrialResult{}, err
+		return DrillResult{}, err
 	}
 	defer client.Close()
 	for {
@@ -40,22 +40,22 @@ func LookAtTrial(ctx context.Context, address string, b backup.Verified) (TrialR
 		}
 		select {
 		case <-ctx.Done():
-			return TrialResult{}, fmt.Errorf("the etcd that began with the backup does not answer: %w", err)
-		case <-time.After(trialPace):
+			return DrillResult{}, fmt.Errorf("the etcd that began with the backup does not answer: %w", err)
+		case <-time.After(comparePace):
 		}
 	}
 }
 
 // compareOnce is one look. Its error is that etcd is not ready to be looked at.
-func compareOnce(ctx context.Context, m *etcd.Conn, want backup.Verified) (TrialResult, error) {
+func compareOnce(ctx context.Context, m *etcd.Conn, want backup.Verified) (DrillResult, error) {
 	keys, at, err := m.CountKeys(ctx, 0)
 	if errors.Is(err, etcd.ErrCorrupt) {
-		return TrialResult{Problem: "etcd has the alarm CORRUPT in it, and serves nobody"}, nil
+		return DrillResult{Problem: "etcd has the alarm CORRUPT in it, and serves nobody"}, nil
 	}
 	if err != nil {
-		return TrialResult{}, err
+		return DrillResult{}, err
 	}
-	r := TrialResult{Keys: keys, Revision: at}
+	r := DrillResult{Keys: keys, Revision: at}
 	if r.Revision < want.Revision {
 		r.Problem = fmt.Sprintf("it is at revision %d, and the cluster was at %d when the backup was begun", r.Revision, want.Revision)
 		return r, nil

@@ -1,4 +1,4 @@
-package reconciler
+package jobs_test
 
 import (
 	"fmt"
@@ -18,7 +18,9 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/restore"
 )
 
@@ -28,7 +30,7 @@ func TestLookAtTrial(t *testing.T) {
 	for i := range 5 {
 		s.MustPut(fmt.Sprint("key-", i), "value")
 	}
-	m := roundOf(t, s, true).Members[0]
+	m := reconcilertest.RoundOf(t, s, true).Members[0]
 	good := backup.Verified{Revision: m.Revision, Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys}
 	for name, c := range map[string]struct {
 		change func(*backup.Verified)
@@ -45,8 +47,8 @@ func TestLookAtTrial(t *testing.T) {
 	} {
 		b := good
 		c.change(&b)
-		found, err := LookAtTrial(t.Context(), s.Members[0].Address, b)
-		if got := (judgement{Over: true, Result: found}).words(); err != nil || !strings.HasPrefix(got, c.want) {
+		found, err := jobs.Compare(t.Context(), s.Members[0].Address, b)
+		if got := (jobs.Judgement{Over: true, Result: found}).Words(); err != nil || !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s, %v, want %s", name, got, err, c.want)
 		}
 	}
@@ -65,15 +67,15 @@ func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
 			b, path := guardedSnapshot(t, s)
 			dir, peer, client := t.TempDir(), backuptest.FreeAddress(t), backuptest.FreeAddress(t)
 			err := restore.Run(restore.Request{
-				Volume: dir, Member: trialMember, PeerURL: "http://" + peer, Token: "t", AtLeast: b.Revision, Trial: true,
+				Volume: dir, Member: jobs.DrillMember, PeerURL: "http://" + peer, Token: "t", AtLeast: b.Revision, Trial: true,
 				Keys:  restore.KeyHash{Hash: b.Hash, Revision: b.HashRevision, CompactRevision: b.CompactRevision},
 				Fetch: func(to string) error { return os.Link(path, to) },
 			}, zap.NewNop())
 			if err != nil {
 				t.Fatal(err)
 			}
-			args := trialEtcd("etcd", "t", trialURL(naming.PeerPort), resource.Quantity{}).Args
-			place := strings.NewReplacer(naming.VolumePath, dir, trialURL(naming.PeerPort), "http://"+peer, trialURL(naming.ClientPort), "http://"+client)
+			args := jobs.DrillEtcd("etcd", "t", jobs.DrillURL(naming.PeerPort), resource.Quantity{}).Args
+			place := strings.NewReplacer(naming.VolumePath, dir, jobs.DrillURL(naming.PeerPort), "http://"+peer, jobs.DrillURL(naming.ClientPort), "http://"+client)
 			for i := range args {
 				args[i] = place.Replace(args[i])
 			}
@@ -83,7 +85,7 @@ func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = etcd.Process.Kill(); _ = etcd.Wait() })
-			found, err := LookAtTrial(t.Context(), client, b)
+			found, err := jobs.Compare(t.Context(), client, b)
 			if err != nil || found.Problem != "" || found.Keys != 5 || found.Hash != b.Hash || found.Revision < b.Revision {
 				t.Errorf("%+v, %v, want %+v", found, err, b)
 			}
@@ -131,11 +133,11 @@ func guardedSnapshot(t *testing.T, s *etcdtest.Servers) (backup.Verified, string
 // 107: what nobody has counted is not compared.
 func TestTheTrialIsToldHowManyKeysThereWere(t *testing.T) {
 	b := backup.Verified{Revision: 7, Hash: 99, HashRevision: 6, CompactRevision: 2, Keys: 3}
-	if args := strings.Join(trialCompare("quorate", b).Args, " "); args != "compare-trial --at-least=7 --hash=99 --hash-revision=6 --compact-revision=2 --keys=3" {
+	if args := strings.Join(jobs.DrillCompare("quorate", b).Args, " "); args != "compare-trial --at-least=7 --hash=99 --hash-revision=6 --compact-revision=2 --keys=3" {
 		t.Error(args)
 	}
 	b.Keys = 0
-	if args := strings.Join(trialCompare("quorate", b).Args, " "); strings.Contains(args, "--keys") {
+	if args := strings.Join(jobs.DrillCompare("quorate", b).Args, " "); strings.Contains(args, "--keys") {
 		t.Error(args)
 	}
 }

@@ -1,4 +1,4 @@
-package reconciler
+package record
 
 import (
 	"cmp"
@@ -11,21 +11,21 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// RestoreRecord is the part of a record about the backup that the cluster has
+// Restore is the part of a record about the backup that the cluster has
 // begun with. While the first member is being made, Recovering says more.
-type RestoreRecord struct {
+type Restore struct {
 	// Restored is the restore; nil for a cluster that began empty. It stays, so that
 	// the restore never happens again.
-	Restored *RestoredRecord `json:"restored,omitempty"`
-	// ClaimPrefix begins the names of the members' volume claims; empty for "data".
+	Restored *Restored `json:"restored,omitempty"`
+	// Claims is the prefix of the names of the members' volume claims; empty for "data".
 	ClaimPrefix string `json:"claimPrefix,omitempty"`
 	// Predecessors are the records of deleted clusters of this name whose place this
 	// one has taken, oldest first: whose their volumes are, which are kept.
-	Predecessors []PredecessorRecord `json:"predecessors,omitempty"`
+	Predecessors []Predecessor `json:"predecessors,omitempty"`
 }
 
-// RestoredRecord is one restore of a backup into this cluster.
-type RestoredRecord struct {
+// Restored is one restore of a backup into this cluster.
+type Restored struct {
 	// Name is that of the EtcdRestore, SpecHash that of its spec, and SourceHash
 	// that of what names the backup in it.
 	Name       string `json:"name"`
@@ -41,9 +41,9 @@ type RestoredRecord struct {
 	At time.Time `json:"at,omitzero"`
 }
 
-// PredecessorRecord is a deleted cluster of the same name.
-type PredecessorRecord struct {
-	// ClaimPrefix begins the names of its members' volume claims.
+// Predecessor is a deleted cluster of the same name.
+type Predecessor struct {
+	// Claims is the prefix of the names of its members' volume claims.
 	ClaimPrefix string `json:"claimPrefix"`
 	// Record is its whole record, as it was.
 	Record json.RawMessage `json:"record"`
@@ -52,56 +52,56 @@ type PredecessorRecord struct {
 }
 
 // addTo adds the part to the record in the planner's words.
-func (r RestoreRecord) addTo(p *state.Record) {
+func (r Restore) addTo(p *state.Record) {
 	p.ClaimPrefix = r.ClaimPrefix
 	if w := r.Restored; w != nil {
 		p.Restored = &state.Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Done: !w.At.IsZero()}
 	}
 }
 
-// claimPrefix begins the names of the members' volume claims.
-func (r *Record) claimPrefix() string {
+// Claims is the prefix of the names of the members' volume claims.
+func (r *Record) Claims() string {
 	if r == nil {
 		return naming.ClaimPrefix
 	}
 	return cmp.Or(r.ClaimPrefix, naming.ClaimPrefix)
 }
 
-// begunBy says whether the cluster was begun by that very restore; nil by none.
-func (r *Record) begunBy(a action.BeginRestore) bool {
+// BegunBy says whether the cluster was begun by that very restore; nil by none.
+func (r *Record) BegunBy(a action.BeginRestore) bool {
 	return r != nil && r.Restored != nil && r.Restored.Name == a.Restore && r.Restored.SpecHash == a.SpecHash
 }
 
-// newRestoreRecord is the record of a cluster that is to begin with a backup.
-func newRestoreRecord(a action.BeginRestore, m backup.Manifest, g RecoveringRecord, now time.Time) Record {
-	r := NewRecord(g.Token)
+// NewRestore is the record of a cluster that is to begin with a backup.
+func NewRestore(a action.BeginRestore, m backup.Manifest, g Recovering, now time.Time) Record {
+	r := New(g.Token)
 	r.Founders = 1
 	g.OneShot, g.Member, g.Since = "restore "+a.Restore, a.Member, now.UTC()
 	g.Members = map[string]string{}
 	r.Recovering = &g
-	r.Restored = &RestoredRecord{
+	r.Restored = &Restored{
 		Name: a.Restore, SpecHash: a.SpecHash, SourceHash: a.SourceHash,
 		Object: m.Object, FromCluster: m.ClusterID, EtcdVersion: m.EtcdVersion, Revision: m.Revision,
 	}
 	return r
 }
 
-// succeed makes r the successor of a deleted cluster. The volumes of both are told
+// Succeed makes r the successor of a deleted cluster. The volumes of both are told
 // apart by their names, and what was known of the old one stays known.
-func (r *Record) succeed(was Record, suffix string, now time.Time) error {
+func (r *Record) Succeed(was Record, suffix string, now time.Time) error {
 	r.Predecessors = was.Predecessors
 	was.Predecessors = nil
 	text, err := json.Marshal(was)
 	if err != nil {
 		return err
 	}
-	r.Predecessors = append(r.Predecessors, PredecessorRecord{ClaimPrefix: was.claimPrefix(), Record: text, At: now.UTC()})
+	r.Predecessors = append(r.Predecessors, Predecessor{ClaimPrefix: was.Claims(), Record: text, At: now.UTC()})
 	r.Owner, r.Revision, r.ClaimPrefix = was.Owner, was.Revision+1, naming.ClaimPrefix+"-r"+suffix
 	return nil
 }
 
-// endRestore writes down that a restore is over.
-func (r *Record) endRestore(a action.EndRestore, now time.Time) bool {
+// EndRestore writes down that a restore is over.
+func (r *Record) EndRestore(a action.EndRestore, now time.Time) bool {
 	if r.Restored == nil || r.Restored.Name != a.Restore || r.Recovering != nil {
 		return false
 	}

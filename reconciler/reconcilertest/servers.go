@@ -1,4 +1,5 @@
-package reconciler
+// Package reconcilertest is the world in which the reconciler is tested.
+package reconcilertest
 
 import (
 	"slices"
@@ -18,8 +19,8 @@ func endpointOf(m *etcdtest.Member) etcd.Endpoint {
 	return e
 }
 
-// roundOf is one look at real members.
-func roundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
+// RoundOf is one look at real members.
+func RoundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
 	t.Helper()
 	client := etcd.New()
 	defer client.Forget("shop/orders")
@@ -30,10 +31,10 @@ func roundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
 	return client.Round(t.Context(), "shop/orders", endpoints, deep)
 }
 
-// targetOf is a real member that is to be who it is.
-func targetOf(t *testing.T, s *etcdtest.Servers, m *etcdtest.Member) etcd.Target {
+// TargetOf is a real member that is to be who it is.
+func TargetOf(t *testing.T, s *etcdtest.Servers, m *etcdtest.Member) etcd.Target {
 	t.Helper()
-	r := roundOf(t, s, false)
+	r := RoundOf(t, s, false)
 	i := slices.IndexFunc(r.Members, func(listed state.Member) bool { return listed.Name == m.Name })
 	if i < 0 {
 		t.Fatalf("no member %s in %+v", m.Name, r)

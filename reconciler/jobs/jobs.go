@@ -1,4 +1,4 @@
-package reconciler
+package jobs
 
 import (
 	"context"
@@ -8,18 +8,24 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
 )
 
-// jobName is a name for one more Job of a backup or schedule: one that nothing else has.
-func jobName(q desired.Backup, noun string) (string, error) {
+// Said is what the newest pod of a restore has to say, or "".
+func Said(list []corev1.Pod) string {
+	newest := newestPod(list)
+	return pods.Trouble(&newest)
+}
+
+// NewName is a name for one more Job of a backup or schedule: one that nothing else has.
+func NewName(q desired.Backup, noun string) (string, error) {
 	random, err := naming.Random(4)
 	if err != nil {
 		return "", err
@@ -52,12 +58,12 @@ func (j Job) render(app, label string, limit, kept time.Duration, pod corev1.Pod
 	}
 }
 
-// JobClient reads and removes the Jobs that quorate starts.
-type JobClient struct{ Kube kubernetes.Interface }
+// Client reads and removes the Jobs that quorate starts.
+type Client struct{ Kube kubernetes.Interface }
 
 // Read reads a Job from the API server itself, nil where there is none: Jobs are no
 // part of a cluster's daily life, and not watched.
-func (j JobClient) Read(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
+func (j Client) Read(ctx context.Context, namespace, name string) (*batchv1.Job, error) {
 	job, err := kube.FoundOrNil(j.Kube.BatchV1().Jobs(namespace).Get(ctx, name, metav1.GetOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("read Job %s: %w", name, err)
@@ -66,7 +72,7 @@ func (j JobClient) Read(ctx context.Context, namespace, name string) (*batchv1.J
 }
 
 // Pods reads its pods.
-func (j JobClient) Pods(ctx context.Context, namespace, name string) ([]corev1.Pod, error) {
+func (j Client) Pods(ctx context.Context, namespace, name string) ([]corev1.Pod, error) {
 	pods, err := j.Kube.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: batchv1.JobNameLabel + "=" + name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods of Job %s: %w", name, err)
@@ -81,8 +87,8 @@ func newestPod(pods []corev1.Pod) corev1.Pod {
 	})
 }
 
-// jobEnd is a Job's own last word, nil before it has spoken it.
-func jobEnd(job *batchv1.Job) *batchv1.JobCondition {
+// Finished is a Job's own last word, nil before it has spoken it.
+func Finished(job *batchv1.Job) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		c := &job.Status.Conditions[i]
 		if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
@@ -93,13 +99,13 @@ func jobEnd(job *batchv1.Job) *batchv1.JobCondition {
 }
 
 // Running counts the Jobs with a label that have not ended, in all namespaces.
-func (j JobClient) Running(ctx context.Context, label string) (n int, err error) {
-	jobs, err := j.Kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
+func (j Client) Running(ctx context.Context, label string) (n int, err error) {
+	running, err := j.Kube.BatchV1().Jobs(metav1.NamespaceAll).List(ctx, metav1.ListOptions{LabelSelector: label})
 	if err != nil {
 		return 0, fmt.Errorf("list the Jobs with the label %s: %w", label, err)
 	}
-	for i := range jobs.Items {
-		if j := &jobs.Items[i]; j.DeletionTimestamp == nil && jobEnd(j) == nil {
+	for i := range running.Items {
+		if j := &running.Items[i]; j.DeletionTimestamp == nil && Finished(j) == nil {
 			n++
 		}
 	}
@@ -107,7 +113,7 @@ func (j JobClient) Running(ctx context.Context, label string) (n int, err error)
 }
 
 // Remove deletes a Job and the Secret of its name, which nothing else has.
-func (j JobClient) Remove(ctx context.Context, namespace, name string) error {
+func (j Client) Remove(ctx context.Context, namespace, name string) error {
 	err := j.Kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete Job %s: %w", name, err)

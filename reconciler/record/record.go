@@ -1,4 +1,4 @@
-package reconciler
+package record
 
 import (
 	"encoding/json"
@@ -16,13 +16,13 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// RecordFormat is the newest format of a record that this quorate knows.
-const RecordFormat = 1
+// Format is the newest format of a record that this quorate knows.
+const Format = 1
 
 // The values of initial-cluster-state.
 const (
-	stateNew      = "new"
-	stateExisting = "existing"
+	StateNew      = "new"
+	StateExisting = "existing"
 )
 
 // Record is what must outlive quorate's process about one cluster. It is kept
@@ -41,22 +41,22 @@ type Record struct {
 	Members map[string]string `json:"members"`
 	// Owner is who looks after the cluster; nil in a record from before there
 	// were owners.
-	Owner *OwnerRecord `json:"owner,omitempty"`
+	Owner *Owner `json:"owner,omitempty"`
 	// Backup is the verified backup that what comes next rests on.
-	Backup *BackupRecord `json:"backup,omitempty"`
+	Backup *Backup `json:"backup,omitempty"`
 	// BackupBegun is the URL of a backup of quorate's own that was begun, until it
 	// is done: what one that was cut off has left there is removed before the next.
 	BackupBegun string `json:"backupBegun,omitempty"`
 	// Applied is what was carried out to the end last.
-	Applied *AppliedRecord `json:"applied,omitempty"`
+	Applied *Applied `json:"applied,omitempty"`
 	// Revision rises with every change of the record. A pod may read an older
 	// record than the one that its volume was marked under, and knows it by this.
 	Revision int64 `json:"revision,omitempty"`
-	MembershipRecord
-	RecoveryRecord
-	RestoreRecord
+	Membership
+	Recovery
+	Restore
 	// Compacted is the last compaction that quorate asked for.
-	Compacted *CompactedRecord `json:"compacted,omitempty"`
+	Compacted *Compacted `json:"compacted,omitempty"`
 	// Defragmented is when each member was last defragmented by quorate, by name.
 	Defragmented map[string]time.Time `json:"defragmented,omitempty"`
 	// BornOn is the lowest line that the cluster has ever run, such as "3.5";
@@ -67,21 +67,21 @@ type Record struct {
 	Flushed map[string]string `json:"flushed,omitempty"`
 	// Nudged is when entries were added to the log so that members save their
 	// state, while that is under way.
-	Nudged *NudgedRecord `json:"nudged,omitempty"`
+	Nudged *Nudged `json:"nudged,omitempty"`
 	// Downgrade is the downgrade that etcd was told of, while it is under way.
-	Downgrade *DowngradeRecord `json:"downgrade,omitempty"`
+	Downgrade *Downgrade `json:"downgrade,omitempty"`
 }
 
-// CompactedRecord is a compaction that was carried out.
-type CompactedRecord struct {
+// Compacted is a compaction that was carried out.
+type Compacted struct {
 	// Revision from which on history was kept.
 	Revision int64 `json:"revision"`
 	// At is when that was done.
 	At time.Time `json:"at"`
 }
 
-// OwnerRecord is one daemon that follows one place in Git.
-type OwnerRecord struct {
+// Owner is one daemon that follows one place in Git.
+type Owner struct {
 	// Source is what it follows: REPOSITORY@BRANCH:PATH, without credentials.
 	Source string `json:"source"`
 	// Instance is the daemon's --instance.
@@ -90,8 +90,8 @@ type OwnerRecord struct {
 	Claim int `json:"claim"`
 }
 
-// BackupRecord is one verified backup and what it is good for.
-type BackupRecord struct {
+// Backup is one verified backup and what it is good for.
+type Backup struct {
 	// ClusterID is the cluster it was taken from, in hex.
 	ClusterID string `json:"clusterID"`
 	// For is what it was taken for: a version, or a word such as "hibernation".
@@ -108,8 +108,8 @@ type BackupRecord struct {
 	TakenAt time.Time `json:"takenAt"`
 }
 
-// NudgedRecord is that entries were added to the log.
-type NudgedRecord struct {
+// Nudged is that entries were added to the log.
+type Nudged struct {
 	// Template is the hash of the pod template that every member had.
 	Template string `json:"template"`
 	// Since is when that was first done under this template, At when last.
@@ -119,16 +119,16 @@ type NudgedRecord struct {
 	Before map[string]int64 `json:"before"`
 }
 
-// DowngradeRecord is a downgrade through etcd's own API.
-type DowngradeRecord struct {
+// Downgrade is a downgrade through etcd's own API.
+type Downgrade struct {
 	// Line is where it goes to, such as "3.6".
 	Line string `json:"line"`
 	// Since is when etcd was first to be told of it.
 	Since time.Time `json:"since"`
 }
 
-// AppliedRecord is the desired state that was reached last.
-type AppliedRecord struct {
+// Applied is the desired state that was reached last.
+type Applied struct {
 	// SpecHash is the hash of the cluster's spec.
 	SpecHash string `json:"specHash"`
 	// Settings is the hash of the part of the spec that makes the members what
@@ -140,9 +140,9 @@ type AppliedRecord struct {
 	Commit string `json:"commit"`
 }
 
-// NewRecord is the record of a cluster that has not formed yet.
-func NewRecord(token string) Record {
-	return Record{FormatVersion: RecordFormat, Token: token, Members: map[string]string{}}
+// New is the record of a cluster that has not formed yet.
+func New(token string) Record {
+	return Record{FormatVersion: Format, Token: token, Members: map[string]string{}}
 }
 
 // Formed says whether the cluster has ever existed. From then on no member is
@@ -178,9 +178,9 @@ func (r Record) ConfigMap(c schema.EtcdCluster) *corev1ac.ConfigMapApplyConfigur
 	}
 	// Strings, numbers and a time of this package's making always encode.
 	text, _ := json.MarshalIndent(r, "", "  ")
-	state := stateNew
+	state := StateNew
 	if r.Formed() {
-		state = stateExisting
+		state = StateExisting
 	}
 	return corev1ac.ConfigMap(naming.Record(c.Metadata.Name), c.Metadata.Namespace).
 		WithLabels(naming.ObjectLabels(c)).
@@ -192,9 +192,9 @@ func (r Record) ConfigMap(c schema.EtcdCluster) *corev1ac.ConfigMapApplyConfigur
 		})
 }
 
-// ReadRecord reads a record back. A damaged record is an error and never an
+// Read reads a record back. A damaged record is an error and never an
 // empty record: taken for a new cluster, a running one would be formed again.
-func ReadRecord(cm *corev1.ConfigMap) (Record, error) {
+func Read(cm *corev1.ConfigMap) (Record, error) {
 	r, err := decodeRecord(cm.Data)
 	if err != nil {
 		return Record{}, fmt.Errorf("record %s/%s: %w; restore this ConfigMap from a backup or from etcd's member list, and do not delete it: quorate waits until it can be read",
@@ -216,8 +216,8 @@ func decodeRecord(data map[string]string) (Record, error) {
 	if err := json.Unmarshal([]byte(data[naming.KeyRecord]), &r); err != nil {
 		return Record{}, fmt.Errorf("%s is not readable: %w", naming.KeyRecord, err)
 	}
-	if r.FormatVersion > RecordFormat {
-		return Record{}, fmt.Errorf("format %d was written by a newer quorate and this one knows formats up to %d: run the newer one", r.FormatVersion, RecordFormat)
+	if r.FormatVersion > Format {
+		return Record{}, fmt.Errorf("format %d was written by a newer quorate and this one knows formats up to %d: run the newer one", r.FormatVersion, Format)
 	}
 	return r, r.checkAgainst(data)
 }
@@ -229,7 +229,7 @@ func (r Record) checkAgainst(data map[string]string) error {
 	if data[naming.KeyInitialToken] != r.Token {
 		return fmt.Errorf("token %q in %s and %q in %s differ", r.Token, naming.KeyRecord, data[naming.KeyInitialToken], naming.KeyInitialToken)
 	}
-	if !r.Formed() && data[naming.KeyInitialState] != stateNew {
+	if !r.Formed() && data[naming.KeyInitialState] != StateNew {
 		return fmt.Errorf("%s is %q but %s has no cluster ID", naming.KeyInitialState, data[naming.KeyInitialState], naming.KeyRecord)
 	}
 	return nil

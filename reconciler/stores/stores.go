@@ -1,4 +1,4 @@
-package reconciler
+package stores
 
 import (
 	"context"
@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/backup"

@@ -1,4 +1,4 @@
-package reconciler
+package record
 
 import (
 	"cmp"
@@ -8,17 +8,17 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// MembershipRecord is the part of a record about members that come and go. An
+// Membership is the part of a record about members that come and go. An
 // intent stands here before etcd is asked, so that what a crash or a lost answer
 // leaves behind can be told from what nobody wanted.
-type MembershipRecord struct {
+type Membership struct {
 	// Founders is how many members the cluster begins with: a commit that comes
 	// while it forms must not change that. 0 in records that do not say.
 	Founders int32 `json:"founders,omitempty"`
 	// Joining is the member that is being added, nil when there is none.
-	Joining *JoiningRecord `json:"joining,omitempty"`
+	Joining *Joining `json:"joining,omitempty"`
 	// Leaving is the member that is being removed, nil when there is none.
-	Leaving *LeavingRecord `json:"leaving,omitempty"`
+	Leaving *Leaving `json:"leaving,omitempty"`
 	// Replacing is the name of a member that was removed and whose place another
 	// one is to take.
 	Replacing string `json:"replacing,omitempty"`
@@ -26,15 +26,15 @@ type MembershipRecord struct {
 	// volume may still exist, by name.
 	Retired map[string]string `json:"retired,omitempty"`
 	// FailedJoin is the last learner that did not become a voter, until one does.
-	FailedJoin *FailedJoinRecord `json:"failedJoin,omitempty"`
+	FailedJoin *FailedJoin `json:"failedJoin,omitempty"`
 	// Hibernated says that the members sleep: their volumes are all there is.
 	Hibernated bool `json:"hibernated,omitempty"`
 	// Deleted says that everything but the volumes is gone or going.
 	Deleted bool `json:"deleted,omitempty"`
 }
 
-// JoiningRecord is a member on its way in.
-type JoiningRecord struct {
+// Joining is a member on its way in.
+type Joining struct {
 	// Member is its name.
 	Member string `json:"member"`
 	// ID of the learner in hex; empty until etcd has added it. Only with an ID
@@ -49,8 +49,8 @@ type JoiningRecord struct {
 	Replace bool `json:"replace,omitempty"`
 }
 
-// LeavingRecord is a member on its way out.
-type LeavingRecord struct {
+// Leaving is a member on its way out.
+type Leaving struct {
 	// Member is its name, and ID its ID in hex.
 	Member string `json:"member"`
 	ID     string `json:"id"`
@@ -62,8 +62,8 @@ type LeavingRecord struct {
 	Since time.Time `json:"since"`
 }
 
-// FailedJoinRecord is a learner that did not become a voter.
-type FailedJoinRecord struct {
+// FailedJoin is a learner that did not become a voter.
+type FailedJoin struct {
 	Member string    `json:"member"`
 	At     time.Time `json:"at"`
 	// Times is how often in a row.
@@ -71,12 +71,12 @@ type FailedJoinRecord struct {
 }
 
 // FoundersOf is how many members the cluster begins with.
-func (r MembershipRecord) FoundersOf(c schema.EtcdCluster) int {
+func (r Membership) FoundersOf(c schema.EtcdCluster) int {
 	return int(cmp.Or(r.Founders, c.Spec.Replicas))
 }
 
 // addTo adds the part to the record in the planner's words.
-func (r MembershipRecord) addTo(p *state.Record) {
+func (r Membership) addTo(p *state.Record) {
 	p.Founders, p.Replacing, p.Retired, p.Hibernated, p.Deleted = r.Founders, r.Replacing, r.Retired, r.Hibernated, r.Deleted
 	if j := r.Joining; j != nil {
 		p.Joining = &state.Joining{Member: j.Member, ID: j.ID, Since: j.Since, Promoting: j.Promoting, Replace: j.Replace}

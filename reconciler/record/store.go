@@ -1,4 +1,4 @@
-package reconciler
+package record
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// RecordStore keeps records in ConfigMaps, past all caches.
-type RecordStore struct{ Kube kubernetes.Interface }
+// Store keeps records in ConfigMaps, past all caches.
+type Store struct{ Kube kubernetes.Interface }
 
 // Find is the ConfigMap of the cluster's record, nil where there is none.
-func (s RecordStore) Find(ctx context.Context, c schema.EtcdCluster) (*corev1.ConfigMap, error) {
+func (s Store) Find(ctx context.Context, c schema.EtcdCluster) (*corev1.ConfigMap, error) {
 	live, err := kube.FoundOrNil(s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Get(ctx, naming.Record(c.Metadata.Name), metav1.GetOptions{}))
 	if err != nil {
 		return nil, fmt.Errorf("read the record: %w", err)
@@ -29,32 +29,32 @@ func (s RecordStore) Find(ctx context.Context, c schema.EtcdCluster) (*corev1.Co
 }
 
 // Get is the record as it is now. That there is none is an error.
-func (s RecordStore) Get(ctx context.Context, c schema.EtcdCluster) (Record, error) {
-	record, _, err := s.get(ctx, c)
-	return record, err
+func (s Store) Get(ctx context.Context, c schema.EtcdCluster) (Record, error) {
+	rec, _, err := s.get(ctx, c)
+	return rec, err
 }
 
-func (s RecordStore) get(ctx context.Context, c schema.EtcdCluster) (Record, *corev1.ConfigMap, error) {
+func (s Store) get(ctx context.Context, c schema.EtcdCluster) (Record, *corev1.ConfigMap, error) {
 	live, err := s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Get(ctx, naming.Record(c.Metadata.Name), metav1.GetOptions{})
 	if err != nil {
 		return Record{}, nil, fmt.Errorf("read the record: %w", err)
 	}
-	record, err := ReadRecord(live)
-	return record, live, err
+	rec, err := Read(live)
+	return rec, live, err
 }
 
 // Create writes the record of a cluster that has none. One that exists is left alone,
 // and counts as done.
-func (s RecordStore) Create(ctx context.Context, c schema.EtcdCluster, record Record) error {
-	if err := s.create(ctx, c, record); err != nil && !apierrors.IsAlreadyExists(err) {
+func (s Store) Create(ctx context.Context, c schema.EtcdCluster, rec Record) error {
+	if err := s.create(ctx, c, rec); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create the record: %w", err)
 	}
 	return nil
 }
 
 // create is not server-side apply, which would take over one that exists.
-func (s RecordStore) create(ctx context.Context, c schema.EtcdCluster, record Record) error {
-	want := record.ConfigMap(c)
+func (s Store) create(ctx context.Context, c schema.EtcdCluster, rec Record) error {
+	want := rec.ConfigMap(c)
 	_, err := s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Create(ctx, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: *want.Name, Namespace: *want.Namespace, Labels: want.Labels}, Data: want.Data,
 	}, metav1.CreateOptions{FieldManager: naming.FieldManager})
@@ -62,13 +62,13 @@ func (s RecordStore) create(ctx context.Context, c schema.EtcdCluster, record Re
 }
 
 // Replace writes a record in the place of exactly the one that was read; nil for none.
-func (s RecordStore) Replace(ctx context.Context, c schema.EtcdCluster, record Record, was *corev1.ConfigMap) error {
+func (s Store) Replace(ctx context.Context, c schema.EtcdCluster, rec Record, was *corev1.ConfigMap) error {
 	err := error(nil)
 	if was == nil {
-		err = s.create(ctx, c, record)
+		err = s.create(ctx, c, rec)
 	} else {
 		next := was.DeepCopy()
-		next.Data = record.ConfigMap(c).Data
+		next.Data = rec.ConfigMap(c).Data
 		_, err = s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Update(ctx, next, metav1.UpdateOptions{FieldManager: naming.FieldManager})
 	}
 	if err != nil {
@@ -81,25 +81,25 @@ func (s RecordStore) Replace(ctx context.Context, c schema.EtcdCluster, record R
 // where somebody else changes it at the same time, where change does, and with
 // ErrChanged where the cluster belongs to another owner; the zero Owner is whoever owns
 // it. A change that changes nothing is not written.
-func (s RecordStore) Update(ctx context.Context, c schema.EtcdCluster, owner state.Owner, change func(*Record) error) (Record, error) {
-	record, live, err := s.get(ctx, c)
+func (s Store) Update(ctx context.Context, c schema.EtcdCluster, owner state.Owner, change func(*Record) error) (Record, error) {
+	rec, live, err := s.get(ctx, c)
 	if err != nil {
 		return Record{}, err
 	}
-	if was := ownerOf(record); was != nil && !owner.Nobody() && !was.Is(owner) {
+	if was := OwnerOf(rec); was != nil && !owner.Nobody() && !was.Is(owner) {
 		return Record{}, state.ErrChanged
 	}
-	before := record.ConfigMap(c).Data
-	if err := change(&record); err != nil {
+	before := rec.ConfigMap(c).Data
+	if err := change(&rec); err != nil {
 		return Record{}, err
 	}
-	if maps.Equal(record.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
-		return record, nil
+	if maps.Equal(rec.ConfigMap(c).Data, before) && maps.Equal(live.Data, before) {
+		return rec, nil
 	}
-	record.Revision++
-	live.Data = record.ConfigMap(c).Data
+	rec.Revision++
+	live.Data = rec.ConfigMap(c).Data
 	if _, err := s.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace).Update(ctx, live, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
 		return Record{}, fmt.Errorf("write the record: %w", err)
 	}
-	return record, nil
+	return rec, nil
 }

@@ -1,4 +1,4 @@
-package reconciler
+package record
 
 import (
 	"maps"
@@ -11,20 +11,20 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// RecoveryRecord is the part of a record about a lost quorum.
-type RecoveryRecord struct {
+// Recovery is the part of a record about a lost quorum.
+type Recovery struct {
 	// Recovering is the recovery under way, nil when there is none.
-	Recovering *RecoveringRecord `json:"recovering,omitempty"`
+	Recovering *Recovering `json:"recovering,omitempty"`
 	// Recovered are the recoveries that are over, oldest first: none of them
 	// happens again, and data of these incarnations is kept when a volume is used
 	// anew.
-	Recovered []RecoveredRecord `json:"recovered,omitempty"`
+	Recovered []Recovered `json:"recovered,omitempty"`
 	// RefusedRecovery is one that stood in Git while the cluster had a quorum.
 	RefusedRecovery string `json:"refusedRecovery,omitempty"`
 }
 
-// RecoveringRecord is a recovery under way.
-type RecoveringRecord struct {
+// Recovering is a recovery under way.
+type Recovering struct {
 	// OneShot is what Git asked for, in words.
 	OneShot string `json:"oneShot"`
 	// ClusterID and FormerToken are those of the lost cluster.
@@ -47,8 +47,8 @@ type RecoveringRecord struct {
 	Since time.Time `json:"since"`
 }
 
-// RecoveredRecord is a recovery that is over.
-type RecoveredRecord struct {
+// Recovered is a recovery that is over.
+type Recovered struct {
 	// OneShot is what Git asked for, in words.
 	OneShot string `json:"oneShot"`
 	// ClusterID and Token are those of the lost cluster.
@@ -65,7 +65,7 @@ type RecoveredRecord struct {
 }
 
 // addTo adds the part to the record in the planner's words.
-func (r RecoveryRecord) addTo(p *state.Record) {
+func (r Recovery) addTo(p *state.Record) {
 	p.RefusedRecovery = r.RefusedRecovery
 	if g := r.Recovering; g != nil {
 		p.Recovering = &state.Recovering{
@@ -84,9 +84,9 @@ func (r RecoveryRecord) addTo(p *state.Record) {
 	}
 }
 
-// beginRecovery writes down what is going to happen. What was under way in the
+// BeginRecovery writes down what is going to happen. What was under way in the
 // lost cluster never comes to its end.
-func (r *Record) beginRecovery(g RecoveringRecord) bool {
+func (r *Record) BeginRecovery(g Recovering) bool {
 	if r.Recovering != nil {
 		return r.Recovering.OneShot == g.OneShot
 	}
@@ -99,8 +99,8 @@ func (r *Record) beginRecovery(g RecoveringRecord) bool {
 	return true
 }
 
-// adoptRecovery gives the record the identity of the recovered cluster.
-func (r *Record) adoptRecovery(a action.AdoptRecovery) bool {
+// AdoptRecovery gives the record the identity of the recovered cluster.
+func (r *Record) AdoptRecovery(a action.AdoptRecovery) bool {
 	g := r.Recovering
 	if g == nil || g.ClusterID != a.From || g.NewClusterID != a.ClusterID || g.Member != a.Member || g.NewMemberID != a.MemberID {
 		return false
@@ -119,19 +119,19 @@ func (r *Record) adoptRecovery(a action.AdoptRecovery) bool {
 }
 
 // source is the release that has made the backup of a restore, "" for a recovery.
-func (r RestoreRecord) source() string {
+func (r Restore) source() string {
 	if r.Restored == nil || !r.Restored.At.IsZero() {
 		return ""
 	}
 	return r.Restored.EtcdVersion
 }
 
-// endRecovery writes down that a recovery is over.
-func (r *Record) endRecovery(a action.EndRecovery, now time.Time) bool {
+// EndRecovery writes down that a recovery is over.
+func (r *Record) EndRecovery(a action.EndRecovery, now time.Time) bool {
 	if r.Recovering == nil && r.Restored != nil && a.ClusterID == "" {
 		return true
 	}
-	if slices.ContainsFunc(r.Recovered, func(done RecoveredRecord) bool { return done.OneShot == a.OneShot }) {
+	if slices.ContainsFunc(r.Recovered, func(done Recovered) bool { return done.OneShot == a.OneShot }) {
 		return true
 	}
 	g := r.Recovering
@@ -142,7 +142,7 @@ func (r *Record) endRecovery(a action.EndRecovery, now time.Time) bool {
 	if g.ClusterID == "" {
 		return true // a restore has lost no cluster; what it is, Restored says
 	}
-	r.Recovered = append(r.Recovered, RecoveredRecord{
+	r.Recovered = append(r.Recovered, Recovered{
 		OneShot: g.OneShot, ClusterID: g.ClusterID, Token: g.FormerToken, Members: g.Members,
 		NewClusterID: g.NewClusterID, Member: g.Member, At: now.UTC(),
 	})
