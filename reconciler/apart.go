@@ -19,8 +19,15 @@ var errApart = errors.New("this plans for what is not in Git yet: nothing is car
 func (r *Reconciler) Apart(etcd etcd.Members) *Reconciler {
 	options := r.options
 	options.Lease = func() error { return errApart }
-	apart := wire(r.kube, r.cache, etcd, &eventrecord.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), options)
-	apart.filled.Store(true)
+	apart := r.With(options, etcd, &eventrecord.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	apart.shutDown() // nothing is ever queued
 	return apart
+}
+
+// With returns a Reconciler with other options that sees what r's caches hold, and has
+// all else of its own.
+func (r *Reconciler) With(o Options, members etcd.Members, events eventrecord.EventRecorder, metrics *Metrics, log *slog.Logger) *Reconciler {
+	next := wire(r.kube, r.cache, members, events, metrics, log, o.withDefaults())
+	next.filled.Store(r.filled.Load())
+	return next
 }

@@ -43,7 +43,7 @@ func TestABackupIsOfferedToTheRestore(t *testing.T) {
 	m := offered(t, s.URL("c1.db"), snapshot)
 	var g record.Recovering
 	e := &Executor{}
-	if err := e.rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
+	if err := e.Rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: s.URL("c1.db"), Version: "3.6.16"}, schema.DecryptionSpec{}); err != nil {
 		t.Fatal(err)
 	}
 	if g.Revision != 7 || g.SHA256 != m.SHA256 || g.Size != m.Size {
@@ -94,7 +94,7 @@ func TestABackupThatARecoveryRefuses(t *testing.T) {
 		"absent":  "no backup is stored there",
 	} {
 		var g record.Recovering
-		err := e.rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
+		err := e.Rest(t.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url(name + "/1.db"), Version: "3.6.16"}, schema.DecryptionSpec{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", name, err, want)
 		}
@@ -127,7 +127,7 @@ func TestARefusedBackupBeginsNothing(t *testing.T) {
 		}
 		w.mustDo(action.BeginRecovery{OneShot: "y", ClusterID: "c1", Member: "orders-0", Revision: 7, Version: "3.6.16"})
 		g := w.record().Recovering
-		if err := w.r.executor.offerBackup(w.Context(), w.look(), *g); err != nil {
+		if err := w.r.executor.OfferBackup(w.Context(), w.look(), *g); err != nil {
 			t.Fatal(err)
 		}
 		synctest.Wait()

@@ -47,7 +47,7 @@ func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 		}
 		w.mustDo(action.StartRoll{Partition: 3, From: "3.6.12", To: "3.6.16"})
 		var g record.Recovering
-		err = w.r.executor.rest(w.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
+		err = w.r.executor.Rest(w.Context(), &g, backup.Store{}, action.BeginRecovery{ClusterID: "c1", ObjectURL: url, Version: "3.6.16"}, schema.DecryptionSpec{})
 		backuptest.WantError(t, err, "is encrypted", identity.Recipient().String(), "spec.recovery.decryption.secretName")
 	}, clustertest.SetVersion("3.6.12"))
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -161,4 +162,39 @@ func (c *cache) read(cluster desired.Cluster) (*liveCluster, error) {
 // kubectl debug and tools for backups copy labels.
 func memberPods(c desired.Cluster, pods []*corev1.Pod) []*corev1.Pod {
 	return slices.DeleteFunc(pods, func(p *corev1.Pod) bool { return !naming.IsMember(c.Metadata.Name, p.Name) })
+}
+
+// record is the record of a cluster, nil where there is none.
+func (c *cache) record(key string) *corev1.ConfigMap {
+	// The index is made before the first list: an error is a record not seen.
+	records, _ := listOf[*corev1.ConfigMap](c.records, key)
+	for _, cm := range records {
+		if cm.Name == naming.Record(cm.Labels[naming.LabelCluster]) {
+			return cm
+		}
+	}
+	return nil
+}
+
+// recordsOfAll are the ConfigMaps of all clusters.
+func (c *cache) recordsOfAll() []*corev1.ConfigMap {
+	var all []*corev1.ConfigMap
+	for _, o := range c.records.GetStore().List() {
+		if cm, ok := o.(*corev1.ConfigMap); ok {
+			all = append(all, cm)
+		}
+	}
+	return all
+}
+
+// subject is what an Event about a cluster is about: its StatefulSet, or its record
+// while there is none; nil for nothing.
+func (c *cache) subject(key string) runtime.Object {
+	if sets, err := listOf[*appsv1.StatefulSet](c.sets, key); err == nil && len(sets) > 0 {
+		return sets[0]
+	}
+	if cm := c.record(key); cm != nil {
+		return cm
+	}
+	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
@@ -153,13 +154,13 @@ func (o *Observer) readLive(ctx context.Context, c desired.Cluster) (*liveCluste
 	if live.set, err = kube.FoundOrNil(live.set, err); err != nil {
 		return nil, fmt.Errorf("read the StatefulSet: %w", err)
 	}
-	live.pods, err = o.podsOf(ctx, c)
+	live.pods, err = podsOf(ctx, o.kube, c)
 	return live, err
 }
 
 // podsOf lists the members' pods as the API server itself has them.
-func (o *Observer) podsOf(ctx context.Context, c desired.Cluster) ([]*corev1.Pod, error) {
-	list, err := o.kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
+func podsOf(ctx context.Context, kube kubernetes.Interface, c desired.Cluster) ([]*corev1.Pod, error) {
+	list, err := kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
 	if err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}

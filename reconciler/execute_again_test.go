@@ -46,7 +46,7 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 			formed(t, func(w *world) {
 				v := w.look()
 				test.behind(w, v)
-				if _, err := w.r.again(w.Context(), v, test.action); err == nil || !strings.Contains(err.Error(), test.want) {
+				if _, err := w.r.Again(w.Context(), v, test.action); err == nil || !strings.Contains(err.Error(), test.want) {
 					t.Errorf("error %v, want %q", err, test.want)
 				}
 			})

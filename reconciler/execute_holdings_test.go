@@ -141,7 +141,7 @@ func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
 func TestVolumesOfAnUnformedClusterGo(t *testing.T) {
 	formed(t, func(w *world) {
 		w.mustDo(action.BeginDeletion{})
-		if err := w.r.executor.note(w.Context(), w.look(), func(r *record.Record) { r.ClusterID, r.Members = "", nil }); err != nil {
+		if err := w.r.executor.Note(w.Context(), w.look(), func(r *record.Record) { r.ClusterID, r.Members = "", nil }); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.api.Tracker().Delete(setsResource(), "shop", "orders"); err != nil {

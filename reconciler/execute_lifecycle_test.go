@@ -30,7 +30,7 @@ func TestDeletionTouchesNothingOfSomebodyElse(t *testing.T) {
 		set := w.set()
 		set.Labels = map[string]string{"app": "theirs"}
 		w.put(setsResource(), set)
-		err := w.r.executor.deleteObject(w.Context(), w.look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"})
+		err := w.r.executor.DeleteObject(w.Context(), w.look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"})
 		if err == nil || !strings.Contains(err.Error(), "somebody else's") {
 			t.Errorf("the StatefulSet of somebody else: error %v", err)
 		}
@@ -53,7 +53,7 @@ func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
 			asked = p != nil && p.UID != nil && *p.UID == uid
 			return false, nil, nil
 		})
-		if err := w.r.executor.deleteObject(w.Context(), w.look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"}); err != nil || !asked {
+		if err := w.r.executor.DeleteObject(w.Context(), w.look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"}); err != nil || !asked {
 			t.Errorf("error %v, with the UID that was read: %t", err, asked)
 		}
 	})

@@ -92,7 +92,7 @@ func TestCompactRestsOnItsBackup(t *testing.T) {
 func TestDefragmentIsRecorded(t *testing.T) {
 	formed(t, func(w *world) {
 		// One who is no member any more is forgotten.
-		err := w.r.executor.note(t.Context(), w.look(), func(r *record.Record) { r.Defragmented = map[string]time.Time{"orders-7": time.Now()} })
+		err := w.r.executor.Note(t.Context(), w.look(), func(r *record.Record) { r.Defragmented = map[string]time.Time{"orders-7": time.Now()} })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -32,11 +32,11 @@ const joined = "a3f"
 func claimsOf(w *world) []string {
 	w.Helper()
 	var names []string
-	list, err := listOf[*corev1.PersistentVolumeClaim](w.r.cache.claims, "shop/orders")
+	list, err := w.api.CoreV1().PersistentVolumeClaims("shop").List(w.Context(), metav1.ListOptions{LabelSelector: naming.LabelCluster + "=orders"})
 	if err != nil {
 		w.Fatal(err)
 	}
-	for _, c := range list {
+	for _, c := range list.Items {
 		names = append(names, c.Name)
 	}
 	slices.Sort(names)
@@ -336,7 +336,7 @@ func TestOneMemberMovesAtATime(t *testing.T) {
 // What does not fit the record leaves it as it is, whatever it has tried.
 func TestAChangeThatDoesNotFitIsNotWritten(t *testing.T) {
 	formed(t, func(w *world) {
-		err := w.r.executor.noteIf(w.Context(), w.look(), func(m *record.Record) bool {
+		err := w.r.executor.NoteIf(w.Context(), w.look(), func(m *record.Record) bool {
 			m.Replacing = "orders-1"
 			return false
 		})

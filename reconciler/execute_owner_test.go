@@ -41,10 +41,8 @@ func (w *world) as(o state.Owner) *Reconciler {
 	now := New(w.api, was.observer.etcd, w.events, NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.log, nil)), options)
 	// The world ends the one that it knows last.
 	w.Cleanup(func() {
-		for _, r := range []*Reconciler{was, now} {
-			r.shutDown()
-			r.cache.factory.Shutdown()
-		}
+		was.Close()
+		now.Close()
 	})
 	if err := now.Start(w.Context()); err != nil {
 		w.Fatal(err)

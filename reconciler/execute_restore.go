@@ -99,7 +99,7 @@ func recordToSucceed(live *corev1.ConfigMap, a action.BeginRestore) (*record.Rec
 func (e *Executor) nothingInTheWay(ctx context.Context, v *view, inPlace bool) error {
 	c, ns := v.cluster.EtcdCluster, v.cluster.Metadata.Namespace
 	named := metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name}
-	pods, errPods := e.observer.podsOf(ctx, v.cluster)
+	pods, errPods := podsOf(ctx, e.kube, v.cluster)
 	claims, errClaims := e.kube.CoreV1().PersistentVolumeClaims(ns).List(ctx, named)
 	_, errSet := e.kube.AppsV1().StatefulSets(ns).Get(ctx, c.Metadata.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(errSet) {

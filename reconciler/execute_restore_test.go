@@ -360,7 +360,7 @@ func TestAVolumeIsMadeForTheRestoreAlone(t *testing.T) {
 	} {
 		restoring(t, func(w *world) {
 			w.mustDo(w.begins())
-			if err := w.r.executor.note(w.Context(), w.look(), test.edit); err != nil {
+			if err := w.r.executor.Note(w.Context(), w.look(), test.edit); err != nil {
 				t.Fatal(err)
 			}
 			if err := w.do(test.action); !errors.Is(err, state.ErrChanged) || len(w.claims()) > 0 {

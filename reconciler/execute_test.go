@@ -428,7 +428,7 @@ func TestManifestIsOfTheVeryMember(t *testing.T) {
 		v := w.look()
 		v.observed.Rounds = []state.Round{{Members: []state.Member{{ID: "a0", Version: "3.6.12", Revision: 9}, {ID: "a1", Version: "3.6.11", Revision: 7}}}}
 		for what, target := range map[state.Purpose]string{"3.6.16": "3.6.16", state.ForDowngrade("3.5.35"): "3.5.35", "repair orders-0": "", "deletion": ""} {
-			m := w.r.executor.manifestOf(v, action.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: what})
+			m := w.r.executor.ManifestOf(v, action.TakeBackup{Member: "orders-1", MemberID: "a1", ClusterID: "c1", For: what})
 			if m.TargetVersion != target || m.EtcdVersion != "3.6.11" || m.Revision != 7 {
 				t.Errorf("for %q: %+v", what, m)
 			}
@@ -543,14 +543,14 @@ func stale(t *testing.T, behind func(w *world)) {
 		w.until(func(p plan.Plan) bool {
 			return p.Hold == nil && len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].Action.String(), "restart orders-2")
 		})
-		v, p, err := w.r.decide(w.Context(), w.wish)
+		v, p, err := w.r.Decide(w.Context(), w.wish)
 		if err != nil || len(p.Steps) == 0 {
 			t.Fatalf("plan %s, %v", p.Text(), err)
 		}
 		// The view is older than what happens now, as a cache would be.
 		behind(w)
 		w.api.ClearActions()
-		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, state.ErrChanged) {
+		if err := w.r.CarryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("error %v, want %v", err, state.ErrChanged)
 		}
 		if writes := w.api.writes(); len(writes) > 0 {
@@ -615,14 +615,14 @@ func TestStaleCacheActsOnNothing(t *testing.T) {
 // I4: a record that the caches do not show yet is no reason to make another.
 func TestRecordThatTheCachesMissIsNotMadeAgain(t *testing.T) {
 	inWorld(t, func(w *world) {
-		v, p, err := w.r.decide(w.Context(), w.wish)
+		v, p, err := w.r.Decide(w.Context(), w.wish)
 		if err != nil {
 			t.Fatal(err)
 		}
 		w.mustDo(action.CreateRecord{})
 		before := w.record()
 		w.api.ClearActions()
-		if err := w.r.carryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, state.ErrChanged) {
+		if err := w.r.CarryOut(w.Context(), v, p.Steps[0]); !errors.Is(err, state.ErrChanged) {
 			t.Errorf("error %v", err)
 		}
 		if writes := w.api.writes(); len(writes) > 0 || w.record().Token != before.Token {
@@ -636,14 +636,14 @@ func TestNoActionWithoutFreshData(t *testing.T) {
 	for _, resource := range []string{"configmaps", "statefulsets", "pods"} {
 		formed(t, func(w *world) {
 			w.commit(clustertest.SetVersion("3.6.16"))
-			v, p, err := w.r.decide(w.Context(), w.wish)
+			v, p, err := w.r.Decide(w.Context(), w.wish)
 			if err != nil || len(p.Steps) == 0 {
 				t.Fatalf("plan %s, %v", p.Text(), err)
 			}
 			w.api.PrependReactor("*", resource, func(a clienttesting.Action) (bool, runtime.Object, error) {
 				return a.GetVerb() == "get" || a.GetVerb() == "list", nil, errors.New("the API server is away")
 			})
-			if err := w.r.carryOut(w.Context(), v, p.Steps[0]); err == nil || !strings.Contains(err.Error(), "away") {
+			if err := w.r.CarryOut(w.Context(), v, p.Steps[0]); err == nil || !strings.Contains(err.Error(), "away") {
 				t.Errorf("%s: error %v", resource, err)
 			}
 			if len(w.etcd.calls) > 0 {

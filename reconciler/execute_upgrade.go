@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -33,7 +34,7 @@ func (e *Executor) nudge(ctx context.Context, v *view, a action.ForceSnapshot) e
 	if err != nil {
 		return fmt.Errorf("add to the log: %w", err)
 	}
-	saved := e.observer.snapshots(ctx, v)
+	saved := etcd.SnapshotCounts(ctx, e.etcd, v.cluster.Key(), v.endpoints)
 	for name := range v.record.Members {
 		if _, known := saved[name]; !known {
 			return fmt.Errorf("add to the log: %s does not say how often it has saved its state", name)

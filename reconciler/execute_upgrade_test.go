@@ -120,9 +120,7 @@ func TestNoStepTo37BeforeEveryMemberSavedItsState(t *testing.T) {
 // bornOn lets the record say on which line the cluster began.
 func (w *world) bornOn(line string) {
 	w.Helper()
-	if err := w.r.executor.note(w.Context(), w.look(), func(r *record.Record) { r.BornOn = line }); err != nil {
-		w.Fatal(err)
-	}
+	w.edit(func(r *record.Record) { r.BornOn = line })
 	w.settle()
 }
 
@@ -321,4 +319,16 @@ func TestEndRollKeepsTheTemplate(t *testing.T) {
 			}
 		}
 	}, toVersion("3.6.16"))
+}
+
+// edit changes the cluster's record.
+func (w *world) edit(change func(*record.Record)) {
+	w.Helper()
+	_, err := (record.Store{Kube: w.api}).Update(w.Context(), w.wish.EtcdCluster, w.r.options.Owner, func(r *record.Record) error {
+		change(r)
+		return nil
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
 }

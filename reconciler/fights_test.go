@@ -39,7 +39,7 @@ func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
 			w.drainEvents()
 			v := w.look()
 			v.drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Own: own}
-			w.r.reporter.reportCorrection(v, budget)
+			w.r.reporter.ReportCorrection(v, budget)
 			told := strings.Join(w.drainEvents(), "\n")
 			if strings.Contains(told, "DriftCorrected") != (want != "") || !strings.Contains(told, want) {
 				t.Errorf("own %t: Events %q", own, told)
@@ -145,7 +145,7 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 func TestManagersAreBounded(t *testing.T) {
 	formed(t, func(w *world) {
 		for i := range 60 {
-			w.r.reporter.metrics.corrected(w.wish, "Service", strings.Repeat("m", i+1))
+			w.r.reporter.metrics.Corrected(w.wish, "Service", strings.Repeat("m", i+1))
 		}
 		n := 0
 		for series := range gather(t, w.registry) {

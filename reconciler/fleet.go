@@ -92,14 +92,14 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 			return state.Fleet{}, fmt.Errorf("look at %s: %w", o.Key(), err)
 		}
 		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
-		n.Why = s.disrupted(o)
+		n.Why = disrupted(s, o)
 		if n.Why != "" {
 			f.Disrupted = append(f.Disrupted, n)
 		}
 		if n.Wave >= c.Spec.Upgrade.Wave {
 			continue
 		}
-		n.Why = s.unfinished(o)
+		n.Why = unfinished(s, o)
 		if n.Why != "" {
 			f.Unfinished = append(f.Unfinished, n)
 		} else {
@@ -208,7 +208,7 @@ func (o *Observer) standings(ctx context.Context) (map[string]standing, error) {
 // disrupted is why the cluster counts as disrupted, "" when it does not: members
 // are missing, or quorate has begun something that restarts them. One that never
 // served, or that quorate only watches, does not count.
-func (s standing) disrupted(c desired.Cluster) string {
+func disrupted(s standing, c desired.Cluster) string {
 	if s.record == nil || c.Spec.Mode == schema.ModeObserve {
 		return ""
 	}
@@ -234,11 +234,7 @@ func (s standing) disrupted(c desired.Cluster) string {
 
 // unsettled is why the members of a StatefulSet are not all up for good, or "".
 func unsettled(set *appsv1.StatefulSet) string {
-	replicas := int32(1)
-	if set.Spec.Replicas != nil {
-		replicas = *set.Spec.Replicas
-	}
-	switch status := set.Status; {
+	switch status, replicas := set.Status, replicasOf(set); {
 	case status.ObservedGeneration < set.Generation:
 		return "its StatefulSet has just been changed"
 	case status.CurrentRevision != status.UpdateRevision:
@@ -251,7 +247,7 @@ func unsettled(set *appsv1.StatefulSet) string {
 
 // unfinished is why a running cluster is plainly not what its file says, or "":
 // then the members have to be asked.
-func (s standing) unfinished(c desired.Cluster) string {
+func unfinished(s standing, c desired.Cluster) string {
 	if len(c.Problems) > 0 {
 		return "its file has errors"
 	}
@@ -268,5 +264,5 @@ func (s standing) unfinished(c desired.Cluster) string {
 	case rec.Applied == nil || rec.Applied.SpecHash != schema.SpecHash(c.Spec):
 		return "its file has not been carried out yet"
 	}
-	return s.disrupted(c)
+	return disrupted(s, c)
 }

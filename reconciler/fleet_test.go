@@ -342,7 +342,7 @@ func TestMembersOnTheirWayDisrupt(t *testing.T) {
 	} {
 		r := recordtest.Formed()
 		edit(&r)
-		if got := (standing{record: recordtest.Stored(r)}).disrupted(wishOf("orders")); got != want {
+		if got := disrupted(standing{record: recordtest.Stored(r)}, wishOf("orders")); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -365,11 +365,11 @@ func TestWhatDoesNotDisrupt(t *testing.T) {
 	} {
 		r := recordtest.Formed()
 		test.rec(&r)
-		if got := (standing{record: recordtest.Stored(r)}).disrupted(wishOf("orders", test.file)); got != "" {
+		if got := disrupted(standing{record: recordtest.Stored(r)}, wishOf("orders", test.file)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := (standing{}).disrupted(wishOf("orders")); got != "" {
+	if got := disrupted(standing{}, wishOf("orders")); got != "" {
 		t.Errorf("never made: %q", got)
 	}
 }
@@ -402,7 +402,7 @@ func TestWhatIsPlainlyUnfinished(t *testing.T) {
 		"never applied":      {applied(""), c, "its file has not been carried out yet"},
 		"another file":       {applied("other"), c, "its file has not been carried out yet"},
 	} {
-		if got := test.standing.unfinished(test.file); got != test.want {
+		if got := unfinished(test.standing, test.file); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

@@ -28,7 +28,8 @@ type Metrics struct {
 	// versions are the values of cluster_info's label, by cluster.
 	versions sync.Map
 	managers managers
-	requests requestMetrics
+	// Backups are those of the backups that Git asks for.
+	Backups BackupMetrics
 }
 
 // holdKinds are the values of the label kind.
@@ -65,7 +66,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 		}),
 	}
 	registry.MustRegister(m.info, m.holding, m.steps, m.actions, m.failures, m.drifted, m.corrections, m.orphans, m.healthy, m.certificate, m.passes)
-	m.requests = newRequestMetrics(registry)
+	m.Backups = newBackupMetrics(registry)
 	return m
 }
 
@@ -87,8 +88,8 @@ func (m *Metrics) observed(v *view, p plan.Plan) {
 		m.certificate.WithLabelValues(ns, name).Set(float64(v.notAfter.Unix()))
 	}
 	if v.record != nil && v.record.Backup != nil {
-		m.requests.backup.WithLabelValues(ns, name, "").Set(float64(v.record.Backup.TakenAt.Unix()))
-		m.requests.size.WithLabelValues(ns, name, "").Set(float64(v.record.Backup.Size))
+		m.Backups.backup.WithLabelValues(ns, name, "").Set(float64(v.record.Backup.TakenAt.Unix()))
+		m.Backups.size.WithLabelValues(ns, name, "").Set(float64(v.record.Backup.Size))
 	}
 }
 
@@ -187,6 +188,6 @@ func (m *Metrics) forget(c desired.Cluster) {
 	}
 	// Those of its schedules live as long as these.
 	labels["schedule"] = ""
-	m.requests.backup.Delete(labels)
-	m.requests.size.Delete(labels)
+	m.Backups.backup.Delete(labels)
+	m.Backups.size.Delete(labels)
 }

@@ -129,9 +129,9 @@ func TestFailedPassesAreCounted(t *testing.T) {
 		w.api.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the API server is away")
 		})
-		w.r.next(w.Context())
+		w.r.Next(w.Context())
 		wantMetrics(t, w.registry, map[string]float64{"quorate_pass_failures_total{cluster=orders}": 1})
-		if n := testutil.CollectAndCount(w.r.reporter.metrics.passes); n != 1 {
+		if n := testutil.CollectAndCount(w.r.reporter.metrics.Passes()); n != 1 {
 			t.Errorf("%d histograms", n)
 		}
 	})
@@ -144,7 +144,7 @@ func TestSeriesGoWithTheCluster(t *testing.T) {
 		w.commit(clustertest.SetVersion("3.6.16"))
 		w.untilIdle()
 		w.mustPass()
-		w.r.reporter.metrics.failed(w.wish)
+		w.r.reporter.metrics.CountFailure(w.wish)
 		w.api.ClearActions()
 		w.r.SetDesired(nil)
 		for series := range gather(t, w.registry) {

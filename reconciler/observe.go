@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"time"
 
@@ -318,7 +317,7 @@ func (v *view) observeSet(live *liveCluster) {
 		}
 	}
 	c := v.cluster.EtcdCluster
-	set.Immutable = slices.Concat(immutableChanges(v.set, c), familyChanges(live.services, c), v.domain)
+	set.Immutable = append(immutable(v.set, live.services, c), v.domain...)
 	set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version
 	if v.set.Status.CurrentRevision != v.set.Status.UpdateRevision || !set.Settled {
 		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(live.revisions[v.set.Status.CurrentRevision])

@@ -236,7 +236,7 @@ func TestHostThatAloneHasTheVolume(t *testing.T) {
 			}
 			w.put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), volume)
 			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
-			if got, err := w.r.observer.hostOfVolume(w.Context(), claim); err != nil || got != c.want {
+			if got, err := w.r.observer.HostOfVolume(w.Context(), claim); err != nil || got != c.want {
 				t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
 			}
 		}

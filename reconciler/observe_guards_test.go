@@ -186,7 +186,7 @@ func TestBudgetIsRenderedAnew(t *testing.T) {
 		var budgets []string
 		for _, away := range []int32{1, 0, 1} {
 			o.Disruptions = &away
-			if err := w.r.observer.renderWith(v, o); err != nil {
+			if err := w.r.observer.RenderWith(v, o); err != nil {
 				t.Fatal(err)
 			}
 			text, err := json.Marshal(v.manifests.PDB)
@@ -247,20 +247,20 @@ func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 			_, backup := p.Steps[0].Action.(action.TakeBackup)
 			return !backup
 		})
-		before, p, err := w.r.decide(w.Context(), w.wish)
+		before, p, err := w.r.Decide(w.Context(), w.wish)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !w.r.takesPlace(before, p.Steps[0].Action) {
+		if !w.r.TakesPlace(before, p.Steps[0].Action) {
 			t.Fatalf("%s does not begin", p.Steps[0])
 		}
 		w.api.ClearActions()
 		stale := *before
 		stale.observed.Set = nil // the caches do not show it yet
-		if w.r.takesPlace(&stale, p.Steps[0].Action) {
+		if w.r.TakesPlace(&stale, p.Steps[0].Action) {
 			t.Fatalf("%s begins", p.Steps[0])
 		}
-		if err := w.r.carryOut(w.Context(), &stale, p.Steps[0]); !errors.Is(err, state.ErrChanged) || len(w.api.writes()) > 0 {
+		if err := w.r.CarryOut(w.Context(), &stale, p.Steps[0]); !errors.Is(err, state.ErrChanged) || len(w.api.writes()) > 0 {
 			t.Errorf("%v, and it wrote %q", err, w.api.writes())
 		}
 	})
@@ -274,7 +274,7 @@ func TestClusterThatIsNoLongerNamedIsLeftAlone(t *testing.T) {
 		synctest.Wait()
 		w.api.ClearActions()
 		w.log.Reset()
-		if !w.r.next(w.Context()) || len(w.api.requests()) > 0 || w.log.Len() > 0 {
+		if !w.r.Next(w.Context()) || len(w.api.requests()) > 0 || w.log.Len() > 0 {
 			t.Errorf("asked for %q, and said %s", w.api.requests(), w.log)
 		}
 	})

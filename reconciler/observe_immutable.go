@@ -11,6 +11,11 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
+// immutable lists what the file asks for and what is there cannot take.
+func immutable(set *appsv1.StatefulSet, services map[string]*corev1.Service, c schema.EtcdCluster) []string {
+	return append(immutableChanges(set, c), familyChanges(services, c)...)
+}
+
 // immutableChanges lists what the file asks for and a live StatefulSet cannot
 // take.
 func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []string {

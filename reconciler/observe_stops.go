@@ -109,25 +109,8 @@ func (o *Observer) countSnapshots(ctx context.Context, v *view, round *state.Rou
 	if !v.due().Flush {
 		return
 	}
-	saved := o.snapshots(ctx, v)
+	saved := etcd.SnapshotCounts(ctx, o.etcd, v.cluster.Key(), v.endpoints)
 	for i := range round.Members {
 		round.Members[i].Snapshots = saved[round.Members[i].Name]
 	}
-}
-
-// snapshots is how often each member has saved its state, of those that say so.
-func (o *Observer) snapshots(ctx context.Context, v *view) map[string]int64 {
-	counts := make([]int64, len(v.endpoints))
-	known := make([]bool, len(v.endpoints))
-	etcd.EachMember(len(v.endpoints), func(i int) {
-		n, err := o.etcd.SnapshotCount(ctx, v.cluster.Key(), v.endpoints[i])
-		counts[i], known[i] = n, err == nil
-	})
-	saved := map[string]int64{}
-	for i, e := range v.endpoints {
-		if known[i] {
-			saved[e.Member] = counts[i]
-		}
-	}
-	return saved
 }

@@ -99,7 +99,7 @@ func TestClassesThatDoNotGrow(t *testing.T) {
 		}
 		check := func(class, want string) {
 			t.Helper()
-			got, err := w.r.observer.rigidity(w.Context(), class)
+			got, err := w.r.observer.Rigidity(w.Context(), class)
 			if err != nil || !strings.Contains(got, want) || (got == "") != (want == "") {
 				t.Errorf("%s: %q, want %q: %v", class, got, want, err)
 			}
@@ -113,7 +113,7 @@ func TestClassesThatDoNotGrow(t *testing.T) {
 		w.api.PrependReactor("get", "storageclasses", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, answer })
 		check("grows", "quorate may not read StorageClass grows")
 		answer = apierrors.NewInternalError(errors.New("away"))
-		if _, err := w.r.observer.rigidity(w.Context(), "grows"); err == nil || !strings.Contains(err.Error(), "read StorageClass grows") {
+		if _, err := w.r.observer.Rigidity(w.Context(), "grows"); err == nil || !strings.Contains(err.Error(), "read StorageClass grows") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -56,15 +56,6 @@ func orphaned(before desired.Cluster) plan.ClusterReport {
 	return report
 }
 
-// suppose is a view of a cluster that nobody has looked at.
-func (r *supposer) suppose(c desired.Cluster, set *appsv1.StatefulSet, rec *record.Record) (*view, error) {
-	v := &view{cluster: c.Identified(), set: set, record: rec}
-	if err := r.observer.aim(v); err != nil {
-		return nil, fmt.Errorf("plan %s: %w", c.Key(), err)
-	}
-	return v, nil
-}
-
 // supposedRecord is the record of a cluster that is what its file says.
 func supposedRecord(c desired.Cluster) *record.Record {
 	rec := record.New("")
@@ -87,12 +78,9 @@ func nothingLeft(objects []state.Object) []state.Object {
 
 // planNew plans a cluster of which nothing exists.
 func (r *supposer) planNew(c desired.Cluster) (plan.ClusterReport, error) {
-	v, err := r.suppose(c, nil, nil)
+	v, err := r.observer.suppose(c, supposition{})
 	if err != nil {
 		return plan.ClusterReport{}, err
-	}
-	if naming.ManagesTLS(c.EtcdCluster) {
-		v.observeCertificates(r.observer, &liveCluster{})
 	}
 	for _, o := range v.manifests.Objects() {
 		if o.Kind != "StatefulSet" {
@@ -116,26 +104,22 @@ func (r *supposer) planChange(before, after desired.Cluster) (plan.ClusterReport
 	if len(changes) == 0 {
 		return plan.ClusterReport{Namespace: after.Metadata.Namespace, Name: after.Metadata.Name, Change: plan.Unchanged}, nil
 	}
-	was, err := r.suppose(before, nil, nil)
+	was, err := r.observer.suppose(before, supposition{})
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
 	set := &appsv1.StatefulSet{}
-	if err := was.made(was.manifests.StatefulSet, set); err != nil {
+	if err := made(was.cluster.Key(), was.manifests.StatefulSet, set); err != nil {
 		return plan.ClusterReport{}, err
 	}
-	v, err := r.suppose(after, set, supposedRecord(before))
+	v, err := r.observer.suppose(after, supposition{set, supposedRecord(before), situation.Assume(was.desired, r.now(), 0)})
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
-	v.observed = situation.Assume(was.desired, r.now(), 0)
-	if err := r.observer.aim(v); err != nil {
-		return plan.ClusterReport{}, fmt.Errorf("plan %s: %w", after.Key(), err)
-	}
-	if v.observed.Objects, err = was.differences(v); err != nil {
+	if v.observed.Objects, err = differences(was, v); err != nil {
 		return plan.ClusterReport{}, err
 	}
-	immutable, err := r.immutable(was, v)
+	immutable, err := r.immutableFields(was, v)
 	if err != nil {
 		return plan.ClusterReport{}, err
 	}
@@ -144,17 +128,17 @@ func (r *supposer) planChange(before, after desired.Cluster) (plan.ClusterReport
 	return report, nil
 }
 
-// immutable lists what v asks for and what was made for was cannot take.
-func (r *supposer) immutable(was, v *view) ([]string, error) {
+// immutableFields lists what v asks for and what was made for was cannot take.
+func (r *supposer) immutableFields(was, v *view) ([]string, error) {
 	services := map[string]*corev1.Service{}
 	for _, want := range []*corev1ac.ServiceApplyConfiguration{was.manifests.Client, was.manifests.Headless} {
 		services[*want.Name] = &corev1.Service{}
-		if err := was.made(want, services[*want.Name]); err != nil {
+		if err := made(was.cluster.Key(), want, services[*want.Name]); err != nil {
 			return nil, err
 		}
 	}
 	before, after := was.cluster.EtcdCluster, v.cluster.EtcdCluster
-	changes := append(immutableChanges(v.set, after), familyChanges(services, after)...)
+	changes := immutable(v.set, services, after)
 	domain := r.observer.options.Render.ClusterDomain
 	if from, to := naming.ClusterDomain(before, domain), naming.ClusterDomain(after, domain); from != to && naming.ManagesTLS(before) && naming.ManagesTLS(after) {
 		changes = append(changes, fmt.Sprintf("spec.network.clusterDomain (%s to %s)", from, to))
@@ -243,20 +227,20 @@ func unknowns(steps []plan.Step) []string {
 }
 
 // made is an object as Kubernetes would have made it.
-func (v *view) made(want, object any) error {
+func made(key string, want, object any) error {
 	text, err := json.Marshal(want)
 	if err == nil {
 		err = json.Unmarshal(text, object)
 	}
 	if err != nil {
-		return fmt.Errorf("plan %s: suppose its %T: %w", v.cluster.Key(), object, err)
+		return fmt.Errorf("plan %s: suppose its %T: %w", key, object, err)
 	}
 	return nil
 }
 
 // differences are the objects of v as they would be found by one who wants those
 // of another view. The StatefulSet's template is left out: its change is a roll.
-func (v *view) differences(wanted *view) ([]state.Object, error) {
+func differences(v, wanted *view) ([]state.Object, error) {
 	var objects []state.Object
 	made := v.manifests.Objects()
 	for i, want := range wanted.manifests.Objects() {
@@ -288,7 +272,7 @@ type supposer struct {
 func newSupposer(o Options) *supposer {
 	o = o.withDefaults()
 	return &supposer{
-		observer: &Observer{options: ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}, now: o.Now},
+		observer: newOfflineObserver(ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}, o.Now),
 		now:      o.Now,
 	}
 }

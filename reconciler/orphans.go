@@ -34,9 +34,8 @@ func (r *Reconciler) findOrphans() {
 		return
 	}
 	var orphans []schema.Status
-	for _, o := range r.cache.records.GetStore().List() {
-		cm, ok := o.(*corev1.ConfigMap)
-		if !ok || cm.Name != naming.Record(cm.Labels[naming.LabelCluster]) {
+	for _, cm := range r.cache.recordsOfAll() {
+		if cm.Name != naming.Record(cm.Labels[naming.LabelCluster]) {
 			continue
 		}
 		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
@@ -45,22 +44,11 @@ func (r *Reconciler) findOrphans() {
 		}
 		if r.isOrphan(cm) {
 			orphans = append(orphans, orphanStatus(cm.Namespace, cm.Labels[naming.LabelCluster]))
-			r.tellOrphan(key, cm)
+			r.reporter.orphaned(key, cm)
 		}
 	}
-	r.reporter.metrics.orphans.Set(float64(len(orphans)))
-	schema.SortStatuses(orphans)
-	r.reporter.statuses.lost(orphans)
+	r.reporter.orphans(orphans)
 }
-
-// topicOrphan is told once, until a file names the cluster again.
-const topicOrphan = "orphan"
-
-// What is told of an orphan, and what a person can do.
-const (
-	orphanMessage = "no file that can be read names this cluster any more; it is left running and no longer looked at"
-	orphanDo      = "bring its file back; to delete the cluster, write state: Deleted into it"
-)
 
 // isOrphan says whether this quorate looks after the cluster of a record, and Git
 // has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
@@ -83,30 +71,7 @@ func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
 
 // reportOrphan tells of a cluster that has just lost its file.
 func (r *Reconciler) reportOrphan(key string) {
-	if cm := r.recordOf(key); cm == nil || r.isMissed(cm) {
-		r.tellOrphan(key, cm)
+	if cm := r.cache.record(key); cm == nil || r.isMissed(cm) {
+		r.reporter.orphaned(key, cm)
 	}
-}
-
-// tellOrphan tells, once, of a cluster that no file names; its record may be nil.
-func (r *Reconciler) tellOrphan(key string, cm *corev1.ConfigMap) {
-	if !r.reporter.said.news(key, topicOrphan, orphanMessage) {
-		return
-	}
-	r.log.Warn("orphan", "cluster", key, "message", orphanMessage, "do", orphanDo)
-	if cm != nil {
-		r.reporter.events.Event(cm, corev1.EventTypeWarning, "Orphaned", orphanMessage)
-	}
-}
-
-// recordOf is the record of a cluster, nil where there is none.
-func (r *Reconciler) recordOf(key string) *corev1.ConfigMap {
-	// The index is made before the first list: an error is a record not seen.
-	records, _ := listOf[*corev1.ConfigMap](r.cache.records, key)
-	for _, cm := range records {
-		if cm.Name == naming.Record(cm.Labels[naming.LabelCluster]) {
-			return cm
-		}
-	}
-	return nil
 }

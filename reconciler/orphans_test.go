@@ -51,7 +51,7 @@ func TestOrphanIsSeenAfterARestart(t *testing.T) {
 // I12: before Git was read, nothing is an orphan.
 func TestNothingIsAnOrphanBeforeGitWasRead(t *testing.T) {
 	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		w.r.findOrphans()
+		w.r.FindOrphans()
 		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
@@ -89,7 +89,7 @@ func TestOrphanComesBack(t *testing.T) {
 // in Git.
 func TestOrphanThatIsTakenOverIsNoneAnyMore(t *testing.T) {
 	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		go w.r.watchOrphans(w.Context())
+		go w.r.WatchOrphans(w.Context())
 		w.r.SetDesired(nil)
 		v := w.look()
 		v.desired.Owner = them()

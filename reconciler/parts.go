@@ -57,16 +57,15 @@ func (o *Observer) Forget(key string) {
 
 // Executor carries out actions.
 type Executor struct {
-	kube     kubernetes.Interface
-	observer *Observer
-	records  record.Store
-	stores   stores.Stores
-	slots    *backup.Slots
-	jobs     jobs.Client
-	etcd     etcd.Members
-	lease    func() error
-	now      func() time.Time
-	options  ExecutorOptions
+	kube    kubernetes.Interface
+	records record.Store
+	stores  stores.Stores
+	slots   *backup.Slots
+	jobs    jobs.Client
+	etcd    etcd.Members
+	lease   func() error
+	now     func() time.Time
+	options ExecutorOptions
 }
 
 // ExecutorOptions are the daemon's settings.

@@ -11,8 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	eventrecord "k8s.io/client-go/tools/record"
 	"k8s.io/client-go/util/workqueue"
@@ -126,10 +124,10 @@ func wire(kube kubernetes.Interface, cache *cache, members etcd.Members, events 
 		options: ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.executor = &Executor{
-		kube: kube, observer: r.observer, records: record.Store{Kube: kube}, stores: all, slots: slots, jobs: running, etcd: members,
+		kube: kube, records: record.Store{Kube: kube}, stores: all, slots: slots, jobs: running, etcd: members,
 		lease: o.Lease, now: o.Now, options: ExecutorOptions{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
-	r.reporter = &Reporter{metrics: metrics, log: log, events: events, subject: r.subjectOf, fights: fights, now: o.Now}
+	r.reporter = &Reporter{metrics: metrics, log: log, events: events, subject: cache.subject, fights: fights, now: o.Now}
 	r.scheduler = &Scheduler{
 		kube: kube, cache: cache, observer: r.observer, clusters: r, reporter: r.reporter, stores: all, slots: slots, jobs: running,
 		etcd: members, lease: o.Lease, now: o.Now, log: log, wished: map[string]desired.Backup{},
@@ -137,18 +135,6 @@ func wire(kube kubernetes.Interface, cache *cache, members etcd.Members, events 
 		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
 	return r
-}
-
-// subjectOf is what an Event about a cluster is about: its StatefulSet, or its record
-// while there is none; nil for nothing.
-func (r *Reconciler) subjectOf(key string) runtime.Object {
-	if sets, err := listOf[*appsv1.StatefulSet](r.cache.sets, key); err == nil && len(sets) > 0 {
-		return sets[0]
-	}
-	if cm := r.recordOf(key); cm != nil {
-		return cm
-	}
-	return nil
 }
 
 func (r *Reconciler) now() time.Time { return r.options.Now() }
@@ -188,6 +174,13 @@ func (r *Reconciler) Run(ctx context.Context) {
 	workers.Wait()
 }
 
+// Close ends the queues and the watches of a Reconciler whose Run has ended, or never
+// began.
+func (r *Reconciler) Close() {
+	r.shutDown()
+	r.cache.factory.Shutdown()
+}
+
 // shutDown ends the queues.
 func (r *Reconciler) shutDown() {
 	r.queue.ShutDown()
@@ -214,7 +207,7 @@ func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []stri
 		next[c.Key()] = c
 		old, known := r.desired[c.Key()]
 		if !known {
-			r.reporter.said.over(c.Key(), topicOrphan)
+			r.reporter.adopted(c.Key())
 		}
 		if !known || !desired.Same(old, c) {
 			r.queue.Add(c.Key())

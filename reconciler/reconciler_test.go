@@ -258,7 +258,7 @@ func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
 		})
 		w.r.SetDesired([]desired.Cluster{w.wish})
 		go func() {
-			for w.r.next(w.Context()) {
+			for w.r.Next(w.Context()) {
 			}
 		}()
 		for range 100 {
@@ -295,15 +295,15 @@ func TestSameWish(t *testing.T) {
 func TestSameCommitQueuesNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		key, _ := w.r.queue.Get()
-		w.r.queue.Done(key)
+		key, _ := w.r.Queue().Get()
+		w.r.Queue().Done(key)
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		if n, told := w.r.queue.Len(), w.lines("orphan", "cluster"); n != 0 || len(told) > 0 {
+		if n, told := w.r.Queue().Len(), w.lines("orphan", "cluster"); n != 0 || len(told) > 0 {
 			t.Errorf("%d keys are queued, and no file is said to name %q", n, told)
 		}
 		w.commit(clustertest.SetVersion("3.6.12"))
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		if n := w.r.queue.Len(); n != 1 {
+		if n := w.r.Queue().Len(); n != 1 {
 			t.Errorf("%d keys are queued after a change", n)
 		}
 	})
@@ -311,8 +311,8 @@ func TestSameCommitQueuesNothing(t *testing.T) {
 
 func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
 	inWorld(t, func(w *world) {
-		w.r.enqueue("shop/orders")
-		if w.r.queue.Len() != 0 {
+		w.r.Enqueue("shop/orders")
+		if w.r.Queue().Len() != 0 {
 			t.Error("a cluster that Git does not name was queued")
 		}
 		if got := w.r.Desired(); len(got) != 0 {
@@ -325,12 +325,12 @@ func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
 func TestChangesOfNamedClustersAreLookedAt(t *testing.T) {
 	formed(t, func(w *world) {
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		key, _ := w.r.queue.Get()
-		w.r.queue.Done(key)
-		w.r.queue.Forget(key)
+		key, _ := w.r.Queue().Get()
+		w.r.Queue().Done(key)
+		w.r.Queue().Forget(key)
 		w.deletePod("orders-2")
 		synctest.Wait()
-		if n := w.r.queue.Len(); n != 1 {
+		if n := w.r.Queue().Len(); n != 1 {
 			t.Errorf("%d keys are queued", n)
 		}
 	})
@@ -346,7 +346,7 @@ func TestTheEndIsNoFailure(t *testing.T) {
 		})
 		w.commit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "shop"} })
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		w.r.next(ctx)
+		w.r.Next(ctx)
 		if ctx.Err() == nil {
 			t.Fatal("nothing was asked for")
 		}
@@ -429,14 +429,14 @@ func TestAChangeThatLastsIsTold(t *testing.T) {
 			return true, nil, apierrors.NewConflict(appsv1.Resource("statefulsets"), "orders", errors.New("it was changed"))
 		})
 		w.log.Reset()
-		for changes < changesUntold-1 { // the caches may have lagged once before
-			w.r.next(w.Context())
+		for changes < MaxSilentConflicts-1 { // the caches may have lagged once before
+			w.r.Next(w.Context())
 		}
 		if told := w.lines("failed", "error"); len(told) > 0 {
 			t.Errorf("told at once: %q", told)
 		}
 		for begin := time.Now(); time.Since(begin) < 5*time.Minute; {
-			w.r.next(w.Context())
+			w.r.Next(w.Context())
 		}
 		told := w.lines("failed", "error")
 		if len(told) != 1 || !strings.Contains(told[0], state.ErrChanged.Error()) || !strings.HasPrefix(told[0], "start the roll") {

@@ -151,3 +151,11 @@ func shorten(message string) string {
 	}
 	return strings.ToValidUTF8(message[:most], "") + "…"
 }
+
+// timeOrNever is a time for people.
+func timeOrNever(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -97,7 +97,7 @@ func (s *Scheduler) RequestPass(ctx context.Context, q desired.Backup) (time.Dur
 	if k.record.begin(q, s.now()) {
 		return 0, s.writeRequest(ctx, q, k)
 	}
-	s.reporter.metrics.requested(q, k.record, s.now())
+	s.measure(q, k.record)
 	due, err := dueOf(q, k.record, s.now())
 	drill, errDrill := drillAt(q, k.record)
 	s.noteRequest(q, k.record, due)

@@ -236,7 +236,7 @@ func (s *Scheduler) endDrill(ctx context.Context, q desired.Backup, k *keptReque
 // reportDrill tells of a drill that was judged.
 func (s *Scheduler) reportDrill(q desired.Backup, k *keptRequest, found backup.Drill) {
 	s.reporter.said.over(q.Key(), topicState)
-	s.reporter.metrics.requested(q, k.record, s.now())
+	s.measure(q, k.record)
 	object, took := k.record.Drilled.Object, found.Duration.Round(time.Millisecond).String()
 	if found.Result != backup.DrillPassed {
 		s.log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "url", object, "error", found.Result,
@@ -252,7 +252,7 @@ func (s *Scheduler) reportDrill(q desired.Backup, k *keptRequest, found backup.D
 // reportDrillUnclear tells of a drill that came to no judgement.
 func (s *Scheduler) reportDrillUnclear(q desired.Backup, k *keptRequest, why string) {
 	s.reporter.said.over(q.Key(), topicState)
-	s.reporter.metrics.requested(q, k.record, s.now())
+	s.measure(q, k.record)
 	s.log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.DrillFailures, "error", why,
 		"message", "it came to no judgement about the backup, and is tried again")
 	s.reporter.events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", shorten("it came to no judgement about the backup: "+why))

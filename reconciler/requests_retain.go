@@ -175,11 +175,7 @@ func (s *Scheduler) neededBackups(own string) (map[string]string, error) {
 	for key, c := range s.clusters.Desired() {
 		need(c.Spec.Recovery.ObjectURL, "spec.recovery of "+key)
 	}
-	for _, o := range s.cache.records.GetStore().List() {
-		cm, ok := o.(*corev1.ConfigMap)
-		if !ok {
-			continue
-		}
+	for _, cm := range s.cache.recordsOfAll() {
 		key := cm.Namespace + "/" + cm.Labels[naming.LabelCluster]
 		rec, err := record.Read(cm)
 		if err != nil {

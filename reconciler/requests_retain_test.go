@@ -212,7 +212,7 @@ func TestRetentionBesideOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The other one is faster, between the decision and the removal.
-		w.r.log = slog.New(slog.NewJSONHandler(io.MultiWriter(w.log, writeFunc(func(line []byte) {
+		w.r.scheduler.log = slog.New(slog.NewJSONHandler(io.MultiWriter(w.log, writeFunc(func(line []byte) {
 			if bytes.Contains(line, []byte(`"msg":"remove"`)) {
 				_ = os.Remove(first + backup.ManifestSuffix)
 			}

@@ -34,7 +34,7 @@ func stranger(t *testing.T, s *etcdtest.Servers, secrets ...*corev1.Secret) (*Re
 	r := New(api, etcd.New(), eventrecord.NewFakeRecorder(100), NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(log, nil)), Options{
 		BackupURL: "file://" + dir + "/{{ .Name }}/{{ .Version }}-{{ .UID }}.db?root=" + dir,
 	})
-	t.Cleanup(r.shutDown)
+	t.Cleanup(r.Close)
 	_, port, err := net.SplitHostPort(s.Members[0].Address)
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +55,7 @@ func passes(t *testing.T, r *Reconciler, q desired.Backup) requestRecord {
 			t.Fatal(err)
 		}
 	}
-	k, err := r.scheduler.readRequest(t.Context(), q)
+	k, err := r.scheduler.ReadRequest(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,14 +138,14 @@ func TestAStrangerIsReachedByItsURL(t *testing.T) {
 		} {
 			q := once()
 			q.Spec.Source = schema.BackupSource{ClusterURL: text}
-			e, awaited, err := w.r.scheduler.strangerEndpoint(w.Context(), q)
+			e, awaited, err := w.r.scheduler.StrangerEndpoint(w.Context(), q)
 			if err != nil || awaited != "" || e.Address != want.address || (e.TLS != nil) != want.secured {
 				t.Errorf("%s: %+v, %q, %v", text, e, awaited, err)
 			}
 		}
 		q := once()
 		q.Spec.Source = schema.BackupSource{ClusterURL: "http://a b"}
-		if _, _, err := w.r.scheduler.findStranger(w.Context(), q); err == nil || !strings.Contains(err.Error(), "clusterURL is not a URL") {
+		if _, _, err := w.r.scheduler.FindStranger(w.Context(), q); err == nil || !strings.Contains(err.Error(), "clusterURL is not a URL") {
 			t.Errorf("%v", err)
 		}
 	})

@@ -15,9 +15,13 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -94,13 +98,19 @@ func (w *world) manifests() []backup.Manifest {
 }
 
 // requestRecord is what the API server has of a request's record.
-func (w *world) requestRecord(q desired.Backup) requestRecord {
+func (w *world) requestRecord(q desired.Backup) (rec requestRecord) {
 	w.Helper()
-	k, err := w.r.scheduler.readRequest(w.Context(), q)
+	cm, err := w.api.CoreV1().ConfigMaps("shop").Get(w.Context(), recordNameOf(q), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return rec
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(cm.Data[guard.RecordFile]), &rec)
+	}
 	if err != nil {
 		w.Fatal(err)
 	}
-	return k.record
+	return rec
 }
 
 // restart lets another process go on.
@@ -155,10 +165,10 @@ func TestARequestsOwnWordIsKept(t *testing.T) {
 		w.wish.Spec.Backup.Destination.Credentials.SecretName = "clusters"
 		w.wish.Spec.Backup.Destination.Encryption.Recipients = []string{"age1clusters"}
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		if to := w.r.scheduler.effective(once()); to.Credentials.SecretName != "clusters" || to.Encryption.Recipients[0] != "age1clusters" {
+		if to := w.r.scheduler.Effective(once()); to.Credentials.SecretName != "clusters" || to.Encryption.Recipients[0] != "age1clusters" {
 			t.Errorf("%+v", to)
 		}
-		to := w.r.scheduler.effective(once(func(s *schema.BackupRequest) {
+		to := w.r.scheduler.Effective(once(func(s *schema.BackupRequest) {
 			s.Destination.Credentials.SecretName, s.Destination.Encryption.Recipients = "own", []string{"age1own"}
 		}))
 		if to.Credentials.SecretName != "own" || to.Encryption.Recipients[0] != "age1own" || to.ObjectURLTemplate != w.r.options.BackupURL {
@@ -166,7 +176,7 @@ func TestARequestsOwnWordIsKept(t *testing.T) {
 		}
 		w.wish.Problems = []string{"bad"}
 		w.r.SetDesired([]desired.Cluster{w.wish})
-		if to := w.r.scheduler.effective(once()); to.Credentials.SecretName != "" || len(to.Encryption.Recipients) > 0 {
+		if to := w.r.scheduler.Effective(once()); to.Credentials.SecretName != "" || len(to.Encryption.Recipients) > 0 {
 			t.Errorf("of a file with errors: %+v", to)
 		}
 	})
@@ -461,7 +471,7 @@ func TestDamagedRequestRecordIsNoEmptyOne(t *testing.T) {
 				if err := w.passRequests(q, time.Minute); err != nil {
 					w.Fatal(err)
 				}
-				k, err := w.r.scheduler.readRequest(w.Context(), q)
+				k, err := w.r.scheduler.ReadRequest(w.Context(), q)
 				if err != nil {
 					w.Fatal(err)
 				}
@@ -584,7 +594,7 @@ func TestOnlyWhatChangedIsLookedAtAtOnce(t *testing.T) {
 func TestRequestThatIsGoneIsNotLookedAt(t *testing.T) {
 	inWorld(t, func(w *world) {
 		w.r.scheduler.queue.Add("EtcdBackup shop/gone")
-		if !w.r.scheduler.nextRequest(w.Context()) || len(w.api.requests()) > 0 {
+		if !w.r.scheduler.NextRequest(w.Context()) || len(w.api.requests()) > 0 {
 			t.Errorf("requests %q", w.api.requests())
 		}
 	})
@@ -606,7 +616,7 @@ func TestPassThatFailsIsTold(t *testing.T) {
 				w.r.scheduler.SetRequests([]desired.Backup{once()})
 				for range 2 {
 					w.r.scheduler.queue.Add(once().Key())
-					w.r.scheduler.nextRequest(w.Context())
+					w.r.scheduler.NextRequest(w.Context())
 				}
 				if said := w.lines("failed", "error"); len(said) != c.want {
 					t.Errorf("said %q", said)

@@ -30,21 +30,21 @@ func (r *Reconciler) noteCluster(v *view, p plan.Plan) {
 
 // clusterStatus is a cluster as one look shows it.
 func clusterStatus(v *view, p plan.Plan) schema.Status {
-	phase, reason, message := v.phase(p)
+	phase, reason, message := phaseOf(v, p)
 	m := v.cluster.Metadata
 	s := schema.NewStatus(schema.KindCluster, m.Namespace, m.Name, phase, reason, message)
-	s.Observed, s.Status.Commit = v.cluster.Commit, v.commit()
-	members := v.members()
+	s.Observed, s.Status.Commit = v.cluster.Commit, commitOf(v)
+	members := membersOf(v)
 	s.Status.Cluster = &schema.ClusterStatus{
 		Version:  versionStatus(v.cluster.Spec.Version, members),
 		Replicas: replicasStatus(v.cluster.Spec.Replicas, members),
 		Members:  members,
-		Drift:    v.driftStatus(),
-		Hold:     v.holdStatus(p.Hold),
-		Plan:     v.planStatus(p.Steps),
+		Drift:    driftStatus(v),
+		Hold:     holdStatus(v, p.Hold),
+		Plan:     planStatus(v, p.Steps),
 	}
 	for _, w := range p.Warnings {
-		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, v.steady(w))
+		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, steady(v, w))
 	}
 	if v.record != nil && v.record.Backup != nil {
 		s.Status.Cluster.Backups = []schema.BackupStatus{backupStatus(*v.record.Backup)}
@@ -52,31 +52,31 @@ func clusterStatus(v *view, p plan.Plan) schema.Status {
 	return s
 }
 
-// phase says how far the cluster is, why, and what about it.
-func (v *view) phase(p plan.Plan) (phase schema.Phase, reason, message string) {
+// phaseOf says how far the cluster is, why, and what about it.
+func phaseOf(v *view, p plan.Plan) (phase schema.Phase, reason, message string) {
 	switch h := p.Hold; {
 	case h == nil && len(p.Steps) == 0:
 		return schema.PhaseReady, "Idle", "the cluster is what Git says"
 	case h == nil:
-		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), v.steady(p.Steps[0].String())
+		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), steady(v, p.Steps[0].String())
 	case h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm:
-		return schema.PhaseReconciling, string(h.Kind), v.steady(h.String())
+		return schema.PhaseReconciling, string(h.Kind), steady(v, h.String())
 	default:
-		return schema.PhaseStalled, string(h.Kind), v.steady(h.String())
+		return schema.PhaseStalled, string(h.Kind), steady(v, h.String())
 	}
 }
 
-// commit is the one that brought what the cluster is or is to become. One that only
+// commitOf is the one that brought what the cluster is or is to become. One that only
 // changes others, or whose file cannot be read, brought nothing.
-func (v *view) commit() string {
+func commitOf(v *view) string {
 	if v.record != nil && v.record.Applied != nil && (v.applied() || len(v.cluster.Problems) > 0) {
 		return v.record.Applied.Commit
 	}
 	return v.cluster.Commit
 }
 
-// members are those of the last look, and those of the record that it did not see.
-func (v *view) members() []schema.MemberStatus {
+// membersOf are those of the last look, and those of the record that it did not see.
+func membersOf(v *view) []schema.MemberStatus {
 	var list []schema.MemberStatus
 	seen := map[string]bool{}
 	if n := len(v.observed.Rounds); n > 0 {
@@ -143,7 +143,7 @@ func replicasStatus(wanted int32, members []schema.MemberStatus) schema.Replicas
 
 // driftStatus leaves out when it was: somebody who changes an object again and again
 // to the same is no news.
-func (v *view) driftStatus() []schema.DriftStatus {
+func driftStatus(v *view) []schema.DriftStatus {
 	var list []schema.DriftStatus
 	for _, o := range v.observed.Objects {
 		if o.State == state.ObjectInSync {
@@ -158,17 +158,17 @@ func (v *view) driftStatus() []schema.DriftStatus {
 	return list
 }
 
-func (v *view) holdStatus(h *plan.Hold) *schema.HoldStatus {
+func holdStatus(v *view, h *plan.Hold) *schema.HoldStatus {
 	if h == nil {
 		return nil
 	}
-	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: v.steady(h.Message), Do: v.steady(h.Do)}
+	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: steady(v, h.Message), Do: steady(v, h.Do)}
 }
 
-func (v *view) planStatus(steps []plan.Step) []schema.StepStatus {
+func planStatus(v *view, steps []plan.Step) []schema.StepStatus {
 	list := make([]schema.StepStatus, len(steps))
 	for i, s := range steps {
-		list[i] = schema.StepStatus{Action: v.steady(s.Action.String()), Reason: v.steady(s.Reason)}
+		list[i] = schema.StepStatus{Action: steady(v, s.Action.String()), Reason: steady(v, s.Reason)}
 	}
 	return list
 }
@@ -188,7 +188,7 @@ func orphanStatus(namespace, name string) schema.Status {
 
 // restoreStatus is the restore that makes a cluster.
 func restoreStatus(v *view, p plan.Plan, w desired.Restore) schema.Status {
-	phase, reason, message := v.phase(p)
+	phase, reason, message := phaseOf(v, p)
 	s := schema.RestoreStatus{Cluster: v.cluster.Key(), Source: desired.SourceText(w.Source)}
 	if v.record != nil && v.record.Restored != nil && v.record.Restored.Name == w.Name && !v.record.Restored.At.IsZero() {
 		done := v.record.Restored
@@ -196,6 +196,6 @@ func restoreStatus(v *view, p plan.Plan, w desired.Restore) schema.Status {
 		s.Time = done.At.UTC().Format(time.RFC3339)
 	}
 	status := schema.NewStatus(schema.KindRestore, v.cluster.Metadata.Namespace, w.Name, phase, reason, message)
-	status.Observed, status.Status.Commit, status.Status.Restore = v.cluster.Commit, v.commit(), &s
+	status.Observed, status.Status.Commit, status.Status.Restore = v.cluster.Commit, commitOf(v), &s
 	return status
 }

@@ -21,7 +21,7 @@ var (
 
 // steady is a sentence of the planner without what changes with each look: numbers
 // that were measured, and the words of a member's error, which tell of the last try.
-func (v *view) steady(text string) string {
+func steady(v *view, text string) string {
 	if n := len(v.observed.Rounds); n > 0 {
 		last := v.observed.Rounds[n-1]
 		text = without(text, last.Problem)

@@ -152,7 +152,7 @@ func TestStatusSaysNothingThatTicks(t *testing.T) {
 				spoil(w)
 				w.r.SetDesired([]desired.Cluster{w.wish})
 				look := func() {
-					v, p, err := w.r.decide(w.Context(), w.wish)
+					v, p, err := w.r.Decide(w.Context(), w.wish)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -189,7 +189,7 @@ func TestSentencesAreSteady(t *testing.T) {
 		"3.5.35 → 3.6.16: 3.6 takes a snapshot every 10000 entries instead of 100000":                                            "3.5.35 → 3.6.16: 3.6 takes a snapshot every 10000 entries instead of 100000",
 		"2 left to go": "2 left to go",
 	} {
-		if got := v.steady(text); got != want {
+		if got := steady(v, text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)
 		}
 	}
@@ -259,7 +259,7 @@ func TestStatusOfFailures(t *testing.T) {
 		if after := w.statusYAML(); after != before || !strings.Contains(after, "request 1") {
 			t.Errorf("before\n%s\nafter\n%s", before, after)
 		}
-		w.r.next(w.Context())
+		w.r.Next(w.Context())
 		w.wantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
 	})
 }

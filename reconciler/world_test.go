@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -89,10 +90,7 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		Render:    ordersOptions(),
 		BackupURL: "file://" + backups + "/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?root=" + backups,
 	})
-	t.Cleanup(func() {
-		w.r.shutDown()
-		w.r.cache.factory.Shutdown()
-	})
+	t.Cleanup(func() { w.r.Close() })
 	if err := w.r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -105,11 +103,15 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 func (w *world) reconfigure(edit func(*Options)) {
 	was, o := w.r, w.r.options
 	edit(&o)
-	w.r = wire(was.kube, was.cache, was.observer.etcd, w.events, was.reporter.metrics, was.log, o)
-	w.r.desired, w.r.scheduler.wished = was.desired, was.scheduler.wished
+	w.r = was.With(o, was.observer.etcd, w.events, was.reporter.metrics, was.reporter.log)
+	if clusters := slices.Collect(maps.Values(was.Desired())); len(clusters) > 0 {
+		w.r.SetDesired(clusters)
+	}
+	if backups := slices.Collect(maps.Values(was.Backups())); len(backups) > 0 {
+		w.r.SetBackups(backups)
+	}
 	w.sign(was.executor.stores.Sign)
-	was.shutDown()
-	w.Cleanup(w.r.shutDown)
+	w.Cleanup(was.Close)
 }
 
 // ask has quorate ask other members.

@@ -140,7 +140,7 @@ func NewClusterReport(d state.Desired, p Plan, least, most int) ClusterReport {
 		r.Hold = &HoldReport{h.Kind, h.Rule, h.Message, h.Do}
 	}
 	for _, s := range p.Steps {
-		r.Steps = append(r.Steps, StepReport{s.Action.String(), s.reasonFor(d), s.Action.Disruptive(), s.Undo.Text, s.Undo.Kind})
+		r.Steps = append(r.Steps, StepReport{s.Action.String(), reasonFor(s, d), s.Action.Disruptive(), s.Undo.Text, s.Undo.Kind})
 		if _, first := s.Action.(action.CreateRecord); first {
 			r.Change = Added
 		}
@@ -152,7 +152,7 @@ func NewClusterReport(d state.Desired, p Plan, least, most int) ClusterReport {
 }
 
 // reasonFor is the reason of a step; that of a backup says where it goes, too.
-func (s Step) reasonFor(d state.Desired) string {
+func reasonFor(s Step, d state.Desired) string {
 	if _, backup := s.Action.(action.TakeBackup); !backup {
 		return s.Reason
 	}
