@@ -8,26 +8,27 @@ import (
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 )
 
-var errApart = errors.New("this plans for what is not in Git yet: nothing is carried out")
+var errDryRun = errors.New("this plans for what is not in Git yet: nothing is carried out")
 
-// Apart returns a Reconciler that plans for what Git does not say yet, such as a
+// DryRun returns a Reconciler that plans for what Git does not say yet, such as a
 // pull request. It sees what r's caches hold of Kubernetes and has all else of its
 // own, what Git says, what was said, connections to members: nothing that it is
 // asked leaves a trace in r. It refuses to change anything.
-func (r *Reconciler) Apart(etcd etcd.Members) *Reconciler {
-	options := r.options
-	options.Lease = func() error { return errApart }
-	apart := r.With(options, etcd, &eventrecord.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+func (r *Reconciler) DryRun(etcd etcd.Members) *Reconciler {
+	options := r.Options
+	options.Lease = func() error { return errDryRun }
+	apart := r.With(options, etcd, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	apart.shutDown() // nothing is ever queued
 	return apart
 }
 
 // With returns a Reconciler with other options that sees what r's caches hold, and has
 // all else of its own.
-func (r *Reconciler) With(o Options, members etcd.Members, events eventrecord.EventRecorder, metrics *Metrics, log *slog.Logger) *Reconciler {
-	next := wire(r.kube, r.cache, members, events, metrics, log, o.withDefaults())
+func (r *Reconciler) With(o Options, members etcd.Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger) *Reconciler {
+	next := wire(r.kube, r.cache, members, events, metrics, log, o.WithDefaults())
 	next.filled.Store(r.filled.Load())
 	return next
 }

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -10,37 +10,86 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	eventrecord "k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/clustertest"
-	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
-	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 // benchClusters is how many clusters one pass over all looks at.
 const benchClusters = 1000
 
+// passOverAll makes a pass over every cluster, and wants each to be at rest.
+func passOverAll(b *testing.B, r *reconciler.Reconciler, clusters map[string]desired.Cluster) {
+	b.Helper()
+	for key, c := range clusters {
+		if wait, err := r.Pass(b.Context(), c); err != nil || wait != r.Options.Resync {
+			p, _ := r.Plan(b.Context(), c)
+			b.Fatalf("%s: wait %s, error %v\n%s", key, wait, err, p.Text())
+		}
+	}
+}
+
+func podAtRest(name string, set *appsv1.StatefulSet) *corev1.Pod {
+	return &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
+		Spec:       set.Spec.Template.Spec,
+		Status: corev1.PodStatus{
+			PodIP: fmt.Sprintf("10.0.0.%d", naming.Ordinal(name)), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
+		},
+	}
+}
+
+// fromApply is the object that an apply of the configuration makes.
+func fromApply[T any](b *testing.B, configuration any) *T {
+	b.Helper()
+	o := new(T)
+	if err := json.Unmarshal(mustJSON(b, configuration), o); err != nil {
+		b.Fatal(err)
+	}
+	return o
+}
+
+func mustJSON(b *testing.B, value any) []byte {
+	b.Helper()
+	text, err := json.Marshal(value)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return text
+}
+
 // BenchmarkNoOpPass1000Clusters looks once at each of 1,000 clusters that are
 // what Git says. The members answer at once: what is measured is quorate.
 func BenchmarkNoOpPass1000Clusters(b *testing.B) {
 	api, clusters := standingClusters(b)
-	r := New(api, &healthyEtcd{}, &eventrecord.FakeRecorder{}, NewMetrics(prometheus.NewRegistry()),
-		slog.New(slog.DiscardHandler), Options{Render: ordersOptions()})
-	defer r.queue.ShutDown()
+	r := reconciler.New(api, &healthyEtcd{}, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()),
+		slog.New(slog.DiscardHandler), reconciler.Options{Render: reconcilertest.OrdersOptions()})
+	defer r.Queue().ShutDown()
 	if err := r.Start(b.Context()); err != nil {
 		b.Fatal(err)
 	}
@@ -59,25 +108,14 @@ func BenchmarkNoOpPass1000Clusters(b *testing.B) {
 	}
 }
 
-// passOverAll makes a pass over every cluster, and wants each to be at rest.
-func passOverAll(b *testing.B, r *Reconciler, clusters map[string]desired.Cluster) {
-	b.Helper()
-	for key, c := range clusters {
-		if wait, err := r.Pass(b.Context(), c); err != nil || wait != r.options.Resync {
-			p, _ := r.Plan(b.Context(), c)
-			b.Fatalf("%s: wait %s, error %v\n%s", key, wait, err, p.Text())
-		}
-	}
-}
-
 // healthyEtcd answers for any cluster whose members run 3.6.16.
-type healthyEtcd struct{ fakeEtcd }
+type healthyEtcd struct{ reconcilertest.FakeEtcd }
 
 func (*healthyEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, deep bool) state.Round {
 	r := state.Round{At: time.Now(), ClusterID: "c1", ClusterVersion: "3.6.0", Deep: deep}
 	for _, e := range members {
 		r.Members = append(r.Members, state.Member{
-			ID: fakeMemberID(e.Member), Name: e.Member, Version: "3.6.16", Leader: "a0", Term: 2, CommitIndex: 100, AppliedIndex: 100, Revision: 7,
+			ID: reconcilertest.FakeMemberID(e.Member), Name: e.Member, Version: "3.6.16", Leader: "a0", Term: 2, CommitIndex: 100, AppliedIndex: 100, Revision: 7,
 		})
 	}
 	return r
@@ -117,7 +155,7 @@ func fieldOwners(b *testing.B) map[string][]metav1.ManagedFieldsEntry {
 
 func renderForBench(b *testing.B, c schema.EtcdCluster) manifests.Manifests {
 	b.Helper()
-	o := ordersOptions()
+	o := reconcilertest.OrdersOptions()
 	o.Partition = c.Spec.Replicas
 	m, err := manifests.Render(c, o)
 	if err != nil {
@@ -145,7 +183,7 @@ func standingCluster(b *testing.B, c schema.EtcdCluster, owners map[string][]met
 			ObjectMeta: metav1.ObjectMeta{Name: "data-" + naming.Member(c.Metadata.Name, int32(i)), Namespace: "shop", Labels: naming.OwnLabels(c)},
 		})
 	}
-	secrets, err := certs.Issue(c, ordersOptions().ClusterDomain, nil, time.Now())
+	secrets, err := certs.Issue(c, reconcilertest.OrdersOptions().ClusterDomain, nil, time.Now())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -166,38 +204,8 @@ func recordAtRest(b *testing.B, c schema.EtcdCluster) *corev1.ConfigMap {
 	r := record.New(c.Metadata.Name + "-0123456789abcdef")
 	r.ClusterID = "c1"
 	for i := range int(c.Spec.Replicas) {
-		r.Members[naming.Member(c.Metadata.Name, int32(i))] = fakeMemberID(naming.Member(c.Metadata.Name, int32(i)))
+		r.Members[naming.Member(c.Metadata.Name, int32(i))] = reconcilertest.FakeMemberID(naming.Member(c.Metadata.Name, int32(i)))
 	}
 	r.Applied = &record.Applied{SpecHash: schema.SpecHash(c.Spec), Version: c.Spec.Version, Commit: "0a1b2c3"}
 	return fromApply[corev1.ConfigMap](b, r.ConfigMap(c))
-}
-
-func podAtRest(name string, set *appsv1.StatefulSet) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: set.Spec.Template.Labels, Annotations: set.Spec.Template.Annotations},
-		Spec:       set.Spec.Template.Spec,
-		Status: corev1.PodStatus{
-			PodIP: fmt.Sprintf("10.0.0.%d", naming.Ordinal(name)), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
-			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}},
-		},
-	}
-}
-
-// fromApply is the object that an apply of the configuration makes.
-func fromApply[T any](b *testing.B, configuration any) *T {
-	b.Helper()
-	o := new(T)
-	if err := json.Unmarshal(mustJSON(b, configuration), o); err != nil {
-		b.Fatal(err)
-	}
-	return o
-}
-
-func mustJSON(b *testing.B, value any) []byte {
-	b.Helper()
-	text, err := json.Marshal(value)
-	if err != nil {
-		b.Fatal(err)
-	}
-	return text
 }

@@ -8,11 +8,9 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -22,39 +20,39 @@ import (
 )
 
 // plan asks the planner about a view, for a plan with its forecast.
-func (r *Reconciler) plan(ctx context.Context, v *view) (plan.Plan, error) {
+func (r *Reconciler) plan(ctx context.Context, v *observe.View) (plan.Plan, error) {
 	now := r.now()
 	if err := r.lookAround(ctx, v, now, false); err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Make(v.desired, v.observed, now), nil
+	return plan.Make(v.Desired, v.Observed, now), nil
 }
 
 // decideFresh asks the planner what is due by what the API server itself says.
-func (r *Reconciler) decideFresh(ctx context.Context, v *view) (plan.Plan, error) {
+func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (plan.Plan, error) {
 	now := r.now()
 	if err := r.lookAround(ctx, v, now, true); err != nil {
 		return plan.Plan{}, err
 	}
-	return plan.Decide(v.desired, v.observed, now), nil
+	return plan.Decide(v.Desired, v.Observed, now), nil
 }
 
 // lookAround tells the view of the other clusters, where this one is about to be
 // disrupted anew; fresh reads them from the API server itself. At rest nothing
 // begins, and they do not matter.
-func (r *Reconciler) lookAround(ctx context.Context, v *view, now time.Time, fresh bool) (err error) {
-	v.observed.Fleet = state.Fleet{}
-	if !situation.Begins(v.desired, v.observed, now) || plan.Decide(v.desired, v.observed, now).Idle() {
+func (r *Reconciler) lookAround(ctx context.Context, v *observe.View, now time.Time, fresh bool) (err error) {
+	v.Observed.Fleet = state.Fleet{}
+	if !situation.Begins(v.Desired, v.Observed, now) || plan.Decide(v.Desired, v.Observed, now).Idle() {
 		return nil
 	}
-	v.observed.Fleet, err = r.fleet(ctx, v.cluster, fresh)
+	v.Observed.Fleet, err = r.fleet(ctx, v.Cluster, fresh)
 	return err
 }
 
 // reserve lets one worker at a time begin to disrupt a cluster. While it is held,
 // the other workers' beginnings are on the API server or have not been decided
 // yet, so that a fresh read sees them all: two never take the last place.
-func (r *Reconciler) reserve(ctx context.Context, v *view, action action.Action) (release func(), reserved bool) {
+func (r *Reconciler) reserve(ctx context.Context, v *observe.View, action action.Action) (release func(), reserved bool) {
 	if !r.takesPlace(v, action) {
 		return func() {}, false
 	}
@@ -68,23 +66,23 @@ func (r *Reconciler) reserve(ctx context.Context, v *view, action action.Action)
 
 // takesPlace says whether the action may disrupt a cluster that is not disrupted
 // yet. A backup disrupts nobody and takes long, so it keeps no other worker off.
-func (r *Reconciler) takesPlace(v *view, act action.Action) bool {
+func (r *Reconciler) takesPlace(v *observe.View, act action.Action) bool {
 	_, backup := act.(action.TakeBackup)
-	return !backup && situation.Begins(v.desired, v.observed, r.now())
+	return !backup && situation.Begins(v.Desired, v.Observed, r.now())
 }
 
 // fleet describes the other clusters, as far as they matter for one that is about
 // to be disrupted. Nothing of it is kept: it is what they are now.
 func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (state.Fleet, error) {
-	others, read := r.others(c), r.observer.standing
+	others, read := r.others(c), r.Observer.Standing
 	if fresh {
-		live, err := r.observer.standings(ctx)
+		live, err := r.Observer.Standings(ctx)
 		if err != nil {
 			return state.Fleet{}, fmt.Errorf("look at the other clusters: %w", err)
 		}
-		read = func(o desired.Cluster) (standing, error) { return live[o.Key()], nil }
+		read = func(o desired.Cluster) (observe.Standing, error) { return live[o.Key()], nil }
 	}
-	f := state.Fleet{Limit: r.options.MaxDisrupted}
+	f := state.Fleet{Limit: r.Options.MaxDisrupted}
 	var below []desired.Cluster
 	for _, o := range others {
 		s, err := read(o)
@@ -129,12 +127,12 @@ func (r *Reconciler) others(c desired.Cluster) []desired.Cluster {
 // included, until one is found that is not done.
 func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) []state.Neighbour {
 	for _, o := range clusters {
-		v, err := r.observer.observe(ctx, o)
+		v, err := r.Observer.Observe(ctx, o)
 		why := ""
 		if err != nil {
 			why = "it cannot be looked at: " + err.Error()
 		} else {
-			why = leftToDo(plan.Make(v.desired, v.observed, r.now()))
+			why = leftToDo(plan.Make(v.Desired, v.Observed, r.now()))
 		}
 		if why != "" {
 			return []state.Neighbour{{Name: o.Key(), Wave: o.Spec.Upgrade.Wave, Why: why}}
@@ -160,59 +158,14 @@ func leftToDo(p plan.Plan) string {
 	return ""
 }
 
-// standing is what Kubernetes shows of a cluster, nil for what is not there.
-type standing struct {
-	record *corev1.ConfigMap
-	set    *appsv1.StatefulSet
-}
-
-// standing reads the caches.
-func (o *Observer) standing(c desired.Cluster) (standing, error) {
-	records, err := listOf[*corev1.ConfigMap](o.cache.records, c.Key())
-	if err != nil {
-		return standing{}, err
-	}
-	sets, err := listOf[*appsv1.StatefulSet](o.cache.sets, c.Key())
-	if err != nil {
-		return standing{}, err
-	}
-	return standing{named(records)[naming.Record(c.Metadata.Name)], named(sets)[c.Metadata.Name]}, nil
-}
-
-// standings reads all clusters from the API server itself, by key.
-func (o *Observer) standings(ctx context.Context) (map[string]standing, error) {
-	all := metav1.ListOptions{LabelSelector: naming.LabelCluster}
-	records, err := o.kube.CoreV1().ConfigMaps("").List(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	sets, err := o.kube.AppsV1().StatefulSets("").List(ctx, all)
-	if err != nil {
-		return nil, err
-	}
-	found := map[string]standing{}
-	for i := range records.Items {
-		if name := records.Items[i].Labels[naming.LabelCluster]; records.Items[i].Name == naming.Record(name) {
-			found[records.Items[i].Namespace+"/"+name] = standing{record: &records.Items[i]}
-		}
-	}
-	for i := range sets.Items {
-		if name := sets.Items[i].Labels[naming.LabelCluster]; sets.Items[i].Name == name {
-			key := sets.Items[i].Namespace + "/" + name
-			found[key] = standing{found[key].record, &sets.Items[i]}
-		}
-	}
-	return found, nil
-}
-
 // disrupted is why the cluster counts as disrupted, "" when it does not: members
 // are missing, or quorate has begun something that restarts them. One that never
 // served, or that quorate only watches, does not count.
-func disrupted(s standing, c desired.Cluster) string {
-	if s.record == nil || c.Spec.Mode == schema.ModeObserve {
+func disrupted(s observe.Standing, c desired.Cluster) string {
+	if s.Record == nil || c.Spec.Mode == schema.ModeObserve {
 		return ""
 	}
-	rec, err := record.Read(s.record)
+	rec, err := record.Read(s.Record)
 	switch {
 	case err != nil:
 		return "its record cannot be read"
@@ -224,17 +177,17 @@ func disrupted(s standing, c desired.Cluster) string {
 		return rec.Leaving.Member + " is on its way out"
 	case rec.Replacing != "":
 		return rec.Replacing + " is being replaced"
-	case s.set == nil && c.Spec.State == schema.StateRunning:
+	case s.Set == nil && c.Spec.State == schema.StateRunning:
 		return "its StatefulSet is gone"
-	case s.set == nil:
+	case s.Set == nil:
 		return ""
 	}
-	return unsettled(s.set)
+	return unsettled(s.Set)
 }
 
 // unsettled is why the members of a StatefulSet are not all up for good, or "".
 func unsettled(set *appsv1.StatefulSet) string {
-	switch status, replicas := set.Status, replicasOf(set); {
+	switch status, replicas := set.Status, observe.Replicas(set); {
 	case status.ObservedGeneration < set.Generation:
 		return "its StatefulSet has just been changed"
 	case status.CurrentRevision != status.UpdateRevision:
@@ -247,17 +200,17 @@ func unsettled(set *appsv1.StatefulSet) string {
 
 // unfinished is why a running cluster is plainly not what its file says, or "":
 // then the members have to be asked.
-func unfinished(s standing, c desired.Cluster) string {
+func unfinished(s observe.Standing, c desired.Cluster) string {
 	if len(c.Problems) > 0 {
 		return "its file has errors"
 	}
 	if c.Spec.State != schema.StateRunning || c.Spec.Mode == schema.ModeObserve {
 		return ""
 	}
-	if s.record == nil {
+	if s.Record == nil {
 		return "it has not been made yet"
 	}
-	rec, err := record.Read(s.record)
+	rec, err := record.Read(s.Record)
 	switch {
 	case err != nil:
 		return "its record cannot be read"

@@ -8,13 +8,14 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
 )
 
 // watchOrphans looks for orphans now and then until ctx ends: their records come
 // and go without any change in Git.
 func (r *Reconciler) watchOrphans(ctx context.Context) {
-	ticker := time.NewTicker(r.options.Resync)
+	ticker := time.NewTicker(r.Options.Resync)
 	defer ticker.Stop()
 	for {
 		select {
@@ -30,11 +31,11 @@ func (r *Reconciler) watchOrphans(ctx context.Context) {
 // any more, and tells of each once. They are left running: absence is never a wish
 // to delete. Before Git was read there is nothing to compare with.
 func (r *Reconciler) findOrphans() {
-	if !r.asked.Load() || r.options.Owner.Nobody() {
+	if !r.asked.Load() || r.Options.Owner.Nobody() {
 		return
 	}
 	var orphans []schema.Status
-	for _, cm := range r.cache.recordsOfAll() {
+	for _, cm := range r.cache.Records() {
 		if cm.Name != naming.Record(cm.Labels[naming.LabelCluster]) {
 			continue
 		}
@@ -43,18 +44,18 @@ func (r *Reconciler) findOrphans() {
 			continue
 		}
 		if r.isOrphan(cm) {
-			orphans = append(orphans, orphanStatus(cm.Namespace, cm.Labels[naming.LabelCluster]))
-			r.reporter.orphaned(key, cm)
+			orphans = append(orphans, report.OrphanStatus(cm.Namespace, cm.Labels[naming.LabelCluster]))
+			r.Reporter.Orphaned(key, cm)
 		}
 	}
-	r.reporter.orphans(orphans)
+	r.Reporter.Orphans(orphans)
 }
 
 // isOrphan says whether this quorate looks after the cluster of a record, and Git
 // has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
 func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
 	rec, err := record.Read(cm)
-	return err == nil && !rec.Deleted && rec.Owner != nil && record.OwnerOf(rec).Is(r.options.Owner)
+	return err == nil && !rec.Deleted && rec.Owner != nil && record.OwnerOf(rec).Is(r.Options.Owner)
 }
 
 // isMissed says whether a file that has just gone ought to name the cluster of a
@@ -66,12 +67,12 @@ func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
 		return true
 	}
 	owner := record.OwnerOf(rec)
-	return !rec.Deleted && (owner == nil || r.options.Owner.Nobody() || owner.Is(r.options.Owner))
+	return !rec.Deleted && (owner == nil || r.Options.Owner.Nobody() || owner.Is(r.Options.Owner))
 }
 
 // reportOrphan tells of a cluster that has just lost its file.
 func (r *Reconciler) reportOrphan(key string) {
-	if cm := r.cache.record(key); cm == nil || r.isMissed(cm) {
-		r.reporter.orphaned(key, cm)
+	if cm := r.cache.Record(key); cm == nil || r.isMissed(cm) {
+		r.Reporter.Orphaned(key, cm)
 	}
 }

@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"slices"
@@ -11,38 +11,40 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // inOrphaned lets a daemon that has just started read Git, where nothing names the
 // cluster that its owner looks after.
-func inOrphaned(t *testing.T, owner state.Owner, test func(w *world, registry *prometheus.Registry)) {
+func inOrphaned(t *testing.T, owner state.Owner, test func(w *reconcilertest.World, registry *prometheus.Registry)) {
 	t.Helper()
-	formed(t, func(w *world) {
-		w.mustDo(action.ClaimCluster{To: claimed(owner, 1)})
-		w.as(us())
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.MustDo(action.ClaimCluster{To: reconcilertest.Claimed(owner, 1)})
+		w.As(reconcilertest.Us())
 		registry := prometheus.NewRegistry()
-		w.r.reporter.metrics = NewMetrics(registry)
-		w.log.Reset()
-		w.drainEvents()
+		w.R.Reporter.Metrics = report.NewMetrics(registry)
+		w.Log.Reset()
+		w.DrainEvents()
 		test(w, registry)
 	})
 }
 
 // 130: whoever starts anew sees an orphan, too; it is told once, and not touched.
 func TestOrphanIsSeenAfterARestart(t *testing.T) {
-	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
+	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
 		for range 3 {
-			w.r.SetDesired(nil)
+			w.R.SetDesired(nil)
 		}
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
-		if orphans := w.lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
+		if orphans := w.Lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)
 		}
-		if events := w.drainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Orphaned no file that can be read names this cluster") {
+		if events := w.DrainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Orphaned no file that can be read names this cluster") {
 			t.Errorf("Events %q", events)
 		}
-		if requests := w.api.requests(); len(requests) > 0 {
+		if requests := w.API.Requests(); len(requests) > 0 {
 			t.Errorf("requests %q", requests)
 		}
 	})
@@ -50,10 +52,10 @@ func TestOrphanIsSeenAfterARestart(t *testing.T) {
 
 // I12: before Git was read, nothing is an orphan.
 func TestNothingIsAnOrphanBeforeGitWasRead(t *testing.T) {
-	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		w.r.FindOrphans()
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
+	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
+		w.R.FindOrphans()
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
+		if orphans := w.Lines("orphan", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -61,11 +63,11 @@ func TestNothingIsAnOrphanBeforeGitWasRead(t *testing.T) {
 
 // 142: what another owner looks after is not ours to miss.
 func TestAnothersClusterIsNoOrphan(t *testing.T) {
-	inOrphaned(t, them(), func(w *world, registry *prometheus.Registry) {
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		w.r.SetDesired(nil)
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
+	inOrphaned(t, reconcilertest.Them(), func(w *reconcilertest.World, registry *prometheus.Registry) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.R.SetDesired(nil)
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
+		if orphans := w.Lines("orphan", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -73,13 +75,13 @@ func TestAnothersClusterIsNoOrphan(t *testing.T) {
 
 // 131: a file that comes back ends it, and one that goes again is news again.
 func TestOrphanComesBack(t *testing.T) {
-	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		w.r.SetDesired(nil)
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		w.r.SetDesired(nil)
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
-		if orphans := w.lines("orphan", "cluster"); len(orphans) != 2 {
+	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
+		w.R.SetDesired(nil)
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
+		w.R.SetDesired(nil)
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
+		if orphans := w.Lines("orphan", "cluster"); len(orphans) != 2 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -88,28 +90,28 @@ func TestOrphanComesBack(t *testing.T) {
 // An orphan that somebody takes over elsewhere is none any more, without a change
 // in Git.
 func TestOrphanThatIsTakenOverIsNoneAnyMore(t *testing.T) {
-	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		go w.r.WatchOrphans(w.Context())
-		w.r.SetDesired(nil)
-		v := w.look()
-		v.desired.Owner = them()
-		if err := w.r.executor.execute(w.Context(), v, action.ClaimCluster{From: claimed(us(), 1), To: claimed(them(), 2)}); err != nil {
+	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
+		go w.R.WatchOrphans(w.Context())
+		w.R.SetDesired(nil)
+		v := w.Look()
+		v.Desired.Owner = reconcilertest.Them()
+		if err := w.R.Executor.Execute(w.Context(), v, action.ClaimCluster{From: reconcilertest.Claimed(reconcilertest.Us(), 1), To: reconcilertest.Claimed(reconcilertest.Them(), 2)}); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(w.r.options.Resync)
+		time.Sleep(w.R.Options.Resync)
 		synctest.Wait()
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 	})
 }
 
 // 130: what was deleted by a word in Git is nothing to miss when its file goes.
 func TestDeletedClusterIsNoOrphan(t *testing.T) {
-	inOrphaned(t, us(), func(w *world, registry *prometheus.Registry) {
-		w.mustDo(action.BeginDeletion{})
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		w.r.SetDesired(nil)
-		wantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		if orphans := w.lines("orphan", "cluster"); len(orphans) > 0 {
+	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
+		w.MustDo(action.BeginDeletion{})
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.R.SetDesired(nil)
+		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
+		if orphans := w.Lines("orphan", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -117,11 +119,11 @@ func TestDeletedClusterIsNoOrphan(t *testing.T) {
 
 // A daemon without an owner of its own misses whatever loses its file.
 func TestNobodyMissesEverybodysCluster(t *testing.T) {
-	inOrphaned(t, them(), func(w *world, _ *prometheus.Registry) {
-		w.as(state.Owner{})
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		w.r.SetDesired(nil)
-		if orphans := w.lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
+	inOrphaned(t, reconcilertest.Them(), func(w *reconcilertest.World, _ *prometheus.Registry) {
+		w.As(state.Owner{})
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.R.SetDesired(nil)
+		if orphans := w.Lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)
 		}
 	})

@@ -19,10 +19,14 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/scheduler"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -40,8 +44,8 @@ type Options struct {
 	MaxDisrupted int
 	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
 	MaxBackups int
-	// BackupRunner says who takes the backups that Git asks for. Default RunnerDaemon.
-	BackupRunner BackupRunner
+	// Runner says who takes the backups that Git asks for. Default InDaemon.
+	BackupRunner scheduler.Runner
 	// MaxDrills is how many backups are restored on trial at once. Default 1.
 	MaxDrills int
 	// BackupBandwidth of all backups together in bytes a second. Default: no limit.
@@ -57,7 +61,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-func (o Options) withDefaults() Options {
+func (o Options) WithDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = 4
 	}
@@ -85,13 +89,13 @@ func (o Options) withDefaults() Options {
 // Reconciler keeps clusters the way Git says.
 type Reconciler struct {
 	kube      kubernetes.Interface
-	observer  *Observer
-	executor  *Executor
-	reporter  *Reporter
-	scheduler *Scheduler
-	cache     *cache
+	Observer  *observe.Observer
+	Executor  *execute.Executor
+	Reporter  *report.Reporter
+	Scheduler *scheduler.Scheduler
+	cache     *observe.Cache
 	log       *slog.Logger
-	options   Options
+	Options   Options
 
 	pace pace
 	// beginning holds the place of the one worker that begins to disrupt a cluster.
@@ -106,45 +110,45 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler that has looked at nothing yet.
-func New(kube kubernetes.Interface, members etcd.Members, events eventrecord.EventRecorder, metrics *Metrics, log *slog.Logger, o Options) *Reconciler {
-	return wire(kube, newCache(kube), members, events, metrics, log, o.withDefaults())
+func New(kube kubernetes.Interface, members etcd.Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
+	return wire(kube, observe.NewCache(kube), members, events, metrics, log, o.WithDefaults())
 }
 
 // wire gives each part what it needs of the others.
-func wire(kube kubernetes.Interface, cache *cache, members etcd.Members, events eventrecord.EventRecorder, metrics *Metrics, log *slog.Logger, o Options) *Reconciler {
+func wire(kube kubernetes.Interface, cache *observe.Cache, members etcd.Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
-		kube: kube, log: log, options: o, cache: cache, desired: map[string]desired.Cluster{}, beginning: make(chan struct{}, 1),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](Soon, time.Minute)),
+		kube: kube, log: log, Options: o, cache: cache, desired: map[string]desired.Cluster{}, beginning: make(chan struct{}, 1),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](state.MinRequeue, time.Minute)),
 	}
 	fights := &drift.Fights{}
 	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL}, jobs.Client{Kube: kube}
-	r.observer = &Observer{
-		kube: kube, cache: cache, jobs: running, etcd: members, fights: fights, now: o.Now,
-		options: ObserverOptions{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
+	r.Observer = &observe.Observer{
+		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now,
+		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
-	r.executor = &Executor{
-		kube: kube, records: record.Store{Kube: kube}, stores: all, slots: slots, jobs: running, etcd: members,
-		lease: o.Lease, now: o.Now, options: ExecutorOptions{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
+	r.Executor = &execute.Executor{
+		Kube: kube, Records: record.Store{Kube: kube}, Stores: all, Slots: slots, Jobs: running, Members: members,
+		Lease: o.Lease, Now: o.Now, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
-	r.reporter = &Reporter{metrics: metrics, log: log, events: events, subject: cache.subject, fights: fights, now: o.Now}
-	r.scheduler = &Scheduler{
-		kube: kube, cache: cache, observer: r.observer, clusters: r, reporter: r.reporter, stores: all, slots: slots, jobs: running,
-		etcd: members, lease: o.Lease, now: o.Now, log: log, wished: map[string]desired.Backup{},
-		options: SchedulerOptions{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
-		queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
+	r.Reporter = &report.Reporter{Metrics: metrics, Log: log, Events: events, Subject: cache.Subject, Fights: fights, Now: o.Now}
+	r.Scheduler = &scheduler.Scheduler{
+		Kube: kube, Cache: cache, Observer: r.Observer, Clusters: r, Reporter: r.Reporter, Stores: all, Slots: slots, Jobs: running,
+		Members: members, Lease: o.Lease, Now: o.Now, Log: log, Wished: map[string]desired.Backup{},
+		Options: scheduler.Options{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
+		Queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
 	}
 	return r
 }
 
-func (r *Reconciler) now() time.Time { return r.options.Now() }
+func (r *Reconciler) now() time.Time { return r.Options.Now() }
 
 // Ready says whether the caches hold what the cluster has.
 func (r *Reconciler) Ready() bool { return r.filled.Load() }
 
 // Start fills the caches. It returns when they hold everything.
 func (r *Reconciler) Start(ctx context.Context) error {
-	if err := r.cache.start(ctx, r.enqueue); err != nil {
+	if err := r.cache.Start(ctx, r.enqueue); err != nil {
 		return fmt.Errorf("fill the caches: %w", err)
 	}
 	r.filled.Store(true)
@@ -155,16 +159,16 @@ func (r *Reconciler) Start(ctx context.Context) error {
 // under way have ended, too.
 func (r *Reconciler) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	for range r.options.Workers {
+	for range r.Options.Workers {
 		workers.Go(func() {
 			for r.next(ctx) {
 			}
 		})
 	}
 	// Backups that run long leave workers for the others.
-	for range r.options.MaxBackups + r.options.Workers {
+	for range r.Options.MaxBackups + r.Options.Workers {
 		workers.Go(func() {
-			for r.scheduler.nextRequest(ctx) {
+			for r.Scheduler.Next(ctx) {
 			}
 		})
 	}
@@ -178,13 +182,13 @@ func (r *Reconciler) Run(ctx context.Context) {
 // began.
 func (r *Reconciler) Close() {
 	r.shutDown()
-	r.cache.factory.Shutdown()
+	r.cache.Factory.Shutdown()
 }
 
 // shutDown ends the queues.
 func (r *Reconciler) shutDown() {
 	r.queue.ShutDown()
-	r.scheduler.queue.ShutDown()
+	r.Scheduler.Queue.ShutDown()
 }
 
 // SetDesired replaces what Git says. A cluster that is no longer named is left
@@ -207,7 +211,7 @@ func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []stri
 		next[c.Key()] = c
 		old, known := r.desired[c.Key()]
 		if !known {
-			r.reporter.adopted(c.Key())
+			r.Reporter.Adopted(c.Key())
 		}
 		if !known || !desired.Same(old, c) {
 			r.queue.Add(c.Key())
@@ -226,9 +230,9 @@ func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []stri
 
 // forget drops what is kept to save work or words about a cluster.
 func (r *Reconciler) forget(key string, c desired.Cluster) {
-	r.reporter.Forget(key, c)
+	r.Reporter.Forget(key, c)
 	r.pace.forget(key)
-	r.observer.Forget(key)
+	r.Observer.Forget(key)
 }
 
 // Desired returns what Git says of clusters, by key.
@@ -267,30 +271,27 @@ func (r *Reconciler) next(ctx context.Context) bool {
 	}
 	started := time.Now()
 	wait, err := r.Pass(ctx, c)
-	r.reporter.metrics.passed(time.Since(started))
+	r.Reporter.Metrics.Passed(time.Since(started))
 	switch {
 	case ctx.Err() != nil:
-		r.queue.AddAfter(key, Soon)
-	case errors.Is(err, state.ErrChanged) && r.queue.NumRequeues(key) < changesUntold:
+		r.queue.AddAfter(key, state.MinRequeue)
+	case errors.Is(err, state.ErrChanged) && r.queue.NumRequeues(key) < maxSilentConflicts:
 		r.queue.AddRateLimited(key)
 	case err != nil:
-		r.reporter.reportError(c, err)
+		r.Reporter.Failed(c, err)
 		r.queue.AddRateLimited(key)
 	default:
-		r.reporter.statuses.succeeded(key)
+		r.Reporter.Board.Succeeded(key)
 		r.queue.Forget(key)
 		r.queue.AddAfter(key, wait)
 	}
 	return true
 }
 
-// Soon is how long to wait before looking again at something that just moved.
-const Soon = 100 * time.Millisecond
-
-// changesUntold is how often in a row a cluster may have changed between decision and
+// maxSilentConflicts is how often in a row a cluster may have changed between decision and
 // action, three seconds in all, before that counts as a failure: a cache that lags has
 // caught up by then.
-const changesUntold = 5
+const maxSilentConflicts = 5
 
 // Pass looks at one cluster, decides, and carries out at most one action. It
 // returns how long until the next look.
@@ -299,13 +300,13 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	if err != nil {
 		return 0, err
 	}
-	r.reporter.report(v, p)
+	r.Reporter.Planned(v, p)
 	r.noteCluster(v, p)
 	switch {
 	case p.Hold != nil:
-		return max(p.Hold.Again, Soon), nil
+		return max(p.Hold.Again, state.MinRequeue), nil
 	case len(p.Steps) == 0:
-		return r.options.Resync, nil
+		return r.Options.Resync, nil
 	}
 	if err := r.carryOut(ctx, v, p.Steps[0]); err != nil {
 		return 0, err
@@ -342,7 +343,7 @@ func (p *pace) after(key, step string) time.Duration {
 	if again.times == 1 {
 		return 0
 	}
-	return min(Soon<<min(again.times-2, 12), 5*time.Minute)
+	return min(state.MinRequeue<<min(again.times-2, 12), 5*time.Minute)
 }
 
 func (p *pace) forget(key string) {
@@ -359,13 +360,13 @@ func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (plan.Plan, er
 
 // decide looks at one cluster and plans. Where the plan wants health confirmed,
 // it looks again and plans again.
-func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*view, plan.Plan, error) {
-	v, err := r.observer.observe(ctx, c)
+func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, plan.Plan, error) {
+	v, err := r.Observer.Observe(ctx, c)
 	if err != nil {
 		return nil, plan.Plan{}, err
 	}
 	p, err := r.plan(ctx, v)
-	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.endpoints) > 0 {
+	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.Endpoints) > 0 {
 		r.confirm(ctx, v)
 		p, err = r.plan(ctx, v)
 	}
@@ -375,19 +376,19 @@ func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*view, plan
 // confirm looks at the members twice more: once with hashes, and once again
 // after the least time that the planner wants between the two. Where the hashes
 // raise a suspicion, they are looked at both times.
-func (r *Reconciler) confirm(ctx context.Context, v *view) {
-	first := r.observer.round(ctx, v, true)
+func (r *Reconciler) confirm(ctx context.Context, v *observe.View) {
+	first := r.Observer.Round(ctx, v, true)
 	select {
 	case <-ctx.Done():
 		return
 	case <-time.After(max(0, state.Between-time.Since(first.At))):
 	}
-	second := r.observer.round(ctx, v, state.Suspicious(first))
-	v.observed.Rounds = append(v.observed.Rounds, first, second)
+	second := r.Observer.Round(ctx, v, state.Suspicious(first))
+	v.Observed.Rounds = append(v.Observed.Rounds, first, second)
 }
 
 // carryOut decides again on fresh data, and acts.
-func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) error {
+func (r *Reconciler) carryOut(ctx context.Context, v *observe.View, step plan.Step) error {
 	release, reserved := r.reserve(ctx, v, step.Action)
 	defer release()
 	fresh, err := r.again(ctx, v, step.Action)
@@ -397,27 +398,27 @@ func (r *Reconciler) carryOut(ctx context.Context, v *view, step plan.Step) erro
 	if !reserved && r.takesPlace(fresh, step.Action) {
 		return state.ErrChanged
 	}
-	r.reporter.reportStep(fresh, step)
+	r.Reporter.Starting(fresh, step)
 	started := time.Now()
-	if err := r.executor.execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {
+	if err := r.Executor.Execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {
 		return fmt.Errorf("%s: %w", step.Action, err)
 	} else if err != nil {
 		return err
 	}
-	r.reporter.reportDone(fresh, step, time.Since(started))
+	r.Reporter.Done(fresh, step, time.Since(started))
 	return nil
 }
 
 // SetBackups replaces what Git says of backups and schedules. For one that is no
 // longer named no further backup is taken; those that were taken stay.
-func (r *Reconciler) SetBackups(list []desired.Backup) { r.scheduler.SetRequests(list) }
+func (r *Reconciler) SetBackups(list []desired.Backup) { r.Scheduler.SetDesired(list) }
 
 // SetNeeded replaces the backups that Git names, by URL, with who does: no retention
 // removes them. With a doubt, such as "the document at x.yaml:1 has errors", it removes
 // none at all.
 func (r *Reconciler) SetNeeded(needed map[string]string, doubt string) {
-	r.scheduler.SetNeeded(needed, doubt)
+	r.Scheduler.SetNeeded(needed, doubt)
 }
 
 // Backups returns what Git says of backups and schedules, by kind and name.
-func (r *Reconciler) Backups() map[string]desired.Backup { return r.scheduler.Requests() }
+func (r *Reconciler) Backups() map[string]desired.Backup { return r.Scheduler.Backups() }

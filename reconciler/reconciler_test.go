@@ -1,4 +1,4 @@
-package reconciler
+package reconciler_test
 
 import (
 	"context"
@@ -17,45 +17,48 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 func TestBootstrapIsDrivenToIdle(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.untilIdle()
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
+		w.UntilIdle()
 		want := []string{
 			"create the record", "issue certificates", "apply Service orders-peers", "apply Service orders-client",
 			"apply PodDisruptionBudget orders", "create 3 members", "record cluster c1", "end the roll", "record that 3.6.16 is applied",
 		}
-		got := w.lines("step", "action")
+		got := w.Lines("step", "action")
 		got = slices.DeleteFunc(got, func(a string) bool { return a == "end the roll" })
 		want = slices.DeleteFunc(want, func(a string) bool { return a == "end the roll" })
 		if !slices.Equal(got, want) {
 			t.Errorf("steps %q, want %q", got, want)
 		}
-		if done := w.lines("done", "action"); len(done) != len(w.lines("step", "action")) {
+		if done := w.Lines("done", "action"); len(done) != len(w.Lines("step", "action")) {
 			t.Errorf("done %q", done)
 		}
-		r := w.record()
+		r := w.Record()
 		if r.ClusterID != "c1" || len(r.Members) != 3 || r.Applied == nil || r.Applied.Version != "3.6.16" || r.Applied.Commit != "0a1b2c3" {
 			t.Errorf("the record is %+v", r)
 		}
-		if p := partitionOf(w.set()); p != 3 {
+		if p := observe.Partition(w.Set()); p != 3 {
 			t.Errorf("at rest the partition is %d, want it above every pod", p)
 		}
 	})
 }
 
 func TestBootstrapWritesEachObjectOnce(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.untilIdle()
-		writes := w.api.writes()
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
+		w.UntilIdle()
+		writes := w.API.Writes()
 		created := slices.DeleteFunc(slices.Clone(writes), func(s string) bool { return strings.HasPrefix(s, "update ") })
 		slices.Sort(created)
 		want := []string{
@@ -73,16 +76,16 @@ func TestBootstrapWritesEachObjectOnce(t *testing.T) {
 }
 
 func TestPassAtRestAsksTheAPINothing(t *testing.T) {
-	formed(t, func(w *world) {
-		wait, err := w.pass()
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		wait, err := w.Pass()
 		if err != nil || wait != 30*time.Second {
 			t.Errorf("wait %s, error %v", wait, err)
 		}
-		if requests := w.api.requests(); len(requests) > 0 {
+		if requests := w.API.Requests(); len(requests) > 0 {
 			t.Errorf("requests at rest: %q", requests)
 		}
-		if w.log.Len() > 0 || len(w.drainEvents()) > 0 {
-			t.Errorf("something was said again:\n%s", w.log)
+		if w.Log.Len() > 0 || len(w.DrainEvents()) > 0 {
+			t.Errorf("something was said again:\n%s", w.Log)
 		}
 	})
 }
@@ -90,17 +93,17 @@ func TestPassAtRestAsksTheAPINothing(t *testing.T) {
 func TestPatchUpgradeIsDrivenToIdle(t *testing.T) {
 	for _, leader := range []string{"orders-0", "orders-1", "orders-2"} {
 		t.Run(leader+" leads", func(t *testing.T) {
-			formed(t, func(w *world) { upgradeToIdle(w, leader) }, clustertest.SetVersion("3.6.12"))
+			reconcilertest.Formed(t, func(w *reconcilertest.World) { upgradeToIdle(w, leader) }, clustertest.SetVersion("3.6.12"))
 		})
 	}
 }
 
-func upgradeToIdle(w *world, leader string) {
+func upgradeToIdle(w *reconcilertest.World, leader string) {
 	w.Helper()
-	w.etcd.leader = leader
-	w.commit(clustertest.SetVersion("3.6.16"))
-	w.untilIdle()
-	steps := w.lines("step", "action")
+	w.Etcd.Leader = leader
+	w.Commit(clustertest.SetVersion("3.6.16"))
+	w.UntilIdle()
+	steps := w.Lines("step", "action")
 	restarts := slices.DeleteFunc(slices.Clone(steps), func(a string) bool { return !strings.HasPrefix(a, "restart ") })
 	want := []string{"restart orders-2 3.6.12 → 3.6.16", "restart orders-1 3.6.12 → 3.6.16", "restart orders-0 3.6.12 → 3.6.16"}
 	if !slices.Equal(restarts, want) {
@@ -109,22 +112,22 @@ func upgradeToIdle(w *world, leader string) {
 	if len(steps) < 2 || steps[0] != "back up through "+leader || steps[1] != "start the roll 3.6.12 → 3.6.16" {
 		w.Errorf("the upgrade begins with %q", steps)
 	}
-	for _, member := range w.etcd.members {
+	for _, member := range w.Etcd.Members {
 		leads := slices.Index(steps, "restart "+member+" 3.6.12 → 3.6.16")
 		if member == leader && !strings.HasPrefix(steps[leads-1], "move the leader "+leader) {
 			w.Errorf("before %s restarts the step is %q", member, steps[leads-1])
 		}
 	}
-	r := w.record()
-	if r.Applied.Version != "3.6.16" || r.Applied.Commit != w.wish.Commit || r.Backup == nil || r.Backup.For != "3.6.16" {
+	r := w.Record()
+	if r.Applied.Version != "3.6.16" || r.Applied.Commit != w.Wish.Commit || r.Backup == nil || r.Backup.For != "3.6.16" {
 		w.Errorf("the record is %+v", r)
 	}
 	if _, err := (backup.Store{}).Verify(w.Context(), r.Backup.URL); err != nil {
 		w.Error(err)
 	}
-	w.api.ClearActions()
-	w.mustPass()
-	if requests := w.api.requests(); len(requests) > 0 {
+	w.API.ClearActions()
+	w.MustPass()
+	if requests := w.API.Requests(); len(requests) > 0 {
 		w.Errorf("requests at rest: %q", requests)
 	}
 }
@@ -132,19 +135,19 @@ func upgradeToIdle(w *world, leader string) {
 // An image that does not exist stops the roll at one member, and a revert mends
 // it.
 func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
-	formed(t, func(w *world) {
-		w.broken = map[string]corev1.ContainerStateWaiting{"3.6.16": {Reason: "ImagePullBackOff", Message: "manifest unknown"}}
-		w.commit(clustertest.SetVersion("3.6.16"))
-		p := w.until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldStopped })
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Broken = map[string]corev1.ContainerStateWaiting{"3.6.16": {Reason: "ImagePullBackOff", Message: "manifest unknown"}}
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		p := w.Until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldStopped })
 		if !strings.Contains(p.Hold.Message, "orders-2") || !strings.Contains(p.Hold.Message, "cannot be pulled") {
 			t.Errorf("the hold says %q", p.Hold.Message)
 		}
-		if w.versionOf("orders-1") != "3.6.12" || w.versionOf("orders-0") != "3.6.12" {
+		if w.VersionOf("orders-1") != "3.6.12" || w.VersionOf("orders-0") != "3.6.12" {
 			t.Error("another member was touched")
 		}
-		w.commit(clustertest.SetVersion("3.6.12"))
-		w.untilIdle()
-		if v := w.versionOf("orders-2"); v != "3.6.12" {
+		w.Commit(clustertest.SetVersion("3.6.12"))
+		w.UntilIdle()
+		if v := w.VersionOf("orders-2"); v != "3.6.12" {
 			t.Errorf("orders-2 runs %q after the revert", v)
 		}
 	}, clustertest.SetVersion("3.6.12"))
@@ -153,17 +156,17 @@ func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
 // A commit may change labels, which are carried out at once, and the version,
 // which needs a backup and a roll.
 func TestLabelsBesideAVersionDoNotStartTheRoll(t *testing.T) {
-	formed(t, func(w *world) {
-		before := w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash]
-		w.commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
-		for w.set().Labels["team"] == "" {
-			w.mustPass()
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		before := w.Set().Spec.Template.Annotations[naming.AnnotationTemplateHash]
+		w.Commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
+		for w.Set().Labels["team"] == "" {
+			w.MustPass()
 		}
-		if now := w.set().Spec.Template.Annotations[naming.AnnotationTemplateHash]; now != before {
+		if now := w.Set().Spec.Template.Annotations[naming.AnnotationTemplateHash]; now != before {
 			t.Error("the new label brought the new template with it, before the backup and the health gate")
 		}
-		w.untilIdle()
-		if w.record().Backup == nil {
+		w.UntilIdle()
+		if w.Record().Backup == nil {
 			t.Error("no backup was taken")
 		}
 	}, clustertest.SetVersion("3.6.12"))
@@ -172,28 +175,28 @@ func TestLabelsBesideAVersionDoNotStartTheRoll(t *testing.T) {
 // I11: between the last restart and the end of a roll the partition is 0: a
 // template that is applied then takes every member at once.
 func TestLabelsBesideAVersionAtPartitionZeroRestartNobody(t *testing.T) {
-	formed(t, func(w *world) {
-		w.commit(clustertest.SetVersion("3.6.16"))
-		w.until(func(plan.Plan) bool { return partitionOf(w.set()) == 0 && w.versionOf("orders-0") == "3.6.16" })
-		w.log.Reset()
-		w.commit(clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
-		w.mustPass()
-		for _, member := range w.etcd.members {
-			if v := w.versionOf(member); v != "3.6.16" {
-				t.Errorf("%s runs %s after %q", member, v, w.lines("step", "action"))
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.Until(func(plan.Plan) bool { return observe.Partition(w.Set()) == 0 && w.VersionOf("orders-0") == "3.6.16" })
+		w.Log.Reset()
+		w.Commit(clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
+		w.MustPass()
+		for _, member := range w.Etcd.Members {
+			if v := w.VersionOf(member); v != "3.6.16" {
+				t.Errorf("%s runs %s after %q", member, v, w.Lines("step", "action"))
 			}
 		}
 	}, clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{} })
 }
 
 func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
-	formed(t, func(w *world) {
-		w.scale(1, "kubectl-edit")
-		w.mustPass()
-		if n := *w.set().Spec.Replicas; n != 3 {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Scale(1, "kubectl-edit")
+		w.MustPass()
+		if n := *w.Set().Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas after the pass", n)
 		}
-		reasons := w.lines("step", "reason")
+		reasons := w.Lines("step", "reason")
 		if len(reasons) != 1 || !strings.Contains(reasons[0], "spec.replicas") || !strings.Contains(reasons[0], "kubectl-edit") {
 			t.Errorf("reasons %q", reasons)
 		}
@@ -201,48 +204,48 @@ func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
 }
 
 func TestObserveModeTouchesNothing(t *testing.T) {
-	formed(t, func(w *world) {
-		w.commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
-		w.until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldObserve })
-		if writes := w.api.writes(); len(writes) > 0 || len(w.etcd.calls) > 0 {
-			t.Errorf("writes %q, calls %q", writes, w.etcd.calls)
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
+		w.Until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldObserve })
+		if writes := w.API.Writes(); len(writes) > 0 || len(w.Etcd.Calls) > 0 {
+			t.Errorf("writes %q, calls %q", writes, w.Etcd.Calls)
 		}
 	}, clustertest.SetVersion("3.6.12"))
 }
 
 // I12: a file with errors holds its cluster, whatever else it says.
 func TestFileWithErrorsHolds(t *testing.T) {
-	formed(t, func(w *world) {
-		w.wish = desired.Cluster{Commit: "bad", Problems: []string{"clusters/orders.yaml:7: spec.version: it is a number"}}
-		w.wish.Metadata.Namespace, w.wish.Metadata.Name = "shop", "orders"
-		w.mustPass()
-		if requests := w.api.requests(); len(requests) > 0 {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Wish = desired.Cluster{Commit: "bad", Problems: []string{"clusters/orders.yaml:7: spec.version: it is a number"}}
+		w.Wish.Metadata.Namespace, w.Wish.Metadata.Name = "shop", "orders"
+		w.MustPass()
+		if requests := w.API.Requests(); len(requests) > 0 {
 			t.Errorf("requests %q", requests)
 		}
-		if holds := w.lines("hold", "message"); len(holds) != 1 || !strings.Contains(holds[0], "it is a number") {
+		if holds := w.Lines("hold", "message"); len(holds) != 1 || !strings.Contains(holds[0], "it is a number") {
 			t.Errorf("holds %q", holds)
 		}
 	})
 }
 
 func TestRunCarriesOutWhatGitSays(t *testing.T) {
-	inWorld(t, func(w *world) {
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		ctx, stop := context.WithCancel(w.Context())
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			w.r.Run(ctx)
+			w.R.Run(ctx)
 		}()
-		w.r.SetDesired([]desired.Cluster{w.wish})
+		w.R.SetDesired([]desired.Cluster{w.Wish})
 		for range 100 {
-			time.Sleep(Soon)
-			w.settle()
-			if len(w.lines("idle", "message")) > 0 {
+			time.Sleep(state.MinRequeue)
+			w.Settle()
+			if len(w.Lines("idle", "message")) > 0 {
 				break
 			}
 		}
-		if len(w.lines("idle", "message")) != 1 {
-			t.Errorf("never idle:\n%s", w.log)
+		if len(w.Lines("idle", "message")) != 1 {
+			t.Errorf("never idle:\n%s", w.Log)
 		}
 		stop()
 		<-ended
@@ -250,72 +253,54 @@ func TestRunCarriesOutWhatGitSays(t *testing.T) {
 }
 
 func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
-	inWorld(t, func(w *world) {
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		refused := 0
-		w.api.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.API.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 			refused++
 			return refused <= 3, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "orders-record", fmt.Errorf("no"))
 		})
-		w.r.SetDesired([]desired.Cluster{w.wish})
+		w.R.SetDesired([]desired.Cluster{w.Wish})
 		go func() {
-			for w.r.Next(w.Context()) {
+			for w.R.Next(w.Context()) {
 			}
 		}()
 		for range 100 {
-			time.Sleep(Soon)
+			time.Sleep(state.MinRequeue)
 			synctest.Wait()
 		}
 		if refused <= 3 {
 			t.Errorf("tried %d times", refused)
 		}
-		if failed := w.lines("failed", "error"); len(failed) != 1 || !strings.Contains(failed[0], "create the record") {
+		if failed := w.Lines("failed", "error"); len(failed) != 1 || !strings.Contains(failed[0], "create the record") {
 			t.Errorf("said %q", failed)
 		}
 	})
 }
 
-// A file that says the same and has an error now, or none any more, is looked at.
-func TestSameWish(t *testing.T) {
-	good, other, bad := inGit().Identified(), inGit(clustertest.SetReplicas(5)).Identified(), inGit().Identified()
-	bad.Problems = []string{"bad"}
-	if !desired.Same(good, good) || !desired.Same(bad, bad) || desired.Same(good, other) || desired.Same(good, bad) || desired.Same(bad, good) {
-		t.Errorf("%s, %s, %s", good.Digest, other.Digest, bad.Digest)
-	}
-	from := func(url string) desired.Cluster {
-		c := inGit()
-		c.Restore = &desired.Restore{Name: "back", Source: schema.RestoreSource{ObjectURL: url}}
-		return c.Identified()
-	}
-	first, second := from("s3://b/1.db"), from("s3://b/2.db")
-	if !desired.Same(first, from("s3://b/1.db")) || desired.Same(first, second) || desired.Same(first, good) {
-		t.Errorf("with restores: %s, %s, without %s", first.Digest, second.Digest, good.Digest)
-	}
-}
-
 func TestSameCommitQueuesNothing(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		key, _ := w.r.Queue().Get()
-		w.r.Queue().Done(key)
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		if n, told := w.r.Queue().Len(), w.lines("orphan", "cluster"); n != 0 || len(told) > 0 {
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		key, _ := w.R.Queue().Get()
+		w.R.Queue().Done(key)
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		if n, told := w.R.Queue().Len(), w.Lines("orphan", "cluster"); n != 0 || len(told) > 0 {
 			t.Errorf("%d keys are queued, and no file is said to name %q", n, told)
 		}
-		w.commit(clustertest.SetVersion("3.6.12"))
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		if n := w.r.Queue().Len(); n != 1 {
+		w.Commit(clustertest.SetVersion("3.6.12"))
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		if n := w.R.Queue().Len(); n != 1 {
 			t.Errorf("%d keys are queued after a change", n)
 		}
 	})
 }
 
 func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
-	inWorld(t, func(w *world) {
-		w.r.Enqueue("shop/orders")
-		if w.r.Queue().Len() != 0 {
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
+		w.R.Enqueue("shop/orders")
+		if w.R.Queue().Len() != 0 {
 			t.Error("a cluster that Git does not name was queued")
 		}
-		if got := w.r.Desired(); len(got) != 0 {
+		if got := w.R.Desired(); len(got) != 0 {
 			t.Errorf("desired %v", got)
 		}
 	})
@@ -323,14 +308,14 @@ func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
 
 // A change in Kubernetes is looked at when it happens, not when the next look is due.
 func TestChangesOfNamedClustersAreLookedAt(t *testing.T) {
-	formed(t, func(w *world) {
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		key, _ := w.r.Queue().Get()
-		w.r.Queue().Done(key)
-		w.r.Queue().Forget(key)
-		w.deletePod("orders-2")
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		key, _ := w.R.Queue().Get()
+		w.R.Queue().Done(key)
+		w.R.Queue().Forget(key)
+		w.DeletePod("orders-2")
 		synctest.Wait()
-		if n := w.r.Queue().Len(); n != 1 {
+		if n := w.R.Queue().Len(); n != 1 {
 			t.Errorf("%d keys are queued", n)
 		}
 	})
@@ -338,19 +323,19 @@ func TestChangesOfNamedClustersAreLookedAt(t *testing.T) {
 
 // What fails because quorate ends is no failure.
 func TestTheEndIsNoFailure(t *testing.T) {
-	formed(t, func(w *world) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		ctx, end := context.WithCancel(w.Context())
-		w.api.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.API.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
 			end()
 			return true, nil, ctx.Err()
 		})
-		w.commit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "shop"} })
-		w.r.SetDesired([]desired.Cluster{w.wish})
-		w.r.Next(ctx)
+		w.Commit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "shop"} })
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.R.Next(ctx)
 		if ctx.Err() == nil {
 			t.Fatal("nothing was asked for")
 		}
-		if told := w.lines("failed", "error"); len(told) > 0 {
+		if told := w.Lines("failed", "error"); len(told) > 0 {
 			t.Errorf("told: %q", told)
 		}
 	})
@@ -358,87 +343,47 @@ func TestTheEndIsNoFailure(t *testing.T) {
 
 // A step that somebody undoes each time is taken less and less often.
 func TestAStepThatIsUndoneIsSlowedDown(t *testing.T) {
-	formed(t, func(w *world) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		var waits []time.Duration
 		for range 3 {
-			if err := w.api.CoreV1().Services("shop").Delete(w.Context(), "orders-client", metav1.DeleteOptions{}); err != nil {
+			if err := w.API.CoreV1().Services("shop").Delete(w.Context(), "orders-client", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
-			wait, err := w.pass()
+			wait, err := w.Pass()
 			if err != nil {
 				t.Fatal(err)
 			}
 			waits = append(waits, wait)
 		}
-		if !slices.Equal(waits, []time.Duration{0, Soon, 2 * Soon}) {
+		if !slices.Equal(waits, []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue}) {
 			t.Errorf("waits %s", waits)
 		}
 	})
 }
 
-func TestRepeatedStepsAreSlowedDown(t *testing.T) {
-	var p pace
-	var waits []time.Duration
-	for range 4 {
-		waits = append(waits, p.after("shop/orders", "apply Service orders-client"))
-	}
-	if want := []time.Duration{0, Soon, 2 * Soon, 4 * Soon}; !slices.Equal(waits, want) {
-		t.Errorf("waits %v, want %v", waits, want)
-	}
-	for range 100 {
-		p.after("shop/orders", "apply Service orders-client")
-	}
-	if w := p.after("shop/orders", "apply Service orders-client"); w != 5*time.Minute {
-		t.Errorf("at last %s", w)
-	}
-	if w := p.after("shop/orders", "something else"); w != 0 {
-		t.Errorf("another step waits %s", w)
-	}
-}
-
-// A default takes the place of nothing that was set: neither of a limit nor of the
-// lease.
-func TestDefaultsOverrideNothing(t *testing.T) {
-	other, noon := errors.New("another quorate acts"), time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
-	set := Options{
-		Workers: 7, MaxDisrupted: 8, MaxBackups: 9, MaxDrills: 10, Resync: 11 * time.Second,
-		Lease: func() error { return other }, Now: func() time.Time { return noon },
-	}
-	got := set.withDefaults()
-	if !errors.Is(got.Lease(), other) || !got.Now().Equal(noon) {
-		t.Errorf("lease %v, now %s", got.Lease(), got.Now())
-	}
-	if got.Workers != 7 || got.MaxDisrupted != 8 || got.MaxBackups != 9 || got.MaxDrills != 10 || got.Resync != 11*time.Second {
-		t.Errorf("%+v", got)
-	}
-	if d := (Options{}).withDefaults(); d.Workers < 1 || d.MaxDisrupted != 1 || d.MaxBackups < 1 || d.MaxDrills < 1 || d.Resync <= 0 || d.Lease() != nil || d.Now().IsZero() {
-		t.Errorf("the defaults: %+v", d)
-	}
-}
-
 // What changes between each decision and its action, such as a cache that no longer
 // follows, is told after a few seconds, and asked about less and less often.
 func TestAChangeThatLastsIsTold(t *testing.T) {
-	formed(t, func(w *world) {
-		w.commit(clustertest.SetVersion("3.6.16"))
-		w.r.SetDesired([]desired.Cluster{w.wish})
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.R.SetDesired([]desired.Cluster{w.Wish})
 		changes := 0
-		w.api.PrependReactor("patch", "statefulsets", func(clienttesting.Action) (bool, runtime.Object, error) {
+		w.API.PrependReactor("patch", "statefulsets", func(clienttesting.Action) (bool, runtime.Object, error) {
 			changes++
 			return true, nil, apierrors.NewConflict(appsv1.Resource("statefulsets"), "orders", errors.New("it was changed"))
 		})
-		w.log.Reset()
-		for changes < MaxSilentConflicts-1 { // the caches may have lagged once before
-			w.r.Next(w.Context())
+		w.Log.Reset()
+		for changes < reconciler.MaxSilentConflicts-1 { // the caches may have lagged once before
+			w.R.Next(w.Context())
 		}
-		if told := w.lines("failed", "error"); len(told) > 0 {
+		if told := w.Lines("failed", "error"); len(told) > 0 {
 			t.Errorf("told at once: %q", told)
 		}
 		for begin := time.Now(); time.Since(begin) < 5*time.Minute; {
-			w.r.Next(w.Context())
+			w.R.Next(w.Context())
 		}
-		told := w.lines("failed", "error")
+		told := w.Lines("failed", "error")
 		if len(told) != 1 || !strings.Contains(told[0], state.ErrChanged.Error()) || !strings.HasPrefix(told[0], "start the roll") {
 			t.Errorf("told: %q", told)
 		}

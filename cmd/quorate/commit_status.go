@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -127,7 +127,7 @@ func (c *commitStatuses) overtaken(git gitState, brought map[string][]schema.Sta
 		switch _, there := brought[commit]; {
 		case there, commit == git.heldCommit:
 		case state == forge.Pending:
-			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + plan.ShortCommit(git.commit) + " before it was carried out"})
+			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + preview.ShortCommit(git.commit) + " before it was carried out"})
 		default:
 			delete(c.open, commit)
 		}

@@ -20,7 +20,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -29,6 +31,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -103,7 +106,7 @@ func (f *atGitea) start(args []string) {
 		f.Fatal(err)
 	}
 	f.p.keepIn(f.kube, ownNamespace(), defaultInstance)
-	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(100), reconciler.NewMetrics(registry), f.log, f.flags.kube.options)
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(100), report.NewMetrics(registry), f.log, f.flags.kube.options)
 	if err := f.r.Start(f.Context()); err != nil {
 		f.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/scheduler"
 )
 
 // kubeFlags are the flags that name the Kubernetes cluster and what quorate adds
@@ -31,7 +32,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
 	flags.StringVar(&f.options.Owner.Instance, "instance", defaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
 	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")
-	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "who takes the backups that files ask for: the daemon, or a Job for each", string(reconciler.RunnerDaemon), string(reconciler.RunnerJob))
+	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "who takes the backups that files ask for: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
 	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many backups are restored on trial at once, of whatever schedules")
 	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; each Job of --backup-runner=job gets its --max-backups-th part; default no limit")
 	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at once; repairs and a roll that has begun do not wait")

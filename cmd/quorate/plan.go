@@ -16,6 +16,8 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/preview"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -111,7 +113,7 @@ func (f *planFlags) check() error {
 }
 
 // live plans for the clusters that run.
-func (f *planFlags) live(ctx context.Context, paths []string) (*plan.Report, error) {
+func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, error) {
 	set, commit, err := f.read(ctx, paths)
 	if err != nil {
 		return nil, err
@@ -122,7 +124,7 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*plan.Report, err
 	}
 	report := newReport(set)
 	report.Head = commit
-	report.Others = reconciler.DescribeOthers(set)
+	report.Others = preview.DescribeOthers(set)
 	clusters := wishes(set, commit, nil)
 	r.SetDesired(clusters)
 	for _, c := range clusters {
@@ -138,23 +140,23 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*plan.Report, err
 
 // describePlan reports on a live cluster. Who leads it is known, so the steps tell
 // how often the leadership moves.
-func describePlan(c desired.Cluster, p plan.Plan, backupURL string) plan.ClusterReport {
-	moves := plan.LeaderMoves(p.Steps)
+func describePlan(c desired.Cluster, p plan.Plan, backupURL string) preview.ClusterReport {
+	moves := preview.LeaderMoves(p.Steps)
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,
 		BackupURL: cmp.Or(c.Spec.Backup.Destination.ObjectURLTemplate, backupURL),
 	}
-	report := plan.NewClusterReport(d, p, moves, moves)
+	report := preview.NewClusterReport(d, p, moves, moves)
 	if len(c.Problems) > 0 {
-		report.Change = plan.Held
+		report.Change = preview.Held
 	}
 	return report
 }
 
 // newReport is a report that has only the problems of the files.
-func newReport(set schema.Set) *plan.Report {
-	return &plan.Report{
-		Clusters: []plan.ClusterReport{}, Others: []plan.ObjectReport{},
+func newReport(set schema.Set) *preview.Report {
+	return &preview.Report{
+		Clusters: []preview.ClusterReport{}, Others: []preview.ObjectReport{},
 		Problems: append([]schema.Problem{}, set.Problems...),
 	}
 }
@@ -192,6 +194,6 @@ func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, err
 		return nil, err
 	}
 	r := reconciler.New(kube, etcd.New(), &record.FakeRecorder{},
-		reconciler.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), f.kube.options)
+		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), f.kube.options)
 	return r, r.Start(ctx)
 }

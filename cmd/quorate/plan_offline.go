@@ -7,15 +7,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
 // compare plans the way from one revision to another, without any cluster.
-func (f *planFlags) compare(ctx context.Context, paths []string) (*plan.Report, error) {
+func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Report, error) {
 	if len(paths) == 0 {
 		paths = []string{"."}
 	}
@@ -31,7 +30,7 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*plan.Report, 
 	before, after := parse(parser, base), parse(parser, head)
 	report := newReport(after)
 	report.Offline, report.Base, report.Head = true, base.Commit, head.Commit
-	if report.Others, err = reconciler.CompareOthers(before, after); err != nil {
+	if report.Others, err = preview.CompareOthers(before, after); err != nil {
 		return nil, err
 	}
 	unchanged, err := f.compareClusters(report, wishes(before, base.Commit, nil), wishes(after, head.Commit, origins(before, nil)))
@@ -56,16 +55,16 @@ func (f *planFlags) readHead(ctx context.Context, paths []string) (sources.Snaps
 
 // compareClusters adds every cluster that differs to the report, and counts the
 // others.
-func (f *planFlags) compareClusters(report *plan.Report, before, after []desired.Cluster) (unchanged int, err error) {
+func (f *planFlags) compareClusters(report *preview.Report, before, after []desired.Cluster) (unchanged int, err error) {
 	was, is := clustersByKey(before), clustersByKey(after)
 	all := maps.Clone(was)
 	maps.Copy(all, is)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
-		c, err := reconciler.PlanOffline(was[key], is[key], f.kube.options)
+		c, err := preview.PlanOffline(was[key], is[key], f.kube.options)
 		if err != nil {
 			return 0, err
 		}
-		if c.Change == plan.Unchanged {
+		if c.Change == preview.Unchanged {
 			unchanged++
 			continue
 		}

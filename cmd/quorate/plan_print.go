@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/preview"
 )
 
 // planOutput says how a plan is printed.
 type planOutput struct {
 	format   string
-	markdown plan.MarkdownOptions
+	markdown preview.MarkdownOptions
 	dir      string
 }
 
@@ -36,8 +36,8 @@ func (o *planOutput) check() error {
 		return fmt.Errorf("--output is text, json or markdown, not %q", o.format)
 	case o.dir != "" && o.format != "markdown":
 		return errors.New("--output-dir is for -o markdown: add it, or leave the directory out")
-	case o.markdown.Limit < plan.LeastLimit:
-		return fmt.Errorf("--limit is %d: give at least %d bytes", o.markdown.Limit, plan.LeastLimit)
+	case o.markdown.Limit < preview.LeastLimit:
+		return fmt.Errorf("--limit is %d: give at least %d bytes", o.markdown.Limit, preview.LeastLimit)
 	case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_./-]{0,62}$`).MatchString(o.markdown.Marker):
 		return fmt.Errorf("--marker is %q: give up to 63 letters, digits, dashes, dots and slashes", o.markdown.Marker)
 	}
@@ -45,7 +45,7 @@ func (o *planOutput) check() error {
 }
 
 // print prints the report, and returns the exit status.
-func (o *planOutput) print(out io.Writer, report *plan.Report) error {
+func (o *planOutput) print(out io.Writer, report *preview.Report) error {
 	var err error
 	switch {
 	case o.format == "json":
@@ -66,7 +66,7 @@ func (o *planOutput) print(out io.Writer, report *plan.Report) error {
 
 // planStatus is the exit status: 1 for bad files, 2 for changes, 0 for nothing.
 // What is not carried out yet changes only a file, so it counts offline only.
-func planStatus(report *plan.Report) error {
+func planStatus(report *preview.Report) error {
 	s := report.Summary
 	switch {
 	case s.Errors > 0:

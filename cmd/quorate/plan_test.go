@@ -10,11 +10,12 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 )
 
 // reportOf is a report on one live cluster.
-func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *plan.Report {
+func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *preview.Report {
 	t.Helper()
 	set := parseFiles(map[string]string{"orders.yaml": clusterFile("orders", "3.6.16")})
 	if len(set.Clusters) != 1 {
@@ -42,12 +43,12 @@ func TestPlanExitStatus(t *testing.T) {
 	bad := schema.Problem{File: "bad.yaml", Message: "no"}
 	warning := schema.Problem{File: "bad.yaml", Message: "hm", Warning: true}
 	other := reportOf(t, plan.Plan{})
-	other.Others = []plan.ObjectReport{{Kind: "EtcdBackup", Change: plan.Added}}
+	other.Others = []preview.ObjectReport{{Kind: "EtcdBackup", Change: preview.Added}}
 	other.Count(0)
 	offline := *other
 	offline.Offline = true
 	for name, test := range map[string]struct {
-		report *plan.Report
+		report *preview.Report
 		want   int
 	}{
 		"nothing to do":                 {reportOf(t, plan.Plan{}), 0},
@@ -61,7 +62,7 @@ func TestPlanExitStatus(t *testing.T) {
 		"no cluster and no other thing": {newReport(schema.Set{}), 0},
 	} {
 		for _, format := range []string{"text", "json", "markdown"} {
-			o := planOutput{format: format, markdown: plan.MarkdownOptions{Marker: "m", Limit: plan.LeastLimit}}
+			o := planOutput{format: format, markdown: preview.MarkdownOptions{Marker: "m", Limit: preview.LeastLimit}}
 			err := o.print(&bytes.Buffer{}, test.report)
 			var status exitError
 			if got := errors.As(err, &status); got != (test.want != 0) || int(status) != test.want {

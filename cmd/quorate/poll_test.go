@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 )
 
 // followed is a real Git repository and a poller that follows it.
@@ -50,7 +51,7 @@ func follow(t *testing.T) *followed {
 		t.Fatal(err)
 	}
 	f.p.keepIn(f.kube, "quorate-system", "default")
-	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{})
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})
 	return f
 }
 

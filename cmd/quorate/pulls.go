@@ -14,7 +14,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
@@ -193,7 +193,7 @@ func (p *pulls) propose(ctx context.Context, r *reconciler.Reconciler, pull forg
 
 // report is what a pull request would do; nil where it changes no file that is
 // read.
-func (p *pulls) report(ctx context.Context, r *reconciler.Reconciler, pull forge.Pull, applied string) (*plan.Report, error) {
+func (p *pulls) report(ctx context.Context, r *reconciler.Reconciler, pull forge.Pull, applied string) (*preview.Report, error) {
 	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
 	switch {
 	case errors.Is(err, sources.ErrTooLarge), errors.Is(err, sources.ErrPathGone), errors.Is(err, sources.ErrRewritten):
@@ -213,9 +213,9 @@ func sameFiles(a, b []sources.File) bool {
 }
 
 // comment is the report as one comment.
-func (p *pulls) comment(report *plan.Report) string {
+func (p *pulls) comment(report *preview.Report) string {
 	const rest = "\nThe rest would be too long for one comment; `quorate plan` shows it.\n"
-	parts := report.Markdown(plan.MarkdownOptions{Marker: p.marker, Limit: commentBytes})
+	parts := report.Markdown(preview.MarkdownOptions{Marker: p.marker, Limit: commentBytes})
 	if len(parts) > 1 {
 		return parts[0] + rest
 	}
@@ -224,7 +224,7 @@ func (p *pulls) comment(report *plan.Report) string {
 
 // planProposal plans, for the clusters that run, what a proposal changes: each
 // cluster whose file differs, among all others as they are in force.
-func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Proposal, options reconciler.Options) (*plan.Report, error) {
+func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Proposal, options reconciler.Options) (*preview.Report, error) {
 	parser := &schema.Parser{} // most files are in both
 	before, after := parse(parser, p.Base), parse(parser, p.Head)
 	report := newReport(after)
@@ -232,18 +232,18 @@ func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Propo
 	schema.SortProblems(report.Problems)
 	report.Base, report.Head = p.Base.Commit, p.Head.Commit
 	var err error
-	if report.Others, err = reconciler.CompareOthers(before, after); err != nil {
+	if report.Others, err = preview.CompareOthers(before, after); err != nil {
 		return nil, err
 	}
 	was := clustersByKey(wishes(before, p.Base.Commit, nil))
 	is := clustersByKey(wishes(after, p.Head.Commit, origins(before, nil)))
-	desired, changed := r.Desired(), map[string]plan.ClusterReport{}
+	desired, changed := r.Desired(), map[string]preview.ClusterReport{}
 	for key := range merged(was, is) {
-		c, err := reconciler.PlanOffline(was[key], is[key], options)
+		c, err := preview.PlanOffline(was[key], is[key], options)
 		if err != nil {
 			return nil, err
 		}
-		if c.Change == plan.Unchanged {
+		if c.Change == preview.Unchanged {
 			continue
 		}
 		changed[key] = c
@@ -252,11 +252,11 @@ func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Propo
 			desired[key] = *is[key]
 		}
 	}
-	planner := r.Apart(etcd.New())
+	planner := r.DryRun(etcd.New())
 	planner.SetDesired(slices.Collect(maps.Values(desired)))
 	defer planner.SetDesired(nil) // closes the connections
 	for key, c := range changed {
-		if is[key] != nil && c.Change != plan.Held {
+		if is[key] != nil && c.Change != preview.Held {
 			steps, err := planner.Plan(ctx, *is[key])
 			if err != nil {
 				return nil, err

@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -57,7 +58,7 @@ func propose(t *testing.T, files map[string]string) *proposing {
 	}
 	log := slog.New(slog.NewTextHandler(f.log, nil))
 	options := reconciler.Options{Render: manifests.Options{GuardImage: "quorate:test"}, BackupURL: "s3://backups/{{ .UID }}.db"}
-	f.r = reconciler.New(f.live, etcd.New(), record.NewFakeRecorder(100), reconciler.NewMetrics(prometheus.NewRegistry()), log, options)
+	f.r = reconciler.New(f.live, etcd.New(), record.NewFakeRecorder(100), report.NewMetrics(prometheus.NewRegistry()), log, options)
 	if err := f.r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

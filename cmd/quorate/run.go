@@ -12,16 +12,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
+
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 )
 
 // runFlags are the flags of quorate run.
@@ -128,7 +132,7 @@ func (f *runFlags) run(ctx context.Context) error {
 		options.Lease, options.Owner.Source = held, git.repository.Source()
 		events, stop := newRecorder(kube)
 		defer stop()
-		r := reconciler.New(kube, etcd.New(), events, reconciler.NewMetrics(registry), log, options)
+		r := reconciler.New(kube, etcd.New(), events, report.NewMetrics(registry), log, options)
 		if err := r.Start(ctx); err != nil {
 			return err
 		}

@@ -20,13 +20,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+
 	corev1 "k8s.io/api/core/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -158,7 +161,7 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 		t.Fatal(err)
 	}
 	p.keepIn(kube, "quorate-system", "default")
-	p.once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), log, reconciler.Options{}))
+	p.once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{}))
 	if !strings.Contains(said.String(), `"msg":"git"`) {
 		t.Errorf("the poller said %s", said.String())
 	}

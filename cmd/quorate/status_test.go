@@ -43,8 +43,8 @@ type reporting struct {
 
 func (r *reporting) Statuses() ([]schema.Status, bool) { return r.list, r.whole }
 
-// report begins to write into a new repository.
-func report(t *testing.T) *reporting {
+// startReporting begins to write into a new repository.
+func startReporting(t *testing.T) *reporting {
 	t.Helper()
 	dir := t.TempDir()
 	if out, err := exec.Command("git", "init", "--quiet", "--bare", "--initial-branch=main", dir).CombinedOutput(); err != nil {
@@ -125,7 +125,7 @@ func ready(name string) schema.Status {
 // 139: a commit for each change that means something, none without one, also by a
 // daemon that has just started.
 func TestStatusIsWrittenWhenItChanges(t *testing.T) {
-	r := report(t)
+	r := startReporting(t)
 	r.list = []schema.Status{ready("orders")}
 	r.once()
 	if got := r.show("show", "--no-patch", "--format=%s%n%b", "quorate/status"); !strings.HasPrefix(got, "status: shop/orders ready (Idle)\n[skip ci]\n\nQuorate-Commit: 0a1b2c3d4e\n") {
@@ -155,7 +155,7 @@ func TestStatusIsWrittenWhenItChanges(t *testing.T) {
 
 // Nothing is told of what nobody has looked at yet, for a while.
 func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
-	r := report(t)
+	r := startReporting(t)
 	r.list, r.whole = []schema.Status{ready("orders")}, false
 	r.once()
 	r.git.commit, r.whole = "", true
@@ -174,7 +174,7 @@ func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
 // the last state is written in the end.
 func TestStatusIsThrottled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := report(t)
+		r := startReporting(t)
 		ctx, stop := context.WithCancel(t.Context())
 		churn := &churning{}
 		ended := make(chan struct{})
@@ -220,7 +220,7 @@ func TestOwnCommitsAreNotFollowed(t *testing.T) {
 // 142: two Kubernetes clusters that follow one repository do not write to one
 // branch; the second one says why, once, and goes on.
 func TestStatusBranchOfAnotherQuorate(t *testing.T) {
-	r := report(t)
+	r := startReporting(t)
 	r.list = []schema.Status{ready("orders")}
 	r.once()
 	other := reportTo(t, r.dir, "77aa")
@@ -245,7 +245,7 @@ func TestStatusBranchOfAnotherQuorate(t *testing.T) {
 }
 
 func TestStatusNeedsToKnowItsCluster(t *testing.T) {
-	r := report(t)
+	r := startReporting(t)
 	r.kube = fake.NewClientset()
 	r.list = []schema.Status{ready("orders")}
 	r.once()

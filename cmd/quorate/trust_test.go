@@ -15,17 +15,22 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
+
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -41,7 +46,7 @@ func (f *followed) restart() {
 	}
 	f.p = p
 	f.p.keepIn(f.kube, "quorate-system", "default")
-	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), reconciler.NewMetrics(registry), f.p.log, reconciler.Options{})
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), f.p.log, reconciler.Options{})
 }
 
 // away takes the repository away until back is called.

@@ -1,0 +1,76 @@
+package reconciler_test
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// I3: each fact that the second decision rests on is read anew, and one that cannot
+// be had is an error: nothing is decided on half of them.
+func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
+	roll := action.StartRoll{Partition: 3}
+	for name, test := range map[string]struct {
+		action action.Action
+		behind func(w *reconcilertest.World, v *observe.View)
+		want   string
+	}{
+		"the record":      {roll, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "configmaps") }, "read the record: "},
+		"the StatefulSet": {roll, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "statefulsets") }, "read the StatefulSet: "},
+		"the pods":        {roll, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "pods") }, "list the pods: "},
+		"what is rendered": {roll, func(_ *reconcilertest.World, v *observe.View) {
+			v.Cluster.Spec.Etcd.Options = map[string]string{"no-such-flag": "1"}
+			v.Cluster.Digest = ""
+		}, "no-such-flag"},
+		"a node": {roll, func(w *reconcilertest.World, _ *observe.View) {
+			reconcilertest.Ill(w, w.Pod("orders-1").CreationTimestamp.Time, func(*corev1.Pod) {})
+			reconcilertest.Tie(w, corev1.ClaimBound, "host-1")
+			reconcilertest.Away(w, "nodes")
+		}, "look for the node of orders-1: "},
+		"the restore": {roll, func(w *reconcilertest.World, _ *observe.View) {
+			reconcilertest.Asleep(w)
+			reconcilertest.Away(w, "jobs")
+		}, "read Job "},
+		"a Service":  {action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "services") }, "read Service orders-client: "},
+		"the budget": {action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}, func(w *reconcilertest.World, _ *observe.View) { reconcilertest.Away(w, "poddisruptionbudgets") }, "read PodDisruptionBudget orders: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				v := w.Look()
+				test.behind(w, v)
+				if _, err := w.R.Again(w.Context(), v, test.action); err == nil || !strings.Contains(err.Error(), test.want) {
+					t.Errorf("error %v, want %q", err, test.want)
+				}
+			})
+		})
+	}
+}
+
+// What is about to be applied is compared as the API server has it: the caches may
+// not know yet that it was.
+func TestObjectsAreComparedPastTheCaches(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		for _, a := range []action.ApplyObject{{ObjectKind: "Service", Name: "orders-client"}, {ObjectKind: "PodDisruptionBudget", Name: "orders"}} {
+			v := w.Look()
+			live, err := w.R.Observer.ReadLive(w.Context(), w.Wish)
+			if err != nil {
+				t.Fatal(err)
+			}
+			live.Services, live.Budget = map[string]*corev1.Service{}, nil
+			if err := w.R.Observer.CompareAgain(w.Context(), v, live, a); err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range v.Observed.Objects {
+				if asked := o.Kind == a.ObjectKind && o.Name == a.Name; asked != (o.State == state.ObjectInSync) && o.Kind != "StatefulSet" {
+					t.Errorf("%s: %+v", a, o)
+				}
+			}
+		}
+	})
+}

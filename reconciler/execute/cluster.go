@@ -1,0 +1,187 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
+
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// createRecord creates the record with a fresh token. It never touches a record
+// that exists.
+func (e *Executor) createRecord(ctx context.Context, v *observe.View, owner state.Owner) error {
+	c := v.Cluster.EtcdCluster
+	token, err := naming.Random(8)
+	if err != nil {
+		return fmt.Errorf("create the record: %w", err)
+	}
+	rec := record.New(c.Metadata.Name + "-" + token)
+	rec.Founders = c.Spec.Replicas
+	rec.Owner = record.OwnerRecord(owner)
+	return e.Records.Create(ctx, c, rec)
+}
+
+// note changes the cluster's record.
+func (e *Executor) note(ctx context.Context, v *observe.View, change func(*record.Record)) error {
+	_, err := e.Records.Update(ctx, v.Cluster.EtcdCluster, v.Desired.Owner, func(rec *record.Record) error {
+		change(rec)
+		return nil
+	})
+	return err
+}
+
+// noteIf changes the cluster's record where change finds what it rests on; where it does
+// not, it returns false and the record stays.
+func (e *Executor) noteIf(ctx context.Context, v *observe.View, change func(*record.Record) bool) error {
+	_, err := e.updateIf(ctx, v, change)
+	return err
+}
+
+// updateIf is noteIf that returns what the record has become.
+func (e *Executor) updateIf(ctx context.Context, v *observe.View, change func(*record.Record) bool) (record.Record, error) {
+	return e.Records.Update(ctx, v.Cluster.EtcdCluster, v.Desired.Owner, func(rec *record.Record) error {
+		if !change(rec) {
+			return state.ErrChanged
+		}
+		return nil
+	})
+}
+
+// issueCertificates creates the Secrets that are missing, authorities first.
+func (e *Executor) issueCertificates(ctx context.Context, v *observe.View) error {
+	c := v.Cluster.EtcdCluster
+	secrets := e.Kube.CoreV1().Secrets(c.Metadata.Namespace)
+	existing, err := e.liveSecrets(ctx, c)
+	if err != nil {
+		return err
+	}
+	missing, err := certs.Issue(c, e.Options.ClusterDomain, existing, e.Now())
+	if err != nil {
+		return err
+	}
+	for _, secret := range missing {
+		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: naming.FieldManager})
+		if apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or somebody was faster", secret.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("create Secret %s: %w", secret.Name, err)
+		}
+	}
+	return nil
+}
+
+// liveSecrets reads the cluster's own Secrets past the caches, by name.
+func (e *Executor) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[string]*corev1.Secret, error) {
+	list, err := e.Kube.CoreV1().Secrets(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the certificates: %w", err)
+	}
+	live := map[string]*corev1.Secret{}
+	for i := range list.Items {
+		live[list.Items[i].Name] = &list.Items[i]
+	}
+	return live, nil
+}
+
+// widenCertificates replaces certificates that name too few members. Secrets and
+// authorities are read past the caches; one that has changed in between stays.
+func (e *Executor) widenCertificates(ctx context.Context, v *observe.View, a action.ReissueCertificates) error {
+	c := v.Cluster.EtcdCluster
+	secrets, domain := e.Kube.CoreV1().Secrets(c.Metadata.Namespace), e.Options.ClusterDomain
+	live, err := e.liveSecrets(ctx, c)
+	if err != nil {
+		return err
+	}
+	status := certs.Check(c, domain, live, e.Now())
+	if len(status.Missing)+len(status.Problems) > 0 {
+		return state.ErrChanged
+	}
+	for _, l := range certs.Leaves(c, domain) {
+		if !slices.Contains(a.Secrets, l.Secret) || !slices.Contains(status.MissingSANs, l.Secret) {
+			continue
+		}
+		wide, err := certs.Reissue(c, domain, live[l.Secret], live[l.Authority], e.Now())
+		if err != nil {
+			return err
+		}
+		if _, err := secrets.Update(ctx, wide, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
+			return fmt.Errorf("update Secret %s: %w", l.Secret, err)
+		}
+	}
+	return nil
+}
+
+// applyObject makes one object what is wanted.
+func (e *Executor) applyObject(ctx context.Context, v *observe.View, a action.ApplyObject) error {
+	ns, m := v.Cluster.Metadata.Namespace, v.Manifests
+	var err error
+	switch {
+	case a.ObjectKind == "Service" && a.Name == *m.Headless.Name:
+		err = kube.Apply(ctx, e.Kube.CoreV1().Services(ns), a.Name, m.Headless)
+	case a.ObjectKind == "Service" && a.Name == *m.Client.Name:
+		err = kube.Apply(ctx, e.Kube.CoreV1().Services(ns), a.Name, m.Client)
+	case a.ObjectKind == "PodDisruptionBudget":
+		err = kube.Apply(ctx, e.Kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
+	case a.ObjectKind == "StatefulSet":
+		return e.applySetDrift(ctx, v)
+	default:
+		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
+	}
+	return kube.ApplyError(a.ObjectKind, a.Name, err)
+}
+
+// applySetDrift brings back what somebody changed in the StatefulSet.
+func (e *Executor) applySetDrift(ctx context.Context, v *observe.View) error {
+	return e.applyKept(ctx, v, observe.Partition(v.Set))
+}
+
+// applyKept applies the StatefulSet with the given partition, and keeps the
+// template that it has: only a roll may change that, behind its gates.
+func (e *Executor) applyKept(ctx context.Context, v *observe.View, partition int32) error {
+	keep, err := v.KeepTemplate()
+	if err != nil {
+		return err
+	}
+	return e.applySetAs(ctx, v, keep, partition)
+}
+
+// applySet applies the StatefulSet with the given partition.
+func (e *Executor) applySet(ctx context.Context, v *observe.View, partition int32) error {
+	return e.applySetAs(ctx, v, *v.Manifests.StatefulSet, partition)
+}
+
+// applySetAs applies a variant of the StatefulSet, and removes what others have
+// added to it. Where one exists, its UID and version must be those that the
+// decision was made on.
+func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1ac.StatefulSetApplyConfiguration, partition int32) error {
+	meta, spec := *want.ObjectMetaApplyConfiguration, *want.Spec
+	want.ObjectMetaApplyConfiguration, want.Spec = &meta, &spec
+	strategy, rolling := *spec.UpdateStrategy, *spec.UpdateStrategy.RollingUpdate
+	rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &partition, &rolling, &strategy
+	sets := e.Kube.AppsV1().StatefulSets(*want.Namespace)
+	if v.Set != nil {
+		// Additions are what the full wish does not name: a template that is kept
+		// lacks what somebody has changed in it, and that must not go.
+		live, err := kube.OwnAdditions(ctx, sets, v.Set, v.Manifests.StatefulSet)
+		if err != nil {
+			return kube.ApplyError("StatefulSet", *want.Name, err)
+		}
+		want.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
+	}
+	_, err := sets.Apply(ctx, &want, kube.ApplyOptions())
+	return kube.ApplyError("StatefulSet", *want.Name, err)
+}

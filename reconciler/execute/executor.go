@@ -1,0 +1,31 @@
+package execute
+
+import (
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/stores"
+)
+
+// Executor carries out actions.
+type Executor struct {
+	Kube    kubernetes.Interface
+	Records record.Store
+	Stores  stores.Stores
+	Slots   *backup.Slots
+	Jobs    jobs.Client
+	Members etcd.Members
+	Lease   func() error
+	Now     func() time.Time
+	Options Options
+}
+
+// Options are the daemon's settings.
+type Options struct {
+	GuardImage, ClusterDomain, BackupURL string
+}

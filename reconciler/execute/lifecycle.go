@@ -1,0 +1,86 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+)
+
+// executeLifecycle carries out what puts a cluster to sleep, wakes it, or deletes
+// it.
+func (e *Executor) executeLifecycle(ctx context.Context, v *observe.View, act action.Action) error {
+	switch a := act.(type) {
+	case action.Hibernate:
+		return e.setHibernated(ctx, v, true)
+	case action.Wake:
+		return e.setHibernated(ctx, v, false)
+	case action.BeginDeletion:
+		return e.beginDeletion(ctx, v, a)
+	case action.Revive:
+		return e.note(ctx, v, func(rec *record.Record) { rec.Deleted = false })
+	case action.DeleteObject:
+		return e.deleteObject(ctx, v, a)
+	case action.ForgetCluster:
+		return e.forgetCluster(ctx, v)
+	default:
+		return fmt.Errorf("%s neither begins nor ends a cluster", act)
+	}
+}
+
+// setHibernated writes down whether the members sleep.
+func (e *Executor) setHibernated(ctx context.Context, v *observe.View, asleep bool) error {
+	return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = asleep })
+}
+
+// beginDeletion writes down that the cluster is being deleted, and as what its
+// members may come back.
+func (e *Executor) beginDeletion(ctx context.Context, v *observe.View, a action.BeginDeletion) error {
+	return e.note(ctx, v, func(rec *record.Record) {
+		rec.Deleted = true
+		if a.Version != "" {
+			rec.Applied = &record.Applied{Settings: a.Settings, Version: a.Version, Commit: v.Cluster.Commit}
+		}
+	})
+}
+
+// deleteObject deletes one object of a cluster that Git wants deleted, and only
+// one that quorate has made: it is read again, and must carry quorate's labels
+// and the UID that was read.
+func (e *Executor) deleteObject(ctx context.Context, v *observe.View, a action.DeleteObject) error {
+	ns := v.Cluster.Metadata.Namespace
+	var err error
+	switch a.ObjectKind {
+	case "StatefulSet":
+		// Its pods are gone; should one have come back, it must not be left alone.
+		err = kube.DeleteOwn(ctx, e.Kube.AppsV1().StatefulSets(ns), v.Cluster.EtcdCluster, a.Name, metav1.DeletePropagationForeground)
+	case "Service":
+		err = kube.DeleteOwn(ctx, e.Kube.CoreV1().Services(ns), v.Cluster.EtcdCluster, a.Name, metav1.DeletePropagationBackground)
+	case "PodDisruptionBudget":
+		err = kube.DeleteOwn(ctx, e.Kube.PolicyV1().PodDisruptionBudgets(ns), v.Cluster.EtcdCluster, a.Name, metav1.DeletePropagationBackground)
+	case "Secret":
+		err = kube.DeleteOwn(ctx, e.Kube.CoreV1().Secrets(ns), v.Cluster.EtcdCluster, a.Name, metav1.DeletePropagationBackground)
+	default:
+		return fmt.Errorf("delete %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
+	}
+	if err != nil {
+		return fmt.Errorf("delete %s %s: %w", a.ObjectKind, a.Name, err)
+	}
+	return nil
+}
+
+// forgetCluster deletes the record, once nothing is left that it speaks of.
+func (e *Executor) forgetCluster(ctx context.Context, v *observe.View) error {
+	c := v.Cluster.EtcdCluster
+	err := kube.DeleteOwn(ctx, e.Kube.CoreV1().ConfigMaps(c.Metadata.Namespace), c, naming.Record(c.Metadata.Name), metav1.DeletePropagationBackground)
+	if err != nil {
+		return fmt.Errorf("delete the record: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,312 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// executeMembership carries out what changes who is a member.
+func (e *Executor) executeMembership(ctx context.Context, v *observe.View, act action.Action) error {
+	switch a := act.(type) {
+	case action.BeginJoin:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginJoin(a, e.Now()) })
+	case action.AddLearner:
+		return e.addLearner(ctx, v, a)
+	case action.PromoteMember:
+		return e.promoteMember(ctx, v, a)
+	case action.EndJoin:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndJoin(a) })
+	case action.DropLearner:
+		return e.dropLearner(ctx, v, a)
+	case action.BeginLeave:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginLeave(a, e.Now()) })
+	case action.CancelLeave:
+		return e.cancelLeave(ctx, v, a)
+	case action.RemoveMember:
+		return e.removeMember(ctx, v, a)
+	case action.EndLeave:
+		return e.endLeave(ctx, v, a)
+	case action.EndReplace:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndReplace(a) })
+	case action.ResizeSet:
+		return e.resizeSet(ctx, v, a)
+	case action.DeletePod:
+		return e.deleteIdlePod(ctx, v, a)
+	case action.DeleteVolume:
+		return e.deleteVolume(ctx, v, a)
+	default:
+		return fmt.Errorf("%s changes no member", act)
+	}
+}
+
+// listing is a look at the members now, for an action that must not rest on an
+// older one. Without a list of this very cluster there is no action.
+func (e *Executor) listing(ctx context.Context, v *observe.View, rec record.Record) (state.Round, error) {
+	round := e.Members.Round(ctx, v.Cluster.Key(), v.Endpoints, false)
+	switch {
+	case round.Problem != "":
+		return round, fmt.Errorf("list the members: %s", round.Problem)
+	case round.ClusterID != rec.ClusterID:
+		return round, fmt.Errorf("%w: %s is recorded and %s answers", etcd.ErrOtherCluster, rec.ClusterID, round.ClusterID)
+	}
+	return round, nil
+}
+
+// addLearner has etcd add the member that the record says is joining, and writes
+// its ID down. When the second is lost, the first finds the member by its address
+// the next time.
+func (e *Executor) addLearner(ctx context.Context, v *observe.View, a action.AddLearner) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	j := rec.Joining
+	switch {
+	case j == nil || j.Member != a.Member:
+		return state.ErrChanged
+	case j.ID != "":
+		return nil
+	}
+	id, err := e.Members.AddLearner(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, ""), naming.PeerURL(v.Cluster.EtcdCluster, a.Member))
+	if err != nil {
+		return err
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.LearnerIs(a.Member, id) })
+}
+
+// promoteMember writes down that the learner may be a voter, and has etcd make it
+// one.
+func (e *Executor) promoteMember(ctx context.Context, v *observe.View, a action.PromoteMember) error {
+	rec, err := e.updateIf(ctx, v, func(m *record.Record) bool { return m.Promoting(a) })
+	if err != nil {
+		return err
+	}
+	return e.Members.PromoteMember(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, ""), a.ID)
+}
+
+// DropLearner removes a learner, and never a voter: one that was promoted after
+// all stays.
+func (e *Executor) dropLearner(ctx context.Context, v *observe.View, a action.DropLearner) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	if j := rec.Joining; j != nil && j.Member == a.Member {
+		url := naming.PeerURL(v.Cluster.EtcdCluster, a.Member)
+		if err := e.Members.RemoveLearner(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, ""), a.ID, url); err != nil {
+			return err
+		}
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.DropLearner(a, e.Now()) })
+}
+
+// removeMember removes the member that the record says is leaving, when those who
+// stay are a quorum by what they say now.
+func (e *Executor) removeMember(ctx context.Context, v *observe.View, a action.RemoveMember) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	if l := rec.Leaving; l == nil || l.Member != a.Member || l.ID != a.ID {
+		return state.ErrChanged
+	}
+	round, err := e.listing(ctx, v, rec)
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", a.Member, err)
+	}
+	if danger := removalDanger(round, a.ID); danger != "" {
+		return fmt.Errorf("remove %s: %s", a.Member, danger)
+	}
+	return e.Members.RemoveMember(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, a.Member), a.ID)
+}
+
+// removalDanger says why the members that stay would be no quorum without the
+// one with the ID, or "". A learner does not count on either side.
+func removalDanger(round state.Round, id string) string {
+	voters, well := 0, 0
+	for _, m := range round.Members {
+		switch {
+		case m.ID == id:
+			continue
+		case m.Learner:
+			return fmt.Sprintf("%s is a learner, and the list changes one member at a time", m.ID)
+		}
+		voters++
+		if m.Problem == "" && m.Leader != "" {
+			well++
+		}
+	}
+	if need := voters/2 + 1; well < need {
+		return fmt.Sprintf("of the %d voters that would stay only %d are well, and a quorum is %d", voters, well, need)
+	}
+	return ""
+}
+
+// CancelLeave keeps a member that etcd has not removed.
+func (e *Executor) cancelLeave(ctx context.Context, v *observe.View, a action.CancelLeave) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	round, err := e.listing(ctx, v, rec)
+	if err != nil {
+		return fmt.Errorf("keep %s: %w", a.Member, err)
+	}
+	if !lists(round, a.ID) {
+		return state.ErrChanged
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.CancelLeave(a) })
+}
+
+// EndLeave takes a member off the record when etcd's list is without it.
+func (e *Executor) endLeave(ctx context.Context, v *observe.View, a action.EndLeave) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	round, err := e.listing(ctx, v, rec)
+	if err != nil {
+		return fmt.Errorf("record that %s has left: %w", a.Member, err)
+	}
+	if lists(round, a.ID) {
+		return state.ErrChanged
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndLeave(a) })
+}
+
+// lists says whether the member list has the ID.
+func lists(round state.Round, id string) bool {
+	return slices.ContainsFunc(round.Members, func(m state.Member) bool { return m.ID == id })
+}
+
+// resizeSet sets the number of pods and the partition, and nothing else of what
+// quorate wants of the StatefulSet: its template stays.
+func (e *Executor) resizeSet(ctx context.Context, v *observe.View, a action.ResizeSet) error {
+	if v.Set == nil || string(v.Set.UID) != a.SetUID {
+		return state.ErrChanged
+	}
+	if n := observe.Replicas(v.Set); n != a.From && n != a.To {
+		return state.ErrChanged
+	}
+	keep, err := v.KeepTemplate()
+	if err != nil {
+		return err
+	}
+	spec := *keep.Spec
+	keep.Spec = spec.WithReplicas(a.To)
+	return e.applySetAs(ctx, v, keep, a.Partition)
+}
+
+// deleteIdlePod deletes the pod of somebody who is no member.
+func (e *Executor) deleteIdlePod(ctx context.Context, v *observe.View, a action.DeletePod) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	if rec.Members[a.Member] != "" && !rec.Deleted {
+		return state.ErrChanged
+	}
+	return e.deletePod(ctx, v, a.Member, a.PodUID)
+}
+
+// DeletePod deletes exactly the pod that the decision was made on.
+func (e *Executor) deletePod(ctx context.Context, v *observe.View, name, podUID string) error {
+	uid := types.UID(podUID)
+	err := e.Kube.CoreV1().Pods(v.Cluster.Metadata.Namespace).Delete(ctx, name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid},
+	})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s: %w", name, err)
+	}
+	return nil
+}
+
+// deleteVolume deletes the claim of a member that was removed, when neither the
+// record nor etcd's list has it any more, and strikes it off the retired ones.
+func (e *Executor) deleteVolume(ctx context.Context, v *observe.View, a action.DeleteVolume) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	if err := e.mayLoseVolume(ctx, v, rec, a.Member); err != nil {
+		return err
+	}
+	if err := e.foundOwn(ctx, v, a.Member); err != nil {
+		return err
+	}
+	if err := e.deleteClaim(ctx, v, a, rec.Formed()); err != nil {
+		return err
+	}
+	return e.note(ctx, v, func(m *record.Record) { delete(m.Retired, a.Member) })
+}
+
+// mayLoseVolume says whether nobody needs a member's volume. In a cluster that is
+// being deleted nobody does, by Git's word.
+func (e *Executor) mayLoseVolume(ctx context.Context, v *observe.View, rec record.Record, member string) error {
+	if rec.Deleted && v.Set == nil {
+		return nil
+	}
+	joins := rec.Joining != nil && rec.Joining.Member == member && rec.Joining.ID != ""
+	if rec.Members[member] != "" || joins {
+		return state.ErrChanged
+	}
+	round, err := e.listing(ctx, v, rec)
+	if err != nil {
+		return fmt.Errorf("delete the volume of %s: %w", member, err)
+	}
+	if lists(round, rec.Retired[member]) {
+		return fmt.Errorf("delete the volume of %s: etcd's list still has member %s", member, rec.Retired[member])
+	}
+	return nil
+}
+
+// foundOwn says whether the pod of a member, where there is one, has found nobody
+// else's data on its volume.
+func (e *Executor) foundOwn(ctx context.Context, v *observe.View, member string) error {
+	live, err := kube.FoundOrNil(e.Kube.CoreV1().Pods(v.Cluster.Metadata.Namespace).Get(ctx, member, metav1.GetOptions{}))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read pod %s: %w", member, err)
+	case live != nil && pods.Damage(live) == state.DamageForeign:
+		return fmt.Errorf("delete the volume of %s: its guard says that the data may be somebody else's: %s", member, pods.Trouble(live))
+	}
+	return nil
+}
+
+// deleteClaim deletes exactly the claim that the decision was made on, of a cluster
+// that has formed only one that is known to hold what its members have left.
+func (e *Executor) deleteClaim(ctx context.Context, v *observe.View, a action.DeleteVolume, formed bool) error {
+	claims := e.Kube.CoreV1().PersistentVolumeClaims(v.Cluster.Metadata.Namespace)
+	live, err := kube.FoundOrNil(claims.Get(ctx, a.Claim, metav1.GetOptions{}))
+	switch {
+	case err != nil:
+		return fmt.Errorf("read the volume claim %s: %w", a.Claim, err)
+	case live == nil:
+		return nil
+	case string(live.UID) != a.UID, a.Claim != v.ClaimName(a.Member), live.Labels[naming.LabelCluster] != v.Cluster.Metadata.Name:
+		return state.ErrChanged
+	case live.DeletionTimestamp != nil:
+		return nil
+	case formed && !v.Volume(live).Own():
+		return fmt.Errorf("delete the volume claim %s: nobody has seen a member of this cluster on it, so that its data may be somebody else's", a.Claim)
+	}
+	err = claims.Delete(ctx, a.Claim, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete the volume claim %s: %w", a.Claim, err)
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package execute
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// rest rests a recovery on a backup, which is read whole and checked. A backup of
+// another cluster, or one that the members' release cannot take, is refused.
+func (e *Executor) rest(ctx context.Context, g *record.Recovering, store backup.Store, a action.BeginRecovery, d schema.DecryptionSpec) error {
+	m, err := store.Verify(ctx, a.ObjectURL)
+	if err != nil {
+		return err
+	}
+	if m.ClusterID != a.ClusterID {
+		return fmt.Errorf("the backup at %s is of cluster %s, and this is cluster %s: name a backup of this one", m.Object, m.ClusterID, a.ClusterID)
+	}
+	if !release.StartsOn(m.EtcdVersion, a.Version) {
+		return fmt.Errorf("the backup at %s was made by etcd %q, and the pods are made for %s, which cannot start on it: name another one", m.Object, m.EtcdVersion, a.Version)
+	}
+	if g.Verified, err = m.Verified(d, "spec.recovery.decryption.secretName"); err != nil {
+		return err
+	}
+	// Fail now rather than when the restore Job reads the backup.
+	_, err = e.Stores.SignURL(ctx, store, a.ObjectURL)
+	return err
+}
+
+// offerBackup writes the Secret by which the restore finds its backup.
+func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Recovering) error {
+	if g.ObjectURL == "" {
+		return nil
+	}
+	store, err := e.Stores.OpenWith(ctx, v.Cluster.Metadata.Namespace, g.Credentials)
+	if err != nil {
+		return err
+	}
+	c := v.Cluster.Metadata
+	secret := corev1ac.Secret(jobs.RestoreName(c.Name, g), c.Namespace).WithLabels(map[string]string{naming.LabelRestoreOf: c.Name})
+	return e.Stores.Offer(ctx, store, g.ObjectURL, secret)
+}
+
+// executeRecovery carries out what a person has chosen for a lost cluster.
+func (e *Executor) executeRecovery(ctx context.Context, v *observe.View, act action.Action) error {
+	switch a := act.(type) {
+	case action.BeginRecovery:
+		return e.beginRecovery(ctx, v, a)
+	case action.RestoreVolume:
+		return e.restoreVolume(ctx, v, a)
+	case action.AdoptRecovery:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
+	case action.EndRecovery:
+		return e.endRecovery(ctx, v, a)
+	case action.RefuseRecovery:
+		return e.note(ctx, v, func(m *record.Record) { m.RefusedRecovery = a.OneShot })
+	default:
+		return fmt.Errorf("unknown action %T", act)
+	}
+}
+
+// BeginRecovery chooses the identity of the recovered cluster, and writes down
+// what is going to happen.
+func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.BeginRecovery) error {
+	g := record.Recovering{
+		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Since: e.Now().UTC(),
+		Credentials: v.Cluster.Spec.Backup.Destination.Credentials.SecretName,
+		Verified:    backup.Verified{Revision: a.Revision},
+	}
+	random, err := naming.Random(8)
+	if err != nil {
+		return fmt.Errorf("begin the recovery: %w", err)
+	}
+	c := v.Cluster.EtcdCluster
+	g.Token = c.Metadata.Name + "-" + random
+	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
+		return fmt.Errorf("begin the recovery: %w", err)
+	}
+	if a.ObjectURL != "" {
+		store, err := e.Stores.OfCluster(ctx, v.Cluster)
+		if err != nil {
+			return fmt.Errorf("begin the recovery: %w", err)
+		}
+		if err := e.rest(ctx, &g, store, a, v.Cluster.Spec.Recovery.Decryption); err != nil {
+			return fmt.Errorf("begin the recovery: %w", err)
+		}
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginRecovery(g) })
+}
+
+// restoreVolume creates the Job that restores, when no member runs and the claim
+// is the one that the decision was made on.
+func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.RestoreVolume) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	g := rec.Recovering
+	if g == nil || g.NewClusterID != a.ClusterID || rec.ClusterID != g.ClusterID || g.Member != a.Member {
+		return state.ErrChanged
+	}
+	ns := v.Cluster.Metadata.Namespace
+	if err := e.wantUnused(ctx, v.Cluster, a.Claim, jobs.RestoreName(v.Cluster.Metadata.Name, *g)); err != nil {
+		return err
+	}
+	claim, err := e.Kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, a.Claim, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		return fmt.Errorf("read claim %s: %w", a.Claim, err)
+	case string(claim.UID) != a.ClaimUID, claim.DeletionTimestamp != nil:
+		return state.ErrChanged
+	}
+	if err := e.offerBackup(ctx, v, *g); err != nil {
+		return err
+	}
+	job := jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g)
+	if _, err := e.Kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// wantUnused wants no member's pod, nor any other but the Job's own that could write to
+// a claim. All of the namespace are asked for: somebody's copy of a pod need not have
+// its labels.
+func (e *Executor) wantUnused(ctx context.Context, c desired.Cluster, claim, job string) error {
+	pods, err := e.Kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("list the pods: %w", err)
+	}
+	for _, pod := range pods.Items {
+		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+		})
+		switch {
+		case pod.Labels[naming.LabelCluster] == c.Metadata.Name && naming.IsMember(c.Metadata.Name, pod.Name):
+			return state.ErrChanged
+		case uses && !ended && pod.Labels[batchv1.JobNameLabel] != job:
+			return fmt.Errorf("restore onto volume claim %s: the pod %s uses it: delete that pod, or let it end", claim, pod.Name)
+		}
+	}
+	return nil
+}
+
+// EndRecovery writes down that a recovery is over. Its Job and its Secret go first:
+// nothing would name them any more.
+func (e *Executor) endRecovery(ctx context.Context, v *observe.View, a action.EndRecovery) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	if g := rec.Recovering; g != nil && g.OneShot == a.OneShot && rec.ClusterID == g.NewClusterID {
+		if err := e.Jobs.Remove(ctx, v.Cluster.Metadata.Namespace, jobs.RestoreName(v.Cluster.Metadata.Name, *g)); err != nil {
+			return fmt.Errorf("end the recovery: %w", err)
+		}
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRecovery(a, e.Now()) })
+}

@@ -1,0 +1,98 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// secretsOf are the Secrets with the cluster's certificates: quorate's own from
+// the caches, or those that the file names from the API server. These carry no
+// label of quorate's, and never get one, so the caches do not hold them; while
+// nothing is wrong with them they are read once in CertificateRecheck.
+func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
+	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
+		return own, nil
+	}
+	if kept, ok := o.checked.Load(c.Key()); ok {
+		k := kept.(certificateCheck)
+		if k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < CertificateRecheck {
+			return k.secrets, nil
+		}
+	}
+	found := map[string]*corev1.Secret{}
+	names := naming.TLSSecrets(c.EtcdCluster)
+	for _, name := range []string{names.Server, names.Peer, names.Client} {
+		secret, err := o.Kube.CoreV1().Secrets(c.Metadata.Namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return nil, fmt.Errorf("read Secret %s: %w", name, err)
+		default:
+			found[name] = secret
+		}
+	}
+	return found, nil
+}
+
+func (v *View) observeCertificates(o *Observer, live *liveCluster) {
+	if len(v.Cluster.Problems) > 0 {
+		return
+	}
+	check := o.checkCertificates(v.Cluster, live.secrets)
+	v.Expiry, v.domain = check.status.NotAfter, check.domain
+	v.Observed.Certificates = state.Certificates{Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs}
+}
+
+// certificateCheck is what was found in one version of a cluster's Secrets.
+type certificateCheck struct {
+	versions string
+	status   certs.Status
+	// domain is what domainChanges says: to read a certificate in every pass
+	// would cost more than all the rest of it.
+	domain []string
+	at     time.Time
+	// secrets are those that were checked, and digest the file that wanted them.
+	secrets map[string]*corev1.Secret
+	digest  string
+}
+
+// CertificateRecheck is how long a finding about unchanged Secrets is kept; only
+// time can change it, and certificates live for days.
+const CertificateRecheck = time.Minute
+
+// checkCertificates checks the Secrets, unless the same ones were checked a
+// moment ago and none has expired since.
+func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*corev1.Secret) certificateCheck {
+	var versions strings.Builder
+	versions.WriteString(c.Digest)
+	for _, name := range slices.Sorted(maps.Keys(secrets)) {
+		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
+	}
+	now := o.Now()
+	if kept, ok := o.checked.Load(c.Key()); ok {
+		k := kept.(certificateCheck)
+		if k.versions == versions.String() && now.Sub(k.at) < CertificateRecheck && now.Before(k.status.NotAfter) {
+			return k
+		}
+	}
+	daemons := o.Options.Render.ClusterDomain
+	check := certificateCheck{
+		versions: versions.String(), at: now, secrets: secrets, digest: c.Digest,
+		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: certs.DomainChanges(secrets, c.EtcdCluster, daemons),
+	}
+	o.checked.Store(c.Key(), check)
+	return check
+}

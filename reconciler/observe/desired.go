@@ -1,0 +1,35 @@
+package observe
+
+import (
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// describe tells the planner.
+func restoreRequest(w *desired.Restore) *state.RestoreFrom {
+	if w == nil {
+		return nil
+	}
+	return &state.RestoreFrom{
+		Name: w.Name, SpecHash: w.SpecHash, SourceHash: schema.SourceHash(w.Source), Source: desired.SourceText(w.Source), InPlace: w.Former != nil,
+	}
+}
+
+// deletedFirst is the cluster that is looked at now: where a restore comes in the
+// place of a cluster that Git declares as deleted, that one until the deletion is
+// over.
+func deletedFirst(c desired.Cluster, live *liveCluster) desired.Cluster {
+	if c.Restore == nil || c.Restore.Former == nil || live.Record == nil {
+		return c
+	}
+	rec, err := record.Read(live.Record)
+	gone := live.Set == nil && len(live.pods) == 0 && len(live.Services) == 0 && live.Budget == nil
+	gone = gone && c.Restore.Former.Spec.Deletion.Volumes != schema.VolumesDelete // else the record goes, too
+	if err != nil || (rec.Restored != nil && rec.Restored.Name == c.Restore.Name) || (rec.Deleted && gone) {
+		return c
+	}
+	former := desired.Cluster{EtcdCluster: *c.Restore.Former, Commit: c.Commit, Problems: c.Problems}
+	return former.Identified()
+}

@@ -1,0 +1,19 @@
+package observe
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/manifests"
+)
+
+func (o *Observer) HostOfVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	return o.hostOfVolume(ctx, claim)
+}
+
+func (o *Observer) RenderWith(v *View, with manifests.Options) error { return o.renderWith(v, with) }
+
+func (o *Observer) Rigidity(ctx context.Context, class string) (string, error) {
+	return o.rigidity(ctx, class)
+}

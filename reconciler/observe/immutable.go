@@ -1,0 +1,46 @@
+package observe
+
+import (
+	"fmt"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// Immutable lists what the file asks for and what is there cannot take.
+func Immutable(set *appsv1.StatefulSet, services map[string]*corev1.Service, c schema.EtcdCluster) []string {
+	return append(immutableChanges(set, c), familyChanges(services, c)...)
+}
+
+// immutableChanges lists what the file asks for and a live StatefulSet cannot
+// take.
+func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []string {
+	var changes []string
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) > 0 {
+			changes = append(changes, fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String()))
+		}
+		if class := c.Spec.Storage.StorageClassName; class != nil && c.Spec.Storage.ClassChange != schema.ClassChangeReplace && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
+			changes = append(changes, "spec.storage.storageClassName")
+		}
+	}
+	return append(changes, certs.TLSChanges(set.Spec.Template.Spec.Volumes, c)...)
+}
+
+// familyChanges lists a change of the first address family, which Kubernetes
+// does not allow: it is that of the Service's address.
+func familyChanges(services map[string]*corev1.Service, c schema.EtcdCluster) []string {
+	wanted := c.Spec.Network.IPFamilies
+	for _, name := range []string{naming.ClientService(c.Metadata.Name), naming.HeadlessService(c.Metadata.Name)} {
+		service := services[name]
+		if len(wanted) == 0 || service == nil || len(service.Spec.IPFamilies) == 0 || service.Spec.IPFamilies[0] == wanted[0] {
+			continue
+		}
+		return []string{fmt.Sprintf("spec.network.ipFamilies[0] (%s to %s)", service.Spec.IPFamilies[0], wanted[0])}
+	}
+	return nil
+}

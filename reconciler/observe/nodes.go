@@ -1,0 +1,97 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// ObserveDamage describes what the pods, their claims and their nodes tell of lost
+// data. Nodes and volumes are looked at only for pods that are not ready: at rest
+// nothing is asked.
+func (v *View) ObserveDamage(ctx context.Context, o *Observer, live *liveCluster) error {
+	if !slices.ContainsFunc(v.Observed.Pods, func(p state.Pod) bool { return !p.Ready }) {
+		return nil
+	}
+	claims := named(live.claims)
+	list := named(live.pods)
+	for i := range v.Observed.Pods {
+		pod := &v.Observed.Pods[i]
+		if p := list[pod.Name]; p != nil && !pod.Ready {
+			claim := claims[v.ClaimName(pod.Name)]
+			pod.Damage = pods.Damage(p)
+			if claim != nil && claim.Status.Phase == corev1.ClaimLost {
+				pod.Damage = state.DamageLost
+			}
+			if pod.Damage != "" {
+				pod.DamageSince = pods.NotReadySince(p)
+			}
+			var err error
+			if pod.NodeGone, pod.NodeGoneSince, err = o.nodeGone(ctx, p, claim); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// nodeGone says whether the node is gone to which a pod's volume is tied, and since
+// when. A volume that can go to another node loses nothing with one, and where
+// quorate may not look at nodes, none is gone. A volume names its node by a label,
+// which need not be the node's name.
+func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (bool, time.Time, error) {
+	var nodes *corev1.NodeList
+	host, err := o.hostOfVolume(ctx, claim)
+	if err == nil && host != "" {
+		nodes, err = o.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: corev1.LabelHostname + "=" + host})
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, time.Time{}, nil
+	case err != nil:
+		return false, time.Time{}, fmt.Errorf("look for the node of %s: %w", p.Name, err)
+	case host == "":
+		return false, time.Time{}, nil
+	case len(nodes.Items) == 0:
+		return true, pods.NotReadySince(p), nil
+	}
+	for _, condition := range nodes.Items[0].Status.Conditions {
+		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
+			return true, condition.LastTransitionTime.Time, nil
+		}
+	}
+	return false, time.Time{}, nil
+}
+
+// hostOfVolume is the host name of the only node on which the volume of a claim is,
+// "" where it is on any or on none in particular.
+func (o *Observer) hostOfVolume(ctx context.Context, claim *corev1.PersistentVolumeClaim) (string, error) {
+	if claim == nil || claim.Spec.VolumeName == "" {
+		return "", nil
+	}
+	volume, err := o.Kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		if apierrors.IsNotFound(err) {
+			err = nil
+		}
+		return "", err
+	}
+	a := volume.Spec.NodeAffinity
+	if a == nil || a.Required == nil || len(a.Required.NodeSelectorTerms) != 1 {
+		return "", nil
+	}
+	for _, e := range a.Required.NodeSelectorTerms[0].MatchExpressions {
+		if e.Key == corev1.LabelHostname && e.Operator == corev1.NodeSelectorOpIn && len(e.Values) == 1 {
+			return e.Values[0], nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,181 @@
+package observe_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+
+	corev1 "k8s.io/api/core/v1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// podSeen is orders-1 as the planner sees it.
+func podSeen(w *reconcilertest.World) state.Pod {
+	w.Helper()
+	for _, p := range w.Look().Observed.Pods {
+		if p.Name == "orders-1" {
+			return p
+		}
+	}
+	w.Fatal("no pod orders-1")
+	return state.Pod{}
+}
+
+func putNode(w *reconcilertest.World, name, host string, ready corev1.ConditionStatus, since time.Time) {
+	w.Helper()
+	w.Put(corev1.SchemeGroupVersion.WithResource("nodes"), &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: host}},
+		Status: corev1.NodeStatus{Conditions: []corev1.NodeCondition{
+			// Of each other condition False is the good news.
+			{Type: corev1.NodeMemoryPressure, Status: corev1.ConditionFalse},
+			{Type: corev1.NodeReady, Status: ready, LastTransitionTime: metav1.NewTime(since)},
+		}},
+	})
+}
+
+func TestNodeThatHasTheVolume(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		since, earlier := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(-2*time.Hour).Truncate(time.Second)
+		check := func(when string, gone bool, want time.Time) {
+			t.Helper()
+			if p := podSeen(w); p.NodeGone != gone || !p.NodeGoneSince.Equal(want) || p.Damage != "" || !p.DamageSince.IsZero() {
+				t.Errorf("%s: %+v", when, p)
+			}
+		}
+		reconcilertest.Ill(w, since, func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
+		check("a claim without a volume", false, time.Time{})
+		reconcilertest.Tie(w, corev1.ClaimBound)
+		check("a volume that can go elsewhere", false, time.Time{})
+		if err := w.API.Tracker().Delete(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), "", "pv-1"); err != nil {
+			t.Fatal(err)
+		}
+		check("a volume that does not exist", false, time.Time{})
+		reconcilertest.Tie(w, corev1.ClaimBound, "host-1", "host-2")
+		check("a volume that one other node can have", false, time.Time{})
+		reconcilertest.Tie(w, corev1.ClaimBound, "host-1")
+		check("no such node", true, since)
+		if err := w.API.Tracker().Delete(reconcilertest.ClaimsResource(), "shop", "data-orders-1"); err != nil {
+			t.Fatal(err)
+		}
+		w.Settle()
+		check("no claim", false, time.Time{})
+		reconcilertest.Tie(w, corev1.ClaimBound, "host-1")
+		putNode(w, "another-name", "host-1", corev1.ConditionTrue, earlier)
+		check("a node of another name that is well", false, time.Time{})
+		putNode(w, "another-name", "host-1", corev1.ConditionUnknown, earlier)
+		check("a node that does not answer", true, earlier)
+		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
+		})
+		check("nodes that may not be read", false, time.Time{})
+		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the API server is away")
+		})
+		_, err := w.R.Observer.Observe(w.Context(), w.Wish)
+		backuptest.WantError(t, err, "look for the node of orders-1", "away")
+		w.API.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, errors.New("the volume is not told")
+		})
+		_, err = w.R.Observer.Observe(w.Context(), w.Wish)
+		backuptest.WantError(t, err, "look for the node of orders-1", "the volume is not told")
+	})
+}
+
+// A volume is tied to a node only where it says so without an alternative: one that
+// is not may come up elsewhere, and its data is not lost.
+func TestHostThatAloneHasTheVolume(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		term := func(key string, operator corev1.NodeSelectorOperator, hosts ...string) corev1.NodeSelectorTerm {
+			return corev1.NodeSelectorTerm{MatchExpressions: []corev1.NodeSelectorRequirement{{Key: key, Operator: operator, Values: hosts}}}
+		}
+		here := term(corev1.LabelHostname, corev1.NodeSelectorOpIn, "host-1")
+		for name, c := range map[string]struct {
+			terms []corev1.NodeSelectorTerm
+			want  string
+		}{
+			"one host":              {[]corev1.NodeSelectorTerm{here}, "host-1"},
+			"no affinity":           {nil, ""},
+			"none that is required": {[]corev1.NodeSelectorTerm{}, ""},
+			"two terms":             {[]corev1.NodeSelectorTerm{here, term(corev1.LabelHostname, corev1.NodeSelectorOpIn, "host-2")}, ""},
+			"two hosts":             {[]corev1.NodeSelectorTerm{term(corev1.LabelHostname, corev1.NodeSelectorOpIn, "host-1", "host-2")}, ""},
+			"all hosts but one":     {[]corev1.NodeSelectorTerm{term(corev1.LabelHostname, corev1.NodeSelectorOpNotIn, "host-1")}, ""},
+			"a zone":                {[]corev1.NodeSelectorTerm{term(corev1.LabelTopologyZone, corev1.NodeSelectorOpIn, "host-1")}, ""},
+		} {
+			volume := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}}
+			if c.terms != nil {
+				volume.Spec.NodeAffinity = &corev1.VolumeNodeAffinity{}
+			}
+			if len(c.terms) > 0 {
+				volume.Spec.NodeAffinity.Required = &corev1.NodeSelector{NodeSelectorTerms: c.terms}
+			}
+			w.Put(corev1.SchemeGroupVersion.WithResource("persistentvolumes"), volume)
+			claim := &corev1.PersistentVolumeClaim{Spec: corev1.PersistentVolumeClaimSpec{VolumeName: "pv-1"}}
+			if got, err := w.R.Observer.HostOfVolume(w.Context(), claim); err != nil || got != c.want {
+				t.Errorf("%s: %q, want %q: %v", name, got, c.want, err)
+			}
+		}
+	})
+}
+
+func TestVolumeThatIsLost(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		since := time.Now().Add(-time.Hour).Truncate(time.Second)
+		reconcilertest.Ill(w, since, func(*corev1.Pod) {})
+		reconcilertest.Tie(w, corev1.ClaimLost)
+		if p := podSeen(w); p.Damage != state.DamageLost || !p.DamageSince.Equal(since) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
+
+// A damaged pod is seen the same way by the second look before an action, and a
+// pod that is ready has nothing that could be wrong.
+func TestDamageIsSeenTwice(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		since := time.Now().Add(-time.Hour).Truncate(time.Second)
+		refusal := []corev1.ContainerStatus{clustertest.Ended(naming.ContainerGuard, 3, "Error", "empty")}
+		reconcilertest.Ill(w, since, func(p *corev1.Pod) { p.Status.InitContainerStatuses = refusal })
+		if p := podSeen(w); p.Damage != state.DamageEmpty || !p.DamageSince.Equal(since) {
+			t.Errorf("%+v", p)
+		}
+		live, err := w.R.Observer.ReadLive(w.Context(), w.Wish)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v := *w.Look()
+		v.Observed.Pods = nil
+		v.ObserveSet(live)
+		if err := v.ObserveDamage(w.Context(), w.R.Observer, live); err != nil {
+			t.Fatal(err)
+		}
+		if i := slices.IndexFunc(v.Observed.Pods, func(p state.Pod) bool { return p.Damage == state.DamageEmpty }); i < 0 || v.Observed.Pods[i].Name != "orders-1" {
+			t.Errorf("past the caches: %+v", v.Observed.Pods)
+		}
+		pod := w.Pod("orders-1")
+		pod.Status.Conditions[0].Status = corev1.ConditionTrue
+		w.Put(reconcilertest.PodsResource(), pod)
+		w.Settle()
+		w.API.ClearActions()
+		if p := podSeen(w); p.Damage != "" || p.NodeGone {
+			t.Errorf("a pod that is ready: %+v", p)
+		}
+		if asked := strings.Join(w.API.Requests(), " "); strings.Contains(asked, "nodes") {
+			t.Errorf("asked for %s", asked)
+		}
+	})
+}

@@ -1,0 +1,316 @@
+package observe
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record/recordtest"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+func waitingFor(reason, message string) corev1.ContainerState {
+	return corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason, Message: message}}
+}
+
+func endedWith(code int32, message string) corev1.ContainerState {
+	return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code, Reason: "Error", Message: message}}
+}
+
+func TestPodTroubleIsSaidInOneLine(t *testing.T) {
+	etcd := func(s corev1.ContainerStatus) corev1.PodStatus {
+		s.Name = naming.ContainerEtcd
+		return corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{s}}
+	}
+	refusal := "the volume of orders-1 is empty although orders-1 is a member: refusing to start"
+	for name, test := range map[string]struct {
+		status corev1.PodStatus
+		want   string
+	}{
+		"running":  {etcd(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}), ""},
+		"starting": {etcd(corev1.ContainerStatus{State: waitingFor("PodInitializing", "")}), ""},
+		"creating": {etcd(corev1.ContainerStatus{State: waitingFor("ContainerCreating", "")}), ""},
+		"done":     {etcd(corev1.ContainerStatus{State: endedWith(0, "")}), ""},
+		"image that does not exist": {
+			etcd(corev1.ContainerStatus{Image: "etcd:v3.5.99", State: waitingFor("ImagePullBackOff", "Back-off pulling image\nmanifest unknown")}),
+			"etcd: ImagePullBackOff: etcd:v3.5.99 cannot be pulled",
+		},
+		"crash loop with last words": {
+			etcd(corev1.ContainerStatus{
+				State:                waitingFor("CrashLoopBackOff", "back-off 40s restarting failed container"),
+				LastTerminationState: endedWith(2, "starting\npanic: unmarshal should never fail\n"),
+			}),
+			"etcd: panic: unmarshal should never fail",
+		},
+		"crash loop without words": {
+			etcd(corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", "back-off 40s"), LastTerminationState: endedWith(2, "")}),
+			"etcd: Error, exit code 2",
+		},
+		"the same words while it is tried again": {
+			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: endedWith(1, "no space left")}),
+			"etcd: no space left",
+		},
+		"ready again after a crash": {
+			etcd(corev1.ContainerStatus{Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}, LastTerminationState: endedWith(1, "no space left")}),
+			"",
+		},
+		"just crashed": {etcd(corev1.ContainerStatus{State: endedWith(1, "no space left")}), "etcd: no space left"},
+		"no reason at all": {
+			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "Error"}}}),
+			"etcd: Error, exit code 137",
+		},
+		"81: out of memory, whatever it said last": {
+			etcd(corev1.ContainerStatus{State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+				ExitCode: 137, Reason: "OOMKilled", Message: "serving client traffic",
+			}}}),
+			"etcd: OOMKilled: it needs more than its memory limit of 64Mi",
+		},
+		"81: out of memory without a limit": {
+			corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: naming.ContainerGuard, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: 137, Reason: "OOMKilled"}},
+			}}},
+			"guard: OOMKilled: its node has no memory left for it",
+		},
+		"82: a panic, and where it happened": {
+			etcd(corev1.ContainerStatus{State: endedWith(2, "panic: unmarshal should never fail\n\ngoroutine 1 [running]:\nmain.main()\n\t/src/main.go:1 +0x1d4")}),
+			"etcd: panic: unmarshal should never fail",
+		},
+		"82: a fatal line that says nothing": {etcd(corev1.ContainerStatus{State: endedWith(2, `{"level":"fatal","error":"x"}`)}), `etcd: {"level":"fatal","error":"x"}`},
+		"82: a fatal line of etcd's, and where it happened": {
+			etcd(corev1.ContainerStatus{State: endedWith(2, `{"level":"info","msg":"starting"}
+{"level":"panic","ts":"2026-11-22T00:16:55Z","caller":"backend/backend.go:195","msg":"failed to open database","path":"/data/db","error":"open /data/db: is a directory","stacktrace":"a\nb"}
+panic: failed to open database
+
+goroutine 1 [running]:`)}),
+			"etcd: failed to open database: open /data/db: is a directory",
+		},
+		"the guard refuses": {
+			corev1.PodStatus{
+				InitContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerGuard, State: endedWith(1, refusal)}},
+				ContainerStatuses:     []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: waitingFor("PodInitializing", "")}},
+			},
+			"guard: " + refusal,
+		},
+		"scheduled": {
+			corev1.PodStatus{Conditions: []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, Message: "x"}}}, "",
+		},
+		"unschedulable": {
+			corev1.PodStatus{Conditions: []corev1.PodCondition{{
+				Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/3 nodes are available: 3 Insufficient memory.",
+			}}},
+			"not scheduled: 0/3 nodes are available: 3 Insufficient memory.",
+		},
+		"endless words": {
+			etcd(corev1.ContainerStatus{State: waitingFor("CreateContainerError", strings.Repeat("x", 1000))}),
+			"etcd: CreateContainerError: " + strings.Repeat("x", 300) + "…",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			limits := corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("64Mi")}
+			spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: naming.ContainerGuard}}, Containers: []corev1.Container{{Name: naming.ContainerEtcd, Resources: corev1.ResourceRequirements{Limits: limits}}}}
+			if got := pods.Trouble(&corev1.Pod{Spec: spec, Status: test.status}); got != test.want {
+				t.Errorf("got  %q\nwant %q", got, test.want)
+			}
+		})
+	}
+}
+
+// A container that has ended ran, also where its restarts are forgotten.
+func TestPodThatRan(t *testing.T) {
+	for name, c := range map[string]struct {
+		status corev1.ContainerStatus
+		want   bool
+	}{
+		"never":           {corev1.ContainerStatus{State: waitingFor("PodInitializing", "")}, false},
+		"runs":            {corev1.ContainerStatus{State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}, true},
+		"has ended":       {corev1.ContainerStatus{State: endedWith(1, "")}, true},
+		"ended last time": {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), LastTerminationState: endedWith(1, "")}, true},
+		"was restarted":   {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), RestartCount: 1}, true},
+	} {
+		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}}
+		if got := pods.Describe(pod).Ran; got != c.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
+// What another container is told is not the member's quota.
+func TestQuotaIsThatOfEtcd(t *testing.T) {
+	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{
+		{Name: "sidecar", Args: []string{"--quota-backend-bytes=1"}}, {Name: naming.ContainerEtcd, Args: []string{"--quota-backend-bytes=8"}},
+	}}}
+	if got := pods.PodQuota(pod); got != 8 {
+		t.Errorf("%d", got)
+	}
+}
+
+func TestPodAsThePlannerSeesIt(t *testing.T) {
+	since := metav1.NewTime(time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC))
+	pod := pods.Describe(&corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: "orders-10", UID: "u", CreationTimestamp: since, DeletionTimestamp: &since,
+			Annotations: map[string]string{naming.AnnotationTemplateHash: "abc", naming.AnnotationVersion: "3.6.16"},
+		},
+		Status: corev1.PodStatus{
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: since}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, RestartCount: 1, State: waitingFor("CrashLoopBackOff", "")}},
+		},
+	})
+	want := state.Pod{
+		Name: "orders-10", Ordinal: 10, UID: "u", Template: "abc", Version: "3.6.16", Ready: true, ReadySince: since.Time,
+		Created: since.Time, Terminating: true, Ran: true, Crashed: true, Trouble: "etcd: CrashLoopBackOff",
+	}
+	if pod != want {
+		t.Errorf("got  %+v\nwant %+v", pod, want)
+	}
+	if neverRan := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{{State: waitingFor("ImagePullBackOff", "")}}}}); neverRan.Ran {
+		t.Error("a container without an image counts as one that ran")
+	}
+}
+
+// A member that runs is told from one that runs between two crashes.
+func TestPodThatHasCrashed(t *testing.T) {
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	ended := func(code int32) corev1.ContainerState {
+		return corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{ExitCode: code}}
+	}
+	for name, test := range map[string]struct {
+		status corev1.ContainerStatus
+		want   bool
+	}{
+		"never ended":               {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running}, false},
+		"runs after a crash":        {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, LastTerminationState: ended(2), RestartCount: 1}, true},
+		"runs after it was stopped": {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, LastTerminationState: ended(0), RestartCount: 1}, false},
+		"has just crashed":          {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: ended(137)}, true},
+		"nobody knows why":          {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, RestartCount: 1}, true},
+		"another container":         {corev1.ContainerStatus{Name: "sidecar", State: running, LastTerminationState: ended(1), RestartCount: 1}, false},
+	} {
+		if pod := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{test.status}}}); pod.Crashed != test.want {
+			t.Errorf("%s: %+v", name, pod)
+		}
+	}
+}
+
+// Only a pod whose etcd runs on since before has ceased to be ready: one that just
+// starts never was.
+func TestPodThatCeasedToBeReady(t *testing.T) {
+	noon := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		started time.Time
+		want    bool
+	}{
+		"cut off later":    {noon.Add(-time.Hour), true},
+		"just starts":      {noon.Add(time.Second), false},
+		"etcd did not run": {time.Time{}, false},
+	} {
+		state := corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.NewTime(test.started)}}
+		if test.started.IsZero() {
+			state = waitingFor("PodInitializing", "")
+		}
+		pod := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(noon)}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: naming.ContainerEtcd, State: state}},
+		}})
+		if got := pod.UnreadySince.Equal(noon); got != test.want || pod.Ready {
+			t.Errorf("%s: %+v", name, pod)
+		}
+	}
+}
+
+func TestImmutableChangesAreNamed(t *testing.T) {
+	slow, fast := "slow", "fast"
+	for name, test := range map[string]struct {
+		edit func(*schema.EtcdCluster)
+		want []string
+	}{
+		"nothing":   {func(*schema.EtcdCluster) {}, nil},
+		"same size": {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("8192Mi") }, nil},
+		"more":      {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("16Gi") }, nil},
+		"less":      {func(c *schema.EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("4Gi") }, []string{"spec.storage.size (8Gi to 4Gi)"}},
+		"class, insisting": {func(c *schema.EtcdCluster) {
+			c.Spec.Storage.StorageClassName, c.Spec.Storage.ClassChange = &fast, schema.ClassChangeReplace
+		}, nil},
+		"class":             {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName"}},
+		"class left out":    {func(c *schema.EtcdCluster) { c.Spec.Storage.StorageClassName = nil }, nil},
+		"no more TLS":       {clustertest.DisableTLS, []string{"spec.tls.mode"}},
+		"TLS off and a mix": {func(c *schema.EtcdCluster) { clustertest.DisableTLS(c); c.Spec.Storage.StorageClassName = &fast }, []string{"spec.storage.storageClassName", "spec.tls.mode"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set := &appsv1.StatefulSet{}
+			set.Spec.VolumeClaimTemplates = []corev1.PersistentVolumeClaim{{Spec: corev1.PersistentVolumeClaimSpec{
+				StorageClassName: &slow,
+				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}},
+			}}}
+			set.Spec.Template.Spec.Volumes = clustertest.MountedSecrets("orders-server", "orders-peer")
+			if got := immutableChanges(set, clustertest.Orders(test.edit)); !slices.Equal(got, test.want) {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestRevisionTemplate(t *testing.T) {
+	text, err := json.Marshal(map[string]any{"spec": map[string]any{"template": corev1.PodTemplateSpec{
+		ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{naming.AnnotationTemplateHash: "abc", naming.AnnotationVersion: "3.6.16"}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revision := func(text []byte) *appsv1.ControllerRevision {
+		return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: text}}
+	}
+	for name, test := range map[string]struct {
+		revision      *appsv1.ControllerRevision
+		hash, version string
+	}{
+		"good": {revision(text), "abc", "3.6.16"}, "none": {nil, "", ""},
+		"unreadable": {revision([]byte("{")), "", ""}, "empty": {revision([]byte("{}")), "", ""},
+	} {
+		if hash, version := revisionTemplate(test.revision); hash != test.hash || version != test.version {
+			t.Errorf("%s: %q, %q", name, hash, version)
+		}
+	}
+}
+
+// What a StatefulSet leaves out is what the API server takes for it.
+func TestDefaultsOfASet(t *testing.T) {
+	for name, test := range map[string]struct {
+		spec                appsv1.StatefulSetSpec
+		replicas, partition int32
+	}{
+		"nothing is said": {appsv1.StatefulSetSpec{}, 1, 0},
+		"no partition":    {appsv1.StatefulSetSpec{Replicas: new(int32(3)), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{}}}, 3, 0},
+		"both":            {appsv1.StatefulSetSpec{Replicas: new(int32(0)), UpdateStrategy: appsv1.StatefulSetUpdateStrategy{RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(2))}}}, 0, 2},
+	} {
+		set := &appsv1.StatefulSet{Spec: test.spec}
+		if r, p := Replicas(set), Partition(set); r != test.replicas || p != test.partition {
+			t.Errorf("%s: %d replicas, partition %d", name, r, p)
+		}
+	}
+}
+
+// I3: what is done to a member goes to its own address, with the recorded cluster.
+func TestTargetIsTheMemberThatIsMeant(t *testing.T) {
+	rec := recordtest.Formed()
+	v := &View{Record: &rec, Endpoints: []etcd.Endpoint{{Member: "orders-0", Address: "10.0.0.1:2379"}, {Member: "orders-1", Address: "10.0.0.2:2379"}}}
+	target, err := v.Target("orders-1", "a1")
+	if err != nil || target.Member != "orders-1" || target.Address != "10.0.0.2:2379" || target.ID != "a1" || target.ClusterID != rec.ClusterID {
+		t.Errorf("%+v, %v", target, err)
+	}
+	if target, err := v.Target("orders-2", "a2"); err == nil || !strings.Contains(err.Error(), "orders-2 has no address") {
+		t.Errorf("%+v, %v", target, err)
+	}
+}

@@ -1,0 +1,155 @@
+package observe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// ClaimName is the claim of the member with that name.
+func (v *View) ClaimName(member string) string { return naming.Claim(v.Record.Claims(), member) }
+
+// observeVolumes describes the claims, by ordinal as a number. Those of a deleted
+// cluster whose place this one has taken are none of its own, whatever happens.
+func (v *View) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
+	for _, claim := range claims {
+		if !v.predecessors(claim.Name) {
+			v.Observed.Volumes = append(v.Observed.Volumes, *v.Volume(claim))
+		}
+	}
+	slices.SortFunc(v.Observed.Volumes, func(a, b state.Volume) int {
+		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Claim, b.Claim))
+	})
+}
+
+// predecessors says whether a claim is that of a member of a deleted cluster.
+func (v *View) predecessors(claim string) bool {
+	return v.Record != nil && slices.ContainsFunc(v.Record.Predecessors, func(p record.Predecessor) bool {
+		return naming.MemberOfClaim(v.Cluster.Metadata.Name, claim, p.ClaimPrefix) != ""
+	})
+}
+
+// Volume describes one claim.
+func (v *View) Volume(claim *corev1.PersistentVolumeClaim) *state.Volume {
+	volume := observeVolume(v.Cluster.EtcdCluster, claim, v.Record.Claims())
+	return &volume
+}
+
+// observeVolume describes one claim.
+func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, prefix string) state.Volume {
+	size, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	growing, since := claimGrowth(claim)
+	v := state.Volume{
+		Claim: claim.Name, UID: string(claim.UID), Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
+		Holds: claim.Annotations[naming.AnnotationHolds],
+		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
+		Growing: growing, GrowingSince: since,
+	}
+	if member := naming.MemberOfClaim(c.Metadata.Name, claim.Name, prefix); member != "" {
+		v.Member, v.Ordinal = member, naming.Ordinal(member)
+	}
+	if claim.Spec.StorageClassName != nil {
+		v.Class = *claim.Spec.StorageClassName
+	}
+	return v
+}
+
+// claimTrouble is what Kubernetes says is wrong with a claim, or "". That a claim
+// waits for its first pod is no trouble.
+func claimTrouble(claim *corev1.PersistentVolumeClaim) string {
+	if claim.Status.Phase == corev1.ClaimLost {
+		return "the volume behind the claim is lost"
+	}
+	for _, condition := range claim.Status.Conditions {
+		failed := condition.Type == corev1.PersistentVolumeClaimControllerResizeError || condition.Type == corev1.PersistentVolumeClaimNodeResizeError
+		if failed && condition.Status == corev1.ConditionTrue {
+			return string(condition.Type) + ": " + pods.LastLine(condition.Message)
+		}
+	}
+	switch state := claim.Status.AllocatedResourceStatuses[corev1.ResourceStorage]; state {
+	case corev1.PersistentVolumeClaimControllerResizeInfeasible, corev1.PersistentVolumeClaimNodeResizeInfeasible:
+		return string(state)
+	}
+	return ""
+}
+
+// claimGrowth says how far the growth of a volume is, and since when.
+func claimGrowth(claim *corev1.PersistentVolumeClaim) (text string, since time.Time) {
+	for _, condition := range claim.Status.Conditions {
+		under := condition.Type == corev1.PersistentVolumeClaimResizing || condition.Type == corev1.PersistentVolumeClaimFileSystemResizePending
+		if under && condition.Status == corev1.ConditionTrue {
+			text, since = strings.TrimSuffix(string(condition.Type)+": "+pods.LastLine(condition.Message), ": "), condition.LastTransitionTime.Time
+		}
+	}
+	return text, since
+}
+
+// askForClasses asks why a volume cannot grow, only where one should.
+func (o *Observer) askForClasses(ctx context.Context, v *View) error {
+	wanted := v.Cluster.Spec.Storage.Size.Value()
+	for i := range v.Observed.Volumes {
+		volume := &v.Observed.Volumes[i]
+		if !volume.Bound || volume.Size >= wanted {
+			continue
+		}
+		var err error
+		if volume.NotExpandable, err = o.rigidity(ctx, volume.Class); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rigidity says why volumes of the class cannot grow, or "".
+func (o *Observer) rigidity(ctx context.Context, name string) (string, error) {
+	if name == "" {
+		return "its claim has no StorageClass, and only volumes of a class can grow", nil
+	}
+	class, err := o.Kube.StorageV1().StorageClasses().Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("its StorageClass %s no longer exists", name), nil
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("quorate may not read StorageClass %s to see whether it allows that; grant get on storageclasses", name), nil
+	case err != nil:
+		return "", fmt.Errorf("read StorageClass %s: %w", name, err)
+	case class.AllowVolumeExpansion == nil || !*class.AllowVolumeExpansion:
+		return fmt.Sprintf("its StorageClass %s does not allow it (allowVolumeExpansion)", name), nil
+	}
+	return "", nil
+}
+
+// ClaimTemplateOf is what a StatefulSet asks for members' volumes.
+func ClaimTemplateOf(set *appsv1.StatefulSet) *schema.StorageSpec {
+	for _, claim := range set.Spec.VolumeClaimTemplates {
+		return &schema.StorageSpec{
+			Size: claim.Spec.Resources.Requests[corev1.ResourceStorage], StorageClassName: claim.Spec.StorageClassName,
+		}
+	}
+	return nil
+}
+
+// claimsText is the same as text.
+func claimsText(claims *schema.StorageSpec) string {
+	switch {
+	case claims == nil:
+		return "-"
+	case claims.StorageClassName == nil:
+		return claims.Size.String()
+	}
+	return claims.Size.String() + " " + *claims.StorageClassName
+}

@@ -1,0 +1,280 @@
+package preview
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// PlanOffline says what a change of a cluster's file would do, without asking any
+// cluster. before and after are what two commits say; nil where one does not name
+// the cluster. It supposes a healthy cluster that is exactly what before says, and
+// asks the planner that the daemon asks. What that cannot answer is in Unknown.
+func PlanOffline(before, after *desired.Cluster, options reconciler.Options) (ClusterReport, error) {
+	r := newSupposer(options)
+	switch {
+	case after == nil:
+		return orphaned(*before), nil
+	case len(after.Problems) > 0:
+		report := NewClusterReport(r.observer.Desire(&observe.View{Cluster: *after}), plan.Make(r.observer.Desire(&observe.View{Cluster: *after}), state.Observed{}, r.now()), 0, 0)
+		report.Change = Held
+		return report, nil
+	case before == nil:
+		return r.planNew(*after)
+	case len(before.Problems) > 0:
+		report := NewClusterReport(r.observer.Desire(&observe.View{Cluster: *after}), plan.Plan{}, 0, 0)
+		report.Change = Changed
+		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
+		return report, nil
+	}
+	if w := after.Restore; w != nil && w.Former != nil && before.Spec.State != schema.StateDeleted && before.Restore == nil {
+		after = &desired.Cluster{EtcdCluster: *w.Former, Commit: after.Commit} // the restore comes when that is over
+	}
+	return r.planChange(*before, *after)
+}
+
+// orphaned is the report on a cluster that is no longer in Git.
+func orphaned(before desired.Cluster) ClusterReport {
+	report := NewClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
+	report.Change = Removed
+	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and nobody looks after it; absence from Git is never a wish to delete"}
+	return report
+}
+
+// supposedRecord is the record of a cluster that is what its file says.
+func supposedRecord(c desired.Cluster) *record.Record {
+	rec := record.New("")
+	rec.ClusterID = "(assumed)"
+	for i := range int(c.Spec.Replicas) {
+		name := naming.Member(c.Metadata.Name, int32(i))
+		rec.Members[name] = "(" + name + ")"
+	}
+	return &rec
+}
+
+// nothingLeft are the objects of a cluster that was deleted.
+func nothingLeft(objects []state.Object) []state.Object {
+	missing := slices.DeleteFunc(objects, func(o state.Object) bool { return o.Kind == "StatefulSet" })
+	for i := range missing {
+		missing[i].State = state.ObjectMissing
+	}
+	return missing
+}
+
+// planNew plans a cluster of which nothing exists.
+func (r *supposer) planNew(c desired.Cluster) (ClusterReport, error) {
+	v, err := r.observer.Suppose(c, observe.Supposition{})
+	if err != nil {
+		return ClusterReport{}, err
+	}
+	for _, o := range v.Manifests.Objects() {
+		if o.Kind != "StatefulSet" {
+			v.Observed.Objects = append(v.Observed.Objects, state.Object{Kind: o.Kind, Name: o.Name, State: state.ObjectMissing})
+		}
+	}
+	report := NewClusterReport(v.Desired, plan.Make(v.Desired, v.Observed, r.now()), 0, 0)
+	report.Change = Added
+	report.Unknown = append(slices.Concat(secretUnknowns(c), fleetUnknowns(c, nil)),
+		"whether something of the new cluster's name exists already: nothing is taken over, and volumes that are left of an earlier cluster hold it",
+		"whether the nodes have room for the members, and the storage class gives them volumes")
+	return report, nil
+}
+
+// planChange plans the way from one file to another.
+func (r *supposer) planChange(before, after desired.Cluster) (ClusterReport, error) {
+	changes, err := fieldChanges(before.EtcdCluster, after.EtcdCluster)
+	if err != nil {
+		return ClusterReport{}, fmt.Errorf("plan %s: %w", after.Key(), err)
+	}
+	if len(changes) == 0 {
+		return ClusterReport{Namespace: after.Metadata.Namespace, Name: after.Metadata.Name, Change: Unchanged}, nil
+	}
+	was, err := r.observer.Suppose(before, observe.Supposition{})
+	if err != nil {
+		return ClusterReport{}, err
+	}
+	set := &appsv1.StatefulSet{}
+	if err := made(was.Cluster.Key(), was.Manifests.StatefulSet, set); err != nil {
+		return ClusterReport{}, err
+	}
+	v, err := r.observer.Suppose(after, observe.Supposition{Set: set, Record: supposedRecord(before), Observed: situation.Assume(was.Desired, r.now(), 0)})
+	if err != nil {
+		return ClusterReport{}, err
+	}
+	if v.Observed.Objects, err = differences(was, v); err != nil {
+		return ClusterReport{}, err
+	}
+	immutable, err := r.immutableFields(was, v)
+	if err != nil {
+		return ClusterReport{}, err
+	}
+	report := r.reportFor(was, v, immutable)
+	report.Changes, report.Change = changes, Changed
+	return report, nil
+}
+
+// immutableFields lists what v asks for and what was made for was cannot take.
+func (r *supposer) immutableFields(was, v *observe.View) ([]string, error) {
+	services := map[string]*corev1.Service{}
+	for _, want := range []*corev1ac.ServiceApplyConfiguration{was.Manifests.Client, was.Manifests.Headless} {
+		services[*want.Name] = &corev1.Service{}
+		if err := made(was.Cluster.Key(), want, services[*want.Name]); err != nil {
+			return nil, err
+		}
+	}
+	before, after := was.Cluster.EtcdCluster, v.Cluster.EtcdCluster
+	changes := observe.Immutable(v.Set, services, after)
+	domain := r.observer.Options.Render.ClusterDomain
+	if from, to := naming.ClusterDomain(before, domain), naming.ClusterDomain(after, domain); from != to && naming.ManagesTLS(before) && naming.ManagesTLS(after) {
+		changes = append(changes, fmt.Sprintf("spec.network.clusterDomain (%s to %s)", from, to))
+	}
+	return changes, nil
+}
+
+// reportFor plans for every member that may lead. The steps that are shown are
+// those for the first.
+func (r *supposer) reportFor(was, v *observe.View, immutable []string) ClusterReport {
+	var shown plan.Plan
+	var moves []int
+	// A healthy cluster is no place to plan a recovery in.
+	recovery := v.Desired.Spec.Recovery
+	v.Desired.Spec.Recovery = schema.RecoverySpec{}
+	for leader := range was.Desired.Spec.Replicas {
+		o := situation.Assume(was.Desired, r.now(), leader)
+		o.Objects = slices.Clone(v.Observed.Objects)
+		if o.Set != nil {
+			o.Set.Immutable = immutable
+		} else {
+			o.Objects = nothingLeft(o.Objects)
+		}
+		p := plan.Make(v.Desired, o, r.now())
+		if leader == 0 {
+			shown = p
+		}
+		moves = append(moves, LeaderMoves(p.Steps))
+	}
+	report := NewClusterReport(v.Desired, shown, slices.Min(moves), slices.Max(moves))
+	report.Unknown = append(unknowns(shown.Steps), secretUnknowns(v.Cluster)...)
+	if source := recovery.Source(); source != "" {
+		report.Unknown = append(report.Unknown, fmt.Sprintf("whether cluster %s has lost its quorum, and can go on from %s: with a quorum, spec.recovery is refused", recovery.ClusterID, source))
+	}
+	report.Unknown = append(report.Unknown, fleetUnknowns(v.Cluster, shown.Steps)...)
+	if len(was.Cluster.Spec.Network.IPFamilies) == 0 && len(v.Cluster.Spec.Network.IPFamilies) > 0 {
+		report.Unknown = append(report.Unknown, "which address family the Services have: the first one cannot be changed")
+	}
+	return report
+}
+
+// fleetUnknowns is what only the other clusters and the record can tell.
+func fleetUnknowns(c desired.Cluster, steps []plan.Step) []string {
+	var texts []string
+	if wave := c.Spec.Upgrade.Wave; wave > 0 && len(plan.Restarts(steps)) > 0 {
+		texts = append(texts, fmt.Sprintf("when wave %d begins: every cluster of a lower wave must be what its file says before, and healthy", wave))
+	}
+	if owner := c.Spec.TakeOver; owner != "" {
+		texts = append(texts, fmt.Sprintf("whether the cluster still belongs to %s: only from that owner is it taken over", owner))
+	}
+	return texts
+}
+
+// secretUnknowns is what only the Secrets can tell that somebody else makes.
+func secretUnknowns(c desired.Cluster) []string {
+	if !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
+		return nil
+	}
+	return []string{"whether the Secrets of spec.tls.secrets are there, and their certificates good"}
+}
+
+// unknowns is what decides beside the two files.
+func unknowns(steps []plan.Step) []string {
+	texts := []string{"whether the base has been carried out: what is under way is finished or given up first"}
+	if len(steps) == 0 {
+		return texts
+	}
+	texts = append(texts, "the members' health and alarms: while a member is not well, nothing is restarted")
+	if len(plan.Restarts(steps)) > 0 {
+		texts = append(texts,
+			"which etcd the members really report: every hop is judged by that",
+			"which member leads: the leadership moves before its member restarts, and a backup is read through it",
+			"whether the nodes have room for a member that restarts, and can pull its image")
+	}
+	for _, s := range steps {
+		if _, flush := s.Action.(action.ForceSnapshot); flush {
+			texts = append(texts, "whether a member's log may hold entries of 3.5: where quorate knows that none does, the roll that comes before 3.7 is left out")
+		}
+		if _, backup := s.Action.(action.TakeBackup); backup {
+			texts = append(texts,
+				"whether the store takes a backup, and whether one of the last minutes is there already",
+				"whether authentication is on: then the backup needs a user who may read everything")
+		}
+	}
+	return texts
+}
+
+// made is an object as Kubernetes would have made it.
+func made(key string, want, object any) error {
+	text, err := json.Marshal(want)
+	if err == nil {
+		err = json.Unmarshal(text, object)
+	}
+	if err != nil {
+		return fmt.Errorf("plan %s: suppose its %T: %w", key, object, err)
+	}
+	return nil
+}
+
+// differences are the objects of v as they would be found by one who wants those
+// of another view. The StatefulSet's template is left out: its change is a roll.
+func differences(v, wanted *observe.View) ([]state.Object, error) {
+	var objects []state.Object
+	made := v.Manifests.Objects()
+	for i, want := range wanted.Manifests.Objects() {
+		changes, err := fieldChanges(made[i].Object, want.Object)
+		if err != nil {
+			return nil, fmt.Errorf("plan %s: compare %s %s: %w", v.Cluster.Key(), want.Kind, want.Name, err)
+		}
+		object := state.Object{Kind: want.Kind, Name: want.Name, State: state.ObjectInSync}
+		var fields []string
+		for _, c := range changes {
+			if !strings.HasPrefix(c.Field, "spec.template") && !strings.HasPrefix(c.Field, "spec.updateStrategy") {
+				fields = append(fields, c.Field)
+			}
+		}
+		if len(fields) > 0 {
+			object.State, object.Detail = state.ObjectDrifted, strings.Join(fields, ", ")
+		}
+		objects = append(objects, object)
+	}
+	return objects, nil
+}
+
+// supposer plans without a cluster.
+type supposer struct {
+	observer *observe.Observer
+	now      func() time.Time
+}
+
+func newSupposer(o reconciler.Options) *supposer {
+	o = o.WithDefaults()
+	return &supposer{
+		observer: observe.Offline(observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}, o.Now),
+		now:      o.Now,
+	}
+}

@@ -1,0 +1,335 @@
+package reconcilertest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// FakeEtcd is Etcd without a network: members that run what their pods say.
+type FakeEtcd struct {
+	mu sync.Mutex
+	// version of a member, "" while it does not answer.
+	Version func(member string) string
+	// change is applied to every round.
+	Change func(*state.Round)
+	// Database is what a snapshot streams.
+	Database []byte
+	// stream, where it is set, is what a snapshot streams instead.
+	Stream  func(ctx context.Context) io.Reader
+	Leader  string
+	Calls   []string
+	Members []string
+	// asked are the members through which the last change of the list was to go.
+	Asked []string
+	// learners among the members.
+	Learners map[string]bool
+	// joined counts how often a member of that name was added: each time it gets
+	// another ID.
+	joined map[string]int
+	// refuse is what a change answers instead of happening; loseAnswer is what it
+	// answers after it happened.
+	Refuse, LoseAnswer error
+	// downgrade is the line of the downgrade under way, "" for none.
+	Downgrade string
+	// saved is how often each member has saved its state; it rises by one with each
+	// nudge for those that save.
+	Saved map[string]int64
+	Saves func(member string) bool
+}
+
+// ErrSomebodyElse is what a member answers that is not the one that was meant.
+var ErrSomebodyElse = errors.New("it answers as another member")
+
+// takes says whether the member is the one that is meant, and takes requests.
+func (e *FakeEtcd) takes(t etcd.Target) error {
+	if t.ClusterID != "c1" || t.ID != e.id(t.Member) {
+		return ErrSomebodyElse
+	}
+	return e.Refuse
+}
+
+func (e *FakeEtcd) EnableDowngrade(_ context.Context, _ string, member etcd.Target, line string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(member); err != nil {
+		return err
+	}
+	e.Downgrade = line
+	return e.changed("enable the downgrade to " + line + " through " + member.Member)
+}
+
+func (e *FakeEtcd) CancelDowngrade(_ context.Context, _ string, member etcd.Target) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(member); err != nil {
+		return err
+	}
+	e.Downgrade = ""
+	return e.changed("cancel the downgrade through " + member.Member)
+}
+
+func (e *FakeEtcd) AppendNoops(_ context.Context, _ string, member etcd.Target) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(member); err != nil {
+		return err
+	}
+	for _, name := range e.Members {
+		if e.Saves == nil || e.Saves(name) {
+			e.Saved[name]++
+		}
+	}
+	return e.changed("nudge " + member.Member)
+}
+
+func (e *FakeEtcd) SnapshotCount(_ context.Context, _ string, member etcd.Endpoint) (int64, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Version(member.Member) == "" {
+		return 0, errors.New("connection refused")
+	}
+	return e.Saved[member.Member], nil
+}
+
+func FakeMemberID(name string) string { return "a" + strconv.Itoa(int(naming.Ordinal(name))) }
+
+// id is the member's ID: another one after each time that it was added.
+func (e *FakeEtcd) id(name string) string {
+	return FakeMemberID(name) + strings.Repeat("f", e.joined[name])
+}
+
+func (e *FakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, deep bool) state.Round {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := state.Round{At: time.Now(), ClusterID: "c1", Deep: deep}
+	lowest := ""
+	for _, name := range e.Members {
+		m := state.Member{ID: e.id(name), Name: name, Learner: e.Learners[name], Problem: "it has no pod with an address"}
+		if slices.ContainsFunc(members, func(e etcd.Endpoint) bool { return e.Member == name }) {
+			e.answer(&m, deep)
+		}
+		if m.Version != "" && (lowest == "" || m.Version < lowest) {
+			lowest = m.Version
+		}
+		r.Members = append(r.Members, m)
+	}
+	r.ClusterVersion = lowest[:max(0, strings.LastIndex(lowest, "."))] + ".0"
+	e.descend(&r)
+	if e.Change != nil {
+		e.Change(&r)
+	}
+	return r
+}
+
+// descend is what a downgrade makes of a round. It ends by itself when every
+// member runs the older line.
+func (e *FakeEtcd) descend(r *state.Round) {
+	if e.Downgrade == "" {
+		return
+	}
+	over := true
+	for i := range r.Members {
+		r.Members[i].StorageVersion = e.Downgrade + ".0"
+		over = over && strings.HasPrefix(r.Members[i].Version, e.Downgrade+".")
+	}
+	if over {
+		e.Downgrade = ""
+		return
+	}
+	r.Downgrading, r.DowngradeTarget, r.ClusterVersion = true, e.Downgrade, e.Downgrade+".0"
+}
+
+func (e *FakeEtcd) answer(m *state.Member, deep bool) {
+	m.Problem, m.Version = "", e.Version(m.Name)
+	if m.Version == "" {
+		m.Problem = "status: connection refused"
+		return
+	}
+	m.Leader, m.Term, m.CommitIndex, m.AppliedIndex, m.Revision = e.id(e.Leader), 2, 100, 100, 7
+	if deep {
+		m.Hash, m.HashRevision = 99, 7
+	}
+}
+
+func (e *FakeEtcd) MoveLeader(_ context.Context, _ string, leader etcd.Target, toID string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(leader); err != nil {
+		return err
+	}
+	e.Calls = append(e.Calls, "move leader from "+leader.Member+" to "+toID)
+	for _, name := range e.Members {
+		if e.id(name) == toID {
+			e.Leader = name
+		}
+	}
+	return nil
+}
+
+// changed is what a change answers that was carried out.
+func (e *FakeEtcd) changed(call string) error {
+	e.Calls = append(e.Calls, call)
+	return e.LoseAnswer
+}
+
+// through notes whom a change was to go through.
+func (e *FakeEtcd) through(members []etcd.Endpoint) {
+	e.Asked = nil
+	for _, m := range members {
+		e.Asked = append(e.Asked, m.Member)
+	}
+}
+
+// named is the name of the member with the ID, "" for none.
+func (e *FakeEtcd) named(id string) string {
+	for _, name := range e.Members {
+		if e.id(name) == id {
+			return name
+		}
+	}
+	return ""
+}
+
+func (e *FakeEtcd) AddLearner(_ context.Context, _, _ string, members []etcd.Endpoint, peerURL string) (string, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.through(members)
+	host := peerURL[strings.Index(peerURL, "//")+2:]
+	name := host[:strings.Index(host, ".")]
+	switch {
+	case e.Learners[name]:
+		return e.id(name), nil
+	case e.Refuse != nil:
+		return "", e.Refuse
+	}
+	if e.Learners == nil {
+		e.Learners, e.joined = map[string]bool{}, map[string]int{}
+	}
+	e.Members, e.Learners[name] = append(e.Members, name), true
+	e.joined[name]++
+	if err := e.changed("add learner " + peerURL); err != nil {
+		return "", err
+	}
+	return e.id(name), nil
+}
+
+func (e *FakeEtcd) PromoteMember(_ context.Context, _, _ string, members []etcd.Endpoint, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.through(members)
+	name := e.named(id)
+	switch {
+	case name == "":
+		return etcd.ErrNotAMember
+	case !e.Learners[name]:
+		return nil
+	case e.Refuse != nil:
+		return e.Refuse
+	}
+	delete(e.Learners, name)
+	return e.changed("promote " + id)
+}
+
+func (e *FakeEtcd) RemoveMember(_ context.Context, _, _ string, members []etcd.Endpoint, id string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.through(members)
+	name := e.named(id)
+	switch {
+	case name == "":
+		return nil
+	case e.Refuse != nil:
+		return e.Refuse
+	}
+	e.Members = slices.DeleteFunc(e.Members, func(n string) bool { return n == name })
+	delete(e.Learners, name)
+	return e.changed("remove " + id)
+}
+
+func (e *FakeEtcd) RemoveLearner(_ context.Context, _, _ string, members []etcd.Endpoint, id, peerURL string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.through(members)
+	host := peerURL[strings.Index(peerURL, "//")+2:]
+	name := host[:strings.Index(host, ".")]
+	if id != "" {
+		name = e.named(id)
+	}
+	switch {
+	case !slices.Contains(e.Members, name):
+		return nil
+	case !e.Learners[name]:
+		return etcd.ErrIsVoter
+	case e.Refuse != nil:
+		return e.Refuse
+	}
+	id = e.id(name)
+	e.Members = slices.DeleteFunc(e.Members, func(n string) bool { return n == name })
+	delete(e.Learners, name)
+	return e.changed("remove learner " + id)
+}
+
+func (e *FakeEtcd) Snapshot(ctx context.Context, _ string, member etcd.Target) (io.ReadCloser, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(member); err != nil {
+		return nil, err
+	}
+	e.Calls = append(e.Calls, "snapshot of "+member.Member)
+	if e.Stream != nil {
+		return io.NopCloser(e.Stream(ctx)), nil
+	}
+	return io.NopCloser(bytes.NewReader(e.Database)), nil
+}
+
+func (e *FakeEtcd) Compact(_ context.Context, _ string, member etcd.Target, revision int64) error {
+	return e.done(member, fmt.Sprintf("compact through %s at %d", member.Member, revision))
+}
+
+func (e *FakeEtcd) Defragment(_ context.Context, _ string, member etcd.Target) error {
+	return e.done(member, "defragment "+member.Member)
+}
+
+// done notes a call to a member that does nothing else.
+func (e *FakeEtcd) done(member etcd.Target, text string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.takes(member); err != nil {
+		return err
+	}
+	e.Calls = append(e.Calls, text)
+	return nil
+}
+
+func (e *FakeEtcd) Disarm(_ context.Context, _ string, members []etcd.Endpoint, alarm state.Alarm) error {
+	return e.called(fmt.Sprintf("disarm %s with %d", alarm, len(members)))
+}
+
+// called notes a call that does nothing else.
+func (e *FakeEtcd) called(text string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.Refuse != nil {
+		return e.Refuse
+	}
+	e.Calls = append(e.Calls, text)
+	return nil
+}
+
+func (e *FakeEtcd) Forget(cluster string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.Calls = append(e.Calls, "forget "+cluster)
+}

@@ -1,0 +1,156 @@
+package report
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"sync"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/schema"
+)
+
+// Board is what is known of every object, for people. It decides nothing.
+type Board struct {
+	mu sync.Mutex
+	// known is what the last look said, by the key of a cluster or request.
+	known   map[string]knownStatus
+	orphans []schema.Status
+}
+
+// knownStatus is what one look said, and what has failed since.
+type knownStatus struct {
+	// list is never changed.
+	list []schema.Status
+	// failure is what the last passes failed with, Failures of them in a row.
+	failure  string
+	failures int
+}
+
+// shownFailures keeps a conflict or a blip from being news.
+const shownFailures = 2
+
+// Note keeps what a look said.
+func (s *Board) Note(key string, list []schema.Status) {
+	s.change(key, func(k *knownStatus) { k.list = list })
+}
+
+// Failed keeps what a pass failed with; first is what is known where there was no
+// look before. The same error with other numbers in it is the same error.
+func (s *Board) Failed(key string, err error, first schema.Status) {
+	s.change(key, func(k *knownStatus) {
+		k.failures++
+		if text := Shorten(err.Error()); withoutNumbers(text) != withoutNumbers(k.failure) {
+			k.failure = text
+		}
+		if k.list == nil {
+			k.list, k.failures = []schema.Status{first}, shownFailures
+		}
+	})
+}
+
+// Wording is how a failure is put: the words that are known already, where only
+// numbers in them differ.
+func (s *Board) Wording(key, failure string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, known := range s.known[key].list {
+		if before := known.Condition(schema.ConditionStalled).Message; withoutNumbers(before) == withoutNumbers(failure) {
+			return before
+		}
+	}
+	return failure
+}
+
+// Succeeded ends a row of failures.
+func (s *Board) Succeeded(key string) {
+	s.change(key, func(k *knownStatus) { k.failure, k.failures = "", 0 })
+}
+
+func (s *Board) Forget(key string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.known, key)
+}
+
+// SetOrphans replaces the clusters that no file names.
+func (s *Board) SetOrphans(orphans []schema.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.orphans = orphans
+}
+
+func (s *Board) change(key string, edit func(k *knownStatus)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.known[key]
+	edit(&k)
+	if s.known == nil {
+		s.known = map[string]knownStatus{}
+	}
+	s.known[key] = k
+}
+
+// shown is what the look said, and instead of it what fails again and again.
+func (k knownStatus) shown() []schema.Status {
+	if k.failures < shownFailures {
+		return k.list
+	}
+	list := slices.Clone(k.list)
+	for i, status := range list {
+		if phase, _ := status.Phase(); i == 0 || phase != schema.PhaseReady { // a restore that is done stays done
+			list[i].Status.Conditions = schema.ConditionsOf(schema.PhaseStalled, "Failed", k.failure)
+		}
+	}
+	return list
+}
+
+// numbered are words with a number in them, such as an address or the number that
+// a server gave a request.
+var numbered = regexp.MustCompile(`\S*[0-9]\S*`)
+
+func withoutNumbers(text string) string { return numbered.ReplaceAllString(text, "#") }
+
+func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindCluster, c.Metadata) }
+
+func UnseenBackup(q desired.Backup) schema.Status { return unseen(q.Kind(), q.Metadata) }
+
+func unseen(kind string, m schema.Metadata) schema.Status {
+	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
+}
+
+func (s *Board) All(named map[string]schema.Status) (list []schema.Status, whole bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	whole = true
+	for key, first := range named {
+		if known := s.known[key].shown(); known != nil {
+			list = append(list, known...)
+			continue
+		}
+		list, whole = append(list, first), false
+	}
+	return append(list, s.orphans...), whole
+}
+
+// WithScheduled adds to the clusters what their schedules have taken last.
+func WithScheduled(list []schema.Status) {
+	last := map[string][]schema.BackupStatus{}
+	for _, s := range list {
+		if b := s.Status.Schedule; b != nil && b.Last != nil {
+			taken := *b.Last
+			taken.For = "schedule " + s.Metadata.Name
+			last[b.Cluster] = append(last[b.Cluster], taken)
+		}
+	}
+	for i, s := range list {
+		taken := last[s.Metadata.Namespace+"/"+s.Metadata.Name]
+		if s.Status.Cluster == nil || len(taken) == 0 {
+			continue
+		}
+		slices.SortFunc(taken, func(a, b schema.BackupStatus) int { return cmp.Compare(a.For, b.For) })
+		c := *s.Status.Cluster
+		c.Backups = slices.Concat(c.Backups, taken)
+		list[i].Status.Cluster = &c
+	}
+}

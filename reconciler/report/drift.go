@@ -1,0 +1,54 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+)
+
+// reportCorrection tells who had changed what was just put back, and counts it. A
+// change that came with a commit is nobody's, nor is one that follows from another:
+// the disruption budget goes with the number of members.
+func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
+	kind, name, d, deleted := corrected(v, a)
+	manager := d.Manager
+	if manager == "" {
+		_, revived := r.revived.Load(v.Cluster.Key())
+		if kind == "" || d.Own || !v.Applied() || revived {
+			return
+		}
+		manager = managerUnknown
+	} else {
+		r.Fights.Corrected(v.Cluster.Key(), kind+"/"+name, d, r.Now())
+	}
+	r.Metrics.corrected(v.Cluster, kind, manager)
+	what := "had changed " + strings.Join(d.Fields, ", ")
+	if deleted {
+		what = "had deleted it"
+	}
+	if manager == managerUnknown {
+		manager = "somebody"
+	}
+	message := fmt.Sprintf("%s %s: %s %s; Git wins", kind, name, manager, what)
+	r.Log.Warn("drift corrected", "cluster", v.Cluster.Key(), "message", message)
+	r.event(v, corev1.EventTypeWarning, "DriftCorrected", message)
+}
+
+// corrected is the object that an action has put back, and how it had drifted; no
+// kind for an action that puts nothing back.
+func corrected(v *observe.View, a action.Action) (kind, name string, d drift.Drift, deleted bool) {
+	switch a := a.(type) {
+	case action.ApplyObject:
+		d, there := v.Drifts[a.ObjectKind+"/"+a.Name]
+		return a.ObjectKind, a.Name, d, !there
+	case action.CreateSet:
+		return "StatefulSet", v.Cluster.Metadata.Name, drift.Drift{}, true
+	default:
+		return "", "", drift.Drift{}, false
+	}
+}

@@ -1,0 +1,17 @@
+package report
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+)
+
+func (r *Reporter) ReportCorrection(v *observe.View, a action.Action) { r.reportCorrection(v, a) }
+
+func (m *Metrics) Corrected(c desired.Cluster, kind, manager string) { m.corrected(c, kind, manager) }
+
+func (m *Metrics) CountFailure(c desired.Cluster) { m.failed(c) }
+
+func (m *Metrics) Passes() prometheus.Histogram { return m.passes }

@@ -1,0 +1,163 @@
+package report_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/schema"
+)
+
+// 50: Git wins, and who lost is told in an Event and in a metric.
+func TestCorrectionSaysWho(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Scale(5, "kubectl-edit")
+		w.MustPass()
+		if n := *w.Set().Spec.Replicas; n != 3 {
+			t.Errorf("%d replicas", n)
+		}
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=kubectl-edit}": 1})
+		told := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
+		if len(told) != 1 || !strings.Contains(told[0], "StatefulSet orders: kubectl-edit had changed .spec.replicas; Git wins") {
+			t.Errorf("Events %q", told)
+		}
+	})
+}
+
+// A budget follows the number of members: that is no correction of anybody.
+func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		budget := action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}
+		for own, want := range map[bool]string{true: "", false: "somebody had changed .spec.minAvailable"} {
+			w.DrainEvents()
+			v := w.Look()
+			v.Drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Own: own}
+			w.R.Reporter.ReportCorrection(v, budget)
+			told := strings.Join(w.DrainEvents(), "\n")
+			if strings.Contains(told, "DriftCorrected") != (want != "") || !strings.Contains(told, want) {
+				t.Errorf("own %t: Events %q", own, told)
+			}
+		}
+	})
+}
+
+// A deleted object comes back; Kubernetes does not say who deleted it.
+func TestDeletedServiceComesBackAndIsCounted(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		if err := w.API.CoreV1().Services("shop").Delete(w.Context(), "orders-client", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.MustPass()
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=Service,manager=unknown}": 1})
+		told := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
+		if len(told) != 1 || !strings.Contains(told[0], "Service orders-client: somebody had deleted it; Git wins") {
+			t.Errorf("Events %q", told)
+		}
+	})
+}
+
+// 85: a StatefulSet that is gone cannot bear an Event: the record does.
+func TestDeletedSetIsToldOnTheRecord(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		if err := w.API.AppsV1().StatefulSets("shop").Delete(w.Context(), "orders", metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.MustPass()
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=unknown}": 1})
+		if told := strings.Join(w.DrainEvents(), "\n"); !strings.Contains(told, "Warning DriftCorrected StatefulSet orders: somebody had deleted it; Git wins") {
+			t.Errorf("Events %s", told)
+		}
+	})
+}
+
+// What Git deleted and brings back, nobody has deleted beside it.
+func TestRevivedClusterIsNoCorrection(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Wish.Spec.State = schema.StateDeleted
+		w.UntilIdle()
+		w.Wish.Spec.State = schema.StateRunning
+		w.UntilIdle()
+		for series := range reconcilertest.Gather(t, w.Registry) {
+			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
+				t.Errorf("%s", series)
+			}
+		}
+	})
+}
+
+// What a commit changes is nobody's drift.
+func TestCommitIsNoCorrection(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"), report.PlacedLabels)
+		w.UntilIdle()
+		for series := range reconcilertest.Gather(t, w.Registry) {
+			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
+				t.Errorf("%s", series)
+			}
+		}
+	}, clustertest.SetVersion("3.6.12"))
+}
+
+// 50: somebody who undoes what quorate does is left alone longer each time, and
+// the hold names them.
+func TestFightIsReportedAsAHold(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		for range 3 {
+			w.Scale(5, "autoscaler")
+			w.MustPass()
+		}
+		w.API.ClearActions()
+		for range 20 {
+			w.Scale(5, "autoscaler")
+			w.API.ClearActions()
+			w.MustPass()
+			if writes := w.API.Writes(); len(writes) > 0 {
+				t.Fatalf("writes %q in the truce", writes)
+			}
+			time.Sleep(time.Second)
+		}
+		holds := w.Lines("hold", "message")
+		if len(holds) != 1 || !strings.Contains(holds[0], "StatefulSet orders: .spec.replicas was put back 3 times and changed again by autoscaler each time") {
+			t.Errorf("holds %q", holds)
+		}
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
+			"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=autoscaler}": 3,
+			"quorate_cluster_hold{cluster=orders,kind=Waiting}":                                   1,
+		})
+		time.Sleep(drift.TruceFirst)
+		w.MustPass()
+		if n := *w.Set().Spec.Replicas; n != 3 {
+			t.Errorf("%d replicas after the truce", n)
+		}
+	})
+}
+
+// Everybody may call themselves what they like: the label stays bounded.
+func TestManagersAreBounded(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		for i := range 60 {
+			w.R.Reporter.Metrics.Corrected(w.Wish, "Service", strings.Repeat("m", i+1))
+		}
+		n := 0
+		for series := range reconcilertest.Gather(t, w.Registry) {
+			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
+				n++
+			}
+		}
+		if n != report.MaxManagers+1 {
+			t.Errorf("%d series", n)
+		}
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=Service,manager=other}": 60 - report.MaxManagers})
+	})
+}

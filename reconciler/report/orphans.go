@@ -1,0 +1,37 @@
+package report
+
+import (
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/schema"
+)
+
+// topicOrphan is told once, until a file names the cluster again.
+const topicOrphan = "orphan"
+
+// What is told of an orphan, and what a person can do.
+const (
+	orphanMessage = "no file that can be read names this cluster any more; it is left running and no longer looked at"
+	orphanDo      = "bring its file back; to delete the cluster, write state: Deleted into it"
+)
+
+// Orphaned tells, once, of a cluster that no file names; its record may be nil.
+func (r *Reporter) Orphaned(key string, cm *corev1.ConfigMap) {
+	if !r.Said.Changed(key, topicOrphan, orphanMessage) {
+		return
+	}
+	r.Log.Warn("orphan", "cluster", key, "message", orphanMessage, "do", orphanDo)
+	if cm != nil {
+		r.Events.Event(cm, corev1.EventTypeWarning, "Orphaned", orphanMessage)
+	}
+}
+
+// Adopted ends what was told of a cluster that a file names again.
+func (r *Reporter) Adopted(key string) { r.Said.Clear(key, topicOrphan) }
+
+// Orphans replaces the clusters that no file names, as they stand now.
+func (r *Reporter) Orphans(list []schema.Status) {
+	r.Metrics.orphans.Set(float64(len(list)))
+	schema.SortStatuses(list)
+	r.Board.SetOrphans(list)
+}

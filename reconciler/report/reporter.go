@@ -1,0 +1,39 @@
+package report
+
+import (
+	"log/slog"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	eventrecord "k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/drift"
+)
+
+// Reporter tells what happens.
+type Reporter struct {
+	Metrics *Metrics
+	Log     *slog.Logger
+	Events  eventrecord.EventRecorder
+	// subject is what an Event about a cluster without a StatefulSet is about; nil for
+	// nothing.
+	Subject func(key string) runtime.Object
+	Fights  *drift.Fights
+	Now     func() time.Time
+
+	Said Once
+	// revived are the clusters that Git brings back, until they are what it says:
+	// what is missing there, nobody has deleted beside it.
+	revived sync.Map
+	Board   Board
+}
+
+// Forget drops what is kept to save words about a cluster.
+func (r *Reporter) Forget(key string, c desired.Cluster) {
+	r.Metrics.forget(c)
+	r.Said.Forget(key)
+	r.Board.Forget(key)
+	r.revived.Delete(key)
+}

@@ -1,0 +1,188 @@
+package report
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// ClusterStatus is a cluster as one look shows it.
+func ClusterStatus(v *observe.View, p plan.Plan) schema.Status {
+	phase, reason, message := phaseOf(v, p)
+	m := v.Cluster.Metadata
+	s := schema.NewStatus(schema.KindCluster, m.Namespace, m.Name, phase, reason, message)
+	s.Observed, s.Status.Commit = v.Cluster.Commit, commitOf(v)
+	members := membersOf(v)
+	s.Status.Cluster = &schema.ClusterStatus{
+		Version:  versionStatus(v.Cluster.Spec.Version, members),
+		Replicas: replicasStatus(v.Cluster.Spec.Replicas, members),
+		Members:  members,
+		Drift:    driftStatus(v),
+		Hold:     holdStatus(v, p.Hold),
+		Plan:     planStatus(v, p.Steps),
+	}
+	for _, w := range p.Warnings {
+		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, steady(v, w))
+	}
+	if v.Record != nil && v.Record.Backup != nil {
+		s.Status.Cluster.Backups = []schema.BackupStatus{backupStatus(*v.Record.Backup)}
+	}
+	return s
+}
+
+// phaseOf says how far the cluster is, why, and what about it.
+func phaseOf(v *observe.View, p plan.Plan) (phase schema.Phase, reason, message string) {
+	switch h := p.Hold; {
+	case h == nil && len(p.Steps) == 0:
+		return schema.PhaseReady, "Idle", "the cluster is what Git says"
+	case h == nil:
+		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), steady(v, p.Steps[0].String())
+	case h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm:
+		return schema.PhaseReconciling, string(h.Kind), steady(v, h.String())
+	default:
+		return schema.PhaseStalled, string(h.Kind), steady(v, h.String())
+	}
+}
+
+// commitOf is the one that brought what the cluster is or is to become. One that only
+// changes others, or whose file cannot be read, brought nothing.
+func commitOf(v *observe.View) string {
+	if v.Record != nil && v.Record.Applied != nil && (v.Applied() || len(v.Cluster.Problems) > 0) {
+		return v.Record.Applied.Commit
+	}
+	return v.Cluster.Commit
+}
+
+// membersOf are those of the last look, and those of the record that it did not see.
+func membersOf(v *observe.View) []schema.MemberStatus {
+	var list []schema.MemberStatus
+	seen := map[string]bool{}
+	if n := len(v.Observed.Rounds); n > 0 {
+		for _, m := range v.Observed.Rounds[n-1].Members {
+			seen[m.Name] = true
+			list = append(list, memberStatus(m))
+		}
+	}
+	if v.Record != nil {
+		for _, name := range slices.Sorted(maps.Keys(v.Record.Members)) {
+			if !seen[name] {
+				list = append(list, schema.MemberStatus{Name: name, ID: v.Record.Members[name], Health: schema.HealthUnknown})
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b schema.MemberStatus) int { return naming.CompareMembers(a.Name, b.Name) })
+	return list
+}
+
+func memberStatus(m state.Member) schema.MemberStatus {
+	s := schema.MemberStatus{Name: m.Name, ID: m.ID, Version: m.Version, Health: schema.HealthHealthy}
+	if m.Problem != "" || len(m.Errors) > 0 {
+		s.Health = schema.HealthUnhealthy
+	}
+	switch {
+	case m.Learner:
+		s.Role = schema.RoleLearner
+	case m.ID != "":
+		s.Role, s.Leader = schema.RoleVoter, m.Leader == m.ID
+	}
+	return s
+}
+
+func versionStatus(wanted string, members []schema.MemberStatus) schema.VersionStatus {
+	s := schema.VersionStatus{Wanted: wanted}
+	var lowest, highest release.Version
+	for _, m := range members {
+		reported, err := release.Parse(m.Version)
+		if err != nil {
+			continue // it reports none
+		}
+		if s.Lowest == "" || release.Compare(reported, lowest) < 0 {
+			lowest, s.Lowest = reported, m.Version
+		}
+		if s.Highest == "" || release.Compare(reported, highest) > 0 {
+			highest, s.Highest = reported, m.Version
+		}
+	}
+	return s
+}
+
+func replicasStatus(wanted int32, members []schema.MemberStatus) schema.ReplicasStatus {
+	s := schema.ReplicasStatus{Wanted: wanted}
+	for _, m := range members {
+		if m.ID != "" && m.Role != schema.RoleLearner {
+			s.Members++
+		}
+		if m.Health == schema.HealthHealthy {
+			s.Healthy++
+		}
+	}
+	return s
+}
+
+// driftStatus leaves out when it was: somebody who changes an object again and again
+// to the same is no news.
+func driftStatus(v *observe.View) []schema.DriftStatus {
+	var list []schema.DriftStatus
+	for _, o := range v.Observed.Objects {
+		if o.State == state.ObjectInSync {
+			continue
+		}
+		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State)}
+		if d, there := v.Drifts[o.Kind+"/"+o.Name]; there {
+			s.Fields, s.Manager = d.Fields, d.Manager
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func holdStatus(v *observe.View, h *plan.Hold) *schema.HoldStatus {
+	if h == nil {
+		return nil
+	}
+	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: steady(v, h.Message), Do: steady(v, h.Do)}
+}
+
+func planStatus(v *observe.View, steps []plan.Step) []schema.StepStatus {
+	list := make([]schema.StepStatus, len(steps))
+	for i, s := range steps {
+		list[i] = schema.StepStatus{Action: steady(v, s.Action.String()), Reason: steady(v, s.Reason)}
+	}
+	return list
+}
+
+func backupStatus(b record.Backup) schema.BackupStatus {
+	return schema.BackupStatus{
+		For: b.For, URL: desired.WithoutQuery(b.URL), Time: b.TakenAt.UTC().Format(time.RFC3339),
+		ClusterID: b.ClusterID, Revision: b.Revision, Size: b.Size, SHA256: b.SHA256,
+	}
+}
+
+// OrphanStatus is a cluster that no file names.
+func OrphanStatus(namespace, name string) schema.Status {
+	return schema.NewStatus(schema.KindCluster, namespace, name, schema.PhaseStalled, "Orphaned",
+		orphanMessage+"; "+orphanDo)
+}
+
+// RestoreStatus is the restore that makes a cluster.
+func RestoreStatus(v *observe.View, p plan.Plan, w desired.Restore) schema.Status {
+	phase, reason, message := phaseOf(v, p)
+	s := schema.RestoreStatus{Cluster: v.Cluster.Key(), Source: desired.SourceText(w.Source)}
+	if v.Record != nil && v.Record.Restored != nil && v.Record.Restored.Name == w.Name && !v.Record.Restored.At.IsZero() {
+		done := v.Record.Restored
+		phase, reason, message = schema.PhaseReady, "Restored", "the cluster began with "+desired.WithoutQuery(done.Object)
+		s.Time = done.At.UTC().Format(time.RFC3339)
+	}
+	status := schema.NewStatus(schema.KindRestore, v.Cluster.Metadata.Namespace, w.Name, phase, reason, message)
+	status.Observed, status.Status.Commit, status.Status.Restore = v.Cluster.Commit, commitOf(v), &s
+	return status
+}

@@ -1,0 +1,242 @@
+package report_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/schema"
+)
+
+func TestStatusAtRest(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		const want = `- apiVersion: status.quorate.dev/v1alpha1
+  kind: EtcdCluster
+  metadata:
+    name: orders
+    namespace: shop
+  status:
+    cluster:
+      members:
+      - health: Healthy
+        id: a0
+        leader: true
+        name: orders-0
+        role: voter
+        version: 3.6.16
+      - health: Healthy
+        id: a1
+        name: orders-1
+        role: voter
+        version: 3.6.16
+      - health: Healthy
+        id: a2
+        name: orders-2
+        role: voter
+        version: 3.6.16
+      replicas:
+        healthy: 3
+        members: 3
+        wanted: 3
+      version:
+        highest: 3.6.16
+        lowest: 3.6.16
+        wanted: 3.6.16
+    commit: 0a1b2c3
+    conditions:
+    - message: the cluster is what Git says
+      reason: Idle
+      status: "True"
+      type: Ready
+    - reason: Idle
+      status: "False"
+      type: Reconciling
+    - reason: Idle
+      status: "False"
+      type: Stalled
+`
+		if got := w.StatusYAML(); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+// 158: the conditions say how an upgrade goes: that it is on the way, and that it is over.
+func TestStatusOfAnUpgrade(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		first := w.Wish.Commit
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		s := w.Status(schema.KindCluster, "orders")
+		if phase, _ := s.Phase(); phase != schema.PhaseReconciling || len(s.Status.Cluster.Plan) < 6 || s.Status.Commit != w.Wish.Commit {
+			t.Errorf("it is %s of commit %s with the plan %+v", phase, s.Status.Commit, s.Status.Cluster.Plan)
+		}
+		mixed := false
+		w.Until(func(p plan.Plan) bool {
+			v := w.Status(schema.KindCluster, "orders").Status.Cluster.Version
+			mixed = mixed || v.Lowest == "3.6.12" && v.Highest == "3.6.16"
+			return p.Idle()
+		})
+		w.MustPass()
+		w.WantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
+		s = w.Status(schema.KindCluster, "orders")
+		if b := s.Status.Cluster.Backups; len(b) != 1 || !strings.HasSuffix(b[0].URL, ".db") || b[0].SHA256 == "" {
+			t.Errorf("backups %+v", b)
+		}
+		if !mixed || s.Status.Commit == first {
+			t.Errorf("two versions at once were seen: %t, commit %s", mixed, s.Status.Commit)
+		}
+		// A commit that changes others is no news of this cluster.
+		w.Commit()
+		w.MustPass()
+		if after := w.Status(schema.KindCluster, "orders"); after.Status.Commit != s.Status.Commit || after.Observed != w.Wish.Commit {
+			t.Errorf("commit %s, observed %s", after.Status.Commit, after.Observed)
+		}
+	}, clustertest.SetVersion("3.6.12"))
+}
+
+func TestStatusOfDrift(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.Scale(2, "kubectl-scale")
+		w.MustPass()
+		s := w.Status(schema.KindCluster, "orders").Status.Cluster
+		if len(s.Drift) != 1 || s.Drift[0].Kind != "StatefulSet" || s.Drift[0].Manager != "kubectl-scale" || len(s.Drift[0].Fields) == 0 || s.Hold == nil {
+			t.Errorf("drift %+v, hold %+v", s.Drift, s.Hold)
+		}
+	})
+}
+
+// 130: a cluster that no file names is told of until it is none of ours any more.
+func TestStatusOfAnOrphan(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.MustDo(action.ClaimCluster{To: reconcilertest.Claimed(reconcilertest.Us(), 1)})
+		w.As(reconcilertest.Us())
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		if _, whole := w.R.Statuses(); whole {
+			t.Error("all is known before the first look")
+		}
+		w.WantPhase(schema.KindCluster, "orders", schema.PhaseUnknown, "NotLookedAt")
+		w.MustPass()
+		if _, whole := w.R.Statuses(); !whole {
+			t.Error("not all is known")
+		}
+		w.R.SetDesired(nil)
+		w.WantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Orphaned")
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		w.WantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
+	})
+}
+
+func TestStatusOfASchedule(t *testing.T) {
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		q := clustertest.Nightly()
+		w.R.Scheduler.SetDesired([]desired.Backup{q})
+		w.MustPassRequests(q, 4*time.Hour)
+		w.WantPhase(schema.KindBackupSchedule, "nightly", schema.PhaseReady, "BackupTaken")
+		s := w.Status(schema.KindBackupSchedule, "nightly").Status.Schedule
+		if s.Last == nil || s.Last.SHA256 == "" || !strings.HasSuffix(s.Next, "T02:00:00Z") || s.Cluster != "shop/orders" {
+			t.Errorf("the schedule is %+v", s)
+		}
+		w.MustPass()
+		if b := w.Status(schema.KindCluster, "orders").Status.Cluster.Backups; len(b) != 1 || b[0].For != "schedule nightly" {
+			t.Errorf("the cluster's backups are %+v", b)
+		}
+		before := w.StatusYAML()
+		w.MustPassRequests(q, time.Hour)
+		if after := w.StatusYAML(); after != before {
+			t.Errorf("before\n%s\nafter\n%s", before, after)
+		}
+		w.R.Scheduler.SetDesired(nil)
+		if text := w.StatusYAML(); strings.Contains(text, "nightly") {
+			t.Errorf("it is still there:\n%s", text)
+		}
+	})
+}
+
+func TestStatusOfABackup(t *testing.T) {
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		q := clustertest.Once()
+		w.R.Scheduler.SetDesired([]desired.Backup{q})
+		w.MustPassRequests(q, time.Minute)
+		w.WantPhase(schema.KindBackup, "before-sale", schema.PhaseReady, "BackupTaken")
+		if s := w.Status(schema.KindBackup, "before-sale"); s.Status.Backup.Taken == nil || s.Status.Commit != q.Commit {
+			t.Errorf("the backup is %+v", s)
+		}
+	})
+}
+
+func TestStatusOfABackupThatFails(t *testing.T) {
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		q := clustertest.Once(func(b *schema.BackupRequest) {
+			b.Destination.ObjectURLTemplate = "file:///nowhere/{{ .UID }}.db?root=/nowhere"
+		})
+		w.R.Scheduler.SetDesired([]desired.Backup{q})
+		if err := w.PassRequests(q, 10*time.Minute); err != nil {
+			t.Log(err)
+		}
+		w.WantPhase(schema.KindBackup, "before-sale", schema.PhaseStalled, "BackupFailed")
+		before := w.StatusYAML()
+		_ = w.PassRequests(q, time.Hour)
+		if after := w.StatusYAML(); after != before {
+			t.Errorf("before\n%s\nafter\n%s", before, after)
+		}
+	})
+}
+
+func TestStatusOfARestore(t *testing.T) {
+	reconcilertest.Restoring(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetReplicas(1))
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		if phase, _ := w.Status(schema.KindRestore, "back").Phase(); phase != schema.PhaseReconciling {
+			t.Errorf("it is %s", phase)
+		}
+		for range 60 {
+			w.MustPass()
+			time.Sleep(time.Second)
+			reconcilertest.RestoreGoesOn(w)
+			if phase, _ := w.Status(schema.KindRestore, "back").Phase(); phase == schema.PhaseReady {
+				break
+			}
+		}
+		s := w.Status(schema.KindRestore, "back")
+		if s.Status.Restore.Time == "" || strings.Contains(s.Status.Restore.Source, "?") {
+			t.Errorf("the restore is %+v", s.Status.Restore)
+		}
+		w.WantPhase(schema.KindRestore, "back", schema.PhaseReady, "Restored")
+	})
+}
+
+// Secrets that quorate has made or read are in no status.
+func TestStatusHoldsNoSecret(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		secrets, err := w.API.Tracker().List(corev1.SchemeGroupVersion.WithResource("secrets"), corev1.SchemeGroupVersion.WithKind("Secret"), "shop")
+		list, ok := secrets.(*corev1.SecretList)
+		if err != nil || !ok || len(list.Items) == 0 {
+			t.Fatalf("no Secrets to look for: %v", err)
+		}
+		text := w.StatusYAML()
+		for _, s := range list.Items {
+			for key, value := range s.Data {
+				if strings.Contains(text, string(value)) {
+					t.Errorf("the status holds %s of %s", key, s.Name)
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,275 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	metav1ac "k8s.io/client-go/applyconfigurations/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/schedule"
+)
+
+// drillImage is an etcd of the very release that gave the backup, from where the
+// cluster's own images come.
+func (s *Scheduler) drillImage(q desired.Backup, version string) string {
+	c, named := s.Clusters.Get(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName)
+	if !named || len(c.Problems) > 0 {
+		return cmp.Or(s.Options.Render.Repository, manifests.DefaultRepository) + ":v" + version
+	}
+	if c.Spec.Version != version {
+		c.Spec.Version, c.Spec.Image.Digest = version, ""
+	}
+	return manifests.Image(c.EtcdCluster, s.Options.Render)
+}
+
+// drillLook is the time between two looks at a drill that is under way.
+const drillLook = 2 * time.Second
+
+// drillRecord is the part of a schedule's record about its restore drills.
+type drillRecord struct {
+	// Drill is the one under way, written down before its Job is made.
+	Drill *begunDrill `json:"drill,omitempty"`
+	// Drilled is the newest that was judged, Proven the newest that was good.
+	Drilled *doneDrill `json:"drilled,omitempty"`
+	Proven  *doneDrill `json:"proven,omitempty"`
+	// DrillFailures in a row are drills that came to no judgement, when the last one
+	// did not, and why.
+	DrillFailures int       `json:"drillFailures,omitempty"`
+	DrillFailedAt time.Time `json:"drillFailedAt,omitzero"`
+	DrillProblem  string    `json:"drillProblem,omitempty"`
+}
+
+// begunDrill is a drill of which nobody knows yet how it ends.
+type begunDrill struct {
+	// Job is its name, URL that of the backup's object, and Backup the backup's time.
+	Job    string    `json:"job"`
+	URL    string    `json:"url"`
+	Backup time.Time `json:"backup"`
+	// Since is when it was begun.
+	Since time.Time `json:"since"`
+}
+
+// doneDrill is a drill that was judged.
+type doneDrill struct {
+	// Object is the backup, and Backup its time.
+	Object string    `json:"object"`
+	Backup time.Time `json:"backup"`
+	// Time is when the drill was begun, and Seconds how long it took until the
+	// restored etcd had answered.
+	Time    time.Time `json:"time"`
+	Seconds float64   `json:"seconds"`
+	// Result is backup.DrillPassed, or a sentence that says what was wrong.
+	Result string `json:"result"`
+}
+
+// drillAt is from when on the newest backup is to be restored on trial, the zero time
+// for never.
+func drillAt(q desired.Backup, k Record) (time.Time, error) {
+	if q.Schedule == nil || k.Last == nil {
+		return time.Time{}, nil
+	}
+	zone, err := time.LoadLocation(q.Schedule.TimeZone)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s: %w", q.Key(), err)
+	}
+	past := schedule.Drills{Failures: k.DrillFailures, FailedAt: k.DrillFailedAt}
+	if d := k.Drilled; d != nil {
+		past.Backup, past.Passed = d.Backup, d.Result == backup.DrillPassed
+	}
+	return schedule.DrillAt(q.Schedule.Verify.Restore, zone, k.Last.Time, past), nil
+}
+
+// beginDrill begins to restore the newest backup on trial. Its Job is named in the
+// record before it exists, so that whoever comes next finds it, or makes it.
+func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
+	s.drilling.Lock()
+	defer s.drilling.Unlock()
+	running, err := s.Jobs.Running(ctx, naming.LabelDrillOf)
+	if err != nil {
+		return 0, err
+	}
+	if running >= s.Options.MaxDrills {
+		return s.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
+	}
+	name, err := jobs.NewName(q, "drill")
+	if err != nil {
+		return 0, err
+	}
+	k.record.Drill = &begunDrill{
+		Job: name,
+		URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: s.Now().UTC(),
+	}
+	if err := s.writeRequest(ctx, q, k); err != nil {
+		return 0, err
+	}
+	s.Log.Info("restore drill begins", "request", q.Key(), "cluster", q.ClusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
+	return drillLook, s.makeDrill(ctx, q, k)
+}
+
+// makeDrill makes the drill's Job, and the Secret by which it reads the backup. What
+// keeps it from that is no word about the backup.
+func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *kept) error {
+	d, ns := k.record.Drill, q.Metadata.Namespace
+	store, err := s.Stores.Open(ctx, ns, s.effective(q))
+	if err != nil {
+		return s.drillUnclear(ctx, q, k, err.Error())
+	}
+	m, err := store.ReadManifest(ctx, d.URL)
+	if err != nil {
+		return s.drillUnclear(ctx, q, k, err.Error())
+	}
+	b, err := m.Verified(q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
+	if err != nil {
+		return s.drillUnclear(ctx, q, k, err.Error())
+	}
+	var set *appsv1.StatefulSet
+	if name := q.Spec.Source.ClusterName; name != "" {
+		if set, err = kube.FoundOrNil(s.Kube.AppsV1().StatefulSets(ns).Get(ctx, name, metav1.GetOptions{})); err != nil {
+			return fmt.Errorf("read the StatefulSet of %s: %w", q.ClusterName(), err)
+		}
+	}
+	if err := s.Lease(); err != nil {
+		return err
+	}
+	owner := ownerReference(k)
+	offer := corev1ac.Secret(d.Job, ns).WithLabels(map[string]string{naming.LabelDrillOf: q.Metadata.Name}).
+		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
+	if err := s.Stores.Offer(ctx, store, d.URL, offer); err != nil {
+		return s.drillUnclear(ctx, q, k, err.Error())
+	}
+	job := jobs.RenderDrill(jobs.Job{Name: d.Job, For: q, Owner: owner}, b, jobs.DrillImages{Quorate: s.Options.Render.GuardImage, Etcd: s.drillImage(q, m.EtcdVersion)}, set)
+	if _, err := s.Kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Job %s: %w", d.Job, err)
+	}
+	return nil
+}
+
+// followDrill looks how far a drill is that was begun, by whatever process. One whose
+// Job is gone begins anew, for as long as a drill may take.
+func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
+	d, ns := k.record.Drill, q.Metadata.Namespace
+	job, err := s.Jobs.Read(ctx, ns, d.Job)
+	if err != nil {
+		return 0, err
+	}
+	late := s.Now().Sub(d.Since) > jobs.DrillTimeout+jobs.DrillKept
+	switch {
+	case job == nil && late:
+		return 0, s.drillUnclear(ctx, q, k, "its Job is gone, and left no result")
+	case job == nil:
+		return drillLook, s.makeDrill(ctx, q, k)
+	}
+	pods, err := s.Jobs.Pods(ctx, ns, d.Job)
+	if err != nil {
+		return 0, err
+	}
+	switch j := jobs.Judge(job, pods); {
+	case j.Over && j.Unclear != "":
+		return 0, s.drillUnclear(ctx, q, k, j.Unclear)
+	case j.Over:
+		return 0, s.drillJudged(ctx, q, k, j)
+	case late:
+		return 0, s.drillUnclear(ctx, q, k, "it did not end in time; "+j.Awaited)
+	case j.Awaited != "":
+		return s.waitsFor(q, "restore drill "+d.Job+": "+j.Awaited, drillLook)
+	}
+	return drillLook, nil
+}
+
+// drillJudged notes what a drill has found: in the manifest, so that whoever looks for
+// a backup to restore knows, and in the record. No backup is removed for it.
+func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *kept, j jobs.Judgement) error {
+	d := *k.record.Drill
+	took := max(0, j.Ended.Sub(d.Since))
+	found := backup.Drill{Time: d.Since, Duration: took, Result: backup.DrillPassed, Keys: j.Result.Keys, Revision: j.Result.Revision, Hash: j.Result.Hash}
+	if j.Result.Problem != "" {
+		found.Result = j.Result.Problem
+	}
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
+	if err == nil {
+		err = s.Lease()
+	}
+	if err == nil {
+		err = store.Annotate(ctx, d.URL, func(m *backup.Manifest) { m.Drill = found })
+	}
+	if err != nil && !errors.Is(err, backup.ErrNotFound) {
+		return fmt.Errorf("note the restore drill: %w", err)
+	}
+	done := &doneDrill{Object: desired.WithoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
+	k.record.Drilled = done
+	if found.Result == backup.DrillPassed {
+		k.record.Proven = done
+	}
+	k.record.DrillFailures, k.record.DrillFailedAt, k.record.DrillProblem = 0, time.Time{}, ""
+	if err := s.endDrill(ctx, q, k); err != nil {
+		return err
+	}
+	s.reportDrill(q, k, found)
+	return nil
+}
+
+// drillUnclear notes that a drill came to no judgement. Nothing is said about the
+// backup; the drill is tried again, later each time.
+func (s *Scheduler) drillUnclear(ctx context.Context, q desired.Backup, k *kept, why string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	k.record.DrillFailures++
+	k.record.DrillFailedAt, k.record.DrillProblem = s.Now().UTC(), why
+	if err := s.endDrill(ctx, q, k); err != nil {
+		return err
+	}
+	s.reportDrillUnclear(q, k, why)
+	return nil
+}
+
+// endDrill writes the record, and then removes what the drill needed. What is left of
+// one that is cut off here goes by itself: its Job by its time to live.
+func (s *Scheduler) endDrill(ctx context.Context, q desired.Backup, k *kept) error {
+	name := k.record.Drill.Job
+	k.record.Drill = nil
+	if err := s.writeRequest(ctx, q, k); err != nil {
+		return err
+	}
+	return s.Jobs.Remove(ctx, q.Metadata.Namespace, name)
+}
+
+// reportDrill tells of a drill that was judged.
+func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill) {
+	s.Reporter.Said.Clear(q.Key(), report.TopicState)
+	s.measure(q, k.record)
+	object, took := k.record.Drilled.Object, found.Duration.Round(time.Millisecond).String()
+	if found.Result != backup.DrillPassed {
+		s.Log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "url", object, "error", found.Result,
+			"message", "this backup cannot be relied upon; it is kept, counts for no retention rule and is chosen for no restore")
+		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", report.Shorten(object+" cannot be relied upon: "+found.Result))
+		return
+	}
+	s.Log.Info("restore drill", "request", q.Key(), "cluster", q.ClusterName(), "message", "the backup was restored into an etcd of its own, and is what the cluster had",
+		"url", object, "revision", found.Revision, "keys", found.Keys, "took", took)
+	s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "RestoreDrillPassed", report.Shorten(fmt.Sprintf("%s was restored on trial in %s: %d keys at revision %d", object, took, found.Keys, found.Revision)))
+}
+
+// reportDrillUnclear tells of a drill that came to no judgement.
+func (s *Scheduler) reportDrillUnclear(q desired.Backup, k *kept, why string) {
+	s.Reporter.Said.Clear(q.Key(), report.TopicState)
+	s.measure(q, k.record)
+	s.Log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.DrillFailures, "error", why,
+		"message", "it came to no judgement about the backup, and is tried again")
+	s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", report.Shorten("it came to no judgement about the backup: "+why))
+}

@@ -1,0 +1,29 @@
+package scheduler
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/schema"
+)
+
+func (s *Scheduler) Effective(q desired.Backup) schema.Destination { return s.effective(q) }
+
+func (s *Scheduler) FindExternal(ctx context.Context, q desired.Backup) (from source, awaited string, err error) {
+	return s.findExternal(ctx, q)
+}
+
+func (s *Scheduler) ExternalEndpoint(ctx context.Context, q desired.Backup) (e etcd.Endpoint, awaited string, err error) {
+	return s.externalEndpoint(ctx, q)
+}
+
+func (s *Scheduler) ReadRequest(ctx context.Context, q desired.Backup) (Record, *corev1.ConfigMap, error) {
+	k, err := s.readRequest(ctx, q)
+	if err != nil {
+		return Record{}, nil, err
+	}
+	return k.record, k.live, nil
+}

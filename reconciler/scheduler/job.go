@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// Runner says who takes the backups that Git asks for.
+type Runner string
+
+const (
+	// InDaemon is the daemon itself: the default.
+	InDaemon Runner = "daemon"
+	// InJob is a Kubernetes Job for each backup, so that the bytes do not pass
+	// through the daemon, and a restart of it costs no backup.
+	InJob Runner = "job"
+)
+
+const (
+	// pollJobEvery is the time between two looks at such a Job.
+	pollJobEvery = 2 * time.Second
+)
+
+// startJob has a Job take a backup. It is named in the record before it exists.
+// Whether the backup is good, its manifest alone says.
+func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, from source, to schema.Destination) error {
+	if to.Credentials.SecretName == "" {
+		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: with --backup-runner=job the destination needs credentials.secretName, for a Job has not the daemon's own identity: name the Secret", q.ClusterName()))
+	}
+	begun := *k.record.Begun
+	name, err := jobs.NewName(q, "backup")
+	if err != nil {
+		return err
+	}
+	begun.Job = name
+	k.record.Begun = &begun
+	if err := s.writeRequest(ctx, q, k); err != nil {
+		return err
+	}
+	job := jobs.RenderBackup(jobs.Job{Name: name, For: q, Owner: ownerReference(k)}, jobs.Backup{
+		From: from.target, TLSSecret: from.tlsSecret, To: to, URL: begun.URL, Manifest: manifestFor(q, from, k),
+		Image: s.Options.Render.GuardImage, Bandwidth: s.Slots.Share(),
+	})
+	if _, err := s.Kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil {
+		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
+// pollJob looks how far the Job of a backup is. When it has ended, or is gone,
+// the manifest says how; before, nothing of what it does is touched.
+func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
+	name, ns := k.record.Begun.Job, q.Metadata.Namespace
+	job, err := s.Jobs.Read(ctx, ns, name)
+	if err != nil {
+		return 0, err
+	}
+	pods, err := s.Jobs.Pods(ctx, ns, name)
+	if err != nil {
+		return 0, err
+	}
+	said := jobs.Said(pods)
+	switch {
+	case job != nil && jobs.Finished(job) == nil:
+		if said != "" {
+			return s.waitsFor(q, "Job "+name+": "+said, pollJobEvery)
+		}
+		return pollJobEvery, nil
+	case job == nil && len(pods) > 0:
+		return pollJobEvery, nil // it was deleted, and may still write
+	}
+	if err := s.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil {
+		return 0, err
+	}
+	return 0, s.Jobs.Remove(ctx, ns, name)
+}

@@ -1,0 +1,175 @@
+package scheduler_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+
+	batchv1 "k8s.io/api/batch/v1"
+
+	corev1 "k8s.io/api/core/v1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs/jobstest"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/scheduler"
+	"github.com/quorate/quorate/schema"
+)
+
+// byJobs is a world whose backups are taken by Jobs.
+func byJobs(t *testing.T, test func(w *reconcilertest.World)) {
+	t.Helper()
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "s3", Namespace: "shop"}, Data: map[string][]byte{}}
+		if _, err := w.API.CoreV1().Secrets("shop").Create(w.Context(), secret, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.Wish.Spec.Backup.Destination.Credentials.SecretName = "s3"
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.Reconfigure(func(o *reconciler.Options) { o.BackupRunner = scheduler.InJob })
+		test(w)
+	})
+}
+
+// 95, 98: a Job takes the backup, once, while daemons come and go; the manifest says
+// that it is good, and is what the daemon's own would be.
+func TestAJobTakesTheBackup(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		all := reconcilertest.JobsOf(w)
+		if len(all) != 1 || len(w.Manifests()) != 0 {
+			t.Fatalf("%d Jobs, %d backups\n%s", len(all), len(w.Manifests()), w.Log)
+		}
+		pod := all[0].Spec.Template.Spec
+		if args := strings.Join(pod.Containers[0].Args, " "); !strings.Contains(args, "--host=orders-1.orders-peers.shop.svc") || !strings.Contains(args, "--https --tls=/etc/quorate/tls") {
+			t.Errorf("it runs %s", args)
+		}
+		if v := pod.Volumes; len(v) != 2 || v[0].Secret.SecretName != "s3" || v[1].Secret.SecretName != "orders-client" {
+			t.Errorf("it mounts %+v", v)
+		}
+		w.Restart()
+		w.Reconfigure(func(o *reconciler.Options) { o.BackupRunner = scheduler.InJob })
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		w.JobTakes(reconcilertest.JobsOf(w)[0])
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		k, m := w.RequestRecord(clustertest.Once()), w.Manifests()[0]
+		if k.Begun != nil || k.Last == nil || k.Last.SHA256 != m.SHA256 || m.Request != "before-sale" || m.Hash != 99 || m.ClusterID != "c1" || len(reconcilertest.JobsOf(w)) > 0 {
+			t.Errorf("%+v, %+v, %d Jobs", k, m, len(reconcilertest.JobsOf(w)))
+		}
+		w.MustPassRequests(clustertest.Once(), time.Hour)
+		if len(reconcilertest.JobsOf(w)) > 0 || len(w.Manifests()) != 1 {
+			t.Errorf("%d Jobs, %d backups", len(reconcilertest.JobsOf(w)), len(w.Manifests()))
+		}
+	})
+}
+
+// A Job that fails, or that somebody deletes, is a failure that is told with its last
+// words and tried again; what it left is removed once it has ended.
+func TestAJobThatFailsIsTriedAgain(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		job := reconcilertest.JobsOf(w)[0]
+		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: job.Name, Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: job.Name}}}
+		pod.Status.ContainerStatuses = []corev1.ContainerStatus{jobstest.Ended("backup", 1, "quorate: save backup: permission denied")}
+		if _, err := w.API.CoreV1().Pods("shop").Create(w.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.JobEndsWith(job, batchv1.JobFailed)
+		w.MustPassRequests(clustertest.Once(), 10*time.Second)
+		if k := w.RequestRecord(clustertest.Once()); k.Failures != 1 || !strings.Contains(k.Problem, "permission denied") || len(reconcilertest.JobsOf(w)) > 0 {
+			t.Errorf("%+v, %d Jobs", k, len(reconcilertest.JobsOf(w)))
+		}
+		w.MustPassRequests(clustertest.Once(), 2*time.Minute)
+		if err := w.API.BatchV1().Jobs("shop").Delete(w.Context(), reconcilertest.JobsOf(w)[0].Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.MustPassRequests(clustertest.Once(), 10*time.Second)
+		if k := w.RequestRecord(clustertest.Once()); k.Failures != 2 || !strings.Contains(k.Problem, "or is gone") {
+			t.Errorf("%+v", k)
+		}
+		w.MustPassRequests(clustertest.Once(), 5*time.Minute)
+		w.JobTakes(reconcilertest.JobsOf(w)[0])
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if k := w.RequestRecord(clustertest.Once()); k.Failures != 0 || len(w.Manifests()) != 1 {
+			t.Errorf("%+v", k)
+		}
+	})
+}
+
+// The pod of a Job that somebody has deleted may still write: until it is gone, what
+// it does is not judged, and no second one takes the backup beside it.
+func TestADeletedJobIsWaitedForWhileItsPodIsThere(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		name := reconcilertest.JobsOf(w)[0].Name
+		w.Put(reconcilertest.PodsResource(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name + "-x", Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: name}}})
+		if err := w.API.BatchV1().Jobs("shop").Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if k := w.RequestRecord(clustertest.Once()); k.Begun == nil || k.Failures != 0 || len(reconcilertest.JobsOf(w)) != 0 {
+			t.Errorf("%+v, %d Jobs", k, len(reconcilertest.JobsOf(w)))
+		}
+		if err := w.API.Tracker().Delete(reconcilertest.PodsResource(), "shop", name+"-x"); err != nil {
+			t.Fatal(err)
+		}
+		w.MustPassRequests(clustertest.Once(), 5*time.Minute)
+		if k := w.RequestRecord(clustertest.Once()); k.Failures != 1 || len(reconcilertest.JobsOf(w)) != 1 {
+			t.Errorf("%+v, %d Jobs", k, len(reconcilertest.JobsOf(w)))
+		}
+	})
+}
+
+// A Job has not the daemon's identity, and takes a place among the backups.
+func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.Wish.Spec.Backup.Destination = schema.Destination{}
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if k := w.RequestRecord(clustertest.Once()); !strings.Contains(k.Problem, "needs credentials.secretName") || len(reconcilertest.JobsOf(w)) > 0 {
+			t.Errorf("%+v", k)
+		}
+	})
+	byJobs(t, func(w *reconcilertest.World) {
+		for _, name := range []string{"a", "b"} {
+			other := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", Labels: map[string]string{naming.LabelBackupOf: name}}}
+			if _, err := w.API.BatchV1().Jobs("shop").Create(w.Context(), other, metav1.CreateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if said := w.Lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(reconcilertest.JobsOf(w)) != 2 {
+			t.Errorf("%q, %d Jobs", said, len(reconcilertest.JobsOf(w)))
+		}
+		// One has ended, but the daemon takes a backup before an upgrade.
+		w.JobEndsWith(reconcilertest.JobsOf(w)[0], batchv1.JobComplete)
+		release, _ := w.R.Executor.Slots.TryAcquire()
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if len(reconcilertest.JobsOf(w)) != 2 {
+			t.Errorf("%d Jobs beside the daemon's backup", len(reconcilertest.JobsOf(w)))
+		}
+		release()
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if len(reconcilertest.JobsOf(w)) != 3 {
+			t.Errorf("%d Jobs where there is a place", len(reconcilertest.JobsOf(w)))
+		}
+	})
+}
+
+// Each Job has its part of the bandwidth, so that all that may run keep to it together.
+func TestAJobHasItsShareOfTheBandwidth(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.Reconfigure(func(o *reconciler.Options) { o.MaxBackups, o.BackupBandwidth = 4, 20<<20 })
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		if args := reconcilertest.JobsOf(w)[0].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bandwidth=5242880") {
+			t.Errorf("it runs %q", args)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/schema"
+)
+
+// reportDue tells once what a schedule has left out, and why.
+func (s *Scheduler) reportDue(q desired.Backup, k *kept, due schedule.Due) {
+	s.Reporter.Said.Clear(q.Key(), report.TopicState)
+	if q.Schedule == nil || due.Why == "" || k.record.Failures > 0 || !s.Reporter.Said.Changed(q.Key(), report.TopicStep, due.Why) {
+		return
+	}
+	s.Log.Info("no backup", "request", q.Key(), "cluster", q.ClusterName(), "message", due.Why, "next", report.TimeOrNever(due.Begins))
+}
+
+// reportBegin tells that a backup begins, and what it makes good.
+func (s *Scheduler) reportBegin(q desired.Backup, due schedule.Due, from source) {
+	s.Reporter.Said.Clear(q.Key(), report.TopicState)
+	s.Log.Info("backup begins", "request", q.Key(), "cluster", q.ClusterName(), "member", from.member.Name,
+		"for", due.At.UTC().Format(time.RFC3339), "missed", due.Missed, "message", due.Why)
+}
+
+// reportBackup tells of a good backup.
+func (s *Scheduler) reportBackup(q desired.Backup, k *kept, m backup.Manifest, took time.Duration) {
+	s.Reporter.Said.Clear(q.Key(), report.TopicState, report.TopicFailure, report.TopicStep)
+	s.measure(q, k.record)
+	s.Log.Info("backup", "request", q.Key(), "cluster", q.ClusterName(), "message", "a backup was taken, and what is stored was read back",
+		"url", m.Object, "revision", m.Revision, "sha256", m.SHA256, "size", m.Size, "member", m.Member, "took", took.Round(time.Millisecond).String(), "commit", m.Commit)
+	s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "BackupTaken", report.Shorten(fmt.Sprintf("%s through %s, revision %d, %d bytes, sha256 %s", m.Object, m.Member, m.Revision, m.Size, m.SHA256)))
+}
+
+// reportBackupFailure tells of a backup that failed. Each has an object of its own,
+// and they come later each time.
+func (s *Scheduler) reportBackupFailure(q desired.Backup, k *kept, failure error) {
+	s.Reporter.Metrics.Backups.Failed(q)
+	s.Log.Error("backup failed", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.Failures, "error", failure.Error())
+	s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "BackupFailed", report.Shorten(failure.Error()))
+}
+
+// reportRequestError tells of a pass that failed before it came to a backup.
+func (s *Scheduler) reportRequestError(q desired.Backup, err error) {
+	s.Reporter.Board.Failed(q.Key(), err, report.UnseenBackup(q))
+	if s.Reporter.Said.Changed(q.Key(), report.TopicFailure, err.Error()) {
+		s.Log.Error("failed", "request", q.Key(), "error", err.Error())
+	}
+}
+
+// forgetRequest drops what is kept to save words about a request that no file
+// names any more.
+func (s *Scheduler) forgetRequest(q desired.Backup) {
+	s.Reporter.Said.Forget(q.Key())
+	s.Reporter.Board.Forget(q.Key())
+	s.Reporter.Metrics.Backups.Forget(q)
+	s.Log.Info("backup ends", "request", q.Key(), "cluster", q.ClusterName(),
+		"message", "no file names this any more: no further backup is taken, and those that were taken stay")
+}
+
+// measure sets the gauges that follow from a schedule's record.
+func (s *Scheduler) measure(q desired.Backup, rec Record) {
+	if q.Schedule == nil {
+		return
+	}
+	now, late, how := s.Now(), rec.overdueAt(q, s.Now()), q.Schedule.Verify.Restore
+	facts := report.ScheduleFacts{
+		Overdue:  !late.IsZero() && !now.Before(late),
+		Drills:   how != schema.DrillNever && how != "",
+		DrillBad: rec.DrillFailures > 0 || rec.Drilled != nil && rec.Drilled.Result != backup.DrillPassed,
+	}
+	if b := rec.Last; b != nil {
+		facts.Taken = &report.BackupFacts{Begun: b.Time, Seconds: b.Seconds, Size: b.Size}
+	}
+	if d := rec.Proven; d != nil {
+		facts.Proven = &report.BackupFacts{Begun: d.Time, Seconds: d.Seconds}
+	}
+	s.Reporter.Metrics.Backups.Set(q, facts)
+}

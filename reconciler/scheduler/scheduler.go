@@ -1,0 +1,203 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
+)
+
+// Clusters is what Git says of clusters.
+type Clusters interface {
+	Get(key string) (c desired.Cluster, named bool)
+	Desired() map[string]desired.Cluster
+}
+
+// Scheduler takes the backups that Git asks for.
+type Scheduler struct {
+	Kube     kubernetes.Interface
+	Cache    *observe.Cache
+	Observer *observe.Observer
+	Clusters Clusters
+	Reporter *report.Reporter
+	Stores   stores.Stores
+	Slots    *backup.Slots
+	Jobs     jobs.Client
+	Members  etcd.Members
+	Lease    func() error
+	Now      func() time.Time
+	Log      *slog.Logger
+	Options  Options
+
+	Queue workqueue.TypedRateLimitingInterface[string]
+	// drilling is held by who begins a restore drill, so that they are counted.
+	drilling sync.Mutex
+
+	mu     sync.Mutex
+	Wished map[string]desired.Backup
+	// needed are the backups that Git names, by URL, with who does.
+	needed map[string]string
+	// doubt is why Git may name more of them, or "".
+	doubt string
+}
+
+// Options are the daemon's settings.
+type Options struct {
+	Owner     state.Owner
+	Render    manifests.Options
+	BackupURL string
+	Runner    Runner
+	MaxDrills int
+	Resync    time.Duration
+}
+
+// due says whether a backup is to begin.
+func dueOf(q desired.Backup, rec Record, now time.Time) (schedule.Due, error) {
+	if q.Schedule != nil {
+		return schedule.Next(*q.Schedule, q.Name(), rec.past(), now)
+	}
+	_, taken := rec.Done[q.Hash()]
+	return schedule.Once(rec.past(), taken, now), nil
+}
+
+const (
+	// lookAgain is the longest time between two looks at a schedule, so that a
+	// clock that jumps delays no backup by more.
+	lookAgain = 5 * time.Minute
+	// placeWait is how long a backup waits before it asks for a place again.
+	placeWait = 5 * time.Second
+)
+
+// SetDesired replaces what Git says of backups and schedules. For one that is no
+// longer named no further backup is taken; those that were taken stay.
+func (s *Scheduler) SetDesired(list []desired.Backup) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := make(map[string]desired.Backup, len(list))
+	for _, request := range list {
+		key := request.Key()
+		next[key] = request
+		if old, known := s.Wished[key]; !known || old.Hash() != request.Hash() || old.Held != request.Held {
+			s.Queue.Add(key)
+		}
+	}
+	for key, old := range s.Wished {
+		if _, named := next[key]; !named {
+			s.forgetRequest(old)
+		}
+	}
+	s.Wished = next
+}
+
+// Backups returns what Git says of backups and schedules, by kind and name.
+func (s *Scheduler) Backups() map[string]desired.Backup {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.Wished)
+}
+
+// Next makes one pass over the next request in the queue.
+func (s *Scheduler) Next(ctx context.Context) bool {
+	key, shutdown := s.Queue.Get()
+	if shutdown {
+		return false
+	}
+	defer s.Queue.Done(key)
+	s.mu.Lock()
+	request, named := s.Wished[key]
+	s.mu.Unlock()
+	if !named {
+		s.Queue.Forget(key)
+		return true
+	}
+	wait, err := s.Pass(ctx, request)
+	switch {
+	case errors.Is(err, state.ErrChanged), ctx.Err() != nil:
+		s.Queue.AddAfter(key, state.MinRequeue)
+	case err != nil:
+		s.reportRequestError(request, err)
+		s.Queue.AddRateLimited(key)
+	default:
+		s.Reporter.Board.Succeeded(key)
+		s.Queue.Forget(key)
+		s.Queue.AddAfter(key, wait)
+	}
+	return true
+}
+
+// Pass looks at one backup or schedule, decides, and takes one step: it
+// notes what is new, finishes what a killed quorate began, takes the backup that is
+// due, restores the newest on trial, or removes those that nobody keeps. It returns how long until the next look.
+func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (time.Duration, error) {
+	k, err := s.readRequest(ctx, q)
+	if err != nil {
+		return 0, err
+	}
+	if k.record.begin(q, s.Now()) {
+		return 0, s.writeRequest(ctx, q, k)
+	}
+	s.measure(q, k.record)
+	due, err := dueOf(q, k.record, s.Now())
+	drill, errDrill := drillAt(q, k.record)
+	s.noteRequest(q, k.record, due)
+	switch begun := k.record.Begun; {
+	case errDrill != nil:
+		return 0, errDrill
+	case err != nil:
+		return 0, fmt.Errorf("%s: %w", q.Key(), err)
+	case begun != nil && begun.Job != "" && !begun.Failed:
+		return s.pollJob(ctx, q, k)
+	case begun != nil && (!begun.Failed || due.Now):
+		return 0, s.settle(ctx, q, k)
+	case due.Now:
+		return s.take(ctx, q, k, due)
+	case k.record.Drill != nil:
+		return s.followDrill(ctx, q, k)
+	case !drill.IsZero() && !s.Now().Before(drill):
+		return s.beginDrill(ctx, q, k)
+	case retains(q, k.record, s.Now()): // what a drill has found is known by then
+		return 0, s.retain(ctx, q, k)
+	}
+	s.reportDue(q, k, due)
+	return s.untilLook(q, k.record, due, drill), nil
+}
+
+// untilLook is how long nothing is to be done.
+func (s *Scheduler) untilLook(q desired.Backup, rec Record, due schedule.Due, drill time.Time) time.Duration {
+	now, wait := s.Now(), lookAgain
+	if !due.Begins.IsZero() {
+		wait = min(wait, due.Begins.Sub(now))
+	}
+	if drill.After(now) {
+		wait = min(wait, drill.Sub(now))
+	}
+	if late := rec.overdueAt(q, now); late.After(now) {
+		wait = min(wait, late.Sub(now))
+	}
+	return max(wait, state.MinRequeue)
+}
+
+// waitsFor says why a backup that is due does not begin, and looks again later.
+func (s *Scheduler) waitsFor(q desired.Backup, why string, again time.Duration) (time.Duration, error) {
+	if s.Reporter.Said.Changed(q.Key(), report.TopicState, why) {
+		s.Log.Info("backup waits", "request", q.Key(), "cluster", q.ClusterName(), "message", why)
+	}
+	return again, nil
+}

@@ -1,0 +1,8 @@
+package state
+
+import (
+	"time"
+)
+
+// MinRequeue is how long to wait before looking again at something that just moved.
+const MinRequeue = 100 * time.Millisecond

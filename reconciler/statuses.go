@@ -1,0 +1,44 @@
+package reconciler
+
+import (
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/schema"
+)
+
+// Statuses is what is known of every object that Git names and of the clusters that
+// it names no more, in a fixed order. whole is false while some object that Git names
+// was not looked at yet: it is there, and its phase is unknown.
+func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
+	list, whole = r.Reporter.Board.All(r.named())
+	report.WithScheduled(list)
+	schema.SortStatuses(list)
+	return list, whole
+}
+
+// named is what is to be told of the objects that Git names before the first look.
+func (r *Reconciler) named() map[string]schema.Status {
+	all := map[string]schema.Status{}
+	for key, c := range r.Desired() {
+		all[key] = report.UnseenCluster(c)
+	}
+	for key, q := range r.Scheduler.Backups() {
+		all[key] = report.UnseenBackup(q)
+	}
+	return all
+}
+
+// noteCluster keeps what a pass knows of a cluster, and of the restore that makes it.
+func (r *Reconciler) noteCluster(v *observe.View, p plan.Plan) {
+	key := v.Cluster.Key()
+	list := []schema.Status{report.ClusterStatus(v, p)}
+	wish := v.Cluster.Restore
+	if c, named := r.Get(key); named {
+		wish = c.Restore // else that of a cluster which goes first is not seen
+	}
+	if wish != nil {
+		list = append(list, report.RestoreStatus(v, p, *wish))
+	}
+	r.Reporter.Board.Note(key, list)
+}
