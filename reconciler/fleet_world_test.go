@@ -32,7 +32,7 @@ import (
 // fleetEtcd is the etcd of several clusters, by key. What no roll asks for goes to
 // that of orders.
 type fleetEtcd struct {
-	etcd.Members
+	reconciler.Members
 	clusters map[string]*reconcilertest.FakeEtcd
 }
 

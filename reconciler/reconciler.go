@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
-	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
@@ -86,6 +85,13 @@ func (o Options) WithDefaults() Options {
 	return o
 }
 
+// Members is what quorate asks of the members of etcd clusters; etcd.Client does it.
+type Members interface {
+	observe.Members
+	execute.Members
+	scheduler.Members
+}
+
 // Reconciler keeps clusters the way Git says.
 type Reconciler struct {
 	kube      kubernetes.Interface
@@ -110,12 +116,12 @@ type Reconciler struct {
 }
 
 // New returns a Reconciler that has looked at nothing yet.
-func New(kube kubernetes.Interface, members etcd.Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
+func New(kube kubernetes.Interface, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	return wire(kube, observe.NewCache(kube), members, events, metrics, log, o.WithDefaults())
 }
 
 // wire gives each part what it needs of the others.
-func wire(kube kubernetes.Interface, cache *observe.Cache, members etcd.Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
+func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
 		kube: kube, log: log, Options: o, cache: cache, desired: map[string]desired.Cluster{}, beginning: make(chan struct{}, 1),
 		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](state.MinRequeue, time.Minute)),
@@ -367,24 +373,10 @@ func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.Vi
 	}
 	p, err := r.plan(ctx, v)
 	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.Endpoints) > 0 {
-		r.confirm(ctx, v)
+		r.Observer.Confirm(ctx, v)
 		p, err = r.plan(ctx, v)
 	}
 	return v, p, err
-}
-
-// confirm looks at the members twice more: once with hashes, and once again
-// after the least time that the planner wants between the two. Where the hashes
-// raise a suspicion, they are looked at both times.
-func (r *Reconciler) confirm(ctx context.Context, v *observe.View) {
-	first := r.Observer.Round(ctx, v, true)
-	select {
-	case <-ctx.Done():
-		return
-	case <-time.After(max(0, state.Between-time.Since(first.At))):
-	}
-	second := r.Observer.Round(ctx, v, state.Suspicious(first))
-	v.Observed.Rounds = append(v.Observed.Rounds, first, second)
 }
 
 // carryOut decides again on fresh data, and acts.

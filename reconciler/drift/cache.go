@@ -2,50 +2,55 @@ package drift
 
 import (
 	"fmt"
+	"maps"
 	"strings"
-	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/quorate/quorate/reconciler/memo"
 )
 
 // Cache keeps the last comparison of each object of a cluster, by the
 // versions of both sides. It saves work and decides nothing.
 type Cache struct {
-	mu      sync.Mutex
-	entries map[string]map[string]driftEntry
+	// entries are never changed.
+	entries memo.Map[map[string]driftEntry]
 }
 
 type driftEntry struct {
-	versions string
+	versions Versions
 	drift    Drift
 }
 
+// Versions are those of both sides of a comparison: the live object's, and all that the
+// wanted one was made of, as a comparable value.
+type Versions struct {
+	UID             types.UID
+	ResourceVersion string
+	Wanted          any
+}
+
 // Get returns the kept comparison of exactly these two versions of an object.
-func (c *Cache) Get(cluster, object, versions string) (Drift, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[cluster][object]
+func (c *Cache) Get(cluster, object string, versions Versions) (Drift, bool) {
+	e, ok := c.entries.Get(cluster)[object]
 	return e.drift, ok && e.versions == versions
 }
 
 // Put keeps a comparison in place of the object's last one.
-func (c *Cache) Put(cluster, object, versions string, d Drift) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.entries == nil {
-		c.entries = map[string]map[string]driftEntry{}
-	}
-	if c.entries[cluster] == nil {
-		c.entries[cluster] = map[string]driftEntry{}
-	}
-	c.entries[cluster][object] = driftEntry{versions, d}
+func (c *Cache) Put(cluster, object string, versions Versions, d Drift) {
+	c.entries.Change(cluster, func(entries map[string]driftEntry) map[string]driftEntry {
+		entries = maps.Clone(entries)
+		if entries == nil {
+			entries = map[string]driftEntry{}
+		}
+		entries[object] = driftEntry{versions, d}
+		return entries
+	})
 }
 
 // Forget drops what is kept about a cluster.
-func (c *Cache) Forget(cluster string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.entries, cluster)
-}
+func (c *Cache) Forget(cluster string) { c.entries.Forget(cluster) }
 
 // Describe says what differs and who did it.
 func Describe(d Drift) string {

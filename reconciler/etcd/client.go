@@ -61,22 +61,6 @@ type Target struct {
 	ClusterID, ID string
 }
 
-// Members is what quorate asks of the members themselves.
-type Members interface {
-	// Round looks at every member once. What cannot be seen is in the Round as
-	// a problem: there is no error beside it. A deep round compares hashes.
-	Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round
-	// MoveLeader asks the leader to hand over to the member with the ID.
-	MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error
-	// Snapshot streams the member's database. The caller closes it.
-	Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error)
-	Maintenance
-	// Forget closes what is kept for a cluster that is no longer looked at.
-	Forget(cluster string)
-	Membership
-	Upgrades
-}
-
 // Client is Etcd over the network. It keeps a connection to each member.
 type Client struct {
 	mu       sync.Mutex
@@ -138,7 +122,7 @@ func (m *Conn) Close() {
 	m.http.CloseIdleConnections()
 }
 
-// Forget implements Etcd.
+// Forget closes what is kept for a cluster that is no longer looked at.
 func (c *Client) Forget(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +175,8 @@ type answer struct {
 	endpoint Endpoint
 }
 
-// Round implements Etcd.
+// Round looks at every member once. What cannot be seen is in the Round as
+// a problem: there is no error beside it. A deep round compares hashes.
 func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
 	at := time.Now()
 	answers := make([]*answer, len(members))
@@ -490,7 +475,7 @@ func plainError(err error) error {
 	return err
 }
 
-// MoveLeader implements Etcd.
+// MoveLeader asks the leader to hand over to the member with the ID.
 func (c *Client) MoveLeader(ctx context.Context, cluster string, leader Target, toID string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
 	defer cancel()
@@ -508,7 +493,7 @@ func (c *Client) MoveLeader(ctx context.Context, cluster string, leader Target, 
 	return nil
 }
 
-// Snapshot implements Etcd.
+// Snapshot streams the member's database. The caller closes it.
 func (c *Client) Snapshot(ctx context.Context, cluster string, member Target) (io.ReadCloser, error) {
 	m, _, err := c.identify(ctx, cluster, member)
 	if err != nil {

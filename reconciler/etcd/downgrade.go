@@ -15,24 +15,12 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// Upgrades is what a change of minor asks of the members.
-type Upgrades interface {
-	// EnableDowngrade tells the cluster that it goes down to a line, such as
-	// "3.6". That it does so already is success.
-	EnableDowngrade(ctx context.Context, cluster string, member Target, line string) error
-	// CancelDowngrade tells it that it does not. That it never did is success.
-	CancelDowngrade(ctx context.Context, cluster string, member Target) error
-	// Nudge adds entries to the log of every member that change nothing.
-	AppendNoops(ctx context.Context, cluster string, member Target) error
-	// Snapshots is how often a member has saved its state since it started.
-	SnapshotCount(ctx context.Context, cluster string, member Endpoint) (int64, error)
-}
-
 // downgradeTimeout bounds a question about a downgrade: the member asks the
 // others before it answers.
 const downgradeTimeout = 10 * askTimeout / 3
 
-// EnableDowngrade implements Upgrades. The member is asked first whether it may be.
+// EnableDowngrade tells the cluster that it goes down to a line, such as
+// "3.6". That it does so already is success. The member is asked first whether it may be.
 func (c *Client) EnableDowngrade(ctx context.Context, cluster string, member Target, line string) error {
 	ctx, cancel := context.WithTimeout(ctx, downgradeTimeout)
 	defer cancel()
@@ -51,7 +39,7 @@ func (c *Client) EnableDowngrade(ctx context.Context, cluster string, member Tar
 	return nil
 }
 
-// CancelDowngrade implements Upgrades.
+// CancelDowngrade tells it that it does not. That it never did is success.
 func (c *Client) CancelDowngrade(ctx context.Context, cluster string, member Target) error {
 	ctx, cancel := context.WithTimeout(ctx, downgradeTimeout)
 	defer cancel()
@@ -82,7 +70,7 @@ func downgradeLine(s *pb.StatusResponse) string {
 // are enough for a snapshot.
 const noops = 5
 
-// AppendNoops implements Upgrades. Its entries touch no key, no revision, and nothing
+// AppendNoops adds entries to the log of every member that change nothing. Its entries touch no key, no revision, and nothing
 // that a watcher sees: it asks for the end of a lease that
 // cannot exist, which etcd decides through its log, with authentication on, too.
 func (c *Client) AppendNoops(ctx context.Context, cluster string, member Target) error {
@@ -130,7 +118,8 @@ const snapshotMetric = "etcd_snap_fsync_duration_seconds_count"
 // mostMetrics bounds what is read of a member's metrics, in bytes.
 const mostMetrics = 16 << 20
 
-// SnapshotCount implements Upgrades, by the member's own metrics.
+// SnapshotCount is how often a member has saved its state since it started, by its own
+// metrics.
 func (c *Client) SnapshotCount(ctx context.Context, cluster string, member Endpoint) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()

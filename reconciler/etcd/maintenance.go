@@ -23,19 +23,8 @@ const (
 	testTTL = 10 // seconds
 )
 
-// Maintenance is what frees space in the members' databases.
-type Maintenance interface {
-	// Compact drops the history before the revision, and returns when the space
-	// can be used again. That it was dropped before counts as done.
-	Compact(ctx context.Context, cluster string, member Target, revision int64) error
-	// Defragment writes the member's database anew.
-	Defragment(ctx context.Context, cluster string, member Target) error
-	// Disarm ends the alarm, and after the last one sees through every member that
-	// writes get through. An alarm that is off counts as done.
-	Disarm(ctx context.Context, cluster string, members []Endpoint, alarm state.Alarm) error
-}
-
-// Compact implements Maintenance.
+// Compact drops the history before the revision, and returns when the space
+// can be used again. That it was dropped before counts as done.
 func (c *Client) Compact(ctx context.Context, cluster string, member Target, revision int64) error {
 	ctx, cancel := context.WithTimeout(ctx, maintenanceTimeout)
 	defer cancel()
@@ -50,7 +39,7 @@ func (c *Client) Compact(ctx context.Context, cluster string, member Target, rev
 	return nil
 }
 
-// Defragment implements Maintenance.
+// Defragment writes the member's database anew.
 func (c *Client) Defragment(ctx context.Context, cluster string, member Target) error {
 	ctx, cancel := context.WithTimeout(ctx, maintenanceTimeout)
 	defer cancel()
@@ -64,7 +53,8 @@ func (c *Client) Defragment(ctx context.Context, cluster string, member Target) 
 	return nil
 }
 
-// Disarm implements Maintenance.
+// Disarm ends the alarm, and after the last one sees through every member that
+// writes get through. An alarm that is off counts as done.
 func (c *Client) Disarm(ctx context.Context, cluster string, members []Endpoint, alarm state.Alarm) error {
 	if len(members) == 0 {
 		return fmt.Errorf("disarm %s: no member has an address", alarm)

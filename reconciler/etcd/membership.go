@@ -34,29 +34,6 @@ var (
 // second.
 var errIDUsed = errors.New("etcd would give it the ID of a member that was just removed; a second later it is another one")
 
-// Membership changes etcd's member list. Each method looks at the list before it
-// asks for the change and once more after it, whatever was answered: what is so
-// already is success, and an answer that got lost is no reason to ask twice. The
-// change goes through one of the endpoints that answers and is no learner. When
-// that one is not of clusterID nothing is changed, and the error is
-// ErrOtherCluster.
-type Membership interface {
-	// AddLearner adds the member with the peer URL as a learner, and returns its
-	// ID in hexadecimal. Errors: ErrTooManyLearners, ErrUnhealthyCluster, and
-	// ErrIsVoter where the address is taken.
-	AddLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, peerURL string) (id string, err error)
-	// PromoteMember makes the learner with the ID a voter. Errors:
-	// ErrLearnerNotReady, ErrNotAMember, ErrUnhealthyCluster.
-	PromoteMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string) error
-	// RemoveMember removes the member with the ID; one that is gone is success.
-	// The member itself is not asked, and so the last voter is never removed.
-	// Errors: ErrUnhealthyCluster.
-	RemoveMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string) error
-	// RemoveLearner removes the learner with the ID, or with the peer URL where the
-	// ID is empty; none is success. Errors: ErrIsVoter, ErrUnhealthyCluster.
-	RemoveLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, id, peerURL string) error
-}
-
 // memberList is a member list, and the connection over which it was told.
 type memberList struct {
 	client  *Conn
@@ -179,7 +156,9 @@ func sendChange(ctx context.Context, client *clientv3.Client, change func(contex
 	return nil
 }
 
-// AddLearner implements Membership.
+// AddLearner adds the member with the peer URL as a learner, and returns its
+// ID in hexadecimal. Errors: ErrTooManyLearners, ErrUnhealthyCluster, and
+// ErrIsVoter where the address is taken.
 func (c *Client) AddLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, peerURL string) (string, error) {
 	var id string
 	done := func(list memberList) (bool, error) {
@@ -209,7 +188,8 @@ func (c *Client) AddLearner(ctx context.Context, cluster, clusterID string, memb
 	return id, nil
 }
 
-// PromoteMember implements Membership.
+// PromoteMember makes the learner with the ID a voter. Errors:
+// ErrLearnerNotReady, ErrNotAMember, ErrUnhealthyCluster.
 func (c *Client) PromoteMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string) error {
 	number, err := memberNumber(id)
 	if err != nil {
@@ -233,7 +213,9 @@ func (c *Client) PromoteMember(ctx context.Context, cluster, clusterID string, m
 	return nil
 }
 
-// RemoveMember implements Membership.
+// RemoveMember removes the member with the ID; one that is gone is success.
+// The member itself is not asked, and so the last voter is never removed.
+// Errors: ErrUnhealthyCluster.
 func (c *Client) RemoveMember(ctx context.Context, cluster, clusterID string, members []Endpoint, id string) error {
 	number, err := memberNumber(id)
 	if err != nil {
@@ -253,7 +235,8 @@ func (c *Client) RemoveMember(ctx context.Context, cluster, clusterID string, me
 	return nil
 }
 
-// RemoveLearner implements Membership.
+// RemoveLearner removes the learner with the ID, or with the peer URL where the
+// ID is empty; none is success. Errors: ErrIsVoter, ErrUnhealthyCluster.
 func (c *Client) RemoveLearner(ctx context.Context, cluster, clusterID string, members []Endpoint, id, peerURL string) error {
 	number, err := memberNumber(cmp.Or(id, "1"))
 	if err != nil {

@@ -26,9 +26,9 @@ func (e *Executor) takeBackup(ctx context.Context, v *observe.View, a action.Tak
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	member, err := v.Target(a.Member, a.MemberID)
+	member, err := target(v, a.Member, a.MemberID, "back up")
 	if err != nil {
-		return fmt.Errorf("back up: %w", err)
+		return err
 	}
 	release, err := e.Slots.Acquire(ctx)
 	if err != nil {

@@ -10,9 +10,8 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 )
 
-// Execute carries out one action; those of a topic go on in its file. Each
-// method is idempotent: that something is already so counts as done. A kind of
-// action that is missing here is found by the linter.
+// Execute carries out one action. Each method is idempotent: that something is already
+// so counts as done. A kind of action that is missing here is found by the linter.
 func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Action) error {
 	if err := e.Lease(); err != nil {
 		return err
@@ -56,19 +55,70 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return e.disarm(ctx, v, a)
 	case action.EndRoll:
 		return e.applyKept(ctx, v, a.Replicas)
-	case action.BeginJoin, action.AddLearner, action.PromoteMember, action.EndJoin, action.DropLearner, action.BeginLeave, action.CancelLeave,
-		action.RemoveMember, action.EndLeave, action.EndReplace, action.ResizeSet, action.DeletePod, action.DeleteVolume:
-		return e.executeMembership(ctx, v, act)
-	case action.Hibernate, action.Wake, action.BeginDeletion, action.Revive, action.DeleteObject, action.ForgetCluster:
-		return e.executeLifecycle(ctx, v, act)
-	case action.ForceSnapshot, action.RecordFlushed, action.EnableDowngrade, action.CancelDowngrade:
-		return e.executeMinor(ctx, v, act)
+	case action.BeginJoin:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginJoin(a, e.Now()) })
+	case action.AddLearner:
+		return e.addLearner(ctx, v, a)
+	case action.PromoteMember:
+		return e.promoteMember(ctx, v, a)
+	case action.EndJoin:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndJoin(a) })
+	case action.DropLearner:
+		return e.dropLearner(ctx, v, a)
+	case action.BeginLeave:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginLeave(a, e.Now()) })
+	case action.CancelLeave:
+		return e.cancelLeave(ctx, v, a)
+	case action.RemoveMember:
+		return e.removeMember(ctx, v, a)
+	case action.EndLeave:
+		return e.endLeave(ctx, v, a)
+	case action.EndReplace:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndReplace(a) })
+	case action.ResizeSet:
+		return e.resizeSet(ctx, v, a)
+	case action.DeletePod:
+		return e.deleteIdlePod(ctx, v, a)
+	case action.DeleteVolume:
+		return e.deleteVolume(ctx, v, a)
+	case action.Hibernate:
+		return e.setHibernated(ctx, v, true)
+	case action.Wake:
+		return e.setHibernated(ctx, v, false)
+	case action.BeginDeletion:
+		return e.beginDeletion(ctx, v, a)
+	case action.Revive:
+		return e.note(ctx, v, func(rec *record.Record) { rec.Deleted = false })
+	case action.DeleteObject:
+		return e.deleteObject(ctx, v, a)
+	case action.ForgetCluster:
+		return e.forgetCluster(ctx, v)
+	case action.ForceSnapshot:
+		return e.nudge(ctx, v, a)
+	case action.RecordFlushed:
+		return e.note(ctx, v, func(rec *record.Record) { rec.Flushed, rec.Nudged = maps.Clone(a.Members), nil })
+	case action.EnableDowngrade:
+		return e.enableDowngrade(ctx, v, a)
+	case action.CancelDowngrade:
+		return e.cancelDowngrade(ctx, v, a)
+	case action.BeginRecovery:
+		return e.beginRecovery(ctx, v, a)
+	case action.RestoreVolume:
+		return e.restoreVolume(ctx, v, a)
+	case action.AdoptRecovery:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
+	case action.EndRecovery:
+		return e.endRecovery(ctx, v, a)
+	case action.RefuseRecovery:
+		return e.note(ctx, v, func(m *record.Record) { m.RefusedRecovery = a.OneShot })
+	case action.BeginRestore:
+		return e.beginRestore(ctx, v, a)
+	case action.CreateVolume:
+		return e.createVolume(ctx, v, a)
+	case action.EndRestore:
+		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRestore(a, e.Now()) })
 	case action.RecordApplied:
 		return e.note(ctx, v, record.Apply(a))
-	case action.BeginRecovery, action.RestoreVolume, action.AdoptRecovery, action.EndRecovery, action.RefuseRecovery:
-		return e.executeRecovery(ctx, v, act)
-	case action.BeginRestore, action.CreateVolume, action.EndRestore:
-		return e.executeRestore(ctx, v, act)
 	}
 	return fmt.Errorf("unknown action %T", act)
 }

@@ -6,7 +6,6 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/stores"
@@ -19,7 +18,7 @@ type Executor struct {
 	Stores  stores.Stores
 	Slots   *backup.Slots
 	Jobs    jobs.Client
-	Members etcd.Members
+	Members Members
 	Lease   func() error
 	Now     func() time.Time
 	Options Options

@@ -13,27 +13,6 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 )
 
-// executeLifecycle carries out what puts a cluster to sleep, wakes it, or deletes
-// it.
-func (e *Executor) executeLifecycle(ctx context.Context, v *observe.View, act action.Action) error {
-	switch a := act.(type) {
-	case action.Hibernate:
-		return e.setHibernated(ctx, v, true)
-	case action.Wake:
-		return e.setHibernated(ctx, v, false)
-	case action.BeginDeletion:
-		return e.beginDeletion(ctx, v, a)
-	case action.Revive:
-		return e.note(ctx, v, func(rec *record.Record) { rec.Deleted = false })
-	case action.DeleteObject:
-		return e.deleteObject(ctx, v, a)
-	case action.ForgetCluster:
-		return e.forgetCluster(ctx, v)
-	default:
-		return fmt.Errorf("%s neither begins nor ends a cluster", act)
-	}
-}
-
 // setHibernated writes down whether the members sleep.
 func (e *Executor) setHibernated(ctx context.Context, v *observe.View, asleep bool) error {
 	return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = asleep })

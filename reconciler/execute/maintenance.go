@@ -20,9 +20,9 @@ func (e *Executor) compact(ctx context.Context, v *observe.View, a action.Compac
 			return fmt.Errorf("compact: %w", err)
 		}
 	}
-	member, err := v.Target(a.Member, a.ID)
+	member, err := target(v, a.Member, a.ID, "compact")
 	if err != nil {
-		return fmt.Errorf("compact: %w", err)
+		return err
 	}
 	if err := e.Members.Compact(ctx, v.Cluster.Key(), member, a.Revision); err != nil {
 		return err
@@ -53,9 +53,9 @@ func (e *Executor) stillThere(ctx context.Context, v *observe.View) error {
 }
 
 func (e *Executor) defragment(ctx context.Context, v *observe.View, a action.Defragment) error {
-	member, err := v.Target(a.Member, a.ID)
+	member, err := target(v, a.Member, a.ID, "defragment")
 	if err != nil {
-		return fmt.Errorf("defragment: %w", err)
+		return err
 	}
 	if err := e.Members.Defragment(ctx, v.Cluster.Key(), member); err != nil {
 		return err

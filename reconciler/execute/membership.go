@@ -19,40 +19,6 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// executeMembership carries out what changes who is a member.
-func (e *Executor) executeMembership(ctx context.Context, v *observe.View, act action.Action) error {
-	switch a := act.(type) {
-	case action.BeginJoin:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginJoin(a, e.Now()) })
-	case action.AddLearner:
-		return e.addLearner(ctx, v, a)
-	case action.PromoteMember:
-		return e.promoteMember(ctx, v, a)
-	case action.EndJoin:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndJoin(a) })
-	case action.DropLearner:
-		return e.dropLearner(ctx, v, a)
-	case action.BeginLeave:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginLeave(a, e.Now()) })
-	case action.CancelLeave:
-		return e.cancelLeave(ctx, v, a)
-	case action.RemoveMember:
-		return e.removeMember(ctx, v, a)
-	case action.EndLeave:
-		return e.endLeave(ctx, v, a)
-	case action.EndReplace:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndReplace(a) })
-	case action.ResizeSet:
-		return e.resizeSet(ctx, v, a)
-	case action.DeletePod:
-		return e.deleteIdlePod(ctx, v, a)
-	case action.DeleteVolume:
-		return e.deleteVolume(ctx, v, a)
-	default:
-		return fmt.Errorf("%s changes no member", act)
-	}
-}
-
 // listing is a look at the members now, for an action that must not rest on an
 // older one. Without a list of this very cluster there is no action.
 func (e *Executor) listing(ctx context.Context, v *observe.View, rec record.Record) (state.Round, error) {

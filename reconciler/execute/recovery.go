@@ -59,24 +59,6 @@ func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Re
 	return e.Stores.Offer(ctx, store, g.ObjectURL, secret)
 }
 
-// executeRecovery carries out what a person has chosen for a lost cluster.
-func (e *Executor) executeRecovery(ctx context.Context, v *observe.View, act action.Action) error {
-	switch a := act.(type) {
-	case action.BeginRecovery:
-		return e.beginRecovery(ctx, v, a)
-	case action.RestoreVolume:
-		return e.restoreVolume(ctx, v, a)
-	case action.AdoptRecovery:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
-	case action.EndRecovery:
-		return e.endRecovery(ctx, v, a)
-	case action.RefuseRecovery:
-		return e.note(ctx, v, func(m *record.Record) { m.RefusedRecovery = a.OneShot })
-	default:
-		return fmt.Errorf("unknown action %T", act)
-	}
-}
-
 // BeginRecovery chooses the identity of the recovered cluster, and writes down
 // what is going to happen.
 func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.BeginRecovery) error {

@@ -20,20 +20,6 @@ import (
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
-// executeRestore carries out what makes a cluster out of a backup.
-func (e *Executor) executeRestore(ctx context.Context, v *observe.View, act action.Action) error {
-	switch a := act.(type) {
-	case action.BeginRestore:
-		return e.beginRestore(ctx, v, a)
-	case action.CreateVolume:
-		return e.createVolume(ctx, v, a)
-	case action.EndRestore:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRestore(a, e.Now()) })
-	default:
-		return fmt.Errorf("unknown action %T", act)
-	}
-}
-
 // beginRestore chooses the backup, reads the whole of it, and writes down what is
 // going to happen. Before that, nothing is made.
 func (e *Executor) beginRestore(ctx context.Context, v *observe.View, a action.BeginRestore) error {

@@ -21,9 +21,9 @@ func (e *Executor) startRoll(ctx context.Context, v *observe.View, a action.Star
 }
 
 func (e *Executor) moveLeader(ctx context.Context, v *observe.View, a action.MoveLeader) error {
-	leader, err := v.Target(a.From, a.FromID)
+	leader, err := target(v, a.From, a.FromID, "move the leader")
 	if err != nil {
-		return fmt.Errorf("move the leader: %w", err)
+		return err
 	}
 	return e.Members.MoveLeader(ctx, v.Cluster.Key(), leader, a.ToID)
 }

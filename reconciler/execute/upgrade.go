@@ -3,7 +3,6 @@ package execute
 import (
 	"context"
 	"fmt"
-	"maps"
 
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -12,28 +11,12 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// executeMinor carries out what a change of minor needs beside its roll.
-func (e *Executor) executeMinor(ctx context.Context, v *observe.View, act action.Action) error {
-	switch a := act.(type) {
-	case action.ForceSnapshot:
-		return e.nudge(ctx, v, a)
-	case action.RecordFlushed:
-		return e.note(ctx, v, func(rec *record.Record) { rec.Flushed, rec.Nudged = maps.Clone(a.Members), nil })
-	case action.EnableDowngrade:
-		return e.enableDowngrade(ctx, v, a)
-	case action.CancelDowngrade:
-		return e.cancelDowngrade(ctx, v, a)
-	default:
-		return fmt.Errorf("unknown action %T", act)
-	}
-}
-
 // nudge adds entries to the members' log, after it has written down how often each
 // of them has saved its state. More entries a second time do no harm.
 func (e *Executor) nudge(ctx context.Context, v *observe.View, a action.ForceSnapshot) error {
-	member, err := v.Target(a.Member, a.MemberID)
+	member, err := target(v, a.Member, a.MemberID, "add to the log")
 	if err != nil {
-		return fmt.Errorf("add to the log: %w", err)
+		return err
 	}
 	saved := etcd.SnapshotCounts(ctx, e.Members, v.Cluster.Key(), v.Endpoints)
 	for name := range v.Record.Members {
@@ -59,9 +42,9 @@ func (e *Executor) nudge(ctx context.Context, v *observe.View, a action.ForceSna
 // what the older minor will make of the members' logs. The store is asked once
 // more whether the backup is still there.
 func (e *Executor) enableDowngrade(ctx context.Context, v *observe.View, a action.EnableDowngrade) error {
-	member, err := v.Target(a.Member, a.MemberID)
+	member, err := target(v, a.Member, a.MemberID, "enable the downgrade")
 	if err != nil {
-		return fmt.Errorf("enable the downgrade: %w", err)
+		return err
 	}
 	if err := e.backupIsThere(ctx, v, a.Backup); err != nil {
 		return fmt.Errorf("enable the downgrade: %w", err)
@@ -82,9 +65,9 @@ func (e *Executor) enableDowngrade(ctx context.Context, v *observe.View, a actio
 // cancelDowngrade tells etcd that there is no downgrade any more. The record
 // forgets it last: until then it says that the downgrade is quorate's.
 func (e *Executor) cancelDowngrade(ctx context.Context, v *observe.View, a action.CancelDowngrade) error {
-	member, err := v.Target(a.Member, a.MemberID)
+	member, err := target(v, a.Member, a.MemberID, "cancel the downgrade")
 	if err != nil {
-		return fmt.Errorf("cancel the downgrade: %w", err)
+		return err
 	}
 	if err := e.Members.CancelDowngrade(ctx, v.Cluster.Key(), member); err != nil {
 		return err

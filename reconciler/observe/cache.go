@@ -17,21 +17,18 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/state"
 )
 
 // liveCluster is what Kubernetes has of one cluster.
 type liveCluster struct {
-	Record    *corev1.ConfigMap
-	Set       *appsv1.StatefulSet
-	Services  map[string]*corev1.Service
-	Budget    *policyv1.PodDisruptionBudget
+	record    *corev1.ConfigMap
+	set       *appsv1.StatefulSet
+	services  map[string]*corev1.Service
+	budget    *policyv1.PodDisruptionBudget
 	secrets   map[string]*corev1.Secret
 	pods      []*corev1.Pod
 	claims    []*corev1.PersistentVolumeClaim
 	revisions map[string]*appsv1.ControllerRevision
-	// foreign are objects in the way that are not quorate's.
-	foreign []state.Object
 }
 
 // byCluster indexes every cached object by the cluster that its label names.
@@ -134,7 +131,7 @@ func named[T metav1.Object](list []T) map[string]T {
 }
 
 // read returns what the caches have of one cluster.
-func (c *Cache) read(cluster desired.Cluster) (*liveCluster, error) {
+func (c *Cache) read(cluster desired.Cluster) (liveCluster, error) {
 	key := cluster.Key()
 	records, err1 := listOf[*corev1.ConfigMap](c.records, key)
 	sets, err2 := listOf[*appsv1.StatefulSet](c.sets, key)
@@ -145,16 +142,16 @@ func (c *Cache) read(cluster desired.Cluster) (*liveCluster, error) {
 	claims, err7 := listOf[*corev1.PersistentVolumeClaim](c.claims, key)
 	revisions, err8 := listOf[*appsv1.ControllerRevision](c.revisions, key)
 	if err := errors.Join(err1, err2, err3, err4, err5, err6, err7, err8); err != nil {
-		return nil, err
+		return liveCluster{}, err
 	}
 	name := cluster.Metadata.Name
 	pods = memberPods(cluster, pods)
 	slices.SortFunc(pods, func(a, b *corev1.Pod) int {
 		return cmp.Compare(naming.Ordinal(a.Name), naming.Ordinal(b.Name))
 	})
-	return &liveCluster{
-		Record: named(records)[naming.Record(cluster.Metadata.Name)], Set: named(sets)[name], Budget: named(budgets)[name],
-		Services: named(services), secrets: named(secrets), pods: pods, claims: claims, revisions: named(revisions),
+	return liveCluster{
+		record: named(records)[naming.Record(cluster.Metadata.Name)], set: named(sets)[name], budget: named(budgets)[name],
+		services: named(services), secrets: named(secrets), pods: pods, claims: claims, revisions: named(revisions),
 	}, nil
 }
 

@@ -26,11 +26,8 @@ func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[str
 	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
 		return own, nil
 	}
-	if kept, ok := o.checked.Load(c.Key()); ok {
-		k := kept.(certificateCheck)
-		if k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < CertificateRecheck {
-			return k.secrets, nil
-		}
+	if k := o.checked.Get(c.Key()); k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < CertificateRecheck {
+		return k.secrets, nil
 	}
 	found := map[string]*corev1.Secret{}
 	names := naming.TLSSecrets(c.EtcdCluster)
@@ -47,11 +44,8 @@ func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[str
 	return found, nil
 }
 
-func (v *View) observeCertificates(o *Observer, live *liveCluster) {
-	if len(v.Cluster.Problems) > 0 {
-		return
-	}
-	check := o.checkCertificates(v.Cluster, live.secrets)
+// describeCertificates is what was found about the certificates.
+func (v *View) describeCertificates(check certificateCheck) {
 	v.Expiry, v.domain = check.status.NotAfter, check.domain
 	v.Observed.Certificates = state.Certificates{Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs}
 }
@@ -76,23 +70,23 @@ const CertificateRecheck = time.Minute
 // checkCertificates checks the Secrets, unless the same ones were checked a
 // moment ago and none has expired since.
 func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*corev1.Secret) certificateCheck {
+	if len(c.Problems) > 0 {
+		return certificateCheck{}
+	}
 	var versions strings.Builder
 	versions.WriteString(c.Digest)
 	for _, name := range slices.Sorted(maps.Keys(secrets)) {
 		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
 	}
 	now := o.Now()
-	if kept, ok := o.checked.Load(c.Key()); ok {
-		k := kept.(certificateCheck)
-		if k.versions == versions.String() && now.Sub(k.at) < CertificateRecheck && now.Before(k.status.NotAfter) {
-			return k
-		}
+	if k := o.checked.Get(c.Key()); k.versions == versions.String() && now.Sub(k.at) < CertificateRecheck && now.Before(k.status.NotAfter) {
+		return k
 	}
 	daemons := o.Options.Render.ClusterDomain
 	check := certificateCheck{
 		versions: versions.String(), at: now, secrets: secrets, digest: c.Digest,
 		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: certs.DomainChanges(secrets, c.EtcdCluster, daemons),
 	}
-	o.checked.Store(c.Key(), check)
+	o.checked.Put(c.Key(), check)
 	return check
 }

@@ -20,12 +20,12 @@ func restoreRequest(w *desired.Restore) *state.RestoreFrom {
 // deletedFirst is the cluster that is looked at now: where a restore comes in the
 // place of a cluster that Git declares as deleted, that one until the deletion is
 // over.
-func deletedFirst(c desired.Cluster, live *liveCluster) desired.Cluster {
-	if c.Restore == nil || c.Restore.Former == nil || live.Record == nil {
+func deletedFirst(c desired.Cluster, live liveCluster) desired.Cluster {
+	if c.Restore == nil || c.Restore.Former == nil || live.record == nil {
 		return c
 	}
-	rec, err := record.Read(live.Record)
-	gone := live.Set == nil && len(live.pods) == 0 && len(live.Services) == 0 && live.Budget == nil
+	rec, err := record.Read(live.record)
+	gone := live.set == nil && len(live.pods) == 0 && len(live.services) == 0 && live.budget == nil
 	gone = gone && c.Restore.Former.Spec.Deletion.Volumes != schema.VolumesDelete // else the record goes, too
 	if err != nil || (rec.Restored != nil && rec.Restored.Name == c.Restore.Name) || (rec.Deleted && gone) {
 		return c

@@ -31,15 +31,15 @@ func TestTheDeletedClusterComesFirst(t *testing.T) {
 		for _, change := range changes {
 			change(&l, &rec)
 		}
-		l.live.Record = recordtest.Stored(rec)
+		l.live.record = recordtest.Stored(rec)
 		return l
 	}
 	left := func(change func(*liveCluster)) looked {
 		return gone(func(l *looked, _ *record.Record) { change(l.live) })
 	}
 	noRecord, damaged := gone(), gone(func(_ *looked, r *record.Record) { r.Deleted = false })
-	noRecord.live.Record = nil
-	damaged.live.Record.Data[naming.KeyRecord] = "{"
+	noRecord.live.record = nil
+	damaged.live.record.Data[naming.KeyRecord] = "{"
 	for name, c := range map[string]struct {
 		looked
 		former bool
@@ -50,10 +50,10 @@ func TestTheDeletedClusterComesFirst(t *testing.T) {
 		"a record that is damaged":    {damaged, false},
 		"gone":                        {gone(), false},
 		"gone, and nobody said so":    {gone(func(_ *looked, r *record.Record) { r.Deleted = false }), true},
-		"its StatefulSet is left":     {left(func(l *liveCluster) { l.Set = &appsv1.StatefulSet{} }), true},
+		"its StatefulSet is left":     {left(func(l *liveCluster) { l.set = &appsv1.StatefulSet{} }), true},
 		"a pod is left":               {left(func(l *liveCluster) { l.pods = []*corev1.Pod{{}} }), true},
-		"a Service is left":           {left(func(l *liveCluster) { l.Services = map[string]*corev1.Service{"orders-client": {}} }), true},
-		"its budget is left":          {left(func(l *liveCluster) { l.Budget = &policyv1.PodDisruptionBudget{} }), true},
+		"a Service is left":           {left(func(l *liveCluster) { l.services = map[string]*corev1.Service{"orders-client": {}} }), true},
+		"its budget is left":          {left(func(l *liveCluster) { l.budget = &policyv1.PodDisruptionBudget{} }), true},
 		"its volumes are to go, too":  {gone(func(l *looked, _ *record.Record) { l.wish.Former.Spec.Deletion.Volumes = schema.VolumesDelete }), true},
 		"restored": {gone(func(_ *looked, r *record.Record) {
 			r.Deleted, r.Restored = false, &record.Restored{Name: "back"}
@@ -63,7 +63,7 @@ func TestTheDeletedClusterComesFirst(t *testing.T) {
 		}), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := deletedFirst(desired.Cluster{EtcdCluster: clustertest.Orders(), Restore: c.wish}, c.live)
+			seen := deletedFirst(desired.Cluster{EtcdCluster: clustertest.Orders(), Restore: c.wish}, *c.live)
 			if former := seen.Spec.State == schema.StateDeleted; former != c.former {
 				t.Errorf("looked at the former one: %t", former)
 			}

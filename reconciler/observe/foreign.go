@@ -12,9 +12,9 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// askForForeign asks the API server for objects of the cluster's names: what
+// findForeign asks the API server for objects of the cluster's names: what
 // somebody else made is not in the caches, and must not be taken over.
-func (o *Observer) askForForeign(ctx context.Context, c desired.Cluster, live *liveCluster) error {
+func (o *Observer) findForeign(ctx context.Context, c desired.Cluster) (foreign []state.Object, err error) {
 	ns, name := c.Metadata.Namespace, c.Metadata.Name
 	type lookup struct {
 		kind, name string
@@ -44,10 +44,10 @@ func (o *Observer) askForForeign(ctx context.Context, c desired.Cluster, live *l
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return fmt.Errorf("look for %s %s: %w", l.kind, l.name, err)
+			return nil, fmt.Errorf("look for %s %s: %w", l.kind, l.name, err)
 		case !naming.Owns(found, c.EtcdCluster):
-			live.foreign = append(live.foreign, state.Object{Kind: l.kind, Name: l.name, State: state.ObjectForeign, Detail: "it carries none of quorate's labels for this cluster"})
+			foreign = append(foreign, state.Object{Kind: l.kind, Name: l.name, State: state.ObjectForeign, Detail: "it carries none of quorate's labels for this cluster"})
 		}
 	}
-	return nil
+	return foreign, nil
 }

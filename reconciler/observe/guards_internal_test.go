@@ -26,7 +26,7 @@ func TestCurrentTemplateIsThatOfThePods(t *testing.T) {
 		}
 		return &appsv1.ControllerRevision{Data: runtime.RawExtension{Raw: raw}}
 	}
-	live := &liveCluster{revisions: map[string]*appsv1.ControllerRevision{
+	live := liveCluster{revisions: map[string]*appsv1.ControllerRevision{
 		"old": revision("h1", "3.6.12"), "new": revision("h2", "3.6.16"), "broken": {Data: runtime.RawExtension{Raw: []byte("{")}},
 	}}
 	for name, c := range map[string]struct {
@@ -44,7 +44,7 @@ func TestCurrentTemplateIsThatOfThePods(t *testing.T) {
 		v.Set.Generation, v.Set.Status.ObservedGeneration = 2, c.seen
 		v.Set.Status.CurrentRevision, v.Set.Status.UpdateRevision = c.current, c.update
 		v.Set.Spec.Template.Annotations = map[string]string{naming.AnnotationTemplateHash: "h3", naming.AnnotationVersion: "3.6.17"}
-		v.ObserveSet(live)
+		v.describeSet(gathered{liveCluster: live})
 		if s := v.Observed.Set; s.CurrentTemplate != c.hash || s.CurrentVersion != c.version {
 			t.Errorf("%s: %s of %s", name, s.CurrentTemplate, s.CurrentVersion)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// ObserveLeftovers lists the Secrets that quorate has made, where Git wants the
+// describeLeftovers lists the Secrets that quorate has made, where Git wants the
 // cluster deleted: nothing else asks for them.
-func (v *View) ObserveLeftovers(secrets map[string]*corev1.Secret) {
+func (v *View) describeLeftovers(secrets map[string]*corev1.Secret) {
 	if v.Cluster.Spec.State != schema.StateDeleted {
 		return
 	}

@@ -3,44 +3,60 @@ package observe
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// ObserveDamage describes what the pods, their claims and their nodes tell of lost
-// data. Nodes and volumes are looked at only for pods that are not ready: at rest
-// nothing is asked.
-func (v *View) ObserveDamage(ctx context.Context, o *Observer, live *liveCluster) error {
-	if !slices.ContainsFunc(v.Observed.Pods, func(p state.Pod) bool { return !p.Ready }) {
-		return nil
-	}
-	claims := named(live.claims)
-	list := named(live.pods)
-	for i := range v.Observed.Pods {
-		pod := &v.Observed.Pods[i]
-		if p := list[pod.Name]; p != nil && !pod.Ready {
-			claim := claims[v.ClaimName(pod.Name)]
-			pod.Damage = pods.Damage(p)
-			if claim != nil && claim.Status.Phase == corev1.ClaimLost {
-				pod.Damage = state.DamageLost
-			}
-			if pod.Damage != "" {
-				pod.DamageSince = pods.NotReadySince(p)
-			}
-			var err error
-			if pod.NodeGone, pod.NodeGoneSince, err = o.nodeGone(ctx, p, claim); err != nil {
-				return err
-			}
+// goneNodes is since when the nodes are gone that volumes of pods are tied to, by pod.
+// Nodes and volumes are looked at only for pods that are not ready: at rest nothing is
+// asked.
+func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveCluster) (map[string]time.Time, error) {
+	gone, claims := map[string]time.Time{}, named(live.claims)
+	for _, p := range live.pods {
+		if pods.Describe(p).Ready {
+			continue
+		}
+		is, since, err := o.nodeGone(ctx, p, claims[naming.Claim(rec.Claims(), p.Name)])
+		if err != nil {
+			return nil, err
+		}
+		if is {
+			gone[p.Name] = since
 		}
 	}
-	return nil
+	return gone, nil
+}
+
+// describeDamage describes what the pods, their claims and their nodes tell of lost
+// data.
+func (v *View) describeDamage(g gathered) {
+	claims, list := named(g.claims), named(g.pods)
+	for i := range v.Observed.Pods {
+		pod := &v.Observed.Pods[i]
+		if pod.Ready {
+			continue
+		}
+		p, claim := list[pod.Name], claims[v.ClaimName(pod.Name)]
+		pod.Damage = pods.Damage(p)
+		if claim != nil && claim.Status.Phase == corev1.ClaimLost {
+			pod.Damage = state.DamageLost
+		}
+		if pod.Damage != "" {
+			pod.DamageSince = pods.NotReadySince(p)
+		}
+		pod.NodeGoneSince, pod.NodeGone = g.nodes[pod.Name]
+	}
 }
 
 // nodeGone says whether the node is gone to which a pod's volume is tied, and since

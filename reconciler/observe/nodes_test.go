@@ -153,14 +153,8 @@ func TestDamageIsSeenTwice(t *testing.T) {
 		if p := podSeen(w); p.Damage != state.DamageEmpty || !p.DamageSince.Equal(since) {
 			t.Errorf("%+v", p)
 		}
-		live, err := w.R.Observer.ReadLive(w.Context(), w.Wish)
+		v, err := w.R.Observer.Refresh(w.Context(), w.Look(), "", "")
 		if err != nil {
-			t.Fatal(err)
-		}
-		v := *w.Look()
-		v.Observed.Pods = nil
-		v.ObserveSet(live)
-		if err := v.ObserveDamage(w.Context(), w.R.Observer, live); err != nil {
 			t.Fatal(err)
 		}
 		if i := slices.IndexFunc(v.Observed.Pods, func(p state.Pod) bool { return p.Damage == state.DamageEmpty }); i < 0 || v.Observed.Pods[i].Name != "orders-1" {

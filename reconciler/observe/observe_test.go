@@ -248,7 +248,7 @@ func TestNewerGuardWaitsForAnotherCause(t *testing.T) {
 		}
 		w.Commit(clustertest.SetVersion("3.6.16"))
 		w.UntilIdle()
-		if image := observe.GuardImageOf(w.Set()); image != "ghcr.io/quorate/quorate:v0.2.0" {
+		if image := observe.GuardImage(w.Set()); image != "ghcr.io/quorate/quorate:v0.2.0" {
 			t.Errorf("after a roll the guard is %s", image)
 		}
 	}, clustertest.SetVersion("3.6.12"))

@@ -1,33 +1,43 @@
 package observe
 
 import (
-	"sync"
+	"context"
+	"fmt"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Observer looks at clusters.
+// Members answers questions about the members of etcd clusters; etcd.Client does.
+type Members interface {
+	Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round
+	SnapshotCount(ctx context.Context, cluster string, member etcd.Endpoint) (int64, error)
+	Forget(cluster string)
+}
+
+// Observer makes views of clusters.
 type Observer struct {
 	Kube    kubernetes.Interface
 	Cache   *Cache
 	Jobs    jobs.Client
-	Members etcd.Members
+	Members Members
 	Fights  *drift.Fights
 	Options Options
 	Now     func() time.Time
 
 	drifts drift.Cache
-	// rendered holds the last rendering by cluster.
-	rendered sync.Map
-	// checked holds the last finding about certificates by cluster.
-	checked sync.Map
+	// rendered is the last rendering of each cluster, and checked the last finding
+	// about its certificates.
+	rendered memo.Map[rendering]
+	checked  memo.Map[certificateCheck]
 }
 
 // Options are what the daemon adds to each cluster's file.
@@ -37,11 +47,92 @@ type Options struct {
 	Owner     state.Owner
 }
 
-// Forget drops what is kept to save work.
+// Forget drops what is kept to save work on a cluster.
 func (o *Observer) Forget(key string) {
 	o.Members.Forget(key)
 	o.drifts.Forget(key)
 	o.Fights.Forget(key)
-	o.rendered.Delete(key)
-	o.checked.Delete(key)
+	o.rendered.Forget(key)
+	o.checked.Forget(key)
+}
+
+// Observe looks at one cluster: at the caches for Kubernetes, at the members for
+// etcd. The caches hold nothing that is not quorate's: only while a cluster has no
+// record, and for Secrets that its file names, is the API server itself asked.
+func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error) {
+	g, err := o.gather(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
+	v, err := o.describe(g)
+	if err != nil {
+		return nil, fmt.Errorf("observe %s: %w", c.Key(), err)
+	}
+	for i := range v.Observed.Rounds {
+		o.countSnapshots(ctx, v, &v.Observed.Rounds[i])
+	}
+	return v, nil
+}
+
+// Refresh is the view with what a decision rests on most read past the caches: the
+// record, the StatefulSet, the pods, and the object of the given kind and name. The
+// members are not asked again.
+func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*View, error) {
+	before := v.gathered
+	before.cluster, before.rounds = v.Cluster, v.Observed.Rounds
+	g, err := o.gatherLive(ctx, before, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	return o.describe(g)
+}
+
+// Confirm looks at the members twice more: once with hashes, and once again after the
+// least time that the planner wants between the two. Where the hashes raise a
+// suspicion, they are looked at both times.
+func (o *Observer) Confirm(ctx context.Context, v *View) {
+	first := o.round(ctx, v, true)
+	select {
+	case <-ctx.Done():
+		return
+	case <-time.After(max(0, state.Between-time.Since(first.At))):
+	}
+	second := o.round(ctx, v, state.Suspicious(first))
+	v.Observed.Rounds = append(v.Observed.Rounds, first, second)
+}
+
+// Reach is as much of a view as a backup needs: the record, and how to reach the
+// members.
+func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) {
+	g := gathered{cluster: c.Identified()}
+	var err error
+	if g.liveCluster, err = o.Cache.read(g.cluster); err != nil {
+		return nil, err
+	}
+	if g.secrets, err = o.secretsOf(ctx, g.cluster, g.secrets); err != nil {
+		return nil, err
+	}
+	v := &View{Cluster: g.cluster, Endpoints: endpointsOf(g.cluster, g.liveCluster)}
+	v.describeRecord(g.liveCluster)
+	return v, nil
+}
+
+// round looks at every member once. At a waypoint that is there for that, it asks how
+// often each has saved its state, too.
+func (o *Observer) round(ctx context.Context, v *View, deep bool) state.Round {
+	round := o.Members.Round(ctx, v.Cluster.Key(), v.Endpoints, deep)
+	o.countSnapshots(ctx, v, &round)
+	return round
+}
+
+// countSnapshots asks each member how often it has saved its state. One that does not
+// answer has saved none as far as is known.
+func (o *Observer) countSnapshots(ctx context.Context, v *View, round *state.Round) {
+	if !v.due().Flush {
+		return
+	}
+	saved := etcd.SnapshotCounts(ctx, o.Members, v.Cluster.Key(), v.Endpoints)
+	for i := range round.Members {
+		round.Members[i].Snapshots = saved[round.Members[i].Name]
+	}
 }

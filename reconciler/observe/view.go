@@ -1,70 +1,58 @@
 package observe
 
 import (
-	"context"
 	"fmt"
 	"slices"
+	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/state"
+
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
-	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
 )
 
-// CompareAgain compares the objects again, and reads the one that is about to be
-// applied from the API server itself: the caches may not yet know that it was.
-func (o *Observer) CompareAgain(ctx context.Context, v *View, live *liveCluster, a action.ApplyObject) error {
-	ns := v.Cluster.Metadata.Namespace
-	var err error
-	switch a.ObjectKind {
-	case "Service":
-		live.Services[a.Name], err = kube.FoundOrNil(o.Kube.CoreV1().Services(ns).Get(ctx, a.Name, metav1.GetOptions{}))
-	case "PodDisruptionBudget":
-		live.Budget, err = kube.FoundOrNil(o.Kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, a.Name, metav1.GetOptions{}))
-	}
-	if err != nil {
-		return fmt.Errorf("read %s %s: %w", a.ObjectKind, a.Name, err)
-	}
-	return v.observeObjects(o, live)
+// View is everything that one pass knows about one cluster: what the planner
+// sees, and the live objects behind it, which the executor needs.
+type View struct {
+	Cluster  desired.Cluster
+	Desired  state.Desired
+	Observed state.Observed
+	// Manifests render what is desired, and wanted is all that they depend on.
+	Manifests manifests.Manifests
+	wanted    wanted
+	Set       *appsv1.StatefulSet
+	Record    *record.Record
+	Endpoints []etcd.Endpoint
+	// Expiry is when the first certificate expires.
+	Expiry time.Time
+	// Drifts are how objects differ, by kind/name, for those that exist.
+	Drifts map[string]drift.Drift
+	// waypoints are the rolls that are left on the way to what Git says.
+	waypoints []state.Waypoint
+	// domain are changes of the DNS domain that certificates stand against.
+	domain []string
+
+	// gathered is what it describes.
+	gathered gathered
 }
 
-// ReadLive reads past the caches what a decision rests on most.
-func (o *Observer) ReadLive(ctx context.Context, c desired.Cluster) (*liveCluster, error) {
-	live, err := o.Cache.read(c)
-	if err != nil {
-		return nil, err
+// Target is a member as what is about to be done to it needs it: of the recorded
+// cluster, and with the ID that the decision was made on.
+func (v *View) Target(member, id string) (etcd.Target, error) {
+	for _, e := range v.Endpoints {
+		if e.Member == member {
+			return etcd.Target{Endpoint: e, ClusterID: v.Record.ClusterID, ID: id}, nil
+		}
 	}
-	ns := c.Metadata.Namespace
-	live.Record, err = o.Kube.CoreV1().ConfigMaps(ns).Get(ctx, naming.Record(c.Metadata.Name), metav1.GetOptions{})
-	if live.Record, err = kube.FoundOrNil(live.Record, err); err != nil {
-		return nil, fmt.Errorf("read the record: %w", err)
-	}
-	live.Set, err = o.Kube.AppsV1().StatefulSets(ns).Get(ctx, c.Metadata.Name, metav1.GetOptions{})
-	if live.Set, err = kube.FoundOrNil(live.Set, err); err != nil {
-		return nil, fmt.Errorf("read the StatefulSet: %w", err)
-	}
-	live.pods, err = Pods(ctx, o.Kube, c)
-	return live, err
-}
-
-// Pods lists the members' pods as the API server itself has them.
-func Pods(ctx context.Context, kube kubernetes.Interface, c desired.Cluster) ([]*corev1.Pod, error) {
-	list, err := kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
-	if err != nil {
-		return nil, fmt.Errorf("list the pods: %w", err)
-	}
-	pods := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
-	}
-	return memberPods(c, pods), nil
+	return etcd.Target{}, fmt.Errorf("%s has no address", member)
 }
 
 // KeepTemplate is the wanted StatefulSet with the template that the live one has.

@@ -8,9 +8,14 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/desired"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -23,23 +28,28 @@ import (
 // ClaimName is the claim of the member with that name.
 func (v *View) ClaimName(member string) string { return naming.Claim(v.Record.Claims(), member) }
 
-// observeVolumes describes the claims, by ordinal as a number. Those of a deleted
+// describeVolumes describes the claims, by ordinal as a number. Those of a deleted
 // cluster whose place this one has taken are none of its own, whatever happens.
-func (v *View) observeVolumes(claims []*corev1.PersistentVolumeClaim) {
-	for _, claim := range claims {
-		if !v.predecessors(claim.Name) {
-			v.Observed.Volumes = append(v.Observed.Volumes, *v.Volume(claim))
+func (v *View) describeVolumes(g gathered) {
+	for _, claim := range g.claims {
+		if ofPredecessor(v.Record, v.Cluster, claim.Name) {
+			continue
 		}
+		volume := *v.Volume(claim)
+		if shouldGrow(v.Cluster, claim) {
+			volume.NotExpandable = g.rigid[volume.Class]
+		}
+		v.Observed.Volumes = append(v.Observed.Volumes, volume)
 	}
 	slices.SortFunc(v.Observed.Volumes, func(a, b state.Volume) int {
 		return cmp.Or(cmp.Compare(a.Ordinal, b.Ordinal), cmp.Compare(a.Claim, b.Claim))
 	})
 }
 
-// predecessors says whether a claim is that of a member of a deleted cluster.
-func (v *View) predecessors(claim string) bool {
-	return v.Record != nil && slices.ContainsFunc(v.Record.Predecessors, func(p record.Predecessor) bool {
-		return naming.MemberOfClaim(v.Cluster.Metadata.Name, claim, p.ClaimPrefix) != ""
+// ofPredecessor reports whether a claim is that of a member of a deleted cluster.
+func ofPredecessor(rec *record.Record, c desired.Cluster, claim string) bool {
+	return rec != nil && slices.ContainsFunc(rec.Predecessors, func(p record.Predecessor) bool {
+		return naming.MemberOfClaim(c.Metadata.Name, claim, p.ClaimPrefix) != ""
 	})
 }
 
@@ -98,20 +108,30 @@ func claimGrowth(claim *corev1.PersistentVolumeClaim) (text string, since time.T
 	return text, since
 }
 
-// askForClasses asks why a volume cannot grow, only where one should.
-func (o *Observer) askForClasses(ctx context.Context, v *View) error {
-	wanted := v.Cluster.Spec.Storage.Size.Value()
-	for i := range v.Observed.Volumes {
-		volume := &v.Observed.Volumes[i]
-		if !volume.Bound || volume.Size >= wanted {
+// shouldGrow reports whether the volume of a claim is smaller than the file says.
+func shouldGrow(c desired.Cluster, claim *corev1.PersistentVolumeClaim) bool {
+	size := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	return claim.Status.Phase == corev1.ClaimBound && size.Value() < c.Spec.Storage.Size.Value()
+}
+
+// rigidClasses is why volumes cannot grow, by StorageClass, of those that should.
+func (o *Observer) rigidClasses(ctx context.Context, rec *record.Record, c desired.Cluster, claims []*corev1.PersistentVolumeClaim) (map[string]string, error) {
+	rigid := map[string]string{}
+	for _, claim := range claims {
+		class := ""
+		if claim.Spec.StorageClassName != nil {
+			class = *claim.Spec.StorageClassName
+		}
+		if _, asked := rigid[class]; asked || !shouldGrow(c, claim) || ofPredecessor(rec, c, claim.Name) {
 			continue
 		}
-		var err error
-		if volume.NotExpandable, err = o.rigidity(ctx, volume.Class); err != nil {
-			return err
+		why, err := o.rigidity(ctx, class)
+		if err != nil {
+			return nil, err
 		}
+		rigid[class] = why
 	}
-	return nil
+	return rigid, nil
 }
 
 // rigidity says why volumes of the class cannot grow, or "".
@@ -141,15 +161,4 @@ func ClaimTemplateOf(set *appsv1.StatefulSet) *schema.StorageSpec {
 		}
 	}
 	return nil
-}
-
-// claimsText is the same as text.
-func claimsText(claims *schema.StorageSpec) string {
-	switch {
-	case claims == nil:
-		return "-"
-	case claims.StorageClassName == nil:
-		return claims.Size.String()
-	}
-	return claims.Size.String() + " " + *claims.StorageClassName
 }

@@ -72,7 +72,7 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 
 func TestVolumesAreInTheOrderOfTheirMembers(t *testing.T) {
 	v := View{Cluster: desired.Cluster{EtcdCluster: clustertest.Orders()}}
-	v.observeVolumes([]*corev1.PersistentVolumeClaim{clustertest.Claim("data-orders-10", nil), clustertest.Claim("data-orders-9", nil)})
+	v.describeVolumes(gathered{liveCluster: liveCluster{claims: []*corev1.PersistentVolumeClaim{clustertest.Claim("data-orders-10", nil), clustertest.Claim("data-orders-9", nil)}}})
 	if len(v.Observed.Volumes) != 2 || v.Observed.Volumes[0].Ordinal != 9 {
 		t.Errorf("got %+v", v.Observed.Volumes)
 	}

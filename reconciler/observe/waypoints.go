@@ -1,14 +1,12 @@
 package observe
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 
-	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -23,9 +21,9 @@ const (
 	everyEntry        = "1"
 )
 
-// Aim finds out at which stop the cluster is on its way to what Git says, and
+// aim finds out at which stop the cluster is on its way to what Git says, and
 // renders what that stop looks like. Most ways have one stop.
-func (o *Observer) Aim(v *View) error {
+func (o *Observer) aim(v *View) error {
 	v.waypoints = nil
 	if len(v.Cluster.Problems) == 0 {
 		v.waypoints = situation.Waypoints(v.Cluster.Spec, v.Observed)
@@ -35,14 +33,14 @@ func (o *Observer) Aim(v *View) error {
 	}
 	if len(v.waypoints) > 1 {
 		for i := range v.waypoints {
-			_, hash, err := manifests.RenderTemplate(v.ClusterAt(v.waypoints[i]), v.OptionsAt(v.waypoints[i], o.Options.Render))
+			_, hash, err := manifests.RenderTemplate(v.clusterAt(v.waypoints[i]), v.optionsAt(v.waypoints[i], o.Options.Render))
 			if err != nil {
 				return fmt.Errorf("render %s at %s: %w", v.Cluster.Key(), v.waypoints[i].Version, err)
 			}
 			v.waypoints[i].Template = hash
 		}
 	}
-	v.Desired = o.Desire(v)
+	v.Desired = o.describeDesired(v)
 	return nil
 }
 
@@ -54,8 +52,8 @@ func (v *View) due() state.Waypoint {
 	return v.waypoints[0]
 }
 
-// ClusterAt is the cluster's file at a stop.
-func (v *View) ClusterAt(stop state.Waypoint) schema.EtcdCluster {
+// clusterAt is the cluster's file at a stop.
+func (v *View) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 	c := v.Cluster.EtcdCluster
 	if stop.Version != c.Spec.Version {
 		// The file's digest is that of its own version's image.
@@ -73,9 +71,9 @@ func (v *View) ClusterAt(stop state.Waypoint) schema.EtcdCluster {
 	return c
 }
 
-// OptionsAt are the options to render a stop with. What the file asks of its own
+// optionsAt are the options to render a stop with. What the file asks of its own
 // release, another one on the way may not know: there it is left out.
-func (v *View) OptionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
+func (v *View) optionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
 	o.Passing = stop.Version != v.Cluster.Spec.Version
 	o.ClaimPrefix = v.Record.Claims()
 	return o
@@ -93,24 +91,4 @@ func digestAt(set *appsv1.StatefulSet, version string) string {
 		}
 	}
 	return ""
-}
-
-// Round looks at every member once. At a stop that is there for that, it asks how
-// often each has saved its state, too.
-func (o *Observer) Round(ctx context.Context, v *View, deep bool) state.Round {
-	round := o.Members.Round(ctx, v.Cluster.Key(), v.Endpoints, deep)
-	o.countSnapshots(ctx, v, &round)
-	return round
-}
-
-// countSnapshots asks each member how often it has saved its state. Who does not
-// answer has saved none as far as anybody knows.
-func (o *Observer) countSnapshots(ctx context.Context, v *View, round *state.Round) {
-	if !v.due().Flush {
-		return
-	}
-	saved := etcd.SnapshotCounts(ctx, o.Members, v.Cluster.Key(), v.Endpoints)
-	for i := range round.Members {
-		round.Members[i].Snapshots = saved[round.Members[i].Name]
-	}
 }

@@ -33,13 +33,21 @@ func PlanOffline(before, after *desired.Cluster, options reconciler.Options) (Cl
 	case after == nil:
 		return orphaned(*before), nil
 	case len(after.Problems) > 0:
-		report := NewClusterReport(r.observer.Desire(&observe.View{Cluster: *after}), plan.Make(r.observer.Desire(&observe.View{Cluster: *after}), state.Observed{}, r.now()), 0, 0)
+		v, err := r.observer.Suppose(*after, observe.Supposition{})
+		if err != nil {
+			return ClusterReport{}, err
+		}
+		report := NewClusterReport(v.Desired, plan.Make(v.Desired, state.Observed{}, r.now()), 0, 0)
 		report.Change = Held
 		return report, nil
 	case before == nil:
 		return r.planNew(*after)
 	case len(before.Problems) > 0:
-		report := NewClusterReport(r.observer.Desire(&observe.View{Cluster: *after}), plan.Plan{}, 0, 0)
+		v, err := r.observer.Suppose(*after, observe.Supposition{})
+		if err != nil {
+			return ClusterReport{}, err
+		}
+		report := NewClusterReport(v.Desired, plan.Plan{}, 0, 0)
 		report.Change = Changed
 		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
 		return report, nil

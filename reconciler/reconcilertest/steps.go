@@ -45,7 +45,6 @@ import (
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -74,7 +73,7 @@ func (w *World) As(o state.Owner) *reconciler.Reconciler {
 	options := w.R.Options
 	options.Owner = o
 	was := w.R
-	now := reconciler.New(w.API, was.Observer.Members, w.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.Log, nil)), options)
+	now := reconciler.New(w.API, w.members, w.events, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.NewJSONHandler(w.Log, nil)), options)
 	// The world ends the one that it knows last.
 	w.Cleanup(func() {
 		was.Close()
@@ -628,7 +627,7 @@ func (w *World) WantDialledWith(secret *corev1.Secret) {
 func (w *World) Reconfigure(edit func(*reconciler.Options)) {
 	was, o := w.R, w.R.Options
 	edit(&o)
-	w.R = was.With(o, was.Observer.Members, w.events, was.Reporter.Metrics, was.Reporter.Log)
+	w.R = was.With(o, w.members, w.events, was.Reporter.Metrics, was.Reporter.Log)
 	if clusters := slices.Collect(maps.Values(was.Desired())); len(clusters) > 0 {
 		w.R.SetDesired(clusters)
 	}
@@ -640,7 +639,8 @@ func (w *World) Reconfigure(edit func(*reconciler.Options)) {
 }
 
 // Ask has quorate ask other members.
-func (w *World) Ask(members etcd.Members) {
+func (w *World) Ask(members reconciler.Members) {
+	w.members = members
 	w.R.Observer.Members, w.R.Executor.Members, w.R.Scheduler.Members = members, members, members
 }
 

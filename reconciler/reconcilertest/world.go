@@ -29,8 +29,10 @@ import (
 // takes no time and the caches have caught up when everybody waits.
 type World struct {
 	*testing.T
-	API      *FakeAPI
-	Etcd     *FakeEtcd
+	API  *FakeAPI
+	Etcd *FakeEtcd
+	// members is what quorate asks: Etcd, or what Ask has put in its place.
+	members  reconciler.Members
 	events   *eventrecord.FakeRecorder
 	Registry *prometheus.Registry
 	Log      *bytes.Buffer
@@ -70,6 +72,7 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		Log: &bytes.Buffer{}, Backups: backups, Wish: desired.Cluster{EtcdCluster: c, Commit: "0a1b2c3"},
 	}
 	w.Etcd = &FakeEtcd{Version: w.VersionOf, Database: backuptest.Snapshot(8 << 10), Leader: "orders-0", Saved: map[string]int64{}}
+	w.members = w.Etcd
 	for i := range int(c.Spec.Replicas) {
 		w.Etcd.Members = append(w.Etcd.Members, naming.Member(c.Metadata.Name, int32(i)))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"sync"
@@ -24,6 +25,16 @@ import (
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
+// Members gives backups; etcd.Client does.
+type Members interface {
+	// Round looks at every member once, and compares hashes where it is deep.
+	Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round
+	// Snapshot streams the member's database. The caller closes it.
+	Snapshot(ctx context.Context, cluster string, member etcd.Target) (io.ReadCloser, error)
+	// Forget closes what is kept for a cluster.
+	Forget(cluster string)
+}
+
 // Clusters is what Git says of clusters.
 type Clusters interface {
 	Get(key string) (c desired.Cluster, named bool)
@@ -40,7 +51,7 @@ type Scheduler struct {
 	Stores   stores.Stores
 	Slots    *backup.Slots
 	Jobs     jobs.Client
-	Members  etcd.Members
+	Members  Members
 	Lease    func() error
 	Now      func() time.Time
 	Log      *slog.Logger

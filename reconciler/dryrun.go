@@ -7,7 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	eventrecord "k8s.io/client-go/tools/record"
 
-	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
 )
 
@@ -17,17 +16,17 @@ var errDryRun = errors.New("this plans for what is not in Git yet: nothing is ca
 // pull request. It sees what r's caches hold of Kubernetes and has all else of its
 // own, what Git says, what was said, connections to members: nothing that it is
 // asked leaves a trace in r. It refuses to change anything.
-func (r *Reconciler) DryRun(etcd etcd.Members) *Reconciler {
+func (r *Reconciler) DryRun(members Members) *Reconciler {
 	options := r.Options
 	options.Lease = func() error { return errDryRun }
-	apart := r.With(options, etcd, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	apart := r.With(options, members, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
 	apart.shutDown() // nothing is ever queued
 	return apart
 }
 
 // With returns a Reconciler with other options that sees what r's caches hold, and has
 // all else of its own.
-func (r *Reconciler) With(o Options, members etcd.Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger) *Reconciler {
+func (r *Reconciler) With(o Options, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger) *Reconciler {
 	next := wire(r.kube, r.cache, members, events, metrics, log, o.WithDefaults())
 	next.filled.Store(r.filled.Load())
 	return next

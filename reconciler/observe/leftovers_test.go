@@ -1,4 +1,4 @@
-package execute
+package observe
 
 import (
 	"strings"
@@ -10,7 +10,6 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -25,9 +24,9 @@ func TestLeftoversAreOnesOwn(t *testing.T) {
 		"theirs":    {},
 	}
 	for state, want := range map[schema.State]string{schema.StateDeleted: "orders-ca", schema.StateRunning: "", schema.StateHibernated: ""} {
-		v := &observe.View{Cluster: desired.Cluster{EtcdCluster: own}}
+		v := &View{Cluster: desired.Cluster{EtcdCluster: own}}
 		v.Cluster.Spec.State = state
-		v.ObserveLeftovers(secrets)
+		v.describeLeftovers(secrets)
 		var names []string
 		for _, o := range v.Observed.Leftovers {
 			names = append(names, o.Name)

@@ -1,0 +1,173 @@
+package observe
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"slices"
+	"strconv"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// describe is the view of what was gathered. It asks nobody: the same is said of the
+// same, and the memos only save it work.
+func (o *Observer) describe(g gathered) (*View, error) {
+	v := &View{Cluster: g.cluster, Set: g.set, Endpoints: g.endpoints, gathered: g}
+	v.describeRecord(g.liveCluster)
+	v.describeLeftovers(g.made)
+	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
+	v.describeSet(g)
+	v.describeDamage(g)
+	v.Observed.Restore = restoreStateOf(g.job, g.jobPods)
+	v.describeVolumes(g)
+	v.Observed.Rounds = slices.Clone(g.rounds)
+	// What the members report says which waypoint is due, and that what is wanted.
+	if err := o.aim(v); err != nil {
+		return nil, err
+	}
+	if err := o.describeObjects(v, g); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// describeRecord reads the record, where there is one.
+func (v *View) describeRecord(live liveCluster) {
+	rec, err := readRecord(live)
+	switch {
+	case err != nil:
+		v.Observed.RecordProblem = err.Error()
+	case rec != nil:
+		v.Record, v.Observed.Record = rec, rec.State()
+	}
+}
+
+// describeDesired is what the planner is told of the file.
+func (o *Observer) describeDesired(v *View) state.Desired {
+	c := v.Cluster
+	d := state.Desired{
+		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
+		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash,
+		BackupURL: c.BackupURL(o.Options.BackupURL), Problems: c.Problems, Restore: restoreRequest(c.Restore),
+	}
+	if n := len(v.waypoints); n > 1 {
+		d.Waypoints, d.Template = v.waypoints, v.waypoints[n-1].Template
+	}
+	return d
+}
+
+// describeSet describes the StatefulSet and its pods.
+func (v *View) describeSet(g gathered) {
+	for _, p := range g.pods {
+		v.Observed.Pods = append(v.Observed.Pods, pods.Describe(p))
+	}
+	if v.Set == nil {
+		return
+	}
+	template := v.Set.Spec.Template.Annotations
+	set := &state.Set{
+		UID: string(v.Set.UID), Partition: Partition(v.Set), Replicas: Replicas(v.Set),
+		Template: template[naming.AnnotationTemplateHash], Version: template[naming.AnnotationVersion],
+		Settled: v.Set.Status.ObservedGeneration >= v.Set.Generation,
+	}
+	set.Terminating = v.Set.DeletionTimestamp != nil
+	if claims := ClaimTemplateOf(v.Set); claims != nil {
+		set.ClaimSize = claims.Size.Value()
+		if claims.StorageClassName != nil {
+			set.ClaimClass = *claims.StorageClassName
+		}
+	}
+	set.Immutable = append(Immutable(v.Set, g.services, v.Cluster.EtcdCluster), v.domain...)
+	set.CurrentTemplate, set.CurrentVersion = set.Template, set.Version
+	if v.Set.Status.CurrentRevision != v.Set.Status.UpdateRevision || !set.Settled {
+		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(g.revisions[v.Set.Status.CurrentRevision])
+	}
+	if v.Record != nil && int(set.Replicas) != len(v.Record.Members) {
+		set.ScaledBy = ScaledBy(v.Set)
+	}
+	v.Observed.Set = set
+}
+
+// revisionTemplate reads the annotations of the pod template in a revision.
+func revisionTemplate(revision *appsv1.ControllerRevision) (hash, version string) {
+	if revision == nil {
+		return "", ""
+	}
+	var set struct {
+		Spec struct {
+			Template struct {
+				Metadata metav1.ObjectMeta `json:"metadata"`
+			} `json:"template"`
+		} `json:"spec"`
+	}
+	// An unreadable revision counts as an unknown one, and matches no template.
+	if err := json.Unmarshal(revision.Data.Raw, &set); err != nil {
+		return "", ""
+	}
+	a := set.Spec.Template.Metadata.Annotations
+	return a[naming.AnnotationTemplateHash], a[naming.AnnotationVersion]
+}
+
+// Partition is from which ordinal on the StatefulSet rolls.
+func Partition(set *appsv1.StatefulSet) int32 {
+	if u := set.Spec.UpdateStrategy.RollingUpdate; u != nil && u.Partition != nil {
+		return *u.Partition
+	}
+	return 0
+}
+
+// Replicas is how many pods the StatefulSet has.
+func Replicas(set *appsv1.StatefulSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1 // the API server's default
+	}
+	return *set.Spec.Replicas
+}
+
+// GuardImage is the image of the guard in the StatefulSet's template, or "".
+func GuardImage(set *appsv1.StatefulSet) string {
+	for _, c := range set.Spec.Template.Spec.InitContainers {
+		if c.Name == naming.ContainerGuard {
+			return c.Image
+		}
+	}
+	return ""
+}
+
+// endpointsOf lists the members that have an address.
+func endpointsOf(cluster desired.Cluster, live liveCluster) []etcd.Endpoint {
+	if len(cluster.Problems) > 0 {
+		return nil
+	}
+	c := cluster.EtcdCluster
+	secret := live.secrets[naming.TLSSecrets(c).Client]
+	if naming.UsesTLS(c) && secret == nil {
+		return nil
+	}
+	var endpoints []etcd.Endpoint
+	for _, p := range live.pods {
+		if p.Status.PodIP == "" || p.DeletionTimestamp != nil {
+			continue
+		}
+		e := etcd.Endpoint{
+			Member: p.Name, Host: naming.MemberHost(c, p.Name), Incarnation: string(p.UID) + "/" + p.Status.PodIP,
+			Address: net.JoinHostPort(p.Status.PodIP, strconv.Itoa(naming.ClientPort)),
+		}
+		if naming.UsesTLS(c) {
+			e.TLS = func() (*tls.Config, error) { return certs.ClientTLS(secret, e.Host) }
+			e.Incarnation += "/" + secret.ResourceVersion
+		}
+		endpoints = append(endpoints, e)
+	}
+	return endpoints
+}

@@ -1,0 +1,150 @@
+package observe
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/kube"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// gathered is all that was read about one cluster, of Kubernetes and of its members.
+// Nothing in it is judged.
+type gathered struct {
+	cluster desired.Cluster
+	liveCluster
+	// made are the Secrets that quorate has made; those of liveCluster are the ones with
+	// the cluster's certificates, which may be the user's.
+	made map[string]*corev1.Secret
+	// foreign are objects in the way that are not quorate's; they are looked for while
+	// there is no record.
+	foreign []state.Object
+	// job is the Job of the restore that is due, with its pods; nil for none.
+	job     *batchv1.Job
+	jobPods []corev1.Pod
+	// nodes is since when the node of a pod that is not ready is gone, by pod.
+	nodes map[string]time.Time
+	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
+	rigid map[string]string
+	// endpoints are how the members were reached, and rounds what they answered.
+	endpoints []etcd.Endpoint
+	rounds    []state.Round
+}
+
+// gather reads everything about a cluster, in the order in which one answer tells
+// what to ask next.
+func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, err error) {
+	if g.liveCluster, err = o.Cache.read(c); err != nil {
+		return g, err
+	}
+	g.cluster = deletedFirst(c.Identified(), g.liveCluster)
+	if g.record == nil {
+		if g.foreign, err = o.findForeign(ctx, c); err != nil {
+			return g, err
+		}
+	}
+	g.made = g.secrets
+	if g.secrets, err = o.secretsOf(ctx, g.cluster, g.secrets); err != nil {
+		return g, err
+	}
+	if err := o.gatherAround(ctx, &g); err != nil {
+		return g, err
+	}
+	g.endpoints = endpointsOf(g.cluster, g.liveCluster)
+	rec, _ := readRecord(g.liveCluster) // one that cannot be read leads nowhere
+	if g.rigid, err = o.rigidClasses(ctx, rec, g.cluster, g.claims); err != nil {
+		return g, err
+	}
+	// That nobody is there to be asked is an answer, too, of a cluster that formed.
+	if len(g.endpoints) > 0 || rec != nil && rec.Formed() {
+		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
+	}
+	return g, nil
+}
+
+// gatherLive reads anew what a decision rests on most: the record, the StatefulSet, the
+// pods and one object from the API server itself, the rest from the caches.
+func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string) (gathered, error) {
+	live, err := o.Cache.read(g.cluster)
+	if err != nil {
+		return g, err
+	}
+	ns, of, get := g.cluster.Metadata.Namespace, g.cluster.Metadata.Name, metav1.GetOptions{}
+	g.made, live.secrets = live.secrets, g.secrets
+	if live.record, err = kube.FoundOrNil(o.Kube.CoreV1().ConfigMaps(ns).Get(ctx, naming.Record(of), get)); err != nil {
+		return g, fmt.Errorf("read the record: %w", err)
+	}
+	if live.set, err = kube.FoundOrNil(o.Kube.AppsV1().StatefulSets(ns).Get(ctx, of, get)); err != nil {
+		return g, fmt.Errorf("read the StatefulSet: %w", err)
+	}
+	if live.pods, err = Pods(ctx, o.Kube, g.cluster); err != nil {
+		return g, err
+	}
+	switch kind {
+	case "Service":
+		live.services[name], err = kube.FoundOrNil(o.Kube.CoreV1().Services(ns).Get(ctx, name, get))
+	case "PodDisruptionBudget":
+		live.budget, err = kube.FoundOrNil(o.Kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, name, get))
+	}
+	if err != nil {
+		return g, fmt.Errorf("read %s %s: %w", kind, name, err)
+	}
+	g.liveCluster = live
+	return g, o.gatherAround(ctx, &g)
+}
+
+// gatherAround reads what the record and the pods lead to: the Job of a restore, and the
+// nodes of pods that are not ready.
+func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
+	rec, _ := readRecord(g.liveCluster) // one that cannot be read leads nowhere
+	if g.nodes, err = o.goneNodes(ctx, rec, g.liveCluster); err != nil {
+		return err
+	}
+	g.job, g.jobPods = nil, nil
+	if rec == nil || rec.Recovering == nil || rec.ClusterID != rec.Recovering.ClusterID {
+		return nil
+	}
+	// Jobs are no part of a cluster's daily life, and not watched.
+	ns, name := g.cluster.Metadata.Namespace, jobs.RestoreName(g.cluster.Metadata.Name, *rec.Recovering)
+	if g.job, err = o.Jobs.Read(ctx, ns, name); err != nil || g.job == nil {
+		return err
+	}
+	g.jobPods, err = o.Jobs.Pods(ctx, ns, name)
+	return err
+}
+
+// readRecord is the record, nil where there is none or it cannot be read.
+func readRecord(live liveCluster) (*record.Record, error) {
+	if live.record == nil {
+		return nil, nil
+	}
+	rec, err := record.Read(live.record)
+	if err != nil {
+		return nil, err
+	}
+	return &rec, nil
+}
+
+// Pods lists the members' pods as the API server itself has them.
+func Pods(ctx context.Context, kube kubernetes.Interface, c desired.Cluster) ([]*corev1.Pod, error) {
+	list, err := kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the pods: %w", err)
+	}
+	pods := make([]*corev1.Pod, len(list.Items))
+	for i := range list.Items {
+		pods[i] = &list.Items[i]
+	}
+	return memberPods(c, pods), nil
+}

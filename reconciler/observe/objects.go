@@ -1,0 +1,97 @@
+package observe
+
+import (
+	"cmp"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// describeObjects compares the services, the budget and, apart from its template,
+// the StatefulSet with what is wanted of them.
+func (o *Observer) describeObjects(v *View, g gathered) error {
+	v.Observed.Objects, v.Drifts = g.foreign, map[string]drift.Drift{}
+	if len(v.Cluster.Problems) > 0 || len(g.foreign) > 0 {
+		return nil
+	}
+	m := v.Manifests
+	headless, client := g.services[*m.Headless.Name], g.services[*m.Client.Name]
+	for _, look := range []struct {
+		kind, name string
+		live       metav1.Object
+		drift      func() (drift.Drift, error)
+	}{
+		{"Service", *m.Headless.Name, orNil(headless), func() (drift.Drift, error) { return drift.Service(headless, m.Headless) }},
+		{"Service", *m.Client.Name, orNil(client), func() (drift.Drift, error) { return drift.Service(client, m.Client) }},
+		{"PodDisruptionBudget", *m.PDB.Name, orNil(g.budget), func() (drift.Drift, error) { return drift.Budget(g.budget, m.PDB) }},
+	} {
+		object, err := o.compare(v, look.kind, look.name, look.live, look.drift)
+		if err != nil {
+			return err
+		}
+		v.Observed.Objects = append(v.Observed.Objects, object)
+	}
+	return o.describeSetDrift(v)
+}
+
+// orNil turns a nil pointer into a nil interface.
+func orNil[T any, P interface {
+	*T
+	metav1.Object
+}](p P) metav1.Object {
+	if p == nil {
+		return nil
+	}
+	return p
+}
+
+// compare describes one object. The answer for two versions that were compared
+// before is kept: at steady state nothing is compared twice.
+func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compared func() (drift.Drift, error)) (state.Object, error) {
+	object := state.Object{Kind: kind, Name: name, State: state.ObjectMissing}
+	if live == nil {
+		return object, nil
+	}
+	cluster, key := v.Cluster.Key(), kind+"/"+name
+	versions := drift.Versions{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Wanted: v.wanted}
+	d, known := o.drifts.Get(cluster, key, versions)
+	if !known {
+		var err error
+		if d, err = compared(); err != nil {
+			return object, err
+		}
+		o.drifts.Put(cluster, key, versions, d)
+	}
+	object.State, v.Drifts[key] = state.ObjectInSync, d
+	if !d.Empty() {
+		object.State, object.Detail = state.ObjectDrifted, drift.Describe(d)
+		object.Fight = o.Fights.Find(cluster, key, d)
+	}
+	return object, nil
+}
+
+// describeSetDrift looks for drift of the StatefulSet that is no roll.
+func (o *Observer) describeSetDrift(v *View) error {
+	if v.Set == nil {
+		return nil
+	}
+	rolling := v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] != v.Manifests.TemplateHash
+	object, err := o.compare(v, "StatefulSet", v.Set.Name, v.Set, func() (drift.Drift, error) {
+		template, d, err := drift.StatefulSet(v.Set, v.Manifests.StatefulSet)
+		if !rolling {
+			// The same hash but another content: somebody has edited the template.
+			d.Fields = append(d.Fields, template.Fields...)
+			d.Manager = cmp.Or(d.Manager, template.Manager)
+			d.Time = cmp.Or(d.Time, template.Time)
+		}
+		return d, err
+	})
+	if err != nil {
+		return err
+	}
+	v.Observed.Objects = append(v.Observed.Objects, object)
+	return nil
+}

@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
+)
+
+// render renders the cluster with the guard's image that the live StatefulSet
+// has: a newer quorate restarts nothing. Only when the pods change anyway, they
+// get the newer guard, too.
+func (o *Observer) render(v *View) error {
+	if len(v.Cluster.Problems) > 0 {
+		return nil
+	}
+	with := o.Options.Render
+	with.Partition = v.Cluster.Spec.Replicas
+	if v.Set != nil {
+		with.Partition, with.Claims = Partition(v.Set), ClaimTemplateOf(v.Set)
+		if image := GuardImage(v.Set); image != "" {
+			with.GuardImage = image
+		}
+	}
+	with.ClaimPrefix = v.Record.Claims()
+	if v.Record != nil {
+		with.Replicas = new(podCount(*v.Record, v.Cluster.EtcdCluster, v.Set))
+		with.Disruptions = new(Disruptions(*v.Record, v.Cluster.EtcdCluster))
+	}
+	if err := o.renderWith(v, with); err != nil {
+		return err
+	}
+	if v.Set != nil && v.Manifests.TemplateHash != v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash] {
+		with.GuardImage = o.Options.Render.GuardImage
+		return o.renderWith(v, with)
+	}
+	return nil
+}
+
+// rendering is what was rendered last for a cluster, and of what. Nobody changes it.
+type rendering struct {
+	wanted    wanted
+	manifests manifests.Manifests
+}
+
+// wanted is all that a rendering depends on besides the daemon's options.
+type wanted struct {
+	digest, guardImage, version, claimPrefix string
+	// claimSize and claimClass are those of the live StatefulSet's claims; no class is
+	// another one than the empty class.
+	claimSize, claimClass string
+	hasClass, flush       bool
+	partition, pods       int32
+	// disruptions is -1 where the record says nothing about them.
+	disruptions int32
+}
+
+func wantedOf(v *View, with manifests.Options) wanted {
+	due := v.due()
+	w := wanted{
+		digest: v.Cluster.Digest, guardImage: with.GuardImage, version: due.Version, claimPrefix: with.ClaimPrefix, flush: due.Flush,
+		partition: with.Partition, pods: with.PodCount(v.Cluster.EtcdCluster), disruptions: -1,
+	}
+	if with.Disruptions != nil {
+		w.disruptions = *with.Disruptions
+	}
+	if c := with.Claims; c != nil {
+		w.claimSize, w.hasClass = c.Size.String(), c.StorageClassName != nil
+		if w.hasClass {
+			w.claimClass = *c.StorageClassName
+		}
+	}
+	return w
+}
+
+// renderWith renders, unless the same was rendered last.
+func (o *Observer) renderWith(v *View, with manifests.Options) error {
+	v.wanted = wantedOf(v, with)
+	key := v.Cluster.Key()
+	if kept := o.rendered.Get(key); kept.wanted == v.wanted {
+		v.Manifests = kept.manifests
+		return nil
+	}
+	m, err := manifests.Render(v.clusterAt(v.due()), v.optionsAt(v.due(), with))
+	if err != nil {
+		return err
+	}
+	v.Manifests = m
+	o.rendered.Put(key, rendering{v.wanted, m})
+	return nil
+}
