@@ -3,16 +3,12 @@ package reconciler
 import (
 	"context"
 
-	"k8s.io/client-go/util/workqueue"
-
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/queue"
 )
-
-// MaxSilentConflicts is for tests.
-const MaxSilentConflicts = maxSilentConflicts
 
 // The parts of a pass, one by one, for tests.
 
@@ -28,7 +24,7 @@ func (r *Reconciler) CarryOut(ctx context.Context, v *observe.View, s plan.Step)
 	return r.carryOut(ctx, v, s)
 }
 
-func (r *Reconciler) Next(ctx context.Context) bool { return r.next(ctx) }
+func (r *Reconciler) Next(ctx context.Context) bool { return r.queue.Next(ctx, handler{r}) }
 
 func (r *Reconciler) TakesPlace(v *observe.View, a action.Action) bool { return r.takesPlace(v, a) }
 
@@ -38,4 +34,4 @@ func (r *Reconciler) WatchOrphans(ctx context.Context) { r.watchOrphans(ctx) }
 
 func (r *Reconciler) Enqueue(key string) { r.enqueue(key) }
 
-func (r *Reconciler) Queue() workqueue.TypedRateLimitingInterface[string] { return r.queue }
+func (r *Reconciler) Queue() queue.Queue { return r.queue }

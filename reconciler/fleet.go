@@ -64,7 +64,7 @@ func (r *Reconciler) reserve(ctx context.Context, v *observe.View, action action
 	}
 }
 
-// takesPlace says whether the action may disrupt a cluster that is not disrupted
+// takesPlace reports whether the action may disrupt a cluster that is not disrupted
 // yet. A backup disrupts nobody and takes long, so it keeps no other worker off.
 func (r *Reconciler) takesPlace(v *observe.View, act action.Action) bool {
 	_, backup := act.(action.TakeBackup)

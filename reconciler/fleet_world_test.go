@@ -164,8 +164,8 @@ func (f *fleet) roll(set *appsv1.StatefulSet) {
 func (f *fleet) rolls() []string {
 	f.Helper()
 	var begun []string
-	actions := f.Lines("done", "action")
-	for i, key := range f.Lines("done", "cluster") {
+	actions := f.Lines("step done", "action")
+	for i, key := range f.Lines("step done", "cluster") {
 		if strings.HasPrefix(actions[i], "start the roll") {
 			begun = append(begun, key)
 		}
@@ -239,7 +239,7 @@ func TestMaxDisruptedIsHowManyBegin(t *testing.T) {
 		if begun := f.rolls(); len(begun) != 2 {
 			t.Errorf("%v have begun", begun)
 		}
-		if holds := f.Lines("hold", "message"); len(holds) != 1 || !strings.Contains(holds[0], "at most 2 clusters") || !strings.Contains(holds[0], "shop/baskets (its StatefulSet has just been changed)") {
+		if holds := f.Lines("on hold", "reason"); len(holds) != 1 || !strings.Contains(holds[0], "at most 2 clusters") || !strings.Contains(holds[0], "shop/baskets (its StatefulSet has just been changed)") {
 			t.Errorf("holds %q", holds)
 		}
 	})

@@ -51,14 +51,14 @@ func (r *Reconciler) findOrphans() {
 	r.Reporter.Orphans(orphans)
 }
 
-// isOrphan says whether this quorate looks after the cluster of a record, and Git
+// isOrphan reports whether this quorate looks after the cluster of a record, and Git
 // has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
 func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
 	rec, err := record.Read(cm)
 	return err == nil && !rec.Deleted && rec.Owner != nil && record.OwnerOf(rec).Is(r.Options.Owner)
 }
 
-// isMissed says whether a file that has just gone ought to name the cluster of a
+// isMissed reports whether a file that has just gone ought to name the cluster of a
 // record: not one that another owner looks after, nor one that was deleted by a
 // word in Git.
 func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {

@@ -38,7 +38,7 @@ func TestOrphanIsSeenAfterARestart(t *testing.T) {
 			w.R.SetDesired(nil)
 		}
 		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
-		if orphans := w.Lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)
 		}
 		if events := w.DrainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Orphaned no file that can be read names this cluster") {
@@ -55,7 +55,7 @@ func TestNothingIsAnOrphanBeforeGitWasRead(t *testing.T) {
 	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
 		w.R.FindOrphans()
 		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		if orphans := w.Lines("orphan", "cluster"); len(orphans) > 0 {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -67,7 +67,7 @@ func TestAnothersClusterIsNoOrphan(t *testing.T) {
 		w.R.SetDesired([]desired.Cluster{w.Wish})
 		w.R.SetDesired(nil)
 		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		if orphans := w.Lines("orphan", "cluster"); len(orphans) > 0 {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -81,7 +81,7 @@ func TestOrphanComesBack(t *testing.T) {
 		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
 		w.R.SetDesired(nil)
 		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 1})
-		if orphans := w.Lines("orphan", "cluster"); len(orphans) != 2 {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); len(orphans) != 2 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -111,7 +111,7 @@ func TestDeletedClusterIsNoOrphan(t *testing.T) {
 		w.R.SetDesired([]desired.Cluster{w.Wish})
 		w.R.SetDesired(nil)
 		reconcilertest.WantMetrics(t, registry, map[string]float64{"quorate_orphans{}": 0})
-		if orphans := w.Lines("orphan", "cluster"); len(orphans) > 0 {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); len(orphans) > 0 {
 			t.Errorf("orphans %q", orphans)
 		}
 	})
@@ -123,7 +123,7 @@ func TestNobodyMissesEverybodysCluster(t *testing.T) {
 		w.As(state.Owner{})
 		w.R.SetDesired([]desired.Cluster{w.Wish})
 		w.R.SetDesired(nil)
-		if orphans := w.Lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)
 		}
 	})

@@ -12,8 +12,10 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/queue"
+
 	eventrecord "k8s.io/client-go/tools/record"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -106,7 +108,7 @@ type Reconciler struct {
 	pace pace
 	// beginning holds the place of the one worker that begins to disrupt a cluster.
 	beginning chan struct{}
-	queue     workqueue.TypedRateLimitingInterface[string]
+	queue     queue.Queue
 	filled    atomic.Bool
 	// asked says that Git has been read.
 	asked atomic.Bool
@@ -124,7 +126,7 @@ func New(kube kubernetes.Interface, members Members, events eventrecord.EventRec
 func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
 		kube: kube, log: log, Options: o, cache: cache, desired: map[string]desired.Cluster{}, beginning: make(chan struct{}, 1),
-		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](state.MinRequeue, time.Minute)),
+		queue: queue.New(state.MinRequeue),
 	}
 	fights := &drift.Fights{}
 	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
@@ -138,18 +140,17 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 		Lease: o.Lease, Now: o.Now, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
 	r.Reporter = &report.Reporter{Metrics: metrics, Log: log, Events: events, Subject: cache.Subject, Fights: fights, Now: o.Now}
-	r.Scheduler = &scheduler.Scheduler{
+	r.Scheduler = scheduler.New(scheduler.Parts{
 		Kube: kube, Cache: cache, Observer: r.Observer, Clusters: r, Reporter: r.Reporter, Stores: all, Slots: slots, Jobs: running,
-		Members: members, Lease: o.Lease, Now: o.Now, Log: log, Wished: map[string]desired.Backup{},
+		Members: members, Lease: o.Lease, Now: o.Now, Log: log,
 		Options: scheduler.Options{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
-		Queue:   workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](250*time.Millisecond, time.Minute)),
-	}
+	})
 	return r
 }
 
 func (r *Reconciler) now() time.Time { return r.Options.Now() }
 
-// Ready says whether the caches hold what the cluster has.
+// Ready reports whether the caches hold what the cluster has.
 func (r *Reconciler) Ready() bool { return r.filled.Load() }
 
 // Start fills the caches. It returns when they hold everything.
@@ -166,18 +167,10 @@ func (r *Reconciler) Start(ctx context.Context) error {
 func (r *Reconciler) Run(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range r.Options.Workers {
-		workers.Go(func() {
-			for r.next(ctx) {
-			}
-		})
+		workers.Go(func() { r.queue.Work(ctx, handler{r}) })
 	}
 	// Backups that run long leave workers for the others.
-	for range r.Options.MaxBackups + r.Options.Workers {
-		workers.Go(func() {
-			for r.Scheduler.Next(ctx) {
-			}
-		})
-	}
+	workers.Go(func() { r.Scheduler.Run(ctx, r.Options.MaxBackups+r.Options.Workers) })
 	workers.Go(func() { r.watchOrphans(ctx) })
 	<-ctx.Done()
 	r.shutDown()
@@ -194,7 +187,7 @@ func (r *Reconciler) Close() {
 // shutDown ends the queues.
 func (r *Reconciler) shutDown() {
 	r.queue.ShutDown()
-	r.Scheduler.Queue.ShutDown()
+	r.Scheduler.ShutDown()
 }
 
 // SetDesired replaces what Git says. A cluster that is no longer named is left
@@ -263,41 +256,30 @@ func (r *Reconciler) enqueue(key string) {
 	}
 }
 
-// next makes one pass over the next cluster in the queue.
-func (r *Reconciler) next(ctx context.Context) bool {
-	key, shutdown := r.queue.Get()
-	if shutdown {
-		return false
-	}
-	defer r.queue.Done(key)
-	c, named := r.Get(key)
+// handler makes the passes over the queue's keys.
+type handler struct{ *Reconciler }
+
+// Pass implements queue.Handler.
+func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	c, named := h.Get(key)
 	if !named {
-		r.queue.Forget(key)
-		return true
+		return 0, false, nil
 	}
 	started := time.Now()
-	wait, err := r.Pass(ctx, c)
-	r.Reporter.Metrics.Passed(time.Since(started))
-	switch {
-	case ctx.Err() != nil:
-		r.queue.AddAfter(key, state.MinRequeue)
-	case errors.Is(err, state.ErrChanged) && r.queue.NumRequeues(key) < maxSilentConflicts:
-		r.queue.AddRateLimited(key)
-	case err != nil:
-		r.Reporter.Failed(c, err)
-		r.queue.AddRateLimited(key)
-	default:
-		r.Reporter.Board.Succeeded(key)
-		r.queue.Forget(key)
-		r.queue.AddAfter(key, wait)
-	}
-	return true
+	wait, err := h.Reconciler.Pass(ctx, c)
+	h.Reporter.Metrics.Passed(time.Since(started))
+	return wait, true, err
 }
 
-// maxSilentConflicts is how often in a row a cluster may have changed between decision and
-// action, three seconds in all, before that counts as a failure: a cache that lags has
-// caught up by then.
-const maxSilentConflicts = 5
+// Failed implements queue.Handler.
+func (h handler) Failed(key string, err error) {
+	if c, named := h.Get(key); named {
+		h.Reporter.Failed(c, err)
+	}
+}
+
+// Succeeded implements queue.Handler.
+func (h handler) Succeeded(key string) { h.Reporter.Board.Succeeded(key) }
 
 // Pass looks at one cluster, decides, and carries out at most one action. It
 // returns how long until the next look.
@@ -318,44 +300,6 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 		return 0, err
 	}
 	return r.pace.after(c.Key(), p.Steps[0].String()), nil
-}
-
-// pace slows down an action that does not have its effect: somebody or something
-// undoes it each time. It decides when to look again, never what to do.
-type pace struct {
-	mu   sync.Mutex
-	last map[string]repeated
-}
-
-type repeated struct {
-	step  string
-	times int
-}
-
-// after is how long to wait after a step: nothing, unless it is the same step
-// as the last one for this cluster.
-func (p *pace) after(key, step string) time.Duration {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.last == nil {
-		p.last = map[string]repeated{}
-	}
-	again := p.last[key]
-	if again.step != step {
-		again = repeated{step: step}
-	}
-	again.times++
-	p.last[key] = again
-	if again.times == 1 {
-		return 0
-	}
-	return min(state.MinRequeue<<min(again.times-2, 12), 5*time.Minute)
-}
-
-func (p *pace) forget(key string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.last, key)
 }
 
 // Plan says what a Pass would do, and touches nothing.

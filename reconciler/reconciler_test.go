@@ -10,14 +10,19 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/queue"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+
 	clienttesting "k8s.io/client-go/testing"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -36,13 +41,13 @@ func TestBootstrapIsDrivenToIdle(t *testing.T) {
 			"create the record", "issue certificates", "apply Service orders-peers", "apply Service orders-client",
 			"apply PodDisruptionBudget orders", "create 3 members", "record cluster c1", "end the roll", "record that 3.6.16 is applied",
 		}
-		got := w.Lines("step", "action")
+		got := w.Lines("step started", "action")
 		got = slices.DeleteFunc(got, func(a string) bool { return a == "end the roll" })
 		want = slices.DeleteFunc(want, func(a string) bool { return a == "end the roll" })
 		if !slices.Equal(got, want) {
 			t.Errorf("steps %q, want %q", got, want)
 		}
-		if done := w.Lines("done", "action"); len(done) != len(w.Lines("step", "action")) {
+		if done := w.Lines("step done", "action"); len(done) != len(w.Lines("step started", "action")) {
 			t.Errorf("done %q", done)
 		}
 		r := w.Record()
@@ -103,7 +108,7 @@ func upgradeToIdle(w *reconcilertest.World, leader string) {
 	w.Etcd.Leader = leader
 	w.Commit(clustertest.SetVersion("3.6.16"))
 	w.UntilIdle()
-	steps := w.Lines("step", "action")
+	steps := w.Lines("step started", "action")
 	restarts := slices.DeleteFunc(slices.Clone(steps), func(a string) bool { return !strings.HasPrefix(a, "restart ") })
 	want := []string{"restart orders-2 3.6.12 → 3.6.16", "restart orders-1 3.6.12 → 3.6.16", "restart orders-0 3.6.12 → 3.6.16"}
 	if !slices.Equal(restarts, want) {
@@ -183,7 +188,7 @@ func TestLabelsBesideAVersionAtPartitionZeroRestartNobody(t *testing.T) {
 		w.MustPass()
 		for _, member := range w.Etcd.Members {
 			if v := w.VersionOf(member); v != "3.6.16" {
-				t.Errorf("%s runs %s after %q", member, v, w.Lines("step", "action"))
+				t.Errorf("%s runs %s after %q", member, v, w.Lines("step started", "action"))
 			}
 		}
 	}, clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{} })
@@ -196,7 +201,7 @@ func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
 		if n := *w.Set().Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas after the pass", n)
 		}
-		reasons := w.Lines("step", "reason")
+		reasons := w.Lines("step started", "reason")
 		if len(reasons) != 1 || !strings.Contains(reasons[0], "spec.replicas") || !strings.Contains(reasons[0], "kubectl-edit") {
 			t.Errorf("reasons %q", reasons)
 		}
@@ -222,7 +227,7 @@ func TestFileWithErrorsHolds(t *testing.T) {
 		if requests := w.API.Requests(); len(requests) > 0 {
 			t.Errorf("requests %q", requests)
 		}
-		if holds := w.Lines("hold", "message"); len(holds) != 1 || !strings.Contains(holds[0], "it is a number") {
+		if holds := w.Lines("on hold", "reason"); len(holds) != 1 || !strings.Contains(holds[0], "it is a number") {
 			t.Errorf("holds %q", holds)
 		}
 	})
@@ -240,11 +245,11 @@ func TestRunCarriesOutWhatGitSays(t *testing.T) {
 		for range 100 {
 			time.Sleep(state.MinRequeue)
 			w.Settle()
-			if len(w.Lines("idle", "message")) > 0 {
+			if len(w.Lines("cluster is up to date", "version")) > 0 {
 				break
 			}
 		}
-		if len(w.Lines("idle", "message")) != 1 {
+		if len(w.Lines("cluster is up to date", "version")) != 1 {
 			t.Errorf("never idle:\n%s", w.Log)
 		}
 		stop()
@@ -271,7 +276,7 @@ func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
 		if refused <= 3 {
 			t.Errorf("tried %d times", refused)
 		}
-		if failed := w.Lines("failed", "error"); len(failed) != 1 || !strings.Contains(failed[0], "create the record") {
+		if failed := w.Lines("pass failed", "error"); len(failed) != 1 || !strings.Contains(failed[0], "create the record") {
 			t.Errorf("said %q", failed)
 		}
 	})
@@ -280,10 +285,9 @@ func TestFailedPassIsTriedAgainAndSaidOnce(t *testing.T) {
 func TestSameCommitQueuesNothing(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		w.R.SetDesired([]desired.Cluster{w.Wish})
-		key, _ := w.R.Queue().Get()
-		w.R.Queue().Done(key)
+		reconcilertest.Drop(w.Context(), w.R.Queue())
 		w.R.SetDesired([]desired.Cluster{w.Wish})
-		if n, told := w.R.Queue().Len(), w.Lines("orphan", "cluster"); n != 0 || len(told) > 0 {
+		if n, told := w.R.Queue().Len(), w.Lines("cluster is not in Git any more", "cluster"); n != 0 || len(told) > 0 {
 			t.Errorf("%d keys are queued, and no file is said to name %q", n, told)
 		}
 		w.Commit(clustertest.SetVersion("3.6.12"))
@@ -310,9 +314,7 @@ func TestChangesOfUnnamedClustersAreLeftAlone(t *testing.T) {
 func TestChangesOfNamedClustersAreLookedAt(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.R.SetDesired([]desired.Cluster{w.Wish})
-		key, _ := w.R.Queue().Get()
-		w.R.Queue().Done(key)
-		w.R.Queue().Forget(key)
+		reconcilertest.Drop(w.Context(), w.R.Queue())
 		w.DeletePod("orders-2")
 		synctest.Wait()
 		if n := w.R.Queue().Len(); n != 1 {
@@ -335,7 +337,7 @@ func TestTheEndIsNoFailure(t *testing.T) {
 		if ctx.Err() == nil {
 			t.Fatal("nothing was asked for")
 		}
-		if told := w.Lines("failed", "error"); len(told) > 0 {
+		if told := w.Lines("pass failed", "error"); len(told) > 0 {
 			t.Errorf("told: %q", told)
 		}
 	})
@@ -374,16 +376,16 @@ func TestAChangeThatLastsIsTold(t *testing.T) {
 			return true, nil, apierrors.NewConflict(appsv1.Resource("statefulsets"), "orders", errors.New("it was changed"))
 		})
 		w.Log.Reset()
-		for changes < reconciler.MaxSilentConflicts-1 { // the caches may have lagged once before
+		for changes < queue.MaxSilentConflicts-1 { // the caches may have lagged once before
 			w.R.Next(w.Context())
 		}
-		if told := w.Lines("failed", "error"); len(told) > 0 {
+		if told := w.Lines("pass failed", "error"); len(told) > 0 {
 			t.Errorf("told at once: %q", told)
 		}
 		for begin := time.Now(); time.Since(begin) < 5*time.Minute; {
 			w.R.Next(w.Context())
 		}
-		told := w.Lines("failed", "error")
+		told := w.Lines("pass failed", "error")
 		if len(told) != 1 || !strings.Contains(told[0], state.ErrChanged.Error()) || !strings.HasPrefix(told[0], "start the roll") {
 			t.Errorf("told: %q", told)
 		}

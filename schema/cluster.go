@@ -218,7 +218,7 @@ type BackupSpec struct {
 	Destination Destination `json:"destination,omitzero"`
 }
 
-// BackupPolicy says whether an upgrade needs a backup first.
+// BackupPolicy reports whether an upgrade needs a backup first.
 type BackupPolicy string
 
 // The backup policies.
@@ -292,7 +292,7 @@ type RepairSpec struct {
 	After *metav1.Duration `json:"after,omitempty"`
 }
 
-// Mode says whether quorate acts.
+// Mode reports whether quorate acts.
 type Mode string
 
 // The modes.
@@ -350,7 +350,7 @@ type DefragmentationSpec struct {
 	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
 }
 
-// DefragmentationMode says whether members are defragmented without a full
+// DefragmentationMode reports whether members are defragmented without a full
 // database.
 type DefragmentationMode string
 

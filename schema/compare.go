@@ -241,7 +241,7 @@ func logFindings(from, to release.Version) []release.Finding {
 		from, to, to.Line(), oldest, from.Line())}}
 }
 
-// isRefusal says whether a finding forbids the change.
+// isRefusal reports whether a finding forbids the change.
 func isRefusal(f release.Finding) bool { return f.Severity == release.Refuse }
 
 // vanished reports a cluster that is no longer in Git: that deletes nothing.
@@ -259,7 +259,7 @@ func (c *comparison) vanished(old *Cluster) {
 	c.fail(Origin{File: old.Origin.File}, KindCluster, old.Metadata, "", "%s %s", id, message)
 }
 
-// mayBeHeld says whether after holds the cluster, or cannot tell.
+// mayBeHeld reports whether after holds the cluster, or cannot tell.
 func (c *comparison) mayBeHeld(old *Cluster) bool {
 	held := slices.ContainsFunc(c.after.Held, func(h Held) bool {
 		if h.Kind != KindCluster && h.Kind != "" {

@@ -185,7 +185,7 @@ func (f cronField) explain(text string) error {
 	return fmt.Errorf("the %s %s is not one of %s, with * , - and / between them", f.name, clip(text), f.takes)
 }
 
-// hasGap says whether a list lacks an item, which the parser takes for no time
+// hasGap reports whether a list lacks an item, which the parser takes for no time
 // at all.
 func hasGap(field string) bool { return slices.Contains(strings.Split(field, ","), "") }
 

@@ -72,7 +72,7 @@ func (f *fitting) fail(field, format string, args ...any) {
 	f.problems = append(f.problems, p)
 }
 
-// value says whether a value fits a type. Parts that do not fit and can be left
+// value reports whether a value fits a type. Parts that do not fit and can be left
 // out are taken out, so that the rest can be decoded and validated.
 func (f *fitting) value(value any, t reflect.Type, field string) bool {
 	for t.Kind() == reflect.Pointer {

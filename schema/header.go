@@ -85,7 +85,7 @@ func classifyKind(h header, fail func(field, format string, args ...any) (verdic
 	return fail("kind", "%s is no kind of quorate%s", clip(h.kind), didYouMean(h.kind, kinds()))
 }
 
-// listsOurs says whether a List has an item of quorate's group.
+// listsOurs reports whether a List has an item of quorate's group.
 func listsOurs(node *yaml.Node) bool {
 	items := valueAt(node, "items")
 	if items == nil || items.Kind != yaml.SequenceNode {

@@ -242,12 +242,12 @@ func (s *Set) sort() {
 	SortProblems(s.Problems)
 }
 
-// sameBranch says whether one field is the other or holds it.
+// sameBranch reports whether one field is the other or holds it.
 func sameBranch(a, b string) bool {
 	return a == b || isUnder(a, b) || isUnder(b, a)
 }
 
-// isUnder says whether field is a part of parent.
+// isUnder reports whether field is a part of parent.
 func isUnder(field, parent string) bool {
 	rest, ok := strings.CutPrefix(field, parent)
 	return ok && parent != "" && rest != "" && (rest[0] == '.' || rest[0] == '[')

@@ -26,7 +26,7 @@ type reading struct {
 	others map[string]others
 }
 
-// prepare says whether the file may be parsed, after those that came before it.
+// prepare reports whether the file may be parsed, after those that came before it.
 func (r *reading) prepare(f File, before *taken) {
 	f.Data = bytes.TrimPrefix(f.Data, []byte("\ufeff"))
 	r.file = f
@@ -42,7 +42,7 @@ func (r *reading) prepare(f File, before *taken) {
 	}
 }
 
-// isAsPrepared says whether a file of the same path that is prepared would be read
+// isAsPrepared reports whether a file of the same path that is prepared would be read
 // alike: it has the same text, and is refused as this one was or not at all.
 func (r *reading) isAsPrepared(next *reading) bool {
 	return r.refusal == next.refusal && bytes.Equal(r.file.Data, next.file.Data)

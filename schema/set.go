@@ -80,7 +80,7 @@ type Held struct {
 	Problems []Problem
 }
 
-// Means says whether this may be an object that an earlier commit declared in a file.
+// Means reports whether this may be an object that an earlier commit declared in a file.
 func (h Held) Means(kind, namespace, name, file string) bool {
 	named := h.Namespace == namespace && h.Name == name
 	return (h.Kind == "" || h.Kind == kind) && (named || h.Name == "" && h.Origin.File == file)

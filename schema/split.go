@@ -59,13 +59,13 @@ func lineLength(data []byte) int {
 	return len(data)
 }
 
-// isMarker says whether a line begins with a document marker.
+// isMarker reports whether a line begins with a document marker.
 func isMarker(line []byte, marker string) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(marker))
 	return ok && (len(rest) == 0 || bytes.ContainsRune([]byte(" \t\r\n"), rune(rest[0])))
 }
 
-// isEmptyDocument says whether there is nothing but markers, comments and
+// isEmptyDocument reports whether there is nothing but markers, comments and
 // directives.
 func isEmptyDocument(data []byte) bool {
 	for line := range bytes.Lines(data) {
@@ -82,7 +82,7 @@ func isEmptyDocument(data []byte) bool {
 	return true
 }
 
-// mentionsGroup says whether a document could be quorate's.
+// mentionsGroup reports whether a document could be quorate's.
 func mentionsGroup(data []byte) bool {
 	return bytes.Contains(data, []byte(Group))
 }

@@ -196,7 +196,7 @@ func apiRefusal(a Answer, secrets []string) error {
 	return f
 }
 
-// limitedFor says whether the server wants to be asked less, and how long it is to
+// limitedFor reports whether the server wants to be asked less, and how long it is to
 // be left alone: as long as it says, or until the time that it names by its own
 // clock.
 //

@@ -171,7 +171,7 @@ func (c credentials) sshKey() string { return cmp.Or(c[keyIdentity], c[keySSH]) 
 // user is the name for HTTP basic authentication.
 func (c credentials) user() string { return cmp.Or(c[keyUsername], tokenUser) }
 
-// areSecret says whether anything is among them that may not be sent in clear.
+// areSecret reports whether anything is among them that may not be sent in clear.
 func (c credentials) areSecret() bool {
 	return slices.ContainsFunc([]string{keyPassword, keyBearer, keyApp, keyCertKey, keyIdentity, keySSH}, func(key string) bool { return c[key] != "" })
 }

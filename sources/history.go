@@ -29,7 +29,7 @@ type verdict struct {
 	err     error
 }
 
-// judge says whether a head may be followed. What it finds is kept, so that a
+// judge reports whether a head may be followed. What it finds is kept, so that a
 // head that is held is not fetched for each look.
 func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, trust Trust) error {
 	if head.String() == trust.Approved {

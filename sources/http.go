@@ -187,7 +187,7 @@ func newConnections(config *tls.Config) *http.Transport {
 	}
 }
 
-// sameOrigin says whether two URLs are of one server, over the same scheme.
+// sameOrigin reports whether two URLs are of one server, over the same scheme.
 func sameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }

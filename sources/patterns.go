@@ -30,7 +30,7 @@ func newPatterns(include, ignore []string) (patterns, error) {
 	return p, nil
 }
 
-// choose says whether a file is read: it is among the included, if any are named,
+// choose reports whether a file is read: it is among the included, if any are named,
 // and not among the ignored.
 func (p patterns) choose(path string) bool {
 	parts := strings.Split(path, "/")

@@ -17,7 +17,7 @@ type hello struct {
 	refs map[string]plumbing.Hash // nil in protocol 2
 }
 
-// can says whether a server lists a word behind a capability of protocol 2, or
+// can reports whether a server lists a word behind a capability of protocol 2, or
 // has the capability of protocol 0.
 func (h hello) can(command, word string) bool {
 	if !h.v2 {

@@ -125,7 +125,7 @@ func (r pushReport) judge(u update, said string) error {
 	return rejected(why)
 }
 
-// isLost says whether a refusal may be that another writer was faster.
+// isLost reports whether a refusal may be that another writer was faster.
 func isLost(why string) bool {
 	for _, text := range []string{"fetch first", "non-fast-forward", "stale info", "failed to update ref", "already exists", "incorrect old value", "cannot lock ref", "failed to lock"} {
 		if strings.Contains(why, text) {

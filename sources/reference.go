@@ -81,7 +81,7 @@ func (r reference) source() string {
 	return r.branch
 }
 
-// isFixed says whether a person has named the commit itself.
+// isFixed reports whether a person has named the commit itself.
 func (r reference) isFixed() bool { return !r.commit.IsZero() }
 
 // head is the commit that the reference means now.

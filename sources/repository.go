@@ -79,7 +79,7 @@ type session interface {
 	// refs are the references with a prefix by their full names, each with the
 	// commit that it means.
 	refs(ctx context.Context, prefix string) (map[string]plumbing.Hash, error)
-	// isEmpty says whether there is no reference at all. Nothing can be asked
+	// isEmpty reports whether there is no reference at all. Nothing can be asked
 	// after it.
 	isEmpty(ctx context.Context) bool
 	// objects are those of one commit.

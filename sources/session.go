@@ -87,7 +87,7 @@ func peeled(all map[string]plumbing.Hash, prefix string) map[string]plumbing.Has
 	return refs
 }
 
-// isEmpty says whether there is no reference at all. It reads no more than it
+// isEmpty reports whether there is no reference at all. It reads no more than it
 // needs, and ends the conversation: it is for when there is nothing more to ask.
 func (s *packSession) isEmpty(ctx context.Context) bool {
 	defer s.close()

@@ -39,7 +39,7 @@ type File struct {
 	Data []byte
 }
 
-// isYAML says whether a name is one of those that are read.
+// isYAML reports whether a name is one of those that are read.
 func isYAML(name string) bool {
 	ext := path.Ext(name)
 	return ext == ".yaml" || ext == ".yml"

@@ -78,7 +78,7 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// knows says whether the sender knows the secret: GitLab sends it as it is, the
+// knows reports whether the sender knows the secret: GitLab sends it as it is, the
 // others an HMAC of the call, or where that is a form, of what it carries: Gitea signs
 // before it makes a form of it. Nothing is compared byte by byte.
 //

@@ -47,7 +47,7 @@ func (st Store) value(key string) string {
 	return string(bytes.TrimSpace(st.Credentials[key]))
 }
 
-// environment says whether the credentials are the process's own: no Secret was
+// environment reports whether the credentials are the process's own: no Secret was
 // given, or one that has a CA and nothing else. A Secret that lacks what a store
 // needs must not make quorate use another account.
 func (st Store) environment() bool {

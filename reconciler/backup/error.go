@@ -182,7 +182,7 @@ func status(err error) int {
 	return 0
 }
 
-// denied says whether the store refused the credentials or their rights.
+// denied reports whether the store refused the credentials or their rights.
 // The status decides, because the blob package takes Google's 403 for not found
 // and does not know S3's InvalidAccessKeyId and SignatureDoesNotMatch.
 func denied(err error) bool {
@@ -191,13 +191,13 @@ func denied(err error) bool {
 		errors.Is(err, os.ErrPermission) || gcerrors.Code(err) == gcerrors.PermissionDenied
 }
 
-// unreachable says whether no answer came for want of a connection.
+// unreachable reports whether no answer came for want of a connection.
 func unreachable(err error) bool {
 	opErr, dnsErr := (*net.OpError)(nil), (*net.DNSError)(nil)
 	return errors.As(err, &opErr) || errors.As(err, &dnsErr)
 }
 
-// notFound says whether the store answered that there is no such object or
+// notFound reports whether the store answered that there is no such object or
 // bucket. An unknown host is not an answer, though the blob package takes it for
 // one in Azure.
 func notFound(err error) bool {

@@ -164,7 +164,7 @@ func (s *Status) checkUse(l Leaf, cert *x509.Certificate) {
 	}
 }
 
-// leafTrusted says whether the leaf chains to the roots. Dates are not its business:
+// leafTrusted reports whether the leaf chains to the roots. Dates are not its business:
 // it looks at the middle of the leaf's life.
 func leafTrusted(roots *x509.CertPool, leaf *x509.Certificate) bool {
 	_, err := leaf.Verify(x509.VerifyOptions{

@@ -74,4 +74,5 @@ func Once(edits ...func(*schema.BackupRequest)) desired.Backup {
 	return q
 }
 
+// ErrAway is what an API server answers that is away.
 var ErrAway = errors.New("the API server is away")

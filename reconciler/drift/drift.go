@@ -185,7 +185,7 @@ func SplitManagers(entries []metav1.ManagedFieldsEntry) (owned *fieldpath.Set, o
 	return owned, others, nil
 }
 
-// isOwn says whether an entry holds what quorate applied.
+// isOwn reports whether an entry holds what quorate applied.
 func isOwn(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == naming.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
@@ -317,7 +317,7 @@ func plainValue(v *typed.TypedValue) any {
 	return v.AsValue().Unstructured()
 }
 
-// CoversWanted says whether live has all that want has. More is allowed in a
+// CoversWanted reports whether live has all that want has. More is allowed in a
 // structure, not in a list and not in a map of strings such as a selector.
 func CoversWanted(live, want any) bool {
 	switch w := want.(type) {
@@ -343,7 +343,7 @@ func CoversWanted(live, want any) bool {
 	}
 }
 
-// isZero says whether a JSON value holds nothing but zeros, which Go leaves out
+// isZero reports whether a JSON value holds nothing but zeros, which Go leaves out
 // when it writes an object.
 func isZero(v any) bool {
 	switch v := v.(type) {
@@ -398,7 +398,7 @@ func (f FieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	return d
 }
 
-// isInside says whether the path lies within one of the set: of a variable or a
+// isInside reports whether the path lies within one of the set: of a variable or a
 // container that is not wanted, its name is enough.
 func isInside(p fieldpath.Path, set *fieldpath.Set) bool {
 	for n := 1; n < len(p); n++ {

@@ -112,6 +112,6 @@ func (s *fightState) truce() time.Duration {
 	return truce
 }
 
-// over says whether there has been peace for so long that the next change is no
+// over reports whether there has been peace for so long that the next change is no
 // fight.
 func (s *fightState) over(now time.Time) bool { return now.Sub(s.last) > s.truce()+fightWithin }

@@ -222,7 +222,7 @@ func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 	return a
 }
 
-// complete says whether the member has answered all questions. A learner never
+// complete reports whether the member has answered all questions. A learner never
 // does.
 func (a *answer) complete() bool { return a.problem == "" && a.status != nil && !a.status.IsLearner }
 

@@ -319,7 +319,7 @@ func (l *lineage) enable(line string) {
 	}
 }
 
-// stored says whether every member's storage has a version.
+// stored reports whether every member's storage has a version.
 func stored(version string) func(state.Round) bool {
 	return func(r state.Round) bool {
 		return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.StorageVersion != version })

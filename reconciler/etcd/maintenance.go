@@ -103,7 +103,7 @@ func (m *Conn) disarm(ctx context.Context, alarm state.Alarm) (left int, err err
 	return left, err
 }
 
-// alarms counts the alarms that are on, and says whether one of them is.
+// alarms counts the alarms that are on, and reports whether one of them is.
 func (m *Conn) alarms(ctx context.Context, id uint64, kind pb.AlarmType) (all int, on bool, err error) {
 	list, err := m.etcd.AlarmList(ctx)
 	if err != nil {

@@ -100,7 +100,7 @@ func (e *Executor) manifestOf(v *observe.View, a action.TakeBackup) backup.Manif
 	return m
 }
 
-// isRelease says whether a text is a version of etcd.
+// isRelease reports whether a text is a version of etcd.
 func isRelease(text string) bool {
 	_, err := release.Parse(text)
 	return err == nil

@@ -137,16 +137,11 @@ func (e *Executor) applyObject(ctx context.Context, v *observe.View, a action.Ap
 	case a.ObjectKind == "PodDisruptionBudget":
 		err = kube.Apply(ctx, e.Kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
 	case a.ObjectKind == "StatefulSet":
-		return e.applySetDrift(ctx, v)
+		return e.applyKept(ctx, v, observe.Partition(v.Set)) // brings back what somebody changed
 	default:
 		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
 	}
 	return kube.ApplyError(a.ObjectKind, a.Name, err)
-}
-
-// applySetDrift brings back what somebody changed in the StatefulSet.
-func (e *Executor) applySetDrift(ctx context.Context, v *observe.View) error {
-	return e.applyKept(ctx, v, observe.Partition(v.Set))
 }
 
 // applyKept applies the StatefulSet with the given partition, and keeps the

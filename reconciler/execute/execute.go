@@ -82,9 +82,9 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.DeleteVolume:
 		return e.deleteVolume(ctx, v, a)
 	case action.Hibernate:
-		return e.setHibernated(ctx, v, true)
+		return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = true })
 	case action.Wake:
-		return e.setHibernated(ctx, v, false)
+		return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = false })
 	case action.BeginDeletion:
 		return e.beginDeletion(ctx, v, a)
 	case action.Revive:

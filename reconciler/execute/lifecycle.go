@@ -13,11 +13,6 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 )
 
-// setHibernated writes down whether the members sleep.
-func (e *Executor) setHibernated(ctx context.Context, v *observe.View, asleep bool) error {
-	return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = asleep })
-}
-
 // beginDeletion writes down that the cluster is being deleted, and as what its
 // members may come back.
 func (e *Executor) beginDeletion(ctx context.Context, v *observe.View, a action.BeginDeletion) error {

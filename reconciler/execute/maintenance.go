@@ -32,7 +32,7 @@ func (e *Executor) compact(ctx context.Context, v *observe.View, a action.Compac
 	})
 }
 
-// stillThere asks the store for the backup that was verified.
+// stillThere asks the store whether the recorded backup is the one that was verified.
 func (e *Executor) stillThere(ctx context.Context, v *observe.View) error {
 	b := v.Record.Backup
 	if b == nil {

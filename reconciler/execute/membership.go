@@ -154,7 +154,7 @@ func (e *Executor) endLeave(ctx context.Context, v *observe.View, a action.EndLe
 	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndLeave(a) })
 }
 
-// lists says whether the member list has the ID.
+// lists reports whether the member list has the ID.
 func lists(round state.Round, id string) bool {
 	return slices.ContainsFunc(round.Members, func(m state.Member) bool { return m.ID == id })
 }
@@ -220,7 +220,7 @@ func (e *Executor) deleteVolume(ctx context.Context, v *observe.View, a action.D
 	return e.note(ctx, v, func(m *record.Record) { delete(m.Retired, a.Member) })
 }
 
-// mayLoseVolume says whether nobody needs a member's volume. In a cluster that is
+// mayLoseVolume reports whether nobody needs a member's volume. In a cluster that is
 // being deleted nobody does, by Git's word.
 func (e *Executor) mayLoseVolume(ctx context.Context, v *observe.View, rec record.Record, member string) error {
 	if rec.Deleted && v.Set == nil {
@@ -240,7 +240,7 @@ func (e *Executor) mayLoseVolume(ctx context.Context, v *observe.View, rec recor
 	return nil
 }
 
-// foundOwn says whether the pod of a member, where there is one, has found nobody
+// foundOwn reports whether the pod of a member, where there is one, has found nobody
 // else's data on its volume.
 func (e *Executor) foundOwn(ctx context.Context, v *observe.View, member string) error {
 	live, err := kube.FoundOrNil(e.Kube.CoreV1().Pods(v.Cluster.Metadata.Namespace).Get(ctx, member, metav1.GetOptions{}))

@@ -195,7 +195,7 @@ func leaving(t *testing.T, test func(w *reconcilertest.World)) {
 	}, clustertest.SetReplicas(5))
 }
 
-// unlisted says whether a member is still in etcd's list.
+// unlisted reports whether a member is still in etcd's list.
 func unlisted(w *reconcilertest.World, name string) bool {
 	return !slices.Contains(w.Etcd.Members, name)
 }

@@ -66,7 +66,7 @@ func TestNewClusterHasAnOwnerFromTheStart(t *testing.T) {
 			t.Errorf("the owner is %q", got)
 		}
 		w.UntilIdle()
-		if steps := w.Lines("step", "action"); strings.Contains(strings.Join(steps, ", "), "claim") {
+		if steps := w.Lines("step started", "action"); strings.Contains(strings.Join(steps, ", "), "claim") {
 			t.Errorf("steps %q", steps)
 		}
 	})
@@ -105,7 +105,7 @@ func held(w *reconcilertest.World, owner, asks state.Owner) {
 	if writes := w.API.Writes(); len(writes) > 0 {
 		w.Errorf("writes %q", writes)
 	}
-	holds := w.Lines("hold", "message")
+	holds := w.Lines("on hold", "reason")
 	if len(holds) != 1 || !strings.Contains(holds[0], "belongs to "+owner.String()+", and this is "+asks.String()) {
 		w.Errorf("holds %q", holds)
 	}

@@ -50,7 +50,7 @@ func loseQuorum(w *reconcilertest.World, left string) {
 }
 
 // actions are what quorate did since the log began.
-func actions(w *reconcilertest.World) []string { return w.Lines("step", "action") }
+func actions(w *reconcilertest.World) []string { return w.Lines("step started", "action") }
 
 // 84: from the loss to its end, with what a person commits: the loss is held, and
 // the commit carried out, each action twice.

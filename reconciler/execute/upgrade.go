@@ -75,8 +75,7 @@ func (e *Executor) cancelDowngrade(ctx context.Context, v *observe.View, a actio
 	return e.note(ctx, v, func(rec *record.Record) { rec.Downgrade = nil })
 }
 
-// backupIsThere asks the store whether the recorded backup, when it was taken for
-// that purpose, is still the one that was verified.
+// backupIsThere is stillThere for a backup that was taken for that purpose.
 func (e *Executor) backupIsThere(ctx context.Context, v *observe.View, purpose state.Purpose) error {
 	if b := v.Record.Backup; b != nil && state.Purpose(b.For) == purpose {
 		return e.stillThere(ctx, v)

@@ -63,7 +63,7 @@ func TestStepwiseWalk(t *testing.T) {
 		if want := []string{"3.4.34 false", "3.5.35 false", "3.6.16 true", "3.7.3 false"}; !slices.Equal(stops, want) {
 			t.Errorf("stops %q, want %q", stops, want)
 		}
-		steps := w.Lines("step", "action")
+		steps := w.Lines("step started", "action")
 		for text, want := range map[string]int{"back up": 3, "start the roll": 3, "restart orders-": 9, "add to the log": 1, "has saved its state": 1, "end the roll": 3, "is applied": 1} {
 			if got := execute.Count(steps, text); got != want {
 				t.Errorf("%d steps %q, want %d in %q", got, text, want, steps)
@@ -147,7 +147,7 @@ func TestDowngradeTakenBack(t *testing.T) {
 		if w.VersionOf("orders-2") != "3.7.3" || execute.Count(w.Etcd.Calls, "cancel the downgrade") != 1 || w.Etcd.Downgrade != "" {
 			t.Errorf("orders-2 runs %s, calls %q", w.VersionOf("orders-2"), w.Etcd.Calls)
 		}
-		if n := execute.Count(w.Lines("step", "action"), "restart orders-"); n != 2 {
+		if n := execute.Count(w.Lines("step started", "action"), "restart orders-"); n != 2 {
 			t.Errorf("%d restarts, want one there and one back", n)
 		}
 		if r := w.Record(); r.Downgrade != nil {

@@ -85,7 +85,7 @@ type volumeState struct {
 	// damage is why the marker or the log cannot be read as what it should be, nil
 	// for nothing. What is damaged is missing above.
 	damage error
-	// data says whether etcd's data directory holds anything.
+	// data reports whether etcd's data directory holds anything.
 	data bool
 	// strangers are the other names at the top of the volume, etcd's data
 	// directory among them when it holds anything.
@@ -245,7 +245,7 @@ func inspectVolume(volume string) (volumeState, error) {
 	return v, err
 }
 
-// damagedBy notes an error that is damage, and says whether it is.
+// damagedBy notes an error that is damage, and reports whether it is.
 func (v *volumeState) damagedBy(err error) bool {
 	if !errors.Is(err, errCorrupt) {
 		return false

@@ -45,7 +45,7 @@ func (h Handover) PreparedDir() string { return filepath.Join(h.Volume, "prepare
 // DataPath is etcd's data directory.
 func (h Handover) DataPath() string { return filepath.Join(h.Volume, DataDir) }
 
-// Begin says whether the handover is done already. It refuses a volume that is
+// Begin reports whether the handover is done already. It refuses a volume that is
 // neither the member's own, of one of the two incarnations, nor empty.
 func (h Handover) Begin() (done bool, err error) {
 	m, err := readMarker(h.Volume)

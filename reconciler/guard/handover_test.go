@@ -103,7 +103,7 @@ func TestHandoverTouchesNothingUnreadable(t *testing.T) {
 	}
 }
 
-// Where nobody can say whether new data is there, the old data stays where it is.
+// Where nobody can report whether new data is there, the old data stays where it is.
 func TestHandoverSetsNothingAsideForAnUnknown(t *testing.T) {
 	volume := t.TempDir()
 	if err := writeMarker(volume, volumeMarker{Token: "old", Member: "orders-1"}); err != nil {

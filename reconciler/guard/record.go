@@ -38,7 +38,7 @@ type Recovery struct {
 	Token     string `json:"token"`
 }
 
-// stopped says whether no member may start, because the cluster is on its way
+// stopped reports whether no member may start, because the cluster is on its way
 // from one incarnation to the next, or its first volume waits for a backup.
 func (r Record) stopped() bool {
 	return r.Recovering != nil && r.Recovering.ClusterID == *r.ClusterID
@@ -52,7 +52,7 @@ func (r Record) way() string {
 	return "cluster " + *r.ClusterID + " is being recovered"
 }
 
-// lost says whether a token is that of an incarnation that was lost.
+// lost reports whether a token is that of an incarnation that was lost.
 func (r Record) lost(token string) bool {
 	return token != r.Token && slices.ContainsFunc(r.Recovered, func(g Recovery) bool { return g.Token == token })
 }
@@ -66,7 +66,7 @@ type Joining struct {
 	Promoting bool `json:"promoting"`
 }
 
-// formed says whether the cluster has ever had a quorum.
+// formed reports whether the cluster has ever had a quorum.
 func (r Record) formed() bool { return *r.ClusterID != "" }
 
 // name is what tells this cluster from another one, for messages.
@@ -77,7 +77,7 @@ func (r Record) name() string {
 	return "cluster " + *r.ClusterID + " of token " + r.Token
 }
 
-// ownsLog says whether a log is of this cluster, and of no other member than the
+// ownsLog reports whether a log is of this cluster, and of no other member than the
 // one of that name: its ID is that member's, or nobody's any more.
 func (r Record) ownsLog(log *identity, member string) bool {
 	if log == nil || !sameID(log.cluster, *r.ClusterID) {
@@ -94,12 +94,12 @@ func (r Record) ownsLog(log *identity, member string) bool {
 	return true
 }
 
-// joins says whether the member is the one that is being added.
+// joins reports whether the member is the one that is being added.
 func (r Record) joins(member string) bool {
 	return r.formed() && r.Joining != nil && r.Joining.Member == member && (*r.Members)[member] == ""
 }
 
-// expects says whether the member may start on an empty volume in a cluster that
+// expects reports whether the member may start on an empty volume in a cluster that
 // has formed: etcd has added it and it does not vote yet.
 func (r Record) expects(member string) bool {
 	return r.joins(member) && r.Joining.ID != "" && !r.Joining.Promoting

@@ -58,6 +58,7 @@ type DrillImages struct{ Quorate, Etcd string }
 // sent and as it is restored, and etcd's log, which begins with two files of 64 MiB.
 func drillRoom(size int64) int64 { return 2*size + 512<<20 }
 
+// DrillURL is where the etcd of a drill listens.
 func DrillURL(port int) string { return fmt.Sprintf("http://%s:%d", drillHost, port) }
 
 // drillPod runs where members may, and pulls images as they do, but with nobody's

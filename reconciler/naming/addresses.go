@@ -41,7 +41,7 @@ func URLScheme(c schema.EtcdCluster) string {
 // UsesTLS takes everything but an explicit Disabled for TLS.
 func UsesTLS(c schema.EtcdCluster) bool { return c.Spec.TLS.Mode != schema.TLSDisabled }
 
-// ManagesTLS says whether quorate issues the certificates itself.
+// ManagesTLS reports whether quorate issues the certificates itself.
 func ManagesTLS(c schema.EtcdCluster) bool {
 	return UsesTLS(c) && c.Spec.TLS.Mode != schema.TLSSecrets
 }

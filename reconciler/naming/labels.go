@@ -13,7 +13,7 @@ import (
 // claim, so that another claim of the same name is never taken for this one.
 const AnnotationHolds = "quorate.dev/holds"
 
-// Owns says whether an object carries the labels of what quorate makes for c.
+// Owns reports whether an object carries the labels of what quorate makes for c.
 func Owns(live metav1.Object, c schema.EtcdCluster) bool {
 	for key, value := range OwnLabels(c) {
 		if live.GetLabels()[key] != value {

@@ -59,7 +59,7 @@ func (v *View) describeDamage(g gathered) {
 	}
 }
 
-// nodeGone says whether the node is gone to which a pod's volume is tied, and since
+// nodeGone reports whether the node is gone to which a pod's volume is tied, and since
 // when. A volume that can go to another node loses nothing with one, and where
 // quorate may not look at nodes, none is gone. A volume names its node by a label,
 // which need not be the node's name.

@@ -210,7 +210,7 @@ func TestEditsByHandAreDrift(t *testing.T) {
 					t.Errorf("drifted: %+v", drifted)
 				}
 				w.MustPass()
-				if steps := w.Lines("step", "action"); !slices.Equal(steps, []string{"apply " + kind}) {
+				if steps := w.Lines("step started", "action"); !slices.Equal(steps, []string{"apply " + kind}) {
 					t.Errorf("steps %q", steps)
 				}
 				w.UntilIdle()

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// moving says whether the record speaks of members or volumes that come or go:
+// moving reports whether the record speaks of members or volumes that come or go:
 // then the number of pods is what the last step left.
 func moving(r record.Record) bool {
 	return r.Recovering != nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted

@@ -81,7 +81,7 @@ func (v *View) Voters(rec record.Record, except string) []etcd.Endpoint {
 	})
 }
 
-// Applied says whether what Git says was carried out before, so that whatever
+// Applied reports whether what Git says was carried out before, so that whatever
 // differs was changed beside it.
 func (v *View) Applied() bool {
 	return v.Record != nil && v.Record.Applied != nil && v.Record.Applied.SpecHash == v.Desired.SpecHash

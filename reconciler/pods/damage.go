@@ -52,7 +52,7 @@ func LastEnd(s corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return s.LastTerminationState.Terminated
 }
 
-// soundsCorrupt says whether etcd's last words are of data that it cannot read. A
+// soundsCorrupt reports whether etcd's last words are of data that it cannot read. A
 // disk that is full or does not answer passes, or is another matter: an error of
 // that kind can come with any of the words for damage.
 func soundsCorrupt(lastWords string) bool {
@@ -84,13 +84,13 @@ func NotReadySince(p *corev1.Pod) time.Time {
 	return p.CreationTimestamp.Time
 }
 
-// SoundsOfDisk says whether etcd's last words are of a disk, or of a limit, and not
+// SoundsOfDisk reports whether etcd's last words are of a disk, or of a limit, and not
 // of what is on it.
 func SoundsOfDisk(lastWords string) bool {
 	return mentions(lastWords, "no space left on device", "disk quota exceeded", "input/output error", "permission denied", "read-only file system", "cannot allocate memory", "too many open files")
 }
 
-// mentions says whether a text has any of some words.
+// mentions reports whether a text has any of some words.
 func mentions(text string, words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }

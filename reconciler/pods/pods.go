@@ -44,7 +44,7 @@ func Describe(p *corev1.Pod) state.Pod {
 	return pod
 }
 
-// crashed says whether a container has ended with an error, or was started again
+// crashed reports whether a container has ended with an error, or was started again
 // for a reason that the kubelet has forgotten.
 func crashed(s corev1.ContainerStatus) bool {
 	if ended := LastEnd(s); ended != nil {
@@ -143,7 +143,7 @@ func logMessage(line string) string {
 	return strings.TrimSuffix(entry.Msg+": "+entry.Error, ": ")
 }
 
-// unpulled says whether the container waits for an image that cannot be had.
+// unpulled reports whether the container waits for an image that cannot be had.
 func unpulled(s corev1.ContainerStatus) bool {
 	w := s.State.Waiting
 	return w != nil && slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"}, w.Reason)

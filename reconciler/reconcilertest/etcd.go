@@ -52,7 +52,7 @@ type FakeEtcd struct {
 // ErrSomebodyElse is what a member answers that is not the one that was meant.
 var ErrSomebodyElse = errors.New("it answers as another member")
 
-// takes says whether the member is the one that is meant, and takes requests.
+// takes reports whether the member is the one that is meant, and takes requests.
 func (e *FakeEtcd) takes(t etcd.Target) error {
 	if t.ClusterID != "c1" || t.ID != e.id(t.Member) {
 		return ErrSomebodyElse

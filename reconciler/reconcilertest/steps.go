@@ -113,7 +113,7 @@ func (w *World) Begins() action.BeginRestore {
 	}
 }
 
-// AdmitsClients says whether the Service for clients is there.
+// AdmitsClients reports whether the Service for clients is there.
 func (w *World) AdmitsClients() bool {
 	_, there := w.Contents()["Service orders-client"]
 	return there
@@ -827,7 +827,7 @@ func (w *World) Put(resource apischema.GroupVersionResource, object runtime.Obje
 }
 
 // Control is one step of the StatefulSet controller and the kubelets, as the
-// controller does it for Parallel with a partition. It says whether it moved.
+// controller does it for Parallel with a partition. It reports whether it moved.
 func (w *World) Control() bool {
 	w.Helper()
 	set := w.Set()

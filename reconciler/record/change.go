@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
+// BeginJoin notes that a member joins. It reports whether the record is about that.
 func (r *Record) BeginJoin(a action.BeginJoin, now time.Time) bool {
 	switch {
 	case r.Joining != nil:
@@ -41,6 +42,7 @@ func (r *Record) Promoting(a action.PromoteMember) bool {
 	return true
 }
 
+// EndJoin notes that a member has joined. It reports whether the record is about that.
 func (r *Record) EndJoin(a action.EndJoin) bool {
 	if r.Members[a.Member] == a.ID && r.Joining == nil {
 		return true
@@ -54,6 +56,7 @@ func (r *Record) EndJoin(a action.EndJoin) bool {
 	return true
 }
 
+// DropLearner notes that a learner was dropped. It reports whether the record is about that.
 func (r *Record) DropLearner(a action.DropLearner, now time.Time) bool {
 	if r.Joining == nil {
 		return true
@@ -78,6 +81,7 @@ func (r *Record) DropLearner(a action.DropLearner, now time.Time) bool {
 	return true
 }
 
+// BeginLeave notes that a member leaves. It reports whether the record is about that.
 func (r *Record) BeginLeave(a action.BeginLeave, now time.Time) bool {
 	switch l := r.Leaving; {
 	case l != nil:
@@ -89,6 +93,7 @@ func (r *Record) BeginLeave(a action.BeginLeave, now time.Time) bool {
 	return true
 }
 
+// CancelLeave notes that a member stays after all. It reports whether the record is about that.
 func (r *Record) CancelLeave(a action.CancelLeave) bool {
 	if l := r.Leaving; l != nil && (l.Member != a.Member || l.ID != a.ID) {
 		return false
@@ -97,6 +102,7 @@ func (r *Record) CancelLeave(a action.CancelLeave) bool {
 	return true
 }
 
+// EndLeave notes that a member has left. It reports whether the record is about that.
 func (r *Record) EndLeave(a action.EndLeave) bool {
 	switch l := r.Leaving; {
 	case l == nil:
@@ -113,6 +119,7 @@ func (r *Record) EndLeave(a action.EndLeave) bool {
 	return true
 }
 
+// EndReplace notes that a replaced member is back. It reports whether the record is about that.
 func (r *Record) EndReplace(a action.EndReplace) bool {
 	if r.Replacing != "" && r.Replacing != a.Member {
 		return false

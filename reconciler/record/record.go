@@ -145,7 +145,7 @@ func New(token string) Record {
 	return Record{FormatVersion: Format, Token: token, Members: map[string]string{}}
 }
 
-// Formed says whether the cluster has ever existed. From then on no member is
+// Formed reports whether the cluster has ever existed. From then on no member is
 // started with the state "new".
 func (r Record) Formed() bool { return r.ClusterID != "" }
 

@@ -67,7 +67,7 @@ func (r *Record) Claims() string {
 	return cmp.Or(r.ClaimPrefix, naming.ClaimPrefix)
 }
 
-// BegunBy says whether the cluster was begun by that very restore; nil by none.
+// BegunBy reports whether the cluster was begun by that very restore; nil by none.
 func (r *Record) BegunBy(a action.BeginRestore) bool {
 	return r != nil && r.Restored != nil && r.Restored.Name == a.Restore && r.Restored.SpecHash == a.SpecHash
 }

@@ -7,14 +7,16 @@ import (
 	"sync"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/schema"
 )
 
 // Board is what is known of every object, for people. It decides nothing.
 type Board struct {
-	mu sync.Mutex
-	// known is what the last look said, by the key of a cluster or request.
-	known   map[string]knownStatus
+	// known is what the last look said, by the key of a cluster, backup or schedule.
+	known memo.Map[knownStatus]
+
+	mu      sync.Mutex
 	orphans []schema.Status
 }
 
@@ -52,9 +54,7 @@ func (s *Board) Failed(key string, err error, first schema.Status) {
 // Wording is how a failure is put: the words that are known already, where only
 // numbers in them differ.
 func (s *Board) Wording(key, failure string) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, known := range s.known[key].list {
+	for _, known := range s.known.Get(key).list {
 		if before := known.Condition(schema.ConditionStalled).Message; withoutNumbers(before) == withoutNumbers(failure) {
 			return before
 		}
@@ -67,11 +67,8 @@ func (s *Board) Succeeded(key string) {
 	s.change(key, func(k *knownStatus) { k.failure, k.failures = "", 0 })
 }
 
-func (s *Board) Forget(key string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.known, key)
-}
+// Forget drops what is known of an object.
+func (s *Board) Forget(key string) { s.known.Forget(key) }
 
 // SetOrphans replaces the clusters that no file names.
 func (s *Board) SetOrphans(orphans []schema.Status) {
@@ -81,14 +78,10 @@ func (s *Board) SetOrphans(orphans []schema.Status) {
 }
 
 func (s *Board) change(key string, edit func(k *knownStatus)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.known[key]
-	edit(&k)
-	if s.known == nil {
-		s.known = map[string]knownStatus{}
-	}
-	s.known[key] = k
+	s.known.Change(key, func(k knownStatus) knownStatus {
+		edit(&k)
+		return k
+	})
 }
 
 // shown is what the look said, and instead of it what fails again and again.
@@ -111,20 +104,24 @@ var numbered = regexp.MustCompile(`\S*[0-9]\S*`)
 
 func withoutNumbers(text string) string { return numbered.ReplaceAllString(text, "#") }
 
+// UnseenCluster is what is told of a cluster before the first look.
 func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindCluster, c.Metadata) }
 
+// UnseenBackup is what is told of a backup or schedule before the first look.
 func UnseenBackup(q desired.Backup) schema.Status { return unseen(q.Kind(), q.Metadata) }
 
 func unseen(kind string, m schema.Metadata) schema.Status {
 	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
 }
 
+// All is what is known of the named objects, and of the clusters that no file names.
+// whole is false while one of them was not looked at yet.
 func (s *Board) All(named map[string]schema.Status) (list []schema.Status, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	whole = true
 	for key, first := range named {
-		if known := s.known[key].shown(); known != nil {
+		if known := s.known.Get(key).shown(); known != nil {
 			list = append(list, known...)
 			continue
 		}

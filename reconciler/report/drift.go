@@ -18,7 +18,7 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 	kind, name, d, deleted := corrected(v, a)
 	manager := d.Manager
 	if manager == "" {
-		_, revived := r.revived.Load(v.Cluster.Key())
+		revived := r.revived.Get(v.Cluster.Key())
 		if kind == "" || d.Own || !v.Applied() || revived {
 			return
 		}
@@ -35,7 +35,7 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 		manager = "somebody"
 	}
 	message := fmt.Sprintf("%s %s: %s %s; Git wins", kind, name, manager, what)
-	r.Log.Warn("drift corrected", "cluster", v.Cluster.Key(), "message", message)
+	r.Log.Warn("drift corrected", "cluster", v.Cluster.Key(), "object", kind+" "+name, "manager", manager, "change", what)
 	r.event(v, corev1.EventTypeWarning, "DriftCorrected", message)
 }
 

@@ -127,7 +127,7 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		holds := w.Lines("hold", "message")
+		holds := w.Lines("on hold", "reason")
 		if len(holds) != 1 || !strings.Contains(holds[0], "StatefulSet orders: .spec.replicas was put back 3 times and changed again by autoscaler each time") {
 			t.Errorf("holds %q", holds)
 		}

@@ -7,6 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/state"
@@ -27,7 +28,7 @@ type Metrics struct {
 	certificate *prometheus.GaugeVec
 	passes      prometheus.Histogram
 	// versions are the values of cluster_info's label, by cluster.
-	versions sync.Map
+	versions memo.Map[*string]
 	managers managers
 	// Backups are those of the backups that Git asks for.
 	Backups BackupMetrics
@@ -98,13 +99,14 @@ func (m *Metrics) observed(v *observe.View, p plan.Plan) {
 // kept, so that no pass has to search for it.
 func (m *Metrics) wants(c desired.Cluster) {
 	ns, name, version := c.Metadata.Namespace, c.Metadata.Name, c.Spec.Version
-	last, known := m.versions.Swap(c.Key(), version)
-	if known && last == version {
+	last := m.versions.Get(c.Key())
+	if last != nil && *last == version {
 		return
 	}
+	last = m.versions.Put(c.Key(), &version)
 	m.info.WithLabelValues(ns, name, version).Set(1)
-	if known {
-		m.info.DeleteLabelValues(ns, name, last.(string))
+	if last != nil {
+		m.info.DeleteLabelValues(ns, name, *last)
 	}
 }
 
@@ -180,7 +182,7 @@ func (m *Metrics) Passed(took time.Duration) { m.passes.Observe(took.Seconds()) 
 
 // forget drops the series of a cluster that is no longer looked at.
 func (m *Metrics) forget(c desired.Cluster) {
-	m.versions.Delete(c.Key())
+	m.versions.Forget(c.Key())
 	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}
 	for _, vec := range []interface {
 		DeletePartialMatch(labels prometheus.Labels) int

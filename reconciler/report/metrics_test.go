@@ -101,7 +101,7 @@ func TestSeriesGoWithTheCluster(t *testing.T) {
 		if requests := w.API.Requests(); len(requests) > 0 {
 			t.Errorf("requests %q", requests)
 		}
-		if orphans := w.Lines("orphan", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
+		if orphans := w.Lines("cluster is not in Git any more", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)
 		}
 		if w.Etcd.Calls[len(w.Etcd.Calls)-1] != "forget shop/orders" {
@@ -138,7 +138,7 @@ func TestHoldIsSaidOnce(t *testing.T) {
 		for range 5 {
 			w.MustPass()
 		}
-		holds, events := w.Lines("hold", "message"), w.DrainEvents()
+		holds, events := w.Lines("on hold", "reason"), w.DrainEvents()
 		if len(holds) != 1 || !strings.Contains(holds[0], "NOSPACE") {
 			t.Errorf("holds %q", holds)
 		}
@@ -148,12 +148,12 @@ func TestHoldIsSaidOnce(t *testing.T) {
 		w.Etcd.Change = nil
 		w.MustPass()
 		w.MustPass()
-		if idle := w.Lines("idle", "message"); len(idle) != 1 {
+		if idle := w.Lines("cluster is up to date", "version"); len(idle) != 1 {
 			t.Errorf("idle %q", idle)
 		}
 		w.Etcd.Change = func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}} }
 		w.MustPass()
-		if holds := w.Lines("hold", "message"); len(holds) != 2 {
+		if holds := w.Lines("on hold", "reason"); len(holds) != 2 {
 			t.Errorf("the hold that is back was said %d times", len(holds))
 		}
 	})
@@ -163,7 +163,7 @@ func TestStepsAreSaidBeforeAndAfter(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"))
 		w.UntilIdle()
-		steps, done, reasons := w.Lines("step", "action"), w.Lines("done", "action"), w.Lines("step", "reason")
+		steps, done, reasons := w.Lines("step started", "action"), w.Lines("step done", "action"), w.Lines("step started", "reason")
 		if !slices.Equal(steps, done) || slices.Contains(reasons, "") {
 			t.Errorf("steps %q, done %q, reasons %q", steps, done, reasons)
 		}
@@ -184,7 +184,7 @@ func TestWarningIsSaidOnceForOneSpec(t *testing.T) {
 		w.Commit(clustertest.SetVersion("3.6.16"))
 		w.Wish.Spec.Upgrade.Backup = "Skip"
 		w.UntilIdle()
-		warnings := slices.DeleteFunc(w.Lines("warning", "message"), func(m string) bool { return !strings.Contains(m, "Skip") })
+		warnings := slices.DeleteFunc(w.Lines("cluster warning", "warning"), func(m string) bool { return !strings.Contains(m, "Skip") })
 		if len(warnings) != 1 {
 			t.Errorf("warnings %q", warnings)
 		}

@@ -20,7 +20,7 @@ func (r *Reporter) Orphaned(key string, cm *corev1.ConfigMap) {
 	if !r.Said.Changed(key, topicOrphan, orphanMessage) {
 		return
 	}
-	r.Log.Warn("orphan", "cluster", key, "message", orphanMessage, "do", orphanDo)
+	r.Log.Warn("cluster is not in Git any more", "cluster", key, "remedy", orphanDo)
 	if cm != nil {
 		r.Events.Event(cm, corev1.EventTypeWarning, "Orphaned", orphanMessage)
 	}

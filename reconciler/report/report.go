@@ -1,9 +1,12 @@
 package report
 
 import (
+	"maps"
+	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/quorate/quorate/reconciler/memo"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -16,8 +19,8 @@ import (
 // Once keeps the last sentence about each topic of each cluster, so that a log
 // and a list of Events say each thing once. It decides nothing.
 type Once struct {
-	mu   sync.Mutex
-	last map[string]map[string]string
+	// last are never changed.
+	last memo.Map[map[string]string]
 }
 
 // The topics. Any other topic is a warning.
@@ -29,37 +32,38 @@ const (
 	TopicFailure = "failure"
 )
 
-// Changed says whether the sentence differs from the last one on the topic.
+// Changed reports whether the sentence differs from the last one on the topic.
 func (s *Once) Changed(cluster, topic, sentence string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.last == nil {
-		s.last = map[string]map[string]string{}
-	}
-	if s.last[cluster] == nil {
-		s.last[cluster] = map[string]string{}
-	}
-	if last, known := s.last[cluster][topic]; known && last == sentence {
-		return false
-	}
-	s.last[cluster][topic] = sentence
-	return true
+	before := s.last.Change(cluster, func(last map[string]string) map[string]string {
+		if kept, known := last[topic]; known && kept == sentence {
+			return last
+		}
+		next := maps.Clone(last)
+		if next == nil {
+			next = map[string]string{}
+		}
+		next[topic] = sentence
+		return next
+	})
+	last, known := before[topic]
+	return !known || last != sentence
 }
 
-// Clear ends a topic: the same sentence would be news again.
+// Clear forgets the last sentence on the topics, so that it is told again.
 func (s *Once) Clear(cluster string, topics ...string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, topic := range topics {
-		delete(s.last[cluster], topic)
-	}
+	s.last.Change(cluster, func(last map[string]string) map[string]string {
+		told := func(topic string) bool { _, known := last[topic]; return known }
+		if !slices.ContainsFunc(topics, told) {
+			return last
+		}
+		next := maps.Clone(last)
+		maps.DeleteFunc(next, func(topic, _ string) bool { return slices.Contains(topics, topic) })
+		return next
+	})
 }
 
-func (s *Once) Forget(cluster string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.last, cluster)
-}
+// Forget drops all that was told about a cluster.
+func (s *Once) Forget(cluster string) { s.last.Forget(cluster) }
 
 // Planned tells what the plan says, where it says something new.
 func (r *Reporter) Planned(v *observe.View, p plan.Plan) {
@@ -67,7 +71,7 @@ func (r *Reporter) Planned(v *observe.View, p plan.Plan) {
 	key := v.Cluster.Key()
 	for _, w := range p.Warnings {
 		if r.Said.Changed(key, w, v.Desired.SpecHash) {
-			r.Log.Warn("warning", "cluster", key, "message", w)
+			r.Log.Warn("cluster warning", "cluster", key, "warning", w)
 			r.event(v, corev1.EventTypeWarning, "Warning", w)
 		}
 	}
@@ -75,13 +79,13 @@ func (r *Reporter) Planned(v *observe.View, p plan.Plan) {
 		r.Said.Clear(key, TopicStep, TopicFailure)
 	}
 	if p.Idle() {
-		r.revived.Delete(key)
+		r.revived.Forget(key)
 	}
 	switch {
 	case p.Hold != nil:
 		r.reportHold(v, *p.Hold)
 	case len(p.Steps) == 0 && r.Said.Changed(key, TopicState, "idle"):
-		r.Log.Info("idle", "cluster", key, "message", "the cluster is what Git says", "version", v.Desired.Spec.Version, "commit", v.Desired.Commit)
+		r.Log.Info("cluster is up to date", "cluster", key, "version", v.Desired.Spec.Version, "commit", v.Desired.Commit)
 	}
 }
 
@@ -90,7 +94,7 @@ func (r *Reporter) reportHold(v *observe.View, h plan.Hold) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicState, h.String()) {
 		return
 	}
-	r.Log.Info("hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "message", h.Message, "do", h.Do)
+	r.Log.Info("on hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "reason", h.Message, "remedy", h.Do)
 	kind := corev1.EventTypeWarning
 	if h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm || h.Kind == plan.HoldObserve {
 		kind = corev1.EventTypeNormal
@@ -105,16 +109,17 @@ func (r *Reporter) Starting(v *observe.View, s plan.Step) {
 		return
 	}
 	r.Said.Clear(v.Cluster.Key(), TopicState)
-	r.Log.Info("step", "cluster", v.Cluster.Key(), "action", s.Action.String(), "reason", s.Reason, "commit", v.Cluster.Commit)
+	r.Log.Info("step started", "cluster", v.Cluster.Key(), "action", s.Action.String(), "reason", s.Reason, "commit", v.Cluster.Commit)
 	r.event(v, corev1.EventTypeNormal, s.Action.Kind(), s.String())
 }
 
+// Done tells of a step that was taken.
 func (r *Reporter) Done(v *observe.View, s plan.Step, took time.Duration) {
 	r.Said.Clear(v.Cluster.Key(), TopicStep, TopicFailure)
 	r.Metrics.acted(v.Cluster, s.Action.Kind())
-	r.Log.Info("done", "cluster", v.Cluster.Key(), "action", s.Action.String(), "took", took.Round(time.Millisecond).String())
+	r.Log.Info("step done", "cluster", v.Cluster.Key(), "action", s.Action.String(), "duration", took.Round(time.Millisecond).String())
 	if _, revived := s.Action.(action.Revive); revived {
-		r.revived.Store(v.Cluster.Key(), true)
+		r.revived.Put(v.Cluster.Key(), true)
 	}
 	r.reportCorrection(v, s.Action)
 }
@@ -126,7 +131,7 @@ func (r *Reporter) Failed(c desired.Cluster, err error) {
 	if !r.Said.Changed(c.Key(), TopicFailure, err.Error()) {
 		return
 	}
-	r.Log.Error("failed", "cluster", c.Key(), "error", err.Error())
+	r.Log.Error("pass failed", "cluster", c.Key(), "error", err.Error())
 	if about := r.Subject(c.Key()); about != nil {
 		r.Events.Event(about, corev1.EventTypeWarning, "Failed", Shorten(err.Error()))
 	}

@@ -2,10 +2,12 @@ package report
 
 import (
 	"log/slog"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/quorate/quorate/reconciler/memo"
+
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/desired"
@@ -17,7 +19,7 @@ type Reporter struct {
 	Metrics *Metrics
 	Log     *slog.Logger
 	Events  eventrecord.EventRecorder
-	// subject is what an Event about a cluster without a StatefulSet is about; nil for
+	// Subject is what an Event about a cluster without a StatefulSet is about; nil for
 	// nothing.
 	Subject func(key string) runtime.Object
 	Fights  *drift.Fights
@@ -26,7 +28,7 @@ type Reporter struct {
 	Said Once
 	// revived are the clusters that Git brings back, until they are what it says:
 	// what is missing there, nobody has deleted beside it.
-	revived sync.Map
+	revived memo.Map[bool]
 	Board   Board
 }
 
@@ -35,5 +37,5 @@ func (r *Reporter) Forget(key string, c desired.Cluster) {
 	r.Metrics.forget(c)
 	r.Said.Forget(key)
 	r.Board.Forget(key)
-	r.revived.Delete(key)
+	r.revived.Forget(key)
 }

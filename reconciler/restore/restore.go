@@ -160,7 +160,7 @@ func (r Request) fetch(path string) error {
 	return r.Fetch(path)
 }
 
-// isDir says whether there is a directory.
+// isDir reports whether there is a directory.
 func isDir(path string) (bool, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

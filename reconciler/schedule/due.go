@@ -32,7 +32,7 @@ type Past struct {
 	FailedAt time.Time
 }
 
-// Due says whether a backup is to begin, or when the next one does.
+// Due reports whether a backup is to begin, or when the next one does.
 type Due struct {
 	// Now says that a backup is to begin; it stands for the time At.
 	Now bool

@@ -10,7 +10,7 @@ import (
 // lateAfter is how late a backup may be that has no starting deadline.
 const lateAfter = 15 * time.Minute
 
-// Once says whether a backup that is asked for once is to begin, or when it is
+// Once reports whether a backup that is asked for once is to begin, or when it is
 // tried again. taken says that it was made already: then it never begins.
 func Once(past Past, taken bool, now time.Time) Due {
 	if taken {

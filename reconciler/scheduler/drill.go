@@ -117,7 +117,7 @@ func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (
 	if err := s.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
-	s.Log.Info("restore drill begins", "request", q.Key(), "cluster", q.ClusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
+	s.Log.Info("restore drill started", "request", q.Key(), "cluster", q.ClusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
 	return drillLook, s.makeDrill(ctx, q, k)
 }
 
@@ -255,13 +255,13 @@ func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill) {
 	s.measure(q, k.record)
 	object, took := k.record.Drilled.Object, found.Duration.Round(time.Millisecond).String()
 	if found.Result != backup.DrillPassed {
-		s.Log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "url", object, "error", found.Result,
-			"message", "this backup cannot be relied upon; it is kept, counts for no retention rule and is chosen for no restore")
+		// It is kept, counts for no retention rule and is chosen for no restore.
+		s.Log.Error("restore drill found a bad backup", "request", q.Key(), "cluster", q.ClusterName(), "url", object, "error", found.Result)
 		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", report.Shorten(object+" cannot be relied upon: "+found.Result))
 		return
 	}
-	s.Log.Info("restore drill", "request", q.Key(), "cluster", q.ClusterName(), "message", "the backup was restored into an etcd of its own, and is what the cluster had",
-		"url", object, "revision", found.Revision, "keys", found.Keys, "took", took)
+	s.Log.Info("restore drill passed", "request", q.Key(), "cluster", q.ClusterName(),
+		"url", object, "revision", found.Revision, "keys", found.Keys, "duration", took)
 	s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "RestoreDrillPassed", report.Shorten(fmt.Sprintf("%s was restored on trial in %s: %d keys at revision %d", object, took, found.Keys, found.Revision)))
 }
 
@@ -269,7 +269,6 @@ func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill) {
 func (s *Scheduler) reportDrillUnclear(q desired.Backup, k *kept, why string) {
 	s.Reporter.Said.Clear(q.Key(), report.TopicState)
 	s.measure(q, k.record)
-	s.Log.Error("restore drill failed", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.DrillFailures, "error", why,
-		"message", "it came to no judgement about the backup, and is tried again")
+	s.Log.Error("restore drill came to no judgement", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.DrillFailures, "error", why)
 	s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", report.Shorten("it came to no judgement about the backup: "+why))
 }

@@ -67,7 +67,7 @@ func TestABackupIsRestoredOnTrial(t *testing.T) {
 		}
 		w.WantNoDrill()
 		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 20*time.Hour)
-		if n := len(w.Lines("restore drill begins", "job")); n != 1 {
+		if n := len(w.Lines("restore drill started", "job")); n != 1 {
 			t.Errorf("%d drills", n)
 		}
 	})
@@ -244,7 +244,7 @@ func TestDrillsWaitForAPlace(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 3*time.Hour)
-		if said := w.Lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-drills") || len(reconcilertest.JobsOf(w)) != 1 {
+		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-drills") || len(reconcilertest.JobsOf(w)) != 1 {
 			t.Errorf("%q, %d Jobs", said, len(reconcilertest.JobsOf(w)))
 		}
 		if err := w.API.BatchV1().Jobs("shop").Delete(w.Context(), "else", metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"context"
 
+	"github.com/quorate/quorate/reconciler/queue"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
@@ -27,3 +29,7 @@ func (s *Scheduler) ReadRequest(ctx context.Context, q desired.Backup) (Record, 
 	}
 	return k.record, k.live, nil
 }
+
+func (s *Scheduler) Next(ctx context.Context) bool { return s.queue.Next(ctx, handler{s}) }
+
+func (s *Scheduler) Queue() queue.Queue { return s.queue }

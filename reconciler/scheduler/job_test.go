@@ -145,7 +145,7 @@ func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 			}
 		}
 		w.MustPassRequests(clustertest.Once(), time.Minute)
-		if said := w.Lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(reconcilertest.JobsOf(w)) != 2 {
+		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(reconcilertest.JobsOf(w)) != 2 {
 			t.Errorf("%q, %d Jobs", said, len(reconcilertest.JobsOf(w)))
 		}
 		// One has ended, but the daemon takes a backup before an upgrade.

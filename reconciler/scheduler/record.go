@@ -109,7 +109,7 @@ func (k Record) overdueAt(q desired.Backup, now time.Time) time.Time {
 	return at
 }
 
-// begin notes what is new about a request, and says whether anything is. Another
+// begin notes what is new about a request, and reports whether anything is. Another
 // spec is a reason to try again at once; other times count from now on.
 func (k *Record) begin(q desired.Backup, now time.Time) bool {
 	before := *k
@@ -160,7 +160,7 @@ type kept struct {
 	live   *corev1.ConfigMap
 }
 
-// recordName is the ConfigMap of a request.
+// RecordName is the ConfigMap of a request.
 func RecordName(q desired.Backup) string {
 	if q.Schedule != nil {
 		return q.Metadata.Name + "-backup-schedule"

@@ -19,22 +19,22 @@ func (s *Scheduler) reportDue(q desired.Backup, k *kept, due schedule.Due) {
 	if q.Schedule == nil || due.Why == "" || k.record.Failures > 0 || !s.Reporter.Said.Changed(q.Key(), report.TopicStep, due.Why) {
 		return
 	}
-	s.Log.Info("no backup", "request", q.Key(), "cluster", q.ClusterName(), "message", due.Why, "next", report.TimeOrNever(due.Begins))
+	s.Log.Info("backup left out", "request", q.Key(), "cluster", q.ClusterName(), "reason", due.Why, "next", report.TimeOrNever(due.Begins))
 }
 
 // reportBegin tells that a backup begins, and what it makes good.
 func (s *Scheduler) reportBegin(q desired.Backup, due schedule.Due, from source) {
 	s.Reporter.Said.Clear(q.Key(), report.TopicState)
-	s.Log.Info("backup begins", "request", q.Key(), "cluster", q.ClusterName(), "member", from.member.Name,
-		"for", due.At.UTC().Format(time.RFC3339), "missed", due.Missed, "message", due.Why)
+	s.Log.Info("backup started", "request", q.Key(), "cluster", q.ClusterName(), "member", from.member.Name,
+		"for", due.At.UTC().Format(time.RFC3339), "missed", due.Missed, "reason", due.Why)
 }
 
 // reportBackup tells of a good backup.
 func (s *Scheduler) reportBackup(q desired.Backup, k *kept, m backup.Manifest, took time.Duration) {
 	s.Reporter.Said.Clear(q.Key(), report.TopicState, report.TopicFailure, report.TopicStep)
 	s.measure(q, k.record)
-	s.Log.Info("backup", "request", q.Key(), "cluster", q.ClusterName(), "message", "a backup was taken, and what is stored was read back",
-		"url", m.Object, "revision", m.Revision, "sha256", m.SHA256, "size", m.Size, "member", m.Member, "took", took.Round(time.Millisecond).String(), "commit", m.Commit)
+	s.Log.Info("backup taken", "request", q.Key(), "cluster", q.ClusterName(),
+		"url", m.Object, "revision", m.Revision, "sha256", m.SHA256, "size", m.Size, "member", m.Member, "duration", took.Round(time.Millisecond).String(), "commit", m.Commit)
 	s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "BackupTaken", report.Shorten(fmt.Sprintf("%s through %s, revision %d, %d bytes, sha256 %s", m.Object, m.Member, m.Revision, m.Size, m.SHA256)))
 }
 
@@ -50,7 +50,7 @@ func (s *Scheduler) reportBackupFailure(q desired.Backup, k *kept, failure error
 func (s *Scheduler) reportRequestError(q desired.Backup, err error) {
 	s.Reporter.Board.Failed(q.Key(), err, report.UnseenBackup(q))
 	if s.Reporter.Said.Changed(q.Key(), report.TopicFailure, err.Error()) {
-		s.Log.Error("failed", "request", q.Key(), "error", err.Error())
+		s.Log.Error("pass failed", "request", q.Key(), "error", err.Error())
 	}
 }
 
@@ -60,8 +60,7 @@ func (s *Scheduler) forgetRequest(q desired.Backup) {
 	s.Reporter.Said.Forget(q.Key())
 	s.Reporter.Board.Forget(q.Key())
 	s.Reporter.Metrics.Backups.Forget(q)
-	s.Log.Info("backup ends", "request", q.Key(), "cluster", q.ClusterName(),
-		"message", "no file names this any more: no further backup is taken, and those that were taken stay")
+	s.Log.Info("backup is not in Git any more", "request", q.Key(), "cluster", q.ClusterName())
 }
 
 // measure sets the gauges that follow from a schedule's record.

@@ -24,7 +24,7 @@ import (
 // they grow old without a new one.
 const retainAgain = time.Hour
 
-// retains says whether backups are to be looked through for those to remove: after
+// retains reports whether backups are to be looked through for those to remove: after
 // each good one, and now and then while none come. What is not certain to be
 // what Git says removes nothing.
 func retains(q desired.Backup, rec Record, now time.Time) bool {
@@ -87,13 +87,13 @@ func (s *Scheduler) removeBackups(ctx context.Context, q desired.Backup, k *kept
 	_, query, _ := strings.Cut(place, "?")
 	for _, v := range slices.Backward(verdicts) {
 		if v.Keep {
-			s.Log.Info("keep", "request", q.Key(), "url", v.URL, "time", report.TimeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
+			s.Log.Info("backup kept", "request", q.Key(), "url", v.URL, "time", report.TimeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
 			continue
 		}
 		if err := s.Lease(); err != nil {
 			return removed, err
 		}
-		s.Log.Info("remove", "request", q.Key(), "url", v.URL, "time", report.TimeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
+		s.Log.Info("removing backup", "request", q.Key(), "url", v.URL, "time", report.TimeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
 		if err := store.Remove(ctx, v.URL+"?"+query); err != nil && !errors.Is(err, backup.ErrNotFound) {
 			return removed, err
 		}
@@ -111,7 +111,7 @@ func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired
 	var broken *backup.BrokenManifests
 	if errors.As(err, &broken) {
 		if s.Reporter.Said.Changed(q.Key(), topicBroken, broken.Error()) {
-			s.Log.Warn("left alone", "request", q.Key(), "error", broken.Error(), "message", "what these manifests belong to is neither counted nor removed")
+			s.Log.Warn("backup with an unreadable manifest is neither counted nor removed", "request", q.Key(), "error", broken.Error())
 		}
 	} else if err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired
 		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, Damaged: drillFound(m), NeededBy: needed[m.Object]})
 	}
 	if others > 0 && s.Reporter.Said.Changed(q.Key(), topicOthers, "") {
-		s.Log.Warn("left alone", "request", q.Key(), "backups", others,
-			"message", "they are of a schedule of this name that has another record, in another Kubernetes cluster or one that was deleted: remove by hand what nobody needs")
+		s.Log.Warn("backups of another schedule of this name are left alone", "request", q.Key(), "backups", others,
+			"remedy", "remove by hand those that nobody needs: their schedule has another record, in another Kubernetes cluster, or was deleted")
 	}
 	if !newest {
 		return nil, fmt.Errorf("list backups %s: the newest one, %s, is not among the %d that are listed; nothing is removed before the next backup", desired.WithoutQuery(place), last, len(found))

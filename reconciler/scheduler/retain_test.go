@@ -35,10 +35,10 @@ func TestRetentionRemovesWhatNobodyKeeps(t *testing.T) {
 		q := clustertest.Nightly(keepTwo)
 		w.MustPassRequests(q, 5*24*time.Hour)
 		w.WantTimes("01-01 00:00", "01-01 01:00", "01-05 02:00", "01-06 02:00")
-		if reasons := w.Lines("remove", "reason"); len(reasons) != 3 || reasons[0] != "no rule keeps it" {
+		if reasons := w.Lines("removing backup", "reason"); len(reasons) != 3 || reasons[0] != "no rule keeps it" {
 			w.Errorf("%q", reasons)
 		}
-		if reasons := w.Lines("keep", "reason"); len(reasons) != 6 || reasons[1] != "last 1 of 2, the newest that can be restored" {
+		if reasons := w.Lines("backup kept", "reason"); len(reasons) != 6 || reasons[1] != "last 1 of 2, the newest that can be restored" {
 			w.Errorf("%q", reasons)
 		}
 		// Objects and manifests go together.
@@ -116,7 +116,7 @@ func TestRetentionLeavesAnotherKubernetesClustersBackups(t *testing.T) {
 		if list := w.Manifests(); list[0].ScheduleUID == "" || list[0].ScheduleUID == list[1].ScheduleUID {
 			t.Errorf("%+v", list)
 		}
-		if told := w.Lines("left alone", "backups"); !slices.Equal(told, []string{"1"}) {
+		if told := w.Lines("backups of another schedule of this name are left alone", "backups"); !slices.Equal(told, []string{"1"}) {
 			t.Errorf("told %q", told)
 		}
 	})
@@ -166,7 +166,7 @@ func TestRetentionBesideOthers(t *testing.T) {
 		}
 		// The other one is faster, between the decision and the removal.
 		w.R.Scheduler.Log = slog.New(slog.NewJSONHandler(io.MultiWriter(w.Log, scheduler.WriteFunc(func(line []byte) {
-			if bytes.Contains(line, []byte(`"msg":"remove"`)) {
+			if bytes.Contains(line, []byte(`"msg":"removing backup"`)) {
 				_ = os.Remove(first + backup.ManifestSuffix)
 			}
 		})), nil))
@@ -174,10 +174,10 @@ func TestRetentionBesideOthers(t *testing.T) {
 		if _, err := os.Stat(broken); err != nil {
 			t.Error(err)
 		}
-		if removed := w.Lines("remove", "url"); len(removed) != 2 || !strings.HasSuffix(removed[0], first) {
+		if removed := w.Lines("removing backup", "url"); len(removed) != 2 || !strings.HasSuffix(removed[0], first) {
 			t.Errorf("removed %q", removed)
 		}
-		if told := w.Lines("left alone", "message"); len(told) != 1 {
+		if told := w.Lines("backup with an unreadable manifest is neither counted nor removed", "error"); len(told) != 1 {
 			t.Errorf("told %q", told)
 		}
 		if said := w.Lines("retention failed", "error"); len(said) > 0 {

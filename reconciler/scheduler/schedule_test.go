@@ -69,7 +69,7 @@ func TestMissedTimesAreMadeGoodOnce(t *testing.T) {
 		w.Restart()
 		w.MustPassRequests(q, 24*time.Hour)
 		w.WantTimes("01-01 02:00", "01-07 10:00", "01-08 02:00")
-		if missed := w.Lines("backup begins", "missed"); !slices.Equal(missed, []string{"0", "5", "0"}) {
+		if missed := w.Lines("backup started", "missed"); !slices.Equal(missed, []string{"0", "5", "0"}) {
 			w.Errorf("missed %q", missed)
 		}
 	})
@@ -116,7 +116,7 @@ func TestOverlapIsLeftOut(t *testing.T) {
 		}
 		w.MustPassRequests(clustertest.Nightly(func(s *schema.BackupScheduleSpec) { s.Schedule = "*/10 * * * *" }), 59*time.Minute)
 		w.WantTimes("01-01 00:10", "01-01 00:40")
-		if said := w.Lines("no backup", "message"); len(said) == 0 || !strings.Contains(said[0], "came while a backup was still being taken, and is left out") {
+		if said := w.Lines("backup left out", "reason"); len(said) == 0 || !strings.Contains(said[0], "came while a backup was still being taken, and is left out") {
 			w.Errorf("said %q", said)
 		}
 	})
@@ -138,7 +138,7 @@ func TestFailingScheduleIsOverdue(t *testing.T) {
 		w.WantMetric("quorate_backup_overdue" + labels + "1")
 		// At 0, 1, 3, 7 and 15 minutes; at 31 the deadline has passed.
 		w.WantMetric("quorate_backup_failures_total" + labels + "5")
-		if said := w.Lines("no backup", "message"); len(said) != 0 {
+		if said := w.Lines("backup left out", "reason"); len(said) != 0 {
 			w.Errorf("%q", said) // the failure has been told
 		}
 		w.Etcd.Stream = nil
@@ -229,7 +229,7 @@ func TestAStoreThatIsGoneHoldsNoOtherSpec(t *testing.T) {
 		if k := w.RequestRecord(elsewhere); len(w.Manifests()) != 1 || k.Begun != nil || k.Failures != 0 {
 			t.Errorf("%d backups, %+v", len(w.Manifests()), k)
 		}
-		if told := w.Lines("left behind", "url"); len(told) > 0 {
+		if told := w.Lines("incomplete backup may have left an object", "url"); len(told) > 0 {
 			t.Errorf("where nothing is known, something was to be removed: %q", told)
 		}
 	})

@@ -2,7 +2,6 @@ package scheduler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -19,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/reconciler/state"
@@ -41,8 +40,8 @@ type Clusters interface {
 	Desired() map[string]desired.Cluster
 }
 
-// Scheduler takes the backups that Git asks for.
-type Scheduler struct {
+// Parts are what a Scheduler works with.
+type Parts struct {
 	Kube     kubernetes.Interface
 	Cache    *observe.Cache
 	Observer *observe.Observer
@@ -56,17 +55,70 @@ type Scheduler struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 	Options  Options
+}
 
-	Queue workqueue.TypedRateLimitingInterface[string]
+// Scheduler takes the backups that Git asks for.
+type Scheduler struct {
+	Parts
+	queue queue.Queue
 	// drilling is held by who begins a restore drill, so that they are counted.
 	drilling sync.Mutex
 
-	mu     sync.Mutex
-	Wished map[string]desired.Backup
+	mu      sync.Mutex
+	desired map[string]desired.Backup
 	// needed are the backups that Git names, by URL, with who does.
 	needed map[string]string
 	// doubt is why Git may name more of them, or "".
 	doubt string
+}
+
+// New returns a Scheduler that Git has asked for nothing yet.
+func New(parts Parts) *Scheduler {
+	return &Scheduler{Parts: parts, queue: queue.New(250 * time.Millisecond)}
+}
+
+// Run takes backups with so many workers until ShutDown is called, and returns when
+// those that were being taken have ended.
+func (s *Scheduler) Run(ctx context.Context, workers int) {
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() { s.queue.Work(ctx, handler{s}) })
+	}
+	all.Wait()
+}
+
+// ShutDown lets Run end.
+func (s *Scheduler) ShutDown() { s.queue.ShutDown() }
+
+// handler makes the passes over the queue's keys.
+type handler struct{ *Scheduler }
+
+// Pass implements queue.Handler.
+func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	q, named := h.get(key)
+	if !named {
+		return 0, false, nil
+	}
+	wait, err := h.Scheduler.Pass(ctx, q)
+	return wait, true, err
+}
+
+// Failed implements queue.Handler.
+func (h handler) Failed(key string, err error) {
+	if q, named := h.get(key); named {
+		h.reportRequestError(q, err)
+	}
+}
+
+// Succeeded implements queue.Handler.
+func (h handler) Succeeded(key string) { h.Reporter.Board.Succeeded(key) }
+
+// get is the backup or schedule of a key, if Git names it.
+func (s *Scheduler) get(key string) (q desired.Backup, named bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	q, named = s.desired[key]
+	return q, named
 }
 
 // Options are the daemon's settings.
@@ -79,7 +131,7 @@ type Options struct {
 	Resync    time.Duration
 }
 
-// due says whether a backup is to begin.
+// due reports whether a backup is to begin.
 func dueOf(q desired.Backup, rec Record, now time.Time) (schedule.Due, error) {
 	if q.Schedule != nil {
 		return schedule.Next(*q.Schedule, q.Name(), rec.past(), now)
@@ -105,52 +157,23 @@ func (s *Scheduler) SetDesired(list []desired.Backup) {
 	for _, request := range list {
 		key := request.Key()
 		next[key] = request
-		if old, known := s.Wished[key]; !known || old.Hash() != request.Hash() || old.Held != request.Held {
-			s.Queue.Add(key)
+		if old, known := s.desired[key]; !known || old.Hash() != request.Hash() || old.Held != request.Held {
+			s.queue.Add(key)
 		}
 	}
-	for key, old := range s.Wished {
+	for key, old := range s.desired {
 		if _, named := next[key]; !named {
 			s.forgetRequest(old)
 		}
 	}
-	s.Wished = next
+	s.desired = next
 }
 
 // Backups returns what Git says of backups and schedules, by kind and name.
 func (s *Scheduler) Backups() map[string]desired.Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return maps.Clone(s.Wished)
-}
-
-// Next makes one pass over the next request in the queue.
-func (s *Scheduler) Next(ctx context.Context) bool {
-	key, shutdown := s.Queue.Get()
-	if shutdown {
-		return false
-	}
-	defer s.Queue.Done(key)
-	s.mu.Lock()
-	request, named := s.Wished[key]
-	s.mu.Unlock()
-	if !named {
-		s.Queue.Forget(key)
-		return true
-	}
-	wait, err := s.Pass(ctx, request)
-	switch {
-	case errors.Is(err, state.ErrChanged), ctx.Err() != nil:
-		s.Queue.AddAfter(key, state.MinRequeue)
-	case err != nil:
-		s.reportRequestError(request, err)
-		s.Queue.AddRateLimited(key)
-	default:
-		s.Reporter.Board.Succeeded(key)
-		s.Queue.Forget(key)
-		s.Queue.AddAfter(key, wait)
-	}
-	return true
+	return maps.Clone(s.desired)
 }
 
 // Pass looks at one backup or schedule, decides, and takes one step: it
@@ -208,7 +231,7 @@ func (s *Scheduler) untilLook(q desired.Backup, rec Record, due schedule.Due, dr
 // waitsFor says why a backup that is due does not begin, and looks again later.
 func (s *Scheduler) waitsFor(q desired.Backup, why string, again time.Duration) (time.Duration, error) {
 	if s.Reporter.Said.Changed(q.Key(), report.TopicState, why) {
-		s.Log.Info("backup waits", "request", q.Key(), "cluster", q.ClusterName(), "message", why)
+		s.Log.Info("backup waits", "request", q.Key(), "cluster", q.ClusterName(), "reason", why)
 	}
 	return again, nil
 }

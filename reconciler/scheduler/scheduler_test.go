@@ -49,7 +49,7 @@ func TestBackupIsTakenOnce(t *testing.T) {
 		if done := rec.Done[q.Hash()]; done.SHA256 != list[0].SHA256 || rec.Begun != nil || rec.Last.Object != list[0].Object {
 			w.Errorf("%+v", rec)
 		}
-		if urls := w.Lines("backup", "url"); !slices.Equal(urls, []string{list[0].Object}) || strings.Contains(w.Log.String(), "root=") {
+		if urls := w.Lines("backup taken", "url"); !slices.Equal(urls, []string{list[0].Object}) || strings.Contains(w.Log.String(), "root=") {
 			w.Errorf("said %q", urls)
 		}
 		if events := w.DrainEvents(); len(events) != 1 || !strings.Contains(events[0], "Normal BackupTaken "+list[0].Object) {
@@ -153,7 +153,7 @@ func TestBackupWaitsAndSaysWhy(t *testing.T) {
 					}
 					return
 				}
-				if said := w.Lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], c.want) {
+				if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], c.want) {
 					w.Errorf("said %q", said)
 				}
 				if n := len(w.Manifests()); n != 0 || w.RequestRecord(q).Failures != 0 {
@@ -283,7 +283,7 @@ func TestBackupsWaitForAPlace(t *testing.T) {
 		if err := w.PassRequests(clustertest.Once(), time.Minute); err != nil || len(w.Manifests()) != 0 {
 			w.Errorf("%v, %d backups", err, len(w.Manifests()))
 		}
-		if said := w.Lines("backup waits", "message"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") {
+		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") {
 			w.Errorf("%q", said)
 		}
 		release()
@@ -328,7 +328,7 @@ func TestRequestsAreCarriedOutByTheLoop(t *testing.T) {
 		w.R.Scheduler.SetDesired(nil)
 		w.R.Scheduler.SetDesired([]desired.Backup{clustertest.Once()})
 		time.Sleep(time.Minute)
-		if len(w.Manifests()) != 1 || len(w.Lines("backup ends", "request")) != 1 {
+		if len(w.Manifests()) != 1 || len(w.Lines("backup is not in Git any more", "request")) != 1 {
 			w.Errorf("%d backups\n%s", len(w.Manifests()), w.Log)
 		}
 		cancel()
@@ -342,10 +342,9 @@ func TestOnlyWhatChangedIsLookedAtAtOnce(t *testing.T) {
 		look := func(what string, q desired.Backup, want int) {
 			t.Helper()
 			w.R.Scheduler.SetDesired([]desired.Backup{q})
-			n := w.R.Scheduler.Queue.Len()
+			n := w.R.Scheduler.Queue().Len()
 			for range n {
-				key, _ := w.R.Scheduler.Queue.Get()
-				w.R.Scheduler.Queue.Done(key)
+				reconcilertest.Drop(w.Context(), w.R.Scheduler.Queue())
 			}
 			if n != want {
 				t.Errorf("%s: %d are looked at, want %d", what, n, want)
@@ -364,7 +363,7 @@ func TestOnlyWhatChangedIsLookedAtAtOnce(t *testing.T) {
 // A request that no file names any more is not looked at, whoever queued it.
 func TestRequestThatIsGoneIsNotLookedAt(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
-		w.R.Scheduler.Queue.Add("EtcdBackup shop/gone")
+		w.R.Scheduler.Queue().Add("EtcdBackup shop/gone")
 		if !w.R.Scheduler.Next(w.Context()) || len(w.API.Requests()) > 0 {
 			t.Errorf("requests %q", w.API.Requests())
 		}
@@ -386,10 +385,10 @@ func TestPassThatFailsIsTold(t *testing.T) {
 				w.API.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, c.answer })
 				w.R.Scheduler.SetDesired([]desired.Backup{clustertest.Once()})
 				for range 2 {
-					w.R.Scheduler.Queue.Add(clustertest.Once().Key())
+					w.R.Scheduler.Queue().Add(clustertest.Once().Key())
 					w.R.Scheduler.Next(w.Context())
 				}
-				if said := w.Lines("failed", "error"); len(said) != c.want {
+				if said := w.Lines("pass failed", "error"); len(said) != c.want {
 					t.Errorf("said %q", said)
 				}
 			})

@@ -44,7 +44,8 @@ func (s Stores) Offer(ctx context.Context, store backup.Store, objectURL string,
 }
 
 const (
-	// Where they stand in their Secrets.
+	// KeyURL and KeyCA are the keys in a Secret that offers a backup: its URL, and the
+	// certificate of the store's CA.
 	KeyURL = "url"
 	KeyCA  = "ca.crt"
 )

@@ -16,8 +16,7 @@ import (
 // is told where it is.
 func (s Stores) Discard(ctx context.Context, store backup.Store, key, objectURL string) {
 	if err := store.Discard(ctx, objectURL); err != nil && ctx.Err() == nil {
-		s.Log.Warn("left behind", "request", key, "url", desired.WithoutQuery(objectURL), "error", err.Error(),
-			"message", "a backup that did not come to its end may have left an object or parts of an upload there")
+		s.Log.Warn("incomplete backup may have left an object", "request", key, "url", desired.WithoutQuery(objectURL), "error", err.Error())
 	}
 }
 

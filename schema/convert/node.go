@@ -66,12 +66,12 @@ func textAt(node *yaml.Node, key string) string {
 	return ""
 }
 
-// isNull says whether a value stands for one that was left out.
+// isNull reports whether a value stands for one that was left out.
 func isNull(node *yaml.Node) bool {
 	return node == nil || node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// isEmpty says whether there is nothing in a value.
+// isEmpty reports whether there is nothing in a value.
 func isEmpty(node *yaml.Node) bool {
 	return isNull(node) || node.Kind != yaml.ScalarNode && len(node.Content) == 0 || node.Kind == yaml.ScalarNode && node.Value == ""
 }

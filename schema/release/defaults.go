@@ -32,7 +32,7 @@ func Default(v Version, flag string) (string, bool) {
 	return rows[i].is, true
 }
 
-// takesAnyName says whether v takes the flag under one of its names.
+// takesAnyName reports whether v takes the flag under one of its names.
 func takesAnyName(v Version, flag string) bool {
 	return KnownFlag(v, flag) || KnownFlag(v, experimental+flag)
 }

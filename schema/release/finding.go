@@ -2,7 +2,7 @@ package release
 
 import "fmt"
 
-// Severity says whether a finding stops the action.
+// Severity reports whether a finding stops the action.
 type Severity int
 
 // The severities, the milder first.

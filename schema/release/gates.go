@@ -15,7 +15,7 @@ const (
 type Gate struct {
 	Name  string
 	Stage Stage
-	// Default says whether the feature is on when nobody says anything.
+	// Default reports whether the feature is on when nobody says anything.
 	Default bool
 }
 

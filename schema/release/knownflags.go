@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// KnownFlag says whether v takes the flag of that name, written without dashes.
+// KnownFlag reports whether v takes the flag of that name, written without dashes.
 func KnownFlag(v Version, name string) bool {
 	since, ok := flagSince(v, name)
 	return ok && !v.before(since)

@@ -35,7 +35,7 @@ func UnsafeDefragmentation(v Version) string {
 	return fmt.Sprintf("a defragmentation of %s may corrupt its data: that is mended in %s", v, since)
 }
 
-// HashTrusted says whether members of release v that hold the same data have the
+// HashTrusted reports whether members of release v that hold the same data have the
 // same hash of it, at one revision since one compaction. In older ones it depended
 // on whether a deleted key's last revision was the one compacted at.
 func HashTrusted(v Version) bool {

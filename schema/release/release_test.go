@@ -27,7 +27,7 @@ func texts(findings []release.Finding) string {
 	return b.String()
 }
 
-// refused says whether any of the findings forbids the action.
+// refused reports whether any of the findings forbids the action.
 func refused(findings []release.Finding) bool {
 	return slices.ContainsFunc(findings, func(f release.Finding) bool { return f.Severity == release.Refuse })
 }

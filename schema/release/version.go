@@ -72,10 +72,10 @@ func Compare(a, b Version) int {
 	)
 }
 
-// sameLine says whether both are of one release line, as Line does in text.
+// sameLine reports whether both are of one release line, as Line does in text.
 func (v Version) sameLine(other Version) bool {
 	return v.Major == other.Major && v.Minor == other.Minor
 }
 
-// before says whether v is older than other.
+// before reports whether v is older than other.
 func (v Version) before(other Version) bool { return Compare(v, other) < 0 }

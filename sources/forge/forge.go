@@ -296,7 +296,7 @@ func (c *Client) page(ctx context.Context, path string) (kept, error) {
 	return found, nil
 }
 
-// hasNext says whether a list goes on behind this page.
+// hasNext reports whether a list goes on behind this page.
 func hasNext(header http.Header) bool {
 	return strings.Contains(strings.Join(header.Values("Link"), ","), `rel="next"`)
 }

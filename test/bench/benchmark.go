@@ -43,7 +43,7 @@ func runBenchmark(ctx context.Context, pkg, benchmark string, times int) ([]resu
 //
 //	BenchmarkNewCommit/files=100-2  3  106000000 ns/op  190002 allocs/op
 //
-// and says whether it is one of the benchmark's.
+// and reports whether it is one of the benchmark's.
 func parseResult(benchmark, line string) (r result, is bool, err error) {
 	rest, is := strings.CutPrefix(line, "Benchmark"+benchmark)
 	if !is {

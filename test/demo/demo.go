@@ -241,14 +241,14 @@ func (d *demo) awaitVersion(ctx context.Context, version string, mark int, limit
 func (d *demo) awaitIdle(ctx context.Context, version string, mark int, limit time.Duration) error {
 	idle := lab.Idle(namespace+"/"+clusterName, version)
 	over := func(l lab.LogLine) bool {
-		return idle(l) || l.Msg == "hold" && (l.Kind == "Stopped" || l.Kind == "Refused")
+		return idle(l) || l.Msg == "on hold" && (l.Kind == "Stopped" || l.Kind == "Refused")
 	}
 	return d.While("waiting for "+version, d.log.LastHold, func() error {
 		line, _, err := d.log.WaitFor(ctx, mark, limit, over)
 		switch {
 		case err != nil:
 			return fmt.Errorf("quorate did not say that %s is at %s: %w", clusterName, version, err)
-		case line.Msg == "hold":
+		case line.Msg == "on hold":
 			return fmt.Errorf("quorate does not bring %s to %s: %s", clusterName, version, line.Hold())
 		}
 		return nil

@@ -12,12 +12,12 @@ func TestNarratorTellsWhatMatters(t *testing.T) {
 	var out bytes.Buffer
 	n := &narrator{Progress: lab.NewProgress(&out)}
 	for _, line := range []string{
-		`{"msg":"warning","cluster":"demo/orders","message":"old"}`,
-		`{"msg":"warning","cluster":"demo/orders","message":"older"}`,
-		`{"msg":"hold","cluster":"demo/orders","message":"over at once"}`,
-		`{"msg":"step","cluster":"demo/orders","action":"restart orders-2","reason":"all are healthy"}`,
-		`{"msg":"done","cluster":"demo/orders","action":"restart orders-2"}`,
-		`{"msg":"failed","cluster":"demo/orders","error":"no such bucket"}`,
+		`{"msg":"cluster warning","cluster":"demo/orders","warning":"old"}`,
+		`{"msg":"cluster warning","cluster":"demo/orders","warning":"older"}`,
+		`{"msg":"on hold","cluster":"demo/orders","reason":"over at once"}`,
+		`{"msg":"step started","cluster":"demo/orders","action":"restart orders-2","reason":"all are healthy"}`,
+		`{"msg":"step done","cluster":"demo/orders","action":"restart orders-2"}`,
+		`{"msg":"pass failed","cluster":"demo/orders","error":"no such bucket"}`,
 		`panic: oh`,
 	} {
 		n.tell(lab.ParseLogLine(line))

@@ -27,12 +27,12 @@ func (n *narrator) tell(l lab.LogLine) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	_, name, _ := strings.Cut(l.Cluster, "/")
-	if l.Msg == "warning" {
-		n.warnings = append(n.warnings, fmt.Sprintf("%s  warning: %s", name, l.Message))
+	if l.Msg == "cluster warning" {
+		n.warnings = append(n.warnings, fmt.Sprintf("%s  warning: %s", name, l.Warning))
 		return
 	}
-	if l.Msg == "hold" {
-		n.waits(fmt.Sprintf("%s  waits: %s", name, join(l.Message, l.Do)))
+	if l.Msg == "on hold" {
+		n.waits(fmt.Sprintf("%s  waits: %s", name, join(l.Reason, l.Remedy)))
 		return
 	}
 	if text := n.sentence(name, l); text != "" {
@@ -65,11 +65,11 @@ func (n *narrator) flush() {
 // sentence is what a line means; empty for what nobody has to see.
 func (n *narrator) sentence(name string, l lab.LogLine) string {
 	switch l.Msg {
-	case "step":
+	case "step started":
 		return name + "  " + n.Bold(fmt.Sprintf("%-36s", l.Action)) + " " + n.Faint("because "+l.Reason)
-	case "idle":
+	case "cluster is up to date":
 		return fmt.Sprintf("%s  %s", name, n.Good("is at "+l.Version+" and what Git says"))
-	case "failed", "git", "waiting":
+	case "pass failed", "git", "waiting":
 		return n.Bad(strings.TrimSpace(name + "  " + l.Msg + ": " + join(l.Error, l.Message)))
 	case "problem":
 		if strings.Contains(l.Message, ": warning: ") {

@@ -15,7 +15,7 @@ import (
 // judgeLimit bounds each of the checks.
 const judgeLimit = time.Minute
 
-// judge says whether it went well: nothing else decides the exit code. Failed
+// judge reports whether it went well: nothing else decides the exit code. Failed
 // requests are shown and do not count, as long as no acknowledged write is lost.
 func (d *demo) judge(ctx context.Context) error {
 	d.Head("Did it go well?")

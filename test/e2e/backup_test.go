@@ -81,7 +81,7 @@ func TestFailingBucketHoldsTheUpgrade(t *testing.T) {
 func (w *world) expectFailing(sentence string) {
 	w.Helper()
 	line := w.await("a failure that says "+sentence, rollLimit, func(l lab.LogLine) bool {
-		return l.Msg == "failed" && strings.Contains(l.Error, sentence)
+		return l.Msg == "pass failed" && strings.Contains(l.Error, sentence)
 	})
 	if !strings.Contains(line.Error, "; ") {
 		w.Errorf("the failure does not say what to do: %s", line.Error)

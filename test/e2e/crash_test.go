@@ -49,7 +49,7 @@ func (w *world) killThroughout(version string, least int) {
 	idle, seen := lab.Idle(w.key(), version), map[string]bool{}
 	for {
 		line := w.await("the next step", rollLimit, func(l lab.LogLine) bool {
-			return idle(l) || (l.Msg == "step" || l.Msg == "done") && !seen[l.Msg+l.Action]
+			return idle(l) || (l.Msg == "step started" || l.Msg == "step done") && !seen[l.Msg+l.Action]
 		})
 		if idle(line) {
 			break

@@ -43,7 +43,7 @@ spec:
 	w.must(shared.store.Spoil(strings.TrimPrefix(taken[0].Object, "s3://"+lab.Bucket+"/")))
 	w.commitFiles("Restore them on trial", schedule("Always"))
 	w.awaitDrill("restore drill failed")
-	w.await("a backup", changeLimit, func(l lab.LogLine) bool { return l.Msg == "backup" })
+	w.await("a backup", changeLimit, func(l lab.LogLine) bool { return l.Msg == "backup taken" })
 	w.awaitDrill("restore drill")
 
 	// 98: another process goes on with the next one.

@@ -37,9 +37,9 @@ func TestForeignObjects(t *testing.T) {
 	for name, sentence := range maps.All(foreign) {
 		w.mark = 0
 		hold := w.await("34, 35: "+sentence, holdLimit, func(l lab.LogLine) bool {
-			return l.Cluster == w.namespace+"/"+name && l.Kind == "Refused" && strings.Contains(l.Message, sentence)
+			return l.Cluster == w.namespace+"/"+name && l.Kind == "Refused" && strings.Contains(l.Reason, sentence)
 		})
-		if hold.Do == "" {
+		if hold.Remedy == "" {
 			t.Errorf("no word of what to do: %s", hold.Raw)
 		}
 	}

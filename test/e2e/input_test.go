@@ -45,7 +45,7 @@ func TestBadFiles(t *testing.T) {
 			v.T = t
 			v.commitFiles(tc.name, tc.files)
 			hold := v.awaitHold("Refused", holdLimit, tc.parts...)
-			if hold.Do == "" || strings.Contains(hold.Message, "\n") {
+			if hold.Remedy == "" || strings.Contains(hold.Reason, "\n") {
 				t.Errorf("not a sentence that says what to do: %s", hold.Raw)
 			}
 			v.expectObjects(before)
@@ -131,7 +131,7 @@ func TestGitGone(t *testing.T) {
 
 	// 130: the file goes; the cluster is an orphan and stays.
 	w.commitFiles("Remove the cluster", map[string]string{file: "", "clusters/README.md": "Nothing here.\n"})
-	w.await("the orphan", holdLimit, func(l lab.LogLine) bool { return l.Msg == "orphan" && l.Cluster == w.key() })
+	w.await("the orphan", holdLimit, func(l lab.LogLine) bool { return l.Msg == "cluster is not in Git any more" && l.Cluster == w.key() })
 	time.Sleep(quiet)
 	w.expectObjects(before)
 	w.expectServing(1)

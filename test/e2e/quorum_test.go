@@ -82,7 +82,7 @@ func TestLostQuorum(t *testing.T) {
 	}
 }
 
-// levelled says whether every member has applied the same.
+// levelled reports whether every member has applied the same.
 func (w *world) levelled(ctx context.Context) (bool, error) {
 	pods, err := w.cluster.Pods(ctx, w.namespace, name)
 	if err != nil {

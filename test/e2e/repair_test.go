@@ -120,8 +120,8 @@ func (w *world) awaitReplaced(member string, members map[string]string, sizes *m
 	w.mark = from
 	acted := false
 	w.await("the cluster to be whole again", rollLimit, func(l lab.LogLine) bool {
-		acted = acted || l.Msg == "done"
-		return acted && l.Msg == "idle" && l.Cluster == w.key()
+		acted = acted || l.Msg == "step done"
+		return acted && l.Msg == "cluster is up to date" && l.Cluster == w.key()
 	})
 	for other, id := range w.record().Members {
 		if other != member && id != members[other] {
@@ -172,7 +172,7 @@ func TestMajorityLost(t *testing.T) {
 		})
 	}
 	hold := w.await("a hold about the quorum", holdLimit, func(l lab.LogLine) bool {
-		return l.Msg == "hold" && strings.Contains(l.Hold(), "quorum")
+		return l.Msg == "on hold" && strings.Contains(l.Hold(), "quorum")
 	})
 	t.Logf("quorate says: %s", hold.Hold())
 	time.Sleep(3 * quiet) // longer than the grace

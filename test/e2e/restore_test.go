@@ -115,7 +115,7 @@ func TestRestoreInPlace(t *testing.T) {
 	}
 	begun := 0
 	for _, l := range w.daemon.Log.Lines(0) {
-		if strings.Contains(l.Raw, "begin to restore") && strings.Contains(l.Raw, `"msg":"step"`) {
+		if strings.Contains(l.Raw, "begin to restore") && strings.Contains(l.Raw, `"msg":"step started"`) {
 			begun++
 		}
 	}

@@ -65,7 +65,7 @@ spec:
 func (w *world) awaitBackup(request string) {
 	w.Helper()
 	w.await("a backup of "+request, changeLimit, func(l lab.LogLine) bool {
-		return l.Msg == "backup" && l.Request == request
+		return l.Msg == "backup taken" && l.Request == request
 	})
 }
 

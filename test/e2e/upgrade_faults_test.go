@@ -59,7 +59,7 @@ func TestDrainDuringAnUpgrade(t *testing.T) {
 		p, err := w.cluster.Client.CoreV1().Pods(w.namespace).Get(ctx, "orders-0", metav1.GetOptions{})
 		return err == nil && p.Spec.NodeName == "", nil
 	})
-	hold := w.await("a hold about orders-0", rollLimit, func(l lab.LogLine) bool { return l.Msg == "hold" && strings.Contains(l.Hold(), "orders-0") })
+	hold := w.await("a hold about orders-0", rollLimit, func(l lab.LogLine) bool { return l.Msg == "on hold" && strings.Contains(l.Hold(), "orders-0") })
 	t.Logf("quorate says: %s", hold.Hold())
 	from := w.daemon.Log.Mark()
 	time.Sleep(2 * quiet)

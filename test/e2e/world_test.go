@@ -201,7 +201,7 @@ func (w *world) awaitIdle(version string, limit time.Duration) {
 func (w *world) awaitDone(limit time.Duration) {
 	w.Helper()
 	w.await("the cluster to be what the newest commit says", limit, func(l lab.LogLine) bool {
-		return l.Msg == "idle" && l.Cluster == w.key() && l.Commit == w.head
+		return l.Msg == "cluster is up to date" && l.Cluster == w.key() && l.Commit == w.head
 	})
 }
 

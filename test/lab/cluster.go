@@ -67,7 +67,7 @@ func chooseCluster(ctx context.Context) (string, *Sandbox, error) {
 	return status.Kubeconfig, sandbox, nil
 }
 
-// Wanted says whether the sandbox is the cluster to use: KUBECONFIG names none
+// Wanted reports whether the sandbox is the cluster to use: KUBECONFIG names none
 // or the sandbox's.
 func (s *Sandbox) Wanted(ctx context.Context) bool {
 	named := os.Getenv("KUBECONFIG")

@@ -145,7 +145,7 @@ func (d *Daemon) Start() error {
 	return nil
 }
 
-// Running says whether the process has not ended.
+// Running reports whether the process has not ended.
 func (d *Daemon) Running() bool { return d.process != nil && d.process.running() }
 
 // PID is the process's id.

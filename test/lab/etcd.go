@@ -212,7 +212,7 @@ func Leader(members []Member) (Member, error) {
 	return Member{}, errors.New("no member says that it is the leader")
 }
 
-// AtVersion says whether there are n members, all of the version and with one
+// AtVersion reports whether there are n members, all of the version and with one
 // leader; in words too.
 func AtVersion(members []Member, n int, version string) (bool, string) {
 	ok, words := len(members) == n, make([]string, len(members))

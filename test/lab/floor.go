@@ -70,7 +70,7 @@ func awaitReady(ctx context.Context, events watch.Interface, name string, old ty
 	}
 }
 
-// Ready says whether a pod is ready and not on its way out.
+// Ready reports whether a pod is ready and not on its way out.
 func Ready(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue

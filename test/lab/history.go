@@ -52,7 +52,7 @@ func (o *HistoryOptions) fill() {
 
 // History is a few clients that read, put and swap the same few keys, and a
 // record of when each operation was called, when it was answered and how. Check
-// says whether one cluster that loses nothing could have answered so.
+// reports whether one cluster that loses nothing could have answered so.
 type History struct {
 	options HistoryOptions
 	clients []*clientv3.Client

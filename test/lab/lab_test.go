@@ -71,9 +71,9 @@ func remoteHead(t *testing.T, s *GitServer) string {
 func TestLogWaitFor(t *testing.T) {
 	l := NewLog(nil)
 	go func() {
-		_, _ = l.ReadFrom(strings.NewReader(`{"msg":"step","cluster":"a/b","action":"restart b-2 3.5.21 → 3.5.35","reason":"r"}
+		_, _ = l.ReadFrom(strings.NewReader(`{"msg":"step started","cluster":"a/b","action":"restart b-2 3.5.21 → 3.5.35","reason":"r"}
 plain text
-{"msg":"hold","kind":"Waiting","message":"b-2 starts","do":"wait"}
+{"msg":"on hold","kind":"Waiting","reason":"b-2 starts","remedy":"wait"}
 `))
 	}()
 	line, next, err := l.WaitFor(t.Context(), 0, 5*time.Second, Step("restart", "b-2"))

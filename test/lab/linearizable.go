@@ -24,7 +24,7 @@ type register struct {
 	revision int64
 }
 
-// linearizable says whether the operations on each key could have taken effect
+// linearizable reports whether the operations on each key could have taken effect
 // one after the other, each between its call and its answer, with these answers.
 // Keys are looked at one by one: a history is linearizable when that of each of
 // its keys is.
@@ -98,7 +98,7 @@ func model() porcupine.Model {
 	}
 }
 
-// step says whether an operation could have its answer in a state, and what
+// step reports whether an operation could have its answer in a state, and what
 // the state is then. Revisions only rise.
 func step(now register, op operation) (bool, any) {
 	if op.kind == read || op.outcome == missed {

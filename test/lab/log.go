@@ -23,15 +23,15 @@ type LogLine struct {
 	Cluster string    `json:"cluster"`
 	// Request is the EtcdBackup or EtcdBackupSchedule that a line is about.
 	Request string `json:"request"`
-	// Action and Reason are those of a step.
+	// Action is that of a step, and Reason that of a step or a hold.
 	Action string `json:"action"`
 	Reason string `json:"reason"`
-	// Kind, Message and Do are those of a hold.
-	Kind    string `json:"kind"`
+	// Kind and Remedy are those of a hold.
+	Kind   string `json:"kind"`
+	Remedy string `json:"remedy"`
 	Message string `json:"message"`
-	Do      string `json:"do"`
-	// Took is how long a step that is done has taken.
-	Took string `json:"took"`
+	// Warning is what a warning about a cluster says.
+	Warning string `json:"warning"`
 	// Commit is the Git commit, Subject its first line, Version that of etcd.
 	Commit  string `json:"commit"`
 	Subject string `json:"subject"`
@@ -57,10 +57,10 @@ func (l LogLine) Hold() string {
 	if l.Error != "" {
 		return l.Msg + ": " + l.Error
 	}
-	if l.Do == "" {
-		return l.Kind + " hold: " + l.Message
+	if l.Remedy == "" {
+		return l.Kind + " hold: " + l.Reason
 	}
-	return l.Kind + " hold: " + l.Message + "; " + l.Do
+	return l.Kind + " hold: " + l.Reason + "; " + l.Remedy
 }
 
 // Contains matches lines whose raw text has every one of the parts.
@@ -76,10 +76,10 @@ func Contains(parts ...string) func(LogLine) bool {
 }
 
 // Step matches the lines that begin a step whose action contains all parts.
-func Step(parts ...string) func(LogLine) bool { return message("step", parts) }
+func Step(parts ...string) func(LogLine) bool { return message("step started", parts) }
 
 // Done matches the lines that end a step whose action contains all parts.
-func Done(parts ...string) func(LogLine) bool { return message("done", parts) }
+func Done(parts ...string) func(LogLine) bool { return message("step done", parts) }
 
 func message(msg string, parts []string) func(LogLine) bool {
 	return func(l LogLine) bool {
@@ -95,7 +95,7 @@ func message(msg string, parts []string) func(LogLine) bool {
 // Idle matches the lines that say that a cluster, as "namespace/name", is what
 // Git says, at an etcd version.
 func Idle(cluster, version string) func(LogLine) bool {
-	return func(l LogLine) bool { return l.Msg == "idle" && l.Cluster == cluster && l.Version == version }
+	return func(l LogLine) bool { return l.Msg == "cluster is up to date" && l.Cluster == cluster && l.Version == version }
 }
 
 // Hold matches the lines that report a hold whose message or advice contains
@@ -103,11 +103,11 @@ func Idle(cluster, version string) func(LogLine) bool {
 func Hold(parts ...string) func(LogLine) bool {
 	return func(l LogLine) bool {
 		for _, part := range parts {
-			if !strings.Contains(l.Message+" "+l.Do, part) {
+			if !strings.Contains(l.Reason+" "+l.Remedy, part) {
 				return false
 			}
 		}
-		return l.Msg == "hold"
+		return l.Msg == "on hold"
 	}
 }
 
@@ -179,7 +179,7 @@ func (l *Log) Last(match func(LogLine) bool) (LogLine, bool) {
 // LastHold is the newest hold or failure in words, or what else the log says
 // last.
 func (l *Log) LastHold() string {
-	if line, ok := l.Last(func(l LogLine) bool { return l.Msg == "hold" || l.Error != "" }); ok {
+	if line, ok := l.Last(func(l LogLine) bool { return l.Msg == "on hold" || l.Error != "" }); ok {
 		return line.Hold()
 	}
 	if last, ok := l.Last(func(LogLine) bool { return true }); ok {

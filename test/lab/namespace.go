@@ -83,7 +83,7 @@ func (c *Cluster) hurry(ctx context.Context, namespace string) error {
 	)
 }
 
-// volumesGone says whether no volume is left that is deleted with its claim.
+// volumesGone reports whether no volume is left that is deleted with its claim.
 func (c *Cluster) volumesGone(ctx context.Context, namespace string) (bool, error) {
 	volumes, err := c.Client.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -34,7 +34,7 @@ func startProcess(cmd *exec.Cmd, out io.Writer, options ...func(*syscall.SysProc
 	return p, nil
 }
 
-// running says whether the child has not ended yet.
+// running reports whether the child has not ended yet.
 func (p *process) running() bool {
 	select {
 	case <-p.ended:
