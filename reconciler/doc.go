@@ -1,29 +1,51 @@
-// Package reconciler is the shell around the planner: it observes clusters,
-// asks plan.Make what to do, and carries out one action at a time.
+// Package reconciler is the loop of the daemon: for each cluster that Git names it
+// observes, plans, executes at most one action, and reports.
 //
 // # One pass
 //
-//	observe   caches for Kubernetes, the members themselves for etcd
-//	plan      plan.Make; where it asks for confirmation, look again and ask again
-//	again     read what matters past the caches, decide again: only the very same
-//	          decision is carried out
+//	observe   the caches for Kubernetes, the members themselves for etcd
+//	plan      plan.Make; where it asks for confirmation, the members are asked again
+//	again     what a decision rests on is read past the caches, and decided again:
+//	          only the very same action is executed
 //	execute   one idempotent method per action
-//	report    the step or the hold, as log line, Event and metrics
+//	report    the step or the hold, as a log line, an Event and metrics
 //
-// Then the cluster's key goes back into the queue. Nothing that decides is kept
-// in the process: it may be killed between any two instructions.
+// Then the cluster's key goes back into the queue. Nothing that decides is kept in the
+// process: it may be killed between any two instructions.
 //
-// # Files
+// # Where things are
 //
-//	reconciler.go   the queue and the pass
-//	cache.go        watches, and what they hold of one cluster
-//	observe*.go     liveCluster → plan.Observed
-//	ownership.go    what is in the way and not quorate's
-//	etcd.go         the members: health, leadership, snapshots
-//	execute.go      plan.Action → API calls
-//	manifests*.go   rendering; drift.go: comparing by field ownership
-//	record.go       what outlives the process; package guard reads it in a pod
-//	backup*.go      snapshots in object stores
-//	tls*.go         certificates
-//	metrics.go      metrics; report.go: log lines and Events
+// Data flows one way: sources → schema → desired → observe → plan → execute → report.
+//
+//	desired      what one commit wants of clusters, backups and restores
+//	observe      Kubernetes and etcd → a View
+//	state        the words of the planner: Desired and Observed as plain values
+//	plan         the rules in one table, and the forecast;
+//	             plan/situation: the questions that the rules ask about one cluster;
+//	             plan/action: what can be done, each with its effect and its way back
+//	execute      an action → API calls and requests to the members
+//	report       log lines, Events, metrics, the status of each object
+//	preview      what a change would do, for the people who review it
+//	scheduler    EtcdBackup and EtcdBackupSchedule: take, drill, retain;
+//	             schedule: when one is due, and from which member
+//	etcd         the members: health, leadership, member list, maintenance, snapshots
+//	record       what outlives the process about one cluster; guard reads it in a pod
+//	jobs         the Jobs that quorate starts; restore: what one writes on a volume
+//	stores       backups reached with Secrets; backup: the backups themselves
+//	certs, manifests, drift, pods, kube, naming, queue, memo   what these stand on
+//
+// # Words
+//
+//	View        all that one pass knows about one cluster, and the live objects behind it
+//	round       one question to all members of a cluster; deep where it compares hashes
+//	situation   a View as the rules see it, at one time
+//	action      one idempotent change of the world; a step is an action with its reason
+//	hold        why nothing is done for now, since when, and what a person can do
+//	waypoint    a release, or a setting, that a roll passes through on its way to the
+//	            version in Git
+//	roll        the restart of all members, one by one, onto another pod template
+//	record      the ConfigMap in which quorate notes what cannot be seen elsewhere
+//	forecast    the steps that would follow if each had its effect
+//	drill       a backup restored into a throw-away etcd, and compared with its manifest
+//	wave        clusters that are upgraded before those with a higher number
 package reconciler

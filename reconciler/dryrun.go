@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/report"
 )
 
-var errDryRun = errors.New("this plans for what is not in Git yet: nothing is carried out")
+var errDryRun = errors.New("dry run: refusing to change anything")
 
 // DryRun returns a Reconciler that plans for what Git does not say yet, such as a
 // pull request. It sees what r's caches hold of Kubernetes and has all else of its
@@ -19,9 +19,9 @@ var errDryRun = errors.New("this plans for what is not in Git yet: nothing is ca
 func (r *Reconciler) DryRun(members Members) *Reconciler {
 	options := r.Options
 	options.Lease = func() error { return errDryRun }
-	apart := r.With(options, members, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
-	apart.shutDown() // nothing is ever queued
-	return apart
+	dry := r.With(options, members, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	dry.shutDown() // nothing is ever queued
+	return dry
 }
 
 // With returns a Reconciler with other options that sees what r's caches hold, and has

@@ -17,11 +17,11 @@ func (r *Reconciler) Decide(ctx context.Context, c desired.Cluster) (*observe.Vi
 }
 
 func (r *Reconciler) Again(ctx context.Context, v *observe.View, a action.Action) (*observe.View, error) {
-	return r.again(ctx, v, a)
+	return r.decideAgain(ctx, v, a)
 }
 
 func (r *Reconciler) CarryOut(ctx context.Context, v *observe.View, s plan.Step) error {
-	return r.carryOut(ctx, v, s)
+	return r.execute(ctx, v, s)
 }
 
 func (r *Reconciler) Next(ctx context.Context) bool { return r.queue.Next(ctx, handler{r}) }

@@ -57,15 +57,15 @@ func (r *Reconciler) reserve(ctx context.Context, v *observe.View, action action
 		return func() {}, false
 	}
 	select {
-	case r.beginning <- struct{}{}:
-		return func() { <-r.beginning }, true
+	case r.disrupting <- struct{}{}:
+		return func() { <-r.disrupting }, true
 	case <-ctx.Done():
 		return func() {}, false
 	}
 }
 
 // takesPlace reports whether the action may disrupt a cluster that is not disrupted
-// yet. A backup disrupts nobody and takes long, so it keeps no other worker off.
+// yet. A backup disrupts no client and takes long, so it blocks no other worker.
 func (r *Reconciler) takesPlace(v *observe.View, act action.Action) bool {
 	_, backup := act.(action.TakeBackup)
 	return !backup && situation.Begins(v.Desired, v.Observed, r.now())

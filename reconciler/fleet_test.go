@@ -68,7 +68,7 @@ func TestWhatDoesNotDisrupt(t *testing.T) {
 	}
 }
 
-// A lower wave is not over while a file of it waits to be carried out.
+// A lower wave is not over while a file of it waits to be applied.
 func TestWhatIsPlainlyUnfinished(t *testing.T) {
 	c := WishOf("orders")
 	broken, observed, asleep := c, WishOf("orders", func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }), WishOf("orders", func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated })

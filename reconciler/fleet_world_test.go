@@ -179,7 +179,7 @@ func TestTwoWorkersNeverTakeTheLastPlace(t *testing.T) {
 	inFleet(t, []string{"baskets", "users"}, func(f *fleet) {
 		clusters := []desired.Cluster{reconciler.WishOf("orders", clustertest.SetVersion("3.6.16")), reconciler.WishOf("baskets", clustertest.SetVersion("3.6.16")), reconciler.WishOf("users", clustertest.SetVersion("3.6.16"))}
 		f.R.SetDesired(clusters)
-		// What has been decided is carried out a moment later.
+		// What has been decided is applied a moment later.
 		f.Reconfigure(func(o *reconciler.Options) {
 			o.Lease = func() error {
 				time.Sleep(time.Second)
@@ -246,7 +246,7 @@ func TestMaxDisruptedIsHowManyBegin(t *testing.T) {
 }
 
 // The fleet is not remembered but looked at: a daemon that has just started sees
-// who is disrupted, and goes on with what has begun.
+// who is disrupted, and continues with what has begun.
 func TestANewDaemonCountsWhatIsDisrupted(t *testing.T) {
 	inFleet(t, []string{"baskets"}, func(f *fleet) {
 		orders, baskets := reconciler.WishOf("orders", clustertest.SetVersion("3.6.16")), reconciler.WishOf("baskets", clustertest.SetVersion("3.6.16"))

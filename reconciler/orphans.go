@@ -31,7 +31,7 @@ func (r *Reconciler) watchOrphans(ctx context.Context) {
 // any more, and tells of each once. They are left running: absence is never a wish
 // to delete. Before Git was read there is nothing to compare with.
 func (r *Reconciler) findOrphans() {
-	if !r.asked.Load() || r.Options.Owner.Nobody() {
+	if !r.gitRead.Load() || r.Options.Owner.Nobody() {
 		return
 	}
 	var orphans []schema.Status
@@ -52,7 +52,7 @@ func (r *Reconciler) findOrphans() {
 }
 
 // isOrphan reports whether this quorate looks after the cluster of a record, and Git
-// has not deleted it by a word. Nobody can tell whose a record is that cannot be read.
+// has not deleted it by a word. An unreadable record has no known owner.
 func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
 	rec, err := record.Read(cm)
 	return err == nil && !rec.Deleted && rec.Owner != nil && record.OwnerOf(rec).Is(r.Options.Owner)

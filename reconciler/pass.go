@@ -2,17 +2,22 @@ package reconciler
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
+	"time"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// again reads the record, the StatefulSet and the pods from the API server
-// itself and decides again: an action is carried out only when fresh data leads
+// decideAgain reads the record, the StatefulSet and the pods from the API server
+// itself and decides again: an action is applied only when fresh data leads
 // to the very same one.
-func (r *Reconciler) again(ctx context.Context, v *observe.View, act action.Action) (*observe.View, error) {
+func (r *Reconciler) decideAgain(ctx context.Context, v *observe.View, act action.Action) (*observe.View, error) {
 	kind, name := "", ""
 	if a, ok := act.(action.ApplyObject); ok {
 		kind, name = a.ObjectKind, a.Name
@@ -34,3 +39,67 @@ func (r *Reconciler) again(ctx context.Context, v *observe.View, act action.Acti
 // sameAction reports whether two actions are the same to the last field: their text
 // names the object but not its UID.
 func sameAction(a, b action.Action) bool { return reflect.DeepEqual(a, b) }
+
+// Pass looks at one cluster, decides, and carries out at most one action. It
+// returns how long until the next look.
+func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
+	v, p, err := r.decide(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	r.Reporter.Planned(v, p)
+	r.noteCluster(v, p)
+	switch {
+	case p.Hold != nil:
+		return max(p.Hold.Again, state.MinRequeue), nil
+	case len(p.Steps) == 0:
+		return r.Options.Resync, nil
+	}
+	if err := r.execute(ctx, v, p.Steps[0]); err != nil {
+		return 0, err
+	}
+	return r.pace.after(c.Key(), p.Steps[0].String()), nil
+}
+
+// Plan says what a Pass would do, and touches nothing.
+func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (plan.Plan, error) {
+	_, p, err := r.decide(ctx, c)
+	return p, err
+}
+
+// decide looks at one cluster and plans. Where the plan wants health confirmed,
+// it looks again and plans again.
+func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, plan.Plan, error) {
+	v, err := r.Observer.Observe(ctx, c)
+	if err != nil {
+		return nil, plan.Plan{}, err
+	}
+	p, err := r.plan(ctx, v)
+	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.Endpoints) > 0 {
+		r.Observer.Confirm(ctx, v)
+		p, err = r.plan(ctx, v)
+	}
+	return v, p, err
+}
+
+// execute decides again on fresh data, and acts.
+func (r *Reconciler) execute(ctx context.Context, v *observe.View, step plan.Step) error {
+	release, reserved := r.reserve(ctx, v, step.Action)
+	defer release()
+	fresh, err := r.decideAgain(ctx, v, step.Action)
+	if err != nil {
+		return err
+	}
+	if !reserved && r.takesPlace(fresh, step.Action) {
+		return state.ErrChanged
+	}
+	r.Reporter.Starting(fresh, step)
+	started := time.Now()
+	if err := r.Executor.Execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {
+		return fmt.Errorf("%s: %w", step.Action, err)
+	} else if err != nil {
+		return err
+	}
+	r.Reporter.Done(fresh, step, time.Since(started))
+	return nil
+}

@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -12,9 +11,6 @@ import (
 	"time"
 
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/quorate/quorate/reconciler/queue"
-
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -24,7 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/scheduler"
@@ -38,14 +34,14 @@ type Options struct {
 	Render manifests.Options
 	// BackupURL is the template of object URLs for clusters that name none.
 	BackupURL string
-	// Owner is who this is: what it follows in Git, and its instance. One without
-	// a source is for plans only: it takes every cluster for its own.
+	// Owner is this instance: what it follows in Git, and its name. One without a
+	// source is for plans only: it counts every cluster as its own.
 	Owner state.Owner
 	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
 	MaxDisrupted int
 	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
 	MaxBackups int
-	// Runner says who takes the backups that Git asks for. Default InDaemon.
+	// Runner is what takes the backups that Git asks for. Default InDaemon.
 	BackupRunner scheduler.Runner
 	// MaxDrills is how many backups are restored on trial at once. Default 1.
 	MaxDrills int
@@ -94,7 +90,7 @@ type Members interface {
 	scheduler.Members
 }
 
-// Reconciler keeps clusters the way Git says.
+// Reconciler reconciles clusters to the state that Git declares.
 type Reconciler struct {
 	kube      kubernetes.Interface
 	Observer  *observe.Observer
@@ -106,12 +102,13 @@ type Reconciler struct {
 	Options   Options
 
 	pace pace
-	// beginning holds the place of the one worker that begins to disrupt a cluster.
-	beginning chan struct{}
-	queue     queue.Queue
-	filled    atomic.Bool
-	// asked says that Git has been read.
-	asked atomic.Bool
+	// disrupting is a one-slot semaphore: one worker at a time may start to disrupt a
+	// cluster.
+	disrupting chan struct{}
+	queue      queue.Queue
+	filled     atomic.Bool
+	// gitRead is true once Git has been read.
+	gitRead atomic.Bool
 
 	mu      sync.Mutex
 	desired map[string]desired.Cluster
@@ -125,7 +122,7 @@ func New(kube kubernetes.Interface, members Members, events eventrecord.EventRec
 // wire gives each part what it needs of the others.
 func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
-		kube: kube, log: log, Options: o, cache: cache, desired: map[string]desired.Cluster{}, beginning: make(chan struct{}, 1),
+		kube: kube, log: log, Options: o, cache: cache, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue),
 	}
 	fights := &drift.Fights{}
@@ -162,7 +159,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run carries out what Git says until ctx ends, and returns when the actions
+// Run reconciles until ctx ends, and returns when the actions
 // under way have ended, too.
 func (r *Reconciler) Run(ctx context.Context) {
 	var workers sync.WaitGroup
@@ -196,7 +193,7 @@ func (r *Reconciler) SetDesired(clusters []desired.Cluster) {
 	for _, key := range r.replaceDesired(clusters) {
 		r.reportOrphan(key)
 	}
-	r.asked.Store(true)
+	r.gitRead.Store(true)
 	r.findOrphans()
 }
 
@@ -227,7 +224,7 @@ func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []stri
 	return vanished
 }
 
-// forget drops what is kept to save work or words about a cluster.
+// forget drops all cached state of a cluster.
 func (r *Reconciler) forget(key string, c desired.Cluster) {
 	r.Reporter.Forget(key, c)
 	r.pace.forget(key)
@@ -281,75 +278,11 @@ func (h handler) Failed(key string, err error) {
 // Succeeded implements queue.Handler.
 func (h handler) Succeeded(key string) { h.Reporter.Board.Succeeded(key) }
 
-// Pass looks at one cluster, decides, and carries out at most one action. It
-// returns how long until the next look.
-func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
-	v, p, err := r.decide(ctx, c)
-	if err != nil {
-		return 0, err
-	}
-	r.Reporter.Planned(v, p)
-	r.noteCluster(v, p)
-	switch {
-	case p.Hold != nil:
-		return max(p.Hold.Again, state.MinRequeue), nil
-	case len(p.Steps) == 0:
-		return r.Options.Resync, nil
-	}
-	if err := r.carryOut(ctx, v, p.Steps[0]); err != nil {
-		return 0, err
-	}
-	return r.pace.after(c.Key(), p.Steps[0].String()), nil
-}
-
-// Plan says what a Pass would do, and touches nothing.
-func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (plan.Plan, error) {
-	_, p, err := r.decide(ctx, c)
-	return p, err
-}
-
-// decide looks at one cluster and plans. Where the plan wants health confirmed,
-// it looks again and plans again.
-func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, plan.Plan, error) {
-	v, err := r.Observer.Observe(ctx, c)
-	if err != nil {
-		return nil, plan.Plan{}, err
-	}
-	p, err := r.plan(ctx, v)
-	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.Endpoints) > 0 {
-		r.Observer.Confirm(ctx, v)
-		p, err = r.plan(ctx, v)
-	}
-	return v, p, err
-}
-
-// carryOut decides again on fresh data, and acts.
-func (r *Reconciler) carryOut(ctx context.Context, v *observe.View, step plan.Step) error {
-	release, reserved := r.reserve(ctx, v, step.Action)
-	defer release()
-	fresh, err := r.again(ctx, v, step.Action)
-	if err != nil {
-		return err
-	}
-	if !reserved && r.takesPlace(fresh, step.Action) {
-		return state.ErrChanged
-	}
-	r.Reporter.Starting(fresh, step)
-	started := time.Now()
-	if err := r.Executor.Execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {
-		return fmt.Errorf("%s: %w", step.Action, err)
-	} else if err != nil {
-		return err
-	}
-	r.Reporter.Done(fresh, step, time.Since(started))
-	return nil
-}
-
 // SetBackups replaces what Git says of backups and schedules. For one that is no
 // longer named no further backup is taken; those that were taken stay.
 func (r *Reconciler) SetBackups(list []desired.Backup) { r.Scheduler.SetDesired(list) }
 
-// SetNeeded replaces the backups that Git names, by URL, with who does: no retention
+// SetNeeded replaces the backups that Git names, by URL, with what names them: no retention
 // removes them. With a doubt, such as "the document at x.yaml:1 has errors", it removes
 // none at all.
 func (r *Reconciler) SetNeeded(needed map[string]string, doubt string) {

@@ -158,7 +158,7 @@ func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
 	}, clustertest.SetVersion("3.6.12"))
 }
 
-// A commit may change labels, which are carried out at once, and the version,
+// A commit may change labels, which are applied at once, and the version,
 // which needs a backup and a roll.
 func TestLabelsBesideAVersionDoNotStartTheRoll(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {

@@ -194,7 +194,7 @@ func TestNoActionWithoutFreshData(t *testing.T) {
 }
 
 // stale decides on a restart, changes the world behind that decision, and wants
-// the restart not to be carried out.
+// the restart not to be applied.
 func stale(t *testing.T, behind func(w *reconcilertest.World)) {
 	t.Helper()
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {

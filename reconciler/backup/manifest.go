@@ -112,7 +112,7 @@ type Drill struct {
 var errBadManifest = errors.New("bad manifest")
 
 // writeManifest stores the manifest and reads it back. What is read decides: a
-// write that timed out may have been carried out.
+// write that timed out may have been applied.
 func (s *object) writeManifest(ctx context.Context, m Manifest, only condition) error {
 	text, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {

@@ -297,7 +297,7 @@ func withFields(e metav1.ManagedFieldsEntry, fields *fieldpath.Set) (metav1.Mana
 }
 
 // reallyChanged leaves out differences that are none: a zero that the API server
-// does not write down, and a default that it added inside a value which is owned
+// does not record, and a default that it added inside a value which is owned
 // as a whole.
 func reallyChanged(candidates *fieldpath.Set, live, want *typed.TypedValue) *fieldpath.Set {
 	changed := fieldpath.NewSet()

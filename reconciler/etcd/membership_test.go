@@ -274,7 +274,7 @@ func memberIsRemoved(s *etcdServers, id string) {
 }
 
 // forgetfulProxy passes connections on to a member, and cuts each one whose
-// answer comes after the change was carried out, as often as it is told.
+// answer comes after the change was applied, as often as it is told.
 type forgetfulProxy struct {
 	listener net.Listener
 	target   string
@@ -362,7 +362,7 @@ func (s *etcdServers) through(applied func(roster []string) bool) (Endpoint, *fo
 	return e, p
 }
 
-// I24, scenarios 44 and 45: the answer is lost after the change was carried out.
+// I24, scenarios 44 and 45: the answer is lost after the change was applied.
 // It is not asked for again, and counts as done.
 func TestLostAnswersOfMembershipChanges(t *testing.T) {
 	for _, version := range []string{etcdtest.V34, etcdtest.V36} {

@@ -56,7 +56,7 @@ func (e *Executor) takeBackup(ctx context.Context, v *observe.View, a action.Tak
 	})
 }
 
-// noteAttempt writes down where the backup goes before its first byte, and removes
+// noteAttempt records where the backup goes before its first byte, and removes
 // what the one before has left there, if that did not come to its end.
 func (e *Executor) noteAttempt(ctx context.Context, v *observe.View, store backup.Store, url string) error {
 	if err := e.Lease(); err != nil {

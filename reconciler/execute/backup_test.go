@@ -25,8 +25,8 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// 111: what the file says of encryption is carried out: only the owner of the private
-// key reads the backup, and the cluster goes on with it.
+// 111: what the file says of encryption is applied: only the owner of the private
+// key reads the backup, and the cluster continues with it.
 func TestBackupsAreEncryptedForTheRecipients(t *testing.T) {
 	identity, err := age.GenerateX25519Identity()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 )
 
-// Execute carries out one action. Each method is idempotent: that something is already
+// Execute executes one action. Each method is idempotent: that something is already
 // so counts as done. A kind of action that is missing here is found by the linter.
 func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Action) error {
 	if err := e.Lease(); err != nil {

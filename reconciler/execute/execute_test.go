@@ -29,7 +29,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Each action, carried out twice, does the second time what the first time
+// Each action, applied twice, does the second time what the first time
 // left: nothing.
 func TestActionsAreIdempotent(t *testing.T) {
 	for name, act := range map[string]action.Action{

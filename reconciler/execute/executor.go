@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
-// Executor carries out actions.
+// Executor executes actions.
 type Executor struct {
 	Kube    kubernetes.Interface
 	Records record.Store

@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 )
 
-// beginDeletion writes down that the cluster is being deleted, and as what its
+// beginDeletion records that the cluster is being deleted, and as what its
 // members may come back.
 func (e *Executor) beginDeletion(ctx context.Context, v *observe.View, a action.BeginDeletion) error {
 	return e.note(ctx, v, func(rec *record.Record) {

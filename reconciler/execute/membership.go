@@ -54,7 +54,7 @@ func (e *Executor) addLearner(ctx context.Context, v *observe.View, a action.Add
 	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.LearnerIs(a.Member, id) })
 }
 
-// promoteMember writes down that the learner may be a voter, and has etcd make it
+// promoteMember records that the learner may be a voter, and has etcd make it
 // one.
 func (e *Executor) promoteMember(ctx context.Context, v *observe.View, a action.PromoteMember) error {
 	rec, err := e.updateIf(ctx, v, func(m *record.Record) bool { return m.Promoting(a) })
@@ -177,7 +177,7 @@ func (e *Executor) resizeSet(ctx context.Context, v *observe.View, a action.Resi
 	return e.applySetAs(ctx, v, keep, a.Partition)
 }
 
-// deleteIdlePod deletes the pod of somebody who is no member.
+// deleteIdlePod deletes a pod that is no member's.
 func (e *Executor) deleteIdlePod(ctx context.Context, v *observe.View, a action.DeletePod) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
 	if err != nil {
@@ -220,8 +220,8 @@ func (e *Executor) deleteVolume(ctx context.Context, v *observe.View, a action.D
 	return e.note(ctx, v, func(m *record.Record) { delete(m.Retired, a.Member) })
 }
 
-// mayLoseVolume reports whether nobody needs a member's volume. In a cluster that is
-// being deleted nobody does, by Git's word.
+// mayLoseVolume reports, as an error, why a member's volume may not be deleted. In a cluster
+// that Git deletes, every volume may.
 func (e *Executor) mayLoseVolume(ctx context.Context, v *observe.View, rec record.Record, member string) error {
 	if rec.Deleted && v.Set == nil {
 		return nil
@@ -240,8 +240,8 @@ func (e *Executor) mayLoseVolume(ctx context.Context, v *observe.View, rec recor
 	return nil
 }
 
-// foundOwn reports whether the pod of a member, where there is one, has found nobody
-// else's data on its volume.
+// foundOwn returns an error where the pod of a member has found another cluster's data on its
+// volume.
 func (e *Executor) foundOwn(ctx context.Context, v *observe.View, member string) error {
 	live, err := kube.FoundOrNil(e.Kube.CoreV1().Pods(v.Cluster.Metadata.Namespace).Get(ctx, member, metav1.GetOptions{}))
 	switch {

@@ -63,7 +63,7 @@ func stepsOf(w *reconcilertest.World, actions ...action.Action) {
 	}
 }
 
-// A member comes and goes again, each action carried out twice: a learner with
+// A member comes and goes again, each action applied twice: a learner with
 // its pod, a vote, the way out, and the volume last.
 func TestMemberComesAndGoes(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {

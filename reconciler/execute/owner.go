@@ -9,8 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// claimCluster writes down who looks after the cluster. Somebody who was faster
-// stays the owner.
+// claimCluster records the owner of the cluster. An owner that was faster stays.
 func (e *Executor) claimCluster(ctx context.Context, v *observe.View, a action.ClaimCluster) error {
 	_, err := e.Records.Update(ctx, v.Cluster.EtcdCluster, state.Owner{}, func(rec *record.Record) error {
 		was := state.Owner{}

@@ -59,7 +59,7 @@ func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Re
 	return e.Stores.Offer(ctx, store, g.ObjectURL, secret)
 }
 
-// BeginRecovery chooses the identity of the recovered cluster, and writes down
+// BeginRecovery chooses the identity of the recovered cluster, and records
 // what is going to happen.
 func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.BeginRecovery) error {
 	g := record.Recovering{
@@ -121,7 +121,7 @@ func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.
 }
 
 // wantUnused wants no member's pod, nor any other but the Job's own that could write to
-// a claim. All of the namespace are asked for: somebody's copy of a pod need not have
+// a claim. All of the namespace are asked for: a copy of a pod need not have
 // its labels.
 func (e *Executor) wantUnused(ctx context.Context, c desired.Cluster, claim, job string) error {
 	pods, err := e.Kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{})
@@ -143,7 +143,7 @@ func (e *Executor) wantUnused(ctx context.Context, c desired.Cluster, claim, job
 	return nil
 }
 
-// EndRecovery writes down that a recovery is over. Its Job and its Secret go first:
+// EndRecovery records that a recovery is over. Its Job and its Secret go first:
 // nothing would name them any more.
 func (e *Executor) endRecovery(ctx context.Context, v *observe.View, a action.EndRecovery) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)

@@ -194,7 +194,7 @@ func TestRecoveryRecordTransitions(t *testing.T) {
 	}
 }
 
-// I13: the end of a restore is written down once, for that restore, and when its
+// I13: the end of a restore is recorded once, for that restore, and when its
 // first member stands.
 func TestTheEndOfARestoreIsWrittenOnce(t *testing.T) {
 	before, now := time.Now().Add(-time.Hour), time.Now().UTC()

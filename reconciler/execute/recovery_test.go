@@ -53,7 +53,7 @@ func loseQuorum(w *reconcilertest.World, left string) {
 func actions(w *reconcilertest.World) []string { return w.Lines("step started", "action") }
 
 // 84: from the loss to its end, with what a person commits: the loss is held, and
-// the commit carried out, each action twice.
+// the commit applied, each action twice.
 func TestALostClusterIsRecovered(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		loseQuorum(w, "orders-1")

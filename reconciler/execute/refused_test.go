@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// attempt is an action that can be carried out in a world that was prepared for it.
+// attempt is an action that can be applied in a world that was prepared for it.
 type attempt struct {
 	name    string
 	prepare func(w *reconcilertest.World)
@@ -205,7 +205,7 @@ func TestADeletionNamesTheVeryObject(t *testing.T) {
 	}
 }
 
-// What etcd refuses is said, and not written down as done.
+// What etcd refuses is said, and not recorded as done.
 func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
 	refused := errors.New("etcd refuses")
 	for _, a := range attempts() {
@@ -225,7 +225,7 @@ func TestWhatEtcdRefusesIsNotRecorded(t *testing.T) {
 			if _, cancels := act.(action.CancelDowngrade); cancels && after.Downgrade == nil {
 				t.Error("the record forgets a downgrade that etcd goes on with")
 			}
-			// What is intended is written down before etcd is asked.
+			// What is intended is recorded before etcd is asked.
 			after.Revision, after.Nudged, after.Downgrade, after.BornOn, after.Flushed = before.Revision, before.Nudged, before.Downgrade, before.BornOn, before.Flushed
 			after.BackupBegun = before.BackupBegun
 			if after.Joining != nil {

@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
-// beginRestore chooses the backup, reads the whole of it, and writes down what is
+// beginRestore chooses the backup, reads the whole of it, and records what is
 // going to happen. Before that, nothing is made.
 func (e *Executor) beginRestore(ctx context.Context, v *observe.View, a action.BeginRestore) error {
 	c := v.Cluster.EtcdCluster

@@ -253,7 +253,7 @@ func TestARestoreTakesACopyForNoMember(t *testing.T) {
 	})
 }
 
-// I7: a volume is made for the first member of a restore that goes on, and for
+// I7: a volume is made for the first member of a restore that continues, and for
 // nobody else.
 func TestAVolumeIsMadeForTheRestoreAlone(t *testing.T) {
 	a := action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"}

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// nudge adds entries to the members' log, after it has written down how often each
+// nudge adds entries to the members' log, after it has recorded how often each
 // of them has saved its state. More entries a second time do no harm.
 func (e *Executor) nudge(ctx context.Context, v *observe.View, a action.ForceSnapshot) error {
 	member, err := target(v, a.Member, a.MemberID, "add to the log")

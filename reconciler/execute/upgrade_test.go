@@ -157,7 +157,7 @@ func TestDowngradeTakenBack(t *testing.T) {
 }
 
 // An answer that is lost is not asked for again: the next look shows that it was
-// carried out.
+// applied.
 func TestDowngradeWhoseAnswerIsLost(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.ToVersion("3.6.16"))
@@ -222,7 +222,7 @@ func TestEnableDowngradeTwice(t *testing.T) {
 	})
 }
 
-// Entries are added after it was written down how often each member saved its
+// Entries are added after it was recorded how often each member saved its
 // state; a second time keeps when it began.
 func TestNudgeTwice(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {

@@ -318,7 +318,7 @@ func TestEveryByteOfALogsBeginningCounts(t *testing.T) {
 			t.Errorf("%s: taken for %x", name, got)
 		}
 	}
-	// A file that goes on from another begins with that one's checksum.
+	// A file that continues from another begins with that one's checksum.
 	next := logRecords(0xfeed, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: []byte{1 << 3, 5, 2 << 3, 6}})
 	if got, err := parseHeader([]byte(next)); err != nil || got != (identity{5, 6}) {
 		t.Errorf("a later file: %x, %v", got, err)

@@ -63,7 +63,7 @@ func (h Handover) Begin() (done bool, err error) {
 	return m.Token == h.Token, nil
 }
 
-// Finish hands the volume over. Running it again after a crash goes on where it
+// Finish hands the volume over. Running it again after a crash continues where it
 // was; running it again after its end changes nothing.
 func (h Handover) Finish() error {
 	done, err := h.Begin()

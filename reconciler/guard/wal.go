@@ -75,7 +75,7 @@ func readIdentity(dir string) (*identity, error) {
 }
 
 // parseHeader reads the first two records of a log file: the checksum that the
-// file goes on from, and the metadata.
+// file continues from, and the metadata.
 func parseHeader(header []byte) (identity, error) {
 	first, rest, err := nextRecord(header)
 	if err != nil {

@@ -18,12 +18,12 @@ const (
 	// DrillContainer is the container that looks at the restored etcd.
 	DrillContainer = "compare"
 	// DrillMember is the name of the etcd of a drill, and drillHost where it
-	// listens: nobody outside its pod can reach it.
+	// listens: nothing outside its pod can reach it.
 	DrillMember = "trial"
 	drillHost   = "127.0.0.1"
 	// DrillTimeout bounds one drill, however large the backup.
 	DrillTimeout = time.Hour
-	// DrillKept is for how long a drill's pod stays that nobody has removed.
+	// DrillKept is for how long a drill's pod stays that was not removed.
 	DrillKept = 15 * time.Minute
 	// TerminationLog is where the container writes what it has found.
 	TerminationLog = "/dev/termination-log"
@@ -61,7 +61,7 @@ func drillRoom(size int64) int64 { return 2*size + 512<<20 }
 // DrillURL is where the etcd of a drill listens.
 func DrillURL(port int) string { return fmt.Sprintf("http://%s:%d", drillHost, port) }
 
-// drillPod runs where members may, and pulls images as they do, but with nobody's
+// drillPod runs where members may, and pulls images as they do, but without their
 // priority.
 func drillPod(set *appsv1.StatefulSet) corev1.PodSpec {
 	pod := restorePod(set, corev1.PodSpec{})

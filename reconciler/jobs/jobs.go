@@ -87,7 +87,7 @@ func newestPod(pods []corev1.Pod) corev1.Pod {
 	})
 }
 
-// Finished is a Job's own last word, nil before it has spoken it.
+// Finished is the Job's Complete or Failed condition, nil while it has neither.
 func Finished(job *batchv1.Job) *batchv1.JobCondition {
 	for i := range job.Status.Conditions {
 		c := &job.Status.Conditions[i]

@@ -24,7 +24,7 @@ const maxCrashes = 3
 
 // Judgement is what a drill's Job and pod say.
 type Judgement struct {
-	// Over says that the drill has ended. Then it is judged, or nobody knows, for
+	// Over says that the drill has ended. Then it is judged, or cannot be, for
 	// the reason Unclear: a store, a node or an image is to blame, not the backup.
 	Over    bool
 	Unclear string
@@ -41,7 +41,7 @@ type Judgement struct {
 //	restore has ended with unfit      bad: what it said
 //	etcd crashed again and again      bad: its last words, unless it had no memory
 //	the Job or the pod has failed     unclear: what is known of the cause
-//	else                              it goes on
+//	else                              it continues
 func Judge(job *batchv1.Job, list []corev1.Pod) Judgement {
 	pod := newestPod(list)
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {

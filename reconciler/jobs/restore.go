@@ -21,7 +21,7 @@ const (
 	// RestoreContainer is the name of the container that restores.
 	RestoreContainer = "restore"
 	// BackupURLEnv holds a URL by which the backup can be read for some hours. It is
-	// no flag, because who has it has the data: it comes from a Secret.
+	// no flag, because it gives access to the data: it comes from a Secret.
 	BackupURLEnv = "QUORATE_BACKUP_URL"
 	// BackupCAEnv holds the certificate of the store's CA, where it has one of its own.
 	BackupCAEnv = "QUORATE_BACKUP_CA"

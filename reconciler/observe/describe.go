@@ -19,8 +19,8 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// describe is the view of what was gathered. It asks nobody: the same is said of the
-// same, and the memos only save it work.
+// describe is the view of what was gathered. It does no I/O: equal input gives
+// an equal view, and the memos only save work.
 func (o *Observer) describe(g gathered) (*View, error) {
 	v := &View{Cluster: g.cluster, Set: g.set, Endpoints: g.endpoints, gathered: g}
 	v.describeRecord(g.liveCluster)

@@ -13,7 +13,7 @@ import (
 )
 
 // findForeign asks the API server for objects of the cluster's names: what
-// somebody else made is not in the caches, and must not be taken over.
+// others made is not in the caches, and must not be taken over.
 func (o *Observer) findForeign(ctx context.Context, c desired.Cluster) (foreign []state.Object, err error) {
 	ns, name := c.Metadata.Namespace, c.Metadata.Name
 	type lookup struct {

@@ -66,7 +66,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	if g.rigid, err = o.rigidClasses(ctx, rec, g.cluster, g.claims); err != nil {
 		return g, err
 	}
-	// That nobody is there to be asked is an answer, too, of a cluster that formed.
+	// A formed cluster without a reachable member has a round, too: an empty one.
 	if len(g.endpoints) > 0 || rec != nil && rec.Formed() {
 		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
 	}

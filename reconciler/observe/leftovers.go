@@ -29,7 +29,8 @@ func (v *View) describeLeftovers(secrets map[string]*corev1.Secret) {
 	}
 }
 
-// ScaledBy says who else has set the StatefulSet's number of replicas last, or "".
+// ScaledBy is the field manager other than quorate that set the StatefulSet's number of
+// replicas last, and when, or "".
 func ScaledBy(set *appsv1.StatefulSet) string {
 	replicas := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas"))
 	own, others, err := drift.SplitManagers(set.ManagedFields)
@@ -38,7 +39,7 @@ func ScaledBy(set *appsv1.StatefulSet) string {
 	}
 	manager, at := drift.LastHolder(others, replicas)
 	if at.IsZero() {
-		return manager // nobody, or a subresource, which keeps no time
+		return manager // none, or a subresource, which keeps no time
 	}
 	return fmt.Sprintf("%s at %s", manager, at.UTC().Format(time.RFC3339))
 }

@@ -82,7 +82,7 @@ func (o *Observer) describeSetDrift(v *View) error {
 	object, err := o.compare(v, "StatefulSet", v.Set.Name, v.Set, func() (drift.Drift, error) {
 		template, d, err := drift.StatefulSet(v.Set, v.Manifests.StatefulSet)
 		if !rolling {
-			// The same hash but another content: somebody has edited the template.
+			// The same hash but another content: the template was edited.
 			d.Fields = append(d.Fields, template.Fields...)
 			d.Manager = cmp.Or(d.Manager, template.Manager)
 			d.Time = cmp.Or(d.Time, template.Time)

@@ -23,7 +23,7 @@ type Members interface {
 	Forget(cluster string)
 }
 
-// Observer makes views of clusters.
+// Observer observes clusters.
 type Observer struct {
 	Kube    kubernetes.Interface
 	Cache   *Cache
@@ -47,7 +47,7 @@ type Options struct {
 	Owner     state.Owner
 }
 
-// Forget drops what is kept to save work on a cluster.
+// Forget drops all cached state of a cluster.
 func (o *Observer) Forget(key string) {
 	o.Members.Forget(key)
 	o.drifts.Forget(key)

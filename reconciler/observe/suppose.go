@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Supposition is what is taken for granted of a cluster that nobody has looked at; its
+// Supposition is what is assumed of a cluster that was not observed; its
 // zero value is that nothing of it exists.
 type Supposition struct {
 	Set      *appsv1.StatefulSet
@@ -25,7 +25,7 @@ func Offline(options Options, now func() time.Time) *Observer {
 	return &Observer{Options: options, Now: now}
 }
 
-// Suppose is the view of a cluster that nobody has looked at.
+// Suppose is the view of a cluster that was not observed.
 func (o *Observer) Suppose(c desired.Cluster, s Supposition) (*View, error) {
 	v := &View{Cluster: c.Identified(), Set: s.Set, Record: s.Record, Observed: s.Observed}
 	if s.Record == nil && naming.ManagesTLS(c.EtcdCluster) {

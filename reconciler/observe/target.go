@@ -20,7 +20,7 @@ func moving(r record.Record) bool {
 func podCount(r record.Record, c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
 	switch {
 	case !r.Formed() && r.Recovering != nil && set == nil:
-		return 0 // of a restore: nobody starts before there is something to start on
+		return 0 // of a restore: no member starts before there is data to start on
 	case !r.Formed() && r.Recovering == nil:
 		return int32(r.FoundersOf(c))
 	case set != nil && moving(r):

@@ -73,7 +73,7 @@ func (v *View) KeepTemplate() (appsv1ac.StatefulSetApplyConfiguration, error) {
 	return keep, nil
 }
 
-// Voters are the endpoints of the members that the record lists, who may be asked
+// Voters are the endpoints of the members that the record lists, which may be asked
 // for a change of the member list.
 func (v *View) Voters(rec record.Record, except string) []etcd.Endpoint {
 	return slices.DeleteFunc(slices.Clone(v.Endpoints), func(e etcd.Endpoint) bool {
@@ -81,7 +81,7 @@ func (v *View) Voters(rec record.Record, except string) []etcd.Endpoint {
 	})
 }
 
-// Applied reports whether what Git says was carried out before, so that whatever
+// Applied reports whether what Git says was applied before, so that whatever
 // differs was changed beside it.
 func (v *View) Applied() bool {
 	return v.Record != nil && v.Record.Applied != nil && v.Record.Applied.SpecHash == v.Desired.SpecHash

@@ -178,7 +178,7 @@ func (e *FakeEtcd) MoveLeader(_ context.Context, _ string, leader etcd.Target, t
 	return nil
 }
 
-// changed is what a change answers that was carried out.
+// changed is what a change answers that was applied.
 func (e *FakeEtcd) changed(call string) error {
 	e.Calls = append(e.Calls, call)
 	return e.LoseAnswer

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
-// Apply writes down what was carried out, and that what led there is over.
+// Apply records what was applied, and that what led there is over.
 func Apply(a action.RecordApplied) func(*Record) {
 	return func(rec *Record) {
 		rec.Applied = &Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}

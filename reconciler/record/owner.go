@@ -12,7 +12,7 @@ func OwnerOf(r Record) *state.Owner {
 	return &state.Owner{Source: r.Owner.Source, Instance: r.Owner.Instance, Claim: r.Owner.Claim}
 }
 
-// OwnerRecord is an owner as it is written down; nil for nobody.
+// OwnerRecord is an owner as it is recorded; nil for none.
 func OwnerRecord(o state.Owner) *Owner {
 	if o.Nobody() {
 		return nil

@@ -39,7 +39,7 @@ type Record struct {
 	// Members are the IDs in hex of the members by name; empty until the cluster
 	// has formed.
 	Members map[string]string `json:"members"`
-	// Owner is who looks after the cluster; nil in a record from before there
+	// Owner is the instance that manages the cluster; nil in a record from before there
 	// were owners.
 	Owner *Owner `json:"owner,omitempty"`
 	// Backup is the verified backup that what comes next rests on.
@@ -47,7 +47,7 @@ type Record struct {
 	// BackupBegun is the URL of a backup of quorate's own that was begun, until it
 	// is done: what one that was cut off has left there is removed before the next.
 	BackupBegun string `json:"backupBegun,omitempty"`
-	// Applied is what was carried out to the end last.
+	// Applied is what was applied to the end last.
 	Applied *Applied `json:"applied,omitempty"`
 	// Revision rises with every change of the record. A pod may read an older
 	// record than the one that its volume was marked under, and knows it by this.
@@ -60,7 +60,7 @@ type Record struct {
 	// Defragmented is when each member was last defragmented by quorate, by name.
 	Defragmented map[string]time.Time `json:"defragmented,omitempty"`
 	// BornOn is the lowest line that the cluster has ever run, such as "3.5";
-	// empty when nobody knows.
+	// empty when it is unknown.
 	BornOn string `json:"bornOn,omitempty"`
 	// Flushed are the IDs of the members by name whose logs hold nothing from
 	// before 3.6, which 3.7 cannot read.
@@ -72,7 +72,7 @@ type Record struct {
 	Downgrade *Downgrade `json:"downgrade,omitempty"`
 }
 
-// Compacted is a compaction that was carried out.
+// Compacted is a compaction that was applied.
 type Compacted struct {
 	// Revision from which on history was kept.
 	Revision int64 `json:"revision"`

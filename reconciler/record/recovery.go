@@ -84,7 +84,7 @@ func (r Recovery) addTo(p *state.Record) {
 	}
 }
 
-// BeginRecovery writes down what is going to happen. What was under way in the
+// BeginRecovery records what is going to happen. What was under way in the
 // lost cluster never comes to its end.
 func (r *Record) BeginRecovery(g Recovering) bool {
 	if r.Recovering != nil {
@@ -126,7 +126,7 @@ func (r Restore) source() string {
 	return r.Restored.EtcdVersion
 }
 
-// EndRecovery writes down that a recovery is over.
+// EndRecovery records that a recovery is over.
 func (r *Record) EndRecovery(a action.EndRecovery, now time.Time) bool {
 	if r.Recovering == nil && r.Restored != nil && a.ClusterID == "" {
 		return true

@@ -100,7 +100,7 @@ func (r *Record) Succeed(was Record, suffix string, now time.Time) error {
 	return nil
 }
 
-// EndRestore writes down that a restore is over.
+// EndRestore records that a restore is over.
 func (r *Record) EndRestore(a action.EndRestore, now time.Time) bool {
 	if r.Restored == nil || r.Restored.Name != a.Restore || r.Recovering != nil {
 		return false

@@ -78,9 +78,8 @@ func (s Store) Replace(ctx context.Context, c schema.EtcdCluster, rec Record, wa
 }
 
 // Update changes the record as it is now, and returns what it has become. It fails
-// where somebody else changes it at the same time, where change does, and with
-// ErrChanged where the cluster belongs to another owner; the zero Owner is whoever owns
-// it. A change that changes nothing is not written.
+// where it is changed at the same time, where change does, and with
+// ErrChanged where the cluster belongs to another owner; the zero Owner is any. A change that changes nothing is not written.
 func (s Store) Update(ctx context.Context, c schema.EtcdCluster, owner state.Owner, change func(*Record) error) (Record, error) {
 	rec, live, err := s.get(ctx, c)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
-// reportCorrection tells who had changed what was just put back, and counts it. A
-// change that came with a commit is nobody's, nor is one that follows from another:
-// the disruption budget goes with the number of members.
+// reportCorrection tells which manager had changed what was just put back, and counts
+// it. A change that came with a commit is no drift, nor is one that follows from
+// another: the disruption budget goes with the number of members.
 func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 	kind, name, d, deleted := corrected(v, a)
 	manager := d.Manager

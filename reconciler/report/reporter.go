@@ -27,12 +27,12 @@ type Reporter struct {
 
 	Said Once
 	// revived are the clusters that Git brings back, until they are what it says:
-	// what is missing there, nobody has deleted beside it.
+	// what is missing there was not deleted beside Git.
 	revived memo.Map[bool]
 	Board   Board
 }
 
-// Forget drops what is kept to save words about a cluster.
+// Forget drops all cached state of a cluster.
 func (r *Reporter) Forget(key string, c desired.Cluster) {
 	r.Metrics.forget(c)
 	r.Said.Forget(key)

@@ -71,7 +71,7 @@ func (r Request) handover() guard.Handover {
 }
 
 // Run makes the volume one of a new cluster with one member. What was on it is
-// kept beside the new data. Running it again after a crash goes on where it was;
+// kept beside the new data. Running it again after a crash continues where it was;
 // running it again after its end changes nothing. Nothing is moved before the
 // new data is whole.
 func Run(r Request, log *zap.Logger) error {

@@ -42,7 +42,7 @@ const drillLook = 2 * time.Second
 
 // drillRecord is the part of a schedule's record about its restore drills.
 type drillRecord struct {
-	// Drill is the one under way, written down before its Job is made.
+	// Drill is the one under way, recorded before its Job is made.
 	Drill *begunDrill `json:"drill,omitempty"`
 	// Drilled is the newest that was judged, Proven the newest that was good.
 	Drilled *doneDrill `json:"drilled,omitempty"`
@@ -54,7 +54,7 @@ type drillRecord struct {
 	DrillProblem  string    `json:"drillProblem,omitempty"`
 }
 
-// begunDrill is a drill of which nobody knows yet how it ends.
+// begunDrill is a drill that has not ended as far as is known.
 type begunDrill struct {
 	// Job is its name, URL that of the backup's object, and Backup the backup's time.
 	Job    string    `json:"job"`
@@ -95,7 +95,7 @@ func drillAt(q desired.Backup, k Record) (time.Time, error) {
 }
 
 // beginDrill begins to restore the newest backup on trial. Its Job is named in the
-// record before it exists, so that whoever comes next finds it, or makes it.
+// record before it exists, so that the next process finds it, or makes it.
 func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	s.drilling.Lock()
 	defer s.drilling.Unlock()
@@ -191,7 +191,7 @@ func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *kept) 
 	return drillLook, nil
 }
 
-// drillJudged notes what a drill has found: in the manifest, so that whoever looks for
+// drillJudged notes what a drill has found: in the manifest, so that a search for
 // a backup to restore knows, and in the record. No backup is removed for it.
 func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *kept, j jobs.Judgement) error {
 	d := *k.record.Drill

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Runner says who takes the backups that Git asks for.
+// Runner is what takes the backups that Git asks for.
 type Runner string
 
 const (

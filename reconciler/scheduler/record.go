@@ -47,7 +47,7 @@ type Record struct {
 	Failures int       `json:"failures,omitempty"`
 	FailedAt time.Time `json:"failedAt,omitzero"`
 	Problem  string    `json:"problem,omitempty"`
-	// Begun is the backup that is being taken, written down before its first byte.
+	// Begun is the backup that is being taken, recorded before its first byte.
 	Begun *begunBackup `json:"begun,omitempty"`
 	// Last is the newest good backup.
 	Last *doneBackup `json:"last,omitempty"`
@@ -59,7 +59,7 @@ type Record struct {
 	drillRecord
 }
 
-// begunBackup is a backup that was begun and of which nobody knows yet how it ends.
+// begunBackup is a backup that was begun and has not ended as far as is known.
 type begunBackup struct {
 	// URL of the object; nothing else is ever written there.
 	URL string `json:"url"`
@@ -204,8 +204,8 @@ func (s *Scheduler) readRequest(ctx context.Context, q desired.Backup) (*kept, e
 	return k, nil
 }
 
-// writeRequest writes the record, and fails with state.ErrChanged when somebody else
-// has written it since it was read.
+// writeRequest writes the record, and fails with state.ErrChanged when it was
+// written since it was read.
 func (s *Scheduler) writeRequest(ctx context.Context, q desired.Backup, k *kept) error {
 	if err := s.Lease(); err != nil {
 		return err

@@ -103,7 +103,7 @@ func (s *Scheduler) removeBackups(ctx context.Context, q desired.Backup, k *kept
 }
 
 // scheduled lists the backups that this schedule took and that lie where it put
-// them: nobody else's are ever looked at, nor those of a schedule of the same name
+// them: no others are ever read, nor those of a schedule of the same name
 // in another Kubernetes cluster. A list that lacks the newest one is not the whole
 // truth, and nothing follows from it.
 func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired.Backup, place string, k *kept) ([]schedule.Stored, error) {
@@ -203,7 +203,7 @@ func (s *Scheduler) neededByGit() (needed map[string]string, doubt string) {
 	return s.needed, s.doubt
 }
 
-// SetNeeded replaces the backups that wishes in Git name, by URL, with who does:
+// SetNeeded replaces the backups that wishes in Git name, by URL, with what names them:
 // no retention removes them. With a doubt, such as "the document at x.yaml:1 has
 // errors", it removes none at all.
 func (s *Scheduler) SetNeeded(needed map[string]string, doubt string) {

@@ -76,7 +76,7 @@ func TestMissedTimesAreMadeGoodOnce(t *testing.T) {
 }
 
 // 99, 101: other times count from when they are seen; a suspended schedule takes no
-// backup and makes good one when it goes on; a clock that jumps hides nothing.
+// backup and makes good one when it continues; a clock that jumps hides nothing.
 func TestScheduleIsEditedAndSuspended(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
 		w.MustPassRequests(clustertest.Nightly(), 10*time.Hour)

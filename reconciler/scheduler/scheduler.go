@@ -61,12 +61,12 @@ type Parts struct {
 type Scheduler struct {
 	Parts
 	queue queue.Queue
-	// drilling is held by who begins a restore drill, so that they are counted.
+	// drilling is held while a restore drill is started, so that they are counted.
 	drilling sync.Mutex
 
 	mu      sync.Mutex
 	desired map[string]desired.Backup
-	// needed are the backups that Git names, by URL, with who does.
+	// needed are the backups that Git names, by URL, with what names them.
 	needed map[string]string
 	// doubt is why Git may name more of them, or "".
 	doubt string
@@ -178,7 +178,8 @@ func (s *Scheduler) Backups() map[string]desired.Backup {
 
 // Pass looks at one backup or schedule, decides, and takes one step: it
 // notes what is new, finishes what a killed quorate began, takes the backup that is
-// due, restores the newest on trial, or removes those that nobody keeps. It returns how long until the next look.
+// due, restores the newest on trial, or removes those that no rule keeps.
+// It returns how long until the next pass.
 func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (time.Duration, error) {
 	k, err := s.readRequest(ctx, q)
 	if err != nil {

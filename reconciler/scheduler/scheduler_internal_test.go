@@ -22,7 +22,7 @@ func TestABackupAndAScheduleOfOneNameHaveTwoRecords(t *testing.T) {
 	}
 }
 
-// What is new about a request is written down, also where only one word of it is.
+// What is new about a request is recorded, also where only one word of it is.
 func TestEachNewWordIsNoted(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	seen, q := Record{}, clustertest.Nightly()

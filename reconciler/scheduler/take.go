@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// take takes a backup that is due. Where it goes is written down before
+// take takes a backup that is due. Where it goes is recorded before
 // its first byte, so that a quorate that is killed at any point finds it again.
 func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due schedule.Due) (time.Duration, error) {
 	release, ok := s.Slots.TryAcquire()
@@ -58,7 +58,7 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 	m, err := s.saveSnapshot(ctx, source, to, q.Metadata.Namespace, place, manifestFor(q, source, k))
 	switch {
 	case ctx.Err() != nil:
-		return 0, ctx.Err() // whoever comes next looks how far this got
+		return 0, ctx.Err() // the next process finds how far this got
 	case err != nil:
 		return 0, s.requestFailed(ctx, q, k, err)
 	}

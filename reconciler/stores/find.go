@@ -35,7 +35,7 @@ func (s Stores) Find(ctx context.Context, namespace string, w desired.Restore) (
 }
 
 // findBackup is the URL of the newest backup that Git means. A manifest that cannot
-// be read might be that of a newer one, so that nobody can say which is.
+// be read might be that of a newer one, so that it is unknown which is.
 func (s Stores) findBackup(ctx context.Context, store backup.Store, namespace string, w desired.Restore) (string, error) {
 	if w.From == nil {
 		return "", errors.New("nobody knows where its backups are: name one with spec.source.objectURL")

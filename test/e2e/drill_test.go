@@ -42,15 +42,15 @@ spec:
 	w.must(err)
 	w.must(shared.store.Spoil(strings.TrimPrefix(taken[0].Object, "s3://"+lab.Bucket+"/")))
 	w.commitFiles("Restore them on trial", schedule("Always"))
-	w.awaitDrill("restore drill failed")
+	w.awaitDrill("restore drill found a bad backup")
 	w.await("a backup", changeLimit, func(l lab.LogLine) bool { return l.Msg == "backup taken" })
-	w.awaitDrill("restore drill")
+	w.awaitDrill("restore drill passed")
 
 	// 98: another process goes on with the next one.
-	w.awaitDrill("restore drill begins")
+	w.awaitDrill("restore drill started")
 	w.must(w.daemon.Restart())
 	w.mark = w.daemon.Log.Mark()
-	w.awaitDrill("restore drill")
+	w.awaitDrill("restore drill passed")
 	w.commitFiles("That is enough", schedule("Never"))
 
 	_, all, err := w.taken(t.Context())
