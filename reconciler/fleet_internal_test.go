@@ -1,0 +1,149 @@
+package reconciler
+
+import (
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/record/recordtest"
+	"github.com/quorate/quorate/schema"
+)
+
+// WishOf is what Git says of a cluster of the fleet.
+func WishOf(name string, edits ...func(*schema.EtcdCluster)) desired.Cluster {
+	c := clustertest.Orders(clustertest.SetVersion("3.6.12"), clustertest.SkipBackup, func(c *schema.EtcdCluster) { c.Metadata.Name = name })
+	for _, edit := range edits {
+		edit(&c)
+	}
+	schema.Default(&c)
+	return desired.Cluster{EtcdCluster: c, Commit: "0a1b2c3"}
+}
+
+// A change of members shows in the record, and counts as well.
+func TestMembersOnTheirWayDisrupt(t *testing.T) {
+	for want, edit := range map[string]func(*record.Record){
+		"orders-3 is on its way in":  func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} },
+		"orders-2 is on its way out": func(r *record.Record) { r.Leaving = &record.Leaving{Member: "orders-2", ID: "fd422379fda50e48"} },
+		"orders-2 is being replaced": func(r *record.Record) { r.Replacing = "orders-2" },
+		"its StatefulSet is gone":    func(*record.Record) {},
+	} {
+		r := recordtest.Formed()
+		edit(&r)
+		if got := disrupted(observe.Standing{Record: recordtest.Stored(r)}, WishOf("orders")); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+// A cluster that serves nobody by its own file is not disrupted.
+func TestWhatDoesNotDisrupt(t *testing.T) {
+	joins := func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} }
+	observed := func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }
+	for name, test := range map[string]struct {
+		rec  func(*record.Record)
+		file func(*schema.EtcdCluster)
+	}{
+		"hibernated":      {func(r *record.Record) { joins(r); r.Hibernated = true }, clustertest.SkipBackup},
+		"deleted":         {func(r *record.Record) { joins(r); r.Deleted = true }, clustertest.SkipBackup},
+		"never formed":    {func(r *record.Record) { *r = record.New("t"); joins(r) }, clustertest.SkipBackup},
+		"only observed":   {joins, observed},
+		"to be deleted":   {func(*record.Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateDeleted }},
+		"to be hibernate": {func(*record.Record) {}, func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated }},
+	} {
+		r := recordtest.Formed()
+		test.rec(&r)
+		if got := disrupted(observe.Standing{Record: recordtest.Stored(r)}, WishOf("orders", test.file)); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	if got := disrupted(observe.Standing{}, WishOf("orders")); got != "" {
+		t.Errorf("never made: %q", got)
+	}
+}
+
+// A lower wave is not over while a file of it waits to be applied.
+func TestWhatIsPlainlyUnfinished(t *testing.T) {
+	c := WishOf("orders")
+	broken, observed, asleep := c, WishOf("orders", func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve }), WishOf("orders", func(c *schema.EtcdCluster) { c.Spec.State = schema.StateHibernated })
+	broken.Problems = []string{"no"}
+	applied := func(hash string) observe.Standing {
+		r := recordtest.Formed()
+		if r.Applied = nil; hash != "" {
+			r.Applied = &record.Applied{SpecHash: hash}
+		}
+		return observe.Standing{Record: recordtest.Stored(r), Set: &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(0))}}}
+	}
+	damaged := applied("")
+	damaged.Record.Data[naming.KeyRecord] = "{"
+	for name, test := range map[string]struct {
+		standing observe.Standing
+		file     desired.Cluster
+		want     string
+	}{
+		"done":               {applied(schema.SpecHash(c.Spec)), c, ""},
+		"a file with errors": {applied(schema.SpecHash(c.Spec)), broken, "its file has errors"},
+		"only observed":      {observe.Standing{}, observed, ""},
+		"hibernated":         {observe.Standing{}, asleep, ""},
+		"never made":         {observe.Standing{}, c, "it has not been made yet"},
+		"a damaged record":   {damaged, c, "its record cannot be read"},
+		"never applied":      {applied(""), c, "its file has not been carried out yet"},
+		"another file":       {applied("other"), c, "its file has not been carried out yet"},
+	} {
+		if got := unfinished(test.standing, test.file); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// What only has to be noted down is done; what waits for anything else is not.
+func TestWhatIsLeftToDo(t *testing.T) {
+	note, roll := plan.Step{Action: action.RecordApplied{}}, plan.Step{Action: action.StartRoll{}}
+	hold := func(kind plan.HoldKind) *plan.Hold { return &plan.Hold{Kind: kind, Message: "waits"} }
+	for name, test := range map[string]struct {
+		plan plan.Plan
+		want string
+	}{
+		"nothing":                      {plan.Plan{}, ""},
+		"a note":                       {plan.Plan{Steps: []plan.Step{note}}, ""},
+		"a roll":                       {plan.Plan{Steps: []plan.Step{roll}}, "still to do: " + roll.Action.String()},
+		"a roll after a note":          {plan.Plan{Steps: []plan.Step{note, roll}}, "still to do: " + roll.Action.String()},
+		"a hold":                       {plan.Plan{Hold: hold(plan.HoldWaiting)}, "waits"},
+		"a hold before a note":         {plan.Plan{Hold: hold(plan.HoldWaiting), Steps: []plan.Step{note}}, "waits"},
+		"health to confirm":            {plan.Plan{Hold: hold(plan.HoldConfirm)}, "waits"},
+		"health to confirm for a note": {plan.Plan{Hold: hold(plan.HoldConfirm), Steps: []plan.Step{note}}, ""},
+		"health to confirm for a roll": {plan.Plan{Hold: hold(plan.HoldConfirm), Steps: []plan.Step{roll}}, "still to do: " + roll.Action.String()},
+		"a note that is observed":      {plan.Plan{Hold: hold(plan.HoldObserve), Steps: []plan.Step{note}}, ""},
+	} {
+		if got := leftToDo(test.plan); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+func TestUnsettled(t *testing.T) {
+	set := func(edit func(*appsv1.StatefulSet)) *appsv1.StatefulSet {
+		s := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}}
+		s.Generation, s.Status.ObservedGeneration, s.Status.ReadyReplicas = 2, 2, 3
+		s.Status.CurrentRevision, s.Status.UpdateRevision = "a", "a"
+		edit(s)
+		return s
+	}
+	for want, s := range map[string]*appsv1.StatefulSet{
+		"":                                      set(func(*appsv1.StatefulSet) {}),
+		"its StatefulSet has just been changed": set(func(s *appsv1.StatefulSet) { s.Generation++ }),
+		"it is being rolled":                    set(func(s *appsv1.StatefulSet) { s.Status.UpdateRevision = "b" }),
+		"2 of 3 members are ready":              set(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 2 }),
+		"0 of 1 members are ready":              set(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas, s.Spec.Replicas = 0, nil }),
+	} {
+		if got := unsettled(s); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
