@@ -20,9 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
@@ -30,6 +28,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
@@ -180,13 +179,13 @@ func (f *atGitea) said(secret string, texts ...string) {
 func (g *gitea) follows(t *testing.T) {
 	token := g.token(t, "quorate", "read:repository")
 	f := g.newAtGitea(t, "follows", "read", token)
-	f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 	if f.followed.log.Len() > 0 {
 		t.Errorf("a branch that has not moved was said:\n%s", f.followed.log)
 	}
-	f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	wishes := []string{"shop/orders 3.6.16"}
 	f.look(wishes, 0, 0, 0)
 
@@ -228,7 +227,7 @@ func (g *gitea) callsWith(t *testing.T, kind string) {
 		t.Fatal(err)
 	}
 	defer hooks.close()
-	f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.p.interval = time.Hour
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -242,7 +241,7 @@ func (g *gitea) callsWith(t *testing.T, kind string) {
 		"type": "gitea", "active": true, "events": []string{"push"},
 		"config": fields{"url": "http://" + address + "/webhook", "content_type": kind, "secret": "hook-secret"},
 	}, nil)
-	f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	awaitTrue(t, says("3.6.16"))
 }
 
@@ -284,7 +283,7 @@ func (f *atGitea) wantMarks(commit, whole string, want ...string) {
 func (g *gitea) marks(t *testing.T) {
 	f := g.newAtGitea(t, "marks", "write", g.token(t, "quorate", "write:repository"), "--commit-statuses", "--status", "branch")
 	marks := newCommitStatuses(f.flags, f.p, f.host(), f.log)
-	first := f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	first := f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	mark := func(phase schema.Phase, done int) {
 		f.list = []schema.Status{at(first, "orders", phase, done)}
@@ -299,7 +298,7 @@ func (g *gitea) marks(t *testing.T) {
 	want = append(want, "success: orders: 3 of 3 members at 3.6.16")
 	f.wantMarks(first, "success", want...)
 
-	second := f.push("main", "clusters/ledger.yaml", brokenFile)
+	second := f.push("main", "clusters/ledger.yaml", desiredtest.BrokenFile)
 	f.look([]string{"shop/orders 3.6.16"}, 0, 1, 0)
 	mark(schema.PhaseStalled, 3)
 	f.wantMarks(first, "failure", append(want, "failure: orders: it is so")...)
@@ -341,7 +340,7 @@ func (g *gitea) newProposingAt(t *testing.T, name string) *proposingAt {
 	t.Helper()
 	token := g.token(t, "quorate", "read:repository", "write:issue", "read:user")
 	f := &proposingAt{atGitea: g.newAtGitea(t, name, "read", token, "--pull-requests", "--backup-url", "s3://backups/{{ .UID }}.db")}
-	f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 	f.restart()
 	return f
@@ -358,7 +357,7 @@ func (f *proposingAt) restart() {
 func (f *proposingAt) branch(remote, name, version string) {
 	f.Helper()
 	f.git("checkout", "--quiet", "-B", name, "main")
-	f.commit("clusters/orders.yaml", clusterFile("orders", version))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", version))
 	f.git("push", "--quiet", "--force", remote, name)
 	f.git("checkout", "--quiet", "main")
 }
@@ -518,7 +517,7 @@ func (f *atGitea) wantBranch(want ...string) {
 func (g *gitea) publishes(t *testing.T) {
 	token := g.token(t, "quorate", "write:repository")
 	f := g.newAtGitea(t, "publishes", "write", token, "--commit-statuses", "--status", "branch")
-	f.push("main", "clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	first, second := f.newWriter(), f.newWriter()
 	write := func(w *statusWriter, list ...schema.Status) {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -25,8 +26,8 @@ import (
 // cannot be read.
 type kept struct {
 	snapshot sources.Snapshot
-	clusters map[string]origin
-	requests []asked
+	clusters map[string]desired.Origin
+	requests []desired.Backup
 }
 
 // keeper keeps it in a ConfigMap beside the lease, one for each daemon and for

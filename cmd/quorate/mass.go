@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -42,7 +43,7 @@ func checkHash(hash string) error {
 // massChange lists the clusters that a step from one state of Git to the next
 // removes, deletes or gives another version, and says whether they are too many.
 // What a file is called does not matter.
-func massChange(before, after map[string]origin, limits massLimits) (changes []string, tooMany bool) {
+func massChange(before, after map[string]desired.Origin, limits massLimits) (changes []string, tooMany bool) {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		was := before[key]
 		is, there := after[key]

@@ -5,21 +5,22 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
 // many are n clusters.
-func many(n int) map[string]origin {
-	m := map[string]origin{}
+func many(n int) map[string]desired.Origin {
+	m := map[string]desired.Origin{}
 	for i := range n {
-		o := origin{Namespace: "shop", Name: fmt.Sprintf("c%02d", i), File: "clusters/all.yaml", Version: "3.6.16"}
-		m[o.key()] = o
+		o := desired.Origin{Namespace: "shop", Name: fmt.Sprintf("c%02d", i), File: "clusters/all.yaml", Version: "3.6.16"}
+		m[o.Key()] = o
 	}
 	return m
 }
 
 // with changes some of many.
-func with(m map[string]origin, from, to int, change func(*origin)) map[string]origin {
+func with(m map[string]desired.Origin, from, to int, change func(*desired.Origin)) map[string]desired.Origin {
 	for i := from; i < to; i++ {
 		key := fmt.Sprintf("shop/c%02d", i)
 		o := m[key]
@@ -36,35 +37,35 @@ func with(m map[string]origin, from, to int, change func(*origin)) map[string]or
 // 134: when more than N or P percent of the clusters vanish or change at once,
 // nothing does.
 func TestMassChange(t *testing.T) {
-	version := func(o *origin) { o.Version = "3.6.17" }
-	deleted := func(o *origin) { o.State = schema.StateDeleted }
-	renamed := func(o *origin) { o.File = "elsewhere.yaml" }
+	version := func(o *desired.Origin) { o.Version = "3.6.17" }
+	deleted := func(o *desired.Origin) { o.State = schema.StateDeleted }
+	renamed := func(o *desired.Origin) { o.File = "elsewhere.yaml" }
 	usual := massLimits{clusters: 10, percent: 50}
 	for _, tc := range []struct {
 		name    string
 		of      int
-		after   func(map[string]origin) map[string]origin
+		after   func(map[string]desired.Origin) map[string]desired.Origin
 		limits  massLimits
 		changes int
 		tooMany bool
 	}{
-		{"nothing", 20, func(m map[string]origin) map[string]origin { return m }, usual, 0, false},
-		{"the only one", 1, func(m map[string]origin) map[string]origin { return with(m, 0, 1, version) }, usual, 1, false},
-		{"the only two", 2, func(m map[string]origin) map[string]origin { return with(m, 0, 2, nil) }, usual, 2, false},
-		{"three of four", 4, func(m map[string]origin) map[string]origin { return with(m, 0, 3, version) }, usual, 3, true},
-		{"half", 6, func(m map[string]origin) map[string]origin { return with(m, 0, 3, version) }, usual, 3, false},
-		{"ten of many", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 10, deleted) }, usual, 10, false},
-		{"eleven of many", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 11, deleted) }, usual, 11, true},
-		{"an emptied directory", 5, func(map[string]origin) map[string]origin { return nil }, usual, 5, true},
-		{"99 of 100", 100, func(m map[string]origin) map[string]origin { return with(m, 0, 99, nil) }, usual, 99, true},
-		{"each kind a little", 90, func(m map[string]origin) map[string]origin {
+		{"nothing", 20, func(m map[string]desired.Origin) map[string]desired.Origin { return m }, usual, 0, false},
+		{"the only one", 1, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 1, version) }, usual, 1, false},
+		{"the only two", 2, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 2, nil) }, usual, 2, false},
+		{"three of four", 4, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 3, version) }, usual, 3, true},
+		{"half", 6, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 3, version) }, usual, 3, false},
+		{"ten of many", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 10, deleted) }, usual, 10, false},
+		{"eleven of many", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 11, deleted) }, usual, 11, true},
+		{"an emptied directory", 5, func(map[string]desired.Origin) map[string]desired.Origin { return nil }, usual, 5, true},
+		{"99 of 100", 100, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 99, nil) }, usual, 99, true},
+		{"each kind a little", 90, func(m map[string]desired.Origin) map[string]desired.Origin {
 			return with(with(with(m, 0, 4, nil), 4, 8, deleted), 8, 12, version)
 		}, usual, 12, true},
-		{"all renamed", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 90, renamed) }, usual, 0, false},
-		{"more of them", 3, func(map[string]origin) map[string]origin { return many(80) }, usual, 0, false},
-		{"no percentage", 10, func(m map[string]origin) map[string]origin { return with(m, 0, 9, version) }, massLimits{clusters: 10}, 9, false},
-		{"no number", 90, func(m map[string]origin) map[string]origin { return with(m, 0, 40, version) }, massLimits{percent: 50}, 40, false},
-		{"no limit", 90, func(map[string]origin) map[string]origin { return nil }, massLimits{}, 90, false},
+		{"all renamed", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 90, renamed) }, usual, 0, false},
+		{"more of them", 3, func(map[string]desired.Origin) map[string]desired.Origin { return many(80) }, usual, 0, false},
+		{"no percentage", 10, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 9, version) }, massLimits{clusters: 10}, 9, false},
+		{"no number", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 40, version) }, massLimits{percent: 50}, 40, false},
+		{"no limit", 90, func(map[string]desired.Origin) map[string]desired.Origin { return nil }, massLimits{}, 90, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			changes, tooMany := massChange(many(tc.of), tc.after(many(tc.of)), tc.limits)

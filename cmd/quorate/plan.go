@@ -125,7 +125,7 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 	report := newReport(set)
 	report.Head = commit
 	report.Others = preview.DescribeOthers(set)
-	clusters := wishes(set, commit, nil)
+	clusters := desired.Clusters(set, commit, nil)
 	r.SetDesired(clusters)
 	for _, c := range clusters {
 		p, err := r.Plan(ctx, c)

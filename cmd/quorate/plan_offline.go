@@ -33,7 +33,7 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 	if report.Others, err = preview.CompareOthers(before, after); err != nil {
 		return nil, err
 	}
-	unchanged, err := f.compareClusters(report, wishes(before, base.Commit, nil), wishes(after, head.Commit, origins(before, nil)))
+	unchanged, err := f.compareClusters(report, desired.Clusters(before, base.Commit, nil), desired.Clusters(after, head.Commit, desired.Origins(before, nil)))
 	if err != nil {
 		return nil, err
 	}

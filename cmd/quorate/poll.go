@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -218,12 +219,12 @@ func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
 // parse says what a commit asks for, after the one that was accepted last.
 func (p *poller) parse(s sources.Snapshot) (kept, schema.Set) {
 	set := parse(&p.parser, s)
-	next := kept{snapshot: s, clusters: origins(set, p.seen())}
-	var before []asked
+	next := kept{snapshot: s, clusters: desired.Origins(set, p.seen())}
+	var before []desired.Backup
 	if p.kept != nil {
 		before = p.kept.requests
 	}
-	next.requests = requests(set, s.Commit, before)
+	next.requests = desired.Backups(set, s.Commit, before)
 	return next, set
 }
 
@@ -248,7 +249,7 @@ func (p *poller) checkMass(next kept) error {
 }
 
 // seen are the clusters of the accepted commit.
-func (p *poller) seen() map[string]origin {
+func (p *poller) seen() map[string]desired.Origin {
 	if p.kept == nil {
 		return nil
 	}
@@ -326,7 +327,7 @@ func (p *poller) toBlame(err error) string {
 // take hands what a commit says to the reconciler.
 func (p *poller) take(next kept, set schema.Set, r *reconciler.Reconciler) {
 	s, seen := next.snapshot, p.seen()
-	set.Problems = append(set.Problems, remains(set, seen)...)
+	set.Problems = append(set.Problems, desired.Unreadable(set, seen)...)
 	_, failed := countProblems(set.Problems)
 	p.problems.Set(float64(failed))
 	p.log.Info("commit", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
@@ -336,9 +337,9 @@ func (p *poller) take(next kept, set schema.Set, r *reconciler.Reconciler) {
 	for _, problem := range set.Problems {
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
-	r.SetDesired(wishes(set, s.Commit, seen))
+	r.SetDesired(desired.Clusters(set, s.Commit, seen))
 	p.shown.change(func(g *gitState) { g.commit, g.problems = s.Commit, texts(set.Problems) })
-	r.SetNeeded(neededBy(set))
-	r.SetBackups(requestsOf(next.requests))
+	r.SetNeeded(desired.Needed(set))
+	r.SetBackups(next.requests)
 	p.read.Store(true)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
 )
@@ -89,7 +90,7 @@ func (f *followed) look(wishes []string, failures, problems float64, errorLines 
 	for _, c := range f.r.Desired() {
 		got = append(got, c)
 	}
-	if list := summary(got); !slices.Equal(list, wishes) {
+	if list := desiredtest.Summary(got); !slices.Equal(list, wishes) {
 		f.Errorf("wishes %q, want %q", list, wishes)
 	}
 	if n := testutil.ToFloat64(f.p.failures); n != failures {
@@ -113,7 +114,7 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	}
 	f.look(nil, 2, 0, 0)
 
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if !f.p.read.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
 		t.Error("a good commit does not count as read")
@@ -128,9 +129,9 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 		t.Errorf("a commit elsewhere was said:\n%s", f.log)
 	}
 
-	f.commit("clusters/orders.yaml", brokenFile)
+	f.commit("clusters/orders.yaml", desiredtest.BrokenFile)
 	f.look([]string{"shop/orders held"}, 0, 1, 0)
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6"))
 	f.look([]string{"shop/orders held"}, 0, 1, 0)
 
 	f.git("branch", "--move", "main", "gone")
@@ -139,7 +140,7 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	f.git("branch", "--move", "gone", "main")
 	f.look([]string{"shop/orders held"}, 0, 1, 0)
 
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
 	away := f.dir + ".away"
@@ -166,10 +167,10 @@ func TestPollerSaysNothingWhenItIsToEnd(t *testing.T) {
 func TestPollerFollowsUntilItIsToEnd(t *testing.T) {
 	f := follow(t)
 	f.p.interval = time.Millisecond
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	stop := f.poll()
 	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
-	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	f.commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
 	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
 	stop()
 }
@@ -191,7 +192,7 @@ func (f *followed) poll() (stop func()) {
 // A restore is a cluster that begins with a backup.
 func TestPollerMakesARestoreACluster(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	f.commit("clusters/restore.yaml", `---
 apiVersion: quorate.dev/v1alpha1
@@ -230,7 +231,7 @@ func (f *followed) wantRequests(what string, names ...string) {
 func TestPollerHandsOverBackups(t *testing.T) {
 	f := follow(t)
 	want := f.wantRequests
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	want("a cluster alone")
 	once, schedule := backupFile("EtcdBackup", "one", "%s"), backupFile("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: %s}")
 	f.commit("clusters/backups.yaml", once+schedule)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
@@ -235,8 +236,8 @@ func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Propo
 	if report.Others, err = preview.CompareOthers(before, after); err != nil {
 		return nil, err
 	}
-	was := clustersByKey(wishes(before, p.Base.Commit, nil))
-	is := clustersByKey(wishes(after, p.Head.Commit, origins(before, nil)))
+	was := clustersByKey(desired.Clusters(before, p.Base.Commit, nil))
+	is := clustersByKey(desired.Clusters(after, p.Head.Commit, desired.Origins(before, nil)))
 	desired, changed := r.Desired(), map[string]preview.ClusterReport{}
 	for key := range merged(was, is) {
 		c, err := preview.PlanOffline(was[key], is[key], options)

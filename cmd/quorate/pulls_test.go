@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/report"
@@ -125,7 +126,7 @@ func (f *proposing) changes() []string {
 // and the daemon that acts does not notice.
 func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 	f := propose(t, map[string]string{
-		"clusters/orders.yaml": clusterFile("orders", "3.6.12"), "clusters/users.yaml": clusterFile("users", "3.6.12"),
+		"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12"), "clusters/users.yaml": desiredtest.ClusterFile("users", "3.6.12"),
 	})
 	orders := f.r.Desired()["shop/orders"]
 	awaitTrue(t, func() bool { // the caches follow after a moment
@@ -135,9 +136,9 @@ func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 	f.live.ClearActions()
 	f.log.Reset()
 	said := f.r.Desired()
-	deleted := strings.Replace(clusterFile("orders", "3.6.12"), "spec:\n", "spec:\n  state: Deleted\n", 1)
+	deleted := strings.Replace(desiredtest.ClusterFile("orders", "3.6.12"), "spec:\n", "spec:\n  state: Deleted\n", 1)
 	f.pull(1, "clusters/orders.yaml", deleted)
-	f.pull(2, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+	f.pull(2, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
 	f.pull(3, "clusters/orders.yaml", "")
 	f.round()
 	f.wantComment(1, "1 cluster changes", "shop/orders", "spec.state: Running → Deleted")
@@ -156,8 +157,8 @@ func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 }
 
 func TestCommentIsKeptUpToDate(t *testing.T) {
-	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12"), "README.md": "1"})
-	f.pull(7, "clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12"), "README.md": "1"})
+	f.pull(7, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.pull(8, "README.md", "2")
 	f.round()
 	f.wantComment(7, "spec.version: 3.6.12 → 3.6.16"[5:])
@@ -176,8 +177,8 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 	f.wantWritten(1)
 
 	// What the branch got since is no change of the pull request.
-	f.pull(7, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.pull(7, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.p.once(t.Context(), f.r)
 	f.round()
 	f.wantComment(7, "shop/ledger", "1 cluster changes")
@@ -188,9 +189,9 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 
 // Drafts wait, and forks need a flag; one that cannot be read keeps no other off.
 func TestWhichPullRequestsArePlanned(t *testing.T) {
-	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12")})
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
 	for n := 1; n <= 4; n++ {
-		f.pull(n, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+		f.pull(n, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
 	}
 	f.open[0].Draft, f.open[1].Fork, f.open[2].Reference = true, true, "refs/pull/99/head"
 	f.round()
@@ -212,9 +213,9 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 }
 
 func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
-	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12")})
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
 	for n := 1; n <= pullsARound+2; n++ {
-		f.pull(n, "clusters/ledger.yaml", clusterFile("ledger", "3.6.16"))
+		f.pull(n, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
 	}
 	f.round()
 	f.wantWritten(pullsARound)
@@ -245,7 +246,7 @@ func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
 // What is in a file is shown as it is: it names nobody, opens nothing, commands
 // nothing. A pull request that is too large says so.
 func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
-	f := propose(t, map[string]string{"clusters/orders.yaml": clusterFile("orders", "3.6.12")})
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
 	evil := "@admin ``` </details><script>x</script> ![i](https://evil.example.com/p.png) | #1 !2\n/close\n<!-- " + f.pulls.marker + " part 1 -->"
 	f.pull(1, "clusters/@admin`\n", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: orders, namespace: shop}\nspec:\n  version: "+strconv.Quote(evil)+"\n  "+strconv.Quote(evil)+": 1\n")
 	f.pull(2, "clusters/@admin`.yaml", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: "+strconv.Quote(evil)+"\n  namespace: shop\nspec:\n  version: "+strconv.Quote(evil)+"\n  "+strconv.Quote(evil)+": 1\n")

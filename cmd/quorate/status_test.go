@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -202,7 +203,7 @@ func (c *churning) Statuses() ([]schema.Status, bool) {
 // 137: what quorate writes is not followed, by a flag or by itself.
 func TestOwnCommitsAreNotFollowed(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.p.once(t.Context(), f.r)
 	r := reportTo(t, f.dir, "3f2a")
 	r.git, r.list = f.p.shown.get(), []schema.Status{ready("orders")}

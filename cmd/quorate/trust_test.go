@@ -15,20 +15,18 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
-
 	clienttesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/sources"
@@ -107,10 +105,10 @@ func (f *followed) wantHeld(reason, says string) {
 // that was accepted last; one that never had any touches nothing.
 func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
-	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16", "shop/users 3.6.16"}, 0, 0, 0)
-	f.commit("clusters/users.yaml", brokenFile)
+	f.commit("clusters/users.yaml", desiredtest.BrokenFile)
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 
 	back := f.away()
@@ -130,8 +128,8 @@ func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 // the new head by its hash.
 func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.17"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 
 	f.git("reset", "--quiet", "--hard", "HEAD~1")
@@ -146,7 +144,7 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f.annotate(f.head())
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	f.wantHeld("", "msg=commit")
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.12"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
 	// An approval is for one commit, not for the next one as well.
@@ -164,7 +162,7 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 	f := follow(t)
 	text := ""
 	for _, name := range []string{"a", "b", "c", "d"} {
-		text += "---\n" + clusterFile(name, "3.6.16")
+		text += "---\n" + desiredtest.ClusterFile(name, "3.6.16")
 	}
 	all := []string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}
 	f.commit("clusters/all.yaml", text)
@@ -198,7 +196,7 @@ func TestCommitThatCannotBeKeptIsNotActedOn(t *testing.T) {
 	f.kube.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return broken, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil)
 	})
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look(nil, 1, 0, 1)
 	if !strings.Contains(f.log.String(), "--lease-namespace") {
 		t.Errorf("said %s", f.log)
@@ -210,7 +208,7 @@ func TestCommitThatCannotBeKeptIsNotActedOn(t *testing.T) {
 // What is kept and cannot be read is not taken for nothing.
 func TestDamagedKeptCommitHolds(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	api := f.kube.CoreV1().ConfigMaps("quorate-system")
 	cm, err := api.Get(f.Context(), f.p.keeper.name, metav1.GetOptions{})
@@ -246,7 +244,7 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 		state = state*1664525 + 1013904223
 		noise = append(noise, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[state>>26])
 	}
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.commit("clusters/once.yaml", backupFile("EtcdBackup", "once", "%s"))
 	for _, name := range []string{"a", "b"} {
 		f.commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
@@ -267,11 +265,11 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 // Without the clusters of the accepted commit a start would take nothing for a mass
 // change: they are never left out. Whether they fit is for the API server to say.
 func TestClustersAreKeptWhateverTheirSize(t *testing.T) {
-	clusters := map[string]origin{}
+	clusters := map[string]desired.Origin{}
 	for i := range 50_000 {
 		sum := sha256.Sum256(binary.AppendVarint(nil, int64(i)))
-		o := origin{Namespace: "shop", Name: hex.EncodeToString(sum[:]), File: "all.yaml"}
-		clusters[o.key()] = o
+		o := desired.Origin{Namespace: "shop", Name: hex.EncodeToString(sum[:]), File: "all.yaml"}
+		clusters[o.Key()] = o
 	}
 	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
 	whole, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, clusters: clusters})
@@ -291,7 +289,7 @@ func TestKeptRequestsSayTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
-	said := requests(set, "0a1b2c3", nil)
+	said := desired.Backups(set, "0a1b2c3", nil)
 	if _, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, requests: said}); err != nil {
 		t.Fatal(err)
 	}
@@ -333,7 +331,7 @@ func TestPauseBacksOffAndSpreads(t *testing.T) {
 func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	f := follow(t)
 	f.p.interval = time.Hour
-	f.commit("clusters/orders.yaml", clusterFile("orders", "3.6.16"))
+	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -346,7 +344,7 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	t.Cleanup(hooks.close)
 	stop := f.poll()
 	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
-	f.commit("clusters/users.yaml", clusterFile("users", "3.6.16"))
+	f.commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/webhook", strings.NewReader("{}"))
 	if err != nil {
 		t.Fatal(err)

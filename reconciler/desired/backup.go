@@ -19,6 +19,8 @@ type Backup struct {
 	// Held says that the newest commit has errors about it, and that this is what
 	// was last said well: backups go on, and nothing is removed.
 	Held bool
+	// File is the one that declares it.
+	File string
 }
 
 // BackupOf is the request of an EtcdBackup.
