@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -13,12 +12,9 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
-	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -122,43 +118,12 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 	if err != nil {
 		return nil, err
 	}
-	report := newReport(set)
-	report.Head = commit
-	report.Others = preview.DescribeOthers(set)
-	clusters := desired.Clusters(set, commit, nil)
-	r.SetDesired(clusters)
-	for _, c := range clusters {
-		p, err := r.Plan(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		report.Clusters = append(report.Clusters, describePlan(c, p, f.kube.options.BackupURL))
-	}
-	report.Count(0)
-	return report, nil
+	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, previewOptions(f.kube.options))
 }
 
-// describePlan reports on a live cluster. Who leads it is known, so the steps tell
-// how often the leadership moves.
-func describePlan(c desired.Cluster, p plan.Plan, backupURL string) preview.ClusterReport {
-	moves := preview.LeaderMoves(p.Steps)
-	d := state.Desired{
-		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,
-		BackupURL: cmp.Or(c.Spec.Backup.Destination.ObjectURLTemplate, backupURL),
-	}
-	report := preview.NewClusterReport(d, p, moves, moves)
-	if len(c.Problems) > 0 {
-		report.Change = preview.Held
-	}
-	return report
-}
-
-// newReport is a report that has only the problems of the files.
-func newReport(set schema.Set) *preview.Report {
-	return &preview.Report{
-		Clusters: []preview.ClusterReport{}, Others: []preview.ObjectReport{},
-		Problems: append([]schema.Problem{}, set.Problems...),
-	}
+// previewOptions are the daemon's settings as a preview wants them.
+func previewOptions(o reconciler.Options) preview.Options {
+	return preview.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}
 }
 
 // read reads the files from where the command line says.

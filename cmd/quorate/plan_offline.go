@@ -3,11 +3,8 @@ package main
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
-	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
@@ -28,17 +25,7 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 	}
 	parser := &schema.Parser{} // most files are in both
 	before, after := parse(parser, base), parse(parser, head)
-	report := newReport(after)
-	report.Offline, report.Base, report.Head = true, base.Commit, head.Commit
-	if report.Others, err = preview.CompareOthers(before, after); err != nil {
-		return nil, err
-	}
-	unchanged, err := f.compareClusters(report, desired.Clusters(before, base.Commit, nil), desired.Clusters(after, head.Commit, desired.Origins(before, nil)))
-	if err != nil {
-		return nil, err
-	}
-	report.Count(unchanged)
-	return report, nil
+	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, previewOptions(f.kube.options))
 }
 
 // readHead reads what is wanted: a revision, or the files on disk.
@@ -51,32 +38,4 @@ func (f *planFlags) readHead(ctx context.Context, paths []string) (sources.Snaps
 		err = fmt.Errorf("revision %s has no %s: quorate run would touch nothing, so nothing is planned; name a path that is there", f.head, strings.Join(paths, ", "))
 	}
 	return s, err
-}
-
-// compareClusters adds every cluster that differs to the report, and counts the
-// others.
-func (f *planFlags) compareClusters(report *preview.Report, before, after []desired.Cluster) (unchanged int, err error) {
-	was, is := clustersByKey(before), clustersByKey(after)
-	all := maps.Clone(was)
-	maps.Copy(all, is)
-	for _, key := range slices.Sorted(maps.Keys(all)) {
-		c, err := preview.PlanOffline(was[key], is[key], f.kube.options)
-		if err != nil {
-			return 0, err
-		}
-		if c.Change == preview.Unchanged {
-			unchanged++
-			continue
-		}
-		report.Clusters = append(report.Clusters, c)
-	}
-	return unchanged, nil
-}
-
-func clustersByKey(clusters []desired.Cluster) map[string]*desired.Cluster {
-	found := make(map[string]*desired.Cluster, len(clusters))
-	for i := range clusters {
-		found[clusters[i].Key()] = &clusters[i]
-	}
-	return found
 }

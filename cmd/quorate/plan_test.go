@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -21,10 +22,21 @@ func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *preview.Re
 	if len(set.Clusters) != 1 {
 		t.Fatal(set.Problems)
 	}
-	report := newReport(schema.Set{Problems: problems})
-	report.Clusters = append(report.Clusters, describePlan(desired.Cluster{EtcdCluster: set.Clusters[0].EtcdCluster}, p, ""))
-	report.Count(0)
+	set.Problems = problems
+	report, err := preview.Live(t.Context(), fixedPlan(p), preview.Revision{Set: set}, preview.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return report
+}
+
+// fixedPlan is a planner that has one answer.
+type fixedPlan plan.Plan
+
+func (fixedPlan) SetDesired([]desired.Cluster) {}
+
+func (p fixedPlan) Plan(context.Context, desired.Cluster) (plan.Plan, error) {
+	return plan.Plan(p), nil
 }
 
 func duePlan() plan.Plan {
@@ -59,7 +71,7 @@ func TestPlanExitStatus(t *testing.T) {
 		"only a warning":                {reportOf(t, plan.Plan{}, warning), 0},
 		"a backup that is never taken":  {other, 0},
 		"a backup that is new in Git":   {&offline, 2},
-		"no cluster and no other thing": {newReport(schema.Set{}), 0},
+		"no cluster and no other thing": {preview.NewReport(schema.Set{}), 0},
 	} {
 		for _, format := range []string{"text", "json", "markdown"} {
 			o := planOutput{format: format, markdown: preview.MarkdownOptions{Marker: "m", Limit: preview.LeastLimit}}
@@ -148,7 +160,7 @@ func TestPlanAsJSON(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", &out, want)
 	}
 	out.Reset()
-	_ = (&planOutput{format: "json"}).print(&out, newReport(schema.Set{}))
+	_ = (&planOutput{format: "json"}).print(&out, preview.NewReport(schema.Set{}))
 	for _, list := range []string{`"clusters": []`, `"others": []`, `"problems": []`} {
 		if !strings.Contains(out.String(), list) {
 			t.Errorf("no %s in %s", list, &out)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
@@ -181,7 +180,7 @@ func (p *pulls) propose(ctx context.Context, r *reconciler.Reconciler, pull forg
 	}
 	now := planned{head: pull.Head, applied: applied, at: time.Now(), touches: report != nil}
 	if report == nil && p.known[pull.Number].touches {
-		report = newReport(schema.Set{}) // it has taken everything back
+		report = preview.NewReport(schema.Set{}) // it has taken everything back
 	}
 	if report != nil {
 		if err := p.host.Comment(ctx, pull.Number, "<!-- "+p.marker+" ", p.comment(report)); err != nil {
@@ -198,7 +197,7 @@ func (p *pulls) report(ctx context.Context, r *reconciler.Reconciler, pull forge
 	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
 	switch {
 	case errors.Is(err, sources.ErrTooLarge), errors.Is(err, sources.ErrPathGone), errors.Is(err, sources.ErrRewritten):
-		report := newReport(schema.Set{Problems: []schema.Problem{{Message: "it cannot be planned: " + err.Error()}}})
+		report := preview.NewReport(schema.Set{Problems: []schema.Problem{{Message: "it cannot be planned: " + err.Error()}}})
 		report.Count(0)
 		return report, nil
 	case err != nil:
@@ -223,58 +222,10 @@ func (p *pulls) comment(report *preview.Report) string {
 	return parts[0]
 }
 
-// planProposal plans, for the clusters that run, what a proposal changes: each
-// cluster whose file differs, among all others as they are in force.
+// planProposal plans, for the clusters that run, what a proposal changes.
 func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Proposal, options reconciler.Options) (*preview.Report, error) {
 	parser := &schema.Parser{} // most files are in both
 	before, after := parse(parser, p.Base), parse(parser, p.Head)
-	report := newReport(after)
-	report.Problems = append(report.Problems, schema.Compare(before, after)...)
-	schema.SortProblems(report.Problems)
-	report.Base, report.Head = p.Base.Commit, p.Head.Commit
-	var err error
-	if report.Others, err = preview.CompareOthers(before, after); err != nil {
-		return nil, err
-	}
-	was := clustersByKey(desired.Clusters(before, p.Base.Commit, nil))
-	is := clustersByKey(desired.Clusters(after, p.Head.Commit, desired.Origins(before, nil)))
-	desired, changed := r.Desired(), map[string]preview.ClusterReport{}
-	for key := range merged(was, is) {
-		c, err := preview.PlanOffline(was[key], is[key], options)
-		if err != nil {
-			return nil, err
-		}
-		if c.Change == preview.Unchanged {
-			continue
-		}
-		changed[key] = c
-		delete(desired, key)
-		if is[key] != nil {
-			desired[key] = *is[key]
-		}
-	}
-	planner := r.DryRun(etcd.New())
-	planner.SetDesired(slices.Collect(maps.Values(desired)))
-	defer planner.SetDesired(nil) // closes the connections
-	for key, c := range changed {
-		if is[key] != nil && c.Change != preview.Held {
-			steps, err := planner.Plan(ctx, *is[key])
-			if err != nil {
-				return nil, err
-			}
-			live := describePlan(*is[key], steps, options.BackupURL)
-			live.Change, live.Changes = c.Change, c.Changes
-			c = live
-		}
-		report.Clusters = append(report.Clusters, c)
-	}
-	report.Count(0)
-	return report, nil
-}
-
-// merged has the keys of both.
-func merged[V any](a, b map[string]V) map[string]V {
-	all := maps.Clone(a)
-	maps.Copy(all, b)
-	return all
+	return preview.Proposal(ctx, r.DryRun(etcd.New()), r.Desired(),
+		preview.Revision{Set: before, Commit: p.Base.Commit}, preview.Revision{Set: after, Commit: p.Head.Commit}, previewOptions(options))
 }

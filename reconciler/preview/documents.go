@@ -11,28 +11,28 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// other is an object that this version reads and does not carry out.
-type other struct {
+// document is a backup, a schedule or a restore.
+type document struct {
 	report ObjectReport
 	file   string
 	// spec is what it says, to be compared.
 	spec any
 }
 
-// DescribeOthers lists the backups, schedules and restores of the files.
-func DescribeOthers(set schema.Set) []ObjectReport {
+// Documents lists the backups, schedules and restores of the files.
+func Documents(set schema.Set) []ObjectReport {
 	reports := []ObjectReport{}
-	for _, o := range others(set) {
+	for _, o := range documents(set) {
 		reports = append(reports, o.report)
 	}
 	return reports
 }
 
-// CompareOthers lists the backups, schedules and restores that two commits say
+// CompareDocuments lists the backups, schedules and restores that two commits declare
 // differently. One whose document is bad now is neither removed nor changed: the
 // problems of the files tell of it.
-func CompareOthers(before, after schema.Set) ([]ObjectReport, error) {
-	was, is := byKey(others(before)), byKey(others(after))
+func CompareDocuments(before, after schema.Set) ([]ObjectReport, error) {
+	was, is := byKey(documents(before)), byKey(documents(after))
 	reports := []ObjectReport{}
 	for _, key := range slices.Sorted(maps.Keys(was)) {
 		if _, still := is[key]; !still && !isHeld(after, was[key]) {
@@ -56,33 +56,33 @@ func CompareOthers(before, after schema.Set) ([]ObjectReport, error) {
 	return reports, nil
 }
 
-// as is the report with a change.
-func (o other) as(change Change) ObjectReport {
+// as returns the report with a change.
+func (o document) as(change Change) ObjectReport {
 	o.report.Change = change
 	return o.report
 }
 
-func byKey(list []other) map[string]other {
-	found := map[string]other{}
+func byKey(list []document) map[string]document {
+	found := map[string]document{}
 	for _, o := range list {
 		found[o.report.Key()] = o
 	}
 	return found
 }
 
-// isHeld says whether a bad document may be the object's.
-func isHeld(set schema.Set, o other) bool {
+// isHeld reports whether a bad document may be the object's.
+func isHeld(set schema.Set, o document) bool {
 	return slices.ContainsFunc(set.Held, func(h schema.Held) bool {
 		return h.Means(o.report.Kind, o.report.Namespace, o.report.Name, o.file)
 	})
 }
 
-// others are the backups, schedules and restores of a set.
-func others(set schema.Set) []other {
-	var list []other
+// documents returns the backups, schedules and restores of a set.
+func documents(set schema.Set) []document {
+	var list []document
 	add := func(kind string, m schema.Metadata, origin schema.Origin, spec any, description string) {
 		report := ObjectReport{Kind: kind, Namespace: m.Namespace, Name: m.Name, Description: description}
-		list = append(list, other{report, origin.File, spec})
+		list = append(list, document{report, origin.File, spec})
 	}
 	for _, b := range set.Backups {
 		add(schema.KindBackup, b.Metadata, b.Origin, b.Spec, describeBackup(b.Spec))

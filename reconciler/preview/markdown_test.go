@@ -47,22 +47,22 @@ func comment(limit int) MarkdownOptions {
 func sampleReport() *Report {
 	was, to := orders(oldVersion, "a"), orders(newVersion, "b")
 	upgrade := plan.Make(to, situation.Assume(was, noon, 0), noon)
-	changing := NewClusterReport(to, upgrade, 1, 2)
+	changing := newClusterReport(to, upgrade, 1, 2)
 	changing.Changes = []FieldChange{{Field: "metadata.labels.team", From: "", To: "checkout"}, {Field: "spec.version", From: oldVersion, To: newVersion}}
 	changing.Unknown = []string{"the members' health"}
 
 	refused := to
 	refused.Name, refused.BackupURL = "ledger", ""
-	held := NewClusterReport(refused, plan.Make(refused, situation.Assume(was, noon, 0), noon), 0, 0)
+	held := newClusterReport(refused, plan.Make(refused, situation.Assume(was, noon, 0), noon), 0, 0)
 	held.Changes = []FieldChange{{Field: "spec.version", From: oldVersion, To: newVersion}}
 	held.Unknown = []string{"the members' health"}
 
-	gone := NewClusterReport(state.Desired{Namespace: "db", Name: "search"}, plan.Plan{Warnings: []string{"no file names this cluster any more"}}, 0, 0)
+	gone := newClusterReport(state.Desired{Namespace: "db", Name: "search"}, plan.Plan{Warnings: []string{"no file names this cluster any more"}}, 0, 0)
 	gone.Change = Removed
-	quiet := NewClusterReport(state.Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, plan.Plan{}, 0, 0)
+	quiet := newClusterReport(state.Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, plan.Plan{}, 0, 0)
 
 	bad := state.Desired{Namespace: "db", Name: "bad", Problems: []string{"bad.yaml:3: spec.version: \"@ada | `rm` <b>\" is no release"}}
-	broken := NewClusterReport(bad, plan.Make(bad, state.Observed{}, noon), 0, 0)
+	broken := newClusterReport(bad, plan.Make(bad, state.Observed{}, noon), 0, 0)
 	broken.Change = Held
 
 	r := &Report{
@@ -107,7 +107,7 @@ func TestNothingFromAFileIsRead(t *testing.T) {
 		Steps:    []plan.Step{{Action: action.ApplyObject{ObjectKind: evil, Name: evil}, Reason: evil, Undo: action.Undo{Text: evil}}},
 		Warnings: []string{evil},
 	}
-	c := NewClusterReport(d, p, 0, 0)
+	c := newClusterReport(d, p, 0, 0)
 	c.Changes, c.Unknown = []FieldChange{{Field: evil, From: evil, To: evil}}, []string{evil}
 	r := &Report{
 		Clusters: []ClusterReport{c}, Others: []ObjectReport{{Kind: evil, Namespace: evil, Name: evil, Change: Added, Description: evil}}, Problems: []schema.Problem{{File: evil, Message: evil}},
@@ -270,7 +270,7 @@ func TestWhatIsAdded(t *testing.T) {
 		steps []plan.Step
 		want  Change
 	}{{nil, Unchanged}, {[]plan.Step{{Action: action.EndRoll{}}}, Changed}, {[]plan.Step{{Action: action.EndRoll{}}, {Action: action.CreateRecord{}}}, Added}} {
-		if r := NewClusterReport(d, plan.Plan{Steps: c.steps}, 0, 0); r.Change != c.want {
+		if r := newClusterReport(d, plan.Plan{Steps: c.steps}, 0, 0); r.Change != c.want {
 			t.Errorf("%v: %s, want %s", c.steps, r.Change, c.want)
 		}
 	}

@@ -3,6 +3,7 @@ package preview
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -11,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -23,11 +23,60 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// PlanOffline says what a change of a cluster's file would do, without asking any
-// cluster. before and after are what two commits say; nil where one does not name
-// the cluster. It supposes a healthy cluster that is exactly what before says, and
-// asks the planner that the daemon asks. What that cannot answer is in Unknown.
-func PlanOffline(before, after *desired.Cluster, options reconciler.Options) (ClusterReport, error) {
+// Offline reports what the way from one revision to another would do, without asking
+// any cluster. Only clusters that differ are listed.
+func Offline(before, after Revision, options Options) (*Report, error) {
+	report := NewReport(after.Set)
+	report.Offline, report.Base, report.Head = true, before.Commit, after.Commit
+	var err error
+	if report.Others, err = CompareDocuments(before.Set, after.Set); err != nil {
+		return nil, err
+	}
+	was, is := declared(before, after)
+	unchanged := 0
+	for _, key := range slices.Sorted(maps.Keys(merged(was, is))) {
+		c, err := clusterOffline(was[key], is[key], options)
+		if err != nil {
+			return nil, err
+		}
+		if c.Change == Unchanged {
+			unchanged++
+			continue
+		}
+		report.Clusters = append(report.Clusters, c)
+	}
+	report.Count(unchanged)
+	return report, nil
+}
+
+// declared returns the clusters of two revisions by key, with what is held because its
+// document is broken in the second.
+func declared(before, after Revision) (was, is map[string]*desired.Cluster) {
+	was = clustersByKey(desired.Clusters(before.Set, before.Commit, nil))
+	is = clustersByKey(desired.Clusters(after.Set, after.Commit, desired.Origins(before.Set, nil)))
+	return was, is
+}
+
+func clustersByKey(clusters []desired.Cluster) map[string]*desired.Cluster {
+	found := make(map[string]*desired.Cluster, len(clusters))
+	for i := range clusters {
+		found[clusters[i].Key()] = &clusters[i]
+	}
+	return found
+}
+
+// merged has the keys of both.
+func merged[V any](a, b map[string]V) map[string]V {
+	all := maps.Clone(a)
+	maps.Copy(all, b)
+	return all
+}
+
+// clusterOffline reports what a change of a cluster's document would do, without asking
+// any cluster. before and after are what two revisions declare; nil where one does not
+// declare the cluster. It supposes a healthy cluster that is exactly what before says,
+// and asks the planner that the daemon asks. What that cannot answer is in Unknown.
+func clusterOffline(before, after *desired.Cluster, options Options) (ClusterReport, error) {
 	r := newSupposer(options)
 	switch {
 	case after == nil:
@@ -37,7 +86,7 @@ func PlanOffline(before, after *desired.Cluster, options reconciler.Options) (Cl
 		if err != nil {
 			return ClusterReport{}, err
 		}
-		report := NewClusterReport(v.Desired, plan.Make(v.Desired, state.Observed{}, r.now()), 0, 0)
+		report := newClusterReport(v.Desired, plan.Make(v.Desired, state.Observed{}, r.now()), 0, 0)
 		report.Change = Held
 		return report, nil
 	case before == nil:
@@ -47,7 +96,7 @@ func PlanOffline(before, after *desired.Cluster, options reconciler.Options) (Cl
 		if err != nil {
 			return ClusterReport{}, err
 		}
-		report := NewClusterReport(v.Desired, plan.Plan{}, 0, 0)
+		report := newClusterReport(v.Desired, plan.Plan{}, 0, 0)
 		report.Change = Changed
 		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
 		return report, nil
@@ -60,7 +109,7 @@ func PlanOffline(before, after *desired.Cluster, options reconciler.Options) (Cl
 
 // orphaned is the report on a cluster that is no longer in Git.
 func orphaned(before desired.Cluster) ClusterReport {
-	report := NewClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
+	report := newClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
 	report.Change = Removed
 	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and nobody looks after it; absence from Git is never a wish to delete"}
 	return report
@@ -97,7 +146,7 @@ func (r *supposer) planNew(c desired.Cluster) (ClusterReport, error) {
 			v.Observed.Objects = append(v.Observed.Objects, state.Object{Kind: o.Kind, Name: o.Name, State: state.ObjectMissing})
 		}
 	}
-	report := NewClusterReport(v.Desired, plan.Make(v.Desired, v.Observed, r.now()), 0, 0)
+	report := newClusterReport(v.Desired, plan.Make(v.Desired, v.Observed, r.now()), 0, 0)
 	report.Change = Added
 	report.Unknown = append(slices.Concat(secretUnknowns(c), fleetUnknowns(c, nil)),
 		"whether something of the new cluster's name exists already: nothing is taken over, and volumes that are left of an earlier cluster hold it",
@@ -176,9 +225,9 @@ func (r *supposer) reportFor(was, v *observe.View, immutable []string) ClusterRe
 		if leader == 0 {
 			shown = p
 		}
-		moves = append(moves, LeaderMoves(p.Steps))
+		moves = append(moves, leaderMoves(p.Steps))
 	}
-	report := NewClusterReport(v.Desired, shown, slices.Min(moves), slices.Max(moves))
+	report := newClusterReport(v.Desired, shown, slices.Min(moves), slices.Max(moves))
 	report.Unknown = append(unknowns(shown.Steps), secretUnknowns(v.Cluster)...)
 	if source := recovery.Source(); source != "" {
 		report.Unknown = append(report.Unknown, fmt.Sprintf("whether cluster %s has lost its quorum, and can go on from %s: with a quorum, spec.recovery is refused", recovery.ClusterID, source))
@@ -279,8 +328,10 @@ type supposer struct {
 	now      func() time.Time
 }
 
-func newSupposer(o reconciler.Options) *supposer {
-	o = o.WithDefaults()
+func newSupposer(o Options) *supposer {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
 	return &supposer{
 		observer: observe.Offline(observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}, o.Now),
 		now:      o.Now,

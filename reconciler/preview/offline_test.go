@@ -13,15 +13,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
 
 // offlineOptions are the daemon's settings, with a clock that stands still.
-func offlineOptions() reconciler.Options {
-	return reconciler.Options{
+func offlineOptions() Options {
+	return Options{
 		Render: reconcilertest.OrdersOptions(), BackupURL: "s3://backups/{{ .UID }}.db?region=eu-west-1",
 		Now: func() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC) },
 	}
@@ -90,7 +89,7 @@ func TestPlanOffline(t *testing.T) {
 // planOffline plans, and says which fields change, the actions and the hold in words.
 func planOffline(t *testing.T, before, after *desired.Cluster) (r ClusterReport, fields, actions, hold string) {
 	t.Helper()
-	r, err := PlanOffline(before, after, offlineOptions())
+	r, err := clusterOffline(before, after, offlineOptions())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +161,7 @@ func TestUnknownOffline(t *testing.T) {
 		"a refused change": {clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.4.45")), []string{"has been carried out"}},
 		"the log of 3.5":   {clustertest.InGit(clustertest.ToVersion("3.6.16")), clustertest.InGit(clustertest.ToVersion("3.7.3")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "may hold entries of 3.5", "the store takes a backup", "authentication"}},
 	} {
-		r, err := PlanOffline(test.before, test.after, offlineOptions())
+		r, err := clusterOffline(test.before, test.after, offlineOptions())
 		if err != nil || len(r.Unknown) != len(test.want) {
 			t.Fatalf("%s: %v, %q", name, err, r.Unknown)
 		}
@@ -178,7 +177,7 @@ func TestUnknownOffline(t *testing.T) {
 // the hold is shown.
 func TestBackupOffline(t *testing.T) {
 	options := offlineOptions()
-	r, err := PlanOffline(clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), options)
+	r, err := clusterOffline(clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), options)
 	if err != nil || !strings.HasSuffix(r.Steps[0].Reason, "a verified backup must be taken first (store: s3://backups/{{ .UID }}.db)") {
 		t.Errorf("%v %+v", err, r.Steps)
 	}
@@ -186,7 +185,7 @@ func TestBackupOffline(t *testing.T) {
 		t.Error(r.Disruption)
 	}
 	options.BackupURL = ""
-	r, err = PlanOffline(clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), options)
+	r, err = clusterOffline(clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), options)
 	if err != nil || r.Hold == nil || !strings.Contains(r.Hold.Message, "nothing says where to put it") {
 		t.Errorf("%v %+v", err, r.Hold)
 	}
@@ -204,7 +203,7 @@ func TestPlanOfflineIsStable(t *testing.T) {
 		for name, value := range options {
 			shuffled[name] = value
 		}
-		r, err := PlanOffline(clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = shuffled }), offlineOptions())
+		r, err := clusterOffline(clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = shuffled }), offlineOptions())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +221,7 @@ func TestPlanOfflineIsStable(t *testing.T) {
 
 // Backups, schedules and restores are listed as they differ; a document that is
 // bad now is not taken for a removed one.
-func TestCompareOthers(t *testing.T) {
+func TestCompareDocuments(t *testing.T) {
 	seven, last := int32(7), int32(3)
 	nightly := schema.Schedule{Origin: schema.Origin{File: "nightly.yaml"}}
 	nightly.Metadata = schema.Metadata{Namespace: "shop", Name: "nightly"}
@@ -261,7 +260,7 @@ func TestCompareOthers(t *testing.T) {
 			"EtcdRestore shop/again: added: the newest backup of schedule nightly before 2026-11-20T08:00:00Z into orders2, etcd 3.6.16",
 		}},
 	} {
-		got, err := CompareOthers(test.before, test.after)
+		got, err := CompareDocuments(test.before, test.after)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -270,7 +269,7 @@ func TestCompareOthers(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	if all := DescribeOthers(with(nightly)); len(all) != 1 || all[0].Change != "" || strings.Contains(all[0].String(), "added") || strings.Contains(all[0].String(), "suspended") {
+	if all := Documents(with(nightly)); len(all) != 1 || all[0].Change != "" || strings.Contains(all[0].String(), "added") || strings.Contains(all[0].String(), "suspended") {
 		t.Errorf("%v", all)
 	}
 }
@@ -292,7 +291,7 @@ func TestOfflinePlanNamesTheFleet(t *testing.T) {
 		{"a roll of the first wave", clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := PlanOffline(test.before, test.after, offlineOptions())
+			r, err := clusterOffline(test.before, test.after, offlineOptions())
 			if err != nil {
 				t.Fatal(err)
 			}

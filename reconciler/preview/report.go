@@ -34,6 +34,11 @@ type Report struct {
 	Summary Summary `json:"summary"`
 }
 
+// NewReport returns a report that has only the problems of the files.
+func NewReport(set schema.Set) *Report {
+	return &Report{Clusters: []ClusterReport{}, Others: []ObjectReport{}, Problems: append([]schema.Problem{}, set.Problems...)}
+}
+
 // Change says what happens to an object between two revisions, or between a live
 // cluster and its file.
 type Change string
@@ -66,7 +71,7 @@ type ClusterReport struct {
 	Hold *HoldReport `json:"hold,omitempty"`
 	// Steps in order; those behind a hold happen once it ends.
 	Steps []StepReport `json:"steps"`
-	// Disruption says what clients notice; empty without steps.
+	// disruption says what clients notice; empty without steps.
 	Disruption string `json:"disruption,omitempty"`
 	// Restarts counts the steps that stop a member.
 	Restarts int `json:"restarts"`
@@ -126,9 +131,9 @@ type Summary struct {
 	Warnings int `json:"warnings"`
 }
 
-// NewClusterReport describes a plan. least and most are how often the leadership
-// may move, see Disruption.
-func NewClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterReport {
+// newClusterReport describes a plan. least and most are how often the leadership
+// may move, see disruption.
+func newClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterReport {
 	r := ClusterReport{
 		Namespace: d.Namespace, Name: d.Name, Version: d.Spec.Version, Change: Changed,
 		Changes: []FieldChange{}, Steps: []StepReport{}, Warnings: append([]string{}, p.Warnings...), Unknown: []string{},
@@ -147,7 +152,7 @@ func NewClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterRepo
 		}
 	}
 	if len(p.Steps) > 0 {
-		r.Disruption = Disruption(d.Spec.Replicas, p.Steps, least, most)
+		r.Disruption = disruption(d.Spec.Replicas, p.Steps, least, most)
 	}
 	return r
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// LeaderMoves counts the steps that hand the leadership over.
-func LeaderMoves(steps []plan.Step) int {
+// leaderMoves counts the steps that hand the leadership over.
+func leaderMoves(steps []plan.Step) int {
 	n := 0
 	for _, s := range steps {
 		if _, ok := s.Action.(action.MoveLeader); ok {
@@ -21,14 +21,14 @@ func LeaderMoves(steps []plan.Step) int {
 	return n
 }
 
-// Disruption says in one sentence what clients notice of the steps; least and
+// disruption returns one sentence on what clients notice of the steps; least and
 // most are how often the leadership moves, which depends on who leads.
 //
 //	members  while one restarts
 //	1        clients are cut off
 //	2        clients are cut off: a quorum is both
 //	3 …      the others keep the quorum
-func Disruption(replicas int32, steps []plan.Step, least, most int) string {
+func disruption(replicas int32, steps []plan.Step, least, most int) string {
 	var parts []string
 	if names := plan.Restarts(steps); len(names) > 0 {
 		text := state.Plural(len(names), "restart") + ", one at a time, quorum kept"
@@ -37,7 +37,7 @@ func Disruption(replicas int32, steps []plan.Step, least, most int) string {
 		}
 		parts = append(parts, text)
 	}
-	parts = append(parts, comings(steps)...)
+	parts = append(parts, membershipChanges(steps)...)
 	if len(parts) == 0 {
 		return "no member stops"
 	}
@@ -51,8 +51,8 @@ func Disruption(replicas int32, steps []plan.Step, least, most int) string {
 	return strings.Join(parts, "; ")
 }
 
-// comings says who joins and leaves, and whether all stop.
-func comings(steps []plan.Step) []string {
+// membershipChanges lists how many members join and leave, and whether all stop.
+func membershipChanges(steps []plan.Step) []string {
 	joins, leaves := 0, 0
 	var parts []string
 	for _, s := range steps {

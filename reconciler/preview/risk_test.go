@@ -29,7 +29,7 @@ func TestDisruption(t *testing.T) {
 		{"one member", 1, steps("a-0"), 0, 0, "1 restart; clients are cut off while a-0 restarts"},
 		{"two members", 2, steps("a-1", "a-0"), 1, 1, "2 restarts, one at a time; clients are cut off while each of a-0 and a-1 restarts; 1 leader move"},
 	} {
-		if got := Disruption(c.replicas, c.steps, c.least, c.most); got != c.want {
+		if got := disruption(c.replicas, c.steps, c.least, c.most); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestDisruption(t *testing.T) {
 		{append(some(action.BeginJoin{}, 2), some(action.BeginLeave{}, 1)...), "1 member removed, one at a time; 2 members added, one at a time"},
 		{some(action.Hibernate{}, 1), "every member stops, and clients are cut off"},
 	} {
-		if got := Disruption(3, c.steps, 0, 0); got != c.want {
+		if got := disruption(3, c.steps, 0, 0); got != c.want {
 			t.Errorf("%v: %q, want %q", c.steps, got, c.want)
 		}
 	}
