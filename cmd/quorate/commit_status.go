@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/preview"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -42,19 +43,18 @@ const statusPause = 5 * time.Second
 // more than that, so that no mark is sent twice.
 const marksMost = 20
 
-// newCommitStatuses is nil where no commit is to be marked.
-func newCommitStatuses(f *runFlags, git *poller, host *forge.Client, log *slog.Logger) *commitStatuses {
-	if !f.forge.statuses {
-		return nil
-	}
-	c := &commitStatuses{
+// marksConfig says where commits are marked, and how.
+type marksConfig struct {
+	Host statusHost
+	// Context is the name of the marks, Link where they lead; "" for nowhere.
+	Context, Link string
+}
+
+func newCommitStatuses(m marksConfig, git func() gitState, log *slog.Logger) *commitStatuses {
+	return &commitStatuses{
 		turns: turns{what: "commit status", interval: statusPause, log: log},
-		host:  host, context: f.forge.statusContext, git: git.shown.get, open: map[string]forge.State{},
+		host:  m.Host, context: m.Context, link: m.Link, git: git, open: map[string]forge.State{},
 	}
-	if f.status.mode == statusBranch {
-		c.link = host.BranchURL(f.status.config.Branch)
-	}
-	return c
 }
 
 // follow marks commits again and again until ctx ends.
@@ -139,7 +139,7 @@ func (c *commitStatuses) overtaken(git gitState, brought map[string][]schema.Sta
 // everybody may have looked at it yet.
 func markOfHead(git gitState, list []schema.Status, changed forge.Status) forge.Status {
 	if n := len(git.problems); n > 0 {
-		return forge.Status{State: forge.Failure, Description: plural(n, "problem") + " in its files: " + git.problems[0]}
+		return forge.Status{State: forge.Failure, Description: state.Plural(n, "problem") + " in its files: " + git.problems[0]}
 	}
 	ahead := 0
 	for _, s := range list {
@@ -148,7 +148,7 @@ func markOfHead(git gitState, list []schema.Status, changed forge.Status) forge.
 		}
 	}
 	if ahead > 0 && changed.State != forge.Failure {
-		return forge.Status{State: forge.Pending, Description: plural(ahead, "cluster") + " not looked at with it yet"}
+		return forge.Status{State: forge.Pending, Description: state.Plural(ahead, "cluster") + " not looked at with it yet"}
 	}
 	return changed
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -45,10 +46,8 @@ func (m *marking) Status(_ context.Context, s forge.Status) error {
 func mark(t *testing.T) *marking {
 	t.Helper()
 	m := &marking{T: t, marks: map[string]string{}, log: &bytes.Buffer{}}
-	m.c = &commitStatuses{
-		turns: turns{what: "commit status", interval: statusPause, log: slog.New(slog.NewTextHandler(m.log, nil))},
-		host:  m, context: "quorate", link: "https://git.example.com/status", git: func() gitState { return m.git }, open: map[string]forge.State{},
-	}
+	m.c = newCommitStatuses(marksConfig{Host: m, Context: "quorate", Link: "https://git.example.com/status"},
+		func() gitState { return m.git }, slog.New(slog.NewTextHandler(m.log, nil)))
 	return m
 }
 
@@ -67,32 +66,18 @@ func (m *marking) round(sent int, want map[string]string) {
 	}
 }
 
-// at is a cluster that a commit has changed, with so many of its members done.
-func at(commit, name string, phase schema.Phase, done int) schema.Status {
-	s := cluster(name, phase, "Because", "it is so")
-	s.Status.Commit, s.Observed = commit, commit
-	for i := range 3 {
-		version := "3.5.21"
-		if i < done {
-			version = "3.6.16"
-		}
-		s.Status.Cluster.Members = append(s.Status.Cluster.Members, schema.MemberStatus{Version: version, Health: schema.HealthHealthy})
-	}
-	return s
-}
-
 func TestCommitIsMarkedOnItsWay(t *testing.T) {
 	m := mark(t)
 	m.git.commit = "aaa1111bbb"
-	before := at("0000", "orders", schema.PhaseReady, 0)
+	before := cmdtest.Changed("0000", "orders", schema.PhaseReady, 0)
 	m.list = []schema.Status{before}
 	m.round(1, map[string]string{"aaa1111bbb": "pending: 1 cluster not looked at with it yet"})
-	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseReconciling, 2)}
+	m.list = []schema.Status{cmdtest.Changed("aaa1111bbb", "orders", schema.PhaseReconciling, 2)}
 	m.round(1, map[string]string{"aaa1111bbb": "pending: orders: 2 of 3 members at 3.6.16"})
 	m.round(0, nil)
-	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseStalled, 2)}
+	m.list = []schema.Status{cmdtest.Changed("aaa1111bbb", "orders", schema.PhaseStalled, 2)}
 	m.round(1, map[string]string{"aaa1111bbb": "failure: orders: it is so"})
-	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseReady, 3)}
+	m.list = []schema.Status{cmdtest.Changed("aaa1111bbb", "orders", schema.PhaseReady, 3)}
 	m.round(1, map[string]string{"aaa1111bbb": "success: orders: 3 of 3 members at 3.6.16"})
 	m.round(0, nil)
 }
@@ -102,21 +87,21 @@ func TestCommitIsMarkedOnItsWay(t *testing.T) {
 func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
 	m := mark(t)
 	m.git.commit = "aaa1111bbb"
-	m.list = []schema.Status{at("aaa1111bbb", "orders", schema.PhaseReconciling, 1), at("aaa1111bbb", "carts", schema.PhaseReconciling, 1)}
+	m.list = []schema.Status{cmdtest.Changed("aaa1111bbb", "orders", schema.PhaseReconciling, 1), cmdtest.Changed("aaa1111bbb", "carts", schema.PhaseReconciling, 1)}
 	m.round(1, map[string]string{"aaa1111bbb": "pending: 0 of 2 clusters done; orders: 1 of 3 members at 3.6.16"})
 	m.git.commit = "ccc2222ddd"
 	for i := range m.list {
 		m.list[i].Observed = m.git.commit
 	}
-	m.list[1] = at("aaa1111bbb", "carts", schema.PhaseReady, 3)
+	m.list[1] = cmdtest.Changed("aaa1111bbb", "carts", schema.PhaseReady, 3)
 	m.list[1].Observed = m.git.commit
 	m.round(2, map[string]string{
 		"aaa1111bbb": "pending: 1 of 2 clusters done; orders: 1 of 3 members at 3.6.16",
 		"ccc2222ddd": "success: it changes no cluster",
 	})
 	m.git.commit = "eee3333fff"
-	m.list[0] = at("eee3333fff", "orders", schema.PhaseReconciling, 1)
-	m.list[1] = at("eee3333fff", "carts", schema.PhaseReady, 1)
+	m.list[0] = cmdtest.Changed("eee3333fff", "orders", schema.PhaseReconciling, 1)
+	m.list[1] = cmdtest.Changed("eee3333fff", "carts", schema.PhaseReady, 1)
 	m.round(2, map[string]string{"aaa1111bbb": "failure: overtaken by eee3333 before it was carried out"})
 	m.round(0, nil)
 	// A commit that was carried out before this process began is left alone.
@@ -141,7 +126,7 @@ func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
 	m.git.commit = "zzz"
 	for i := range 50 {
 		name := strings.Repeat("a", i+1)
-		s := at(name, name, schema.PhaseStalled, 0)
+		s := cmdtest.Changed(name, name, schema.PhaseStalled, 0)
 		s.Observed = "zzz"
 		m.list = append(m.list, s)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -26,13 +26,15 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
-	"github.com/quorate/quorate/sources/forge"
 )
 
 // TestGitea has the daemon's parts work with a real Gitea, by way of its flags, with
@@ -48,13 +50,19 @@ func TestGitea(t *testing.T) {
 }
 
 // atGitea is quorate and a private repository of the user shop that it follows, as the
-// user quorate; followed.dir is a clone of it.
+// user quorate; Dir is a clone of it.
 type atGitea struct {
-	*followed
+	*cmdtest.Repository
 	g           *gitea
 	path        string // of the repository, in Gitea's API
 	credentials string // the directory with those of quorate
+	args        []string
+	kube        *fake.Clientset
 	log         *slog.Logger
+	said        *bytes.Buffer
+	metrics     *prometheus.Registry
+	p           *poller
+	r           *reconciler.Reconciler
 	list        []schema.Status // how everything is
 }
 
@@ -66,11 +74,10 @@ func (g *gitea) newAtGitea(t *testing.T, name, role, token string, args ...strin
 	t.Helper()
 	g.must(t, "shop", http.MethodPost, "/user/repos", fields{"name": name, "private": true}, nil)
 	said := &bytes.Buffer{}
-	f := &atGitea{followed: &followed{T: t, dir: t.TempDir(), log: said}, g: g, path: "/repos/shop/" + name, credentials: t.TempDir()}
+	f := &atGitea{Repository: cmdtest.NewRepository(t), g: g, path: "/repos/shop/" + name, credentials: t.TempDir(), said: said}
 	f.log = slog.New(slog.NewTextHandler(said, nil))
 	g.must(t, "shop", http.MethodPut, f.path+"/collaborators/quorate", fields{"permission": role}, nil)
-	f.git("init", "--quiet", "--initial-branch=main")
-	f.git("remote", "add", "origin", g.remote("shop", "shop/"+name))
+	f.Git("remote", "add", "origin", g.remote("shop", "shop/"+name))
 	f.give("password", token)
 	f.give("ca.crt", string(g.ca))
 	f.kube = fake.NewClientset(
@@ -80,45 +87,75 @@ func (g *gitea) newAtGitea(t *testing.T, name, role, token string, args ...strin
 			Data:       map[string][]byte{"bearerToken": []byte(token), "ca.crt": g.ca},
 		},
 	)
-	f.start(append([]string{
+	f.args = append([]string{
 		"--repo", g.url + "/shop/" + name + ".git", "--path", "clusters", "--git-credentials-dir", f.credentials,
-		"--forge", "gitea", "--forge-url", g.url, "--forge-secret", "forge", "--guard-image", "quorate:test",
-	}, args...))
+		"--forge", "gitea", "--forge-url", g.url, "--forge-secret", "forge", "--guard-image", "quorate:test", "--interval", "1s",
+	}, args...)
+	f.start()
 	return f
 }
 
-// start prepares what polls, and what plans, with the flags of quorate run.
-func (f *atGitea) start(args []string) {
+// config is what the flags of quorate run say.
+func (f *atGitea) config() daemonConfig {
 	f.Helper()
-	f.flags = &runFlags{interval: time.Second, mass: massLimits{clusters: 10, percent: 50}}
-	cmd := &cobra.Command{}
-	f.flags.repository.add(cmd)
-	f.flags.forge.add(cmd)
-	f.flags.status.add(cmd)
-	f.flags.kube.add(cmd)
-	if err := cmd.ParseFlags(args); err != nil {
+	flags, cmd := &runFlags{}, &cobra.Command{}
+	flags.add(cmd)
+	if err := cmd.ParseFlags(f.args); err != nil {
 		f.Fatal(err)
 	}
-	registry := prometheus.NewRegistry()
-	var err error
-	if f.p, err = newPoller(f.flags, f.log, registry); err != nil {
+	c, err := flags.config(func() (kubernetes.Interface, error) { return f.kube, nil })
+	if err != nil {
 		f.Fatal(err)
 	}
-	f.p.keepIn(f.kube, ownNamespace(), defaultInstance)
-	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(100), report.NewMetrics(registry), f.log, f.flags.kube.options)
+	c.Follow.Kube = f.kube
+	return c
+}
+
+// start prepares what polls, and what plans.
+func (f *atGitea) start() {
+	f.Helper()
+	c := f.config()
+	f.metrics = prometheus.NewRegistry()
+	f.p = newPoller(c.Follow, f.log, f.metrics)
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(100), report.NewMetrics(f.metrics), f.log, c.Options)
 	if err := f.r.Start(f.Context()); err != nil {
 		f.Fatal(err)
 	}
 }
 
-// host is the forge as the flags name it, to one who has just started.
-func (f *atGitea) host() *forge.Client {
+// look polls once, and wants these clusters, metrics and lines about Git.
+func (f *atGitea) look(clusters []string, failures, problems float64, errorLines int) {
 	f.Helper()
-	host, err := f.flags.forge.open(f.flags.repository, func() (kubernetes.Interface, error) { return f.kube, nil })
+	f.said.Reset()
+	f.p.once(f.Context(), f.r)
+	if list := desiredtest.Summary(slices.Collect(maps.Values(f.r.Desired()))); !slices.Equal(list, clusters) {
+		f.Errorf("clusters %q, want %q", list, clusters)
+	}
+	if n := f.metric("quorate_git_consecutive_failures"); n != failures {
+		f.Errorf("%v failures, want %v", n, failures)
+	}
+	if n := f.metric("quorate_git_file_errors"); n != problems {
+		f.Errorf("%v file errors, want %v", n, problems)
+	}
+	if n := strings.Count(f.said.String(), "msg=git "); n != errorLines {
+		f.Errorf("%d lines about Git, want %d:\n%s", n, errorLines, f.said)
+	}
+}
+
+// metric is the value of a gauge without labels.
+func (f *atGitea) metric(name string) float64 {
+	f.Helper()
+	families, err := f.metrics.Gather()
 	if err != nil {
 		f.Fatal(err)
 	}
-	return host
+	for _, family := range families {
+		if family.GetName() == name {
+			return family.GetMetric()[0].GetGauge().GetValue()
+		}
+	}
+	f.Fatalf("no metric %s", name)
+	return 0
 }
 
 // give writes one of quorate's credentials.
@@ -139,10 +176,10 @@ func (f *atGitea) take(key string) {
 // the commit when Gitea has taken note of it, which is a moment later.
 func (f *atGitea) push(branch, path, text string) string {
 	f.Helper()
-	f.commit(path, text)
-	f.git("push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
-	head := f.head()
-	awaitTrue(f.T, func() bool {
+	f.Commit(path, text)
+	f.Git("push", "--quiet", "origin", "HEAD:refs/heads/"+branch)
+	head := f.Head()
+	cmdtest.Await(f.T, func() bool {
 		_, repository := f.g.call(f.T, "shop", http.MethodGet, f.path, nil)
 		_, noted := f.g.call(f.T, "shop", http.MethodGet, f.path+"/branches/"+branch, nil)
 		return bytes.Contains(repository, []byte(`"empty":false`)) && bytes.Contains(noted, []byte(head))
@@ -150,22 +187,15 @@ func (f *atGitea) push(branch, path, text string) string {
 	return head
 }
 
-func (f *atGitea) head() string {
-	f.Helper()
-	cmd := exec.Command("git", "rev-parse", "HEAD")
-	cmd.Dir = f.dir
-	return strings.TrimSpace(output(f.T, cmd))
-}
-
 // remote is a repository with a user's name and password.
 func (g *gitea) remote(user, path string) string {
 	return strings.Replace(g.url, "https://", "https://"+user+":"+giteaPassword+"@", 1) + "/" + path + ".git"
 }
 
-// said wants a text in the log, and a secret never.
-func (f *atGitea) said(secret string, texts ...string) {
+// wantSaid wants a text in the log, and a secret never.
+func (f *atGitea) wantSaid(secret string, texts ...string) {
 	f.Helper()
-	log := f.followed.log.String()
+	log := f.said.String()
 	for _, text := range texts {
 		if !strings.Contains(log, text) {
 			f.Errorf("the log does not say %q:\n%s", text, log)
@@ -182,8 +212,8 @@ func (g *gitea) follows(t *testing.T) {
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
-	if f.followed.log.Len() > 0 {
-		t.Errorf("a branch that has not moved was said:\n%s", f.followed.log)
+	if f.said.Len() > 0 {
+		t.Errorf("a branch that has not moved was said:\n%s", f.said)
 	}
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	wishes := []string{"shop/orders 3.6.16"}
@@ -197,7 +227,7 @@ func (g *gitea) follows(t *testing.T) {
 	} {
 		f.give("password", bad.token)
 		f.look(wishes, float64(i+1), 0, 1)
-		f.said(bad.token, bad.says)
+		f.wantSaid(bad.token, bad.says)
 	}
 	f.give("password", "")
 	f.look(wishes, 4, 0, 1)
@@ -207,7 +237,7 @@ func (g *gitea) follows(t *testing.T) {
 
 	g.must(t, "shop", http.MethodDelete, f.path, nil, nil)
 	f.look(wishes, 1, 0, 1)
-	f.said(token, "404 Not Found; check the URL")
+	f.wantSaid(token, "404 Not Found; check the URL")
 }
 
 func (g *gitea) calls(t *testing.T) {
@@ -219,7 +249,7 @@ func (g *gitea) calls(t *testing.T) {
 // callsWith has Gitea call with a content type. No look but the first comes without a
 // call.
 func (g *gitea) callsWith(t *testing.T, kind string) {
-	f := g.newAtGitea(t, "calls-"+kind, "read", g.token(t, "quorate", "read:repository"))
+	f := g.newAtGitea(t, "calls-"+kind, "read", g.token(t, "quorate", "read:repository"), "--interval", "1h")
 	secret, address := filepath.Join(t.TempDir(), "secret"), backuptest.FreeAddress(t)
 	write(t, secret, "hook-secret\n")
 	hooks, err := serveWebhook(address, secret, f.p.wakeUp, quiet())
@@ -228,7 +258,6 @@ func (g *gitea) callsWith(t *testing.T, kind string) {
 	}
 	defer hooks.close()
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
-	f.p.interval = time.Hour
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { f.p.poll(ctx, f.r); close(ended) }()
@@ -236,13 +265,13 @@ func (g *gitea) callsWith(t *testing.T, kind string) {
 	says := func(version string) func() bool {
 		return func() bool { return f.r.Desired()["shop/orders"].Spec.Version == version }
 	}
-	awaitTrue(t, says("3.6.12"))
+	cmdtest.Await(t, says("3.6.12"))
 	g.must(t, "shop", http.MethodPost, f.path+"/hooks", fields{
 		"type": "gitea", "active": true, "events": []string{"push"},
 		"config": fields{"url": "http://" + address + "/webhook", "content_type": kind, "secret": "hook-secret"},
 	}, nil)
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	awaitTrue(t, says("3.6.16"))
+	cmdtest.Await(t, says("3.6.16"))
 }
 
 // giteaStatus is one as Gitea shows it.
@@ -282,12 +311,12 @@ func (f *atGitea) wantMarks(commit, whole string, want ...string) {
 
 func (g *gitea) marks(t *testing.T) {
 	f := g.newAtGitea(t, "marks", "write", g.token(t, "quorate", "write:repository"), "--commit-statuses", "--status", "branch")
-	marks := newCommitStatuses(f.flags, f.p, f.host(), f.log)
+	marks := newCommitStatuses(*f.config().Marks, f.p.State, f.log)
 	first := f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	mark := func(phase schema.Phase, done int) {
-		f.list = []schema.Status{at(first, "orders", phase, done)}
-		f.list[0].Observed = f.p.shown.get().commit
+		f.list = []schema.Status{cmdtest.Changed(first, "orders", phase, done)}
+		f.list[0].Observed = f.p.State().commit
 		marks.once(t.Context(), f)
 		marks.once(t.Context(), f)
 	}
@@ -302,8 +331,8 @@ func (g *gitea) marks(t *testing.T) {
 	f.look([]string{"shop/orders 3.6.16"}, 0, 1, 0)
 	mark(schema.PhaseStalled, 3)
 	f.wantMarks(first, "failure", append(want, "failure: orders: it is so")...)
-	f.wantMarks(second, "failure", "failure: 1 problem in its files: "+f.p.shown.get().problems[0])
-	if text := f.followed.log.String(); strings.Contains(text, "not written") {
+	f.wantMarks(second, "failure", "failure: 1 problem in its files: "+f.p.State().problems[0])
+	if text := f.said.String(); strings.Contains(text, "not written") {
 		t.Errorf("said\n%s", text)
 	}
 
@@ -324,9 +353,9 @@ func (g *gitea) refuses(f *atGitea, scope string) {
 	if _, err := f.kube.CoreV1().Secrets(ownNamespace()).Update(f.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		f.Fatal(err)
 	}
-	f.followed.log.Reset()
-	newCommitStatuses(f.flags, f.p, f.host(), f.log).once(f.Context(), f)
-	f.said(token, "not written", "403", "give the token the right to do this")
+	f.said.Reset()
+	newCommitStatuses(*f.config().Marks, f.p.State, f.log).once(f.Context(), f)
+	f.wantSaid(token, "not written", "403", "give the token the right to do this")
 }
 
 // proposingAt is a repository at Gitea with pull requests. Its token has the rights
@@ -335,6 +364,10 @@ type proposingAt struct {
 	*atGitea
 	pulls *pulls
 }
+
+// Desired and Planner are those of the reconciler that acts.
+func (f *proposingAt) Desired() map[string]desired.Cluster { return f.r.Desired() }
+func (f *proposingAt) Planner() preview.Planner            { return f.r.DryRun(etcd.New()) }
 
 func (g *gitea) newProposingAt(t *testing.T, name string) *proposingAt {
 	t.Helper()
@@ -349,24 +382,25 @@ func (g *gitea) newProposingAt(t *testing.T, name string) *proposingAt {
 // restart forgets what was planned and written.
 func (f *proposingAt) restart() {
 	f.Helper()
-	f.pulls = newPulls(f.flags, f.p, f.host(), f.log)
-	f.pulls.options = f.flags.kube.options
+	c := f.config()
+	c.Pulls.Options = PreviewOptions(c.Options)
+	f.pulls = newPulls(*c.Pulls, f.p.State, f.log)
 }
 
 // branch pushes a branch that gives orders a version, upon main.
 func (f *proposingAt) branch(remote, name, version string) {
 	f.Helper()
-	f.git("checkout", "--quiet", "-B", name, "main")
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", version))
-	f.git("push", "--quiet", "--force", remote, name)
-	f.git("checkout", "--quiet", "main")
+	f.Git("checkout", "--quiet", "-B", name, "main")
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", version))
+	f.Git("push", "--quiet", "--force", remote, name)
+	f.Git("checkout", "--quiet", "main")
 }
 
 // open opens a pull request as a user, as soon as Gitea knows of the branch.
 func (f *proposingAt) open(user, head, base, title string) int {
 	f.Helper()
 	status, answer := 0, []byte{}
-	awaitTrue(f.T, func() bool {
+	cmdtest.Await(f.T, func() bool {
 		status, answer = f.g.call(f.T, user, http.MethodPost, f.path+"/pulls", fields{"head": head, "base": base, "title": title})
 		return status != http.StatusNotFound
 	})
@@ -384,7 +418,7 @@ func (f *proposingAt) edit(number int, with fields) {
 
 func (f *proposingAt) round() {
 	f.Helper()
-	if err := f.pulls.round(f.Context(), f.r); err != nil {
+	if err := f.pulls.round(f.Context(), f); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -410,7 +444,7 @@ func (f *proposingAt) written(number int, user string) []giteaComment {
 func (f *proposingAt) awaitComment(number int, text string) giteaComment {
 	f.Helper()
 	var found []giteaComment
-	awaitTrue(f.T, func() bool {
+	cmdtest.Await(f.T, func() bool {
 		f.round()
 		found = f.written(number, "quorate")
 		return len(found) > 0 && strings.Contains(found[0].Body, text)
@@ -445,10 +479,10 @@ func (g *gitea) comments(t *testing.T) {
 	}
 	f.edit(number, fields{"state": "closed"})
 	f.round()
-	if len(f.pulls.known) > 0 {
-		t.Errorf("a closed pull request is still known: %+v", f.pulls.known)
+	if open, err := f.config().Pulls.Host.OpenPulls(t.Context(), "main"); err != nil || len(open) > 0 {
+		t.Errorf("a closed pull request is still open: %+v, %v", open, err)
 	}
-	if text := f.followed.log.String(); strings.Contains(text, `msg="pull request"`) {
+	if text := f.said.String(); strings.Contains(text, `msg="pull request"`) {
 		t.Errorf("said\n%s", text)
 	}
 }
@@ -461,7 +495,7 @@ func (g *gitea) leavesOut(t *testing.T) {
 	g.must(t, "mallory", http.MethodPost, f.path+"/forks", fields{}, nil)
 	f.branch(g.remote("mallory", "mallory/leaves-out"), "foreign", "3.6.16")
 	foreign := f.open("mallory", "mallory:foreign", "main", "Upgrade orders")
-	f.git("push", "--quiet", "origin", "main:stage")
+	f.Git("push", "--quiet", "origin", "main:stage")
 	f.branch("origin", "other", "3.6.16")
 	other := f.open("shop", "other", "stage", "Upgrade orders")
 	headless := f.openHeadless()
@@ -474,7 +508,8 @@ func (g *gitea) leavesOut(t *testing.T) {
 	}
 	f.edit(draft, fields{"title": "Upgrade orders"})
 	f.awaitComment(draft, "3.6.12 → 3.6.16")
-	f.pulls.forks = true
+	f.args = append(f.args, "--pull-requests-from-forks")
+	f.restart()
 	f.awaitComment(foreign, "3.6.12 → 3.6.16")
 }
 
@@ -492,11 +527,9 @@ func (f *proposingAt) openHeadless() int {
 // newWriter prepares what writes the status branch, as a daemon does that starts.
 func (f *atGitea) newWriter() *statusWriter {
 	f.Helper()
-	w, err := f.flags.openStatus(f.p, f.log, prometheus.NewRegistry())
-	if err != nil {
-		f.Fatal(err)
-	}
-	return w
+	c := f.config().Status
+	c.Kube = f.kube
+	return newBranch(*c, f.p.State, f.log, prometheus.NewRegistry())
 }
 
 // wantBranch wants a history of the status branch, the newest commit first.
@@ -522,19 +555,19 @@ func (g *gitea) publishes(t *testing.T) {
 	first, second := f.newWriter(), f.newWriter()
 	write := func(w *statusWriter, list ...schema.Status) {
 		f.list = list
-		w.once(t.Context(), f.kube, f, false)
+		w.once(t.Context(), f, false)
 	}
-	write(first, ready("orders"))
-	write(first, ready("orders"))
+	write(first, cmdtest.Ready("orders"))
+	write(first, cmdtest.Ready("orders"))
 	f.wantBranch("status: shop/orders ready (Idle)")
-	write(second, cluster("orders", schema.PhaseStalled, "Blocked", "no quorum"))
+	write(second, cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "no quorum"))
 	// The first does not know of it, and pushes upon what it wrote itself.
-	write(first, ready("orders"), ready("carts"))
+	write(first, cmdtest.Ready("orders"), cmdtest.Ready("carts"))
 	history := []string{"status: shop/carts ready (Idle)", "status: shop/orders stalled (Blocked)", "status: shop/orders ready (Idle)"}
 	f.wantBranch(history...)
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	if f.followed.log.Len() > 0 {
-		t.Errorf("quorate follows what it writes:\n%s", f.followed.log)
+	if f.said.Len() > 0 {
+		t.Errorf("quorate follows what it writes:\n%s", f.said)
 	}
 	g.shows(f)
 	g.guards(f, first, token, history)
@@ -544,7 +577,7 @@ func (g *gitea) publishes(t *testing.T) {
 func (g *gitea) shows(f *atGitea) {
 	f.Helper()
 	g.must(f.T, "shop", http.MethodPatch, f.path, fields{"private": false}, nil)
-	link := f.host().BranchURL(f.flags.status.config.Branch)
+	link := f.config().Marks.Link
 	res, err := g.client.Get(link)
 	if err != nil {
 		f.Fatal(err)
@@ -561,27 +594,27 @@ func (g *gitea) guards(f *atGitea, w *statusWriter, token string, history []stri
 	f.Helper()
 	f.list = f.list[:1]
 	g.must(f.T, "shop", http.MethodPost, f.path+"/branch_protections", fields{"rule_name": "quorate/**", "enable_push": false}, nil)
-	w.once(f.Context(), f.kube, f, false)
-	f.said(token, "not written", "the server takes no push to this branch", "(pre-receive hook declined: Not allowed to push to protected branch quorate/status)")
+	w.once(f.Context(), f, false)
+	f.wantSaid(token, "not written", "the server takes no push to this branch", "(pre-receive hook declined: Not allowed to push to protected branch quorate/status)")
 	f.wantBranch(history...)
 	g.must(f.T, "shop", http.MethodDelete, f.path+"/branch_protections/quorate/**", nil, nil)
 
-	f.followed.log.Reset()
+	f.said.Reset()
 	weak := g.token(f.T, "quorate", "read:repository")
 	f.give("password", weak)
-	w.once(f.Context(), f.kube, f, false)
-	f.said(weak, "not written", "403 Forbidden; check that the credentials are valid and may write to the repository")
+	w.once(f.Context(), f, false)
+	f.wantSaid(weak, "not written", "403 Forbidden; check that the credentials are valid and may write to the repository")
 	f.give("password", token)
-	w.once(f.Context(), f.kube, f, false)
+	w.once(f.Context(), f, false)
 	history = append([]string{"status: 1 object gone"}, history...)
 	f.wantBranch(history...)
 
-	f.followed.log.Reset()
-	f.git("fetch", "--quiet", "origin", "quorate/status")
-	f.git("checkout", "--quiet", "FETCH_HEAD")
+	f.said.Reset()
+	f.Git("fetch", "--quiet", "origin", "quorate/status")
+	f.Git("checkout", "--quiet", "FETCH_HEAD")
 	f.push("quorate/status", "notes.md", "mine")
-	f.list = append(f.list, ready("users"))
-	w.once(f.Context(), f.kube, f, false)
-	f.said(token, "not written", "was not made by quorate")
+	f.list = append(f.list, cmdtest.Ready("users"))
+	w.once(f.Context(), f, false)
+	f.wantSaid(token, "not written", "was not made by quorate")
 	f.wantBranch(append([]string{"Change notes.md"}, history...)...)
 }

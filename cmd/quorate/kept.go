@@ -38,8 +38,13 @@ type keeper struct {
 }
 
 func newKeeper(kube kubernetes.Interface, namespace, instance, source string) keeper {
+	return keeper{kube: kube, namespace: namespace, name: "quorate-git-" + Identity(instance, source), source: source}
+}
+
+// Identity tells one instance that follows a source from all others, in names.
+func Identity(instance, source string) string {
 	sum := sha256.Sum256([]byte(instance + "\n" + source))
-	return keeper{kube: kube, namespace: namespace, name: "quorate-git-" + hex.EncodeToString(sum[:5]), source: source}
+	return hex.EncodeToString(sum[:5])
 }
 
 // The keys of the ConfigMap. The first three are for people.

@@ -30,7 +30,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", manifests.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
-	flags.StringVar(&f.options.Owner.Instance, "instance", defaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
+	flags.StringVar(&f.options.Owner.Instance, "instance", DefaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
 	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")
 	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "who takes the backups that files ask for: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
 	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many backups are restored on trial at once, of whatever schedules")
@@ -38,9 +38,6 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at once; repairs and a roll that has begun do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
 }
-
-// defaultInstance is the one quorate that follows a path, where there is only one.
-const defaultInstance = "default"
 
 // check refuses values that no cluster could be looked after with.
 func (f *kubeFlags) check() error {

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes"
@@ -17,27 +16,27 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// leaseFlags are the flags about who may act when several daemons run.
-type leaseFlags struct {
-	elect     bool
-	namespace string
-	// instance is the daemon's --instance. Each instance has a lease of its own:
+// Lease says who may act when several daemons run.
+type Lease struct {
+	// Elect says that this daemon acts only while it holds the lease.
+	Elect bool
+	// Namespace of the lease.
+	Namespace string
+	// Instance is the daemon's --instance. Each instance has a lease of its own:
 	// which clusters are whose stands in their records.
-	instance string
+	Instance string
 }
 
 // name of the lease.
-func (f *leaseFlags) name() string {
-	if f.instance == "" || f.instance == defaultInstance {
+func (f *Lease) name() string {
+	if f.Instance == "" || f.Instance == DefaultInstance {
 		return "quorate"
 	}
-	return "quorate-" + f.instance
+	return "quorate-" + f.Instance
 }
 
-func (f *leaseFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
-	cmd.Flags().StringVar(&f.namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
-}
+// DefaultInstance is the one quorate that follows a path, where there is only one.
+const DefaultInstance = "default"
 
 // The times of the lease: another daemon takes over that long after the last
 // renewal, and this one has stopped acting before.
@@ -53,8 +52,8 @@ var errLeaseLost = errors.New("the lease is lost: another quorate may be acting;
 // hold calls act while this process holds the lease, and returns when act has
 // returned. held tells act whether it still does. Without an error, it was ctx
 // that ended.
-func (f *leaseFlags) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
-	if !f.elect {
+func (f *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
+	if !f.Elect {
 		return act(ctx, func() error { return nil })
 	}
 	leading, end := context.WithCancel(ctx)
@@ -98,14 +97,14 @@ func (f *leaseFlags) hold(ctx context.Context, kube kubernetes.Interface, log *s
 
 // lock is the Lease object. The holder's name is the pod's, or one that no other
 // process has.
-func (f *leaseFlags) lock(kube kubernetes.Interface) resourcelock.Interface {
+func (f *Lease) lock(kube kubernetes.Interface) resourcelock.Interface {
 	identity := os.Getenv("POD_NAME")
 	if identity == "" {
 		host, _ := os.Hostname()
 		identity = host + "_" + string(uuid.NewUUID())
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: f.name(), Namespace: f.namespace},
+		LeaseMeta:  metav1.ObjectMeta{Name: f.name(), Namespace: f.Namespace},
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// planTimeout bounds the look at all clusters.
-const planTimeout = 2 * time.Minute
+// liveTimeout bounds the look at all clusters.
+const liveTimeout = 2 * time.Minute
 
 // planFlags are the flags of quorate plan.
 type planFlags struct {
@@ -77,7 +77,7 @@ func (f *planFlags) run(ctx context.Context, out io.Writer, paths []string) erro
 	if err := errors.Join(f.output.check(), f.kube.check(), f.check()); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	ctx, cancel := context.WithTimeout(ctx, liveTimeout)
 	defer cancel()
 	if f.kube.options.Render.GuardImage == "" {
 		// Which image the guard has does not matter for what would be done.
@@ -118,12 +118,7 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 	if err != nil {
 		return nil, err
 	}
-	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, previewOptions(f.kube.options))
-}
-
-// previewOptions are the daemon's settings as a preview wants them.
-func previewOptions(o reconciler.Options) preview.Options {
-	return preview.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}
+	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, PreviewOptions(f.kube.options))
 }
 
 // read reads the files from where the command line says.

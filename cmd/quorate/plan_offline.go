@@ -25,7 +25,7 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 	}
 	parser := &schema.Parser{} // most files are in both
 	before, after := parse(parser, base), parse(parser, head)
-	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, previewOptions(f.kube.options))
+	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, PreviewOptions(f.kube.options))
 }
 
 // readHead reads what is wanted: a revision, or the files on disk.

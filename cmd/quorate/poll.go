@@ -13,11 +13,25 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
+
+// followConfig says what is followed, and how.
+type followConfig struct {
+	// Repository is read again and again, Interval is the time between two reads.
+	Repository *sources.Repository
+	Interval   time.Duration
+	// Limits bound what one commit may change without an approval.
+	Limits massLimits
+	// Approved is the hash of a commit that a person has approved; "" for none.
+	Approved string
+	// Kube and Namespace are where the accepted commit is stored, Instance is the
+	// daemon's --instance.
+	Kube                kubernetes.Interface
+	Namespace, Instance string
+}
 
 // poller brings what Git says to the reconciler.
 type poller struct {
@@ -58,21 +72,15 @@ const (
 	heldMass      = "mass-change"
 )
 
-func newPoller(f *runFlags, log *slog.Logger, registry prometheus.Registerer) (*poller, error) {
-	if f.repository.config.URL == "" {
-		return nil, errors.New("say with --repo which Git repository to follow")
-	}
-	repository, err := f.repository.open(f.kube.connect)
-	if err != nil {
-		return nil, err
-	}
+func newPoller(c followConfig, log *slog.Logger, registry prometheus.Registerer) *poller {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_" + name, Help: help})
 		registry.MustRegister(g)
 		return g
 	}
 	p := &poller{
-		repository: repository, interval: f.interval, limits: f.mass, approved: f.approve, log: log,
+		repository: c.Repository, interval: c.Interval, limits: c.Limits, approved: c.Approved, log: log,
+		keeper:      newKeeper(c.Kube, c.Namespace, c.Instance, c.Repository.Source()),
 		wake:        make(chan struct{}, 1),
 		lastSuccess: gauge("git_last_success_timestamp_seconds", "When the repository was last read, as Unix time."),
 		failures:    gauge("git_consecutive_failures", "Reads of the repository that have failed since the last success."),
@@ -83,17 +91,25 @@ func newPoller(f *runFlags, log *slog.Logger, registry prometheus.Registerer) (*
 	}
 	registry.MustRegister(p.held)
 	p.setHeld("")
-	return p, nil
+	return p
 }
 
-// keepIn says where the accepted commit is kept.
-func (p *poller) keepIn(kube kubernetes.Interface, namespace, instance string) {
-	p.keeper = newKeeper(kube, namespace, instance, p.repository.Source())
+// Ready reports whether a commit is in force.
+func (p *poller) Ready() bool { return p.read.Load() }
+
+// State is what is known of the repository.
+func (p *poller) State() gitState { return p.shown.get() }
+
+// Target takes what the commit in force declares.
+type Target interface {
+	SetDesired(clusters []desired.Cluster)
+	SetNeeded(needed map[string]string, doubt string)
+	SetBackups(backups []desired.Backup)
 }
 
 // poll reads the repository again and again. While it cannot be read, what the
 // last good commit said goes on.
-func (p *poller) poll(ctx context.Context, r *reconciler.Reconciler) {
+func (p *poller) poll(ctx context.Context, r Target) {
 	for {
 		asked := p.once(ctx, r)
 		timer := time.NewTimer(pause(p.interval, p.failed, asked, rand.Float64()))
@@ -138,7 +154,7 @@ func pause(interval time.Duration, failed int, asked time.Duration, random float
 
 // once reads the repository once. It returns how long the server wants to be
 // left alone.
-func (p *poller) once(ctx context.Context, r *reconciler.Reconciler) time.Duration {
+func (p *poller) once(ctx context.Context, r Target) time.Duration {
 	err := p.look(ctx, r)
 	switch {
 	case ctx.Err() != nil:
@@ -159,7 +175,7 @@ func (p *poller) once(ctx context.Context, r *reconciler.Reconciler) time.Durati
 }
 
 // look follows the head, if it may be followed.
-func (p *poller) look(ctx context.Context, r *reconciler.Reconciler) error {
+func (p *poller) look(ctx context.Context, r Target) error {
 	if !p.loaded {
 		found, err := p.keeper.load(ctx)
 		if err != nil {
@@ -181,7 +197,7 @@ func (p *poller) look(ctx context.Context, r *reconciler.Reconciler) error {
 }
 
 // follow reads the head and hands it on where it is new.
-func (p *poller) follow(ctx context.Context, r *reconciler.Reconciler) error {
+func (p *poller) follow(ctx context.Context, r Target) error {
 	trust := sources.Trust{Approved: p.approved}
 	if p.kept != nil {
 		trust.Applied = p.kept.snapshot.Commit
@@ -285,7 +301,7 @@ func (p *poller) setHeld(reason string) {
 // fail says once why the head is not followed. A commit that is held was read all
 // the same, so it is no failure of the repository. What was accepted last stays in
 // force: a daemon that has just started takes it from where it is kept.
-func (p *poller) fail(ctx context.Context, r *reconciler.Reconciler, err error) {
+func (p *poller) fail(ctx context.Context, r Target, err error) {
 	reason := reasonOf(err)
 	p.setHeld(reason)
 	if reason == "" {
@@ -325,11 +341,10 @@ func (p *poller) toBlame(err error) string {
 }
 
 // take hands what a commit says to the reconciler.
-func (p *poller) take(next kept, set schema.Set, r *reconciler.Reconciler) {
+func (p *poller) take(next kept, set schema.Set, r Target) {
 	s, seen := next.snapshot, p.seen()
 	set.Problems = append(set.Problems, desired.Unreadable(set, seen)...)
-	_, failed := countProblems(set.Problems)
-	p.problems.Set(float64(failed))
+	p.problems.Set(float64(countErrors(set.Problems)))
 	p.log.Info("commit", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
 	for _, skipped := range s.Skipped {
 		p.log.Warn("skipped", "file", skipped)
@@ -342,4 +357,15 @@ func (p *poller) take(next kept, set schema.Set, r *reconciler.Reconciler) {
 	r.SetNeeded(desired.Needed(set))
 	r.SetBackups(next.requests)
 	p.read.Store(true)
+}
+
+// countErrors leaves out the warnings.
+func countErrors(problems []schema.Problem) int {
+	errors := 0
+	for _, p := range problems {
+		if !p.Warning {
+			errors++
+		}
+	}
+	return errors
 }

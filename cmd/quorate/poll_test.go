@@ -5,9 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -19,66 +16,45 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/sources"
 )
 
 // followed is a real Git repository and a poller that follows it.
 type followed struct {
-	*testing.T
-	dir string
+	*cmdtest.Repository
 	p   *poller
 	r   *reconciler.Reconciler
 	log *bytes.Buffer
 	// kube is the cluster in which the accepted commit is kept.
-	kube  *fake.Clientset
-	flags *runFlags
+	kube *fake.Clientset
 }
 
 func follow(t *testing.T) *followed {
 	t.Helper()
-	f := &followed{T: t, dir: t.TempDir(), log: &bytes.Buffer{}, kube: fake.NewClientset()}
-	f.git("init", "--quiet", "--initial-branch=main")
-	f.flags = &runFlags{interval: time.Second, mass: massLimits{clusters: 10, percent: 50}}
-	flags := f.flags
-	flags.repository.config.URL, flags.repository.config.Branch, flags.repository.config.Path = f.dir, "main", "clusters"
-	log := slog.New(slog.NewTextHandler(f.log, nil))
-	registry := prometheus.NewRegistry()
-	var err error
-	if f.p, err = newPoller(flags, log, registry); err != nil {
-		t.Fatal(err)
-	}
-	f.p.keepIn(f.kube, "quorate-system", "default")
-	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})
+	f := &followed{Repository: cmdtest.NewRepository(t), log: &bytes.Buffer{}, kube: fake.NewClientset()}
+	f.restart()
 	return f
 }
 
-func (f *followed) git(args ...string) {
+// restart is a new process that follows the same repository in the same cluster.
+func (f *followed) restart() {
 	f.Helper()
-	cmd := exec.Command("git", args...)
-	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_NOSYSTEM=1",
-		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		f.Fatalf("git %v: %v\n%s", args, err, out)
-	}
-}
-
-// commit commits one file.
-func (f *followed) commit(path, content string) {
-	f.Helper()
-	path = filepath.Join(f.dir, path)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})
+	if err != nil {
 		f.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		f.Fatal(err)
-	}
-	f.git("add", "--all")
-	f.git("commit", "--quiet", "-m", "Change "+filepath.Base(path))
+	log, registry := slog.New(slog.NewTextHandler(f.log, nil)), prometheus.NewRegistry()
+	f.p = newPoller(followConfig{
+		Repository: repository, Interval: time.Second, Limits: massLimits{Clusters: 10, Percent: 50},
+		Kube: f.kube, Namespace: "quorate-system", Instance: "default",
+	}, log, registry)
+	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})
 }
 
 // look polls once, and wants these wishes, metrics and lines about Git.
@@ -114,7 +90,7 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	}
 	f.look(nil, 2, 0, 0)
 
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if !f.p.read.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
 		t.Error("a good commit does not count as read")
@@ -123,34 +99,29 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 		t.Errorf("said\n%s", f.log)
 	}
 
-	f.commit("README.md", "elsewhere")
+	f.Commit("README.md", "elsewhere")
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if f.log.Len() > 0 {
 		t.Errorf("a commit elsewhere was said:\n%s", f.log)
 	}
 
-	f.commit("clusters/orders.yaml", desiredtest.BrokenFile)
+	f.Commit("clusters/orders.yaml", desiredtest.BrokenFile)
 	f.look([]string{"shop/orders held"}, 0, 1, 0)
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6"))
 	f.look([]string{"shop/orders held"}, 0, 1, 0)
 
-	f.git("branch", "--move", "main", "gone")
+	f.Git("branch", "--move", "main", "gone")
 	f.look([]string{"shop/orders held"}, 1, 1, 1)
 	f.look([]string{"shop/orders held"}, 2, 1, 0)
-	f.git("branch", "--move", "gone", "main")
+	f.Git("branch", "--move", "gone", "main")
 	f.look([]string{"shop/orders held"}, 0, 1, 0)
 
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
-	away := f.dir + ".away"
-	if err := os.Rename(f.dir, away); err != nil {
-		t.Fatal(err)
-	}
+	back := f.Away()
 	f.look([]string{"shop/orders 3.6.12"}, 1, 0, 1)
-	if err := os.Rename(away, f.dir); err != nil {
-		t.Fatal(err)
-	}
+	back()
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 }
 
@@ -167,11 +138,11 @@ func TestPollerSaysNothingWhenItIsToEnd(t *testing.T) {
 func TestPollerFollowsUntilItIsToEnd(t *testing.T) {
 	f := follow(t)
 	f.p.interval = time.Millisecond
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	stop := f.poll()
-	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
-	f.commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
-	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
+	cmdtest.Await(t, func() bool { return len(f.r.Desired()) == 1 })
+	f.Commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
+	cmdtest.Await(t, func() bool { return len(f.r.Desired()) == 2 })
 	stop()
 }
 
@@ -192,9 +163,9 @@ func (f *followed) poll() (stop func()) {
 // A restore is a cluster that begins with a backup.
 func TestPollerMakesARestoreACluster(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	f.commit("clusters/restore.yaml", `---
+	f.Commit("clusters/restore.yaml", `---
 apiVersion: quorate.dev/v1alpha1
 kind: EtcdRestore
 metadata: {name: again, namespace: shop}
@@ -231,14 +202,14 @@ func (f *followed) wantRequests(what string, names ...string) {
 func TestPollerHandsOverBackups(t *testing.T) {
 	f := follow(t)
 	want := f.wantRequests
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	want("a cluster alone")
 	once, schedule := backupFile("EtcdBackup", "one", "%s"), backupFile("EtcdBackupSchedule", "nightly", "{schedule: '0 2 * * *', backupTemplate: %s}")
-	f.commit("clusters/backups.yaml", once+schedule)
+	f.Commit("clusters/backups.yaml", once+schedule)
 	want("one of each", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly")
-	f.commit("clusters/backups.yaml", once+strings.Replace(schedule, "0 2", "99 2", 1))
+	f.Commit("clusters/backups.yaml", once+strings.Replace(schedule, "0 2", "99 2", 1))
 	want("a bad schedule", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly held")
-	f.commit("clusters/backups.yaml", "kind: [quorate.dev")
+	f.Commit("clusters/backups.yaml", "kind: [quorate.dev")
 	f.restart()
 	want("a file broken while nobody looked", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
 	said := f.r.Backups()
@@ -247,10 +218,10 @@ func TestPollerHandsOverBackups(t *testing.T) {
 	if again := f.r.Backups(); !reflect.DeepEqual(again, said) {
 		t.Errorf("what was said of them has changed: %+v, was %+v", again, said)
 	}
-	back := f.away()
+	back := f.Away()
 	f.restart()
 	want("while Git is away", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
 	back()
-	f.commit("clusters/backups.yaml", schedule)
+	f.Commit("clusters/backups.yaml", schedule)
 	want("one mended, one removed", "EtcdBackupSchedule shop/nightly")
 }

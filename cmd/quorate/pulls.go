@@ -9,11 +9,9 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
@@ -31,10 +29,9 @@ type pulls struct {
 	forks          bool
 	interval       time.Duration
 	// options are those of the reconciler that acts.
-	options reconciler.Options
-	// accepted is the commit in force, "" before there is one.
-	accepted func() string
-	log      *slog.Logger
+	options preview.Options
+	git     func() gitState
+	log     *slog.Logger
 
 	// known is what was planned; it saves work and decides nothing.
 	known map[int]planned
@@ -46,6 +43,9 @@ type pullHost interface {
 	OpenPulls(ctx context.Context, base string) ([]forge.Pull, error)
 	Comment(ctx context.Context, pull int, marker, text string) error
 }
+
+// planTimeout bounds the plan of one pull request.
+const planTimeout = 2 * time.Minute
 
 // planned is when a head was planned, and against which commit.
 type planned struct {
@@ -67,24 +67,41 @@ const (
 	commentBytes = 60000
 )
 
-// newPulls is nil where no pull request is to be looked at.
-func newPulls(f *runFlags, git *poller, host *forge.Client, log *slog.Logger) *pulls {
-	if !f.forge.pulls {
-		return nil
-	}
-	name := newKeeper(nil, "", f.kube.options.Owner.Instance, git.repository.Source()).name
+// pullsConfig says which pull requests are planned, and how.
+type pullsConfig struct {
+	Host       pullHost
+	Repository *sources.Repository
+	// Branch is the followed one, Instance is the daemon's --instance.
+	Branch, Instance string
+	// Forks says that pull requests from forks are planned, too.
+	Forks bool
+	// Interval is the time between two rounds.
+	Interval time.Duration
+	// Options are those of the reconciler that acts.
+	Options preview.Options
+}
+
+func newPulls(c pullsConfig, git func() gitState, log *slog.Logger) *pulls {
 	return &pulls{
-		host: host, repository: git.repository, branch: branchOf(f.repository.config),
-		marker: strings.Replace(name, "quorate-git", "quorate-pull", 1), forks: f.forge.forks,
-		interval: f.interval, accepted: func() string { return git.shown.get().commit }, log: log,
+		host: c.Host, repository: c.Repository, branch: c.Branch,
+		marker: "quorate-pull-" + Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
+		interval: c.Interval, options: c.Options, git: git, log: log,
 		known: map[int]planned{}, said: map[int]string{},
 	}
 }
 
+// Live is what is in force.
+type Live interface {
+	// Desired returns the clusters in force, by key.
+	Desired() map[string]desired.Cluster
+	// Planner returns a planner that sees the live clusters and changes nothing.
+	Planner() preview.Planner
+}
+
 // follow looks at the pull requests again and again until ctx ends.
-func (p *pulls) follow(ctx context.Context, r *reconciler.Reconciler) {
+func (p *pulls) follow(ctx context.Context, live Live) {
 	for failed := 0; ; {
-		err := p.round(ctx, r)
+		err := p.round(ctx, live)
 		failed++
 		if err == nil {
 			failed = 0
@@ -101,8 +118,8 @@ func (p *pulls) follow(ctx context.Context, r *reconciler.Reconciler) {
 
 // round looks at the pull requests once. One that fails keeps no other from its
 // turn; where the forge wants to be left alone, the round ends.
-func (p *pulls) round(ctx context.Context, r *reconciler.Reconciler) error {
-	applied := p.accepted()
+func (p *pulls) round(ctx context.Context, live Live) error {
+	applied := p.git().commit
 	if applied == "" {
 		return nil
 	}
@@ -121,7 +138,7 @@ func (p *pulls) round(ctx context.Context, r *reconciler.Reconciler) error {
 		if left < 0 {
 			break
 		}
-		err := p.propose(ctx, r, pull, applied)
+		err := p.propose(ctx, live, pull, applied)
 		p.tell(ctx, pull.Number, err)
 		if ctx.Err() != nil || sources.RetryAfter(err) > 0 {
 			return err
@@ -165,7 +182,7 @@ func (p *pulls) forgetClosed(open []forge.Pull) {
 
 // propose plans one pull request, and comments on it. What it reads is written by
 // whoever may open one: not even a mistake in quorate that it finds ends the daemon.
-func (p *pulls) propose(ctx context.Context, r *reconciler.Reconciler, pull forge.Pull, applied string) (err error) {
+func (p *pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	defer func() {
@@ -174,7 +191,7 @@ func (p *pulls) propose(ctx context.Context, r *reconciler.Reconciler, pull forg
 			p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
 		}
 	}()
-	report, err := p.report(ctx, r, pull, applied)
+	report, err := p.report(ctx, live, pull, applied)
 	if err != nil {
 		return err
 	}
@@ -193,7 +210,7 @@ func (p *pulls) propose(ctx context.Context, r *reconciler.Reconciler, pull forg
 
 // report is what a pull request would do; nil where it changes no file that is
 // read.
-func (p *pulls) report(ctx context.Context, r *reconciler.Reconciler, pull forge.Pull, applied string) (*preview.Report, error) {
+func (p *pulls) report(ctx context.Context, live Live, pull forge.Pull, applied string) (*preview.Report, error) {
 	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
 	switch {
 	case errors.Is(err, sources.ErrTooLarge), errors.Is(err, sources.ErrPathGone), errors.Is(err, sources.ErrRewritten):
@@ -205,7 +222,7 @@ func (p *pulls) report(ctx context.Context, r *reconciler.Reconciler, pull forge
 	case sameFiles(found.Base.Files, found.Head.Files):
 		return nil, nil
 	}
-	return planProposal(ctx, r, found, p.options)
+	return planProposal(ctx, live, found, p.options)
 }
 
 func sameFiles(a, b []sources.File) bool {
@@ -223,9 +240,9 @@ func (p *pulls) comment(report *preview.Report) string {
 }
 
 // planProposal plans, for the clusters that run, what a proposal changes.
-func planProposal(ctx context.Context, r *reconciler.Reconciler, p sources.Proposal, options reconciler.Options) (*preview.Report, error) {
+func planProposal(ctx context.Context, live Live, p sources.Proposal, options preview.Options) (*preview.Report, error) {
 	parser := &schema.Parser{} // most files are in both
 	before, after := parse(parser, p.Base), parse(parser, p.Head)
-	return preview.Proposal(ctx, r.DryRun(etcd.New()), r.Desired(),
-		preview.Revision{Set: before, Commit: p.Base.Commit}, preview.Revision{Set: after, Commit: p.Head.Commit}, previewOptions(options))
+	return preview.Proposal(ctx, live.Planner(), live.Desired(),
+		preview.Revision{Set: before, Commit: p.Base.Commit}, preview.Revision{Set: after, Commit: p.Head.Commit}, options)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
@@ -15,10 +16,13 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/sources"
 	"github.com/quorate/quorate/sources/forge"
@@ -26,7 +30,10 @@ import (
 
 // proposing is a followed repository with pull requests, over a live cluster.
 type proposing struct {
-	*followed
+	*cmdtest.Repository
+	p     *poller
+	r     *reconciler.Reconciler
+	log   *bytes.Buffer
 	pulls *pulls
 	live  *fake.Clientset
 	open  []forge.Pull
@@ -53,9 +60,13 @@ func (f *proposing) Comment(_ context.Context, pull int, marker, text string) er
 
 func propose(t *testing.T, files map[string]string) *proposing {
 	t.Helper()
-	f := &proposing{followed: follow(t), live: fake.NewClientset(), comments: map[int]string{}}
+	f := &proposing{Repository: cmdtest.NewRepository(t), log: &bytes.Buffer{}, live: fake.NewClientset(), comments: map[int]string{}}
 	for path, text := range files {
-		f.commit(path, text)
+		f.Commit(path, text)
+	}
+	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})
+	if err != nil {
+		t.Fatal(err)
 	}
 	log := slog.New(slog.NewTextHandler(f.log, nil))
 	options := reconciler.Options{Render: manifests.Options{GuardImage: "quorate:test"}, BackupURL: "s3://backups/{{ .UID }}.db"}
@@ -63,33 +74,38 @@ func propose(t *testing.T, files map[string]string) *proposing {
 	if err := f.r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	f.p = newPoller(followConfig{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, log, prometheus.NewRegistry())
 	f.p.once(t.Context(), f.r)
-	f.flags.forge.pulls = true
-	f.pulls = newPulls(f.flags, f.p, nil, log)
-	f.pulls.host, f.pulls.options = f, options
+	f.pulls = newPulls(pullsConfig{
+		Host: f, Repository: repository, Branch: "main", Options: preview.Options{Render: options.Render, BackupURL: options.BackupURL},
+	}, f.p.State, log)
 	return f
 }
+
+// Desired and Planner are those of the reconciler that acts.
+func (f *proposing) Desired() map[string]desired.Cluster { return f.r.Desired() }
+func (f *proposing) Planner() preview.Planner            { return f.r.DryRun(etcd.New()) }
 
 // pull opens or pushes to a pull request that writes a file; no text removes it.
 func (f *proposing) pull(number int, path, text string) {
 	f.Helper()
-	f.git("checkout", "--quiet", "--detach", "main")
+	f.Git("checkout", "--quiet", "--detach", "main")
 	if text == "" {
-		f.git("rm", "--quiet", path)
-		f.git("commit", "--quiet", "-m", "Remove "+path)
+		f.Git("rm", "--quiet", path)
+		f.Git("commit", "--quiet", "-m", "Remove "+path)
 	} else {
-		f.commit(path, text)
+		f.Commit(path, text)
 	}
 	reference := "refs/pull/" + strconv.Itoa(number) + "/head"
-	f.git("update-ref", reference, "HEAD")
-	f.git("checkout", "--quiet", "main")
+	f.Git("update-ref", reference, "HEAD")
+	f.Git("checkout", "--quiet", "main")
 	p := forge.Pull{Number: number, Head: path + text, Reference: reference, Base: "main"}
 	f.open = append(slices.DeleteFunc(f.open, func(o forge.Pull) bool { return o.Number == number }), p)
 }
 
 func (f *proposing) round() {
 	f.Helper()
-	if err := f.pulls.round(f.Context(), f.r); err != nil {
+	if err := f.pulls.round(f.Context(), f); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -129,7 +145,7 @@ func TestPullRequestIsPlannedAndNeverCarriedOut(t *testing.T) {
 		"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12"), "clusters/users.yaml": desiredtest.ClusterFile("users", "3.6.12"),
 	})
 	orders := f.r.Desired()["shop/orders"]
-	awaitTrue(t, func() bool { // the caches follow after a moment
+	cmdtest.Await(t, func() bool { // the caches follow after a moment
 		_, err := f.r.Pass(t.Context(), orders)
 		return err == nil && len(f.changes()) > 3
 	})
@@ -178,7 +194,7 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 
 	// What the branch got since is no change of the pull request.
 	f.pull(7, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.p.once(t.Context(), f.r)
 	f.round()
 	f.wantComment(7, "shop/ledger", "1 cluster changes")
@@ -207,7 +223,7 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 	f.wantComment(2, "shop/ledger")
 
 	f.listErr = errors.New("list the open pull requests: no")
-	if err := f.pulls.round(t.Context(), f.r); !errors.Is(err, f.listErr) {
+	if err := f.pulls.round(t.Context(), f); !errors.Is(err, f.listErr) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -307,24 +323,5 @@ func withoutCode(line string) string {
 		}
 		open.WriteString(line[:begin])
 		line = rest[end+run:]
-	}
-}
-
-func TestFlagsOfTheForgeAreChecked(t *testing.T) {
-	for _, c := range []struct {
-		flags  forgeFlags
-		config sources.Config
-		want   string
-	}{
-		{forgeFlags{}, sources.Config{}, ""},
-		{forgeFlags{pulls: true, tokenFile: "t"}, sources.Config{Branch: "main"}, ""},
-		{forgeFlags{pulls: true}, sources.Config{}, "give a token with --forge-token-file"},
-		{forgeFlags{forks: true}, sources.Config{}, "is for --pull-requests"},
-		{forgeFlags{pulls: true, secret: "s"}, sources.Config{Tag: "v1"}, "follow one with --branch"},
-	} {
-		err := c.flags.check(c.config)
-		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%+v: got %v, want %q", c.flags, err, c.want)
-		}
 	}
 }

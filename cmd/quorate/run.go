@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,23 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
-
-	corev1 "k8s.io/api/core/v1"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-
-	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
 	"k8s.io/klog/v2"
-
-	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/etcd"
-	"github.com/quorate/quorate/reconciler/report"
 )
 
 // runFlags are the flags of quorate run.
@@ -34,7 +21,7 @@ type runFlags struct {
 	forge      forgeFlags
 	status     statusFlags
 	kube       kubeFlags
-	lease      leaseFlags
+	lease      Lease
 	mass       massLimits
 	approve    string
 	interval   time.Duration
@@ -60,24 +47,28 @@ It keeps nothing that decides in memory and may be killed at any time.`,
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
 	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
 	f.repository.add(cmd)
 	f.forge.add(cmd)
 	f.status.add(cmd)
 	f.kube.add(cmd)
-	f.lease.add(cmd)
+	f.addLease(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two looks at the repository")
-	flags.IntVar(&f.mass.clusters, "max-changed-clusters", 10, "a commit that removes, deletes or gives another version to more clusters waits for approval; 0 for no limit")
-	flags.IntVar(&f.mass.percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
+	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or gives another version to more clusters waits for approval; 0 for no limit")
+	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
 	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, where a code host says that something was pushed; default none")
 	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
-	return cmd
 }
 
-// run wires the parts together.
+// run checks the flags, and runs the daemon.
 func (f *runFlags) run(ctx context.Context) error {
 	log, err := f.logger()
 	if err != nil {
@@ -86,73 +77,77 @@ func (f *runFlags) run(ctx context.Context) error {
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
-	if err := errors.Join(f.kube.check(), f.mass.check(), checkHash(f.approve)); err != nil {
+	if err := errors.Join(f.kube.check(), checkLimits(f.mass), checkHash(f.approve)); err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	git, err := newPoller(f, log, registry)
+	c, err := f.config(f.kube.connect)
 	if err != nil {
 		return err
 	}
-	host, err := f.forge.open(f.repository, f.kube.connect)
+	if c.Kube, err = f.kube.connect(); err != nil {
+		return err
+	}
+	return runDaemon(ctx, c, log)
+}
+
+// config is what the flags say. kube is asked for a client when a Secret is named.
+func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemonConfig, error) {
+	instance := f.kube.options.Owner.Instance
+	c := daemonConfig{
+		Version: buildVersion(), Options: f.kube.options, Lease: f.lease, Listen: f.listen, WebhookListen: f.hook, WebhookSecretFile: f.hookSecret,
+	}
+	c.Lease.Instance = instance
+	if f.repository.config.URL == "" {
+		return c, errors.New("say with --repo which Git repository to follow")
+	}
+	repository, err := f.repository.open(kube)
 	if err != nil {
-		return err
+		return c, err
 	}
-	proposed := newPulls(f, git, host, log)
-	marks := newCommitStatuses(f, git, host, log)
-	status, err := f.openStatus(git, log, registry)
+	c.Follow = followConfig{
+		Repository: repository, Interval: f.interval, Limits: f.mass, Approved: f.approve, Namespace: f.lease.Namespace, Instance: instance,
+	}
+	host, err := f.forge.open(f.repository, kube)
 	if err != nil {
-		return err
+		return c, err
 	}
-	kube, err := f.kube.connect()
-	if err != nil {
-		return err
-	}
-	server, err := serve(f.listen, registry, log)
-	if err != nil {
-		return err
-	}
-	defer server.close()
-	hooks, err := serveWebhook(f.hook, f.hookSecret, git.wakeUp, log)
-	if err != nil {
-		return err
-	}
-	defer hooks.close()
-	if !awaitAPI(ctx, kube, log) {
-		return nil
-	}
-	if err := f.findGuardImage(ctx, kube); err != nil {
-		return err
-	}
-	git.keepIn(kube, f.lease.namespace, f.kube.options.Owner.Instance)
-	f.lease.instance = f.kube.options.Owner.Instance
-	return f.lease.hold(ctx, kube, log, func(ctx context.Context, held func() error) error {
-		options := f.kube.options
-		options.Lease, options.Owner.Source = held, git.repository.Source()
-		events, stop := newRecorder(kube)
-		defer stop()
-		r := reconciler.New(kube, etcd.New(), events, report.NewMetrics(registry), log, options)
-		if err := r.Start(ctx); err != nil {
-			return err
+	if f.forge.pulls {
+		c.Pulls = &pullsConfig{
+			Host: host, Repository: repository, Branch: branchOf(f.repository.config), Instance: instance, Forks: f.forge.forks, Interval: f.interval,
 		}
-		ready := func() bool { return r.Ready() && git.read.Load() }
-		server.ready.Store(&ready)
-		go git.poll(ctx, r)
-		if proposed != nil {
-			proposed.options = options
-			go proposed.follow(ctx, r)
+	}
+	if f.forge.statuses {
+		c.Marks = &marksConfig{Host: host, Context: f.forge.statusContext}
+		if f.status.mode == statusBranch {
+			c.Marks.Link = host.BranchURL(f.status.config.Branch)
 		}
-		if marks != nil {
-			go marks.follow(ctx, r)
-		}
-		if status != nil {
-			go status.follow(ctx, kube, r)
-		}
-		log.Info("running", "version", buildVersion(), "source", git.repository.Source(), "following", git.repository.Reference())
-		r.Run(ctx)
-		return nil
-	})
+	}
+	if c.Status, err = f.status.open(f.repository, kube); err == nil && c.Status != nil {
+		c.Status.Instance = instance
+	}
+	return c, err
+}
+
+// addLease adds the flags about who may act when several daemons run.
+func (f *runFlags) addLease(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.lease.Elect, "leader-elect", true, "act only while holding a lease, so that two daemons never act at once")
+	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
+}
+
+// checkLimits refuses limits that mean nothing.
+func checkLimits(l massLimits) error {
+	if l.Clusters < 0 || l.Percent < 0 || l.Percent > 100 {
+		return fmt.Errorf("--max-changed-clusters is %d and --max-changed-percent %d: give 0 for no limit, or a number, which for the percentage is at most 100", l.Clusters, l.Percent)
+	}
+	return nil
+}
+
+// checkHash refuses an approval of anything but one commit.
+func checkHash(hash string) error {
+	if decoded, err := hex.DecodeString(hash); hash != "" && (err != nil || len(decoded) != 20) {
+		return fmt.Errorf("--approve-commit is %q: give all 40 digits of the commit's hash", hash)
+	}
+	return nil
 }
 
 // logger writes to standard error. client-go's own messages take the same way.
@@ -168,68 +163,6 @@ func (f *runFlags) logger() (*slog.Logger, error) {
 	}
 	klog.SetSlogLogger(log.With("source", "client-go"))
 	return log, nil
-}
-
-// newRecorder sends Events to the API server until stop is called.
-func newRecorder(kube kubernetes.Interface) (events record.EventRecorder, stop func()) {
-	// The default of 25 Events an object, and then one in five minutes, would
-	// swallow the end of an upgrade. quorate says each thing once as it is.
-	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 500, QPS: 1})
-	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
-	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "quorate"}), broadcaster.Shutdown
-}
-
-// reachable asks the API server for its version.
-func reachable(ctx context.Context, kube kubernetes.Interface) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	if _, err := kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
-		return fmt.Errorf("reach the Kubernetes API server: %w; check its address and your network, nothing was changed", err)
-	}
-	return nil
-}
-
-// awaitAPI waits until the API server answers, and says once why it does not.
-// It returns false when ctx ends first.
-func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) bool {
-	said := ""
-	for {
-		err := reachable(ctx, kube)
-		if err == nil {
-			return true
-		}
-		if text := err.Error(); ctx.Err() == nil && text != said {
-			log.Error("waiting", "error", text)
-			said = text
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-time.After(2 * time.Second):
-		}
-	}
-}
-
-// findGuardImage takes the image of quorate's own pod where none was given.
-func (f *runFlags) findGuardImage(ctx context.Context, kube kubernetes.Interface) error {
-	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
-	if f.kube.options.Render.GuardImage != "" {
-		return nil
-	}
-	if pod == "" || namespace == "" {
-		return errors.New("say with --guard-image which image of quorate checks the members' volumes; only in a pod with POD_NAME and POD_NAMESPACE it is found by itself")
-	}
-	own, err := kube.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("read quorate's own pod for its image: %w; give it with --guard-image", err)
-	}
-	for _, c := range own.Spec.Containers {
-		if c.Name == "quorate" {
-			f.kube.options.Render.GuardImage = c.Image
-			return nil
-		}
-	}
-	return fmt.Errorf("quorate's own pod %s has no container quorate; give the image with --guard-image", pod)
 }
 
 // indent puts two spaces before each line.

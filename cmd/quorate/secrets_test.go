@@ -27,9 +27,11 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -152,26 +154,22 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	}
 	wantNoPlanted(t, "plan", out.String()+errs.String())
 
-	flags := &runFlags{}
+	flags := &runFlags{lease: Lease{Namespace: "quorate-system"}}
 	flags.repository.config.URL, flags.repository.config.Auth.Dir, flags.repository.config.CAFile = repo, dir, caFile
-	registry, kube := prometheus.NewRegistry(), fake.NewClientset()
-	log := slog.New(slog.NewJSONHandler(&said, nil))
-	p, err := newPoller(flags, log, registry)
+	flags.status = statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "quorate/status"}}
+	c, err := flags.config(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.keepIn(kube, "quorate-system", "default")
-	p.once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{}))
+	registry, kube := prometheus.NewRegistry(), fake.NewClientset()
+	log := slog.New(slog.NewJSONHandler(&said, nil))
+	c.Follow.Kube = kube
+	newPoller(c.Follow, log, registry).once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{}))
 	if !strings.Contains(said.String(), `"msg":"git"`) {
 		t.Errorf("the poller said %s", said.String())
 	}
-	flags.status = statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "quorate/status"}}
-	status, err := flags.openStatus(p, log, registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.shown.change(func(g *gitState) { g.commit = "6dcb09b5b57875f334f61aebed695e2e4193db5e" })
-	status.once(t.Context(), fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}}), &churning{}, false)
+	c.Status.Kube = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
+	newBranch(*c.Status, inForce, log, registry).once(t.Context(), oneStatus{}, false)
 	if !strings.Contains(said.String(), `"msg":"not written","what":"status"`) {
 		t.Errorf("the status writer said %s", said.String())
 	}
@@ -189,6 +187,16 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	wantNoPlanted(t, "the cluster", fmt.Sprint(list.Items))
 }
 
+// inForce is what a poll knows that has accepted a commit.
+func inForce() gitState { return gitState{commit: "6dcb09b5b57875f334f61aebed695e2e4193db5e"} }
+
+// oneStatus is how one cluster is.
+type oneStatus struct{}
+
+func (oneStatus) Statuses() ([]schema.Status, bool) {
+	return []schema.Status{cmdtest.Ready("orders")}, true
+}
+
 // The same holds of the forge's token.
 func TestNothingThatIsPrintedHoldsTheForgesToken(t *testing.T) {
 	p := &parrot{}
@@ -202,21 +210,17 @@ func TestNothingThatIsPrintedHoldsTheForgesToken(t *testing.T) {
 	flags := &runFlags{}
 	flags.repository.config.URL = p.URL + "/shop/etcd.git"
 	flags.repository.config.CAFile = writeSecret(t, dir, "ca", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})))
+	flags.status.mode = statusNone
 	flags.forge = forgeFlags{kind: "gitea", url: p.URL, tokenFile: writeSecret(t, dir, "token", planted), pulls: true}
 	for turn := range turns {
 		p.turn.Store(int64(turn))
 		var said bytes.Buffer
 		log := slog.New(slog.NewJSONHandler(&said, nil))
-		git, err := newPoller(flags, log, prometheus.NewRegistry())
+		c, err := flags.config(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		host, err := flags.forge.open(flags.repository, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		git.shown.change(func(g *gitState) { g.commit = "6dcb09b5b57875f334f61aebed695e2e4193db5e" })
-		if err := newPulls(flags, git, host, log).round(t.Context(), nil); err == nil || !strings.Contains(said.String(), "list the open pull requests") {
+		if err := newPulls(*c.Pulls, inForce, log).round(t.Context(), nil); err == nil || !strings.Contains(said.String(), "list the open pull requests") {
 			t.Errorf("turn %d: %v, said %s", turn, err, said.String())
 		}
 		wantNoPlanted(t, "the log", said.String())

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -28,11 +29,11 @@ func BenchmarkYearOfStatus(b *testing.B) {
 				}
 				var list []schema.Status
 				for i := range clusters {
-					list = append(list, at(fmt.Sprintf("%040x", i), fmt.Sprintf("orders-%d", i), schema.PhaseReady, 3))
+					list = append(list, cmdtest.Changed(fmt.Sprintf("%040x", i), fmt.Sprintf("orders-%d", i), schema.PhaseReady, 3))
 				}
 				for i := range changes {
 					phase := schema.Phases()[i%4]
-					list[i%clusters] = at(fmt.Sprintf("%040x", i), fmt.Sprintf("orders-%d", i%clusters), phase, i%4)
+					list[i%clusters] = cmdtest.Changed(fmt.Sprintf("%040x", i), fmt.Sprintf("orders-%d", i%clusters), phase, i%4)
 					files, err := statusFiles(gitState{}, list)
 					if err != nil {
 						b.Fatal(err)

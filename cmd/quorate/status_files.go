@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -49,8 +50,8 @@ func statusPage(git gitState, list []schema.Status) string {
 			fmt.Fprintf(&b, "- 🔴 **not followed**: %s\n", markdown.Prose(git.held))
 		}
 		for i, problem := range git.problems {
-			if i == listedMost {
-				fmt.Fprintf(&b, "- and %d more\n", len(git.problems)-listedMost)
+			if i == listedOnPage {
+				fmt.Fprintf(&b, "- and %d more\n", len(git.problems)-listedOnPage)
 				break
 			}
 			fmt.Fprintf(&b, "- 🟠 %s\n", markdown.Code(problem))
@@ -70,6 +71,9 @@ func statusPage(git gitState, list []schema.Status) string {
 	return b.String()
 }
 
+// listedOnPage keeps the page readable.
+const listedOnPage = 100
+
 // statusGlance sums everything up in a line.
 func statusGlance(list []schema.Status) string {
 	count := map[schema.Phase]int{}
@@ -85,7 +89,7 @@ func statusGlance(list []schema.Status) string {
 		return "No cluster is known."
 	}
 	if count[schema.PhaseReady] == total {
-		return fmt.Sprintf("🟢 **%s as Git says.**", plural(total, "cluster"))
+		return fmt.Sprintf("🟢 **%s as Git says.**", state.Plural(total, "cluster"))
 	}
 	var parts []string
 	for _, phase := range schema.Phases() {
@@ -93,7 +97,7 @@ func statusGlance(list []schema.Status) string {
 			parts = append(parts, fmt.Sprintf("%s %d %s", sign(phase), n, strings.ToLower(string(phase))))
 		}
 	}
-	return fmt.Sprintf("**%s**: %s", plural(total, "cluster"), strings.Join(parts, " · "))
+	return fmt.Sprintf("**%s**: %s", state.Plural(total, "cluster"), strings.Join(parts, " · "))
 }
 
 // sign of a phase, for the eye; the word beside it is for everybody.

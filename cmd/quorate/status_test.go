@@ -22,7 +22,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -59,25 +65,15 @@ func reportTo(t *testing.T, dir, cluster string) *reporting {
 	t.Helper()
 	r := &reporting{T: t, dir: dir, log: &bytes.Buffer{}, whole: true, git: gitState{commit: "0a1b2c3d4e"}}
 	r.kube = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(cluster)}})
-	flags := &runFlags{}
-	flags.repository.config.URL = dir
-	flags.status = statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "quorate/status"}}
-	log := slog.New(slog.NewTextHandler(r.log, nil))
-	registry := prometheus.NewRegistry()
-	git, err := newPoller(flags, log, registry)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.w, err = flags.openStatus(git, log, registry); err != nil {
-		t.Fatal(err)
-	}
-	r.w.git = func() gitState { return r.git }
+	r.w = newBranch(branchConfig{
+		Publish: sources.PublishConfig{URL: dir, Branch: "quorate/status"}, Interval: time.Minute, Kube: r.kube, Instance: "default",
+	}, func() gitState { return r.git }, slog.New(slog.NewTextHandler(r.log, nil)), prometheus.NewRegistry())
 	return r
 }
 
 func (r *reporting) once() {
 	r.Helper()
-	r.w.once(r.Context(), r.kube, r, false)
+	r.w.once(r.Context(), r, false)
 }
 
 // show runs git in the repository.
@@ -108,26 +104,11 @@ func (r *reporting) commits() int {
 	return n
 }
 
-// cluster is the status of a cluster.
-func cluster(name string, phase schema.Phase, reason, message string) schema.Status {
-	s := schema.NewStatus(schema.KindCluster, "shop", name, phase, reason, message)
-	s.Status.Cluster = &schema.ClusterStatus{
-		Version:  schema.VersionStatus{Wanted: "3.6.16", Lowest: "3.5.21", Highest: "3.6.16"},
-		Replicas: schema.ReplicasStatus{Wanted: 3, Members: 3, Healthy: 2},
-		Backups:  []schema.BackupStatus{{For: "3.6.16", URL: "s3://backups/a.db", Time: "2026-03-01T02:00:11Z"}},
-	}
-	return s
-}
-
-func ready(name string) schema.Status {
-	return cluster(name, schema.PhaseReady, "Idle", "the cluster is what Git says")
-}
-
 // 139: a commit for each change that means something, none without one, also by a
 // daemon that has just started.
 func TestStatusIsWrittenWhenItChanges(t *testing.T) {
 	r := startReporting(t)
-	r.list = []schema.Status{ready("orders")}
+	r.list = []schema.Status{cmdtest.Ready("orders")}
 	r.once()
 	if got := r.show("show", "--no-patch", "--format=%s%n%b", "quorate/status"); !strings.HasPrefix(got, "status: shop/orders ready (Idle)\n[skip ci]\n\nQuorate-Commit: 0a1b2c3d4e\n") {
 		t.Errorf("the commit says %s", got)
@@ -139,7 +120,7 @@ func TestStatusIsWrittenWhenItChanges(t *testing.T) {
 	if r.commits() != 1 {
 		t.Fatalf("%d commits of one state", r.commits())
 	}
-	r.list = []schema.Status{cluster("orders", schema.PhaseStalled, "Blocked", "no quorum"), ready("carts")}
+	r.list = []schema.Status{cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "no quorum"), cmdtest.Ready("carts")}
 	r.once()
 	r.list = r.list[1:]
 	r.once()
@@ -157,7 +138,7 @@ func TestStatusIsWrittenWhenItChanges(t *testing.T) {
 // Nothing is told of what nobody has looked at yet, for a while.
 func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
 	r := startReporting(t)
-	r.list, r.whole = []schema.Status{ready("orders")}, false
+	r.list, r.whole = []schema.Status{cmdtest.Ready("orders")}, false
 	r.once()
 	r.git.commit, r.whole = "", true
 	r.once()
@@ -165,7 +146,7 @@ func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
 		t.Fatalf("%d commits", n)
 	}
 	r.git.commit, r.whole = "0a1b2c3d4e", false
-	r.w.once(t.Context(), r.kube, r, true)
+	r.w.once(t.Context(), r, true)
 	if n := r.commits(); n != 1 {
 		t.Errorf("%d commits when it has waited long enough", n)
 	}
@@ -181,7 +162,7 @@ func TestStatusIsThrottled(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.w.follow(ctx, r.kube, churn)
+			r.w.follow(ctx, churn)
 		}()
 		time.Sleep(10*time.Minute + 30*time.Second)
 		stop()
@@ -197,23 +178,31 @@ type churning struct{ looks int }
 
 func (c *churning) Statuses() ([]schema.Status, bool) {
 	c.looks++
-	return []schema.Status{cluster("orders", schema.PhaseReconciling, "RestartMember", strconv.Itoa(c.looks))}, true
+	return []schema.Status{cmdtest.Cluster("orders", schema.PhaseReconciling, "RestartMember", strconv.Itoa(c.looks))}, true
 }
 
 // 137: what quorate writes is not followed, by a flag or by itself.
 func TestOwnCommitsAreNotFollowed(t *testing.T) {
-	f := follow(t)
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.p.once(t.Context(), f.r)
-	r := reportTo(t, f.dir, "3f2a")
-	r.git, r.list = f.p.shown.get(), []schema.Status{ready("orders")}
+	f, said := cmdtest.NewRepository(t), &bytes.Buffer{}
+	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(said, nil))
+	kube := fake.NewClientset()
+	p := newPoller(followConfig{Repository: repository, Kube: kube, Namespace: "quorate-system"}, log, prometheus.NewRegistry())
+	target := reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(prometheus.NewRegistry()), log, reconciler.Options{})
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	p.once(t.Context(), target)
+	r := reportTo(t, f.Dir, "3f2a")
+	r.git, r.list = p.State(), []schema.Status{cmdtest.Ready("orders")}
 	r.once()
 	if r.git.commit == "" || r.commits() != 1 {
 		t.Fatalf("nothing was written: %s", r.log)
 	}
-	f.log.Reset()
-	f.p.once(t.Context(), f.r)
-	if text := f.log.String(); text != "" {
+	said.Reset()
+	p.once(t.Context(), target)
+	if text := said.String(); text != "" {
 		t.Errorf("the poll says %s", text)
 	}
 }
@@ -222,10 +211,10 @@ func TestOwnCommitsAreNotFollowed(t *testing.T) {
 // branch; the second one says why, once, and goes on.
 func TestStatusBranchOfAnotherQuorate(t *testing.T) {
 	r := startReporting(t)
-	r.list = []schema.Status{ready("orders")}
+	r.list = []schema.Status{cmdtest.Ready("orders")}
 	r.once()
 	other := reportTo(t, r.dir, "77aa")
-	other.list = []schema.Status{ready("carts")}
+	other.list = []schema.Status{cmdtest.Ready("carts")}
 	other.once()
 	other.once()
 	if n := r.commits(); n != 1 {
@@ -247,34 +236,11 @@ func TestStatusBranchOfAnotherQuorate(t *testing.T) {
 
 func TestStatusNeedsToKnowItsCluster(t *testing.T) {
 	r := startReporting(t)
-	r.kube = fake.NewClientset()
-	r.list = []schema.Status{ready("orders")}
+	r.w.kube = fake.NewClientset()
+	r.list = []schema.Status{cmdtest.Ready("orders")}
 	r.once()
 	if text := r.log.String(); !strings.Contains(text, "let quorate get it, as deploy/base does") || r.commits() != 0 {
 		t.Errorf("it said %s", text)
-	}
-}
-
-func TestStatusFlagsAreChecked(t *testing.T) {
-	for name, tc := range map[string]struct {
-		flags    statusFlags
-		followed sources.Config
-		says     string
-	}{
-		"none":               {statusFlags{mode: "none"}, sources.Config{}, ""},
-		"a branch":           {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, ""},
-		"the same as a tag":  {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{Tag: "v1"}, ""},
-		"another mode":       {statusFlags{mode: "yes"}, sources.Config{}, "--status is branch or none"},
-		"the default branch": {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{}, "follow what it writes"},
-		"the branch":         {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "prod"}}, sources.Config{Branch: "prod"}, "follow what it writes"},
-		"too fast":           {statusFlags{mode: "branch", interval: time.Millisecond, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, "give at least 1s"},
-		"a Secret for none":  {statusFlags{mode: "none", secret: "s"}, sources.Config{}, "are for --status branch"},
-		"two of them":        {statusFlags{mode: "branch", interval: time.Minute, secret: "s", config: sources.PublishConfig{Auth: sources.Auth{Dir: "d"}}}, sources.Config{}, "not both"},
-	} {
-		err := tc.flags.check(tc.followed)
-		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
-			t.Errorf("%s: got %v, want %q", name, err, tc.says)
-		}
 	}
 }
 
@@ -289,9 +255,9 @@ func TestStatusPage(t *testing.T) {
 	restore.Status.Restore = &schema.RestoreStatus{Cluster: "shop/billing", Time: "2026-03-01T09:30:00Z"}
 	unseen := schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
 	list := []schema.Status{
-		ready("billing"), ready("carts"), unseen,
-		cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; look at its pod"),
-		cluster("stock", schema.PhaseReconciling, "RestartMember", "restart stock-2: 3.5.21 → 3.6.16"),
+		cmdtest.Ready("billing"), cmdtest.Ready("carts"), unseen,
+		cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; look at its pod"),
+		cmdtest.Cluster("stock", schema.PhaseReconciling, "RestartMember", "restart stock-2: 3.5.21 → 3.6.16"),
 		backup, schedule, restore,
 	}
 	page := statusPage(gitState{

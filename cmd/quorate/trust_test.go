@@ -4,16 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,55 +16,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-	"k8s.io/client-go/tools/record"
 
-	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
-	"github.com/quorate/quorate/reconciler/etcd"
-	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
-
-// restart is a new process that follows the same repository in the same cluster.
-func (f *followed) restart() {
-	f.Helper()
-	flags := &runFlags{interval: time.Second, mass: massLimits{clusters: 10, percent: 50}}
-	flags.repository.config = f.flags.repository.config
-	registry := prometheus.NewRegistry()
-	p, err := newPoller(flags, f.p.log, registry)
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.p = p
-	f.p.keepIn(f.kube, "quorate-system", "default")
-	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), f.p.log, reconciler.Options{})
-}
-
-// away takes the repository away until back is called.
-func (f *followed) away() (back func()) {
-	f.Helper()
-	move := func(from, to string) {
-		f.Helper()
-		if err := os.Rename(from, to); err != nil {
-			f.Fatal(err)
-		}
-	}
-	move(f.dir, f.dir+".away")
-	return func() { move(f.dir+".away", f.dir) }
-}
-
-func (f *followed) head() string {
-	f.Helper()
-	cmd := exec.Command("git", "rev-parse", "HEAD")
-	cmd.Dir = f.dir
-	out, err := cmd.Output()
-	if err != nil {
-		f.Fatal(err)
-	}
-	return strings.TrimSpace(string(out))
-}
 
 // annotate approves a commit as a person does.
 func (f *followed) annotate(commit string) {
@@ -105,13 +57,13 @@ func (f *followed) wantHeld(reason, says string) {
 // that was accepted last; one that never had any touches nothing.
 func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16", "shop/users 3.6.16"}, 0, 0, 0)
-	f.commit("clusters/users.yaml", desiredtest.BrokenFile)
+	f.Commit("clusters/users.yaml", desiredtest.BrokenFile)
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 
-	back := f.away()
+	back := f.Away()
 	f.restart()
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 1, 1, 1)
 	if !f.p.read.Load() {
@@ -128,11 +80,11 @@ func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 // the new head by its hash.
 func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 
-	f.git("reset", "--quiet", "--hard", "HEAD~1")
+	f.Git("reset", "--quiet", "--hard", "HEAD~1")
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
 	f.wantHeld(heldHistory, "annotate --overwrite configmap "+f.p.keeper.name)
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
@@ -141,18 +93,18 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 
 	f.annotate(strings.Repeat("0", 40))
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
-	f.annotate(f.head())
+	f.annotate(f.Head())
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	f.wantHeld("", "msg=commit")
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
 	// An approval is for one commit, not for the next one as well.
-	f.git("reset", "--quiet", "--hard", "HEAD~1")
-	f.git("commit", "--quiet", "--allow-empty", "-m", "Another")
+	f.Git("reset", "--quiet", "--hard", "HEAD~1")
+	f.Git("commit", "--quiet", "--allow-empty", "-m", "Another")
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 1)
 	f.restart()
-	f.p.approved = f.head()
+	f.p.approved = f.Head()
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 }
 
@@ -165,26 +117,26 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 		text += "---\n" + desiredtest.ClusterFile(name, "3.6.16")
 	}
 	all := []string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}
-	f.commit("clusters/all.yaml", text)
+	f.Commit("clusters/all.yaml", text)
 	f.look(all, 0, 0, 0)
-	f.git("mv", "clusters/all.yaml", "clusters/renamed.yaml")
-	f.git("commit", "--quiet", "-m", "Rename")
+	f.Git("mv", "clusters/all.yaml", "clusters/renamed.yaml")
+	f.Git("commit", "--quiet", "-m", "Rename")
 	f.look(all, 0, 0, 0)
 
-	f.commit("clusters/renamed.yaml", "# nothing\n")
+	f.Commit("clusters/renamed.yaml", "# nothing\n")
 	f.look(all, 0, 0, 1)
 	f.wantHeld(heldMass, "shop/a removed, shop/b removed, shop/c removed, shop/d removed")
 	f.look(all, 0, 0, 0)
 	f.restart()
 	f.look(all, 0, 0, 1)
-	f.commit("clusters/renamed.yaml", strings.ReplaceAll(text, "3.6.16", "3.6.17"))
+	f.Commit("clusters/renamed.yaml", strings.ReplaceAll(text, "3.6.16", "3.6.17"))
 	f.look(all, 0, 0, 1)
 	f.wantHeld(heldMass, "shop/a 3.6.16 → 3.6.17")
-	f.commit("clusters/renamed.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
+	f.Commit("clusters/renamed.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
 	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
-	f.commit("clusters/renamed.yaml", "# nothing\n")
+	f.Commit("clusters/renamed.yaml", "# nothing\n")
 	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 1)
-	f.annotate(f.head())
+	f.annotate(f.Head())
 	f.look(nil, 0, 0, 0)
 	f.wantHeld("", "msg=commit")
 }
@@ -196,7 +148,7 @@ func TestCommitThatCannotBeKeptIsNotActedOn(t *testing.T) {
 	f.kube.PrependReactor("create", "configmaps", func(clienttesting.Action) (bool, runtime.Object, error) {
 		return broken, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil)
 	})
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look(nil, 1, 0, 1)
 	if !strings.Contains(f.log.String(), "--lease-namespace") {
 		t.Errorf("said %s", f.log)
@@ -208,7 +160,7 @@ func TestCommitThatCannotBeKeptIsNotActedOn(t *testing.T) {
 // What is kept and cannot be read is not taken for nothing.
 func TestDamagedKeptCommitHolds(t *testing.T) {
 	f := follow(t)
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	api := f.kube.CoreV1().ConfigMaps("quorate-system")
 	cm, err := api.Get(f.Context(), f.p.keeper.name, metav1.GetOptions{})
@@ -244,19 +196,19 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 		state = state*1664525 + 1013904223
 		noise = append(noise, "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ+/"[state>>26])
 	}
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.commit("clusters/once.yaml", backupFile("EtcdBackup", "once", "%s"))
+	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.Commit("clusters/once.yaml", backupFile("EtcdBackup", "once", "%s"))
 	for _, name := range []string{"a", "b"} {
-		f.commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
+		f.Commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
 	}
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if !strings.Contains(f.log.String(), "too large to be kept") {
 		t.Errorf("said %s", f.log)
 	}
-	f.commit("clusters/once.yaml", "kind: [quorate.dev")
+	f.Commit("clusters/once.yaml", "kind: [quorate.dev")
 	f.restart()
 	f.wantRequests("after a start", "EtcdBackup shop/once held")
-	f.git("commit", "--quiet", "--amend", "-m", "Rewritten")
+	f.Git("commit", "--quiet", "--amend", "-m", "Rewritten")
 	f.restart()
 	f.look(nil, 0, 0, 1)
 	f.wantHeld(heldHistory, "does not descend")
@@ -284,10 +236,11 @@ func TestClustersAreKeptWhateverTheirSize(t *testing.T) {
 // A backup that is asked for is known by the hash of what its file says, so keeping it
 // must not change that.
 func TestKeptRequestsSayTheSame(t *testing.T) {
-	set, err := readPaths(t.Context(), []string{"../../examples"})
+	files, err := sources.ReadPaths(t.Context(), []string{"../../examples"}, sources.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	set := parse(&schema.Parser{}, files)
 	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
 	said := desired.Backups(set, "0a1b2c3", nil)
 	if _, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, requests: said}); err != nil {
@@ -324,46 +277,5 @@ func TestPauseBacksOffAndSpreads(t *testing.T) {
 		if got := pause(tc.interval, tc.failed, tc.asked, tc.random); got != tc.want {
 			t.Errorf("%s, %d failures, asked for %s: %s, want %s", tc.interval, tc.failed, tc.asked, got, tc.want)
 		}
-	}
-}
-
-// A call wakes the poller, which looks by itself at what is there.
-func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
-	f := follow(t)
-	f.p.interval = time.Hour
-	f.commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("s3cret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	address := backuptest.FreeAddress(t)
-	hooks, err := serveWebhook(address, secret, f.p.wakeUp, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(hooks.close)
-	stop := f.poll()
-	awaitTrue(t, func() bool { return len(f.r.Desired()) == 1 })
-	f.commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+address+"/webhook", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("X-Gitlab-Token", "s3cret")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = res.Body.Close()
-	if res.StatusCode != http.StatusAccepted {
-		t.Errorf("status %d", res.StatusCode)
-	}
-	awaitTrue(t, func() bool { return len(f.r.Desired()) == 2 })
-	stop()
-}
-
-func TestWebhookNeedsASecret(t *testing.T) {
-	if _, err := serveWebhook("127.0.0.1:0", "", nil, quiet()); err == nil || !strings.Contains(err.Error(), "--webhook-secret-file") {
-		t.Errorf("got %v", err)
 	}
 }

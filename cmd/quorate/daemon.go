@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/tools/record"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/preview"
+	"github.com/quorate/quorate/reconciler/report"
+)
+
+// daemonConfig says what the daemon follows, keeps and writes.
+type daemonConfig struct {
+	Kube kubernetes.Interface
+	// Version of quorate, for the log.
+	Version string
+	Options reconciler.Options
+	Lease   Lease
+	// Follow is what is followed. Kube is added to it.
+	Follow followConfig
+	// Pulls, Marks and Status are what is written for people; nil for nothing.
+	Pulls  *pullsConfig
+	Marks  *marksConfig
+	Status *branchConfig
+	// Listen is the address of the metrics, WebhookListen that of the webhook, "" for
+	// none.
+	Listen, WebhookListen, WebhookSecretFile string
+}
+
+// runDaemon returns when ctx ends, when the lease is lost, or on an error at the start.
+func runDaemon(ctx context.Context, c daemonConfig, log *slog.Logger) error {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	c.Follow.Kube = c.Kube
+	git := newPoller(c.Follow, log, registry)
+	var status *statusWriter
+	if c.Status != nil {
+		c.Status.Kube = c.Kube
+		status = newBranch(*c.Status, git.State, log, registry)
+	}
+	server, err := serve(c.Listen, registry, log)
+	if err != nil {
+		return err
+	}
+	defer server.close()
+	hooks, err := serveWebhook(c.WebhookListen, c.WebhookSecretFile, git.wakeUp, log)
+	if err != nil {
+		return err
+	}
+	defer hooks.close()
+	if !awaitAPI(ctx, c.Kube, log) {
+		return nil
+	}
+	if c.Options.Render.GuardImage, err = findGuardImage(ctx, c.Kube, c.Options.Render.GuardImage); err != nil {
+		return err
+	}
+	c.Options.Owner.Source = c.Follow.Repository.Source()
+	return c.Lease.hold(ctx, c.Kube, log, func(ctx context.Context, held func() error) error {
+		options := c.Options
+		options.Lease = held
+		events, stop := newRecorder(c.Kube)
+		defer stop()
+		r := reconciler.New(c.Kube, etcd.New(), events, report.NewMetrics(registry), log, options)
+		if err := r.Start(ctx); err != nil {
+			return err
+		}
+		ready := func() bool { return r.Ready() && git.Ready() }
+		server.ready.Store(&ready)
+		go git.poll(ctx, r)
+		if c.Pulls != nil {
+			c.Pulls.Options = PreviewOptions(c.Options)
+			go newPulls(*c.Pulls, git.State, log).follow(ctx, live{r})
+		}
+		if c.Marks != nil {
+			go newCommitStatuses(*c.Marks, git.State, log).follow(ctx, r)
+		}
+		if status != nil {
+			go status.follow(ctx, r)
+		}
+		log.Info("running", "version", c.Version, "source", c.Follow.Repository.Source(), "following", c.Follow.Repository.Reference())
+		r.Run(ctx)
+		return nil
+	})
+}
+
+// live plans with what the reconciler that acts has seen.
+type live struct{ *reconciler.Reconciler }
+
+// Planner has connections of its own to the members.
+func (l live) Planner() preview.Planner { return l.DryRun(etcd.New()) }
+
+// PreviewOptions are the daemon's settings as a preview wants them.
+func PreviewOptions(o reconciler.Options) preview.Options {
+	return preview.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}
+}
+
+// newRecorder sends Events to the API server until stop is called.
+func newRecorder(kube kubernetes.Interface) (events record.EventRecorder, stop func()) {
+	// The default of 25 Events an object, and then one in five minutes, would
+	// swallow the end of an upgrade. quorate says each thing once as it is.
+	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 500, QPS: 1})
+	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
+	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "quorate"}), broadcaster.Shutdown
+}
+
+// reachable asks the API server for its version.
+func reachable(ctx context.Context, kube kubernetes.Interface) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
+		return fmt.Errorf("reach the Kubernetes API server: %w; check its address and your network, nothing was changed", err)
+	}
+	return nil
+}
+
+// awaitAPI waits until the API server answers, and says once why it does not.
+// It returns false when ctx ends first.
+func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) bool {
+	said := ""
+	for {
+		err := reachable(ctx, kube)
+		if err == nil {
+			return true
+		}
+		if text := err.Error(); ctx.Err() == nil && text != said {
+			log.Error("waiting", "error", text)
+			said = text
+		}
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(2 * time.Second):
+		}
+	}
+}
+
+// findGuardImage returns the given image, or that of quorate's own pod where none is
+// given.
+func findGuardImage(ctx context.Context, kube kubernetes.Interface, given string) (string, error) {
+	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
+	if given != "" {
+		return given, nil
+	}
+	if pod == "" || namespace == "" {
+		return "", errors.New("say with --guard-image which image of quorate checks the members' volumes; only in a pod with POD_NAME and POD_NAMESPACE it is found by itself")
+	}
+	own, err := kube.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read quorate's own pod for its image: %w; give it with --guard-image", err)
+	}
+	for _, c := range own.Spec.Containers {
+		if c.Name == "quorate" {
+			return c.Image, nil
+		}
+	}
+	return "", fmt.Errorf("quorate's own pod %s has no container quorate; give the image with --guard-image", pod)
+}

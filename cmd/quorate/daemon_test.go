@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// holder is one daemon of several.
+type holder struct {
+	flags Lease
+	// acts gets the daemon's held when it begins to act.
+	acts chan func() error
+	// ended gets how hold ended.
+	ended chan error
+	stop  context.CancelFunc
+}
+
+// contend starts a daemon that wants the lease.
+func contend(t *testing.T, kube *fake.Clientset, name string) *holder {
+	t.Helper()
+	t.Setenv("POD_NAME", name)
+	ctx, stop := context.WithCancel(t.Context())
+	h := &holder{flags: Lease{Elect: true, Namespace: "quorate-system"}, acts: make(chan func() error, 1), ended: make(chan error, 1), stop: stop}
+	go func() {
+		h.ended <- h.flags.hold(ctx, kube, quiet(), func(ctx context.Context, held func() error) error {
+			h.acts <- held
+			<-ctx.Done()
+			return nil
+		})
+	}()
+	// The name is read when the lock is made.
+	synctest.Wait()
+	return h
+}
+
+// Two daemons never act at once: the second waits, and takes over after the
+// first has given the lease back.
+func TestSecondDaemonTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		first := contend(t, kube, "quorate-a")
+		held := <-first.acts
+		second := contend(t, kube, "quorate-b")
+		time.Sleep(10 * leaseDuration)
+		synctest.Wait()
+		if err := held(); err != nil || len(second.acts) > 0 {
+			t.Fatalf("while the first acts: %v, %d more act", err, len(second.acts))
+		}
+		first.stop()
+		if err := <-first.ended; err != nil {
+			t.Errorf("the first ended with %v", err)
+		}
+		if err := held(); !errors.Is(err, errLeaseLost) {
+			t.Errorf("after the end held says %v", err)
+		}
+		begun := time.Now()
+		if err := (<-second.acts)(); err != nil {
+			t.Errorf("the second: %v", err)
+		}
+		if waited := time.Since(begun); waited > leaseDuration {
+			t.Errorf("the lease was given back, and the second waited %s", waited)
+		}
+		second.stop()
+		if err := <-second.ended; err != nil {
+			t.Errorf("the second ended with %v", err)
+		}
+	})
+}
+
+// A daemon that cannot renew its lease stops acting before another may begin,
+// and ends with an error, so that it is started again.
+func TestDaemonThatLosesTheLeaseEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube, away := fake.NewClientset(), atomic.Bool{}
+		kube.PrependReactor("*", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return away.Load(), nil, errors.New("the API server is away")
+		})
+		h := contend(t, kube, "quorate-a")
+		defer h.stop()
+		held := <-h.acts
+		away.Store(true)
+		begun := time.Now()
+		if err := <-h.ended; !errors.Is(err, errLeaseLost) {
+			t.Errorf("ended with %v", err)
+		}
+		if took := time.Since(begun); took >= leaseDuration {
+			t.Errorf("acted for %s after the last renewal; another may begin after %s", took, leaseDuration)
+		}
+		if err := held(); !errors.Is(err, errLeaseLost) {
+			t.Errorf("held says %v", err)
+		}
+	})
+}
+
+func TestDaemonThatWaitsForItsTurnEndsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kube := fake.NewClientset()
+		first := contend(t, kube, "quorate-a")
+		<-first.acts
+		second := contend(t, kube, "quorate-b")
+		begun := time.Now()
+		second.stop()
+		if err := <-second.ended; err != nil || time.Since(begun) > leaseRetry {
+			t.Errorf("ended with %v after %s", err, time.Since(begun))
+		}
+		first.stop()
+		<-first.ended
+	})
+}
+
+func TestErrorOfTheDaemonIsItsEnd(t *testing.T) {
+	broken := errors.New("fill the caches: no")
+	for _, elect := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			f := Lease{Elect: elect, Namespace: "quorate-system"}
+			err := f.hold(t.Context(), fake.NewClientset(), quiet(), func(context.Context, func() error) error { return broken })
+			if !errors.Is(err, broken) {
+				t.Errorf("with election %t: %v", elect, err)
+			}
+		})
+	}
+}
+
+func TestWithoutElectionTheLeaseIsAlwaysHeld(t *testing.T) {
+	kube := fake.NewClientset()
+	f := Lease{}
+	err := f.hold(t.Context(), kube, quiet(), func(_ context.Context, held func() error) error { return held() })
+	if err != nil || len(kube.Actions()) > 0 {
+		t.Errorf("%v, %v", err, kube.Actions())
+	}
+}
+
+func TestIdentityIsThePodsOrUnique(t *testing.T) {
+	f := Lease{Namespace: "quorate-system"}
+	t.Setenv("POD_NAME", "quorate-0")
+	if id := f.lock(fake.NewClientset()).Identity(); id != "quorate-0" {
+		t.Errorf("in a pod: %q", id)
+	}
+	t.Setenv("POD_NAME", "")
+	a, b := f.lock(fake.NewClientset()).Identity(), f.lock(fake.NewClientset()).Identity()
+	if a == b || a == "" {
+		t.Errorf("outside: %q and %q", a, b)
+	}
+}
+
+// startServer serves on a free port of loopback.
+func startServer(t *testing.T) (*server, func(path string) (int, string)) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quorate_test"}, func() float64 { return 7 }))
+	address := backuptest.FreeAddress(t)
+	s, err := serve(address, registry, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s, func(path string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+}
+
+func TestServe(t *testing.T) {
+	s, get := startServer(t)
+	want := func(path string, status int, text string) {
+		t.Helper()
+		if code, body := get(path); code != status || !strings.Contains(body, text) {
+			t.Errorf("%s is %d %q, want %d %q", path, code, body, status, text)
+		}
+	}
+	want("/healthz", http.StatusOK, "ok")
+	want("/readyz", http.StatusServiceUnavailable, "no commit has been read yet")
+	want("/metrics", http.StatusOK, "quorate_test 7")
+	want("/else", http.StatusNotFound, "")
+	ready := false
+	f := func() bool { return ready }
+	s.ready.Store(&f)
+	want("/readyz", http.StatusServiceUnavailable, "caches are not filled")
+	ready = true
+	want("/readyz", http.StatusOK, "ok")
+}
+
+func TestGuardImageOfTheOwnPod(t *testing.T) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quorate-0", Namespace: "quorate-system"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "sidecar", Image: "other"}, {Name: "quorate", Image: "quorate:v1"}}
+	t.Setenv("POD_NAME", pod.Name)
+	t.Setenv("POD_NAMESPACE", pod.Namespace)
+	if image, err := findGuardImage(t.Context(), fake.NewClientset(pod), ""); err != nil || image != "quorate:v1" {
+		t.Errorf("%q, %v", image, err)
+	}
+	pod.Spec.Containers = pod.Spec.Containers[:1]
+	if _, err := findGuardImage(t.Context(), fake.NewClientset(pod), ""); err == nil || !strings.Contains(err.Error(), "no container quorate") {
+		t.Errorf("without such a container: %v", err)
+	}
+	if image, err := findGuardImage(t.Context(), fake.NewClientset(), "given"); err != nil || image != "given" {
+		t.Errorf("%q, %v", image, err)
+	}
+}
+
+func TestEventsReachTheAPIServer(t *testing.T) {
+	kube := fake.NewClientset()
+	recorder, stop := newRecorder(kube)
+	defer stop()
+	recorder.Event(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0", Namespace: "shop", UID: "u"}}, corev1.EventTypeNormal, "Test", "hello")
+	cmdtest.Await(t, func() bool {
+		list, err := kube.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{})
+		return err == nil && len(list.Items) == 1 && list.Items[0].Message == "hello" && list.Items[0].Source.Component == "quorate"
+	})
+}
+
+// 142: instances do not wait for each other; two daemons of one instance do.
+func TestEachInstanceHasItsLease(t *testing.T) {
+	for instance, want := range map[string]string{"": "quorate", "default": "quorate", "eu": "quorate-eu"} {
+		f := Lease{Namespace: "quorate-system", Instance: instance}
+		if got := f.lock(fake.NewClientset()).Describe(); got != "quorate-system/"+want {
+			t.Errorf("%q: got %s, want %s", instance, got, want)
+		}
+	}
+}

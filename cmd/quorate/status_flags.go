@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/sources"
+)
+
+// statusFlags are the flags about the branch that quorate writes.
+type statusFlags struct {
+	mode     string
+	config   sources.PublishConfig
+	secret   string
+	interval time.Duration
+}
+
+// The values of --status.
+const (
+	statusNone   = "none"
+	statusBranch = "branch"
+)
+
+// minStatusInterval is one commit a second: more would be noise and load for nobody.
+const minStatusInterval = time.Second
+
+func (f *statusFlags) add(cmd *cobra.Command) {
+	flags, c := cmd.Flags(), &f.config
+	flags.StringVar(&f.mode, "status", statusNone, "branch: write how everything is to a branch of the repository, one file an object and a page for people; none: write nothing to Git")
+	flags.StringVar(&c.Branch, "status-branch", sources.DefaultStatusBranch, "that branch, which has a history of its own; one that quorate did not begin is never written to")
+	flags.DurationVar(&f.interval, "status-interval", time.Minute, "shortest time between two commits on it")
+	flags.StringVar(&c.Auth.Dir, "status-credentials-dir", "", "directory with credentials that may write it, as in --git-credentials-dir; default those for reading")
+	flags.StringVar(&f.secret, "status-secret", "", "Secret with the same, in quorate's namespace")
+	flags.StringVar(&c.Author, "status-author", "quorate <quorate@localhost>", "author of its commits")
+	flags.StringVar(&c.SigningKeyFile, "status-signing-key-file", "", "file with an OpenPGP or SSH private key that signs them")
+	flags.IntVar(&c.Compact, "status-compact", 500, "begin its history anew after so many commits, where the server lets a branch be rewritten")
+}
+
+// check refuses flags that contradict each other, or that would let quorate follow
+// what it writes.
+func (f *statusFlags) check(followed sources.Config) error {
+	switch {
+	case f.mode == statusNone && cmp.Or(f.config.Auth.Dir, f.secret, f.config.SigningKeyFile) != "":
+		return errors.New("--status-credentials-dir, --status-secret and --status-signing-key-file are for --status branch: add it")
+	case f.mode == statusNone:
+		return nil
+	case f.mode != statusBranch:
+		return errors.New("--status is branch or none")
+	case f.config.Auth.Dir != "" && f.secret != "":
+		return errors.New("give --status-credentials-dir or --status-secret, not both")
+	case f.interval < minStatusInterval:
+		return fmt.Errorf("--status-interval is %s; give at least %s", f.interval, minStatusInterval)
+	case branchOf(followed) == f.config.Branch:
+		return fmt.Errorf("--status-branch is %s, which quorate follows: it would follow what it writes; name another one", f.config.Branch)
+	}
+	return nil
+}
+
+// open checks the flags; the result is nil where nothing is to be written.
+func (f *statusFlags) open(repository repositoryFlags, kube func() (kubernetes.Interface, error)) (*branchConfig, error) {
+	read := repository.config
+	if err := f.check(read); err != nil || f.mode == statusNone {
+		return nil, err
+	}
+	c := f.config
+	c.URL, c.CAFile, c.Timeout, c.Limits = read.URL, read.CAFile, read.Timeout, read.Limits
+	secret := f.secret
+	if c.Auth.Dir == "" && secret == "" {
+		c.Auth, secret = read.Auth, repository.secret
+	}
+	var err error
+	if c.Auth.Secret, err = readerOf(kube, secret); err != nil {
+		return nil, err
+	}
+	check := c
+	check.Owner = "not known yet"
+	if _, err := sources.NewPublisher(check); err != nil {
+		return nil, err
+	}
+	return &branchConfig{Publish: c, Interval: f.interval}, nil
+}

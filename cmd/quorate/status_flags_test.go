@@ -1,0 +1,32 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/sources"
+)
+
+func TestStatusFlagsAreChecked(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags    statusFlags
+		followed sources.Config
+		says     string
+	}{
+		"none":               {statusFlags{mode: "none"}, sources.Config{}, ""},
+		"a branch":           {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, ""},
+		"the same as a tag":  {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{Tag: "v1"}, ""},
+		"another mode":       {statusFlags{mode: "yes"}, sources.Config{}, "--status is branch or none"},
+		"the default branch": {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{}, "follow what it writes"},
+		"the branch":         {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "prod"}}, sources.Config{Branch: "prod"}, "follow what it writes"},
+		"too fast":           {statusFlags{mode: "branch", interval: time.Millisecond, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, "give at least 1s"},
+		"a Secret for none":  {statusFlags{mode: "none", secret: "s"}, sources.Config{}, "are for --status branch"},
+		"two of them":        {statusFlags{mode: "branch", interval: time.Minute, secret: "s", config: sources.PublishConfig{Auth: sources.Auth{Dir: "d"}}}, sources.Config{}, "not both"},
+	} {
+		err := tc.flags.check(tc.followed)
+		if (err == nil) != (tc.says == "") || err != nil && !strings.Contains(err.Error(), tc.says) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.says)
+		}
+	}
+}
