@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 )
@@ -46,7 +47,7 @@ func duePlan() plan.Plan {
 			{Action: action.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: action.Undo{Text: "by a revert"}},
 			{Action: action.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: action.Undo{Text: "by a revert"}},
 		},
-		Warnings: []string{"3.6.16 is young"},
+		Warnings: []situation.Remark{{Text: "3.6.16 is young"}},
 	}
 }
 

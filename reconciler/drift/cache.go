@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -58,8 +57,5 @@ func Describe(d Drift) string {
 	if d.Manager == "" {
 		return text
 	}
-	if d.Time.IsZero() {
-		return fmt.Sprintf("%s (by %s)", text, d.Manager) // a subresource keeps no time
-	}
-	return fmt.Sprintf("%s (by %s at %s)", text, d.Manager, d.Time.UTC().Format(time.RFC3339))
+	return fmt.Sprintf("%s, changed by %s", text, d.Manager)
 }

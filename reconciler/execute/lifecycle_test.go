@@ -78,7 +78,7 @@ func TestADeletionKeepsWhatWasApplied(t *testing.T) {
 // 50: who else has set the number of replicas is named.
 func TestWhoScaledIsNamed(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
-		if by := observe.ScaledBy(w.Set()); by != "" {
+		if by, _ := observe.ScaledBy(w.Set()); by != "" {
 			t.Errorf("nobody has scaled, and it says %s", by)
 		}
 	})
@@ -88,22 +88,22 @@ func TestWhoScaledIsNamed(t *testing.T) {
 	noon := metav1.NewTime(time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC))
 	hand := held("kubectl", metav1.ManagedFieldsOperationUpdate, &noon)
 	for want, fields := range map[string][]metav1.ManagedFieldsEntry{
-		"kubectl at 2026-01-02T12:00:00Z": {hand},
-		"autoscaler":                      {held("autoscaler", metav1.ManagedFieldsOperationUpdate, nil)},
-		"":                                {hand, held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)},
+		"kubectl":    {hand},
+		"autoscaler": {held("autoscaler", metav1.ManagedFieldsOperationUpdate, nil)},
+		"":           {hand, held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)},
 	} {
 		set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: fields}}
-		if by := observe.ScaledBy(set); by != want {
-			t.Errorf("%q has scaled, and it says %q", want, by)
+		if by, at := observe.ScaledBy(set); by != want || at.Equal(noon.Time) != (want == "kubectl") {
+			t.Errorf("%q has scaled, and it says %q at %s", want, by, at)
 		}
 	}
 	broken := held(naming.FieldManager, metav1.ManagedFieldsOperationApply, &noon)
 	broken.FieldsV1 = metav1.NewFieldsV1("{")
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{hand, broken}}}
-	if by := observe.ScaledBy(set); by != "" {
+	if by, _ := observe.ScaledBy(set); by != "" {
 		t.Errorf("what cannot be read may be quorate's own, and it says %q", by)
 	}
-	if by := observe.ScaledBy(&appsv1.StatefulSet{}); by != "" {
+	if by, _ := observe.ScaledBy(&appsv1.StatefulSet{}); by != "" {
 		t.Errorf("nobody is known, and it says %q", by)
 	}
 }

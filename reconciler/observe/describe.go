@@ -93,7 +93,7 @@ func (v *View) describeSet(g gathered) {
 		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(g.revisions[v.Set.Status.CurrentRevision])
 	}
 	if v.Record != nil && int(set.Replicas) != len(v.Record.Members) {
-		set.ScaledBy = ScaledBy(v.Set)
+		set.ScaledBy, set.ScaledAt = ScaledBy(v.Set)
 	}
 	v.Observed.Set = set
 }

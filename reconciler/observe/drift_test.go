@@ -26,7 +26,7 @@ func TestAdditionWhileARollWaits(t *testing.T) {
 			etcd.Args = append(etcd.Args, "--log-level=debug")
 		})
 		synctest.Wait()
-		if o := w.Look().Observed.Objects; o[len(o)-1].Detail == "" || !strings.HasPrefix(o[len(o)-1].Detail, `.spec.template.spec.containers[name="etcd"].env[name="ETCD_LOG_LEVEL"] (by kubectl-edit`) {
+		if o := w.Look().Observed.Objects; o[len(o)-1].Detail == "" || !strings.HasPrefix(o[len(o)-1].Detail, `.spec.template.spec.containers[name="etcd"].env[name="ETCD_LOG_LEVEL"], changed by kubectl-edit`) {
 			t.Errorf("the objects are %+v", o)
 		}
 		w.MustDo(action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"})

@@ -54,9 +54,8 @@ func TestCurrentTemplateIsThatOfThePods(t *testing.T) {
 func TestDescribeDrift(t *testing.T) {
 	noon := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	for want, d := range map[string]drift.Drift{
-		"spec.type, spec.ports":                          {Fields: []string{"spec.type", "spec.ports"}},
-		"spec.type (by kubectl)":                         {Fields: []string{"spec.type"}, Manager: "kubectl"},
-		"spec.type (by kubectl at 2026-01-02T12:00:00Z)": {Fields: []string{"spec.type"}, Manager: "kubectl", Time: noon},
+		"spec.type, spec.ports":         {Fields: []string{"spec.type", "spec.ports"}},
+		"spec.type, changed by kubectl": {Fields: []string{"spec.type"}, Manager: "kubectl", Time: noon},
 	} {
 		if got := drift.Describe(d); got != want {
 			t.Errorf("got %q, want %q", got, want)

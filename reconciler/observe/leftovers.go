@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -30,16 +29,12 @@ func (v *View) describeLeftovers(secrets map[string]*corev1.Secret) {
 }
 
 // ScaledBy is the field manager other than quorate that set the StatefulSet's number of
-// replicas last, and when, or "".
-func ScaledBy(set *appsv1.StatefulSet) string {
+// replicas last, or "", and when; zero where Kubernetes does not tell.
+func ScaledBy(set *appsv1.StatefulSet) (manager string, at time.Time) {
 	replicas := fieldpath.NewSet(fieldpath.MakePathOrDie("spec", "replicas"))
 	own, others, err := drift.SplitManagers(set.ManagedFields)
 	if err != nil || own.Has(fieldpath.MakePathOrDie("spec", "replicas")) {
-		return ""
+		return "", time.Time{}
 	}
-	manager, at := drift.LastHolder(others, replicas)
-	if at.IsZero() {
-		return manager // none, or a subresource, which keeps no time
-	}
-	return fmt.Sprintf("%s at %s", manager, at.UTC().Format(time.RFC3339))
+	return drift.LastHolder(others, replicas)
 }

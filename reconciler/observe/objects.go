@@ -67,7 +67,7 @@ func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compa
 	}
 	object.State, v.Drifts[key] = state.ObjectInSync, d
 	if !d.Empty() {
-		object.State, object.Detail = state.ObjectDrifted, drift.Describe(d)
+		object.State, object.Detail, object.ChangedAt = state.ObjectDrifted, drift.Describe(d), d.Time
 		object.Fight = o.Fights.Find(cluster, key, d)
 	}
 	return object, nil

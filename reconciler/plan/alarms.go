@@ -41,11 +41,11 @@ func noSpace(s *situation.Situation) verdict {
 		return pass() // it is mended first: nobody else is made to work while it is away
 	}
 	mending := s.ToleratingNoSpace()
-	if mending.HealthProblem(s.Observed.Round()) != "" {
+	if !mending.HealthProblem(s.Observed.Round()).None() {
 		return pass()
 	}
-	if problem := mending.PodProblem(); problem != "" {
-		return unhealthy(problem+", and space is freed (alarm NOSPACE) only in a cluster that is well otherwise", "look at the member named here")
+	if problem := mending.PodProblem(); !problem.None() {
+		return unhealthy(problem.Text+", and space is freed (alarm NOSPACE) only in a cluster that is well otherwise", "look at the member named here").about(problem)
 	}
 	if v := twice(mending); !v.silent() {
 		return v
@@ -73,22 +73,25 @@ func compact(s *situation.Situation) verdict {
 		return v
 	}
 	return do(action.Compact{Member: l.Name, ID: l.ID, Revision: l.Revision},
-		fmt.Sprintf("%s needs %s of its quota of %s, old revisions included; the newest value of every key stays",
-			m.Name, state.SizeText(m.DBInUse), state.SizeText(s.QuotaOf(*m))))
+		fmt.Sprintf("%s needs most of its quota of %s, old revisions included; the newest value of every key stays", m.Name, state.SizeText(s.QuotaOf(*m)))).
+		measured("it needs %s", state.SizeText(m.DBInUse))
 }
 
 // shrinkFiles makes the files of crowded databases smaller.
 func shrinkFiles(s *situation.Situation) verdict {
-	return defragmentOne(s, func(m state.Member) string {
+	return defragmentOne(s, func(m state.Member) situation.Remark {
 		switch {
 		case !s.NearQuota(m):
-			return ""
+			return situation.Remark{}
 		case s.SizeIsOld(m):
-			return fmt.Sprintf("its file has %s of a quota of %s, and the compaction has made room in it", state.SizeText(m.DBSize), state.SizeText(s.QuotaOf(m)))
+			return situation.Remark{
+				Member: m.Name, Text: fmt.Sprintf("its file comes near its quota of %s, and the compaction has made room in it", state.SizeText(s.QuotaOf(m))),
+				Detail: "it has " + state.SizeText(m.DBSize),
+			}
 		case !situation.WorthDefragmenting(m):
-			return ""
+			return situation.Remark{}
 		}
-		return fmt.Sprintf("its file has %s of a quota of %s, and %s of that can be given back", state.SizeText(m.DBSize), state.SizeText(s.QuotaOf(m)), state.SizeText(m.DBSize-m.DBInUse))
+		return s.Reclaimable(m)
 	})
 }
 
@@ -96,16 +99,17 @@ func shrinkFiles(s *situation.Situation) verdict {
 // below any quota.
 func full(s *situation.Situation) verdict {
 	if m := s.FindMember(func(m state.Member) bool { return m.DBSize <= 0 }); m != nil {
-		return unhealthy("nobody knows how large the database of "+m.Name+" is, so the alarm NOSPACE stays on", "look at the member named here")
+		return unhealthy("nobody knows how large the database of "+m.Name+" is, so the alarm NOSPACE stays on", "look at the member named here").at(m.Name)
 	}
 	m := s.FindMember(s.OverQuota)
 	if m == nil {
 		return pass()
 	}
 	return unhealthy(
-		fmt.Sprintf("the cluster takes no writes (NOSPACE): %s needs %s of its quota of %s, and there is nothing left to compact or to give back",
-			m.Name, state.SizeText(m.DBInUse), state.SizeText(s.QuotaOf(*m))),
-		"raise spec.etcd.quotaBackendBytes in a commit that changes nothing else (8Gi at most is advised, and spec.storage.size must hold it), or delete keys, which still works; quorate does the rest")
+		fmt.Sprintf("the cluster takes no writes (NOSPACE): %s has reached its quota of %s, and there is nothing left to compact or to give back",
+			m.Name, state.SizeText(s.QuotaOf(*m))),
+		"raise spec.etcd.quotaBackendBytes in a commit that changes nothing else (8Gi at most is advised, and spec.storage.size must hold it), or delete keys, which still works; quorate does the rest").
+		at(m.Name).measured("it needs %s", state.SizeText(m.DBInUse))
 }
 
 // disarm ends the alarms of one kind, one by one.
@@ -121,11 +125,11 @@ func disarm(s *situation.Situation, kind, reason string) verdict {
 // defragmentOne defragments one member that has a reason to be: followers first,
 // from the highest ordinal down, and the leader last, once it leads no longer. A
 // member stops answering meanwhile, so only one is taken at a time.
-func defragmentOne(s *situation.Situation, reason func(state.Member) string) verdict {
+func defragmentOne(s *situation.Situation, reason func(state.Member) situation.Remark) verdict {
 	var leader *state.Member
 	for _, p := range s.Observed.Pods {
 		m := s.Observed.Round().Member(p.Name)
-		if m == nil || reason(*m) == "" {
+		if m == nil || reason(*m).None() {
 			continue
 		}
 		if m.Leader != m.ID {
@@ -144,10 +148,10 @@ func defragmentOne(s *situation.Situation, reason func(state.Member) string) ver
 }
 
 // defragmentMember defragments one member, unless its release may lose data in that.
-func defragmentMember(s *situation.Situation, m state.Member, reason string) verdict {
+func defragmentMember(s *situation.Situation, m state.Member, reason situation.Remark) verdict {
 	if unsafe := s.UnsafeToDefragment(m); unsafe != "" {
-		return refuse(fmt.Sprintf("%s should be defragmented (%s), and is not: %s", m.Name, reason, unsafe),
-			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a commit of its own")
+		return refuse(fmt.Sprintf("%s should be defragmented because %s; it is not: %s", m.Name, reason.Text, unsafe),
+			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a commit of its own").about(reason)
 	}
-	return do(action.Defragment{Member: m.Name, ID: m.ID}, reason)
+	return do(action.Defragment{Member: m.Name, ID: m.ID}, reason.Text).about(reason)
 }

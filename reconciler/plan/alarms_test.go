@@ -99,16 +99,16 @@ func TestAlarms(t *testing.T) {
 		{name: "91: nor does an old one", change: with(full, backedUpForCompaction(16*time.Minute)), want: "back up through orders-2"},
 		{name: "91: nor one of another cluster", change: with(full, backedUpForCompaction(time.Minute), func(s *situation.Situation) { s.Observed.Record.Backup.ClusterID = "c2" }), want: "back up through orders-2"},
 		{name: "91: a backup that nobody can store", change: with(full, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the compaction that frees space needs a backup first"},
-		{name: "91: with the backup history goes", change: with(full, backedUpForCompaction(time.Minute)), want: "compact the history: orders-0 needs 99Mi of its quota of 100Mi, old revisions included"},
+		{name: "91: with the backup history goes", change: with(full, backedUpForCompaction(time.Minute)), want: "compact the history: orders-0 needs most of its quota of 100Mi, old revisions included; the newest value of every key stays (it needs 99Mi)"},
 		{name: "91: without one where Git says so", change: with(full, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: "compact the history"},
-		{name: "91: history is not dropped where a smaller file helps", change: with(noSpace, holds(100, 10, 100)), want: "defragment orders-1: its file has 100Mi of a quota of 100Mi, and 90Mi of that can be given back"},
+		{name: "91: history is not dropped where a smaller file helps", change: with(noSpace, holds(100, 10, 100)), want: "defragment orders-1: its file comes near its quota of 100Mi, and some of it can be given back (90Mi of 100Mi)"},
 		{name: "91: not even when it is full, but has no history", change: with(noSpace, holds(100, 81, 100), compacted), want: "defragment orders-1"},
-		{name: "91: nor twice, although no member tells of the first time", change: with(full, backedUpForCompaction(time.Minute), recordCompacted(900)), want: "defragment orders-1: its file has 100Mi of a quota of 100Mi, and the compaction has made room in it"},
+		{name: "91: nor twice, although no member tells of the first time", change: with(full, backedUpForCompaction(time.Minute), recordCompacted(900)), want: "defragment orders-1: its file comes near its quota of 100Mi, and the compaction has made room in it (it has 100Mi)"},
 		{name: "91: how far history is gone is what the last comparison says", change: with(full, backedUpForCompaction(time.Minute), compacted, now(func(r *state.Round) { r.Deep, r.Member("orders-2").CompactRevision = false, 0 })), want: "Unhealthy: the cluster takes no writes (NOSPACE)"},
 		{name: "91: but again where more was deleted", change: with(full, backedUpForCompaction(time.Minute), recordCompacted(800)), want: "compact the history"},
 		{name: "91: what was defragmented after the compaction is as small as it gets", change: with(full, recordCompacted(900), func(s *situation.Situation) {
 			s.Observed.Record.Defragmented = map[string]time.Time{"orders-0": noon, "orders-1": noon, "orders-2": noon}
-		}), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-0 needs 99Mi"},
+		}), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-0 has reached its quota of 100Mi, and there is nothing left to compact or to give back (it needs 99Mi)"},
 		{name: "91: a quota that only the pod tells", change: with(noSpace, holds(100, 10, 0), func(s *situation.Situation) {
 			for i := range s.Observed.Pods {
 				s.Observed.Pods[i].Quota = 100 * mi
@@ -119,23 +119,23 @@ func TestAlarms(t *testing.T) {
 		{name: "I23: the leader goes last, and leads no longer", change: with(noSpace, holds(10, 10, 100), database(2, 100, 10)), want: "move the leader orders-2 → orders-0: orders-2 is defragmented next"},
 		{name: "I23: a single member has nobody to lead", size: 1, change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}), holds(100, 10, 100)), want: "defragment orders-0"},
 		{name: "I23: another follower goes first", change: with(noSpace, holds(100, 10, 100), leads(1)), want: "defragment orders-2"},
-		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented (its file has 100Mi of a quota of 100Mi, and 90Mi of that can be given back), and is not: a defragmentation of 3.5.22 may corrupt its data: that is mended in 3.5.23; upgrade first; under the alarm NOSPACE raise"},
-		{name: "I23: nor on one that nobody knows", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "and is not: nobody knows which release it runs"},
+		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented because its file comes near its quota of 100Mi, and some of it can be given back; it is not: a defragmentation of 3.5.22 may corrupt its data: that is mended in 3.5.23 (90Mi of 100Mi); upgrade first; under the alarm NOSPACE raise"},
+		{name: "I23: nor on one that nobody knows", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "it is not: nobody knows which release it runs"},
 		{name: "47: a pod of no member is not asked", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Ready: true})
 		}), want: "defragment orders-1"},
 		{name: "I23: nor does the leader move for that", change: with(noSpace, holds(10, 10, 100), database(2, 100, 10), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-2 should be defragmented"},
 		{name: "I23: not while a member is down", change: with(noSpace, holds(100, 10, 100), down(0))},
 		{name: "I23: not after one look", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
-		{name: "I23: not while one has not caught up", change: with(noSpace, holds(100, 10, 100), of(0, func(m *state.Member) { m.AppliedIndex = 4999 })), want: "Confirm: orders-0 has applied 4999 of 5000 entries"},
+		{name: "I23: not while one has not caught up", change: with(noSpace, holds(100, 10, 100), of(0, func(m *state.Member) { m.AppliedIndex = 4999 })), want: "Confirm: orders-0 has not applied yet what the leader had committed (4999 of 5000 entries)"},
 		{name: "I23: not while a pod is not ready", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) { podAt(s, 0).Ready = false }), want: "Unhealthy: the pod of orders-0 is not ready, and space is freed (alarm NOSPACE) only"},
 		{name: "I23: that a member reports the alarm itself is no trouble", change: with(noSpace, holds(100, 10, 100), looks(func(r *state.Round) { r.Members[0].Errors = []string{"memberID:1 alarm:NOSPACE "} })), want: "defragment orders-1"},
 		{name: "I23: that it reports another is", change: with(noSpace, holds(100, 10, 100), looks(func(r *state.Round) {
 			r.Members[0].Errors = []string{"memberID:1 alarm:NOSPACE ", "etcdserver: no leader"}
 		}))},
 
-		{name: "91: what cannot be freed is a person's", change: with(full, compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-0 needs 99Mi"},
-		{name: "91: not disarmed while one is over its quota", change: with(noSpace, holds(10, 10, 100), database(1, 100, 99), compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-1 needs 99Mi of its quota of 100Mi, and there is nothing left to compact or to give back; raise spec.etcd.quotaBackendBytes"},
+		{name: "91: what cannot be freed is a person's", change: with(full, compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-0 has reached its quota of 100Mi, and there is nothing left to compact or to give back (it needs 99Mi)"},
+		{name: "91: not disarmed while one is over its quota", change: with(noSpace, holds(10, 10, 100), database(1, 100, 99), compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-1 has reached its quota of 100Mi, and there is nothing left to compact or to give back (it needs 99Mi); raise spec.etcd.quotaBackendBytes"},
 		{name: "91: nor while one has a size that nobody knows", change: with(noSpace, holds(10, 10, 100), database(1, 0, 0)), want: "Unhealthy: nobody knows how large the database of orders-1 is"},
 		{name: "91: disarmed when all are below", change: with(noSpace, holds(79, 79, 100)), want: "disarm NOSPACE on member m1: every database is below its quota again"},
 		{name: "91: one alarm after the other", change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}, state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), holds(10, 10, 100)), want: "disarm NOSPACE on member m0"},

@@ -91,11 +91,11 @@ func begunOtherwise(s *situation.Situation) verdict {
 // forming waits until every member has joined, and then has their IDs recorded.
 func forming(s *situation.Situation) verdict {
 	r := s.Observed.Round()
-	if problem := s.Unformed(r); problem != "" {
+	if problem := s.Unformed(r); !problem.None() {
 		if p := s.NeverStarted(); p != nil {
 			return reform(s, p)
 		}
-		v := wait("the cluster is forming: "+problem, s.OldestPod())
+		v := wait("the cluster is forming: "+problem.Text, s.OldestPod()).about(problem)
 		if began := s.OldestPod(); !began.IsZero() && s.Now.Sub(began) > situation.ComebackTime {
 			v.hold.Do = "a cluster that never held data can be begun anew: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
 		}

@@ -69,14 +69,14 @@ func TestBootstrap(t *testing.T) {
 		{name: "50: pods that somebody has scaled away", change: with(forming, func(s *situation.Situation) { s.Observed.Set.Replicas = 1 }), want: "resize the StatefulSet 1 → 3"},
 		{name: "142: the record of nobody's plan names nobody", change: with(asks(us()), func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }), want: "create the record"},
 		{name: "31: a pod that is not scheduled is named", change: with(unformed, newPods(time.Minute, "not scheduled: no node")), want: "Waiting: the cluster is forming: orders-2: not scheduled: no node"},
-		{name: "32: no answer", change: look(func(r *state.Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: no such host"},
+		{name: "32: no answer", change: look(func(r *state.Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: the members cannot be listed (no such host)"},
 		{name: "two of three have joined", change: look(func(r *state.Round) { r.Members = r.Members[:2] }), want: "2 of 3 members have joined"},
 		{name: "no leader", change: look(func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Leader = ""
 			}
 		}), want: "no leader yet"},
-		{name: "a member does not answer", change: look(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "member orders-0: timeout"},
+		{name: "a member does not answer", change: look(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "member orders-0 does not answer (timeout)"},
 		{name: "a member that has not started has no name", change: look(func(r *state.Round) { r.Members[0].Name = "" }), want: "member m0"},
 		{name: "28: all have joined", change: with(forming, joined), want: "record cluster c1: every member has joined"},
 		{name: "after five minutes a person is told what to do", change: with(unformed, newPods(6*time.Minute, "")), want: "can be begun anew: delete its StatefulSet, its volume claims and ConfigMap orders-record"},

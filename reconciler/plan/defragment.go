@@ -13,7 +13,7 @@ func defragment(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Rolling() || s.Observed.Round() == nil {
 		return pass()
 	}
-	if s.FindMember(func(m state.Member) bool { return s.DefragmentReason(m) != "" }) == nil {
+	if s.FindMember(func(m state.Member) bool { return !s.DefragmentReason(m).None() }) == nil {
 		return pass()
 	}
 	if v := twice(s); !v.silent() {

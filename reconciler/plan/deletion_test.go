@@ -50,7 +50,7 @@ func TestDeletion(t *testing.T) {
 		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
 		{name: "60: nobody can give a backup", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
 		{name: "50: pods that are missing come back first: who else gives the backup", change: with(gone, func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }), want: "resize the StatefulSet 0 → 3"},
-		{name: "84: a list that cannot be had", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
+		{name: "84: a list that cannot be had", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed (timeout)"},
 		{name: "I5: another cluster answers", change: with(gone, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
 		{name: "84: without a backup nobody is asked", change: with(gone, noBackup, volumes(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "begin the deletion"},
 		{name: "a half done roll ends first where the volumes are kept", change: with(gone, commit(newVersion), begun, rolled(newVersion, 2), gone)},

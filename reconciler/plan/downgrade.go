@@ -59,7 +59,7 @@ func awaitStorage(s *situation.Situation, r *state.Round) verdict {
 		if state.Minor(m.Version) == target || state.Minor(m.StorageVersion) == target || m.Name == s.Exempt() {
 			continue
 		}
-		v := wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince())
+		v := wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince()).at(m.Name)
 		if since := v.hold.Since; !since.IsZero() && s.Now.Sub(since) > situation.ComebackTime {
 			v.hold.Do = fmt.Sprintf("look at the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
 		}

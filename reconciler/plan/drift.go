@@ -26,7 +26,11 @@ func drift(s *situation.Situation) verdict {
 			if s.Contested(obj) {
 				return truce(s, obj) // all below rests on the StatefulSet
 			}
-			return do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it differs from what Git says: "+obj.Detail)
+			v := do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it differs from what Git says: "+obj.Detail)
+			if !obj.ChangedAt.IsZero() {
+				v = v.measured("at %s", obj.ChangedAt.UTC().Format(time.RFC3339))
+			}
+			return v
 		case state.ObjectInSync, state.ObjectForeign:
 		}
 	}

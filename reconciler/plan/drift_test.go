@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
@@ -10,7 +11,7 @@ import (
 func TestDrift(t *testing.T) {
 	object := func(state state.ObjectState, detail string) mutation {
 		return func(s *situation.Situation) {
-			s.Observed.Objects[0].State, s.Observed.Objects[0].Detail = state, detail
+			s.Observed.Objects[0].State, s.Observed.Objects[0].Detail, s.Observed.Objects[0].ChangedAt = state, detail, noon.Add(-time.Hour)
 		}
 	}
 	noSet := func(s *situation.Situation) { s.Observed.Set, s.Observed.Pods, s.Observed.Rounds = nil, nil, nil }
@@ -19,7 +20,7 @@ func TestDrift(t *testing.T) {
 		{name: "17: in sync passes"},
 		{name: "a foreign object is another rule's", change: object(state.ObjectForeign, "")},
 		{name: "a missing object comes back", change: object(state.ObjectMissing, ""), want: "apply Service orders: it is gone"},
-		{name: "a drifted object goes back, and who did it is told", change: object(state.ObjectDrifted, "spec.type (by kubectl-edit at 2026-03-01T11:00:00Z)"), want: "apply Service orders: it differs from what Git says: spec.type (by kubectl-edit at 2026-03-01T11:00:00Z)"},
+		{name: "a drifted object goes back, and who did it is told", change: object(state.ObjectDrifted, "spec.type, changed by kubectl-edit"), want: "apply Service orders: it differs from what Git says: spec.type, changed by kubectl-edit (at 2026-03-01T11:00:00Z)"},
 		{name: "85: a deleted StatefulSet comes back on its volumes", change: with(noSet, volumes), want: "create 3 members: the StatefulSet is gone"},
 		{name: "not together with a new commit", change: with(noSet, volumes, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "not when nothing was ever applied", change: with(noSet, volumes, func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "Refused: the StatefulSet is gone"},

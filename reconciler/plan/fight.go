@@ -25,8 +25,8 @@ func fight(s *situation.Situation) verdict {
 // truce is the hold until an object is put back next.
 func truce(s *situation.Situation, o state.Object) verdict {
 	f := o.Fight
-	v := wait(fmt.Sprintf("%s %s: %s was put back %d times and changed again by %s each time; it is put back next at %s",
-		o.Kind, o.Name, f.Fields, f.Times, f.Manager, f.Until.UTC().Format(time.RFC3339)), time.Time{})
+	v := wait(fmt.Sprintf("%s %s: %s was put back again and again, and changed again by %s each time", o.Kind, o.Name, f.Fields, f.Manager), time.Time{}).
+		measured("%d times; it is put back next at %s", f.Times, f.Until.UTC().Format(time.RFC3339))
 	v.hold.Do = "stop " + f.Manager + " from changing it, or write what it wants into the file"
 	v.hold.Again = min(f.Until.Sub(s.Now), rarely)
 	return v

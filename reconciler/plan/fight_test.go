@@ -12,14 +12,14 @@ import (
 // some time.
 func fought(kind string, left time.Duration) mutation {
 	return func(s *situation.Situation) {
-		s.Observed.Objects[0].Kind, s.Observed.Objects[0].State, s.Observed.Objects[0].Detail = kind, state.ObjectDrifted, "spec.type (by meddler)"
+		s.Observed.Objects[0].Kind, s.Observed.Objects[0].State, s.Observed.Objects[0].Detail = kind, state.ObjectDrifted, "spec.type, changed by meddler"
 		s.Observed.Objects[0].Fight = &state.Fight{Manager: "meddler", Fields: "spec.type", Times: 4, Until: noon.Add(left)}
 	}
 }
 
 func TestFight(t *testing.T) {
 	service, over := fought("Service", time.Minute), fought("Service", 0)
-	const says = "Waiting: Service orders: spec.type was put back 4 times and changed again by meddler each time; it is put back next at 2026-03-01T12:01:00Z; stop meddler from changing it, or write what it wants into the file"
+	const says = "Waiting: Service orders: spec.type was put back again and again, and changed again by meddler each time (4 times; it is put back next at 2026-03-01T12:01:00Z); stop meddler from changing it, or write what it wants into the file"
 	checkRule(t, fight, []ruleCase{
 		{name: "peace passes"},
 		{name: "who fights and what a person can do is told", change: service, want: says},
@@ -31,7 +31,7 @@ func TestFight(t *testing.T) {
 	checkRule(t, drift, []ruleCase{
 		{name: "50: a contested Service waits, and nothing waits for it", change: service},
 		{name: "50: when its time comes it is put back", change: over, want: "apply Service orders: it differs from what Git says"},
-		{name: "50: nothing happens to a StatefulSet that somebody else changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back 4 times"},
+		{name: "50: nothing happens to a StatefulSet that somebody else changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back again and again"},
 		{name: "a deleted object comes back at once", change: with(service, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }), want: "apply Service orders: it is gone"},
 		{name: "another object is put back meanwhile", change: with(service, func(s *situation.Situation) {
 			s.Observed.Objects = append(s.Observed.Objects, state.Object{Kind: "PodDisruptionBudget", Name: "orders", State: state.ObjectDrifted})

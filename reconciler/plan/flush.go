@@ -32,7 +32,7 @@ func flush(s *situation.Situation) verdict {
 	case s.Now.Sub(n.Time) >= nudgeAgain:
 		return nudge(s, waiting+" has not saved its state beside its log since the last entries; a few more are added")
 	}
-	v := wait(waiting+" saves its state beside its log, which takes a moment", n.Since)
+	v := wait(waiting+" saves its state beside its log, which takes a moment", n.Since).at(waiting)
 	if s.Now.Sub(n.Since) > situation.ComebackTime {
 		v.hold.Do = "look at the log of " + waiting + ": it does not save snapshots; nothing goes to the next minor before that"
 	}

@@ -204,7 +204,7 @@ func TestAfterAnAction(t *testing.T) {
 		{"wider certificates", func(s *situation.Situation) { s.Observed.Certificates.MissingSANs = []string{"orders-peer"} }, action.ReissueCertificates{}, func(s *situation.Situation) bool { return s.Observed.Certificates.MissingSANs == nil }},
 		{"an object", func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }, action.ApplyObject{ObjectKind: "Service", Name: "orders"}, func(s *situation.Situation) bool { return s.Observed.Objects[0].State == state.ObjectInSync }},
 		{"the set", with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), action.CreateSet{Replicas: 3}, func(s *situation.Situation) bool {
-			return len(s.Observed.Pods) == 3 && s.Unformed(s.Observed.Round()) == ""
+			return len(s.Observed.Pods) == 3 && s.Unformed(s.Observed.Round()).None()
 		}},
 		{"the IDs", unformed, action.RecordFormed{ClusterID: "c1"}, func(s *situation.Situation) bool { return s.Formed() }},
 		{"a backup", commit(newVersion), action.TakeBackup{ClusterID: "c1", For: state.ForUpgrade(newVersion)}, func(s *situation.Situation) bool { return s.HasBackup() }},

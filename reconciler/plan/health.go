@@ -23,20 +23,20 @@ func health(s *situation.Situation) verdict {
 		return confirmIn(instant, "no member was asked yet")
 	}
 	if name := s.Doubtful(); name != "" {
-		return confirmIn(state.Between, name+" did not answer, and whether the abandoned roll broke it is seen in two looks")
+		return confirmIn(state.Between, name+" did not answer, and whether the abandoned roll broke it is seen in two looks").at(name)
 	}
 	problem := s.HealthProblem(s.Observed.Round())
-	if problem == "" {
+	if problem.None() {
 		problem = s.PodProblem()
 	}
 	for i := range s.Observed.Rounds {
 		// Data that once differed at a revision does not get better by itself.
-		if problem == "" {
+		if problem.None() {
 			problem = s.HashProblem(&s.Observed.Rounds[i])
 		}
 	}
-	if problem != "" {
-		return unhealthy(problem, "nothing is restarted until the cluster is healthy; "+s.HealthChoices(problem))
+	if !problem.None() {
+		return unhealthy(problem.Text, "nothing is restarted until the cluster is healthy; "+s.HealthChoices(problem)).about(problem)
 	}
 	return pass()
 }
@@ -67,11 +67,11 @@ func twice(s *situation.Situation) verdict {
 	if last.At.Sub(before.At) < state.Between {
 		return confirmIn(state.Between, "the two looks at the members were too close to each other")
 	}
-	if problem := s.HealthProblem(before); problem != "" {
-		return confirmIn(state.Between, "healthy now, but a moment ago: "+problem)
+	if problem := s.HealthProblem(before); !problem.None() {
+		return confirmIn(state.Between, "healthy now, but a moment ago: "+problem.Text).about(problem)
 	}
-	if problem := s.CatchUpProblem(before, last, ""); problem != "" {
-		return confirmIn(state.Between, problem)
+	if problem := s.CatchUpProblem(before, last, ""); !problem.None() {
+		return confirmIn(state.Between, problem.Text).about(problem)
 	}
 	return pass()
 }

@@ -39,7 +39,7 @@ func TestHealth(t *testing.T) {
 		{name: "17: a healthy cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: unformed},
 		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }, want: "Confirm: no member was asked yet"},
-		{name: "84: no quorum", change: now(func(r *state.Round) { *r = state.Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed: no linearizable answer; nothing is restarted until the cluster is healthy; look at the pods of its members"},
+		{name: "84: no quorum", change: now(func(r *state.Round) { *r = state.Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed (no linearizable answer); nothing is restarted until the cluster is healthy; look at the pods of its members"},
 		{name: "80: another cluster", change: now(func(r *state.Round) { r.ClusterID = "c2" }), want: "the members say that they are cluster c2, the record says c1"},
 		{name: "58: a learner", change: of(1, func(m *state.Member) { m.Learner = true }), want: "orders-1 is a learner, which nobody asked for; nothing is restarted until the cluster is healthy; look at the member named here"},
 		{name: "58: a learner that has not started", change: of(1, func(m *state.Member) { m.Learner, m.Name = true, "" }), want: "m1 is a learner"},
@@ -49,15 +49,15 @@ func TestHealth(t *testing.T) {
 		{name: "94: who has removed whom is not clear", change: now(func(r *state.Round) { r.Members = r.Members[1:]; r.Members[0].Name = "orders-0" }), want: "look at the member named here"},
 		{name: "94: of two members nobody can be replaced", size: 2, change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "look at the member named here"},
 		{name: "94: a member with another ID", change: of(0, func(m *state.Member) { m.ID = "m7" }), want: "is not the recorded one"},
-		{name: "57: a member is down", change: down(1), want: "Unhealthy: orders-1 does not answer: connection refused"},
-		{name: "46: a member without a pod", change: with(down(1), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }), want: "Unhealthy: orders-1 does not answer: connection refused"},
+		{name: "57: a member is down", change: down(1), want: "Unhealthy: orders-1 does not answer (connection refused)"},
+		{name: "46: a member without a pod", change: with(down(1), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }), want: "Unhealthy: orders-1 does not answer (connection refused)"},
 		{name: "46: a member without a pod that answers is for the rules that know pods", change: func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }},
 		{name: "61: a pod's trouble says more than that its member is silent", change: with(down(1), func(s *situation.Situation) { podAt(s, 1).Trouble = "CrashLoopBackOff" }), want: "orders-1 does not run: CrashLoopBackOff"},
 		{name: "a trouble of a pod that is ready is over", change: func(s *situation.Situation) { podAt(s, 1).Trouble = "Error, exit code 1" }},
 		{name: "no leader", change: leaderless, want: "there is no leader"},
 		{name: "another leader", change: of(0, func(m *state.Member) { m.Leader = "m1" }), want: "orders-0 does not follow the leader orders-2"},
 		{name: "another term", change: of(0, func(m *state.Member) { m.Term = 6 }), want: "orders-0 does not follow the leader orders-2"},
-		{name: "72: far behind", change: of(0, func(m *state.Member) { m.AppliedIndex = 3999 }), want: "orders-0 is 1001 entries behind the leader"},
+		{name: "72: far behind", change: of(0, func(m *state.Member) { m.AppliedIndex = 3999 }), want: "orders-0 is far behind the leader (1001 entries)"},
 		{name: "a little behind passes", change: of(0, func(m *state.Member) { m.AppliedIndex = 4000 })},
 		{name: "59: an alarm", change: now(func(r *state.Round) {
 			r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}, {Kind: state.Corrupt, MemberID: state.UnknownMember}}
@@ -75,7 +75,7 @@ func TestHealth(t *testing.T) {
 		{name: "82: a crash loop", change: crashes(1), want: "delete its pod and its volume claim data-orders-1, and a new member takes its place"},
 		{name: "82: no such advice for who may be all that is left", size: 1, change: crashes(0), want: "look at the member named here"},
 		{name: "82: nor for a broken roll", change: with(commit(newVersion), begun, crashes(1)), want: "what Git asks for would reach orders-2 first, which serves; bring orders-1 back by other means"},
-		{name: "other data", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data at revision 0"},
+		{name: "other data", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data (compared at revision 0)"},
 		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *state.Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *state.Round) { r.Deep = true }))},
 		{name: "other data at another revision cannot either", change: with(of(1, func(m *state.Member) { m.Hash, m.HashRevision = 1, 9 }), now(func(r *state.Round) { r.Deep = true }))},
 		{name: "nor can data without a leader, a moment ago", change: func(s *situation.Situation) {
@@ -83,7 +83,7 @@ func TestHealth(t *testing.T) {
 				s.Observed.Rounds[0].Members[i].Leader = ""
 			}
 		}},
-		{name: "I15: other data in the first look is other data for good", change: func(s *situation.Situation) { s.Observed.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data at revision 0"},
+		{name: "I15: other data in the first look is other data for good", change: func(s *situation.Situation) { s.Observed.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data (compared at revision 0)"},
 		{name: "hashes count only where they were asked for", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = false }))},
 		{name: "87: a pod that is not ready", change: func(s *situation.Situation) { podAt(s, 0).Ready = false }, want: "the pod of orders-0 is not ready"},
 		{name: "68: a pod that is drained", change: func(s *situation.Situation) { podAt(s, 0).Terminating = true }, want: "the pod of orders-0 is not ready"},
@@ -104,8 +104,8 @@ func TestHealth(t *testing.T) {
 			podAt(s, 1).Template, s.Observed.Set.Template, s.Desired.Template = "b", "b", "b"
 		}), want: "orders-1 does not answer"},
 		{name: "62: one member alone that never ran passes", size: 1, change: lonely},
-		{name: "84: one member alone that ran does not", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Ran = true }), want: "Unhealthy: the members cannot be listed: no answer"},
-		{name: "84: nor does one that may still start", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Trouble = "" }), want: "Unhealthy: the members cannot be listed: no answer"},
+		{name: "84: one member alone that ran does not", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Ran = true }), want: "Unhealthy: the members cannot be listed (no answer)"},
+		{name: "84: nor does one that may still start", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Trouble = "" }), want: "Unhealthy: the members cannot be listed (no answer)"},
 		{name: "57: while the last template is unknown, nobody is broken by a roll", change: with(commit(newVersion), down(1), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = "", "" }), want: "Unhealthy: orders-1 does not answer"},
 	})
 }
@@ -129,7 +129,7 @@ func TestQuorumWithoutTheTarget(t *testing.T) {
 			for _, i := range c.down {
 				down(i)(s)
 			}
-			if got := s.QuorumProblem(s.Observed.Round(), ""); got != c.want {
+			if got := s.QuorumProblem(s.Observed.Round(), ""); got.String() != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -137,12 +137,12 @@ func TestQuorumWithoutTheTarget(t *testing.T) {
 	s := healthy(3)
 	commit(newVersion)(s)
 	s.Observed.Round().Members[0].Learner = true
-	if got := s.QuorumProblem(s.Observed.Round(), ""); got != "without orders-2 only 1 of 3 members would be left, and a quorum is 2" {
+	if got := s.QuorumProblem(s.Observed.Round(), ""); got.String() != "without orders-2 only 1 of 3 members would be left, and a quorum is 2" {
 		t.Errorf("I19: a learner counts for the quorum: %q", got)
 	}
 	s = healthy(3)
 	with(down(0), down(1))(s)
-	if got := s.QuorumProblem(s.Observed.Round(), ""); got != "" {
+	if got := s.QuorumProblem(s.Observed.Round(), ""); !got.None() {
 		t.Errorf("without a roll nobody is missed: %q", got)
 	}
 	for name, change := range map[string]mutation{
@@ -173,8 +173,8 @@ func TestConfirm(t *testing.T) {
 		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation.Situation) { s.Now = noon.Add(16 * time.Second) }), want: "Confirm: the last look at the members is too old"},
 		{name: "hashes are wanted", change: before(func(r *state.Round) { r.Deep = false }), want: "Confirm: the members' data has not been compared yet"},
 		{name: "two looks at once are one", change: before(func(r *state.Round) { r.At = noon.Add(-state.Between / 2) }), want: "Confirm: the two looks at the members were too close"},
-		{name: "87: sick a moment ago", change: before(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: orders-0 does not answer: timeout"},
-		{name: "no list a moment ago", change: before(func(r *state.Round) { *r = state.Round{At: r.At, Deep: true, Problem: "timeout"} }), want: "Confirm: healthy now, but a moment ago: the members cannot be listed: timeout"},
-		{name: "I16: not caught up", change: before(func(r *state.Round) { r.Member("orders-2").CommitIndex = 5100 }), want: "Confirm: orders-0 has applied 5000 of 5100 entries"},
+		{name: "87: sick a moment ago", change: before(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: orders-0 does not answer (timeout)"},
+		{name: "no list a moment ago", change: before(func(r *state.Round) { *r = state.Round{At: r.At, Deep: true, Problem: "timeout"} }), want: "Confirm: healthy now, but a moment ago: the members cannot be listed (timeout)"},
+		{name: "I16: not caught up", change: before(func(r *state.Round) { r.Member("orders-2").CommitIndex = 5100 }), want: "Confirm: orders-0 has not applied yet what the leader had committed (5000 of 5100 entries)"},
 	})
 }

@@ -40,5 +40,5 @@ func unknownVolume(v *state.Volume) verdict {
 	default:
 		what = "holds the data of member " + v.Holds + ", which the record knows nothing of"
 	}
-	return refuse("volume claim "+v.Claim+" "+what+": it may be somebody's only copy", "delete the claim if its data is not needed")
+	return refuse("volume claim "+v.Claim+" "+what+": it may be somebody's only copy", "delete the claim if its data is not needed").at(v.Member)
 }

@@ -23,7 +23,7 @@ func settled(s *situation.Situation) verdict {
 		return uncreated(s, fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.Observed.Pods), s.Observed.Set.Replicas))
 	}
 	if name := s.Podless(); name != "" {
-		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name))
+		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name)).at(name)
 	}
 	if s.ControllerCloses() {
 		v := wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod())
@@ -51,7 +51,7 @@ func settled(s *situation.Situation) verdict {
 	case len(loose) == 0:
 		return pass()
 	case len(loose) == 1 && down == "":
-		v := wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{})
+		v := wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{}).at(loose[0].Name)
 		v.hold.Do = s.Unblock(loose[0])
 		return v
 	case len(loose) == 1:
@@ -92,7 +92,7 @@ func member(s *situation.Situation) verdict {
 	}
 	for _, p := range s.Observed.Pods {
 		if p.Terminating {
-			return wait(p.Name+" is shutting down", time.Time{})
+			return wait(p.Name+" is shutting down", time.Time{}).at(p.Name)
 		}
 	}
 	for _, p := range s.Observed.Pods {
@@ -108,11 +108,13 @@ func comingBack(s *situation.Situation, p state.Pod) verdict {
 	age := s.Now.Sub(p.Created)
 	cause := s.CauseOf(p)
 	if age < situation.TroubleGrace || (age < situation.ComebackTime && p.Trouble == "") {
-		return wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause), p.Created)
+		return wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).about(cause)
 	}
 	return verdict{hold: &Hold{
 		Kind:    HoldStopped,
-		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause),
+		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause.Text),
+		Member:  p.Name,
+		Detail:  cause.Detail,
 		Do:      "revert the commit to go back, or mend the cause in a new one",
 		Since:   p.Created,
 		Again:   soon,
@@ -135,7 +137,7 @@ func soaking(s *situation.Situation, template string) verdict {
 			back = "back after a crash"
 		}
 		if left := long - s.Now.Sub(p.ReadySince); p.Template == template && left > 0 {
-			v := wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince)
+			v := wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).at(p.Name)
 			v.hold.Again = left
 			return v
 		}

@@ -77,7 +77,7 @@ func TestMember(t *testing.T) {
 		{name: "65: one while a roll is closed", change: with(stopping, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "x" }), want: "Waiting: orders-2 is shutting down"},
 		{name: "a member that is back passes", change: back(time.Minute)},
 		{name: "a pod that is not ready yet", change: back(time.Minute, down(2)), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
-		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: connection refused"},
+		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: it does not answer (connection refused)"},
 		{name: "a member that is not listed", change: back(time.Minute, func(s *situation.Situation) { s.Observed.Round().Members = s.Observed.Round().Members[:2] }), want: "it is not in the member list"},
 		{name: "61: a trouble of a moment", change: back(20*time.Second, trouble), want: "Waiting: orders-2 starts with etcd 3.6.16: etcd: ImagePullBackOff"},
 		{name: "61: a trouble that lasts stops the roll", change: back(31*time.Second, trouble), want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: ImagePullBackOff; the other members are left alone; revert the commit"},
@@ -86,7 +86,7 @@ func TestMember(t *testing.T) {
 		{name: "a list that cannot be had is not called a list without the member", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
 			podAt(s, 0).Created = noon.Add(-time.Minute)
 			*s.Observed.Round() = state.Round{At: noon, Problem: "context deadline exceeded"}
-		}), want: "Waiting: orders-0 starts with etcd 3.6.16: the members cannot be listed: context deadline exceeded"},
+		}), want: "Waiting: orders-0 starts with etcd 3.6.16: the members cannot be listed (context deadline exceeded)"},
 	})
 }
 

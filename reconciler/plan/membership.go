@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -58,21 +59,21 @@ func leave(s *situation.Situation, l state.Leaving) verdict {
 	}
 	if problem := s.Unremovable(r, l.Member); problem != "" {
 		if lost := losses(s); !l.Replace && len(lost) > 0 && !situation.ContainsLoss(lost, l.Member) {
-			return do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost)+", and that comes first")
+			return do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").about(describeLosses(lost))
 		}
 		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s", l.Member, l.Why, problem),
-			"nothing is removed until the others are healthy; look at the members named here")
+			"nothing is removed until the others are healthy; look at the members named here").at(l.Member)
 	}
 	if v := seenTwice(s, l.Member); !v.silent() {
 		return v
 	}
 	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
-	if problem := s.CatchUpProblem(before, r, l.Member); problem != "" {
-		return confirmIn(state.Between, problem)
+	if problem := s.CatchUpProblem(before, r, l.Member); !problem.None() {
+		return confirmIn(state.Between, problem.Text).about(problem)
 	}
-	if problem := cmp.Or(s.HashProblem(before), s.HashProblem(r)); problem != "" && !l.Replace {
-		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s, and nobody knows yet which is right", l.Member, l.Why, problem),
-			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then")
+	if problem := cmp.Or(s.HashProblem(before), s.HashProblem(r)); !problem.None() && !l.Replace {
+		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s, and nobody knows yet which is right", l.Member, l.Why, problem.Text),
+			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").about(problem)
 	}
 	if lead := r.Leader(); lead.ID == l.ID {
 		heir := s.Transferee(l.Member) // there is one: the others are a quorum that is well
@@ -89,7 +90,7 @@ func listed(s *situation.Situation) verdict {
 	case r == nil || s.Now.Sub(r.At) > fresh:
 		return confirmIn(instant, "the members have not been asked a moment ago")
 	case r.Problem != "":
-		return unhealthy("the members cannot be listed: "+r.Problem, "nothing changes among the members until they answer; look at their pods")
+		return unhealthy("the members cannot be listed", "nothing changes among the members until they answer; look at their pods").measured("%s", r.Problem)
 	case r.ClusterID != s.Observed.Record.ClusterID:
 		return refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID),
 			"find out who answers under the names of this cluster; nothing is changed until then")
@@ -110,10 +111,10 @@ func join(s *situation.Situation, j state.Joining) verdict {
 		return do(drop(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
 	case j.ID == "" && s.OtherLearner(j.Member) != "":
 		return unhealthy(fmt.Sprintf("%s is to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
-			"where nobody knows of that learner, remove it with `etcdctl member remove`")
+			"where nobody knows of that learner, remove it with `etcdctl member remove`").at(s.OtherLearner(j.Member))
 	case j.ID == "":
 		if problem := s.Electable(); problem != "" {
-			return unhealthy(j.Member+" is to join, but "+problem, "look at the members named here")
+			return unhealthy(j.Member+" is to join, but "+problem, "look at the members named here").at(j.Member)
 		}
 		return do(action.AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
 	case m == nil:
@@ -139,33 +140,34 @@ func drop(s *situation.Situation, j state.Joining, failed bool) action.DropLearn
 // removes one that does not get there in time.
 func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict {
 	problem := s.LearnerProblem(j, m)
-	if problem == "" {
+	if problem.None() {
 		if len(s.Observed.Rounds) < 2 {
-			return confirmIn(instant, "that a learner has caught up is seen in two looks")
+			return confirmIn(instant, "that a learner has caught up is seen in two looks").at(j.Member)
 		}
 		before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 		if lead := before.Leader(); lead == nil || m.AppliedIndex < lead.CommitIndex {
-			problem = "it has not applied yet what the leader had committed"
+			problem.Text = "it has not applied yet what the leader had committed"
 		} else if s.Observed.Round().At.Sub(before.At) < state.Between {
 			return confirmIn(state.Between, "the two looks at the members were too close to each other")
 		}
 	}
-	if problem == "" {
-		problem = s.Electable()
+	if problem.None() {
+		problem.Text = s.Electable()
 	}
-	if problem == "" {
+	if problem.None() {
 		return do(action.PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
 	}
 	// That the list still calls it a learner is proof that it has no vote, whatever
 	// was written down before it was promoted.
 	p := s.Observed.Pod(j.Member)
 	if p != nil && p.Damage != "" {
-		return do(drop(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem))
+		return do(drop(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem.Text)).about(problem)
 	}
 	if s.Now.Sub(j.Since) >= s.JoinTime() {
-		return do(drop(s, j, true), fmt.Sprintf("it did not become a member within %s: %s", s.JoinTime(), problem))
+		problem.Detail = strings.TrimPrefix(problem.Detail+"; after "+s.JoinTime().String(), "; ")
+		return do(drop(s, j, true), "it did not become a member in time: "+problem.Text).about(problem)
 	}
-	return wait(j.Member+" joins: "+problem, j.Since)
+	return wait(j.Member+" joins: "+problem.Text, j.Since).about(situation.Remark{Member: j.Member, Detail: problem.Detail})
 }
 
 // resize gives the StatefulSet as many pods as there are members, whatever else is
@@ -190,14 +192,17 @@ func resizeTo(s *situation.Situation) verdict {
 	if s.Observed.Set.Partition >= from && (!s.RollOpen() || s.JoinsAsBefore()) {
 		partition = to
 	}
-	reason := fmt.Sprintf("its pods are those of %s", state.Plural(len(s.Observed.Record.Members), "member"))
+	detail, reason := "", fmt.Sprintf("its pods are those of %s", state.Plural(len(s.Observed.Record.Members), "member"))
 	switch j := s.Observed.Record.Joining; {
 	case s.Observed.Set.ScaledBy != "":
 		reason = fmt.Sprintf("somebody else has set it to %d (%s), and the members are in the record, not there", from, s.Observed.Set.ScaledBy)
+		if at := s.Observed.Set.ScaledAt; !at.IsZero() {
+			detail = "at " + at.UTC().Format(time.RFC3339)
+		}
 	case j != nil && j.ID != "":
 		reason = j.Member + " is a learner now and gets its pod"
 	}
-	return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: from, To: to, Partition: partition}, reason)
+	return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: from, To: to, Partition: partition}, reason).measured("%s", detail)
 }
 
 // rejoin begins to add a member: nothing of an earlier one of its name may be
@@ -210,7 +215,7 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 		f, pause := s.Observed.Record.FailedJoin, min(time.Duration(times)*rejoinAfter, rejoinLatest)
 		if left := pause - s.Now.Sub(f.At); left > 0 {
 			return verdict{hold: &Hold{
-				Kind: HoldStopped, Since: f.At, Again: min(left, rarely),
+				Kind: HoldStopped, Member: member, Since: f.At, Again: min(left, rarely),
 				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, state.Plural(times, "time"), pause),
 				Do:      "look at its pod and its node meanwhile",
 			}}
@@ -235,7 +240,7 @@ func clearVolume(s *situation.Situation, member string) verdict {
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
 	case volume != nil && volume.Terminating:
 		if pod == nil || pod.Terminating || s.Now.Sub(pod.Created) < makesWay {
-			return wait("the volume of the former "+member+" is on its way out", time.Time{})
+			return wait("the volume of the former "+member+" is on its way out", time.Time{}).at(member)
 		}
 		return do(action.DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
 	case s.Observed.Record.Kept[member]:

@@ -89,7 +89,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "80: nobody leaves whose volume holds somebody else's data", change: with(shrinking, foreign), want: "Unhealthy: volume claim data-orders-2 holds what is not the data of orders-2"},
 		{name: "80: nor is it written down that it has left: its volume would go", change: with(shrinking, foreign, unlisted(2)), want: "Unhealthy: volume claim data-orders-2"},
 		{name: "80: another member leaves all the same", change: with(shrinking, leads(0), func(s *situation.Situation) { podAt(s, 2).Damage = state.DamageOutdated }), want: "remove orders-2"},
-		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Member("orders-1").AppliedIndex = 4000 }), want: "Confirm: orders-1 has applied 4000 of 5000 entries"},
+		{name: "I16: nobody leaves before the others have caught up", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Member("orders-1").AppliedIndex = 4000 }), want: "Confirm: orders-1 has not applied yet what the leader had committed (4000 of 5000 entries)"},
 		{name: "I16: who leaves need not", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Member("orders-2").AppliedIndex = 4000 }), want: "remove orders-2"},
 		{name: "42: another one that is about to stop", change: with(shrinking, leads(0), func(s *situation.Situation) { podAt(s, 1).Terminating = true }), want: "but only 1 of the 2 others are healthy"},
 		{name: "42: another one that is not ready", change: with(shrinking, leads(0), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "but only 1 of the 2 others are healthy"},
@@ -113,12 +113,12 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, state.DamageEmpty, time.Minute)), want: "remove orders-2"},
 		{name: "nobody goes while it is not known whose data is right", change: with(shrinking, leads(0), func(s *situation.Situation) {
 			s.Observed.Rounds[0].Member("orders-2").Hash = 7
-		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data at revision 0, and nobody knows yet which is right; find out whose data is wrong"},
+		}), want: "Unhealthy: orders-2 is to be removed (Git wants fewer), but orders-2 and orders-0 hold different data, and nobody knows yet which is right (compared at revision 0); find out whose data is wrong"},
 		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
 		{name: "41: not where this one is lost itself, and another one is only down", change: with(shrinking, leads(0), damaged(2, state.DamageEmpty, time.Hour), down(1)), want: "Unhealthy: orders-2 is to be removed"},
 		{name: "79: one that is replaced is not kept for another one that is lost", change: with(leaving(2, true), leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "Unhealthy: orders-2 is to be removed"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
-		{name: "a list that cannot be had", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed: timeout"},
+		{name: "a list that cannot be had", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed (timeout)"},
 		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},
 	})
 }
@@ -159,10 +159,10 @@ func TestMembershipJoining(t *testing.T) {
 		{name: "I19: what has begun is ended first, whoever else learns", change: with(ready, func(s *situation.Situation) { s.Observed.Round().Members[1].Learner = true }), want: "promote orders-3"},
 		{name: "I16: one that lags behind waits", change: with(ready, learner(func(m *state.Member) { m.AppliedIndex = 4999 })), want: "Waiting: orders-3 joins: it has not applied yet what the leader had committed"},
 		{name: "a learner that has not started", change: with(ready, learner(func(m *state.Member) { m.Name = "" })), want: "Waiting: orders-3 joins: it has not started yet"},
-		{name: "a learner that does not answer", change: with(ready, learner(func(m *state.Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: connection refused"},
+		{name: "a learner that does not answer", change: with(ready, learner(func(m *state.Member) { m.Problem = "connection refused" })), want: "Waiting: orders-3 joins: it does not answer yet (connection refused)"},
 		{name: "a learner whose pod has trouble", change: with(ready, func(s *situation.Situation) { podAt(s, 3).Trouble = "Unschedulable" }), want: "Waiting: orders-3 joins: Unschedulable"},
 		{name: "a learner whose pod stops", change: with(ready, func(s *situation.Situation) { podAt(s, 3).Terminating = true }), want: "its pod is shutting down"},
-		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex = 1 })), want: "remove the learner orders-3: it did not become a member within 10m0s"},
+		{name: "43: one that never catches up is removed again", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex = 1 })), want: "remove the learner orders-3: it did not become a member in time: it has not applied yet what the leader had committed (after 10m0s)"},
 		{name: "43: more data, more time", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex, m.DBSize = 1, 1<<30 })), want: "Waiting: orders-3 joins"},
 		{name: "43: the list, and not the intent to promote, says what it is", change: with(grows("m3", 11*time.Minute), withPod, learner(func(m *state.Member) { m.AppliedIndex = 1 }), func(s *situation.Situation) { s.Observed.Record.Joining.Promoting = true }), want: "remove the learner orders-3: it did not become a member"},
 		{name: "78: one that loses its volume on the way is removed at once", change: with(ready, learner(func(m *state.Member) { m.Problem = "connection refused" }), func(s *situation.Situation) {

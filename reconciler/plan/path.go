@@ -26,7 +26,7 @@ func path(s *situation.Situation) verdict {
 		}
 		if _, known := versions[p.Name]; !known {
 			return refuse(fmt.Sprintf("nobody knows which etcd %s runs, so nobody can say whether it can go to %s", p.Name, s.WantedVersion()),
-				"look at that member; quorate goes on when it reports a release")
+				"look at that member; quorate goes on when it reports a release").at(p.Name)
 		}
 	}
 	if s.Desired.Template == "" {
@@ -38,13 +38,13 @@ func path(s *situation.Situation) verdict {
 		return v
 	}
 	if back := s.WantedVersion(); s.ClusterVersion() == "" && s.NewerThan(back.Line(), versions) && !s.NeverLeft() {
-		return unhealthy(fmt.Sprintf("no member tells the cluster version, so nobody can say whether the way back to %s is still open%s", back, s.WhyUnlisted()),
-			"look at the members; quorate goes on when one tells it, or when spec.version is a release that every member can go to")
+		return unhealthy(fmt.Sprintf("no member tells the cluster version, so nobody can say whether the way back to %s is still open", back),
+			"look at the members; quorate goes on when one tells it, or when spec.version is a release that every member can go to").measured("%s", s.WhyUnlisted())
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		if why := s.Blocked(versions[name]); why != "" {
 			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.Git.Spec.Version, why),
-				"set spec.version to a release that every member can go to")
+				"set spec.version to a release that every member can go to").at(name)
 		}
 	}
 	return pinned(s)

@@ -50,7 +50,7 @@ func TestPath(t *testing.T) {
 		{name: "63: a downgrade under way goes on", change: with(runs("3.7.3"), commit(newVersion), clusterVersion("3.6.0"), descends)},
 		{name: "63: the cluster version is below both", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.4.0")), want: "the cluster version is 3.4.0, which is below both"},
 		{name: "63: not when the cluster version is unknown", change: with(mixed(oldVersion, newVersion), back, clusterVersion("")), want: "Unhealthy: no member tells the cluster version, so nobody can say whether the way back to 3.5.35 is still open"},
-		{name: "63: and why nobody tells it", change: with(mixed(oldVersion, newVersion), back, clusterVersion(""), now(func(r *state.Round) { r.Problem = "orders-0: status: refused" })), want: "is still open: orders-0: status: refused"},
+		{name: "63: and why nobody tells it", change: with(mixed(oldVersion, newVersion), back, clusterVersion(""), now(func(r *state.Round) { r.Problem = "orders-0: status: refused" })), want: "is still open (orders-0: status: refused)"},
 		{name: "53: up it may be unknown", change: with(commit(newVersion), clusterVersion(""))},
 		{name: "63: in the middle of a downgrade, too", change: with(runs("3.7.3"), commit(newVersion), begun, rolled(newVersion, 2), clusterVersion("")), want: "Unhealthy: no member tells the cluster version, so nobody can say whether the way back to 3.6.16"},
 		{name: "63: not when nobody was asked", change: with(mixed(oldVersion, newVersion), back, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: no member tells the cluster version"},

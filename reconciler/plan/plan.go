@@ -18,20 +18,28 @@ type Plan struct {
 	// Steps in order. Steps behind the first, and all steps behind a Hold, are
 	// a forecast.
 	Steps []Step
-	// Warnings are sentences about a wish that is carried out all the same.
-	Warnings []string
+	// Warnings are about a wish that is carried out all the same.
+	Warnings []situation.Remark
 }
 
 // Step is an action and one sentence saying why.
 type Step struct {
 	Action action.Action
-	Reason string
+	// Reason is the same from look to look, and Detail what this one has measured for
+	// it.
+	Reason, Detail string
 	// Undo says until when the step can be taken back, and how.
 	Undo action.Undo
 }
 
 // String is the step on one line.
-func (s Step) String() string { return s.Action.String() + ": " + s.Reason }
+func (s Step) String() string { return state.WithDetail(s.Steady(), s.Detail) }
+
+// Steady is the step without what was measured.
+func (s Step) Steady() string { return s.Action.String() + ": " + s.Reason }
+
+// Because is the reason, with what was measured.
+func (s Step) Because() string { return state.WithDetail(s.Reason, s.Detail) }
 
 // HoldKind says what sort of waiting a Hold is.
 type HoldKind string
@@ -57,8 +65,14 @@ type Hold struct {
 	Kind HoldKind
 	// Rule is the name of the rule that holds.
 	Rule string
-	// Message says what is awaited, in one sentence.
+	// Member is the one that the hold is about; "" for none.
+	Member string
+	// Message says what is awaited, in one sentence that is the same from look to
+	// look.
 	Message string
+	// Detail is what this look has measured: numbers, an error's words, times that
+	// move.
+	Detail string
 	// Do says what a person can do; empty when the hold ends by itself.
 	Do string
 	// Since is when the awaited thing began; zero when unknown.
@@ -82,11 +96,19 @@ const (
 )
 
 // String is the hold on one line.
-func (h Hold) String() string {
+func (h Hold) String() string { return h.withDo(h.Told()) }
+
+// Steady is the hold without what was measured.
+func (h Hold) Steady() string { return h.withDo(h.Message) }
+
+// Told is the message, with what was measured.
+func (h Hold) Told() string { return state.WithDetail(h.Message, h.Detail) }
+
+func (h Hold) withDo(message string) string {
 	if h.Do == "" {
-		return h.Message
+		return message
 	}
-	return h.Message + "; " + h.Do
+	return message + "; " + h.Do
 }
 
 // Make says what to do next about one cluster, and why.

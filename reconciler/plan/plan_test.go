@@ -66,7 +66,7 @@ func TestTextOfAPlan(t *testing.T) {
 		{"a step", " 1. end the roll: it is over\n", Plan{Steps: []Step{step}}, false},
 		{"a hold that ends by itself", "hold (Waiting): a pod starts\n 1. end the roll: it is over\n", Plan{Hold: &Hold{Kind: HoldWaiting, Message: "a pod starts"}, Steps: []Step{step}}, false},
 		{"a hold with something to do", "hold (Refused): no way; revert\n", Plan{Hold: &Hold{Kind: HoldRefused, Message: "no way", Do: "revert"}}, false},
-		{"a warning alone does not make it busy", "warning: old\n", Plan{Warnings: []string{"old"}}, true},
+		{"a warning alone does not make it busy", "warning: old\n", Plan{Warnings: []situation.Remark{{Text: "old"}}}, true},
 	} {
 		if got := c.plan.Text(); got != c.want || c.plan.Idle() != c.idle {
 			t.Errorf("%s: %q, idle %t", c.name, got, c.plan.Idle())

@@ -24,5 +24,6 @@ func recovery(s *situation.Situation) verdict {
 	case oneShot != "":
 		return begin(s, oneShot)
 	}
-	return unhealthy(s.Inventory(), s.Choices())
+	left := s.Inventory()
+	return unhealthy(left.Text, s.Choices()).about(left)
 }

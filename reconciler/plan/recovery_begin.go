@@ -19,7 +19,7 @@ func needlessRecovery(s *situation.Situation, oneShot string) verdict {
 	case oneShot == "" || r == nil:
 		return pass()
 	case r.Problem != "":
-		return wait("it is not certain yet that the quorum is lost, so the recovery is not begun: "+r.Problem, s.NewestPod())
+		return wait("it is not certain yet that the quorum is lost, so the recovery is not begun", s.NewestPod()).measured("%s", r.Problem)
 	case s.Observed.Record.RefusedRecovery != oneShot:
 		return do(action.RefuseRecovery{OneShot: oneShot}, "the cluster has a quorum: there is nothing to recover from")
 	}
@@ -45,7 +45,8 @@ func begin(s *situation.Situation, oneShot string) verdict {
 
 // refuseRecovery refuses a recovery, with what is left for another choice.
 func refuseRecovery(s *situation.Situation, why, do string) verdict {
-	v := refuse(fmt.Sprintf("spec.recovery is refused: %s; %s", why, s.Inventory()), do)
+	left := s.Inventory()
+	v := refuse(fmt.Sprintf("spec.recovery is refused: %s; %s", why, left.Text), do).about(left)
 	v.hold.Again = soon
 	return v
 }
@@ -60,7 +61,11 @@ func beginFromMember(s *situation.Situation, oneShot string) verdict {
 	}
 	chosen := s.Remnant(name, id)
 	if chosen.Member == nil {
-		return refuseRecovery(s, name+" does not answer, so nobody knows what it has: "+chosen.Why, "name a member that answers, or a backup")
+		why := name + " does not answer, so nobody knows what it has"
+		if !chosen.Why.None() {
+			why += ": " + chosen.Why.Text
+		}
+		return refuseRecovery(s, why, "name a member that answers, or a backup")
 	}
 	for _, other := range s.Remnants() {
 		if other.Member != nil && situation.Ahead(other.Member, chosen.Member) {
@@ -76,7 +81,8 @@ func beginFromMember(s *situation.Situation, oneShot string) verdict {
 	return do(action.BeginRecovery{
 		OneShot: oneShot, ClusterID: s.Observed.Record.ClusterID, Member: name, MemberID: id,
 		Revision: chosen.Member.Revision, Version: s.Observed.Set.Version,
-	}, fmt.Sprintf("Git says so: the cluster goes on from what %s has, revision %d; what only the others had is lost", name, chosen.Member.Revision))
+	}, fmt.Sprintf("Git says so: the cluster goes on from what %s has; what only the others had is lost", name)).
+		measured("revision %d", chosen.Member.Revision)
 }
 
 // startable refuses data that the release in the pods' template cannot take.

@@ -49,7 +49,7 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 	}
 	if len(s.Observed.Pods) > 0 {
 		p := s.Observed.Pods[0]
-		v := wait(fmt.Sprintf("the recovery waits for %s to be gone", p.Name), r.Since)
+		v := wait(fmt.Sprintf("the recovery waits for %s to be gone", p.Name), r.Since).at(p.Name)
 		if s.Now.Sub(r.Since) > situation.ComebackTime {
 			v.hold.Do = "if its node is off for good, delete the node or the pod by force; as long as it might run, nothing goes on"
 		}
@@ -94,20 +94,22 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 	if p := s.Observed.Pod(r.Member); p != nil {
 		since = p.Created
 	}
-	if problem != "" {
-		v := wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem), since)
+	if !problem.None() {
+		v := wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem.Text), since).about(problem)
 		if s.Now.Sub(since) > situation.TroubleGrace {
-			v.hold.Do = r.HelpStart(problem)
+			v.hold.Do = r.HelpStart(problem.Detail)
 		}
 		return v
 	}
 	if got, least := s.Observed.Round().Member(r.Member).Revision, r.Revision+situation.RecoveryBump; got < least {
 		return verdict{hold: &Hold{
-			Kind: HoldStopped, Since: since, Again: rarely,
-			Message: fmt.Sprintf("%s is at revision %d and should be at %d or later, so that clients would see revisions go back; it is left as it is", r.Noun(), got, least),
+			Kind: HoldStopped, Member: r.Member, Since: since, Again: rarely,
+			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is",
+			Detail:  fmt.Sprintf("revision %d instead of %d or later", got, least),
 			Do:      "keep clients away from it, and report this as a bug; " + r.Kept(),
 		}}
 	}
 	return do(action.EndRecovery{OneShot: r.OneShot, ClusterID: r.ClusterID},
-		fmt.Sprintf("%s answers as cluster %s, at revision %d; the others join it one by one", r.Member, r.NewClusterID, s.Observed.Round().Member(r.Member).Revision))
+		fmt.Sprintf("%s answers as cluster %s; the others join it one by one", r.Member, r.NewClusterID)).
+		measured("at revision %d", s.Observed.Round().Member(r.Member).Revision)
 }

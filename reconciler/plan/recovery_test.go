@@ -70,9 +70,9 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "a list without anybody is an agreement, too", change: with(leftAlone(0), now(func(r *state.Round) { r.Problem, r.Members = "", nil }))},
 		{name: "one of three is no loss", change: down(1)},
 		{name: "a list is an agreement, whatever pods say", change: with(wiped, stuck(2, "x"), withoutPod(0))},
-		{name: "84: two of three", change: with(leftAlone(0), wiped), want: "Unhealthy: the quorum is lost: it takes 2 of 3 members, and 1 answer ("},
-		{name: "84: who answers says how far it is", change: with(leftAlone(0), wiped), want: "(orders-0 answers, at revision 1000, raft term 7 and index 5000; "},
-		{name: "84: who does not, why", change: with(leftAlone(0), wiped), want: "orders-1 does not answer: guard: the volume of orders-1 is empty; orders-2 does not answer: status: connection refused; "},
+		{name: "84: two of three", change: with(leftAlone(0), wiped), want: "Unhealthy: the quorum is lost: it takes 2 of 3 members, and 1 answer; orders-0 answers; "},
+		{name: "84: who answers says how far it is", change: with(leftAlone(0), wiped), want: "(orders-0 is at revision 1000, raft term 7 and index 5000; "},
+		{name: "84: who does not, why", change: with(leftAlone(0), wiped), want: "orders-1 does not answer: guard: the volume of orders-1 is empty; orders-2 does not answer; "},
 		{name: "86: all of them", change: leftAlone(), want: "it takes 2 of 3 members, and 0 answer"},
 		{name: "86: the only one", size: 1, change: leftAlone(), want: "it takes 1 of 1 member, and 0 answer"},
 		{name: "volumes by their numbers", change: leftAlone(0), want: "volume claims: data-orders-0, data-orders-2 (being deleted), data-orders-10 (lost)"},
@@ -80,7 +80,7 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "no backup", change: leftAlone(0), want: "no verified backup is on record"},
 		{name: "a backup and its age, and nothing of its query", change: with(leftAlone(0), func(s *situation.Situation) {
 			s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", URL: "s3://backups/1.db?secret=1", Time: noon.Add(-50 * time.Hour)}
-		}), want: "the last verified backup is s3://backups/1.db, 50h0m old)"},
+		}), want: "the last verified backup is s3://backups/1.db (orders-0 is at revision 1000, raft term 7 and index 5000; orders-1: status: connection refused; orders-2: status: connection refused; the backup is 50h0m old)"},
 		{name: "another cluster's backup is none", change: with(leftAlone(0), func(s *situation.Situation) {
 			s.Observed.Record.Backup = &state.Backup{ClusterID: "c2", URL: "s3://backups/1.db", Time: noon}
 		}), want: "no verified backup is on record"},
@@ -128,7 +128,7 @@ func TestBeginRecovery(t *testing.T) {
 	fromBackup := with(leftAlone(0), asksFor("c1", "", backupURL))
 	record := func(f func(*state.Record)) mutation { return func(s *situation.Situation) { f(s.Observed.Record) } }
 	checkRule(t, recovery, []ruleCase{
-		{name: "84, 93: the survivor that Git names", change: survivor, want: "begin to recover cluster c1 from what orders-0 has: Git says so: the cluster goes on from what orders-0 has, revision 1000"},
+		{name: "84, 93: the survivor that Git names", change: survivor, want: "begin to recover cluster c1 from what orders-0 has: Git says so: the cluster goes on from what orders-0 has; what only the others had is lost (revision 1000)"},
 		{name: "84: a backup that Git names", change: fromBackup, want: "begin to recover cluster c1 from a backup, on the volume of orders-0: Git says so"},
 		{name: "I18: without Git nothing", change: leftAlone(0), want: "Unhealthy: the quorum is lost"},
 		{name: "I13: another cluster is not recovered", change: with(survivor, asksFor("c9", "orders-0", "")), want: "Refused: spec.recovery is refused: it names cluster c9, and this is cluster c1; the quorum is lost: it takes"},
@@ -147,7 +147,7 @@ func TestBeginRecovery(t *testing.T) {
 		{name: "I18: until Git has asked anew", change: with(leftAlone(0), record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "forget the refused recovery: Git no longer asks for it"},
 		{name: "one of three is no loss", change: with(down(1), asksFor("c1", "orders-0", "")), want: "refuse the recovery"},
 		{name: "87: who may come back is waited for", change: with(survivor, born(1, time.Minute)), want: "Waiting: it is not certain yet that the quorum is lost"},
-		{name: "a member that does not answer", change: with(survivor, asksFor("c1", "orders-1", "")), want: "orders-1 does not answer, so nobody knows what it has: status: connection refused"},
+		{name: "a member that does not answer", change: with(survivor, asksFor("c1", "orders-1", "")), want: "orders-1 does not answer, so nobody knows what it has; "},
 		{name: "a member that there is not", change: with(survivor, asksFor("c1", "orders-7", "")), want: "orders-7 is no recorded member"},
 		{name: "93: one that another is ahead of", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", "")), want: "orders-4 is further than orders-0"},
 		{name: "93: in the log alone", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", ""), of(0, func(m *state.Member) { m.Revision = 1004 }), of(4, func(m *state.Member) { m.AppliedIndex++ })), want: "orders-4 is further than orders-0"},
@@ -230,18 +230,18 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "it has no pod yet", change: with(reborn, withoutPod(1)), want: "Waiting: orders-1, the first member of the recovered cluster, starts: it has no pod yet"},
 		{name: "it does not start", change: with(reborn, stuck(1, "etcd: panic")), want: "starts: etcd: panic; the old data is kept on its volume"},
 		{name: "nobody was asked", change: with(reborn, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "it was not asked yet"},
-		{name: "I15: it does not answer", change: again(func(r *state.Round, _ *state.Member) { *r = state.Round{Problem: "refused"} }), want: "starts: refused"},
+		{name: "I15: it does not answer", change: again(func(r *state.Round, _ *state.Member) { *r = state.Round{Problem: "refused"} }), want: "starts: it does not answer yet (refused)"},
 		{name: "I15: it answers as the lost cluster", change: again(func(r *state.Round, _ *state.Member) { r.ClusterID = "c1" }), want: "it answers as member n1 of cluster c1"},
 		{name: "I15: as another member", change: again(func(_ *state.Round, m *state.Member) { m.ID = "m1" }), want: "it answers as member m1 of cluster c2"},
 		{name: "it is not alone", change: again(func(r *state.Round, _ *state.Member) { r.Members = append(r.Members, state.Member{ID: "m2"}) }), want: "it lists 2 members"},
 		{name: "it is not listed", change: again(func(r *state.Round, _ *state.Member) { r.Members = nil }), want: "it does not answer yet"},
-		{name: "its list cannot be had", change: again(func(r *state.Round, _ *state.Member) { r.Problem = "refused" }), want: "starts: refused"},
+		{name: "its list cannot be had", change: again(func(r *state.Round, _ *state.Member) { r.Problem = "refused" }), want: "starts: it does not answer yet (refused)"},
 		{name: "I19: it is a learner", change: again(func(_ *state.Round, m *state.Member) { m.Learner = true }), want: "it lists 1 member"},
 		{name: "it does not lead", change: again(func(_ *state.Round, m *state.Member) { m.Leader = "" }), want: "it does not lead yet"},
-		{name: "it has a problem", change: again(func(_ *state.Round, m *state.Member) { m.Problem = "status: x" }), want: "starts: status: x"},
+		{name: "it has a problem", change: again(func(_ *state.Round, m *state.Member) { m.Problem = "status: x" }), want: "starts: it does not answer yet (status: x)"},
 		{name: "its pod is not ready", change: with(reborn, func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "its pod is not ready yet"},
-		{name: "I8: revisions never go back", change: again(func(_ *state.Round, m *state.Member) { m.Revision-- }), want: "Stopped: the recovered cluster is at revision 1000001199 and should be at 1000001200 or later"},
-		{name: "it is over", change: reborn, want: "record that cluster c1 was recovered: orders-1 answers as cluster c2, at revision 1000001200"},
+		{name: "I8: revisions never go back", change: again(func(_ *state.Round, m *state.Member) { m.Revision-- }), want: "Stopped: the recovered cluster is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is (revision 1000001199 instead of 1000001200 or later)"},
+		{name: "it is over", change: reborn, want: "record that cluster c1 was recovered: orders-1 answers as cluster c2; the others join it one by one (at revision 1000001200)"},
 		{name: "I12: another record", change: with(reborn, func(s *situation.Situation) { s.Observed.Record.ClusterID = "c9" }), want: "Refused: a recovery of cluster c1 is under way, but the record is of cluster c9"},
 	})
 }

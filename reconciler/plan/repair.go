@@ -35,8 +35,8 @@ func repair(s *situation.Situation) verdict {
 	case len(lost) == 0:
 		return fillGap(s)
 	case len(s.Observed.Record.Members) == 1:
-		return unhealthy(describeLosses(lost)+", and it is the only member",
-			"nothing is left to repair it from: restore a backup into a new cluster, or bring its volume back")
+		return unhealthy(describeLosses(lost).Text+", and it is the only member",
+			"nothing is left to repair it from: restore a backup into a new cluster, or bring its volume back").about(describeLosses(lost))
 	}
 	if v := listed(s); !v.silent() {
 		return v
@@ -48,7 +48,7 @@ func repair(s *situation.Situation) verdict {
 	id := s.Observed.Record.Members[l.Member]
 	if !s.WantsMember(l.Member) {
 		return do(action.BeginLeave{Member: l.Member, ID: id, Why: fmt.Sprintf("%s, and Git wants %s", l.Why, state.Plural(int(s.Desired.Spec.Replicas), "member"))},
-			"of the members that are too many the unhealthy one goes first")
+			"of the members that are too many the unhealthy one goes first").measured("%s", l.Detail)
 	}
 	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupWish{
 		avoid: l.Member, what: "the repair of " + l.Member, setting: "spec.upgrade.backup", purpose: state.ForRepair(l.Member),
@@ -61,7 +61,7 @@ func repair(s *situation.Situation) verdict {
 		first = "no two members share a name"
 	}
 	return do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true},
-		l.Why+"; it is removed first, because "+first+", and then joins anew")
+		l.Why+"; it is removed first, because "+first+", and then joins anew").measured("%s", l.Detail)
 }
 
 // foreignVolumes is foreignVolume for whoever has one.
@@ -88,30 +88,30 @@ func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 	found, _, _ := strings.Cut(p.Trouble, "; ") // the guard ends with an advice of its own
 	return unhealthy(
 		fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster (%s); quorate never deletes what may be somebody's only copy", naming.Claim("", p.Name), p.Name, found),
-		"bring the right volume back under that claim; or "+way)
+		"bring the right volume back under that claim; or "+way).at(p.Name)
 }
 
 // repairable says why nothing is replaced now.
 func repairable(s *situation.Situation, lost []situation.Loss) verdict {
-	l := lost[0]
+	l, what := lost[0], describeLosses(lost)
 	if problem := s.Unremovable(s.Observed.Round(), l.Member); problem != "" {
-		return unhealthy(describeLosses(lost)+"; "+problem,
-			"nothing is replaced without a quorum of the others: bring members back, or restore a backup into a new cluster")
+		return unhealthy(what.Text+"; "+problem,
+			"nothing is replaced without a quorum of the others: bring members back, or restore a backup into a new cluster").about(what)
 	}
 	mode, after := s.Desired.Spec.Repair.Mode, repairAfter(s.Desired.Spec)
 	switch {
 	case mode == schema.RepairNever && !l.Asked:
-		return unhealthy(describeLosses(lost), "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back")
+		return unhealthy(what.Text, "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back").about(what)
 	case len(lost) > 1 && mode != schema.RepairOneByOne:
-		return unhealthy(describeLosses(lost)+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
-			"mend the cause, or set spec.repair.mode to OneByOne to have them replaced one after the other")
+		return unhealthy(what.Text+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
+			"mend the cause, or set spec.repair.mode to OneByOne to have them replaced one after the other").about(what)
 	}
-	if problem := s.OthersHealthy(lost); problem != "" {
-		return unhealthy(describeLosses(lost)+"; it is replaced when the others are healthy, but "+problem, "look at the member named here")
+	if problem := s.OthersHealthy(lost); !problem.None() {
+		return unhealthy(what.Text+"; it is replaced when the others are healthy, but "+problem.Text, "look at the member named here").about(problem)
 	}
 	if left := after - s.Now.Sub(l.Since); left > 0 && s.WantsMember(l.Member) {
 		// No countdown: each of its seconds would be a line in the log.
-		v := wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since)
+		v := wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).about(what)
 		v.hold.Again = min(left, later)
 		return v
 	}
@@ -153,9 +153,9 @@ func losses(s *situation.Situation) []situation.Loss {
 			lost = append(lost, *l)
 		}
 	}
-	if name, why, proven := s.CorruptMember(); proven && s.IsMember(name) && !situation.ContainsLoss(lost, name) {
+	if why, proven := s.CorruptMember(); proven && s.IsMember(why.Member) && !situation.ContainsLoss(lost, why.Member) {
 		// It was seen twice, and etcd may serve nobody until it is gone.
-		lost = append(lost, situation.Loss{Member: name, Why: why})
+		lost = append(lost, situation.Loss{Member: why.Member, Why: why.Text, Detail: why.Detail})
 	}
 	if name := nextMisplaced(s); name != "" && len(lost) == 0 {
 		lost = append(lost, situation.Loss{
@@ -166,12 +166,16 @@ func losses(s *situation.Situation) []situation.Loss {
 	return lost
 }
 
-func describeLosses(lost []situation.Loss) string {
-	var texts []string
+// describeLosses is about the first of them.
+func describeLosses(lost []situation.Loss) situation.Remark {
+	var texts, details []string
 	for _, l := range lost {
 		texts = append(texts, l.Why)
+		if l.Detail != "" {
+			details = append(details, l.Detail)
+		}
 	}
-	return strings.Join(texts, ", ")
+	return situation.Remark{Member: lost[0].Member, Text: strings.Join(texts, ", "), Detail: strings.Join(details, ", ")}
 }
 
 // fillGap has a member join whose place is empty below that of another, in the midst

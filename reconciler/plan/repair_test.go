@@ -89,7 +89,7 @@ func TestRepair(t *testing.T) {
 			podAt(s, 1).Ready, podAt(s, 1).Damage, podAt(s, 1).DamageSince = false, state.DamageEmpty, noon.Add(-time.Hour)
 		}), want: "write down that orders-1 leaves"},
 		{name: "90: who is no member cannot be replaced", change: with(compared(1, 2, 1), func(s *situation.Situation) { delete(s.Observed.Record.Members, "orders-1") })},
-		{name: "90: one without a pod", change: with(compared(1, 2, 1), savedFor("repair orders-1"), withoutPod(1)), want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others at revision 900, seen twice; it is removed first, because a member that is down"},
+		{name: "90: one without a pod", change: with(compared(1, 2, 1), savedFor("repair orders-1"), withoutPod(1)), want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others, seen twice; it is removed first, because a member that is down"},
 		{name: "83: two of five, one at a time, when Git says so", size: 5, change: with(five, mode(schema.RepairOneByOne), savedFor("repair orders-3")), want: "write down that orders-3 leaves"},
 		{name: "84: a majority: nothing automatic", change: with(lost, damaged(2, state.DamageEmpty, time.Hour), leads(0)), want: "Unhealthy: "},
 		{name: "84: whatever the mode", change: with(lost, damaged(2, state.DamageEmpty, time.Hour), leads(0), mode(schema.RepairOneByOne), savedFor("repair orders-1")), want: "Unhealthy: "},

@@ -119,7 +119,7 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"a template that cannot run, mended", "start the roll on 3.5.35: the cluster has never formed, because of orders-0: no such image", with(seeded, func(s *situation.Situation) {
 			podAt(s, 0).Trouble, podAt(s, 0).Ran, podAt(s, 0).Template, s.Observed.Set.Template, podAt(s, 0).Ready = "no such image", false, "z", "z", false
 		})},
-		{"125, I8: revisions never go back", "Stopped: the restored cluster is at revision 1000001199", with(seeded, func(s *situation.Situation) { memberAt(s, 0).Revision-- })},
+		{"125, I8: revisions never go back", "Stopped: the restored cluster is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is (revision 1000001199 instead of 1000001200 or later)", with(seeded, func(s *situation.Situation) { memberAt(s, 0).Revision-- })},
 		{"125, I8: it is checked", "record that the first member of the restored cluster is well", seeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {

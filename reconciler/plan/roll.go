@@ -41,7 +41,7 @@ func leader(s *situation.Situation) verdict {
 	}
 	heir := s.Transferee(t.Name)
 	if heir == nil {
-		return unhealthy(t.Name+" leads and no other member is fit to take over", "")
+		return unhealthy(t.Name+" leads and no other member is fit to take over", "").at(t.Name)
 	}
 	return do(action.MoveLeader{From: l.Name, FromID: l.ID, To: heir.Name, ToID: heir.ID},
 		fmt.Sprintf("%s restarts next, and a leader that just stops costs an election", l.Name))
@@ -72,13 +72,13 @@ func restartVictim(s *situation.Situation, a action.RestartMember) verdict {
 	if p := s.Observed.Pod(a.Member); p.Template == s.Observed.Set.CurrentTemplate {
 		return refuse(
 			fmt.Sprintf("%s cannot start (%s), and a new pod for it would be the same; the roll would have to take a healthy member first", a.Member, p.Trouble),
-			"mend what keeps that pod from starting")
+			"mend what keeps that pod from starting").at(a.Member)
 	}
 	if version := s.ClusterVersion(); !s.Alone() && state.Minor(s.Observed.Set.CurrentVersion) != state.Minor(version) {
 		return refuse(
 			fmt.Sprintf("%s is broken and would come back with etcd %s, while the cluster version is %s",
 				a.Member, s.Observed.Set.CurrentVersion, cmp.Or(version, "unknown")),
-			"restore that member by hand")
+			"restore that member by hand").at(a.Member)
 	}
 	a.ByDeletion, a.Partition, a.To = true, s.Observed.Set.Partition, s.Observed.Set.CurrentVersion
 	return do(a, "an abandoned roll left it broken; it comes back as it was before that roll, while the others keep the quorum")

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -164,6 +165,35 @@ func wait(message string, since time.Time) verdict {
 // refuse is a hold that ends with a new commit.
 func refuse(message, do string) verdict {
 	return verdict{hold: &Hold{Kind: HoldRefused, Message: message, Do: do, Again: rarely}}
+}
+
+// about adds to a verdict whom it is about, and what was measured.
+func (v verdict) about(r situation.Remark) verdict {
+	switch {
+	case v.hold != nil:
+		v.hold.Member, v.hold.Detail = r.Member, r.Detail
+	case v.step != nil:
+		v.step.Detail = r.Detail
+	}
+	return v
+}
+
+// at adds to a hold the member that it is about.
+func (v verdict) at(member string) verdict {
+	v.hold.Member = member
+	return v
+}
+
+// measured adds what was measured.
+func (v verdict) measured(format string, args ...any) verdict {
+	detail := fmt.Sprintf(format, args...)
+	switch {
+	case v.hold != nil:
+		v.hold.Detail = detail
+	case v.step != nil:
+		v.step.Detail = detail
+	}
+	return v
 }
 
 // unhealthy is a hold that ends when the cluster is healthy.

@@ -51,7 +51,7 @@ func remove(s *situation.Situation) verdict {
 			continue
 		}
 		if s.Observed.Pod(v.Member) != nil {
-			return wait("the pod of the former "+v.Member+" shuts down", s.Now)
+			return wait("the pod of the former "+v.Member+" shuts down", s.Now).at(v.Member)
 		}
 		return do(action.DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member},
 			v.Member+" was removed, and spec.storage.removedVolumes is Delete")

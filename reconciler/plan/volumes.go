@@ -42,7 +42,7 @@ func volumes(s *situation.Situation) verdict {
 			continue // and it cannot grow first
 		}
 		return refuse(fmt.Sprintf("the volume of %s has %s and cannot grow to %s: %s", v.Member, state.SizeText(v.Size), state.SizeText(s.WantedSize()), v.NotExpandable),
-			"set spec.storage.size back, or let the StorageClass grow volumes (allowVolumeExpansion: true) where its provisioner can, or change the class with spec.storage.classChange: Replace")
+			"set spec.storage.size back, or let the StorageClass grow volumes (allowVolumeExpansion: true) where its provisioner can, or change the class with spec.storage.classChange: Replace").at(v.Member)
 	}
 	for _, v := range s.MemberVolumes() {
 		if v.Bound && !v.Terminating && v.Capacity < s.WantedSize() && !s.MakesWay(v) {
@@ -79,12 +79,12 @@ func awaitPlaces(s *situation.Situation) verdict {
 func awaitSize(v state.Volume) verdict {
 	text := fmt.Sprintf("the volume of %s grows from %s to %s", v.Member, state.SizeText(v.Capacity), state.SizeText(v.Size))
 	if v.Trouble != "" {
-		return unhealthy(text+", but "+v.Trouble, "look at its claim "+v.Claim+"; nothing is lost, and the provisioner tries again")
+		return unhealthy(text+", but "+v.Trouble, "look at its claim "+v.Claim+"; nothing is lost, and the provisioner tries again").at(v.Member)
 	}
 	if v.Growing != "" {
 		text += " (" + v.Growing + ")"
 	}
-	return wait(text, v.GrowingSince)
+	return wait(text, v.GrowingSince).at(v.Member)
 }
 
 // reshape makes the StatefulSet anew when it asks for other volumes than Git
@@ -111,7 +111,7 @@ func reshape(s *situation.Situation) verdict {
 func nextMisplaced(s *situation.Situation) string {
 	members := slices.DeleteFunc(s.Misplaced(), func(name string) bool { return !s.WantsMember(name) })
 	r := s.Observed.Round()
-	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || s.HealthProblem(r) != "" || s.PodProblem() != "" {
+	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() {
 		return ""
 	}
 	if !fight(s).silent() || !fleet(s).silent() || !s.WindowOpen() {

@@ -57,7 +57,7 @@ func sampleReport() *Report {
 	held.Changes = []FieldChange{{Field: "spec.version", From: oldVersion, To: newVersion}}
 	held.Unknown = []string{"the members' health"}
 
-	gone := newClusterReport(state.Desired{Namespace: "db", Name: "search"}, plan.Plan{Warnings: []string{"no file names this cluster any more"}}, 0, 0)
+	gone := newClusterReport(state.Desired{Namespace: "db", Name: "search"}, plan.Plan{Warnings: []situation.Remark{{Text: "no file names this cluster any more"}}}, 0, 0)
 	gone.Change = Removed
 	quiet := newClusterReport(state.Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, plan.Plan{}, 0, 0)
 
@@ -105,7 +105,7 @@ func TestNothingFromAFileIsRead(t *testing.T) {
 	p := plan.Plan{
 		Hold:     &plan.Hold{Kind: plan.HoldRefused, Message: evil, Do: evil},
 		Steps:    []plan.Step{{Action: action.ApplyObject{ObjectKind: evil, Name: evil}, Reason: evil, Undo: action.Undo{Text: evil}}},
-		Warnings: []string{evil},
+		Warnings: []situation.Remark{{Text: evil}},
 	}
 	c := newClusterReport(d, p, 0, 0)
 	c.Changes, c.Unknown = []FieldChange{{Field: evil, From: evil, To: evil}}, []string{evil}

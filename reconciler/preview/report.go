@@ -94,7 +94,9 @@ type HoldReport struct {
 	Kind    plan.HoldKind `json:"kind"`
 	Rule    string        `json:"rule"`
 	Message string        `json:"message"`
-	Do      string        `json:"do,omitempty"`
+	// Detail is what was measured; empty where there is nothing.
+	Detail string `json:"detail,omitempty"`
+	Do     string `json:"do,omitempty"`
 }
 
 // StepReport is a Step.
@@ -136,14 +138,17 @@ type Summary struct {
 func newClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterReport {
 	r := ClusterReport{
 		Namespace: d.Namespace, Name: d.Name, Version: d.Spec.Version, Change: Changed,
-		Changes: []FieldChange{}, Steps: []StepReport{}, Warnings: append([]string{}, p.Warnings...), Unknown: []string{},
+		Changes: []FieldChange{}, Steps: []StepReport{}, Warnings: []string{}, Unknown: []string{},
 		Restarts: len(plan.Restarts(p.Steps)),
 	}
 	if p.Idle() {
 		r.Change = Unchanged
 	}
+	for _, w := range p.Warnings {
+		r.Warnings = append(r.Warnings, w.String())
+	}
 	if h := p.Hold; h != nil {
-		r.Hold = &HoldReport{h.Kind, h.Rule, h.Message, h.Do}
+		r.Hold = &HoldReport{h.Kind, h.Rule, h.Message, h.Detail, h.Do}
 	}
 	for _, s := range p.Steps {
 		r.Steps = append(r.Steps, StepReport{s.Action.String(), reasonFor(s, d), s.Action.Disruptive(), s.Undo.Text, s.Undo.Kind})
@@ -160,10 +165,10 @@ func newClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterRepo
 // reasonFor is the reason of a step; that of a backup says where it goes, too.
 func reasonFor(s plan.Step, d state.Desired) string {
 	if _, backup := s.Action.(action.TakeBackup); !backup {
-		return s.Reason
+		return s.Because()
 	}
 	store, _, _ := strings.Cut(d.BackupURL, "?")
-	return fmt.Sprintf("%s; a verified backup must be taken first (store: %s)", s.Reason, store)
+	return fmt.Sprintf("%s; a verified backup must be taken first (store: %s)", s.Because(), store)
 }
 
 // Key is namespace/name.
@@ -190,7 +195,9 @@ func (c FieldChange) values() string {
 }
 
 // String is the hold on one line.
-func (h HoldReport) String() string { return plan.Hold{Message: h.Message, Do: h.Do}.String() }
+func (h HoldReport) String() string {
+	return plan.Hold{Message: h.Message, Detail: h.Detail, Do: h.Do}.String()
+}
 
 // Count fills the Summary and puts everything into its order.
 func (r *Report) Count(unchanged int) {

@@ -128,7 +128,7 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		holds := w.Lines("on hold", "reason")
-		if len(holds) != 1 || !strings.Contains(holds[0], "StatefulSet orders: .spec.replicas was put back 3 times and changed again by autoscaler each time") {
+		if len(holds) != 1 || !strings.Contains(holds[0], "StatefulSet orders: .spec.replicas was put back again and again, and changed again by autoscaler each time (3 times; ") {
 			t.Errorf("holds %q", holds)
 		}
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{

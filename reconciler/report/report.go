@@ -70,9 +70,9 @@ func (r *Reporter) Planned(v *observe.View, p plan.Plan) {
 	r.Metrics.observed(v, p)
 	key := v.Cluster.Key()
 	for _, w := range p.Warnings {
-		if r.Said.Changed(key, w, v.Desired.SpecHash) {
-			r.Log.Warn("cluster warning", "cluster", key, "warning", w)
-			r.event(v, corev1.EventTypeWarning, "Warning", w)
+		if text := w.String(); r.Said.Changed(key, text, v.Desired.SpecHash) {
+			r.Log.Warn("cluster warning", "cluster", key, "warning", text)
+			r.event(v, corev1.EventTypeWarning, "Warning", text)
 		}
 	}
 	if p.Hold != nil || len(p.Steps) == 0 {
@@ -94,7 +94,7 @@ func (r *Reporter) reportHold(v *observe.View, h plan.Hold) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicState, h.String()) {
 		return
 	}
-	r.Log.Info("on hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "reason", h.Message, "remedy", h.Do)
+	r.Log.Info("on hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "reason", h.Told(), "remedy", h.Do)
 	kind := corev1.EventTypeWarning
 	if h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm || h.Kind == plan.HoldObserve {
 		kind = corev1.EventTypeNormal
@@ -109,7 +109,7 @@ func (r *Reporter) Starting(v *observe.View, s plan.Step) {
 		return
 	}
 	r.Said.Clear(v.Cluster.Key(), TopicState)
-	r.Log.Info("step started", "cluster", v.Cluster.Key(), "action", s.Action.String(), "reason", s.Reason, "commit", v.Cluster.Commit)
+	r.Log.Info("step started", "cluster", v.Cluster.Key(), "action", s.Action.String(), "reason", s.Because(), "commit", v.Cluster.Commit)
 	r.event(v, corev1.EventTypeNormal, s.Action.Kind(), s.String())
 }
 

@@ -15,9 +15,10 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// ClusterStatus is a cluster as one look shows it.
+// ClusterStatus is a cluster as one look shows it, without what the look has measured: two
+// looks between which nothing has happened give the same bytes.
 func ClusterStatus(v *observe.View, p plan.Plan) schema.Status {
-	phase, reason, message := phaseOf(v, p)
+	phase, reason, message := phaseOf(p)
 	m := v.Cluster.Metadata
 	s := schema.NewStatus(schema.KindCluster, m.Namespace, m.Name, phase, reason, message)
 	s.Observed, s.Status.Commit = v.Cluster.Commit, commitOf(v)
@@ -27,11 +28,11 @@ func ClusterStatus(v *observe.View, p plan.Plan) schema.Status {
 		Replicas: replicasStatus(v.Cluster.Spec.Replicas, members),
 		Members:  members,
 		Drift:    driftStatus(v),
-		Hold:     holdStatus(v, p.Hold),
-		Plan:     planStatus(v, p.Steps),
+		Hold:     holdStatus(p.Hold),
+		Plan:     planStatus(p.Steps),
 	}
 	for _, w := range p.Warnings {
-		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, steady(v, w))
+		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, w.Text)
 	}
 	if v.Record != nil && v.Record.Backup != nil {
 		s.Status.Cluster.Backups = []schema.BackupStatus{backupStatus(*v.Record.Backup)}
@@ -40,16 +41,16 @@ func ClusterStatus(v *observe.View, p plan.Plan) schema.Status {
 }
 
 // phaseOf says how far the cluster is, why, and what about it.
-func phaseOf(v *observe.View, p plan.Plan) (phase schema.Phase, reason, message string) {
+func phaseOf(p plan.Plan) (phase schema.Phase, reason, message string) {
 	switch h := p.Hold; {
 	case h == nil && len(p.Steps) == 0:
 		return schema.PhaseReady, "Idle", "the cluster is what Git says"
 	case h == nil:
-		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), steady(v, p.Steps[0].String())
+		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), p.Steps[0].Steady()
 	case h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm:
-		return schema.PhaseReconciling, string(h.Kind), steady(v, h.String())
+		return schema.PhaseReconciling, string(h.Kind), h.Steady()
 	default:
-		return schema.PhaseStalled, string(h.Kind), steady(v, h.String())
+		return schema.PhaseStalled, string(h.Kind), h.Steady()
 	}
 }
 
@@ -145,17 +146,17 @@ func driftStatus(v *observe.View) []schema.DriftStatus {
 	return list
 }
 
-func holdStatus(v *observe.View, h *plan.Hold) *schema.HoldStatus {
+func holdStatus(h *plan.Hold) *schema.HoldStatus {
 	if h == nil {
 		return nil
 	}
-	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: steady(v, h.Message), Do: steady(v, h.Do)}
+	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: h.Message, Do: h.Do}
 }
 
-func planStatus(v *observe.View, steps []plan.Step) []schema.StepStatus {
+func planStatus(steps []plan.Step) []schema.StepStatus {
 	list := make([]schema.StepStatus, len(steps))
 	for i, s := range steps {
-		list[i] = schema.StepStatus{Action: steady(v, s.Action.String()), Reason: steady(v, s.Reason)}
+		list[i] = schema.StepStatus{Action: s.Action.String(), Reason: s.Reason}
 	}
 	return list
 }
@@ -175,7 +176,7 @@ func OrphanStatus(namespace, name string) schema.Status {
 
 // RestoreStatus is the restore that makes a cluster.
 func RestoreStatus(v *observe.View, p plan.Plan, w desired.Restore) schema.Status {
-	phase, reason, message := phaseOf(v, p)
+	phase, reason, message := phaseOf(p)
 	s := schema.RestoreStatus{Cluster: v.Cluster.Key(), Source: desired.SourceText(w.Source)}
 	if v.Record != nil && v.Record.Restored != nil && v.Record.Restored.Name == w.Name && !v.Record.Restored.At.IsZero() {
 		done := v.Record.Restored

@@ -276,8 +276,10 @@ type Object struct {
 	Kind  string
 	Name  string
 	State ObjectState
-	// Detail says what drifted, or who owns a foreign object.
+	// Detail says what drifted and by whom, or who owns a foreign object.
 	Detail string
+	// ChangedAt is when it drifted; zero when nobody knows.
+	ChangedAt time.Time
 	// Fight is set where somebody undoes each time what quorate does.
 	Fight *Fight
 }
@@ -297,9 +299,10 @@ type Set struct {
 	CurrentVersion  string
 	// Settled says that the StatefulSet controller has seen the last change.
 	Settled bool
-	// ScaledBy says who else has set the number of replicas, and when; empty for
-	// nobody.
+	// ScaledBy is who else has set the number of replicas; empty for nobody. ScaledAt
+	// is when, zero when unknown.
 	ScaledBy string
+	ScaledAt time.Time
 	// Terminating says that it is being deleted.
 	Terminating bool
 	// ClaimSize in bytes and ClaimClass are what it asks for new members' volumes;

@@ -26,3 +26,11 @@ func SizeText(bytes int64) string {
 	}
 	return fmt.Sprintf("%d bytes", bytes)
 }
+
+// WithDetail is a sentence and what was measured, "" for nothing.
+func WithDetail(text, detail string) string {
+	if detail == "" {
+		return text
+	}
+	return text + " (" + detail + ")"
+}

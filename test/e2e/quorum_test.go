@@ -45,7 +45,7 @@ func TestLostQuorum(t *testing.T) {
 	w.must(sandbox.CutPod(t.Context(), w.namespace, "orders-2"))
 	w.must(w.cluster.Client.CoreV1().Pods(w.namespace).Delete(t.Context(), "orders-0", background))
 	w.mark = w.daemon.Log.Mark()
-	w.awaitHold("Unhealthy", rollLimit, "the quorum is lost: it takes 2 of 3 members, and 1 answer", "orders-1 answers, at revision",
+	w.awaitHold("Unhealthy", rollLimit, "the quorum is lost: it takes 2 of 3 members, and 1 answer", "orders-1 is at revision",
 		"orders-0 does not answer", "orders-2 does not answer", fmt.Sprintf("{clusterID: %q, member: orders-1}", lost.ClusterID))
 
 	// I18: nothing is done by itself, nor for another cluster.

@@ -6,29 +6,29 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Unformed says what is missing for the cluster to have formed, or "".
-func (s *Situation) Unformed(r *state.Round) string {
+// Unformed is what is missing for the cluster to have formed.
+func (s *Situation) Unformed(r *state.Round) Remark {
 	for _, p := range s.Observed.Pods {
 		if p.Trouble != "" {
-			return p.Name + ": " + p.Trouble
+			return Remark{Member: p.Name, Text: p.Name + ": " + p.Trouble}
 		}
 	}
 	switch {
 	case r == nil:
-		return "no member was asked yet"
+		return Remark{Text: "no member was asked yet"}
 	case r.Problem != "":
-		return r.Problem
+		return Remark{Text: "the members cannot be listed", Detail: r.Problem}
 	case len(r.Members) != int(s.Founders()):
-		return fmt.Sprintf("%d of %d members have joined", len(r.Members), s.Founders())
+		return Remark{Text: fmt.Sprintf("%d of %d members have joined", len(r.Members), s.Founders())}
 	case r.Leader() == nil:
-		return "no leader yet"
+		return Remark{Text: "no leader yet"}
 	}
 	for _, m := range r.Members {
 		if m.Problem != "" || m.Name == "" {
-			return fmt.Sprintf("member %s: %s", state.NameOf(m), m.Problem)
+			return Remark{Member: m.Name, Text: "member " + state.NameOf(m) + " does not answer", Detail: m.Problem}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // NeverStarted is a pod that cannot start with the template that it was made from,

@@ -10,40 +10,45 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// CorruptMember names the member that holds other data than all the others, says
-// how that is known, and whether it is proven. It is, when in each of two looks
-// every member was asked for its hash at one revision since one compaction, all
-// but one agree, they are a strict majority, that one is the same both times, and
-// etcd accuses nobody else. Else the name is "" or a suspicion, and why says what
-// is missing; all is "" where nothing is suspected.
-func (s *Situation) CorruptMember() (name, why string, provable bool) {
+// CorruptMember is about the member that holds other data than all the others: how
+// that is known, and whether it is proven. It is, when in each of two looks every
+// member was asked for its hash at one revision since one compaction, all but one
+// agree, they are a strict majority, that one is the same both times, and etcd
+// accuses no other. Else it is about a suspected member or none, and says what is
+// missing; there is no remark where nothing is suspected.
+func (s *Situation) CorruptMember() (why Remark, proven bool) {
 	r := s.Observed.Round()
 	if !s.Formed() || r == nil || !slices.ContainsFunc(s.Observed.Rounds, state.Suspicious) {
-		return "", "", false
+		return Remark{}, false
 	}
 	looks := s.DeepLooks()
 	if len(looks) < 2 {
-		return "", "the members' data has not been compared twice yet", false
+		return Remark{Text: "the members' data has not been compared twice yet"}, false
 	}
+	name := ""
 	for _, look := range looks {
 		odd, problem := oddOne(look)
 		switch {
-		case problem != "":
-			return "", problem, false
+		case !problem.None():
+			return problem, false
 		case name != "" && name != odd:
-			return "", fmt.Sprintf("%s differed from all others in one look, and %s in another", name, odd), false
+			return Remark{Text: fmt.Sprintf("%s differed from all others in one look, and %s in another", name, odd)}, false
 		}
 		name = odd
 	}
 	if name == "" {
-		return "", "all members hold the same data", false
+		return Remark{Text: "all members hold the same data"}, false
 	}
 	last := looks[len(looks)-1]
-	why = fmt.Sprintf("%s holds other data than the %d others at revision %d, seen twice", name, len(last.Members)-1, last.Member(name).HashRevision)
-	if contradiction := s.contradicts(name); contradiction != "" {
-		return name, why + ", but " + contradiction, false
+	why = Remark{
+		Member: name, Text: fmt.Sprintf("%s holds other data than the %d others, seen twice", name, len(last.Members)-1),
+		Detail: fmt.Sprintf("compared at revision %d", last.Member(name).HashRevision),
 	}
-	return name, why, true
+	if contradiction := s.contradicts(name); contradiction != "" {
+		why.Text += ", but " + contradiction
+		return why, false
+	}
+	return why, true
 }
 
 // DeepLooks are the looks that compared the data.
@@ -59,26 +64,26 @@ func (s *Situation) DeepLooks() []*state.Round {
 
 // oddOne is the only member with another hash than all others, "" where all are
 // equal; the problem says why nobody can tell.
-func oddOne(r *state.Round) (odd, problem string) {
+func oddOne(r *state.Round) (odd string, problem Remark) {
 	byHash := map[uint32][]string{}
 	for _, m := range r.Members {
 		if m.Problem != "" || m.HashRevision == 0 {
-			return "", fmt.Sprintf("the data of %s could not be compared", state.NameOf(m))
+			return "", Remark{Text: fmt.Sprintf("the data of %s could not be compared", state.NameOf(m))}
 		}
 		if !state.Comparable(m, r.Members[0]) {
-			return "", fmt.Sprintf("%s and %s have compacted at different revisions, so their data cannot be compared", state.NameOf(m), state.NameOf(r.Members[0]))
+			return "", Remark{Text: fmt.Sprintf("%s and %s have compacted at different revisions, so their data cannot be compared", state.NameOf(m), state.NameOf(r.Members[0]))}
 		}
 		byHash[m.Hash] = append(byHash[m.Hash], m.Name)
 	}
 	if len(byHash) <= 1 {
-		return "", ""
+		return "", Remark{}
 	}
 	for _, names := range byHash {
 		if len(byHash) == 2 && len(names) == 1 && len(r.Members) > 2 {
-			return names[0], ""
+			return names[0], Remark{}
 		}
 	}
-	return "", "no single member differs from a majority that agrees: " + hashGroups(r)
+	return "", Remark{Text: "no single member differs from a majority that agrees", Detail: hashGroups(r)}
 }
 
 // hashGroups lists who holds what.
@@ -114,7 +119,7 @@ func (s *Situation) contradicts(name string) string {
 // SameData says whether all members were seen with the same data, each time.
 func (s *Situation) SameData(looks []*state.Round) bool {
 	for _, r := range looks {
-		if odd, problem := oddOne(r); odd != "" || problem != "" || s.listProblem(r, "") != "" {
+		if odd, problem := oddOne(r); odd != "" || !problem.None() || !s.listProblem(r, "").None() {
 			return false
 		}
 	}

@@ -20,38 +20,38 @@ const (
 	defragmentLate = time.Hour
 )
 
-// DefragmentReason is why the member is to be defragmented, "" where its release must
+// DefragmentReason is why the member is to be defragmented, none where its release must
 // not be: then a warning says so, and nothing else waits for it.
-func (s *Situation) DefragmentReason(m state.Member) string {
+func (s *Situation) DefragmentReason(m state.Member) Remark {
 	if s.UnsafeToDefragment(m) != "" {
-		return ""
+		return Remark{}
 	}
 	return s.defragmentReason(m)
 }
 
-// defragmentReason is why the member is to be defragmented, or "".
-func (s *Situation) defragmentReason(m state.Member) string {
+// defragmentReason is why the member is to be defragmented.
+func (s *Situation) defragmentReason(m state.Member) Remark {
 	spec := s.Desired.Spec.Defragmentation
 	if spec.Mode == schema.DefragmentationNever || m.Problem != "" || m.DBSize <= 0 {
-		return ""
+		return Remark{}
 	}
 	last := s.Observed.Record.Defragmented[m.Name]
 	if strike := s.scheduledAt(spec); last.Before(strike) {
-		return "spec.defragmentation.schedule says so: " + strike.Format(OpeningLayout)
+		return Remark{Text: "spec.defragmentation.schedule says so: " + strike.Format(OpeningLayout)}
 	}
 	if !s.WindowOpen() || s.Now.Sub(last) < defragmentRest {
-		return ""
+		return Remark{}
 	}
 	free := m.DBSize - m.DBInUse
 	switch {
 	case m.DBInUse <= 0:
-		return "" // nobody knows
+		return Remark{} // nobody knows
 	case free > muchFree:
-		return fmt.Sprintf("%s of its file of %s are free", state.SizeText(free), state.SizeText(m.DBSize))
+		return Remark{Text: "much of its file is free", Detail: state.SizeText(free) + " of " + state.SizeText(m.DBSize)}
 	case s.NearQuota(m) && WorthDefragmenting(m):
-		return fmt.Sprintf("its file has %s of a quota of %s, and %s of that can be given back", state.SizeText(m.DBSize), state.SizeText(s.QuotaOf(m)), state.SizeText(free))
+		return s.Reclaimable(m)
 	}
-	return ""
+	return Remark{}
 }
 
 // scheduledAt is the last time of the schedule that is not too long ago, in its zone,
@@ -71,15 +71,18 @@ func (s *Situation) scheduledAt(spec schema.DefragmentationSpec) time.Time {
 
 // NotDefragmented warns of members that a defragmentation is due for and that must
 // not have one.
-func (s *Situation) NotDefragmented() []string {
+func (s *Situation) NotDefragmented() []Remark {
 	if !s.Formed() || s.Observed.Round() == nil {
 		return nil
 	}
-	var texts []string
+	var warnings []Remark
 	for _, m := range s.Observed.Round().Members {
-		if unsafe := s.UnsafeToDefragment(m); unsafe != "" && m.Version != "" && s.defragmentReason(m) != "" {
-			texts = append(texts, fmt.Sprintf("%s is not defragmented (%s): %s", m.Name, s.defragmentReason(m), unsafe))
+		reason, unsafe := s.defragmentReason(m), s.UnsafeToDefragment(m)
+		if unsafe != "" && m.Version != "" && !reason.None() {
+			warnings = append(warnings, Remark{
+				Member: m.Name, Text: fmt.Sprintf("%s is not defragmented, although %s: %s", m.Name, reason.Text, unsafe), Detail: reason.Detail,
+			})
 		}
 	}
-	return texts
+	return warnings
 }

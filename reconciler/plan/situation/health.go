@@ -12,9 +12,9 @@ import (
 
 // HealthChoices is what a person can do about a member that is not well. One that
 // does not run keeps its data and its place, whatever the reason is.
-func (s *Situation) HealthChoices(problem string) string {
+func (s *Situation) HealthChoices(problem Remark) string {
 	for _, p := range s.Observed.Pods {
-		if p.Trouble == "" || !s.IsMember(p.Name) || !strings.HasPrefix(problem, p.Name+" ") {
+		if p.Trouble == "" || !s.IsMember(p.Name) || problem.Member != p.Name {
 			continue
 		}
 		if next := s.NextRestart(); s.Rolling() && next != nil && next.Name != p.Name {
@@ -29,7 +29,10 @@ func (s *Situation) HealthChoices(problem string) string {
 		return fmt.Sprintf("somebody has removed %s: delete its pod and its volume claim %s, which are worth nothing to etcd any more, and a new member takes its place",
 			gone, s.Claim(gone))
 	}
-	return "look at " + s.concerned(problem)
+	if problem.Member != "" {
+		return "look at the member named here"
+	}
+	return "look at the pods of its members"
 }
 
 // removedByHand is the recorded member that the list no longer has, where it has
@@ -50,16 +53,6 @@ func (s *Situation) removedByHand() string {
 	return gone
 }
 
-// concerned is whom a person looks at because of a problem.
-func (s *Situation) concerned(problem string) string {
-	for name, id := range s.Observed.Record.Members {
-		if strings.Contains(problem, name) || strings.Contains(problem, id) {
-			return "the member named here"
-		}
-	}
-	return "the pods of its members"
-}
-
 // Doubtful is a member that only one look has seen, that did not answer in it, and
 // that would be a victim if it did not in the next one either; empty for none.
 func (s *Situation) Doubtful() string {
@@ -74,17 +67,17 @@ func (s *Situation) Doubtful() string {
 	return ""
 }
 
-// HealthProblem says what is wrong with the cluster in one look, or "".
-func (s *Situation) HealthProblem(r *state.Round) string {
+// HealthProblem is what is wrong with the cluster in one look.
+func (s *Situation) HealthProblem(r *state.Round) Remark {
 	exempt := s.Exempt()
-	for _, check := range []func(*state.Round, string) string{
+	for _, check := range []func(*state.Round, string) Remark{
 		s.listProblem, s.answerProblem, s.leaderProblem, s.alarmProblem, s.versionProblem, s.QuorumProblem,
 	} {
-		if problem := check(r, exempt); problem != "" {
+		if problem := check(r, exempt); !problem.None() {
 			return problem
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // Exempt is the name of the member that the gate looks past, or "".
@@ -96,124 +89,152 @@ func (s *Situation) Exempt() string {
 }
 
 // listProblem compares the member list with the record.
-func (s *Situation) listProblem(r *state.Round, _ string) string {
+func (s *Situation) listProblem(r *state.Round, _ string) Remark {
 	if r.Problem != "" {
-		return "the members cannot be listed: " + r.Problem
+		return Remark{Text: "the members cannot be listed", Detail: r.Problem}
 	}
 	if r.ClusterID != s.Observed.Record.ClusterID {
-		return fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID)
+		return Remark{Text: fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID)}
 	}
 	listed := map[string]string{}
 	for _, m := range r.Members {
 		if m.Learner {
-			return state.NameOf(m) + " is a learner, which nobody asked for"
+			return Remark{Member: state.NameOf(m), Text: state.NameOf(m) + " is a learner, which nobody asked for"}
 		}
 		listed[m.Name] = m.ID
 	}
 	if !maps.Equal(listed, s.Observed.Record.Members) {
-		return fmt.Sprintf("the member list (%s) is not the recorded one (%s)", roster(listed), roster(s.Observed.Record.Members))
+		return Remark{
+			Member: firstDifference(listed, s.Observed.Record.Members),
+			Text:   fmt.Sprintf("the member list (%s) is not the recorded one (%s)", roster(listed), roster(s.Observed.Record.Members)),
+		}
+	}
+	return Remark{}
+}
+
+// firstDifference is the first name that two member lists do not have in common.
+func firstDifference(a, b map[string]string) string {
+	names := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(names)
+	for _, name := range names {
+		if a[name] != b[name] {
+			return name
+		}
 	}
 	return ""
 }
 
 // PodProblem wants Kubernetes to think well of every member, too.
-func (s *Situation) PodProblem() string {
+func (s *Situation) PodProblem() Remark {
 	exempt := s.Exempt()
 	for _, p := range s.Observed.Pods {
 		if s.IsMember(p.Name) && p.Name != exempt && (!p.Ready || p.Terminating) {
-			return "the pod of " + p.Name + " is not ready"
+			return Remark{Member: p.Name, Text: "the pod of " + p.Name + " is not ready"}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // answerProblem wants every member to answer for itself.
-func (s *Situation) answerProblem(r *state.Round, exempt string) string {
+func (s *Situation) answerProblem(r *state.Round, exempt string) Remark {
 	for _, m := range r.Members {
 		if m.Name == exempt {
 			continue
 		}
 		if p := s.Observed.Pod(m.Name); p != nil && p.Trouble != "" && !p.Ready {
-			return fmt.Sprintf("%s does not run: %s", m.Name, p.Trouble)
+			return Remark{Member: m.Name, Text: fmt.Sprintf("%s does not run: %s", m.Name, p.Trouble)}
 		}
 		if m.Problem != "" {
-			return fmt.Sprintf("%s does not answer: %s", m.Name, m.Problem)
+			return Remark{Member: m.Name, Text: m.Name + " does not answer", Detail: m.Problem}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // leaderProblem wants one leader, followed by all in one term, and nobody far behind.
-func (s *Situation) leaderProblem(r *state.Round, exempt string) string {
+func (s *Situation) leaderProblem(r *state.Round, exempt string) Remark {
 	leader := r.Leader()
 	if leader == nil {
-		return "there is no leader"
+		return Remark{Text: "there is no leader"}
 	}
 	for _, m := range r.Members {
 		switch {
 		case m.Name == exempt:
 		case m.Leader != leader.ID || m.Term != leader.Term:
-			return fmt.Sprintf("%s does not follow the leader %s", m.Name, leader.Name)
+			return Remark{Member: m.Name, Text: fmt.Sprintf("%s does not follow the leader %s", m.Name, leader.Name)}
 		case m.AppliedIndex+state.MaxLag < leader.CommitIndex:
-			return fmt.Sprintf("%s is %d entries behind the leader", m.Name, leader.CommitIndex-m.AppliedIndex)
+			return Remark{Member: m.Name, Text: m.Name + " is far behind the leader", Detail: fmt.Sprintf("%d entries", leader.CommitIndex-m.AppliedIndex)}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // alarmProblem are what etcd itself complains of.
-func (s *Situation) alarmProblem(r *state.Round, exempt string) string {
+func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 	pardoned := s.toleratesNoSpace(r)
 	if len(r.Alarms) > 0 && !pardoned {
-		return "alarm: " + AlarmList(r.Alarms)
+		return Remark{Member: s.memberOf(r.Alarms[0]), Text: "alarm: " + AlarmList(r.Alarms)}
 	}
 	if r.Downgrading && !s.ours(r) {
-		return fmt.Sprintf("a downgrade to %s is in progress, which nobody asked for in Git; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))
+		return Remark{Text: fmt.Sprintf("a downgrade to %s is in progress, which nobody asked for in Git; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))}
 	}
 	for _, m := range r.Members {
 		switch {
 		case m.Name == exempt:
 		case len(m.Errors) > 0 && (!pardoned || !onlyOf(m.Errors, state.NoSpace)):
-			return fmt.Sprintf("%s reports: %s", m.Name, strings.Join(m.Errors, ", "))
+			return Remark{Member: m.Name, Text: fmt.Sprintf("%s reports: %s", m.Name, strings.Join(m.Errors, ", "))}
 		case m.Quota > 0 && m.DBSize >= m.Quota && !pardoned:
-			return fmt.Sprintf("the database of %s has reached its quota", m.Name)
+			return Remark{Member: m.Name, Text: fmt.Sprintf("the database of %s has reached its quota", m.Name)}
+		}
+	}
+	return Remark{}
+}
+
+// memberOf is the recorded member that an alarm names, or "".
+func (s *Situation) memberOf(a state.Alarm) string {
+	for name, id := range s.Observed.Record.Members {
+		if id == a.MemberID {
+			return name
 		}
 	}
 	return ""
 }
 
 // versionProblem wants every member to run what its pod was made for.
-func (s *Situation) versionProblem(r *state.Round, exempt string) string {
+func (s *Situation) versionProblem(r *state.Round, exempt string) Remark {
 	for _, m := range r.Members {
 		p := s.Observed.Pod(m.Name)
 		if m.Name != exempt && p != nil && m.Version != p.Version {
-			return fmt.Sprintf("%s runs etcd %s, but its pod was made for %s: the image is not what its tag says", m.Name, m.Version, p.Version)
+			return Remark{Member: m.Name, Text: fmt.Sprintf("%s runs etcd %s, but its pod was made for %s: the image is not what its tag says", m.Name, m.Version, p.Version)}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // HashProblem wants members that can be compared to hold the same data.
-func (s *Situation) HashProblem(r *state.Round) string {
+func (s *Situation) HashProblem(r *state.Round) Remark {
 	leader := r.Leader()
 	if !r.Deep || leader == nil {
-		return ""
+		return Remark{}
 	}
 	for _, m := range r.Members {
 		alike := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
 		if alike && m.Hash != leader.Hash {
-			return fmt.Sprintf("%s and %s hold different data at revision %d", m.Name, leader.Name, m.HashRevision)
+			return Remark{
+				Member: m.Name, Text: fmt.Sprintf("%s and %s hold different data", m.Name, leader.Name),
+				Detail: fmt.Sprintf("compared at revision %d", m.HashRevision),
+			}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // QuorumProblem is why the others would lose their quorum while the target is down. One or two
 // members never can, and their owner has chosen that.
-func (s *Situation) QuorumProblem(r *state.Round, exempt string) string {
+func (s *Situation) QuorumProblem(r *state.Round, exempt string) Remark {
 	t := s.Restarting(exempt)
 	if t == "" || s.Small() {
-		return ""
+		return Remark{}
 	}
 	others := 0
 	for _, m := range r.Members {
@@ -222,9 +243,9 @@ func (s *Situation) QuorumProblem(r *state.Round, exempt string) string {
 		}
 	}
 	if need := len(r.Members)/2 + 1; others < need {
-		return fmt.Sprintf("without %s only %d of %d members would be left, and a quorum is %d", t, others, len(r.Members), need)
+		return Remark{Member: t, Text: fmt.Sprintf("without %s only %d of %d members would be left, and a quorum is %d", t, others, len(r.Members), need)}
 	}
-	return ""
+	return Remark{}
 }
 
 // Restarting is the member that the roll takes next, or "".
@@ -241,14 +262,17 @@ func (s *Situation) Restarting(exempt string) string {
 // CatchUpProblem says who has not yet applied what the leader had committed before; who
 // does not answer at all is the gate's business, and one that leaves need not
 // catch up.
-func (s *Situation) CatchUpProblem(before, last *state.Round, leaves string) string {
+func (s *Situation) CatchUpProblem(before, last *state.Round, leaves string) Remark {
 	goal := before.Leader().CommitIndex
 	for _, m := range last.Members {
 		if m.Problem == "" && m.AppliedIndex < goal && m.Name != leaves {
-			return fmt.Sprintf("%s has applied %d of %d entries", m.Name, m.AppliedIndex, goal)
+			return Remark{
+				Member: m.Name, Text: m.Name + " has not applied yet what the leader had committed",
+				Detail: fmt.Sprintf("%d of %d entries", m.AppliedIndex, goal),
+			}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // roster is a member list as text, in a fixed order.

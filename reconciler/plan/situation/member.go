@@ -99,20 +99,22 @@ func (s *Situation) LeftOpen() bool {
 	return !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != set.Template })
 }
 
-// CauseOf says why a pod is not well, in one clause.
-func (s *Situation) CauseOf(p state.Pod) string {
+// CauseOf is why a pod is not well, in one clause.
+func (s *Situation) CauseOf(p state.Pod) Remark {
 	r := s.Observed.Round()
 	switch m := r.Member(p.Name); {
 	case p.Trouble != "":
-		return p.Trouble
+		return Remark{Member: p.Name, Text: p.Trouble}
+	case p.Terminating:
+		return Remark{Member: p.Name, Text: "its pod is shutting down"}
 	case !p.Ready:
-		return "its pod is not ready yet"
+		return Remark{Member: p.Name, Text: "its pod is not ready yet"}
 	case r != nil && r.Problem != "":
-		return "the members cannot be listed: " + r.Problem
+		return Remark{Member: p.Name, Text: "the members cannot be listed", Detail: r.Problem}
 	case m == nil:
-		return "it is not in the member list"
+		return Remark{Member: p.Name, Text: "it is not in the member list"}
 	default:
-		return m.Problem
+		return Remark{Member: p.Name, Text: "it does not answer", Detail: m.Problem}
 	}
 }
 

@@ -94,22 +94,23 @@ func (s *Situation) Electable() string {
 	return ""
 }
 
-// LearnerProblem says why a learner cannot be promoted yet, or "".
-func (s *Situation) LearnerProblem(j state.Joining, m state.Member) string {
+// LearnerProblem is why a learner cannot be promoted yet.
+func (s *Situation) LearnerProblem(j state.Joining, m state.Member) Remark {
+	why := func(text, detail string) Remark { return Remark{j.Member, text, detail} }
 	p := s.Observed.Pod(j.Member)
 	switch {
 	case p == nil:
-		return "its pod does not exist yet"
+		return why("its pod does not exist yet", "")
 	case p.Terminating:
-		return "its pod is shutting down"
+		return why("its pod is shutting down", "")
 	case p.Trouble != "":
-		return p.Trouble
+		return why(p.Trouble, "")
 	case m.Problem != "":
-		return m.Problem
+		return why("it does not answer yet", m.Problem)
 	case m.Name == "":
-		return "it has not started yet"
+		return why("it has not started yet", "")
 	}
-	return ""
+	return Remark{}
 }
 
 // JoinTime is how long a learner may take, by the data that it has to get.

@@ -55,10 +55,11 @@ func (s *Situation) NewerThan(line string, versions map[string]release.Version) 
 	return false
 }
 
-// WhyUnlisted is ": " and why no member could tell of the others, or "".
+// WhyUnlisted is why no member could tell of the others, in the words of an error, or
+// "".
 func (s *Situation) WhyUnlisted() string {
-	if r := s.Observed.Round(); r != nil && r.Problem != "" {
-		return ": " + r.Problem
+	if r := s.Observed.Round(); r != nil {
+		return r.Problem
 	}
 	return ""
 }

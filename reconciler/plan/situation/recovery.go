@@ -41,8 +41,8 @@ type Remnant struct {
 	Name string
 	// member is what it says of itself; nil when it does not answer.
 	Member *state.Member
-	// why it does not answer.
-	Why string
+	// Why it does not answer.
+	Why Remark
 	// starting says that it may come back without anybody's help.
 	starting bool
 }
@@ -92,20 +92,23 @@ func (s *Situation) Remnants() []Remnant {
 // Remnant is one member. Only one that has its recorded ID is the member: who
 // answers in its place under another ID has other data.
 func (s *Situation) Remnant(name, id string) Remnant {
-	left := Remnant{Name: name}
+	left := Remnant{Name: name, Why: Remark{Member: name}}
 	p, m := s.Observed.Pod(name), s.Observed.Round().Member(name)
 	switch {
 	case p == nil:
-		left.Why = "it has no pod"
+		left.Why.Text = "it has no pod"
 	case p.Terminating:
-		left.Why = "its pod is shutting down"
+		left.Why.Text = "its pod is shutting down"
 	case m != nil && m.ID == id:
 		left.Member = m
 	case m != nil && m.ID != "":
-		left.Why = "its pod answers as member " + m.ID
+		left.Why.Text = "its pod answers as member " + m.ID
+	case p.Trouble != "":
+		left.Why.Text, left.starting = p.Trouble, s.starting(*p)
+	case m != nil && m.Problem != "":
+		left.Why.Detail, left.starting = m.Problem, s.starting(*p)
 	default:
-		left.Why = cmp.Or(p.Trouble, problemOf(m), "its pod has no address yet")
-		left.starting = s.starting(*p)
+		left.Why.Text, left.starting = "its pod has no address yet", s.starting(*p)
 	}
 	return left
 }
@@ -120,30 +123,35 @@ func (s *Situation) starting(p state.Pod) bool {
 	return age < TroubleGrace || (age < ComebackTime && p.Trouble == "")
 }
 
-// problemOf is why a member did not answer, or "".
-func problemOf(m *state.Member) string {
-	if m == nil {
-		return ""
-	}
-	return m.Problem
-}
-
 // Inventory lists what is left: members with what they hold, those that do not
 // answer and why, volumes, and the last verified backup.
-func (s *Situation) Inventory() string {
-	var answering, silent []string
+func (s *Situation) Inventory() Remark {
+	var answering, silent, measured []string
 	all := s.Remnants()
 	for _, m := range all {
-		if m.Member == nil {
-			silent = append(silent, fmt.Sprintf("%s does not answer: %s", m.Name, m.Why))
-			continue
+		switch {
+		case m.Member != nil:
+			answering = append(answering, m.Name+" answers")
+			measured = append(measured, fmt.Sprintf("%s is at revision %d, raft term %d and index %d", m.Name, m.Member.Revision, m.Member.Term, m.Member.AppliedIndex))
+		case m.Why.None():
+			silent = append(silent, m.Name+" does not answer")
+		default:
+			silent = append(silent, fmt.Sprintf("%s does not answer: %s", m.Name, m.Why.Text))
 		}
-		answering = append(answering, fmt.Sprintf("%s answers, at revision %d, raft term %d and index %d",
-			m.Name, m.Member.Revision, m.Member.Term, m.Member.AppliedIndex))
+		if m.Why.Detail != "" {
+			measured = append(measured, m.Name+": "+m.Why.Detail)
+		}
 	}
-	lines := slices.Concat(answering, silent, []string{s.claimsLeft(), s.backupLeft()})
-	return fmt.Sprintf("the quorum is lost: it takes %d of %s, and %d answer (%s)",
-		quorumOf(all), state.Plural(len(all), "member"), len(answering), strings.Join(lines, "; "))
+	backup := s.backupLeft()
+	if backup.Detail != "" {
+		measured = append(measured, backup.Detail)
+	}
+	lines := slices.Concat(answering, silent, []string{s.claimsLeft(), backup.Text})
+	return Remark{
+		Text: fmt.Sprintf("the quorum is lost: it takes %d of %s, and %d answer; %s",
+			quorumOf(all), state.Plural(len(all), "member"), len(answering), strings.Join(lines, "; ")),
+		Detail: strings.Join(measured, "; "),
+	}
 }
 
 // claimsLeft lists the volume claims that exist. What is on them nobody can say
@@ -167,14 +175,14 @@ func (s *Situation) claimsLeft() string {
 }
 
 // backupLeft is the last verified backup of this cluster, and its age.
-func (s *Situation) backupLeft() string {
+func (s *Situation) backupLeft() Remark {
 	b := s.Observed.Record.Backup
 	if b == nil || b.ClusterID != s.Observed.Record.ClusterID {
-		return "no verified backup is on record"
+		return Remark{Text: "no verified backup is on record"}
 	}
 	object, _, _ := strings.Cut(b.URL, "?")
 	age := strings.TrimSuffix(s.Now.Sub(b.Time).Round(time.Minute).String(), "0s")
-	return fmt.Sprintf("the last verified backup is %s, %s old", object, age)
+	return Remark{Text: "the last verified backup is " + object, Detail: "the backup is " + age + " old"}
 }
 
 // RequestedRecovery is the recovery that Git asks for and that has not been done, in
@@ -200,31 +208,32 @@ func Ahead(a, b *state.Member) bool {
 // see reconciler/restore.
 const RecoveryBump = 1_000_000_000
 
-// FirstMemberProblem says why the first member does not yet answer as what it should be, or "".
-func (s *Situation) FirstMemberProblem(r state.Recovering) string {
+// FirstMemberProblem is why the first member does not yet answer as what it should be.
+func (s *Situation) FirstMemberProblem(r state.Recovering) Remark {
+	why := func(text, detail string) Remark { return Remark{r.Member, text, detail} }
 	p, round := s.Observed.Pod(r.Member), s.Observed.Round()
 	m := round.Member(r.Member)
 	switch {
 	case p == nil:
-		return "it has no pod yet"
+		return why("it has no pod yet", "")
 	case p.Trouble != "":
-		return p.Trouble
+		return why(p.Trouble, "")
 	case round == nil:
-		return "it was not asked yet"
+		return why("it was not asked yet", "")
 	case m == nil || round.Problem != "":
-		return cmp.Or(round.Problem, "it does not answer yet")
+		return why("it does not answer yet", round.Problem)
 	case m.Problem != "":
-		return m.Problem
+		return why("it does not answer yet", m.Problem)
 	case round.ClusterID != r.NewClusterID || m.ID != r.NewMemberID:
-		return fmt.Sprintf("it answers as member %s of cluster %s", m.ID, round.ClusterID)
+		return why(fmt.Sprintf("it answers as member %s of cluster %s", m.ID, round.ClusterID), "")
 	case len(round.Members) != 1 || m.Learner:
-		return fmt.Sprintf("it lists %s", state.Plural(len(round.Members), "member"))
+		return why(fmt.Sprintf("it lists %s", state.Plural(len(round.Members), "member")), "")
 	case m.Leader != m.ID:
-		return "it does not lead yet"
+		return why("it does not lead yet", "")
 	case !p.Ready:
-		return "its pod is not ready yet"
+		return why("its pod is not ready yet", "")
 	}
-	return ""
+	return Remark{}
 }
 
 // RecoverOn lets what a recovery waits for come true, for a forecast.

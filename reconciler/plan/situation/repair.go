@@ -11,7 +11,9 @@ import (
 // Loss is a member that does not come back by itself.
 type Loss struct {
 	Member string
-	Why    string
+	// Why is what a look of another time would say, too, and Detail what this one has
+	// measured.
+	Why, Detail string
 	// since is when it was lost; zero for a loss that nobody waits for to pass: one
 	// that Git itself has asked for, or that was seen twice.
 	Since time.Time
@@ -36,19 +38,20 @@ func (s *Situation) LossOf(p state.Pod) *Loss {
 	return nil
 }
 
-// OthersHealthy says which of the members that are not lost is not healthy, or "".
-func (s *Situation) OthersHealthy(lost []Loss) string {
+// OthersHealthy is about a member that is not lost and not healthy either.
+func (s *Situation) OthersHealthy(lost []Loss) Remark {
 	for _, name := range s.ByOrdinal() {
 		p := s.Observed.Pod(name)
 		switch {
 		case ContainsLoss(lost, name):
 		case p == nil:
-			return "the pod of " + name + " does not exist"
+			return Remark{Member: name, Text: "the pod of " + name + " does not exist"}
 		case !s.HealthyNow(*p):
-			return name + ": " + s.CauseOf(*p)
+			cause := s.CauseOf(*p)
+			return Remark{name, name + ": " + cause.Text, cause.Detail}
 		}
 	}
-	return ""
+	return Remark{}
 }
 
 // ContainsLoss reports whether a member is among the lost.

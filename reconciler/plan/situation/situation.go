@@ -262,7 +262,7 @@ func (s *Situation) SoakTime(p state.Pod) time.Duration {
 }
 
 // Warnings are the catalogue's remarks about what is wanted.
-func (s *Situation) Warnings() []string {
+func (s *Situation) Warnings() []Remark {
 	if len(s.Desired.Problems) > 0 {
 		return nil
 	}
@@ -282,9 +282,12 @@ func (s *Situation) Warnings() []string {
 		}
 		texts = append(texts, "spec.upgrade.backup is Skip: this "+noun+" has no backup to go back to")
 	}
-	texts = append(texts, s.NotDefragmented()...)
-	slices.Sort(texts)
-	return slices.Compact(texts)
+	warnings := s.NotDefragmented()
+	for _, text := range texts {
+		warnings = append(warnings, Remark{Text: text})
+	}
+	slices.SortFunc(warnings, func(a, b Remark) int { return cmp.Compare(a.Text, b.Text) })
+	return slices.Compact(warnings)
 }
 
 // defaultsChanged says what members will do otherwise although no setting

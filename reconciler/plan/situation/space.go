@@ -1,6 +1,7 @@
 package situation
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/state"
@@ -50,6 +51,14 @@ func (s *Situation) Overfull(m state.Member) bool { return share(m.DBInUse, s.Qu
 // WorthDefragmenting says whether a defragmentation would give enough of the file back.
 func WorthDefragmenting(m state.Member) bool {
 	return share(m.DBSize-m.DBInUse, m.DBSize) >= worthwhile
+}
+
+// Reclaimable is the reason to defragment a member whose file comes near its quota.
+func (s *Situation) Reclaimable(m state.Member) Remark {
+	return Remark{
+		Member: m.Name, Text: fmt.Sprintf("its file comes near its quota of %s, and some of it can be given back", state.SizeText(s.QuotaOf(m))),
+		Detail: fmt.Sprintf("%s of %s", state.SizeText(m.DBSize-m.DBInUse), state.SizeText(m.DBSize)),
+	}
 }
 
 // share is part of whole in percent, 0 of nothing.
