@@ -51,6 +51,7 @@ verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...
 	go mod tidy -diff
 	cd test/sandbox && $(GOLANGCI) run --config ../../.golangci.yml ./... && go mod tidy -diff
+	test/sandbox/align.sh -check
 	cd test/bench/etcd && go mod tidy -diff
 
 demo: cluster ## Watch a commit upgrade a real etcd cluster, end to end
@@ -76,6 +77,7 @@ fmt: $(GOLANGCI) ## Format
 
 tidy: ## Tidy every module
 	for m in . test/sandbox test/bench/etcd; do (cd $$m && go mod tidy); done
+	test/sandbox/align.sh
 
 # cluster brings the sandbox up where that is possible, and else asks for a
 # cluster that KUBECONFIG names.
