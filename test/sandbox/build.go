@@ -60,7 +60,7 @@ func artifacts() []artifact {
 	return append(all,
 		artifact{name: "coredns", dir: "coredns", pkg: ".", expected: "about 1 min"},
 		artifact{name: "provisioner", dir: "provisioner", pkg: ".", expected: "about 20 s"},
-		artifact{name: "versitygw", dir: "s3", pkg: "github.com/versity/versitygw/cmd/versitygw", expected: "about 1 min"},
+		artifact{name: "versitygw", dir: "s3", pkg: ".", expected: "about 1 min"},
 		artifact{name: "gitea", dir: "gitea", pkg: ".", expected: "5–10 min on two cores", apart: true},
 		artifact{name: "pause", dir: "pause", pkg: ".", expected: "1 s"},
 		artifact{name: "probe", dir: "probe", pkg: ".", expected: "5 s"},
