@@ -10,6 +10,8 @@ CACHE := $(or $(QUORATE_CACHE),$(HOME)/.cache/quorate)
 TOOLS := $(CACHE)/tools
 GOLANGCI := $(TOOLS)/golangci-lint-v2.15.0
 SANDBOX := $(BIN)/sandbox
+# What the demo needs of the sandbox, built while it is compiled itself.
+DEMO_NEEDS := versitygw,etcd-v3.5.21,etcd-v3.5.35,etcd-v3.6.16
 # `make verify` vets, so that the tests need not.
 TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
@@ -54,8 +56,10 @@ verify: $(GOLANGCI) ## Check format, lint and modules
 	test/sandbox/align.sh -check
 	cd test/bench/etcd && go mod tidy -diff
 
-demo: cluster ## Watch a commit upgrade a real etcd cluster, end to end
-	. test/env.sh && go run ./test/demo
+demo: machine ## Watch a commit upgrade a real etcd cluster, end to end
+	@if $(SANDBOX) preflight >/dev/null 2>&1; then beside=--beside-up=$(DEMO_NEEDS); fi; \
+	$(SANDBOX) compile $${beside:-} -o $(BIN)/ ./test/demo ./cmd/quorate ./cmd/quorate-guard
+	. test/env.sh && $(BIN)/demo
 
 bench: cluster ## Print what users feel as one table; ROLLS=10 of each kind
 	. test/env.sh && go run ./test/bench -rolls $(or $(ROLLS),10)
@@ -64,7 +68,7 @@ image: ## Build quorate's container image with docker
 	docker build -f deploy/Dockerfile -t ghcr.io/quorate/quorate:dev .
 
 sandbox: $(SANDBOX) ## Bring up a real Kubernetes on this machine; prints KUBECONFIG
-	@$(SANDBOX) up
+	@$(SANDBOX) up --all
 
 sandbox-down: $(SANDBOX) ## Remove every trace of it
 	@$(SANDBOX) down
@@ -79,13 +83,17 @@ tidy: ## Tidy every module
 	for m in . test/sandbox test/bench/etcd; do (cd $$m && go mod tidy); done
 	test/sandbox/align.sh
 
-# cluster brings the sandbox up where that is possible, and else asks for a
-# cluster that KUBECONFIG names.
+# machine looks whether there can be a cluster: the sandbox, or one that KUBECONFIG names.
+.PHONY: machine
+machine: $(SANDBOX)
+	@if ! why=$$($(SANDBOX) preflight 2>&1); then \
+	  if [ -z "$${KUBECONFIG:-}" ]; then echo "$$why" >&2; exit 1; fi; \
+	  echo "no sandbox ($$why); using the cluster of KUBECONFIG=$$KUBECONFIG"; fi
+
+# cluster brings the sandbox up where that is possible, with all that tests need of it.
 .PHONY: cluster
-cluster: $(SANDBOX)
-	@if why=$$($(SANDBOX) preflight 2>&1); then $(SANDBOX) up >/dev/null; \
-	elif [ -n "$${KUBECONFIG:-}" ]; then echo "no sandbox ($$why); using the cluster of KUBECONFIG=$$KUBECONFIG"; \
-	else echo "$$why" >&2; exit 1; fi
+cluster: machine
+	@if $(SANDBOX) preflight >/dev/null 2>&1; then $(SANDBOX) up --all >/dev/null; fi
 
 # sshd is what the tests of Git over SSH talk to.
 .PHONY: sshd
@@ -95,7 +103,8 @@ sshd:
 
 .PHONY: $(SANDBOX)
 $(SANDBOX):
-	@mkdir -p $(BIN) && cd test/sandbox && go build -o $(SANDBOX) .
+	@mkdir -p $(BIN); test -e $@ || echo "building the sandbox's program, half a minute the first time"
+	@cd test/sandbox && GOGC=off GOMEMLIMIT=1GiB go build -o $@ .
 
 $(GOLANGCI):
 	@mkdir -p $(TOOLS)

@@ -107,6 +107,12 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.cluster, err = lab.Connect(ctx); err != nil {
 		return err
 	}
+	if b.cluster.Sandbox != nil {
+		// It may have been brought up for the demo, which needs less of it.
+		if err := b.cluster.Sandbox.Up(ctx, os.Stderr, "--all"); err != nil {
+			return err
+		}
+	}
 	image, err := b.cluster.ProvideImage(ctx)
 	if err != nil {
 		return err

@@ -24,6 +24,15 @@ const (
 // examples/quickstart.
 func versions() []string { return []string{"3.5.21", "3.5.35", "3.6.16"} }
 
+// needed are the programs of the sandbox that the demo needs.
+func needed() []string {
+	programs := []string{"versitygw"}
+	for _, version := range versions() {
+		programs = append(programs, "etcd-v"+version)
+	}
+	return programs
+}
+
 // How long each part may take. All of them are several times what they take on
 // two busy cores; none is longer than limit.
 const (
@@ -120,7 +129,7 @@ func (d *demo) prepare(ctx context.Context) (err error) {
 // connect brings the sandbox up, unless KUBECONFIG names another cluster.
 func (d *demo) connect(ctx context.Context) (err error) {
 	if sandbox := lab.FindSandbox(); sandbox != nil && sandbox.Wanted(ctx) {
-		if err := sandbox.Up(ctx, os.Stdout); err != nil {
+		if err := sandbox.Up(ctx, os.Stdout, needed()...); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -36,6 +38,16 @@ func TestNarratorTellsWhatMatters(t *testing.T) {
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestMakefileBuildsWhatTheDemoNeeds(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nDEMO_NEEDS := " + strings.Join(needed(), ",") + "\n"; !strings.Contains(string(text), want) {
+		t.Errorf("the Makefile has no line %q", strings.TrimSpace(want))
 	}
 }
 

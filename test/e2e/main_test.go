@@ -98,6 +98,12 @@ func (s *suite) prepare(ctx context.Context) (err error) {
 	if s.cluster, err = lab.Connect(ctx); err != nil {
 		return fmt.Errorf("these tests need a Kubernetes cluster: %w", err)
 	}
+	if s.cluster.Sandbox != nil {
+		// It may have been brought up for the demo, which needs less of it.
+		if err := s.cluster.Sandbox.Up(ctx, os.Stderr, "--all"); err != nil {
+			return err
+		}
+	}
 	if s.dir, err = os.MkdirTemp("", "quorate-e2e-"); err != nil {
 		return err
 	}

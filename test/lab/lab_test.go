@@ -212,7 +212,7 @@ func startEtcd(t *testing.T) *clientv3.Client {
 	if s == nil {
 		t.Skip("needs the sandbox's etcd")
 	}
-	binary, err := s.ExecPath(t.Context(), "etcd-v3.6.16")
+	binary, err := s.Build(t.Context(), "etcd-v3.6.16")
 	if err != nil {
 		t.Skip(err)
 	}

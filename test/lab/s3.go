@@ -268,7 +268,7 @@ func (c *Cluster) versitygw(ctx context.Context) (string, error) {
 		return path, nil
 	}
 	if c.Sandbox != nil {
-		return c.Sandbox.ExecPath(ctx, "versitygw")
+		return c.Sandbox.Build(ctx, "versitygw")
 	}
 	cache, err := cacheDir()
 	if err != nil {

@@ -72,13 +72,15 @@ func cacheDir() (string, error) {
 	return filepath.Join(dir, "quorate"), nil
 }
 
-// Up brings the sandbox up, with its own progress on out. Where the machine
-// cannot run it, the error is the sandbox's one line that says what is missing.
-func (s *Sandbox) Up(ctx context.Context, out io.Writer) error {
+// Up brings the sandbox up, with its own progress on out, and what else is needed
+// of it: programs as Build names them, or --all. Its nodes have the images of all
+// releases of etcd that were built before. Where the machine cannot run it, the error
+// is the sandbox's one line that says what is missing.
+func (s *Sandbox) Up(ctx context.Context, out io.Writer, more ...string) error {
 	if _, err := s.run(ctx, "preflight"); err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, s.path, "up")
+	cmd := exec.CommandContext(ctx, s.path, append([]string{"up"}, more...)...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.Stdout, cmd.Stderr = out, out
 	if err := cmd.Run(); err != nil {
@@ -100,13 +102,13 @@ func (s *Sandbox) Status(ctx context.Context) (SandboxStatus, error) {
 	return status, nil
 }
 
-// ExecPath is the path of a program that the sandbox has built, such as kubectl,
-// versitygw or etcd-v3.5.35.
+// ExecPath is the path of a program that every sandbox has built, such as kubectl.
 func (s *Sandbox) ExecPath(ctx context.Context, name string) (string, error) {
 	return s.run(ctx, "exec-path", name)
 }
 
-// Build is ExecPath of a program that is built first if it was not yet.
+// Build is the path of any program of the sandbox, such as versitygw or etcd-v3.5.35,
+// which is built first if it was not yet.
 func (s *Sandbox) Build(ctx context.Context, name string) (string, error) {
 	return s.run(ctx, "exec-path", "--build", name)
 }

@@ -37,7 +37,7 @@ type Server struct {
 
 // server prepares a program with its log in dir; args are asked for at each start.
 func (s *Sandbox) server(ctx context.Context, program, dir string, args func() []string) (*Server, error) {
-	path, err := s.ExecPath(ctx, program)
+	path, err := s.Build(ctx, program)
 	if err != nil {
 		return nil, err
 	}

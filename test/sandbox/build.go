@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -17,13 +16,18 @@ import (
 
 // artifact is a binary that is built from a directory of this program's source.
 type artifact struct {
-	name     string // of the binary
-	dir      string // below the source, where it is built
-	pkg      string // the package, "." unless it belongs to another module
-	ldflags  string
-	links    []string // further names that it is called by
-	expected string   // how long a first build takes
-	// apart is what nothing in the sandbox runs; it is built when it is asked for.
+	name    string // of the binary
+	dir     string // below the source, where it is built
+	pkg     string // the package, "." unless it belongs to another module
+	ldflags string
+	links   []string // further names that it is called by
+	// packages is how many a first build compiles, roughly, after those above it.
+	packages int
+	// core is what every sandbox runs; the rest is built when it is asked for.
+	core bool
+	// after is the directory of what compiles most packages of this one, too.
+	after string
+	// apart is what nothing in the sandbox runs, and takes long.
 	apart bool
 }
 
@@ -45,25 +49,30 @@ const storeVersion = "v3.6.16"
 // kubernetesVersion is what the binaries say they are; clients parse it.
 const kubernetesVersion = "v1.36.3"
 
+// artifacts are all that can be built, what takes longest first. The modules of
+// kubernetes and of those after it have the same versions (align.sh), so that Go's
+// cache has what they share.
 func artifacts() []artifact {
-	all := []artifact{{
-		name: "kubernetes", dir: "kubernetes", pkg: ".", expected: "4–6 min on two cores",
-		ldflags: "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion,
-		links:   []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
-	}}
-	for _, version := range append(oldEtcdVersions(), etcdVersions()...) {
+	all := []artifact{
+		{
+			name: "kubernetes", dir: "kubernetes", pkg: ".", packages: 1900, core: true,
+			ldflags: "-X k8s.io/component-base/version.gitVersion=" + kubernetesVersion,
+			links:   []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl"},
+		},
+		{name: "gitea", dir: "gitea", pkg: ".", packages: 1500, apart: true},
+		{name: "versitygw", dir: "s3", pkg: ".", packages: 300},
+	}
+	for _, version := range slices.Backward(append(oldEtcdVersions(), etcdVersions()...)) {
 		all = append(all, artifact{
-			name: "etcd", dir: "etcd/" + version, pkg: etcdPackage(version), expected: "15–60 s",
+			name: "etcd", dir: "etcd/" + version, pkg: etcdPackage(version), packages: 250, core: version == storeVersion,
 			links: []string{"etcd-" + version},
 		})
 	}
 	return append(all,
-		artifact{name: "coredns", dir: "coredns", pkg: ".", expected: "about 1 min"},
-		artifact{name: "provisioner", dir: "provisioner", pkg: ".", expected: "about 20 s"},
-		artifact{name: "versitygw", dir: "s3", pkg: ".", expected: "about 1 min"},
-		artifact{name: "gitea", dir: "gitea", pkg: ".", expected: "5–10 min on two cores", apart: true},
-		artifact{name: "pause", dir: "pause", pkg: ".", expected: "1 s"},
-		artifact{name: "probe", dir: "probe", pkg: ".", expected: "5 s"},
+		artifact{name: "coredns", dir: "coredns", pkg: ".", packages: 80, core: true, after: "kubernetes"},
+		artifact{name: "provisioner", dir: "provisioner", pkg: ".", packages: 10, core: true, after: "kubernetes"},
+		artifact{name: "pause", dir: "pause", pkg: ".", packages: 1, core: true},
+		artifact{name: "probe", dir: "probe", pkg: ".", packages: 1, core: true},
 	)
 }
 
@@ -78,49 +87,104 @@ func etcdPackage(version string) string {
 	return "go.etcd.io/etcd/server/v3"
 }
 
-// buildAll builds every binary and image of the sandbox that is not in the cache.
-func (s *sandbox) buildAll(ctx context.Context) error {
-	for _, a := range artifacts() {
-		if a.apart {
-			continue
-		}
-		if err := s.build(ctx, a); err != nil {
-			return err
-		}
-	}
-	for _, image := range s.images() {
-		if _, err := s.imageArchive(image); err != nil {
-			return err
-		}
-	}
-	return nil
+// core is what every sandbox needs.
+func core() []artifact {
+	return slices.DeleteFunc(artifacts(), func(a artifact) bool { return !a.core })
 }
 
-// build builds one binary into a directory of its own and names that directory
-// last, so that what is in the cache is always whole.
-func (s *sandbox) build(ctx context.Context, a artifact) error {
-	dir, err := s.artifactDir(a)
+// allButApart is what all tests on a sandbox need.
+func allButApart() []artifact {
+	return slices.DeleteFunc(artifacts(), func(a artifact) bool { return a.apart })
+}
+
+// named are the artifacts of these binaries.
+func named(names []string) ([]artifact, error) {
+	var all []artifact
+	for _, name := range names {
+		a, err := artifactNamed(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// build builds what of these is not in the cache.
+func (s *sandbox) build(ctx context.Context, wanted []artifact) error {
+	chains, err := s.chains(wanted)
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stat(dir); err == nil {
+	if len(chains) == 0 {
 		return nil
 	}
-	if err := os.MkdirAll(s.cache, 0o755); err != nil {
-		return fmt.Errorf("build %s: %w", a.name, err)
+	return s.progress.build(ctx, chains)
+}
+
+// chainsBeside are a build that is not of the sandbox, and beside it all that `up`
+// builds with these names, unless there are none. Kubernetes follows the former, for
+// what they share.
+func (s *sandbox) chainsBeside(one link, names []string) ([]chain, error) {
+	if len(names) == 0 {
+		return []chain{{one}}, nil
 	}
-	draft, err := os.MkdirTemp(s.cache, "building-*")
+	wanted, err := named(names)
 	if err != nil {
-		return fmt.Errorf("build %s: %w", a.name, err)
+		return nil, err
 	}
-	defer func() { _ = os.RemoveAll(draft) }()
-	what := fmt.Sprintf("building %s (%s when nothing is cached)", a.dir, a.expected)
-	return s.progress.step(what, func() error {
-		if err := s.compile(ctx, a, filepath.Join(draft, a.name)); err != nil {
+	chains, err := s.chains(append(wanted, core()...))
+	if err != nil || len(chains) == 0 {
+		return []chain{{one}}, err
+	}
+	chains[0] = append(chain{one}, chains[0]...)
+	return chains, nil
+}
+
+// chains are the builds that are necessary, in the order of artifacts.
+func (s *sandbox) chains(wanted []artifact) ([]chain, error) {
+	var chains []chain
+	at := map[string]int{} // the chain of a directory
+	for _, a := range artifacts() {
+		if !slices.ContainsFunc(wanted, func(w artifact) bool { return w.dir == a.dir }) {
+			continue
+		}
+		dir, err := s.artifactDir(a)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := os.Stat(dir); err == nil {
+			continue
+		}
+		i, follows := at[a.after]
+		if !follows {
+			i, chains = len(chains), append(chains, nil)
+		}
+		at[a.dir] = i
+		chains[i] = append(chains[i], s.toBuild(a, dir))
+	}
+	return chains, nil
+}
+
+// toBuild builds one binary into a directory of its own and names that directory
+// last, so that what is in the cache is always whole.
+func (s *sandbox) toBuild(a artifact, dir string) link {
+	c := &compilation{name: a.dir, dir: filepath.Join(s.source, a.dir), packages: []string{a.pkg}, expected: a.packages}
+	return link{c, func(ctx context.Context) error {
+		if err := os.MkdirAll(s.cache, 0o755); err != nil {
+			return fmt.Errorf("build %s: %w", a.name, err)
+		}
+		draft, err := os.MkdirTemp(s.cache, "building-*")
+		if err != nil {
+			return fmt.Errorf("build %s: %w", a.name, err)
+		}
+		defer func() { _ = os.RemoveAll(draft) }()
+		c.flags = []string{"-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w " + a.ldflags), "-o", filepath.Join(draft, a.name)}
+		if err := c.run(ctx); err != nil {
 			return err
 		}
-		for _, link := range a.links {
-			if err := os.Symlink(a.name, filepath.Join(draft, link)); err != nil {
+		for _, name := range a.links {
+			if err := os.Symlink(a.name, filepath.Join(draft, name)); err != nil {
 				return fmt.Errorf("build %s: %w", a.name, err)
 			}
 		}
@@ -131,18 +195,7 @@ func (s *sandbox) build(ctx context.Context, a artifact) error {
 			return fmt.Errorf("build %s: %w", a.name, err)
 		}
 		return nil
-	})
-}
-
-// compile makes a static binary, since images have nothing but it.
-func (s *sandbox) compile(ctx context.Context, a artifact, output string) error {
-	command := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-ldflags", strings.TrimSpace("-s -w "+a.ldflags), "-o", output, a.pkg)
-	command.Dir = filepath.Join(s.source, a.dir)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
-	if out, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("build %s in %s: %w\n%s", a.name, command.Dir, err, out)
-	}
-	return nil
+	}}
 }
 
 // artifactDir is the place in the cache for what the source is now: its name
@@ -206,18 +259,9 @@ func (s *sandbox) execPath(name string) (string, error) {
 	}
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("%s is not built; run `sandbox build` first", name)
+		return "", fmt.Errorf("%s is not built; run `sandbox build %s` first", name, name)
 	}
 	return path, nil
-}
-
-// buildNamed builds the one binary of that name when it is not in the cache.
-func (s *sandbox) buildNamed(ctx context.Context, name string) error {
-	a, err := artifactNamed(name)
-	if err != nil {
-		return err
-	}
-	return s.build(ctx, a)
 }
 
 // artifactNamed finds what a name is a binary of.

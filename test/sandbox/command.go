@@ -17,8 +17,9 @@ func newRootCommand() *cobra.Command {
 	}
 	root.AddCommand(
 		simpleCommand("preflight", "Say whether this machine can run the sandbox", (*sandbox).preflight),
-		simpleCommand("build", "Build every binary and image, and start nothing", (*sandbox).buildAll),
-		simpleCommand("up", "Bring the sandbox up; what runs already is left running", locked((*sandbox).up)),
+		newBuildCommand(),
+		newCompileCommand(),
+		newUpCommand(),
 		simpleCommand("down", "Remove every trace of the sandbox but the build cache", locked((*sandbox).down)),
 		newStatusCommand(),
 		newExecPathCommand(),
@@ -95,6 +96,77 @@ func locked1(run func(*sandbox, context.Context, string) error) func(*sandbox, c
 	}
 }
 
+func newBuildCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "build [NAME...]", Short: "Build binaries, and start nothing",
+		Long: "Build binaries, and start nothing: those that are named, as exec-path names them, or all but gitea.",
+		RunE: func(c *cobra.Command, names []string) error {
+			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			wanted, err := named(names)
+			if err != nil {
+				return err
+			}
+			if len(names) == 0 {
+				wanted = allButApart()
+			}
+			return s.build(c.Context(), wanted)
+		},
+	}
+}
+
+// newCompileCommand is for programs of the checkout that take minutes to compile, of
+// which go build says nothing.
+func newCompileCommand() *cobra.Command {
+	var output string
+	var beside []string
+	command := &cobra.Command{
+		Use: "compile PACKAGE...", Short: "Run go build, and tell how long it takes", Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, packages []string) error {
+			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			one := &compilation{name: packages[0], flags: []string{"-o", output}, packages: packages, expected: 1400}
+			chains, err := s.chainsBeside(link{one, one.run}, beside)
+			if err != nil {
+				return err
+			}
+			return s.progress.build(c.Context(), chains)
+		},
+	}
+	command.Flags().StringVarP(&output, "output", "o", ".", "file, or directory with a slash at its end")
+	command.Flags().StringSliceVar(&beside, "beside-up", nil, "build what `up NAME...` builds as well, beside it")
+	return command
+}
+
+func newUpCommand() *cobra.Command {
+	var all bool
+	command := &cobra.Command{
+		Use: "up [NAME...]", Short: "Bring the sandbox up; what runs already is left running",
+		Long: "Bring the sandbox up, and build further binaries first, as exec-path names them, such as etcd-v3.5.35 or versitygw.\n" +
+			"The nodes get the images of all releases of etcd that are built.",
+		RunE: func(c *cobra.Command, names []string) error {
+			s, err := newSandbox(c.OutOrStdout(), c.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			more, err := named(names)
+			if err != nil {
+				return err
+			}
+			if all {
+				more = append(more, allButApart()...)
+			}
+			return locked(func(s *sandbox, ctx context.Context) error { return s.up(ctx, more...) })(s, c.Context())
+		},
+	}
+	command.Flags().BoolVar(&all, "all", false, "build all but gitea")
+	return command
+}
+
 func newStatusCommand() *cobra.Command {
 	var output string
 	command := simpleCommand("status", "Show what runs", func(s *sandbox, ctx context.Context) error {
@@ -115,7 +187,11 @@ func newExecPathCommand() *cobra.Command {
 				return err
 			}
 			if build {
-				if err := s.buildNamed(c.Context(), args[0]); err != nil {
+				wanted, err := named(args)
+				if err != nil {
+					return err
+				}
+				if err := s.build(c.Context(), wanted); err != nil {
 					return err
 				}
 			}

@@ -32,14 +32,17 @@ const (
 	probeImage = "quorate.dev/sandbox/probe:dev"
 )
 
-// images are the images that every node has from the start.
+// images are the images that every node has from the start: what the sandbox itself
+// needs, and the releases of etcd that are built.
 func (s *sandbox) images() []image {
 	all := []image{
 		{name: pauseImage, binaries: []string{"pause"}, entrypoint: "/usr/local/bin/pause"},
 		{name: probeImage, binaries: []string{"probe"}, entrypoint: "/usr/local/bin/probe"},
 	}
 	for _, version := range etcdVersions() {
-		all = append(all, image{name: "quay.io/coreos/etcd:" + version, binaries: []string{"etcd-" + version}})
+		if _, err := s.execPath("etcd-" + version); err == nil {
+			all = append(all, image{name: "quay.io/coreos/etcd:" + version, binaries: []string{"etcd-" + version}})
+		}
 	}
 	return all
 }

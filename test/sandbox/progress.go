@@ -32,12 +32,9 @@ func (p *progress) say(format string, args ...any) {
 func (p *progress) step(what string, do func() error) error {
 	begin := time.Now()
 	p.say("%s…", what)
-	ended := make(chan struct{})
-	var beats sync.WaitGroup
-	beats.Go(func() { p.beat(what, begin, ended) })
+	stop := p.beat(func() string { return fmt.Sprintf("%s… going on for %.0fs", what, time.Since(begin).Seconds()) })
 	err := do()
-	close(ended)
-	beats.Wait()
+	stop()
 	if err != nil {
 		return err
 	}
@@ -45,17 +42,24 @@ func (p *progress) step(what string, do func() error) error {
 	return nil
 }
 
-func (p *progress) beat(what string, begin time.Time, ended <-chan struct{}) {
-	ticker := time.NewTicker(heartbeat)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ended:
-			return
-		case <-ticker.C:
-			p.say("%s… going on for %.0fs", what, time.Since(begin).Seconds())
+// beat says again and again how things are, until stop, which returns when nothing
+// more is said.
+func (p *progress) beat(state func() string) (stop func()) {
+	ended := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		ticker := time.NewTicker(heartbeat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ended:
+				return
+			case <-ticker.C:
+				p.say("%s", state())
+			}
 		}
-	}
+	})
+	return func() { close(ended); beats.Wait() }
 }
 
 // await asks again and again until the condition holds, ends with the last

@@ -151,6 +151,9 @@ func TestUpAgainStartsNothing(t *testing.T) {
 
 func TestEtcdImagesHoldTheirRelease(t *testing.T) {
 	s := running(t)
+	if err := s.up(t.Context(), allButApart()...); err != nil {
+		t.Fatal(err)
+	}
 	ns := namespace(t, s)
 	for _, version := range etcdVersions() {
 		name := strings.ReplaceAll(version, ".", "-")

@@ -7,16 +7,22 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// up brings up whatever of the sandbox is not up.
-func (s *sandbox) up(ctx context.Context) error {
+// up brings up whatever of the sandbox is not up, and builds more before that. The
+// nodes get the image of every etcd release that is built.
+func (s *sandbox) up(ctx context.Context, more ...artifact) error {
 	if err := s.preflight(ctx); err != nil {
 		return err
 	}
 	if err := s.installPackages(ctx); err != nil {
 		return err
 	}
-	if err := s.buildAll(ctx); err != nil {
+	if err := s.build(ctx, append(core(), more...)); err != nil {
 		return err
+	}
+	for _, image := range s.images() {
+		if _, err := s.imageArchive(image); err != nil {
+			return err
+		}
 	}
 	if err := s.makeDir(); err != nil {
 		return err
