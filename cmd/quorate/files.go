@@ -4,18 +4,10 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
-
-// parse reads the files of a snapshot, those that the parser does not know.
-func parse(p *schema.Parser, s sources.Snapshot) schema.Set {
-	files := make([]schema.File, len(s.Files))
-	for i, f := range s.Files {
-		files[i] = schema.File{Path: f.Path, Data: f.Data}
-	}
-	return p.Parse(files)
-}
 
 // readPaths reads files and directories of this machine.
 func readPaths(ctx context.Context, paths []string) (schema.Set, error) {
@@ -23,7 +15,7 @@ func readPaths(ctx context.Context, paths []string) (schema.Set, error) {
 	if err != nil {
 		return schema.Set{}, err
 	}
-	return parse(&schema.Parser{}, s), nil
+	return follow.Parse(&schema.Parser{}, s), nil
 }
 
 // countProblems is "1 error, 2 warnings".

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
@@ -27,14 +28,17 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 )
 
 // TestGitea has the daemon's parts work with a real Gitea, by way of its flags, with
@@ -61,7 +65,7 @@ type atGitea struct {
 	log         *slog.Logger
 	said        *bytes.Buffer
 	metrics     *prometheus.Registry
-	p           *poller
+	p           *follow.Poller
 	r           *reconciler.Reconciler
 	list        []schema.Status // how everything is
 }
@@ -96,7 +100,7 @@ func (g *gitea) newAtGitea(t *testing.T, name, role, token string, args ...strin
 }
 
 // config is what the flags of quorate run say.
-func (f *atGitea) config() daemonConfig {
+func (f *atGitea) config() daemon.Config {
 	f.Helper()
 	flags, cmd := &runFlags{}, &cobra.Command{}
 	flags.add(cmd)
@@ -116,7 +120,7 @@ func (f *atGitea) start() {
 	f.Helper()
 	c := f.config()
 	f.metrics = prometheus.NewRegistry()
-	f.p = newPoller(c.Follow, f.log, f.metrics)
+	f.p = follow.New(c.Follow, f.log, f.metrics)
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(100), report.NewMetrics(f.metrics), f.log, c.Options)
 	if err := f.r.Start(f.Context()); err != nil {
 		f.Fatal(err)
@@ -127,7 +131,7 @@ func (f *atGitea) start() {
 func (f *atGitea) look(clusters []string, failures, problems float64, errorLines int) {
 	f.Helper()
 	f.said.Reset()
-	f.p.once(f.Context(), f.r)
+	f.p.Once(f.Context(), f.r)
 	if list := desiredtest.Summary(slices.Collect(maps.Values(f.r.Desired()))); !slices.Equal(list, clusters) {
 		f.Errorf("clusters %q, want %q", list, clusters)
 	}
@@ -250,17 +254,14 @@ func (g *gitea) calls(t *testing.T) {
 // call.
 func (g *gitea) callsWith(t *testing.T, kind string) {
 	f := g.newAtGitea(t, "calls-"+kind, "read", g.token(t, "quorate", "read:repository"), "--interval", "1h")
-	secret, address := filepath.Join(t.TempDir(), "secret"), backuptest.FreeAddress(t)
+	secret := filepath.Join(t.TempDir(), "secret")
 	write(t, secret, "hook-secret\n")
-	hooks, err := serveWebhook(address, secret, f.p.wakeUp, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer hooks.close()
+	hooks := httptest.NewServer(sources.NewWebhook(secret, f.p.Wake))
+	defer hooks.Close()
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { f.p.poll(ctx, f.r); close(ended) }()
+	go func() { f.p.Run(ctx, f.r); close(ended) }()
 	defer func() { stop(); <-ended }()
 	says := func(version string) func() bool {
 		return func() bool { return f.r.Desired()["shop/orders"].Spec.Version == version }
@@ -268,7 +269,7 @@ func (g *gitea) callsWith(t *testing.T, kind string) {
 	cmdtest.Await(t, says("3.6.12"))
 	g.must(t, "shop", http.MethodPost, f.path+"/hooks", fields{
 		"type": "gitea", "active": true, "events": []string{"push"},
-		"config": fields{"url": "http://" + address + "/webhook", "content_type": kind, "secret": "hook-secret"},
+		"config": fields{"url": hooks.URL, "content_type": kind, "secret": "hook-secret"},
 	}, nil)
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	cmdtest.Await(t, says("3.6.16"))
@@ -311,14 +312,14 @@ func (f *atGitea) wantMarks(commit, whole string, want ...string) {
 
 func (g *gitea) marks(t *testing.T) {
 	f := g.newAtGitea(t, "marks", "write", g.token(t, "quorate", "write:repository"), "--commit-statuses", "--status", "branch")
-	marks := newCommitStatuses(*f.config().Marks, f.p.State, f.log)
+	marks := publish.NewMarks(*f.config().Marks, f.p.State, f.log)
 	first := f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	mark := func(phase schema.Phase, done int) {
 		f.list = []schema.Status{cmdtest.Changed(first, "orders", phase, done)}
-		f.list[0].Observed = f.p.State().commit
-		marks.once(t.Context(), f)
-		marks.once(t.Context(), f)
+		f.list[0].Observed = f.p.State().Commit
+		marks.Once(t.Context(), f)
+		marks.Once(t.Context(), f)
 	}
 	mark(schema.PhaseReconciling, 2)
 	want := []string{"pending: orders: 2 of 3 members at 3.6.16"}
@@ -331,7 +332,7 @@ func (g *gitea) marks(t *testing.T) {
 	f.look([]string{"shop/orders 3.6.16"}, 0, 1, 0)
 	mark(schema.PhaseStalled, 3)
 	f.wantMarks(first, "failure", append(want, "failure: orders: it is so")...)
-	f.wantMarks(second, "failure", "failure: 1 problem in its files: "+f.p.State().problems[0])
+	f.wantMarks(second, "failure", "failure: 1 problem in its files: "+f.p.State().Problems[0])
 	if text := f.said.String(); strings.Contains(text, "not written") {
 		t.Errorf("said\n%s", text)
 	}
@@ -354,7 +355,7 @@ func (g *gitea) refuses(f *atGitea, scope string) {
 		f.Fatal(err)
 	}
 	f.said.Reset()
-	newCommitStatuses(*f.config().Marks, f.p.State, f.log).once(f.Context(), f)
+	publish.NewMarks(*f.config().Marks, f.p.State, f.log).Once(f.Context(), f)
 	f.wantSaid(token, "not written", "403", "give the token the right to do this")
 }
 
@@ -362,7 +363,7 @@ func (g *gitea) refuses(f *atGitea, scope string) {
 // that --pull-requests needs, and its user may do no more than read.
 type proposingAt struct {
 	*atGitea
-	pulls *pulls
+	pulls *publish.Pulls
 }
 
 // Desired and Planner are those of the reconciler that acts.
@@ -383,8 +384,8 @@ func (g *gitea) newProposingAt(t *testing.T, name string) *proposingAt {
 func (f *proposingAt) restart() {
 	f.Helper()
 	c := f.config()
-	c.Pulls.Options = PreviewOptions(c.Options)
-	f.pulls = newPulls(*c.Pulls, f.p.State, f.log)
+	c.Pulls.Options = daemon.PreviewOptions(c.Options)
+	f.pulls = publish.NewPulls(*c.Pulls, f.p.State, f.log)
 }
 
 // branch pushes a branch that gives orders a version, upon main.
@@ -418,7 +419,7 @@ func (f *proposingAt) edit(number int, with fields) {
 
 func (f *proposingAt) round() {
 	f.Helper()
-	if err := f.pulls.round(f.Context(), f); err != nil {
+	if err := f.pulls.Once(f.Context(), f); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -525,11 +526,11 @@ func (f *proposingAt) openHeadless() int {
 }
 
 // newWriter prepares what writes the status branch, as a daemon does that starts.
-func (f *atGitea) newWriter() *statusWriter {
+func (f *atGitea) newWriter() *publish.Branch {
 	f.Helper()
 	c := f.config().Status
 	c.Kube = f.kube
-	return newBranch(*c, f.p.State, f.log, prometheus.NewRegistry())
+	return publish.NewBranch(*c, f.p.State, f.log, prometheus.NewRegistry())
 }
 
 // wantBranch wants a history of the status branch, the newest commit first.
@@ -553,9 +554,9 @@ func (g *gitea) publishes(t *testing.T) {
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	first, second := f.newWriter(), f.newWriter()
-	write := func(w *statusWriter, list ...schema.Status) {
+	write := func(w *publish.Branch, list ...schema.Status) {
 		f.list = list
-		w.once(t.Context(), f, false)
+		w.Once(t.Context(), f, false)
 	}
 	write(first, cmdtest.Ready("orders"))
 	write(first, cmdtest.Ready("orders"))
@@ -590,11 +591,11 @@ func (g *gitea) shows(f *atGitea) {
 
 // guards wants that the branch is left alone where Gitea does not let it be written,
 // and where somebody else wrote to it.
-func (g *gitea) guards(f *atGitea, w *statusWriter, token string, history []string) {
+func (g *gitea) guards(f *atGitea, w *publish.Branch, token string, history []string) {
 	f.Helper()
 	f.list = f.list[:1]
 	g.must(f.T, "shop", http.MethodPost, f.path+"/branch_protections", fields{"rule_name": "quorate/**", "enable_push": false}, nil)
-	w.once(f.Context(), f, false)
+	w.Once(f.Context(), f, false)
 	f.wantSaid(token, "not written", "the server takes no push to this branch", "(pre-receive hook declined: Not allowed to push to protected branch quorate/status)")
 	f.wantBranch(history...)
 	g.must(f.T, "shop", http.MethodDelete, f.path+"/branch_protections/quorate/**", nil, nil)
@@ -602,10 +603,10 @@ func (g *gitea) guards(f *atGitea, w *statusWriter, token string, history []stri
 	f.said.Reset()
 	weak := g.token(f.T, "quorate", "read:repository")
 	f.give("password", weak)
-	w.once(f.Context(), f, false)
+	w.Once(f.Context(), f, false)
 	f.wantSaid(weak, "not written", "403 Forbidden; check that the credentials are valid and may write to the repository")
 	f.give("password", token)
-	w.once(f.Context(), f, false)
+	w.Once(f.Context(), f, false)
 	history = append([]string{"status: 1 object gone"}, history...)
 	f.wantBranch(history...)
 
@@ -614,7 +615,7 @@ func (g *gitea) guards(f *atGitea, w *statusWriter, token string, history []stri
 	f.Git("checkout", "--quiet", "FETCH_HEAD")
 	f.push("quorate/status", "notes.md", "mine")
 	f.list = append(f.list, cmdtest.Ready("users"))
-	w.once(f.Context(), f, false)
+	w.Once(f.Context(), f, false)
 	f.wantSaid(token, "not written", "was not made by quorate")
 	f.wantBranch(append([]string{"Change notes.md"}, history...)...)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/scheduler"
@@ -30,7 +31,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", manifests.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
-	flags.StringVar(&f.options.Owner.Instance, "instance", DefaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
+	flags.StringVar(&f.options.Owner.Instance, "instance", daemon.DefaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
 	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")
 	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "who takes the backups that files ask for: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
 	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many backups are restored on trial at once, of whatever schedules")

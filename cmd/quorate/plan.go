@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/preview"
@@ -118,7 +120,7 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 	if err != nil {
 		return nil, err
 	}
-	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, PreviewOptions(f.kube.options))
+	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, daemon.PreviewOptions(f.kube.options))
 }
 
 // read reads the files from where the command line says.
@@ -141,7 +143,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	if err != nil {
 		return schema.Set{}, "", err
 	}
-	return parse(&schema.Parser{}, s), s.Commit, nil
+	return follow.Parse(&schema.Parser{}, s), s.Commit, nil
 }
 
 // reconciler is one that has looked at Kubernetes.
@@ -150,7 +152,7 @@ func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, err
 	if err != nil {
 		return nil, err
 	}
-	if err := reachable(ctx, kube); err != nil {
+	if err := daemon.Reachable(ctx, kube); err != nil {
 		return nil, err
 	}
 	r := reconciler.New(kube, etcd.New(), &record.FakeRecorder{},

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
@@ -24,8 +26,8 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 		return nil, err
 	}
 	parser := &schema.Parser{} // most files are in both
-	before, after := parse(parser, base), parse(parser, head)
-	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, PreviewOptions(f.kube.options))
+	before, after := follow.Parse(parser, base), follow.Parse(parser, head)
+	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, daemon.PreviewOptions(f.kube.options))
 }
 
 // readHead reads what is wanted: a revision, or the files on disk.

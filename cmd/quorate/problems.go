@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -40,14 +41,14 @@ func (f *validateFlags) read(ctx context.Context, stdin io.Reader, paths []strin
 		if err != nil {
 			return input{}, err
 		}
-		before := parse(parser, base)
+		before := follow.Parse(parser, base)
 		in.before, paths = &before, present(paths, base)
 	}
 	s, err := sources.ReadPaths(ctx, paths, sources.Limits{})
 	if err != nil {
 		return input{}, err
 	}
-	in.set, in.skipped = parse(parser, s), s.Skipped
+	in.set, in.skipped = follow.Parse(parser, s), s.Skipped
 	return in, nil
 }
 

@@ -13,6 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 )
 
 // runFlags are the flags of quorate run.
@@ -21,8 +25,8 @@ type runFlags struct {
 	forge      forgeFlags
 	status     statusFlags
 	kube       kubeFlags
-	lease      Lease
-	mass       massLimits
+	lease      daemon.Lease
+	mass       follow.Limits
 	approve    string
 	interval   time.Duration
 	listen     string
@@ -87,13 +91,13 @@ func (f *runFlags) run(ctx context.Context) error {
 	if c.Kube, err = f.kube.connect(); err != nil {
 		return err
 	}
-	return runDaemon(ctx, c, log)
+	return daemon.Run(ctx, c, log)
 }
 
 // config is what the flags say. kube is asked for a client when a Secret is named.
-func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemonConfig, error) {
+func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Config, error) {
 	instance := f.kube.options.Owner.Instance
-	c := daemonConfig{
+	c := daemon.Config{
 		Version: buildVersion(), Options: f.kube.options, Lease: f.lease, Listen: f.listen, WebhookListen: f.hook, WebhookSecretFile: f.hookSecret,
 	}
 	c.Lease.Instance = instance
@@ -104,7 +108,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemonConf
 	if err != nil {
 		return c, err
 	}
-	c.Follow = followConfig{
+	c.Follow = follow.Config{
 		Repository: repository, Interval: f.interval, Limits: f.mass, Approved: f.approve, Namespace: f.lease.Namespace, Instance: instance,
 	}
 	host, err := f.forge.open(f.repository, kube)
@@ -112,12 +116,12 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemonConf
 		return c, err
 	}
 	if f.forge.pulls {
-		c.Pulls = &pullsConfig{
+		c.Pulls = &publish.PullsConfig{
 			Host: host, Repository: repository, Branch: branchOf(f.repository.config), Instance: instance, Forks: f.forge.forks, Interval: f.interval,
 		}
 	}
 	if f.forge.statuses {
-		c.Marks = &marksConfig{Host: host, Context: f.forge.statusContext}
+		c.Marks = &publish.MarksConfig{Host: host, Context: f.forge.statusContext}
 		if f.status.mode == statusBranch {
 			c.Marks.Link = host.BranchURL(f.status.config.Branch)
 		}
@@ -135,7 +139,7 @@ func (f *runFlags) addLease(cmd *cobra.Command) {
 }
 
 // checkLimits refuses limits that mean nothing.
-func checkLimits(l massLimits) error {
+func checkLimits(l follow.Limits) error {
 	if l.Clusters < 0 || l.Percent < 0 || l.Percent > 100 {
 		return fmt.Errorf("--max-changed-clusters is %d and --max-changed-percent %d: give 0 for no limit, or a number, which for the percentage is at most 100", l.Clusters, l.Percent)
 	}

@@ -3,15 +3,17 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 )
 
 func TestMassLimitsAreChecked(t *testing.T) {
-	for _, l := range []massLimits{{Clusters: -1}, {Percent: -1}, {Percent: 101}} {
+	for _, l := range []follow.Limits{{Clusters: -1}, {Percent: -1}, {Percent: 101}} {
 		if checkLimits(l) == nil {
 			t.Errorf("%+v is taken", l)
 		}
 	}
-	if err := checkLimits(massLimits{Clusters: 1000, Percent: 100}); err != nil {
+	if err := checkLimits(follow.Limits{Clusters: 1000, Percent: 100}); err != nil {
 		t.Error(err)
 	}
 }

@@ -20,14 +20,15 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/report"
@@ -154,7 +155,7 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	}
 	wantNoPlanted(t, "plan", out.String()+errs.String())
 
-	flags := &runFlags{lease: Lease{Namespace: "quorate-system"}}
+	flags := &runFlags{lease: daemon.Lease{Namespace: "quorate-system"}}
 	flags.repository.config.URL, flags.repository.config.Auth.Dir, flags.repository.config.CAFile = repo, dir, caFile
 	flags.status = statusFlags{mode: statusBranch, interval: time.Minute, config: sources.PublishConfig{Branch: "quorate/status"}}
 	c, err := flags.config(nil)
@@ -164,12 +165,12 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	registry, kube := prometheus.NewRegistry(), fake.NewClientset()
 	log := slog.New(slog.NewJSONHandler(&said, nil))
 	c.Follow.Kube = kube
-	newPoller(c.Follow, log, registry).once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{}))
+	follow.New(c.Follow, log, registry).Once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{}))
 	if !strings.Contains(said.String(), `"msg":"git"`) {
 		t.Errorf("the poller said %s", said.String())
 	}
 	c.Status.Kube = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
-	newBranch(*c.Status, inForce, log, registry).once(t.Context(), oneStatus{}, false)
+	publish.NewBranch(*c.Status, inForce, log, registry).Once(t.Context(), oneStatus{}, false)
 	if !strings.Contains(said.String(), `"msg":"not written","what":"status"`) {
 		t.Errorf("the status writer said %s", said.String())
 	}
@@ -188,7 +189,7 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 }
 
 // inForce is what a poll knows that has accepted a commit.
-func inForce() gitState { return gitState{commit: "6dcb09b5b57875f334f61aebed695e2e4193db5e"} }
+func inForce() follow.State { return follow.State{Commit: "6dcb09b5b57875f334f61aebed695e2e4193db5e"} }
 
 // oneStatus is how one cluster is.
 type oneStatus struct{}
@@ -220,7 +221,7 @@ func TestNothingThatIsPrintedHoldsTheForgesToken(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := newPulls(*c.Pulls, inForce, log).round(t.Context(), nil); err == nil || !strings.Contains(said.String(), "list the open pull requests") {
+		if err := publish.NewPulls(*c.Pulls, inForce, log).Once(t.Context(), nil); err == nil || !strings.Contains(said.String(), "list the open pull requests") {
 			t.Errorf("turn %d: %v, said %s", turn, err, said.String())
 		}
 		wantNoPlanted(t, "the log", said.String())

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -62,7 +63,7 @@ func (f *statusFlags) check(followed sources.Config) error {
 }
 
 // open checks the flags; the result is nil where nothing is to be written.
-func (f *statusFlags) open(repository repositoryFlags, kube func() (kubernetes.Interface, error)) (*branchConfig, error) {
+func (f *statusFlags) open(repository repositoryFlags, kube func() (kubernetes.Interface, error)) (*publish.BranchConfig, error) {
 	read := repository.config
 	if err := f.check(read); err != nil || f.mode == statusNone {
 		return nil, err
@@ -82,5 +83,5 @@ func (f *statusFlags) open(repository repositoryFlags, kube func() (kubernetes.I
 	if _, err := sources.NewPublisher(check); err != nil {
 		return nil, err
 	}
-	return &branchConfig{Publish: c, Interval: f.interval}, nil
+	return &publish.BranchConfig{Publish: c, Interval: f.interval}, nil
 }

@@ -1,4 +1,4 @@
-package main
+package daemon
 
 import (
 	"context"
@@ -17,47 +17,49 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
 )
 
-// daemonConfig says what the daemon follows, keeps and writes.
-type daemonConfig struct {
+// Config says what the daemon follows, keeps and writes.
+type Config struct {
 	Kube kubernetes.Interface
 	// Version of quorate, for the log.
 	Version string
 	Options reconciler.Options
 	Lease   Lease
 	// Follow is what is followed. Kube is added to it.
-	Follow followConfig
+	Follow follow.Config
 	// Pulls, Marks and Status are what is written for people; nil for nothing.
-	Pulls  *pullsConfig
-	Marks  *marksConfig
-	Status *branchConfig
+	Pulls  *publish.PullsConfig
+	Marks  *publish.MarksConfig
+	Status *publish.BranchConfig
 	// Listen is the address of the metrics, WebhookListen that of the webhook, "" for
 	// none.
 	Listen, WebhookListen, WebhookSecretFile string
 }
 
-// runDaemon returns when ctx ends, when the lease is lost, or on an error at the start.
-func runDaemon(ctx context.Context, c daemonConfig, log *slog.Logger) error {
+// Run returns when ctx ends, when the lease is lost, or on an error at the start.
+func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	c.Follow.Kube = c.Kube
-	git := newPoller(c.Follow, log, registry)
-	var status *statusWriter
+	git := follow.New(c.Follow, log, registry)
+	var status *publish.Branch
 	if c.Status != nil {
 		c.Status.Kube = c.Kube
-		status = newBranch(*c.Status, git.State, log, registry)
+		status = publish.NewBranch(*c.Status, git.State, log, registry)
 	}
 	server, err := serve(c.Listen, registry, log)
 	if err != nil {
 		return err
 	}
 	defer server.close()
-	hooks, err := serveWebhook(c.WebhookListen, c.WebhookSecretFile, git.wakeUp, log)
+	hooks, err := serveWebhook(c.WebhookListen, c.WebhookSecretFile, git.Wake, log)
 	if err != nil {
 		return err
 	}
@@ -80,16 +82,16 @@ func runDaemon(ctx context.Context, c daemonConfig, log *slog.Logger) error {
 		}
 		ready := func() bool { return r.Ready() && git.Ready() }
 		server.ready.Store(&ready)
-		go git.poll(ctx, r)
+		go git.Run(ctx, r)
 		if c.Pulls != nil {
 			c.Pulls.Options = PreviewOptions(c.Options)
-			go newPulls(*c.Pulls, git.State, log).follow(ctx, live{r})
+			go publish.NewPulls(*c.Pulls, git.State, log).Run(ctx, live{r})
 		}
 		if c.Marks != nil {
-			go newCommitStatuses(*c.Marks, git.State, log).follow(ctx, r)
+			go publish.NewMarks(*c.Marks, git.State, log).Run(ctx, r)
 		}
 		if status != nil {
-			go status.follow(ctx, r)
+			go status.Run(ctx, r)
 		}
 		log.Info("running", "version", c.Version, "source", c.Follow.Repository.Source(), "following", c.Follow.Repository.Reference())
 		r.Run(ctx)
@@ -117,8 +119,8 @@ func newRecorder(kube kubernetes.Interface) (events record.EventRecorder, stop f
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "quorate"}), broadcaster.Shutdown
 }
 
-// reachable asks the API server for its version.
-func reachable(ctx context.Context, kube kubernetes.Interface) error {
+// Reachable asks the API server for its version.
+func Reachable(ctx context.Context, kube kubernetes.Interface) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := kube.Discovery().RESTClient().Get().AbsPath("/version").DoRaw(ctx); err != nil {
@@ -132,7 +134,7 @@ func reachable(ctx context.Context, kube kubernetes.Interface) error {
 func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) bool {
 	said := ""
 	for {
-		err := reachable(ctx, kube)
+		err := Reachable(ctx, kube)
 		if err == nil {
 			return true
 		}

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
@@ -31,10 +32,10 @@ import (
 // proposing is a followed repository with pull requests, over a live cluster.
 type proposing struct {
 	*cmdtest.Repository
-	p     *poller
+	p     *follow.Poller
 	r     *reconciler.Reconciler
 	log   *bytes.Buffer
-	pulls *pulls
+	pulls *Pulls
 	live  *fake.Clientset
 	open  []forge.Pull
 	// comments are the texts that stand now, by number, and wrote counts changes.
@@ -74,9 +75,9 @@ func propose(t *testing.T, files map[string]string) *proposing {
 	if err := f.r.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	f.p = newPoller(followConfig{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, log, prometheus.NewRegistry())
-	f.p.once(t.Context(), f.r)
-	f.pulls = newPulls(pullsConfig{
+	f.p = follow.New(follow.Config{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, log, prometheus.NewRegistry())
+	f.p.Once(t.Context(), f.r)
+	f.pulls = NewPulls(PullsConfig{
 		Host: f, Repository: repository, Branch: "main", Options: preview.Options{Render: options.Render, BackupURL: options.BackupURL},
 	}, f.p.State, log)
 	return f
@@ -84,7 +85,8 @@ func propose(t *testing.T, files map[string]string) *proposing {
 
 // Desired and Planner are those of the reconciler that acts.
 func (f *proposing) Desired() map[string]desired.Cluster { return f.r.Desired() }
-func (f *proposing) Planner() preview.Planner            { return f.r.DryRun(etcd.New()) }
+
+func (f *proposing) Planner() preview.Planner { return f.r.DryRun(etcd.New()) }
 
 // pull opens or pushes to a pull request that writes a file; no text removes it.
 func (f *proposing) pull(number int, path, text string) {
@@ -105,7 +107,7 @@ func (f *proposing) pull(number int, path, text string) {
 
 func (f *proposing) round() {
 	f.Helper()
-	if err := f.pulls.round(f.Context(), f); err != nil {
+	if err := f.pulls.Once(f.Context(), f); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -195,7 +197,7 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 	// What the branch got since is no change of the pull request.
 	f.pull(7, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.p.once(t.Context(), f.r)
+	f.p.Once(t.Context(), f.r)
 	f.round()
 	f.wantComment(7, "shop/ledger", "1 cluster changes")
 	if strings.Contains(f.comments[7], "shop/orders") {
@@ -223,7 +225,7 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 	f.wantComment(2, "shop/ledger")
 
 	f.listErr = errors.New("list the open pull requests: no")
-	if err := f.pulls.round(t.Context(), f); !errors.Is(err, f.listErr) {
+	if err := f.pulls.Once(t.Context(), f); !errors.Is(err, f.listErr) {
 		t.Errorf("got %v", err)
 	}
 }

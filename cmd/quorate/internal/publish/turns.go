@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -46,7 +47,7 @@ func (t *turns) each(ctx context.Context, do func(now time.Time)) {
 // fail ends a turn with an error, and says why unless it was the last to be said.
 func (t *turns) fail(ctx context.Context, err error) {
 	t.failed++
-	t.next = time.Now().Add(pause(t.interval, t.failed, sources.RetryAfter(err), rand.Float64()))
+	t.next = time.Now().Add(follow.Pause(t.interval, t.failed, sources.RetryAfter(err), rand.Float64()))
 	if text := err.Error(); text != t.said {
 		t.said = text
 		t.log.WarnContext(ctx, "not written", "what", t.what, "error", text, "message", "it is tried again; what is done does not depend on it")

@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"fmt"
@@ -40,12 +40,12 @@ func TestMassChange(t *testing.T) {
 	version := func(o *desired.Origin) { o.Version = "3.6.17" }
 	deleted := func(o *desired.Origin) { o.State = schema.StateDeleted }
 	renamed := func(o *desired.Origin) { o.File = "elsewhere.yaml" }
-	usual := massLimits{Clusters: 10, Percent: 50}
+	usual := Limits{Clusters: 10, Percent: 50}
 	for _, tc := range []struct {
 		name    string
 		of      int
 		after   func(map[string]desired.Origin) map[string]desired.Origin
-		limits  massLimits
+		limits  Limits
 		changes int
 		tooMany bool
 	}{
@@ -63,9 +63,9 @@ func TestMassChange(t *testing.T) {
 		}, usual, 12, true},
 		{"all renamed", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 90, renamed) }, usual, 0, false},
 		{"more of them", 3, func(map[string]desired.Origin) map[string]desired.Origin { return many(80) }, usual, 0, false},
-		{"no percentage", 10, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 9, version) }, massLimits{Clusters: 10}, 9, false},
-		{"no number", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 40, version) }, massLimits{Percent: 50}, 40, false},
-		{"no limit", 90, func(map[string]desired.Origin) map[string]desired.Origin { return nil }, massLimits{}, 90, false},
+		{"no percentage", 10, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 9, version) }, Limits{Clusters: 10}, 9, false},
+		{"no number", 90, func(m map[string]desired.Origin) map[string]desired.Origin { return with(m, 0, 40, version) }, Limits{Percent: 50}, 40, false},
+		{"no limit", 90, func(map[string]desired.Origin) map[string]desired.Origin { return nil }, Limits{}, 90, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			changes, tooMany := massChange(many(tc.of), tc.after(many(tc.of)), tc.limits)

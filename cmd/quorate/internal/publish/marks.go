@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"cmp"
@@ -8,21 +8,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
 
-// commitStatuses marks commits at the forge with how far they are carried out. It
+// Marks marks commits at the forge with how far they are carried out. It
 // reads what is known, and decides nothing.
-type commitStatuses struct {
+type Marks struct {
 	turns
-	host    statusHost
+	host    StatusHost
 	context string
 	// link is where a mark leads; "" for nowhere.
 	link string
-	git  func() gitState
+	git  func() follow.State
 
 	// open are the commits that were marked as something else than a success. A
 	// process that has lost them leaves a mark behind where a commit is overtaken
@@ -30,8 +31,8 @@ type commitStatuses struct {
 	open map[string]forge.State
 }
 
-// statusHost is where commits are marked.
-type statusHost interface {
+// StatusHost is where commits are marked.
+type StatusHost interface {
 	Status(ctx context.Context, s forge.Status) error
 }
 
@@ -43,30 +44,31 @@ const statusPause = 5 * time.Second
 // more than that, so that no mark is sent twice.
 const marksMost = 20
 
-// marksConfig says where commits are marked, and how.
-type marksConfig struct {
-	Host statusHost
+// MarksConfig says where commits are marked, and how.
+type MarksConfig struct {
+	Host StatusHost
 	// Context is the name of the marks, Link where they lead; "" for nowhere.
 	Context, Link string
 }
 
-func newCommitStatuses(m marksConfig, git func() gitState, log *slog.Logger) *commitStatuses {
-	return &commitStatuses{
+// NewMarks prepares what marks commits as git knows them.
+func NewMarks(m MarksConfig, git func() follow.State, log *slog.Logger) *Marks {
+	return &Marks{
 		turns: turns{what: "commit status", interval: statusPause, log: log},
 		host:  m.Host, context: m.Context, link: m.Link, git: git, open: map[string]forge.State{},
 	}
 }
 
-// follow marks commits again and again until ctx ends.
-func (c *commitStatuses) follow(ctx context.Context, from statuses) {
-	c.each(ctx, func(time.Time) { c.once(ctx, from) })
+// Run marks commits again and again until ctx ends.
+func (c *Marks) Run(ctx context.Context, from Statuses) {
+	c.each(ctx, func(time.Time) { c.Once(ctx, from) })
 }
 
-// once marks what has changed.
-func (c *commitStatuses) once(ctx context.Context, from statuses) {
+// Once marks what has changed.
+func (c *Marks) Once(ctx context.Context, from Statuses) {
 	list, whole := from.Statuses()
 	git := c.git()
-	if git.commit == "" || !whole {
+	if git.Commit == "" || !whole {
 		return
 	}
 	c.next = time.Now().Add(statusPause)
@@ -88,8 +90,8 @@ func (c *commitStatuses) once(ctx context.Context, from statuses) {
 
 // marks are those of the commit in force, of one that is held, of earlier ones that
 // are still being carried out, and of those that were overtaken.
-func (c *commitStatuses) marks(git gitState, list []schema.Status) []forge.Status {
-	brought := map[string][]schema.Status{git.commit: nil}
+func (c *Marks) marks(git follow.State, list []schema.Status) []forge.Status {
+	brought := map[string][]schema.Status{git.Commit: nil}
 	for _, s := range list {
 		if s.Status.Commit != "" && s.Kind == schema.KindCluster {
 			brought[s.Status.Commit] = append(brought[s.Status.Commit], s)
@@ -98,7 +100,7 @@ func (c *commitStatuses) marks(git gitState, list []schema.Status) []forge.Statu
 	var marks []forge.Status
 	for commit, changed := range brought {
 		mark := markOf(changed)
-		if commit == git.commit {
+		if commit == git.Commit {
 			mark = markOfHead(git, list, mark)
 		} else if c.open[commit] == "" && mark.State == forge.Success {
 			continue // it was told, by this process or an earlier one
@@ -106,12 +108,12 @@ func (c *commitStatuses) marks(git gitState, list []schema.Status) []forge.Statu
 		mark.Commit = commit
 		marks = append(marks, mark)
 	}
-	if git.heldCommit != "" && git.heldCommit != git.commit {
-		marks = append(marks, forge.Status{Commit: git.heldCommit, State: forge.Failure, Description: "not followed: " + git.held})
+	if git.HeldCommit != "" && git.HeldCommit != git.Commit {
+		marks = append(marks, forge.Status{Commit: git.HeldCommit, State: forge.Failure, Description: "not followed: " + git.Held})
 	}
 	marks = append(marks, c.overtaken(git, brought)...)
 	first := func(s forge.Status) int {
-		return slices.Index([]bool{s.Commit == git.commit, s.Commit == git.heldCommit, c.open[s.Commit] != "", true}, true)
+		return slices.Index([]bool{s.Commit == git.Commit, s.Commit == git.HeldCommit, c.open[s.Commit] != "", true}, true)
 	}
 	slices.SortFunc(marks, func(a, b forge.Status) int {
 		return cmp.Or(cmp.Compare(first(a), first(b)), cmp.Compare(a.Commit, b.Commit))
@@ -121,13 +123,13 @@ func (c *commitStatuses) marks(git gitState, list []schema.Status) []forge.Statu
 
 // overtaken are the commits that nothing is carried out of any more, and which were
 // not carried out before.
-func (c *commitStatuses) overtaken(git gitState, brought map[string][]schema.Status) []forge.Status {
+func (c *Marks) overtaken(git follow.State, brought map[string][]schema.Status) []forge.Status {
 	var marks []forge.Status
 	for commit, state := range c.open {
 		switch _, there := brought[commit]; {
-		case there, commit == git.heldCommit:
+		case there, commit == git.HeldCommit:
 		case state == forge.Pending:
-			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + preview.ShortCommit(git.commit) + " before it was carried out"})
+			marks = append(marks, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + preview.ShortCommit(git.Commit) + " before it was carried out"})
 		default:
 			delete(c.open, commit)
 		}
@@ -137,13 +139,13 @@ func (c *commitStatuses) overtaken(git gitState, brought map[string][]schema.Sta
 
 // markOfHead is the mark of the commit in force: its files may be wrong, and not
 // everybody may have looked at it yet.
-func markOfHead(git gitState, list []schema.Status, changed forge.Status) forge.Status {
-	if n := len(git.problems); n > 0 {
-		return forge.Status{State: forge.Failure, Description: state.Plural(n, "problem") + " in its files: " + git.problems[0]}
+func markOfHead(git follow.State, list []schema.Status, changed forge.Status) forge.Status {
+	if n := len(git.Problems); n > 0 {
+		return forge.Status{State: forge.Failure, Description: state.Plural(n, "problem") + " in its files: " + git.Problems[0]}
 	}
 	ahead := 0
 	for _, s := range list {
-		if s.Observed != git.commit && s.Kind == schema.KindCluster && s.Observed != "" {
+		if s.Observed != git.Commit && s.Kind == schema.KindCluster && s.Observed != "" {
 			ahead++
 		}
 	}

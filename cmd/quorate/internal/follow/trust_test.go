@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"crypto/sha256"
@@ -7,7 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
@@ -27,7 +26,7 @@ import (
 func (f *followed) annotate(commit string) {
 	f.Helper()
 	api := f.kube.CoreV1().ConfigMaps("quorate-system")
-	cm, err := api.Get(f.Context(), f.p.keeper.name, metav1.GetOptions{})
+	cm, err := api.Get(f.Context(), f.p.store.name, metav1.GetOptions{})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -86,7 +85,7 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 
 	f.Git("reset", "--quiet", "--hard", "HEAD~1")
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
-	f.wantHeld(heldHistory, "annotate --overwrite configmap "+f.p.keeper.name)
+	f.wantHeld(heldHistory, "annotate --overwrite configmap "+f.p.store.name)
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 	f.restart()
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
@@ -163,7 +162,7 @@ func TestDamagedKeptCommitHolds(t *testing.T) {
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	api := f.kube.CoreV1().ConfigMaps("quorate-system")
-	cm, err := api.Get(f.Context(), f.p.keeper.name, metav1.GetOptions{})
+	cm, err := api.Get(f.Context(), f.p.store.name, metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,8 +222,8 @@ func TestClustersAreKeptWhateverTheirSize(t *testing.T) {
 		o := desired.Origin{Namespace: "shop", Name: hex.EncodeToString(sum[:]), File: "all.yaml"}
 		clusters[o.Key()] = o
 	}
-	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
-	whole, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, clusters: clusters})
+	k := newStore(fake.NewClientset(), "quorate-system", "default", "source")
+	whole, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, clusters: clusters})
 	if err != nil || whole {
 		t.Fatal(whole, err)
 	}
@@ -236,46 +235,18 @@ func TestClustersAreKeptWhateverTheirSize(t *testing.T) {
 // A backup that is asked for is known by the hash of what its file says, so keeping it
 // must not change that.
 func TestKeptRequestsSayTheSame(t *testing.T) {
-	files, err := sources.ReadPaths(t.Context(), []string{"../../examples"}, sources.Limits{})
+	files, err := sources.ReadPaths(t.Context(), []string{"../../../../examples"}, sources.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	set := parse(&schema.Parser{}, files)
-	k := newKeeper(fake.NewClientset(), "quorate-system", "default", "source")
+	set := Parse(&schema.Parser{}, files)
+	k := newStore(fake.NewClientset(), "quorate-system", "default", "source")
 	said := desired.Backups(set, "0a1b2c3", nil)
-	if _, err := k.save(t.Context(), kept{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, requests: said}); err != nil {
+	if _, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, requests: said}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := k.load(t.Context())
 	if err != nil || len(said) < 5 || !reflect.DeepEqual(found.requests, said) {
 		t.Errorf("%d requests, %v:\n%+v\nwere\n%+v", len(said), err, found.requests, said)
-	}
-}
-
-func TestPauseBacksOffAndSpreads(t *testing.T) {
-	for _, tc := range []struct {
-		interval time.Duration
-		failed   int
-		asked    time.Duration
-		random   float64
-		want     time.Duration
-	}{
-		{30 * time.Second, 0, 0, 0.5, 30 * time.Second},
-		{30 * time.Second, 0, 0, 0, 27 * time.Second},
-		{30 * time.Second, 0, 0, 1, 33 * time.Second},
-		{30 * time.Second, 1, 0, 0.5, 30 * time.Second},
-		{30 * time.Second, 2, 0, 0.5, time.Minute},
-		{30 * time.Second, 4, 0, 0.5, 4 * time.Minute},
-		{30 * time.Second, 5, 0, 0.5, 5 * time.Minute},
-		{30 * time.Second, 1000, 0, 0.5, 5 * time.Minute},
-		{time.Second, 1000, 0, 0.5, 10 * time.Second},
-		{time.Hour, 1000, 0, 0.5, time.Hour},
-		{1000 * time.Hour, 5, 0, 0.5, 1000 * time.Hour},
-		{30 * time.Second, 1, 2 * time.Minute, 0.5, 2 * time.Minute},
-		{30 * time.Second, 1, time.Hour, 0.5, 5 * time.Minute},
-	} {
-		if got := pause(tc.interval, tc.failed, tc.asked, tc.random); got != tc.want {
-			t.Errorf("%s, %d failures, asked for %s: %s, want %s", tc.interval, tc.failed, tc.asked, got, tc.want)
-		}
 	}
 }

@@ -1,7 +1,8 @@
-package main
+package daemon
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
@@ -21,6 +23,56 @@ import (
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/sources"
 )
+
+// startServer serves on a free port of loopback.
+func startServer(t *testing.T) (*server, func(path string) (int, string)) {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quorate_test"}, func() float64 { return 7 }))
+	address := backuptest.FreeAddress(t)
+	s, err := serve(address, registry, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.close)
+	return s, func(path string) (int, string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(body)
+	}
+}
+
+func TestServe(t *testing.T) {
+	s, get := startServer(t)
+	want := func(path string, status int, text string) {
+		t.Helper()
+		if code, body := get(path); code != status || !strings.Contains(body, text) {
+			t.Errorf("%s is %d %q, want %d %q", path, code, body, status, text)
+		}
+	}
+	want("/healthz", http.StatusOK, "ok")
+	want("/readyz", http.StatusServiceUnavailable, "no commit has been read yet")
+	want("/metrics", http.StatusOK, "quorate_test 7")
+	want("/else", http.StatusNotFound, "")
+	ready := false
+	f := func() bool { return ready }
+	s.ready.Store(&f)
+	want("/readyz", http.StatusServiceUnavailable, "caches are not filled")
+	ready = true
+	want("/readyz", http.StatusOK, "ok")
+}
 
 // A call wakes the poller, which looks by itself at what is there.
 func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
@@ -30,7 +82,7 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	kube := fake.NewClientset()
-	p := newPoller(followConfig{Repository: repository, Interval: time.Hour, Kube: kube, Namespace: "quorate-system"}, log, prometheus.NewRegistry())
+	p := follow.New(follow.Config{Repository: repository, Interval: time.Hour, Kube: kube, Namespace: "quorate-system"}, log, prometheus.NewRegistry())
 	r := reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(prometheus.NewRegistry()), log, reconciler.Options{})
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -38,7 +90,7 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := backuptest.FreeAddress(t)
-	hooks, err := serveWebhook(address, secret, p.wakeUp, quiet())
+	hooks, err := serveWebhook(address, secret, p.Wake, quiet())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +99,7 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		p.poll(ctx, r)
+		p.Run(ctx, r)
 	}()
 	cmdtest.Await(t, func() bool { return len(r.Desired()) == 1 })
 	f.Commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources/forge"
 )
@@ -17,9 +18,9 @@ import (
 // marking is a forge that commits are marked at.
 type marking struct {
 	*testing.T
-	c    *commitStatuses
+	c    *Marks
 	log  *bytes.Buffer
-	git  gitState
+	git  follow.State
 	list []schema.Status
 	// marks are what stands at each commit; sent counts changes of them.
 	marks map[string]string
@@ -46,8 +47,8 @@ func (m *marking) Status(_ context.Context, s forge.Status) error {
 func mark(t *testing.T) *marking {
 	t.Helper()
 	m := &marking{T: t, marks: map[string]string{}, log: &bytes.Buffer{}}
-	m.c = newCommitStatuses(marksConfig{Host: m, Context: "quorate", Link: "https://git.example.com/status"},
-		func() gitState { return m.git }, slog.New(slog.NewTextHandler(m.log, nil)))
+	m.c = NewMarks(MarksConfig{Host: m, Context: "quorate", Link: "https://git.example.com/status"},
+		func() follow.State { return m.git }, slog.New(slog.NewTextHandler(m.log, nil)))
 	return m
 }
 
@@ -55,7 +56,7 @@ func mark(t *testing.T) *marking {
 func (m *marking) round(sent int, want map[string]string) {
 	m.Helper()
 	m.sent = 0
-	m.c.once(m.Context(), m)
+	m.c.Once(m.Context(), m)
 	for commit, text := range want {
 		if m.marks[commit] != text {
 			m.Errorf("%s is marked %q, want %q", commit, m.marks[commit], text)
@@ -68,7 +69,7 @@ func (m *marking) round(sent int, want map[string]string) {
 
 func TestCommitIsMarkedOnItsWay(t *testing.T) {
 	m := mark(t)
-	m.git.commit = "aaa1111bbb"
+	m.git.Commit = "aaa1111bbb"
 	before := cmdtest.Changed("0000", "orders", schema.PhaseReady, 0)
 	m.list = []schema.Status{before}
 	m.round(1, map[string]string{"aaa1111bbb": "pending: 1 cluster not looked at with it yet"})
@@ -86,20 +87,20 @@ func TestCommitIsMarkedOnItsWay(t *testing.T) {
 // marked in the end when one came that changes the same.
 func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
 	m := mark(t)
-	m.git.commit = "aaa1111bbb"
+	m.git.Commit = "aaa1111bbb"
 	m.list = []schema.Status{cmdtest.Changed("aaa1111bbb", "orders", schema.PhaseReconciling, 1), cmdtest.Changed("aaa1111bbb", "carts", schema.PhaseReconciling, 1)}
 	m.round(1, map[string]string{"aaa1111bbb": "pending: 0 of 2 clusters done; orders: 1 of 3 members at 3.6.16"})
-	m.git.commit = "ccc2222ddd"
+	m.git.Commit = "ccc2222ddd"
 	for i := range m.list {
-		m.list[i].Observed = m.git.commit
+		m.list[i].Observed = m.git.Commit
 	}
 	m.list[1] = cmdtest.Changed("aaa1111bbb", "carts", schema.PhaseReady, 3)
-	m.list[1].Observed = m.git.commit
+	m.list[1].Observed = m.git.Commit
 	m.round(2, map[string]string{
 		"aaa1111bbb": "pending: 1 of 2 clusters done; orders: 1 of 3 members at 3.6.16",
 		"ccc2222ddd": "success: it changes no cluster",
 	})
-	m.git.commit = "eee3333fff"
+	m.git.Commit = "eee3333fff"
 	m.list[0] = cmdtest.Changed("eee3333fff", "orders", schema.PhaseReconciling, 1)
 	m.list[1] = cmdtest.Changed("eee3333fff", "carts", schema.PhaseReady, 1)
 	m.round(2, map[string]string{"aaa1111bbb": "failure: overtaken by eee3333 before it was carried out"})
@@ -111,19 +112,19 @@ func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
 
 func TestCommitThatIsHeldOrWrongIsMarked(t *testing.T) {
 	m := mark(t)
-	m.git = gitState{commit: "aaa1111bbb", problems: []string{"a.yaml:3:1: no"}, held: "commit not trusted: ccc is signed by nobody", heldCommit: "ccc"}
+	m.git = follow.State{Commit: "aaa1111bbb", Problems: []string{"a.yaml:3:1: no"}, Held: "commit not trusted: ccc is signed by nobody", HeldCommit: "ccc"}
 	m.round(2, map[string]string{
 		"aaa1111bbb": "failure: 1 problem in its files: a.yaml:3:1: no",
 		"ccc":        "failure: not followed: commit not trusted: ccc is signed by nobody",
 	})
 	// It is approved.
-	m.git = gitState{commit: "ccc"}
+	m.git = follow.State{Commit: "ccc"}
 	m.round(1, map[string]string{"ccc": "success: it changes no cluster"})
 }
 
 func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
 	m := mark(t)
-	m.git.commit = "zzz"
+	m.git.Commit = "zzz"
 	for i := range 50 {
 		name := strings.Repeat("a", i+1)
 		s := cmdtest.Changed(name, name, schema.PhaseStalled, 0)
@@ -136,7 +137,7 @@ func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
 
 func TestForgeThatRefusesAMarkIsLeftAlone(t *testing.T) {
 	m := mark(t)
-	m.git.commit, m.err = "aaa", errors.New("set the status of commit aaa: 403")
+	m.git.Commit, m.err = "aaa", errors.New("set the status of commit aaa: 403")
 	m.round(0, nil)
 	m.round(0, nil)
 	if n := strings.Count(m.log.String(), "level=WARN"); n != 1 || !m.c.next.After(time.Now().Add(statusPause/2)) {

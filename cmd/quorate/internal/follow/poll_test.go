@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"bytes"
@@ -28,7 +28,7 @@ import (
 // followed is a real Git repository and a poller that follows it.
 type followed struct {
 	*cmdtest.Repository
-	p   *poller
+	p   *Poller
 	r   *reconciler.Reconciler
 	log *bytes.Buffer
 	// kube is the cluster in which the accepted commit is kept.
@@ -50,8 +50,8 @@ func (f *followed) restart() {
 		f.Fatal(err)
 	}
 	log, registry := slog.New(slog.NewTextHandler(f.log, nil)), prometheus.NewRegistry()
-	f.p = newPoller(followConfig{
-		Repository: repository, Interval: time.Second, Limits: massLimits{Clusters: 10, Percent: 50},
+	f.p = New(Config{
+		Repository: repository, Interval: time.Second, Limits: Limits{Clusters: 10, Percent: 50},
 		Kube: f.kube, Namespace: "quorate-system", Instance: "default",
 	}, log, registry)
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})
@@ -61,7 +61,7 @@ func (f *followed) restart() {
 func (f *followed) look(wishes []string, failures, problems float64, errorLines int) {
 	f.Helper()
 	f.log.Reset()
-	f.p.once(f.Context(), f.r)
+	f.p.Once(f.Context(), f.r)
 	var got []desired.Cluster
 	for _, c := range f.r.Desired() {
 		got = append(got, c)
@@ -129,7 +129,7 @@ func TestPollerSaysNothingWhenItIsToEnd(t *testing.T) {
 	f := follow(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	f.p.poll(ctx, f.r)
+	f.p.Run(ctx, f.r)
 	if n := testutil.ToFloat64(f.p.failures); n != 0 || f.log.Len() > 0 {
 		t.Errorf("%v failures, and said %q", n, f.log)
 	}
@@ -152,7 +152,7 @@ func (f *followed) poll() (stop func()) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		f.p.poll(ctx, f.r)
+		f.p.Run(ctx, f.r)
 	}()
 	return func() {
 		cancel()
@@ -183,7 +183,7 @@ func backupFile(kind, name, spec string) string {
 // wantRequests polls once, and wants these backups and schedules.
 func (f *followed) wantRequests(what string, names ...string) {
 	f.Helper()
-	f.p.once(f.Context(), f.r)
+	f.p.Once(f.Context(), f.r)
 	var got []string
 	for key, q := range f.r.Backups() {
 		if q.Held {

@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"context"
@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
 
-// branchConfig says where the status is written, and how often.
-type branchConfig struct {
+// BranchConfig says where the status is written, and how often.
+type BranchConfig struct {
 	// Publish names the branch and the credentials. Its owner is found at the first
 	// write.
 	Publish sources.PublishConfig
@@ -29,9 +30,9 @@ type branchConfig struct {
 	Instance string
 }
 
-// newBranch prepares the writer of the status branch.
-func newBranch(c branchConfig, git func() gitState, log *slog.Logger, registry prometheus.Registerer) *statusWriter {
-	w := &statusWriter{
+// NewBranch prepares the writer of the status branch.
+func NewBranch(c BranchConfig, git func() follow.State, log *slog.Logger, registry prometheus.Registerer) *Branch {
+	w := &Branch{
 		turns: turns{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, git: git,
 		lastSuccess: prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_last_success_timestamp_seconds", Help: "When the status branch last was what it should be, as Unix time."}),
 		failures:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_consecutive_failures", Help: "Writes of the status branch that have failed since the last success."}),
@@ -41,13 +42,13 @@ func newBranch(c branchConfig, git func() gitState, log *slog.Logger, registry p
 	return w
 }
 
-// statusWriter keeps the status branch. It reads what is known, and decides nothing.
-type statusWriter struct {
+// Branch keeps the status branch. It reads what is known, and decides nothing.
+type Branch struct {
 	turns
 	config   sources.PublishConfig
 	kube     kubernetes.Interface
 	instance string
-	git      func() gitState
+	git      func() follow.State
 
 	lastSuccess, failures prometheus.Gauge
 	commits               prometheus.Counter
@@ -58,12 +59,12 @@ type statusWriter struct {
 
 // shownStatus is all that the branch tells of.
 type shownStatus struct {
-	git  gitState
+	git  follow.State
 	list []schema.Status
 }
 
-// statuses is what knows how everything is.
-type statuses interface {
+// Statuses is what knows how everything is.
+type Statuses interface {
 	Statuses() (list []schema.Status, whole bool)
 }
 
@@ -75,18 +76,18 @@ const (
 	statusAgain = 10 * time.Minute
 )
 
-// follow writes again and again until ctx ends.
-func (w *statusWriter) follow(ctx context.Context, from statuses) {
+// Run writes again and again until ctx ends.
+func (w *Branch) Run(ctx context.Context, from Statuses) {
 	impatient := time.Now().Add(statusPatience)
-	w.each(ctx, func(now time.Time) { w.once(ctx, from, now.After(impatient)) })
+	w.each(ctx, func(now time.Time) { w.Once(ctx, from, now.After(impatient)) })
 }
 
-// once writes if there is something to write; unwhole says that not everything needs
+// Once writes if there is something to write; unwhole says that not everything needs
 // to have been looked at.
-func (w *statusWriter) once(ctx context.Context, from statuses, unwhole bool) {
+func (w *Branch) Once(ctx context.Context, from Statuses, unwhole bool) {
 	list, whole := from.Statuses()
 	now := shownStatus{git: w.git(), list: list}
-	if now.git.commit == "" || !whole && !unwhole {
+	if now.git.Commit == "" || !whole && !unwhole {
 		return
 	}
 	if w.failed == 0 && time.Since(w.next) < statusAgain && reflect.DeepEqual(now, w.written) {
@@ -115,7 +116,7 @@ func (w *statusWriter) once(ctx context.Context, from statuses, unwhole bool) {
 	w.next = time.Now().Add(w.interval)
 }
 
-func (w *statusWriter) write(ctx context.Context, now shownStatus) (sources.Published, error) {
+func (w *Branch) write(ctx context.Context, now shownStatus) (sources.Published, error) {
 	if w.publisher == nil {
 		owner, err := statusOwner(ctx, w.kube, w.instance)
 		if err != nil {
@@ -131,7 +132,7 @@ func (w *statusWriter) write(ctx context.Context, now shownStatus) (sources.Publ
 		return sources.Published{}, err
 	}
 	return w.publisher.Publish(ctx, sources.Publication{
-		Files: files, Subject: statusSubject(w.written, now), Commit: now.git.commit, Time: time.Now(),
+		Files: files, Subject: statusSubject(w.written, now), Commit: now.git.Commit, Time: time.Now(),
 	})
 }
 

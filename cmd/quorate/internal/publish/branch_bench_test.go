@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -34,7 +35,7 @@ func BenchmarkYearOfStatus(b *testing.B) {
 				for i := range changes {
 					phase := schema.Phases()[i%4]
 					list[i%clusters] = cmdtest.Changed(fmt.Sprintf("%040x", i), fmt.Sprintf("orders-%d", i%clusters), phase, i%4)
-					files, err := statusFiles(gitState{}, list)
+					files, err := statusFiles(follow.State{}, list)
 					if err != nil {
 						b.Fatal(err)
 					}

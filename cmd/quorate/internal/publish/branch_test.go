@@ -1,14 +1,10 @@
-package main
+package publish
 
 import (
 	"bytes"
 	"context"
-	"flag"
-	"fmt"
 	"log/slog"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -21,10 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
-
 	"k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/etcd"
@@ -33,17 +29,15 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-var updatePage = flag.Bool("update-page", false, "rewrite testdata/status-page.md")
-
 // reporting is a repository with a writer of its status branch.
 type reporting struct {
 	*testing.T
 	dir  string
-	w    *statusWriter
+	w    *Branch
 	kube *fake.Clientset
 	log  *bytes.Buffer
 	// git, list and whole are what is known.
-	git   gitState
+	git   follow.State
 	list  []schema.Status
 	whole bool
 }
@@ -63,17 +57,17 @@ func startReporting(t *testing.T) *reporting {
 // reportTo writes into a repository, from a Kubernetes cluster with a UID.
 func reportTo(t *testing.T, dir, cluster string) *reporting {
 	t.Helper()
-	r := &reporting{T: t, dir: dir, log: &bytes.Buffer{}, whole: true, git: gitState{commit: "0a1b2c3d4e"}}
+	r := &reporting{T: t, dir: dir, log: &bytes.Buffer{}, whole: true, git: follow.State{Commit: "0a1b2c3d4e"}}
 	r.kube = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system", UID: types.UID(cluster)}})
-	r.w = newBranch(branchConfig{
+	r.w = NewBranch(BranchConfig{
 		Publish: sources.PublishConfig{URL: dir, Branch: "quorate/status"}, Interval: time.Minute, Kube: r.kube, Instance: "default",
-	}, func() gitState { return r.git }, slog.New(slog.NewTextHandler(r.log, nil)), prometheus.NewRegistry())
+	}, func() follow.State { return r.git }, slog.New(slog.NewTextHandler(r.log, nil)), prometheus.NewRegistry())
 	return r
 }
 
 func (r *reporting) once() {
 	r.Helper()
-	r.w.once(r.Context(), r, false)
+	r.w.Once(r.Context(), r, false)
 }
 
 // show runs git in the repository.
@@ -140,13 +134,13 @@ func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
 	r := startReporting(t)
 	r.list, r.whole = []schema.Status{cmdtest.Ready("orders")}, false
 	r.once()
-	r.git.commit, r.whole = "", true
+	r.git.Commit, r.whole = "", true
 	r.once()
 	if n := r.commits(); n != 0 {
 		t.Fatalf("%d commits", n)
 	}
-	r.git.commit, r.whole = "0a1b2c3d4e", false
-	r.w.once(t.Context(), r, true)
+	r.git.Commit, r.whole = "0a1b2c3d4e", false
+	r.w.Once(t.Context(), r, true)
 	if n := r.commits(); n != 1 {
 		t.Errorf("%d commits when it has waited long enough", n)
 	}
@@ -162,7 +156,7 @@ func TestStatusIsThrottled(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			r.w.follow(ctx, churn)
+			r.w.Run(ctx, churn)
 		}()
 		time.Sleep(10*time.Minute + 30*time.Second)
 		stop()
@@ -190,18 +184,18 @@ func TestOwnCommitsAreNotFollowed(t *testing.T) {
 	}
 	log := slog.New(slog.NewTextHandler(said, nil))
 	kube := fake.NewClientset()
-	p := newPoller(followConfig{Repository: repository, Kube: kube, Namespace: "quorate-system"}, log, prometheus.NewRegistry())
+	p := follow.New(follow.Config{Repository: repository, Kube: kube, Namespace: "quorate-system"}, log, prometheus.NewRegistry())
 	target := reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(prometheus.NewRegistry()), log, reconciler.Options{})
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	p.once(t.Context(), target)
+	p.Once(t.Context(), target)
 	r := reportTo(t, f.Dir, "3f2a")
 	r.git, r.list = p.State(), []schema.Status{cmdtest.Ready("orders")}
 	r.once()
-	if r.git.commit == "" || r.commits() != 1 {
+	if r.git.Commit == "" || r.commits() != 1 {
 		t.Fatalf("nothing was written: %s", r.log)
 	}
 	said.Reset()
-	p.once(t.Context(), target)
+	p.Once(t.Context(), target)
 	if text := said.String(); text != "" {
 		t.Errorf("the poll says %s", text)
 	}
@@ -241,59 +235,5 @@ func TestStatusNeedsToKnowItsCluster(t *testing.T) {
 	r.once()
 	if text := r.log.String(); !strings.Contains(text, "let quorate get it, as deploy/base does") || r.commits() != 0 {
 		t.Errorf("it said %s", text)
-	}
-}
-
-// What wants somebody comes first, and what somebody else wrote breaks no table and
-// calls nobody.
-func TestStatusPage(t *testing.T) {
-	schedule := schema.NewStatus(schema.KindBackupSchedule, "shop", "nightly", schema.PhaseStalled, "BackupFailed", "put: access denied for @ops | see #12")
-	schedule.Status.Schedule = &schema.ScheduleStatus{Cluster: "shop/orders", Next: "2026-03-02T02:00:00Z"}
-	backup := schema.NewStatus(schema.KindBackup, "shop", "before-sale", schema.PhaseReconciling, "Backup", "the backup is being taken, or awaited")
-	backup.Status.Backup = &schema.BackupRunStatus{Cluster: "shop/orders"}
-	restore := schema.NewStatus(schema.KindRestore, "shop", "back", schema.PhaseReady, "Restored", "the cluster began with s3://backups/a.db")
-	restore.Status.Restore = &schema.RestoreStatus{Cluster: "shop/billing", Time: "2026-03-01T09:30:00Z"}
-	unseen := schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
-	list := []schema.Status{
-		cmdtest.Ready("billing"), cmdtest.Ready("carts"), unseen,
-		cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; look at its pod"),
-		cmdtest.Cluster("stock", schema.PhaseReconciling, "RestartMember", "restart stock-2: 3.5.21 → 3.6.16"),
-		backup, schedule, restore,
-	}
-	page := statusPage(gitState{
-		commit: "0a1b2c3", held: "commit not trusted: 77aa is signed by nobody",
-		problems: []string{"clusters/stock.yaml:7:3: spec.replicas: `x` is no number"},
-	}, list)
-	golden := filepath.Join("testdata", "status-page.md")
-	if *updatePage {
-		if err := os.WriteFile(golden, []byte(page), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if page != string(want) {
-		t.Errorf("got\n%s\nwant\n%s", page, want)
-	}
-	calm := statusPage(gitState{}, list[:2])
-	if !strings.Contains(calm, "🟢 **2 clusters as Git says.**") || strings.Contains(calm, "repository\n") {
-		t.Errorf("at rest it says\n%s", calm)
-	}
-	if none := statusPage(gitState{}, nil); !strings.Contains(none, "No cluster is known.") {
-		t.Errorf("without clusters it says\n%s", none)
-	}
-}
-
-// A page of many problems stays one that can be read.
-func TestStatusPageOfManyProblems(t *testing.T) {
-	var problems []string
-	for i := range 250 {
-		problems = append(problems, fmt.Sprintf("clusters/c%d.yaml: bad", i))
-	}
-	page := statusPage(gitState{problems: problems}, nil)
-	if strings.Count(page, "- 🟠") != 100 || !strings.Contains(page, "- and 150 more\n") {
-		t.Errorf("it says\n%s", page)
 	}
 }

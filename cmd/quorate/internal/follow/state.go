@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"sync"
@@ -6,30 +6,30 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// gitState is what the poll lets others know of the repository.
-type gitState struct {
+// State is what the poll lets others know of the repository.
+type State struct {
 	// commit in force; "" before there is one.
-	commit string
+	Commit string
 	// problems are what is wrong in its files.
-	problems []string
+	Problems []string
 	// held says why nothing newer is followed, and heldCommit which commit that is
 	// about; "" where nothing is held, or no commit is to blame.
-	held, heldCommit string
+	Held, HeldCommit string
 }
 
-// shownGit is the newest gitState.
+// shownGit is the newest State.
 type shownGit struct {
 	mu  sync.Mutex
-	now gitState
+	now State
 }
 
-func (s *shownGit) get() gitState {
+func (s *shownGit) get() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.now
 }
 
-func (s *shownGit) change(edit func(g *gitState)) {
+func (s *shownGit) change(edit func(g *State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	edit(&s.now)

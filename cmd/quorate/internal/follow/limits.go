@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// massLimits bound what one commit may do to many clusters at once: a slip of the
+// Limits bound what one commit may do to many clusters at once: a slip of the
 // pen in what many files have in common, or a directory that was moved, looks
 // like a wish.
-type massLimits struct {
+type Limits struct {
 	// Clusters is the most that may change; 0 for no limit.
 	Clusters int
 	// Percent is the largest part that may change; 0 for no limit. It does not
@@ -26,7 +26,7 @@ const fewClusters = 2
 // massChange lists the clusters that a step from one state of Git to the next
 // removes, deletes or gives another version, and says whether they are too many.
 // What a file is called does not matter.
-func massChange(before, after map[string]desired.Origin, limits massLimits) (changes []string, tooMany bool) {
+func massChange(before, after map[string]desired.Origin, limits Limits) (changes []string, tooMany bool) {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		was := before[key]
 		is, there := after[key]

@@ -1,29 +1,17 @@
-package main
+package daemon
 
 import (
 	"context"
 	"errors"
-	"io"
-	"log/slog"
-	"net/http"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
-
-	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
-	"github.com/quorate/quorate/reconciler/backup/backuptest"
 )
-
-func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // holder is one daemon of several.
 type holder struct {
@@ -161,84 +149,6 @@ func TestIdentityIsThePodsOrUnique(t *testing.T) {
 	if a == b || a == "" {
 		t.Errorf("outside: %q and %q", a, b)
 	}
-}
-
-// startServer serves on a free port of loopback.
-func startServer(t *testing.T) (*server, func(path string) (int, string)) {
-	t.Helper()
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "quorate_test"}, func() float64 { return 7 }))
-	address := backuptest.FreeAddress(t)
-	s, err := serve(address, registry, quiet())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.close)
-	return s, func(path string) (int, string) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return resp.StatusCode, string(body)
-	}
-}
-
-func TestServe(t *testing.T) {
-	s, get := startServer(t)
-	want := func(path string, status int, text string) {
-		t.Helper()
-		if code, body := get(path); code != status || !strings.Contains(body, text) {
-			t.Errorf("%s is %d %q, want %d %q", path, code, body, status, text)
-		}
-	}
-	want("/healthz", http.StatusOK, "ok")
-	want("/readyz", http.StatusServiceUnavailable, "no commit has been read yet")
-	want("/metrics", http.StatusOK, "quorate_test 7")
-	want("/else", http.StatusNotFound, "")
-	ready := false
-	f := func() bool { return ready }
-	s.ready.Store(&f)
-	want("/readyz", http.StatusServiceUnavailable, "caches are not filled")
-	ready = true
-	want("/readyz", http.StatusOK, "ok")
-}
-
-func TestGuardImageOfTheOwnPod(t *testing.T) {
-	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quorate-0", Namespace: "quorate-system"}}
-	pod.Spec.Containers = []corev1.Container{{Name: "sidecar", Image: "other"}, {Name: "quorate", Image: "quorate:v1"}}
-	t.Setenv("POD_NAME", pod.Name)
-	t.Setenv("POD_NAMESPACE", pod.Namespace)
-	if image, err := findGuardImage(t.Context(), fake.NewClientset(pod), ""); err != nil || image != "quorate:v1" {
-		t.Errorf("%q, %v", image, err)
-	}
-	pod.Spec.Containers = pod.Spec.Containers[:1]
-	if _, err := findGuardImage(t.Context(), fake.NewClientset(pod), ""); err == nil || !strings.Contains(err.Error(), "no container quorate") {
-		t.Errorf("without such a container: %v", err)
-	}
-	if image, err := findGuardImage(t.Context(), fake.NewClientset(), "given"); err != nil || image != "given" {
-		t.Errorf("%q, %v", image, err)
-	}
-}
-
-func TestEventsReachTheAPIServer(t *testing.T) {
-	kube := fake.NewClientset()
-	recorder, stop := newRecorder(kube)
-	defer stop()
-	recorder.Event(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "orders-0", Namespace: "shop", UID: "u"}}, corev1.EventTypeNormal, "Test", "hello")
-	cmdtest.Await(t, func() bool {
-		list, err := kube.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{})
-		return err == nil && len(list.Items) == 1 && list.Items[0].Message == "hello" && list.Items[0].Source.Component == "quorate"
-	})
 }
 
 // 142: instances do not wait for each other; two daemons of one instance do.

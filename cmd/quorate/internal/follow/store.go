@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"bytes"
@@ -19,26 +19,26 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// kept is what of Git outlives the process: the commit that was accepted last.
+// accepted is what of Git outlives the process: the commit that was accepted last.
 // Its history tells a rewritten branch from a new commit, its clusters tell a
 // mass change, its backups and schedules go on where the next commit breaks their
 // documents, and its files stay in force when a daemon starts while the repository
 // cannot be read.
-type kept struct {
+type accepted struct {
 	snapshot sources.Snapshot
 	clusters map[string]desired.Origin
 	requests []desired.Backup
 }
 
-// keeper keeps it in a ConfigMap beside the lease, one for each daemon and for
+// store keeps it in a ConfigMap beside the lease, one for each daemon and for
 // each place that it follows.
-type keeper struct {
+type store struct {
 	kube                    kubernetes.Interface
 	namespace, name, source string
 }
 
-func newKeeper(kube kubernetes.Interface, namespace, instance, source string) keeper {
-	return keeper{kube: kube, namespace: namespace, name: "quorate-git-" + Identity(instance, source), source: source}
+func newStore(kube kubernetes.Interface, namespace, instance, source string) store {
+	return store{kube: kube, namespace: namespace, name: "quorate-git-" + Identity(instance, source), source: source}
 }
 
 // Identity tells one instance that follows a source from all others, in names.
@@ -64,10 +64,10 @@ const (
 	unpackedMost = 128 << 20
 )
 
-func (k keeper) String() string { return k.namespace + "/" + k.name }
+func (k store) String() string { return k.namespace + "/" + k.name }
 
 // load gives nil where nothing was kept yet.
-func (k keeper) load(ctx context.Context) (*kept, error) {
+func (k store) load(ctx context.Context) (*accepted, error) {
 	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
@@ -75,7 +75,7 @@ func (k keeper) load(ctx context.Context) (*kept, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read ConfigMap %s with the commit that was accepted last: %w", k, err)
 	}
-	found := &kept{}
+	found := &accepted{}
 	if err := unzip(cm.BinaryData[keptClusters], &found.clusters); err != nil {
 		return nil, k.damaged(err)
 	}
@@ -93,13 +93,13 @@ func (k keeper) load(ctx context.Context) (*kept, error) {
 	return found, nil
 }
 
-func (k keeper) damaged(err error) error {
+func (k store) damaged(err error) error {
 	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be understood: %w; restore it, or delete it if what is in Git now is to be followed whatever was there before", k, err)
 }
 
 // save keeps a commit before it is acted on. What is too large for a ConfigMap is
 // left out, which whole tells: the files first.
-func (k keeper) save(ctx context.Context, next kept) (whole bool, err error) {
+func (k store) save(ctx context.Context, next accepted) (whole bool, err error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate"}},
 		Data:       map[string]string{keptSource: k.source, keptCommit: next.snapshot.Commit, keptSubject: next.snapshot.Subject},
@@ -128,7 +128,7 @@ func (k keeper) save(ctx context.Context, next kept) (whole bool, err error) {
 }
 
 // put makes the ConfigMap what it is to be, and leaves its annotations alone.
-func (k keeper) put(ctx context.Context, cm *corev1.ConfigMap) error {
+func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	api := k.kube.CoreV1().ConfigMaps(k.namespace)
 	old, err := api.Get(ctx, k.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -144,7 +144,7 @@ func (k keeper) put(ctx context.Context, cm *corev1.ConfigMap) error {
 }
 
 // approved is the commit that a person approved by the annotation, or "".
-func (k keeper) approved(ctx context.Context) (string, error) {
+func (k store) approved(ctx context.Context) (string, error) {
 	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return "", nil

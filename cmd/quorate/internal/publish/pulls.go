@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
@@ -18,11 +19,11 @@ import (
 	"github.com/quorate/quorate/sources/forge"
 )
 
-// pulls keeps a comment on each open pull request that says what it would do to the
+// Pulls keeps a comment on each open pull request that says what it would do to the
 // live clusters. It only looks: what it plans is never handed to the reconciler
 // that acts. It runs beside the poll of the followed branch, which never waits for it.
-type pulls struct {
-	host       pullHost
+type Pulls struct {
+	host       PullHost
 	repository *sources.Repository
 	// branch is the followed one, and marker names the comments of this daemon.
 	branch, marker string
@@ -30,7 +31,7 @@ type pulls struct {
 	interval       time.Duration
 	// options are those of the reconciler that acts.
 	options preview.Options
-	git     func() gitState
+	git     func() follow.State
 	log     *slog.Logger
 
 	// known is what was planned; it saves work and decides nothing.
@@ -38,8 +39,8 @@ type pulls struct {
 	said  map[int]string
 }
 
-// pullHost is where pull requests are.
-type pullHost interface {
+// PullHost is where pull requests are.
+type PullHost interface {
 	OpenPulls(ctx context.Context, base string) ([]forge.Pull, error)
 	Comment(ctx context.Context, pull int, marker, text string) error
 }
@@ -67,9 +68,9 @@ const (
 	commentBytes = 60000
 )
 
-// pullsConfig says which pull requests are planned, and how.
-type pullsConfig struct {
-	Host       pullHost
+// PullsConfig says which pull requests are planned, and how.
+type PullsConfig struct {
+	Host       PullHost
 	Repository *sources.Repository
 	// Branch is the followed one, Instance is the daemon's --instance.
 	Branch, Instance string
@@ -81,10 +82,11 @@ type pullsConfig struct {
 	Options preview.Options
 }
 
-func newPulls(c pullsConfig, git func() gitState, log *slog.Logger) *pulls {
-	return &pulls{
+// NewPulls prepares what comments on pull requests.
+func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
+	return &Pulls{
 		host: c.Host, repository: c.Repository, branch: c.Branch,
-		marker: "quorate-pull-" + Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
+		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
 		interval: c.Interval, options: c.Options, git: git, log: log,
 		known: map[int]planned{}, said: map[int]string{},
 	}
@@ -98,15 +100,15 @@ type Live interface {
 	Planner() preview.Planner
 }
 
-// follow looks at the pull requests again and again until ctx ends.
-func (p *pulls) follow(ctx context.Context, live Live) {
+// Run looks at the pull requests again and again until ctx ends.
+func (p *Pulls) Run(ctx context.Context, live Live) {
 	for failed := 0; ; {
-		err := p.round(ctx, live)
+		err := p.Once(ctx, live)
 		failed++
 		if err == nil {
 			failed = 0
 		}
-		timer := time.NewTimer(pause(p.interval, failed, sources.RetryAfter(err), rand.Float64()))
+		timer := time.NewTimer(follow.Pause(p.interval, failed, sources.RetryAfter(err), rand.Float64()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -116,10 +118,10 @@ func (p *pulls) follow(ctx context.Context, live Live) {
 	}
 }
 
-// round looks at the pull requests once. One that fails keeps no other from its
+// Once looks at the pull requests once. One that fails keeps no other from its
 // turn; where the forge wants to be left alone, the round ends.
-func (p *pulls) round(ctx context.Context, live Live) error {
-	applied := p.git().commit
+func (p *Pulls) Once(ctx context.Context, live Live) error {
+	applied := p.git().Commit
 	if applied == "" {
 		return nil
 	}
@@ -148,7 +150,7 @@ func (p *pulls) round(ctx context.Context, live Live) error {
 }
 
 // isDue says whether a pull request is to be planned now.
-func (p *pulls) isDue(pull forge.Pull, applied string) bool {
+func (p *Pulls) isDue(pull forge.Pull, applied string) bool {
 	known, was := p.known[pull.Number]
 	switch {
 	case pull.Draft, pull.Fork && !p.forks:
@@ -160,7 +162,7 @@ func (p *pulls) isDue(pull forge.Pull, applied string) bool {
 }
 
 // tell says once what is wrong with a pull request, or with the list of them.
-func (p *pulls) tell(ctx context.Context, number int, err error) {
+func (p *Pulls) tell(ctx context.Context, number int, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
@@ -172,7 +174,7 @@ func (p *pulls) tell(ctx context.Context, number int, err error) {
 }
 
 // forgetClosed drops what is known of pull requests that are over.
-func (p *pulls) forgetClosed(open []forge.Pull) {
+func (p *Pulls) forgetClosed(open []forge.Pull) {
 	over := func(number int) bool {
 		return number != 0 && !slices.ContainsFunc(open, func(pull forge.Pull) bool { return pull.Number == number })
 	}
@@ -182,7 +184,7 @@ func (p *pulls) forgetClosed(open []forge.Pull) {
 
 // propose plans one pull request, and comments on it. What it reads is written by
 // whoever may open one: not even a mistake in quorate that it finds ends the daemon.
-func (p *pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) (err error) {
+func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	defer func() {
@@ -210,7 +212,7 @@ func (p *pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 
 // report is what a pull request would do; nil where it changes no file that is
 // read.
-func (p *pulls) report(ctx context.Context, live Live, pull forge.Pull, applied string) (*preview.Report, error) {
+func (p *Pulls) report(ctx context.Context, live Live, pull forge.Pull, applied string) (*preview.Report, error) {
 	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
 	switch {
 	case errors.Is(err, sources.ErrTooLarge), errors.Is(err, sources.ErrPathGone), errors.Is(err, sources.ErrRewritten):
@@ -230,7 +232,7 @@ func sameFiles(a, b []sources.File) bool {
 }
 
 // comment is the report as one comment.
-func (p *pulls) comment(report *preview.Report) string {
+func (p *Pulls) comment(report *preview.Report) string {
 	const rest = "\nThe rest would be too long for one comment; `quorate plan` shows it.\n"
 	parts := report.Markdown(preview.MarkdownOptions{Marker: p.marker, Limit: commentBytes})
 	if len(parts) > 1 {
@@ -242,7 +244,7 @@ func (p *pulls) comment(report *preview.Report) string {
 // planProposal plans, for the clusters that run, what a proposal changes.
 func planProposal(ctx context.Context, live Live, p sources.Proposal, options preview.Options) (*preview.Report, error) {
 	parser := &schema.Parser{} // most files are in both
-	before, after := parse(parser, p.Base), parse(parser, p.Head)
+	before, after := follow.Parse(parser, p.Base), follow.Parse(parser, p.Head)
 	return preview.Proposal(ctx, live.Planner(), live.Desired(),
 		preview.Revision{Set: before, Commit: p.Base.Commit}, preview.Revision{Set: after, Commit: p.Head.Commit}, options)
 }

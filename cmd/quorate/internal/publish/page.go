@@ -1,4 +1,4 @@
-package main
+package publish
 
 import (
 	"cmp"
@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/markdown"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -18,7 +19,7 @@ import (
 
 // statusFiles are what the status branch holds: one file for each object, and a page
 // for people. The same statuses give the same bytes.
-func statusFiles(git gitState, list []schema.Status) ([]sources.File, error) {
+func statusFiles(git follow.State, list []schema.Status) ([]sources.File, error) {
 	files := []sources.File{{Path: "README.md", Data: []byte(statusPage(git, list))}}
 	for _, s := range list {
 		data, err := yaml.Marshal(s)
@@ -41,17 +42,17 @@ func statusPath(s schema.Status) string {
 }
 
 // statusPage is the page that a code host shows: what wants somebody comes first.
-func statusPage(git gitState, list []schema.Status) string {
+func statusPage(git follow.State, list []schema.Status) string {
 	var b strings.Builder
 	b.WriteString("# etcd\n\n" + statusGlance(list) + "\n")
-	if git.held != "" || len(git.problems) > 0 {
+	if git.Held != "" || len(git.Problems) > 0 {
 		b.WriteString("\n## The repository\n\n")
-		if git.held != "" {
-			fmt.Fprintf(&b, "- 🔴 **not followed**: %s\n", markdown.Prose(git.held))
+		if git.Held != "" {
+			fmt.Fprintf(&b, "- 🔴 **not followed**: %s\n", markdown.Prose(git.Held))
 		}
-		for i, problem := range git.problems {
+		for i, problem := range git.Problems {
 			if i == listedOnPage {
-				fmt.Fprintf(&b, "- and %d more\n", len(git.problems)-listedOnPage)
+				fmt.Fprintf(&b, "- and %d more\n", len(git.Problems)-listedOnPage)
 				break
 			}
 			fmt.Fprintf(&b, "- 🟠 %s\n", markdown.Code(problem))

@@ -1,4 +1,4 @@
-package main
+package follow
 
 import (
 	"context"
@@ -18,13 +18,22 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// followConfig says what is followed, and how.
-type followConfig struct {
+// Parse reads the files of a snapshot, those that the parser does not know.
+func Parse(p *schema.Parser, s sources.Snapshot) schema.Set {
+	files := make([]schema.File, len(s.Files))
+	for i, f := range s.Files {
+		files[i] = schema.File{Path: f.Path, Data: f.Data}
+	}
+	return p.Parse(files)
+}
+
+// Config says what is followed, and how.
+type Config struct {
 	// Repository is read again and again, Interval is the time between two reads.
 	Repository *sources.Repository
 	Interval   time.Duration
 	// Limits bound what one commit may change without an approval.
-	Limits massLimits
+	Limits Limits
 	// Approved is the hash of a commit that a person has approved; "" for none.
 	Approved string
 	// Kube and Namespace are where the accepted commit is stored, Instance is the
@@ -33,12 +42,12 @@ type followConfig struct {
 	Namespace, Instance string
 }
 
-// poller brings what Git says to the reconciler.
-type poller struct {
+// Poller brings what Git says to the reconciler.
+type Poller struct {
 	repository *sources.Repository
-	keeper     keeper
+	store      store
 	interval   time.Duration
-	limits     massLimits
+	limits     Limits
 	approved   string // a commit that a person has approved
 	log        *slog.Logger
 	// read is set once a commit has been read, or the one that was kept.
@@ -53,11 +62,11 @@ type poller struct {
 	problems    prometheus.Gauge
 	held        *prometheus.GaugeVec
 
-	parser schema.Parser
-	kept   *kept // what was accepted last; nil before anything was
-	loaded bool  // whether the cluster was asked for it
-	failed int   // looks since the last good one
-	said   string
+	parser   schema.Parser
+	accepted *accepted // what was accepted last; nil before anything was
+	loaded   bool      // whether the cluster was asked for it
+	failed   int       // looks since the last good one
+	said     string
 	// tooMuch is a commit that is held because it changes many clusters.
 	tooMuch struct {
 		commit string
@@ -72,15 +81,16 @@ const (
 	heldMass      = "mass-change"
 )
 
-func newPoller(c followConfig, log *slog.Logger, registry prometheus.Registerer) *poller {
+// New prepares a Poller, which has read nothing yet.
+func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_" + name, Help: help})
 		registry.MustRegister(g)
 		return g
 	}
-	p := &poller{
+	p := &Poller{
 		repository: c.Repository, interval: c.Interval, limits: c.Limits, approved: c.Approved, log: log,
-		keeper:      newKeeper(c.Kube, c.Namespace, c.Instance, c.Repository.Source()),
+		store:       newStore(c.Kube, c.Namespace, c.Instance, c.Repository.Source()),
 		wake:        make(chan struct{}, 1),
 		lastSuccess: gauge("git_last_success_timestamp_seconds", "When the repository was last read, as Unix time."),
 		failures:    gauge("git_consecutive_failures", "Reads of the repository that have failed since the last success."),
@@ -95,10 +105,10 @@ func newPoller(c followConfig, log *slog.Logger, registry prometheus.Registerer)
 }
 
 // Ready reports whether a commit is in force.
-func (p *poller) Ready() bool { return p.read.Load() }
+func (p *Poller) Ready() bool { return p.read.Load() }
 
 // State is what is known of the repository.
-func (p *poller) State() gitState { return p.shown.get() }
+func (p *Poller) State() State { return p.shown.get() }
 
 // Target takes what the commit in force declares.
 type Target interface {
@@ -107,12 +117,12 @@ type Target interface {
 	SetBackups(backups []desired.Backup)
 }
 
-// poll reads the repository again and again. While it cannot be read, what the
+// Run reads the repository again and again. While it cannot be read, what the
 // last good commit said goes on.
-func (p *poller) poll(ctx context.Context, r Target) {
+func (p *Poller) Run(ctx context.Context, r Target) {
 	for {
-		asked := p.once(ctx, r)
-		timer := time.NewTimer(pause(p.interval, p.failed, asked, rand.Float64()))
+		asked := p.Once(ctx, r)
+		timer := time.NewTimer(Pause(p.interval, p.failed, asked, rand.Float64()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -124,37 +134,17 @@ func (p *poller) poll(ctx context.Context, r Target) {
 	}
 }
 
-// wakeUp makes the next look come now.
-func (p *poller) wakeUp() {
+// Wake makes the next look come now.
+func (p *Poller) Wake() {
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
 }
 
-// The longest pause between two looks that fail.
-const (
-	maxPause     = 5 * time.Minute
-	pauseFactor  = 10
-	jitterFactor = 0.1
-)
-
-// pause is how long to wait for the next look: the interval, give or take a
-// tenth, so that many daemons do not ask one server in step; twice as long after
-// each failure from the second on; and never shorter than the server asks for.
-func pause(interval time.Duration, failed int, asked time.Duration, random float64) time.Duration {
-	most := max(interval, min(maxPause, pauseFactor*interval))
-	wait := most
-	if n := max(failed-1, 0); n < 8 && interval <= maxPause {
-		wait = min(interval<<n, most)
-	}
-	wait += time.Duration(float64(wait) * jitterFactor * (2*random - 1))
-	return max(wait, min(asked, maxPause))
-}
-
-// once reads the repository once. It returns how long the server wants to be
+// Once reads the repository once. It returns how long the server wants to be
 // left alone.
-func (p *poller) once(ctx context.Context, r Target) time.Duration {
+func (p *Poller) Once(ctx context.Context, r Target) time.Duration {
 	err := p.look(ctx, r)
 	switch {
 	case ctx.Err() != nil:
@@ -165,7 +155,7 @@ func (p *poller) once(ctx context.Context, r Target) time.Duration {
 			p.log.Info("git is read again", "failures", p.failed)
 		}
 		p.failed, p.said = 0, ""
-		p.shown.change(func(g *gitState) { g.held, g.heldCommit = "", "" })
+		p.shown.change(func(g *State) { g.Held, g.HeldCommit = "", "" })
 		p.lastSuccess.SetToCurrentTime()
 	default:
 		p.fail(ctx, r, err)
@@ -175,20 +165,20 @@ func (p *poller) once(ctx context.Context, r Target) time.Duration {
 }
 
 // look follows the head, if it may be followed.
-func (p *poller) look(ctx context.Context, r Target) error {
+func (p *Poller) look(ctx context.Context, r Target) error {
 	if !p.loaded {
-		found, err := p.keeper.load(ctx)
+		found, err := p.store.load(ctx)
 		if err != nil {
 			return err
 		}
-		p.kept, p.loaded = found, true
+		p.accepted, p.loaded = found, true
 	}
 	err := p.follow(ctx, r)
 	if reasonOf(err) == "" {
 		return err
 	}
 	// A person may have approved it meanwhile.
-	approved, askErr := p.keeper.approved(ctx)
+	approved, askErr := p.store.approved(ctx)
 	if askErr != nil || approved == "" || approved == p.approved {
 		return errors.Join(err, askErr)
 	}
@@ -197,16 +187,16 @@ func (p *poller) look(ctx context.Context, r Target) error {
 }
 
 // follow reads the head and hands it on where it is new.
-func (p *poller) follow(ctx context.Context, r Target) error {
+func (p *Poller) follow(ctx context.Context, r Target) error {
 	trust := sources.Trust{Approved: p.approved}
-	if p.kept != nil {
-		trust.Applied = p.kept.snapshot.Commit
+	if p.accepted != nil {
+		trust.Applied = p.accepted.snapshot.Commit
 	}
 	s, err := p.repository.FetchAfter(ctx, trust)
 	switch {
 	case err != nil:
 		return err
-	case p.kept != nil && p.read.Load() && s.Commit == p.kept.snapshot.Commit:
+	case p.accepted != nil && p.read.Load() && s.Commit == p.accepted.snapshot.Commit:
 		return nil
 	}
 	if p.tooMuch.commit == s.Commit && s.Commit != p.approved {
@@ -217,28 +207,28 @@ func (p *poller) follow(ctx context.Context, r Target) error {
 		p.tooMuch.commit, p.tooMuch.err = s.Commit, err
 		return err
 	}
-	whole, err := p.keeper.save(ctx, next)
+	whole, err := p.store.save(ctx, next)
 	if err != nil {
 		return err
 	}
 	if !whole {
 		p.log.Warn("the files are too large to be kept in the cluster", "commit", s.Commit, "message", "a daemon that starts while Git cannot be read waits for it")
 	}
-	if p.kept == nil || !p.read.Load() || s.Tree != p.kept.snapshot.Tree {
+	if p.accepted == nil || !p.read.Load() || s.Tree != p.accepted.snapshot.Tree {
 		p.take(next, set, r)
 	}
-	p.kept = &next
-	p.shown.change(func(g *gitState) { g.commit = next.snapshot.Commit })
+	p.accepted = &next
+	p.shown.change(func(g *State) { g.Commit = next.snapshot.Commit })
 	return nil
 }
 
 // parse says what a commit asks for, after the one that was accepted last.
-func (p *poller) parse(s sources.Snapshot) (kept, schema.Set) {
-	set := parse(&p.parser, s)
-	next := kept{snapshot: s, clusters: desired.Origins(set, p.seen())}
+func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
+	set := Parse(&p.parser, s)
+	next := accepted{snapshot: s, clusters: desired.Origins(set, p.seen())}
 	var before []desired.Backup
-	if p.kept != nil {
-		before = p.kept.requests
+	if p.accepted != nil {
+		before = p.accepted.requests
 	}
 	next.requests = desired.Backups(set, s.Commit, before)
 	return next, set
@@ -251,7 +241,7 @@ var errMass = errors.New("mass change")
 const listedMost = 100
 
 // checkMass holds a commit that changes too many clusters, unless it is approved.
-func (p *poller) checkMass(next kept) error {
+func (p *Poller) checkMass(next accepted) error {
 	changes, tooMany := massChange(p.seen(), next.clusters, p.limits)
 	if !tooMany || next.snapshot.Commit == p.approved {
 		return nil
@@ -265,11 +255,11 @@ func (p *poller) checkMass(next kept) error {
 }
 
 // seen are the clusters of the accepted commit.
-func (p *poller) seen() map[string]desired.Origin {
-	if p.kept == nil {
+func (p *Poller) seen() map[string]desired.Origin {
+	if p.accepted == nil {
 		return nil
 	}
-	return p.kept.clusters
+	return p.accepted.clusters
 }
 
 // shownFailures keeps a blip from being news.
@@ -288,7 +278,7 @@ func reasonOf(err error) string {
 	return ""
 }
 
-func (p *poller) setHeld(reason string) {
+func (p *Poller) setHeld(reason string) {
 	for _, each := range []string{heldHistory, heldSignature, heldMass} {
 		value := 0.0
 		if each == reason {
@@ -301,7 +291,7 @@ func (p *poller) setHeld(reason string) {
 // fail says once why the head is not followed. A commit that is held was read all
 // the same, so it is no failure of the repository. What was accepted last stays in
 // force: a daemon that has just started takes it from where it is kept.
-func (p *poller) fail(ctx context.Context, r Target, err error) {
+func (p *Poller) fail(ctx context.Context, r Target, err error) {
 	reason := reasonOf(err)
 	p.setHeld(reason)
 	if reason == "" {
@@ -310,19 +300,19 @@ func (p *poller) fail(ctx context.Context, r Target, err error) {
 		p.failed = 0
 		p.lastSuccess.SetToCurrentTime()
 	}
-	if !p.read.Load() && p.kept != nil && p.kept.snapshot.Tree != "" {
-		again, set := p.parse(p.kept.snapshot)
+	if !p.read.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
+		again, set := p.parse(p.accepted.snapshot)
 		p.take(again, set, r)
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= shownFailures {
-		p.shown.change(func(g *gitState) { g.held, g.heldCommit = text, p.toBlame(err) })
+		p.shown.change(func(g *State) { g.Held, g.HeldCommit = text, p.toBlame(err) })
 	}
 	if text != p.said {
 		p.said = text
 		args := []any{"error", text, "message", "the last commit that was read stays in force"}
 		if reason != "" {
-			args = append(args, "held", reason, "approve", fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.keeper.namespace, p.keeper.name, annotationApprove))
+			args = append(args, "held", reason, "approve", fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.store.namespace, p.store.name, annotationApprove))
 		}
 		p.log.ErrorContext(ctx, "git", args...)
 	}
@@ -330,7 +320,7 @@ func (p *poller) fail(ctx context.Context, r Target, err error) {
 
 // toBlame is the commit that cannot be followed because of what it is; "" where the
 // server or the network is why.
-func (p *poller) toBlame(err error) string {
+func (p *Poller) toBlame(err error) string {
 	switch {
 	case errors.Is(err, errMass):
 		return p.tooMuch.commit
@@ -341,7 +331,7 @@ func (p *poller) toBlame(err error) string {
 }
 
 // take hands what a commit says to the reconciler.
-func (p *poller) take(next kept, set schema.Set, r Target) {
+func (p *Poller) take(next accepted, set schema.Set, r Target) {
 	s, seen := next.snapshot, p.seen()
 	set.Problems = append(set.Problems, desired.Unreadable(set, seen)...)
 	p.problems.Set(float64(countErrors(set.Problems)))
@@ -353,7 +343,7 @@ func (p *poller) take(next kept, set schema.Set, r Target) {
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
 	r.SetDesired(desired.Clusters(set, s.Commit, seen))
-	p.shown.change(func(g *gitState) { g.commit, g.problems = s.Commit, texts(set.Problems) })
+	p.shown.change(func(g *State) { g.Commit, g.Problems = s.Commit, texts(set.Problems) })
 	r.SetNeeded(desired.Needed(set))
 	r.SetBackups(next.requests)
 	p.read.Store(true)
