@@ -14,7 +14,7 @@ import (
 )
 
 // newCompareTrial is what the pod of a restore drill runs beside its etcd. It is
-// hidden, since nobody needs it by hand.
+// hidden, since it is internal.
 func newCompareTrial() *cobra.Command {
 	var b backup.Verified
 	var address, result string

@@ -87,8 +87,7 @@ func readOld(ctx context.Context, stdin io.Reader, paths []string) ([]schema.Fil
 	return files, nil
 }
 
-// isOld says whether a file is read: one that was named always, another by its
-// extension.
+// isOld reports whether a file is read: always if it was named, else by its extension.
 func isOld(name string, entry fs.DirEntry, named bool) bool {
 	if entry.IsDir() {
 		return false
@@ -134,8 +133,8 @@ func writeConverted(out io.Writer, dir string, documents []convert.Document) err
 	return nil
 }
 
-// fileNames are the files for the documents. It looks at all of them before the
-// first one is written.
+// fileNames returns the files for the documents. It checks all of them before the first is
+// written.
 func fileNames(dir string, documents []convert.Document) ([]string, error) {
 	var names []string
 	taken := map[string]bool{}

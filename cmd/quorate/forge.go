@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/sources/forge"
 )
 
-// forgeFlags are the flags about what is written where the repository is hosted.
+// forgeFlags are the flags about the code host of the repository.
 type forgeFlags struct {
 	kind, url         string
 	tokenFile, secret string
@@ -32,7 +32,7 @@ func (f *forgeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.statusContext, "commit-status-context", "quorate", "name of these marks; give each quorate that follows one repository its own")
 }
 
-// open prepares the forge; it is nil where no credentials for one are given.
+// open prepares the client of the forge; it is nil without credentials for one.
 func (f *forgeFlags) open(repository repositoryFlags, kube func() (kubernetes.Interface, error)) (*forge.Client, error) {
 	if err := f.check(repository.config); err != nil || f.tokenFile == "" && f.secret == "" {
 		return nil, err
@@ -47,7 +47,7 @@ func (f *forgeFlags) open(repository repositoryFlags, kube func() (kubernetes.In
 	})
 }
 
-// check refuses flags that contradict each other.
+// check rejects flags that contradict each other.
 func (f *forgeFlags) check(c sources.Config) error {
 	switch {
 	case f.forks && !f.pulls:

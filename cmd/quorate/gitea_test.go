@@ -312,7 +312,7 @@ func (f *atGitea) wantMarks(commit, whole string, want ...string) {
 
 func (g *gitea) marks(t *testing.T) {
 	f := g.newAtGitea(t, "marks", "write", g.token(t, "quorate", "write:repository"), "--commit-statuses", "--status", "branch")
-	marks := publish.NewMarks(*f.config().Marks, f.p.State, f.log)
+	marks := publish.NewCommitStatuses(*f.config().CommitStatuses, f.p.State, f.log)
 	first := f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	mark := func(phase schema.Phase, done int) {
@@ -355,7 +355,7 @@ func (g *gitea) refuses(f *atGitea, scope string) {
 		f.Fatal(err)
 	}
 	f.said.Reset()
-	publish.NewMarks(*f.config().Marks, f.p.State, f.log).Once(f.Context(), f)
+	publish.NewCommitStatuses(*f.config().CommitStatuses, f.p.State, f.log).Once(f.Context(), f)
 	f.wantSaid(token, "not written", "403", "give the token the right to do this")
 }
 
@@ -578,7 +578,7 @@ func (g *gitea) publishes(t *testing.T) {
 func (g *gitea) shows(f *atGitea) {
 	f.Helper()
 	g.must(f.T, "shop", http.MethodPatch, f.path, fields{"private": false}, nil)
-	link := f.config().Marks.Link
+	link := f.config().CommitStatuses.Link
 	res, err := g.client.Get(link)
 	if err != nil {
 		f.Fatal(err)

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/reconciler/scheduler"
 )
 
-// kubeFlags are the flags that name the Kubernetes cluster and what quorate adds
-// to each file.
+// kubeFlags are the flags that name the Kubernetes cluster and what quorate adds to each
+// file.
 type kubeFlags struct {
 	kubeconfig string
 	bandwidth  string
@@ -40,7 +40,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
 }
 
-// check refuses values that no cluster could be looked after with.
+// check rejects values that no cluster could be reconciled with.
 func (f *kubeFlags) check() error {
 	if problems := validation.IsDNS1123Label(f.options.Owner.Instance); len(problems) > 0 {
 		return fmt.Errorf("--instance is %q: give lower-case letters, digits and dashes, at most 63", f.options.Owner.Instance)
@@ -57,10 +57,10 @@ func (f *kubeFlags) check() error {
 	return f.readBandwidth()
 }
 
-// minBandwidth keeps a backup of a usual size within the hour that it may take.
+// minBandwidth lets a backup of a common size complete within its limit of an hour.
 const minBandwidth = 64 << 10
 
-// readBandwidth reads the limit of all backups together.
+// readBandwidth parses the limit of all backups together.
 func (f *kubeFlags) readBandwidth() error {
 	if f.bandwidth == "" {
 		return nil
@@ -79,7 +79,7 @@ func (f *kubeFlags) connect() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the Kubernetes cluster: %w; name one with --kubeconfig or $KUBECONFIG", err)
 	}
-	// The limits of client-go are meant for a person; the API server has its own.
+	// The limits of client-go are meant for interactive use; the API server has its own.
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "quorate/" + buildVersion()
 	kube, err := kubernetes.NewForConfig(config)

@@ -1,4 +1,4 @@
-// Command quorate keeps etcd clusters on Kubernetes the way Git says.
+// Command quorate reconciles etcd clusters on Kubernetes to the state declared in Git.
 package main
 
 import (
@@ -22,8 +22,7 @@ import (
 // version is set when a release is built.
 var version = ""
 
-// exitError ends the program with a status other than 1, after everything that
-// is to be said has been said.
+// exitError ends the program with a status other than 1; everything has been printed.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
@@ -52,8 +51,8 @@ func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 1
 }
 
-// explainCommand makes one line of what cobra says of a command that it does not
-// know, and of arguments that a command does not take:
+// explainCommand makes one line of cobra's errors about unknown commands and unexpected
+// arguments:
 //
 //	unknown command "validat" for "quorate"
 //
@@ -75,7 +74,7 @@ func explainCommand(text string) string {
 	return text + "; quorate --help lists the commands"
 }
 
-// newRoot is the command without a verb.
+// newRoot returns the command without a verb.
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
@@ -94,7 +93,7 @@ the live clusters, plans safe ordered steps, and carries them out one at a time.
 	return root
 }
 
-// explainFlag says which flag was meant, or what may be written behind it.
+// explainFlag adds which flag may be meant, or which values it takes.
 func explainFlag(cmd *cobra.Command, err error) error {
 	return fmt.Errorf("%s; see %s --help", flagHint(cmd, err), cmd.CommandPath())
 }
@@ -124,7 +123,7 @@ func flagHint(cmd *cobra.Command, err error) string {
 	return err.Error()
 }
 
-// wanted describes the values of a type of flag, "" for one that does so itself.
+// wanted describes the values of a type of flag; "" for one that does so itself.
 func wanted(kind string) string {
 	switch kind {
 	case "bool":

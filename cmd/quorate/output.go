@@ -65,8 +65,8 @@ func printJSON(out io.Writer, value any) error {
 	return encoder.Encode(value)
 }
 
-// useColor says whether to colour text: when asked to, or when somebody reads it
-// on a terminal that shows colours and has not asked for none.
+// useColor reports whether to color text: if requested, or on a terminal that shows colors
+// unless NO_COLOR is set.
 func useColor(when string, out io.Writer) bool {
 	if when != "auto" {
 		return when == "always"

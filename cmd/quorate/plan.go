@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// liveTimeout bounds the look at all clusters.
+// liveTimeout limits how long all clusters are observed.
 const liveTimeout = 2 * time.Minute
 
 // planFlags are the flags of quorate plan.
@@ -32,7 +32,7 @@ type planFlags struct {
 	output     planOutput
 }
 
-// newPlan shows what the daemon would do.
+// newPlan is the verb that shows what the daemon would do.
 func newPlan() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
@@ -96,7 +96,7 @@ func (f *planFlags) run(ctx context.Context, out io.Writer, paths []string) erro
 	return f.output.print(out, report)
 }
 
-// check refuses flags that contradict each other.
+// check rejects flags that contradict each other.
 func (f *planFlags) check() error {
 	remote := f.repository.config.URL != ""
 	switch {
@@ -110,7 +110,7 @@ func (f *planFlags) check() error {
 	return nil
 }
 
-// live plans for the clusters that run.
+// live plans for the clusters that are running.
 func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, error) {
 	set, commit, err := f.read(ctx, paths)
 	if err != nil {
@@ -123,7 +123,7 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, daemon.PreviewOptions(f.kube.options))
 }
 
-// read reads the files from where the command line says.
+// read reads the files that the command line names.
 func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, string, error) {
 	switch {
 	case len(paths) > 0 && f.repository.config.URL != "":
@@ -146,7 +146,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	return follow.Parse(&schema.Parser{}, s), s.Commit, nil
 }
 
-// reconciler is one that has looked at Kubernetes.
+// reconciler returns one whose caches are filled.
 func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, error) {
 	kube, err := f.kube.connect()
 	if err != nil {

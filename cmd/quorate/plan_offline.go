@@ -30,7 +30,7 @@ func (f *planFlags) compare(ctx context.Context, paths []string) (*preview.Repor
 	return preview.Offline(preview.Revision{Set: before, Commit: base.Commit}, preview.Revision{Set: after, Commit: head.Commit}, daemon.PreviewOptions(f.kube.options))
 }
 
-// readHead reads what is wanted: a revision, or the files on disk.
+// readHead reads the revision to compare with, or else the files on disk.
 func (f *planFlags) readHead(ctx context.Context, paths []string) (sources.Snapshot, error) {
 	if f.head == "" {
 		return sources.ReadPaths(ctx, paths, sources.Limits{})

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/preview"
 )
 
-// planOutput says how a plan is printed.
+// planOutput is how a plan is printed.
 type planOutput struct {
 	format   string
 	markdown preview.MarkdownOptions
@@ -29,7 +29,7 @@ func (o *planOutput) add(cmd *cobra.Command) {
 	flags.StringVar(&o.dir, "output-dir", "", "with -o markdown: directory to write plan-1.md, plan-2.md … to; what an earlier run left there is removed; default standard output")
 }
 
-// check refuses what cannot be printed before any work is done.
+// check rejects flags before any work is done.
 func (o *planOutput) check() error {
 	switch {
 	case o.format != "text" && o.format != "json" && o.format != "markdown":
@@ -65,7 +65,7 @@ func (o *planOutput) print(out io.Writer, report *preview.Report) error {
 }
 
 // planStatus is the exit status: 1 for bad files, 2 for changes, 0 for nothing.
-// What is not carried out yet changes only a file, so it counts offline only.
+// Objects that are not clusters have no steps, so they count offline only.
 func planStatus(report *preview.Report) error {
 	s := report.Summary
 	switch {
@@ -77,9 +77,9 @@ func planStatus(report *preview.Report) error {
 	return nil
 }
 
-// write writes a file a part, and removes the parts that an earlier run left
-// behind the last one. A file that does not begin with the part's marker is
-// somebody else's: it is neither overwritten nor removed.
+// write writes one file per part, and removes the surplus parts of an earlier run. A file
+// that does not begin with the part's marker is not quorate's: it is neither overwritten
+// nor removed.
 func (o *planOutput) write(parts []string) error {
 	if err := os.MkdirAll(o.dir, 0o755); err != nil {
 		return fmt.Errorf("make --output-dir: %w", err)
@@ -112,7 +112,7 @@ func (o *planOutput) removeStale(n int) error {
 	}
 }
 
-// partState says what is there under the name of a part.
+// partState returns what exists under the name of a part.
 type partState int
 
 const (

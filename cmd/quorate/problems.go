@@ -26,7 +26,7 @@ type input struct {
 }
 
 // read reads files and directories, or standard input for "-", and with --base
-// what a revision says in the same places.
+// what a revision has in the same places.
 func (f *validateFlags) read(ctx context.Context, stdin io.Reader, paths []string) (input, error) {
 	if err := f.usage(paths); err != nil {
 		return input{}, err
@@ -89,8 +89,8 @@ func (in input) check() []schema.Problem {
 	return problems
 }
 
-// isEmpty says whether there is nothing to check, which a mistaken path in a CI
-// system must not hide behind success. To remove everything is something.
+// isEmpty reports whether there is nothing to check: a wrong path in a CI system must not
+// look like success. Removing everything counts as something.
 func (in input) isEmpty() bool {
 	return countDocuments(in.set) == 0 && (in.before == nil || countDocuments(*in.before) == 0)
 }

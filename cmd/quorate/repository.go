@@ -45,7 +45,7 @@ func (f *repositoryFlags) add(cmd *cobra.Command) {
 	flags.DurationVar(&c.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")
 }
 
-// ownNamespace is where quorate runs.
+// ownNamespace is the namespace that quorate runs in.
 func ownNamespace() string {
 	if namespace := os.Getenv("POD_NAMESPACE"); namespace != "" {
 		return namespace
@@ -53,7 +53,7 @@ func ownNamespace() string {
 	return "quorate-system"
 }
 
-// open prepares the repository. kube is asked for a client when a Secret is named.
+// open prepares the repository. kube is called for a client if a Secret is named.
 func (f *repositoryFlags) open(kube func() (kubernetes.Interface, error)) (*sources.Repository, error) {
 	c := f.config
 	c.Branch = branchOf(c)
@@ -67,7 +67,7 @@ func (f *repositoryFlags) open(kube func() (kubernetes.Interface, error)) (*sour
 	return sources.New(c)
 }
 
-// branchOf is the branch that is followed; "" where it is something else.
+// branchOf returns the branch that is followed; "" if it is a tag or a commit.
 func branchOf(c sources.Config) string {
 	if cmp.Or(c.Branch, c.Tag, c.Semver, c.Commit) == "" {
 		return "main"
@@ -75,8 +75,8 @@ func branchOf(c sources.Config) string {
 	return c.Branch
 }
 
-// readerOf reads a Secret of quorate's namespace each time; it is nil, and kube is not
-// asked for a client, where none is named.
+// readerOf returns a function that reads a Secret of quorate's namespace anew at each call.
+// It is nil, and kube is not called, if none is named.
 func readerOf(kube func() (kubernetes.Interface, error), name string) (func(context.Context) (map[string][]byte, error), error) {
 	if name == "" {
 		return nil, nil

@@ -19,7 +19,7 @@ import (
 )
 
 // newRestoreVolume is what the Job of a recovery, a restore or a drill runs. It is
-// hidden, since nobody needs it by hand.
+// hidden, since it is internal.
 func newRestoreVolume() *cobra.Command {
 	var r restore.Request
 	var b storedBackup
@@ -117,7 +117,7 @@ func (b storedBackup) get(ctx context.Context) (io.ReadCloser, error) {
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		// The error repeats the URL; what it wraps says why.
+		// The error repeats the URL; the wrapped one has the reason.
 		return nil, errors.Unwrap(err)
 	}
 	if resp.StatusCode != http.StatusOK {

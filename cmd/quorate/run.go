@@ -35,7 +35,7 @@ type runFlags struct {
 	logFormat  string
 }
 
-// minInterval keeps a slip of the pen from becoming a load on the Git server.
+// minInterval keeps a typo from overloading the Git server.
 const minInterval = 100 * time.Millisecond
 
 // newRun is the daemon.
@@ -94,7 +94,8 @@ func (f *runFlags) run(ctx context.Context) error {
 	return daemon.Run(ctx, c, log)
 }
 
-// config is what the flags say. kube is asked for a client when a Secret is named.
+// config turns the flags into a configuration. kube is called for a client if a Secret is
+// named.
 func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Config, error) {
 	instance := f.kube.options.Owner.Instance
 	c := daemon.Config{
@@ -121,9 +122,9 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 		}
 	}
 	if f.forge.statuses {
-		c.Marks = &publish.MarksConfig{Host: host, Context: f.forge.statusContext}
+		c.CommitStatuses = &publish.CommitStatusesConfig{Host: host, Context: f.forge.statusContext}
 		if f.status.mode == statusBranch {
-			c.Marks.Link = host.BranchURL(f.status.config.Branch)
+			c.CommitStatuses.Link = host.BranchURL(f.status.config.Branch)
 		}
 	}
 	if c.Status, err = f.status.open(f.repository, kube); err == nil && c.Status != nil {
@@ -138,7 +139,7 @@ func (f *runFlags) addLease(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.lease.Namespace, "lease-namespace", ownNamespace(), "namespace of the lease")
 }
 
-// checkLimits refuses limits that mean nothing.
+// checkLimits rejects limits that make no sense.
 func checkLimits(l follow.Limits) error {
 	if l.Clusters < 0 || l.Percent < 0 || l.Percent > 100 {
 		return fmt.Errorf("--max-changed-clusters is %d and --max-changed-percent %d: give 0 for no limit, or a number, which for the percentage is at most 100", l.Clusters, l.Percent)
@@ -146,7 +147,7 @@ func checkLimits(l follow.Limits) error {
 	return nil
 }
 
-// checkHash refuses an approval of anything but one commit.
+// checkHash rejects an approval of anything but one commit.
 func checkHash(hash string) error {
 	if decoded, err := hex.DecodeString(hash); hash != "" && (err != nil || len(decoded) != 20) {
 		return fmt.Errorf("--approve-commit is %q: give all 40 digits of the commit's hash", hash)
@@ -154,7 +155,7 @@ func checkHash(hash string) error {
 	return nil
 }
 
-// logger writes to standard error. client-go's own messages take the same way.
+// logger writes to standard error, as do the messages of client-go.
 func (f *runFlags) logger() (*slog.Logger, error) {
 	var log *slog.Logger
 	switch f.logFormat {

@@ -201,11 +201,11 @@ Exit status: 0 for a good backup, 1 for any other, with the reason.`,
 	return cmd
 }
 
-// printVerified prints what was found; opened says that the snapshot itself was read.
+// printVerified prints the result; opened is true if the snapshot itself was read.
 func printVerified(out io.Writer, format string, m backup.Manifest, opened bool) error {
 	if format == "json" {
 		return printJSON(out, struct {
-			// SnapshotChecked says that the snapshot was read, and not only what is stored.
+			// SnapshotChecked is true if the snapshot was read, and not only what is stored.
 			SnapshotChecked bool            `json:"snapshotChecked"`
 			Manifest        backup.Manifest `json:"manifest"`
 		}{opened, m})

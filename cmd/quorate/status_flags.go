@@ -27,7 +27,7 @@ const (
 	statusBranch = "branch"
 )
 
-// minStatusInterval is one commit a second: more would be noise and load for nobody.
+// minStatusInterval limits the branch to one commit per second.
 const minStatusInterval = time.Second
 
 func (f *statusFlags) add(cmd *cobra.Command) {
@@ -42,8 +42,8 @@ func (f *statusFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&c.Compact, "status-compact", 500, "begin its history anew after so many commits, where the server lets a branch be rewritten")
 }
 
-// check refuses flags that contradict each other, or that would let quorate follow
-// what it writes.
+// check rejects flags that contradict each other, or that would let quorate follow what
+// it writes.
 func (f *statusFlags) check(followed sources.Config) error {
 	switch {
 	case f.mode == statusNone && cmp.Or(f.config.Auth.Dir, f.secret, f.config.SigningKeyFile) != "":
@@ -62,7 +62,7 @@ func (f *statusFlags) check(followed sources.Config) error {
 	return nil
 }
 
-// open checks the flags; the result is nil where nothing is to be written.
+// open checks the flags; it returns nil if nothing should be written.
 func (f *statusFlags) open(repository repositoryFlags, kube func() (kubernetes.Interface, error)) (*publish.BranchConfig, error) {
 	read := repository.config
 	if err := f.check(read); err != nil || f.mode == statusNone {

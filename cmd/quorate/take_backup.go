@@ -14,7 +14,7 @@ import (
 )
 
 // newTakeBackup is what the Job of a backup runs, with --backup-runner=job. It is
-// hidden, since nobody needs it by hand.
+// hidden, since it is internal.
 func newTakeBackup() *cobra.Command {
 	var from storeFlags
 	var address, host, id, url, manifest, certificates string

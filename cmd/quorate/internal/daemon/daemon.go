@@ -25,25 +25,26 @@ import (
 	"github.com/quorate/quorate/reconciler/report"
 )
 
-// Config says what the daemon follows, keeps and writes.
+// Config is what the daemon follows, reconciles and writes.
 type Config struct {
 	Kube kubernetes.Interface
 	// Version of quorate, for the log.
 	Version string
 	Options reconciler.Options
 	Lease   Lease
-	// Follow is what is followed. Kube is added to it.
+	// Follow is what to follow; Run sets its Kube.
 	Follow follow.Config
-	// Pulls, Marks and Status are what is written for people; nil for nothing.
-	Pulls  *publish.PullsConfig
-	Marks  *publish.MarksConfig
-	Status *publish.BranchConfig
-	// Listen is the address of the metrics, WebhookListen that of the webhook, "" for
-	// none.
+	// Pulls, CommitStatuses and Status are what to write for people; nil for nothing. Run
+	// sets their Kube and Options.
+	Pulls          *publish.PullsConfig
+	CommitStatuses *publish.CommitStatusesConfig
+	Status         *publish.BranchConfig
+	// Listen is the address for metrics, WebhookListen that for webhooks; "" for none.
 	Listen, WebhookListen, WebhookSecretFile string
 }
 
-// Run returns when ctx ends, when the lease is lost, or on an error at the start.
+// Run is quorate run. It returns when ctx ends, when the lease is lost, or if it cannot
+// start.
 func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -87,8 +88,8 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 			c.Pulls.Options = PreviewOptions(c.Options)
 			go publish.NewPulls(*c.Pulls, git.State, log).Run(ctx, live{r})
 		}
-		if c.Marks != nil {
-			go publish.NewMarks(*c.Marks, git.State, log).Run(ctx, r)
+		if c.CommitStatuses != nil {
+			go publish.NewCommitStatuses(*c.CommitStatuses, git.State, log).Run(ctx, r)
 		}
 		if status != nil {
 			go status.Run(ctx, r)
@@ -99,21 +100,21 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	})
 }
 
-// live plans with what the reconciler that acts has seen.
+// live plans with the caches of the reconciler that acts.
 type live struct{ *reconciler.Reconciler }
 
-// Planner has connections of its own to the members.
+// Planner returns one with its own connections to the members.
 func (l live) Planner() preview.Planner { return l.DryRun(etcd.New()) }
 
-// PreviewOptions are the daemon's settings as a preview wants them.
+// PreviewOptions converts the options of a reconciler to those of a preview.
 func PreviewOptions(o reconciler.Options) preview.Options {
 	return preview.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner}
 }
 
 // newRecorder sends Events to the API server until stop is called.
 func newRecorder(kube kubernetes.Interface) (events record.EventRecorder, stop func()) {
-	// The default of 25 Events an object, and then one in five minutes, would
-	// swallow the end of an upgrade. quorate says each thing once as it is.
+	// The default of 25 Events for each object, and then one in five minutes, would
+	// drop the end of an upgrade. quorate itself reports everything only once.
 	broadcaster := record.NewBroadcasterWithCorrelatorOptions(record.CorrelatorOptions{BurstSize: 500, QPS: 1})
 	broadcaster.StartRecordingToSink(&typedcorev1.EventSinkImpl{Interface: kube.CoreV1().Events("")})
 	return broadcaster.NewRecorder(scheme.Scheme, corev1.EventSource{Component: "quorate"}), broadcaster.Shutdown
@@ -129,18 +130,18 @@ func Reachable(ctx context.Context, kube kubernetes.Interface) error {
 	return nil
 }
 
-// awaitAPI waits until the API server answers, and says once why it does not.
-// It returns false when ctx ends first.
+// awaitAPI waits until the API server answers, and logs each reason once why it does not.
+// It returns false if ctx ends first.
 func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) bool {
-	said := ""
+	lastError := ""
 	for {
 		err := Reachable(ctx, kube)
 		if err == nil {
 			return true
 		}
-		if text := err.Error(); ctx.Err() == nil && text != said {
+		if text := err.Error(); ctx.Err() == nil && text != lastError {
 			log.Error("waiting", "error", text)
-			said = text
+			lastError = text
 		}
 		select {
 		case <-ctx.Done():
@@ -150,8 +151,7 @@ func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) 
 	}
 }
 
-// findGuardImage returns the given image, or that of quorate's own pod where none is
-// given.
+// findGuardImage returns the given image, or else that of quorate's own pod.
 func findGuardImage(ctx context.Context, kube kubernetes.Interface, given string) (string, error) {
 	pod, namespace := os.Getenv("POD_NAME"), os.Getenv("POD_NAMESPACE")
 	if given != "" {

@@ -16,44 +16,43 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// Lease says who may act when several daemons run.
+// Lease lets one of several daemons act.
 type Lease struct {
-	// Elect says that this daemon acts only while it holds the lease.
+	// Elect is false for a daemon that acts without a lease.
 	Elect bool
 	// Namespace of the lease.
 	Namespace string
-	// Instance is the daemon's --instance. Each instance has a lease of its own:
-	// which clusters are whose stands in their records.
+	// Instance is the value of --instance. Each instance has its own lease: the owner of
+	// a cluster is in the cluster's record.
 	Instance string
 }
 
 // name of the lease.
-func (f *Lease) name() string {
-	if f.Instance == "" || f.Instance == DefaultInstance {
+func (l *Lease) name() string {
+	if l.Instance == "" || l.Instance == DefaultInstance {
 		return "quorate"
 	}
-	return "quorate-" + f.Instance
+	return "quorate-" + l.Instance
 }
 
-// DefaultInstance is the one quorate that follows a path, where there is only one.
+// DefaultInstance is the instance where there is only one.
 const DefaultInstance = "default"
 
-// The times of the lease: another daemon takes over that long after the last
-// renewal, and this one has stopped acting before.
+// The times of the lease: another daemon takes over leaseDuration after the last renewal,
+// and this one stops acting leaseRenew after it.
 const (
 	leaseDuration = 15 * time.Second
 	leaseRenew    = 10 * time.Second
 	leaseRetry    = 2 * time.Second
 )
 
-// errLeaseLost ends the daemon; its successor goes on from what it observes.
+// errLeaseLost ends the daemon; its successor continues from what it observes.
 var errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one ends and waits for its turn when it is started again")
 
-// hold calls act while this process holds the lease, and returns when act has
-// returned. held tells act whether it still does. Without an error, it was ctx
-// that ended.
-func (f *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
-	if !f.Elect {
+// hold calls act once this process holds the lease, and returns when act has returned.
+// held is an error if the lease is no longer held. hold returns nil only if ctx ended.
+func (l *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.Logger, act func(ctx context.Context, held func() error) error) error {
+	if !l.Elect {
 		return act(ctx, func() error { return nil })
 	}
 	leading, end := context.WithCancel(ctx)
@@ -62,7 +61,7 @@ func (f *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.L
 	result := make(chan error, 1)
 	started := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: f.lock(kube), ReleaseOnCancel: true, Name: "quorate",
+		Lock: l.lock(kube), ReleaseOnCancel: true, Name: "quorate",
 		LeaseDuration: leaseDuration, RenewDeadline: leaseRenew, RetryPeriod: leaseRetry,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
@@ -95,16 +94,15 @@ func (f *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.L
 	return err
 }
 
-// lock is the Lease object. The holder's name is the pod's, or one that no other
-// process has.
-func (f *Lease) lock(kube kubernetes.Interface) resourcelock.Interface {
+// lock returns the Lease object. Its holder is the name of the pod, or else a unique one.
+func (l *Lease) lock(kube kubernetes.Interface) resourcelock.Interface {
 	identity := os.Getenv("POD_NAME")
 	if identity == "" {
 		host, _ := os.Hostname()
 		identity = host + "_" + string(uuid.NewUUID())
 	}
 	return &resourcelock.LeaseLock{
-		LeaseMeta:  metav1.ObjectMeta{Name: f.name(), Namespace: f.Namespace},
+		LeaseMeta:  metav1.ObjectMeta{Name: l.name(), Namespace: l.Namespace},
 		Client:     kube.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: identity},
 	}

@@ -19,12 +19,12 @@ import (
 // server answers /metrics, /healthz and /readyz.
 type server struct {
 	http *http.Server
-	// ready says whether the daemon has its caches and a commit; nil until there
-	// is a daemon to ask.
+	// ready reports whether the caches are filled and a commit is in force; nil before
+	// the daemon runs.
 	ready atomic.Pointer[func() bool]
 }
 
-// serve listens at once, so that an address that is taken is an error at start.
+// serve listens immediately, so that an address in use is an error at the start.
 func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*server, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -44,7 +44,7 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 	return s, nil
 }
 
-// serveWebhook listens for code hosts, at an address of its own: it may be reached
+// serveWebhook listens for the calls of code hosts, at its own address: it may be reachable
 // from outside, and metrics should not.
 func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*server, error) {
 	if address == "" {

@@ -9,24 +9,23 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Limits bound what one commit may do to many clusters at once: a slip of the
-// pen in what many files have in common, or a directory that was moved, looks
-// like a wish.
+// Limits bound how many clusters one commit may change: a typo in what many files
+// share, or a directory that was moved, looks like an intended change.
 type Limits struct {
 	// Clusters is the most that may change; 0 for no limit.
 	Clusters int
-	// Percent is the largest part that may change; 0 for no limit. It does not
-	// count for as few as fewClusters.
+	// Percent is the largest share that may change; 0 for no limit. It does not
+	// apply to exemptChanges or fewer.
 	Percent int
 }
 
-// fewClusters are not a mass, however few there are in all.
-const fewClusters = 2
+// exemptChanges are allowed however few clusters there are.
+const exemptChanges = 2
 
-// massChange lists the clusters that a step from one state of Git to the next
-// removes, deletes or gives another version, and says whether they are too many.
-// What a file is called does not matter.
-func massChange(before, after map[string]desired.Origin, limits Limits) (changes []string, tooMany bool) {
+// changedClusters lists the clusters that are removed, deleted or given another version
+// between two commits, and reports whether they are too many. The names of files do not
+// matter.
+func changedClusters(before, after map[string]desired.Origin, limits Limits) (changes []string, tooMany bool) {
 	for _, key := range slices.Sorted(maps.Keys(before)) {
 		was := before[key]
 		is, there := after[key]
@@ -42,6 +41,6 @@ func massChange(before, after map[string]desired.Origin, limits Limits) (changes
 	}
 	n := len(changes)
 	tooMany = limits.Clusters > 0 && n > limits.Clusters ||
-		limits.Percent > 0 && n > fewClusters && n*100 > limits.Percent*len(before)
+		limits.Percent > 0 && n > exemptChanges && n*100 > limits.Percent*len(before)
 	return changes, tooMany
 }

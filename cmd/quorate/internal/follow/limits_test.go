@@ -68,7 +68,7 @@ func TestMassChange(t *testing.T) {
 		{"no limit", 90, func(map[string]desired.Origin) map[string]desired.Origin { return nil }, Limits{}, 90, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			changes, tooMany := massChange(many(tc.of), tc.after(many(tc.of)), tc.limits)
+			changes, tooMany := changedClusters(many(tc.of), tc.after(many(tc.of)), tc.limits)
 			if len(changes) != tc.changes || tooMany != tc.tooMany {
 				t.Errorf("%d changes, too many %t; want %d, %t: %q", len(changes), tooMany, tc.changes, tc.tooMany, changes)
 			}
@@ -78,7 +78,7 @@ func TestMassChange(t *testing.T) {
 	before := with(many(3), 0, 1, deleted)
 	after := with(with(many(3), 0, 1, nil), 1, 2, version)
 	delete(after, "shop/c02")
-	if got, _ := massChange(before, after, usual); !slices.Equal(got, []string{"shop/c01 3.6.16 → 3.6.17", "shop/c02 removed"}) {
+	if got, _ := changedClusters(before, after, usual); !slices.Equal(got, []string{"shop/c01 3.6.16 → 3.6.17", "shop/c02 removed"}) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -18,43 +18,34 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// Parse reads the files of a snapshot, those that the parser does not know.
-func Parse(p *schema.Parser, s sources.Snapshot) schema.Set {
-	files := make([]schema.File, len(s.Files))
-	for i, f := range s.Files {
-		files[i] = schema.File{Path: f.Path, Data: f.Data}
-	}
-	return p.Parse(files)
-}
-
-// Config says what is followed, and how.
+// Config is what to follow, and how.
 type Config struct {
-	// Repository is read again and again, Interval is the time between two reads.
+	// Repository is polled, with Interval between two polls.
 	Repository *sources.Repository
 	Interval   time.Duration
 	// Limits bound what one commit may change without an approval.
 	Limits Limits
 	// Approved is the hash of a commit that a person has approved; "" for none.
 	Approved string
-	// Kube and Namespace are where the accepted commit is stored, Instance is the
-	// daemon's --instance.
+	// Kube and Namespace are where the accepted commit is stored. Instance is the
+	// value of --instance.
 	Kube                kubernetes.Interface
 	Namespace, Instance string
 }
 
-// Poller brings what Git says to the reconciler.
+// Poller polls a repository and hands what its commits declare to a Target.
 type Poller struct {
 	repository *sources.Repository
 	store      store
 	interval   time.Duration
 	limits     Limits
-	approved   string // a commit that a person has approved
+	approved   string // the commit that was approved last
 	log        *slog.Logger
-	// read is set once a commit has been read, or the one that was kept.
-	read atomic.Bool
-	// shown is what others than the poll may know.
-	shown shownGit
-	// wake makes the next look come now.
+	// inForce is set once a commit is applied, be it the stored one.
+	inForce atomic.Bool
+	// state is what other goroutines may read.
+	state sharedState
+	// wake ends the pause before the next poll.
 	wake chan struct{}
 
 	lastSuccess prometheus.Gauge
@@ -62,13 +53,13 @@ type Poller struct {
 	problems    prometheus.Gauge
 	held        *prometheus.GaugeVec
 
-	parser   schema.Parser
-	accepted *accepted // what was accepted last; nil before anything was
-	loaded   bool      // whether the cluster was asked for it
-	failed   int       // looks since the last good one
-	said     string
-	// tooMuch is a commit that is held because it changes many clusters.
-	tooMuch struct {
+	parser    schema.Parser
+	accepted  *accepted // the commit that was accepted last; nil before the first
+	loaded    bool      // whether it was read from the ConfigMap
+	failed    int       // polls since the last good one
+	lastError string
+	// tooManyChanges is the commit that is held because of how many clusters it changes.
+	tooManyChanges struct {
 		commit string
 		err    error
 	}
@@ -76,12 +67,12 @@ type Poller struct {
 
 // The reasons of quorate_git_held.
 const (
-	heldHistory   = "history"
-	heldSignature = "signature"
-	heldMass      = "mass-change"
+	heldHistory        = "history"
+	heldSignature      = "signature"
+	heldTooManyChanges = "mass-change"
 )
 
-// New prepares a Poller, which has read nothing yet.
+// New returns a Poller that has read nothing yet.
 func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 	gauge := func(name, help string) prometheus.Gauge {
 		g := prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_" + name, Help: help})
@@ -105,24 +96,24 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 }
 
 // Ready reports whether a commit is in force.
-func (p *Poller) Ready() bool { return p.read.Load() }
+func (p *Poller) Ready() bool { return p.inForce.Load() }
 
-// State is what is known of the repository.
-func (p *Poller) State() State { return p.shown.get() }
+// State returns what is known of the repository.
+func (p *Poller) State() State { return p.state.get() }
 
-// Target takes what the commit in force declares.
+// Target receives what the commit in force declares.
 type Target interface {
 	SetDesired(clusters []desired.Cluster)
 	SetNeeded(needed map[string]string, doubt string)
 	SetBackups(backups []desired.Backup)
 }
 
-// Run reads the repository again and again. While it cannot be read, what the
-// last good commit said goes on.
-func (p *Poller) Run(ctx context.Context, r Target) {
+// Run polls until ctx ends. While the repository cannot be read, the last accepted
+// commit stays in force.
+func (p *Poller) Run(ctx context.Context, target Target) {
 	for {
-		asked := p.Once(ctx, r)
-		timer := time.NewTimer(Pause(p.interval, p.failed, asked, rand.Float64()))
+		wait := p.Once(ctx, target)
+		timer := time.NewTimer(Pause(p.interval, p.failed, wait, rand.Float64()))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -134,7 +125,7 @@ func (p *Poller) Run(ctx context.Context, r Target) {
 	}
 }
 
-// Wake makes the next look come now.
+// Wake makes the next poll start now.
 func (p *Poller) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -142,10 +133,9 @@ func (p *Poller) Wake() {
 	}
 }
 
-// Once reads the repository once. It returns how long the server wants to be
-// left alone.
-func (p *Poller) Once(ctx context.Context, r Target) time.Duration {
-	err := p.look(ctx, r)
+// Once polls once. It returns how long the server asks to wait before the next poll.
+func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
+	err := p.poll(ctx, target)
 	switch {
 	case ctx.Err() != nil:
 		return 0
@@ -154,18 +144,18 @@ func (p *Poller) Once(ctx context.Context, r Target) time.Duration {
 		if p.failed > 0 {
 			p.log.Info("git is read again", "failures", p.failed)
 		}
-		p.failed, p.said = 0, ""
-		p.shown.change(func(g *State) { g.Held, g.HeldCommit = "", "" })
+		p.failed, p.lastError = 0, ""
+		p.state.update(func(g *State) { g.Held, g.HeldCommit = "", "" })
 		p.lastSuccess.SetToCurrentTime()
 	default:
-		p.fail(ctx, r, err)
+		p.fail(ctx, target, err)
 	}
 	p.failures.Set(float64(p.failed))
 	return sources.RetryAfter(err)
 }
 
-// look follows the head, if it may be followed.
-func (p *Poller) look(ctx context.Context, r Target) error {
+// poll accepts the head, unless it is held.
+func (p *Poller) poll(ctx context.Context, target Target) error {
 	if !p.loaded {
 		found, err := p.store.load(ctx)
 		if err != nil {
@@ -173,21 +163,21 @@ func (p *Poller) look(ctx context.Context, r Target) error {
 		}
 		p.accepted, p.loaded = found, true
 	}
-	err := p.follow(ctx, r)
+	err := p.acceptHead(ctx, target)
 	if reasonOf(err) == "" {
 		return err
 	}
-	// A person may have approved it meanwhile.
-	approved, askErr := p.store.approved(ctx)
-	if askErr != nil || approved == "" || approved == p.approved {
-		return errors.Join(err, askErr)
+	// It may have been approved since.
+	approved, readErr := p.store.approved(ctx)
+	if readErr != nil || approved == "" || approved == p.approved {
+		return errors.Join(err, readErr)
 	}
 	p.approved = approved
-	return p.follow(ctx, r)
+	return p.acceptHead(ctx, target)
 }
 
-// follow reads the head and hands it on where it is new.
-func (p *Poller) follow(ctx context.Context, r Target) error {
+// acceptHead reads the head, and stores and applies it if it is new.
+func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 	trust := sources.Trust{Approved: p.approved}
 	if p.accepted != nil {
 		trust.Applied = p.accepted.snapshot.Commit
@@ -196,15 +186,15 @@ func (p *Poller) follow(ctx context.Context, r Target) error {
 	switch {
 	case err != nil:
 		return err
-	case p.accepted != nil && p.read.Load() && s.Commit == p.accepted.snapshot.Commit:
+	case p.accepted != nil && p.inForce.Load() && s.Commit == p.accepted.snapshot.Commit:
 		return nil
 	}
-	if p.tooMuch.commit == s.Commit && s.Commit != p.approved {
-		return p.tooMuch.err
+	if p.tooManyChanges.commit == s.Commit && s.Commit != p.approved {
+		return p.tooManyChanges.err
 	}
 	next, set := p.parse(s)
-	if err := p.checkMass(next); err != nil {
-		p.tooMuch.commit, p.tooMuch.err = s.Commit, err
+	if err := p.checkChanges(next); err != nil {
+		p.tooManyChanges.commit, p.tooManyChanges.err = s.Commit, err
 		return err
 	}
 	whole, err := p.store.save(ctx, next)
@@ -214,72 +204,81 @@ func (p *Poller) follow(ctx context.Context, r Target) error {
 	if !whole {
 		p.log.Warn("the files are too large to be kept in the cluster", "commit", s.Commit, "message", "a daemon that starts while Git cannot be read waits for it")
 	}
-	if p.accepted == nil || !p.read.Load() || s.Tree != p.accepted.snapshot.Tree {
-		p.take(next, set, r)
+	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
+		p.apply(next, set, target)
 	}
 	p.accepted = &next
-	p.shown.change(func(g *State) { g.Commit = next.snapshot.Commit })
+	p.state.update(func(g *State) { g.Commit = next.snapshot.Commit })
 	return nil
 }
 
-// parse says what a commit asks for, after the one that was accepted last.
+// parse reads what a commit declares, given the commit that was accepted last.
 func (p *Poller) parse(s sources.Snapshot) (accepted, schema.Set) {
 	set := Parse(&p.parser, s)
-	next := accepted{snapshot: s, clusters: desired.Origins(set, p.seen())}
+	next := accepted{snapshot: s, clusters: desired.Origins(set, p.clusters())}
 	var before []desired.Backup
 	if p.accepted != nil {
-		before = p.accepted.requests
+		before = p.accepted.backups
 	}
-	next.requests = desired.Backups(set, s.Commit, before)
+	next.backups = desired.Backups(set, s.Commit, before)
 	return next, set
 }
 
-// errMass is a commit that changes too many clusters at once.
-var errMass = errors.New("mass change")
+// Parse parses the files of a snapshot that p has not parsed before.
+func Parse(p *schema.Parser, s sources.Snapshot) schema.Set {
+	files := make([]schema.File, len(s.Files))
+	for i, f := range s.Files {
+		files[i] = schema.File{Path: f.Path, Data: f.Data}
+	}
+	return p.Parse(files)
+}
 
-// listedMost keeps a log line readable.
-const listedMost = 100
+// errTooManyChanges holds a commit that changes too many clusters at once.
+var errTooManyChanges = errors.New("mass change")
 
-// checkMass holds a commit that changes too many clusters, unless it is approved.
-func (p *Poller) checkMass(next accepted) error {
-	changes, tooMany := massChange(p.seen(), next.clusters, p.limits)
+// maxListed keeps a log line readable.
+const maxListed = 100
+
+// checkChanges holds a commit that changes too many clusters, unless it is approved.
+func (p *Poller) checkChanges(next accepted) error {
+	changes, tooMany := changedClusters(p.clusters(), next.clusters, p.limits)
 	if !tooMany || next.snapshot.Commit == p.approved {
 		return nil
 	}
 	count := len(changes)
-	if count > listedMost {
-		changes = append(changes[:listedMost], fmt.Sprintf("and %d more", count-listedMost))
+	if count > maxListed {
+		changes = append(changes[:maxListed], fmt.Sprintf("and %d more", count-maxListed))
 	}
 	return fmt.Errorf("%w: commit %s removes, deletes or gives another version to %d of %d clusters at once: %s; revert it, or approve %[2]s if it is meant",
-		errMass, next.snapshot.Commit, count, len(p.seen()), strings.Join(changes, ", "))
+		errTooManyChanges, next.snapshot.Commit, count, len(p.clusters()), strings.Join(changes, ", "))
 }
 
-// seen are the clusters of the accepted commit.
-func (p *Poller) seen() map[string]desired.Origin {
+// clusters returns the clusters of the accepted commit.
+func (p *Poller) clusters() map[string]desired.Origin {
 	if p.accepted == nil {
 		return nil
 	}
 	return p.accepted.clusters
 }
 
-// shownFailures keeps a blip from being news.
-const shownFailures = 3
+// minShownFailures keeps a single failure off the status page.
+const minShownFailures = 3
 
-// reasonOf is why a commit is held; "" for an error of another kind.
+// reasonOf returns why a commit is held; "" for an error of another kind.
 func reasonOf(err error) string {
 	switch {
 	case errors.Is(err, sources.ErrRewritten):
 		return heldHistory
 	case errors.Is(err, sources.ErrUntrusted):
 		return heldSignature
-	case errors.Is(err, errMass):
-		return heldMass
+	case errors.Is(err, errTooManyChanges):
+		return heldTooManyChanges
 	}
 	return ""
 }
 
 func (p *Poller) setHeld(reason string) {
-	for _, each := range []string{heldHistory, heldSignature, heldMass} {
+	for _, each := range []string{heldHistory, heldSignature, heldTooManyChanges} {
 		value := 0.0
 		if each == reason {
 			value = 1
@@ -288,10 +287,10 @@ func (p *Poller) setHeld(reason string) {
 	}
 }
 
-// fail says once why the head is not followed. A commit that is held was read all
-// the same, so it is no failure of the repository. What was accepted last stays in
-// force: a daemon that has just started takes it from where it is kept.
-func (p *Poller) fail(ctx context.Context, r Target, err error) {
+// fail logs each reason once why the head is not accepted. A commit that is held was
+// read, so that is no failure of the repository. The commit that was accepted last stays
+// in force: a daemon that has just started applies the stored one.
+func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	reason := reasonOf(err)
 	p.setHeld(reason)
 	if reason == "" {
@@ -300,16 +299,16 @@ func (p *Poller) fail(ctx context.Context, r Target, err error) {
 		p.failed = 0
 		p.lastSuccess.SetToCurrentTime()
 	}
-	if !p.read.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
+	if !p.inForce.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
 		again, set := p.parse(p.accepted.snapshot)
-		p.take(again, set, r)
+		p.apply(again, set, target)
 	}
 	text := err.Error()
-	if reason != "" || p.failed >= shownFailures {
-		p.shown.change(func(g *State) { g.Held, g.HeldCommit = text, p.toBlame(err) })
+	if reason != "" || p.failed >= minShownFailures {
+		p.state.update(func(g *State) { g.Held, g.HeldCommit = text, p.heldCommit(err) })
 	}
-	if text != p.said {
-		p.said = text
+	if text != p.lastError {
+		p.lastError = text
 		args := []any{"error", text, "message", "the last commit that was read stays in force"}
 		if reason != "" {
 			args = append(args, "held", reason, "approve", fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.store.namespace, p.store.name, annotationApprove))
@@ -318,22 +317,22 @@ func (p *Poller) fail(ctx context.Context, r Target, err error) {
 	}
 }
 
-// toBlame is the commit that cannot be followed because of what it is; "" where the
-// server or the network is why.
-func (p *Poller) toBlame(err error) string {
+// heldCommit returns the commit that is the cause of err; "" if the server or the
+// network is.
+func (p *Poller) heldCommit(err error) string {
 	switch {
-	case errors.Is(err, errMass):
-		return p.tooMuch.commit
+	case errors.Is(err, errTooManyChanges):
+		return p.tooManyChanges.commit
 	case errors.Is(err, sources.ErrUnreachable):
 		return ""
 	}
 	return sources.HeadOf(err)
 }
 
-// take hands what a commit says to the reconciler.
-func (p *Poller) take(next accepted, set schema.Set, r Target) {
-	s, seen := next.snapshot, p.seen()
-	set.Problems = append(set.Problems, desired.Unreadable(set, seen)...)
+// apply hands what a commit declares to the target.
+func (p *Poller) apply(next accepted, set schema.Set, target Target) {
+	s, before := next.snapshot, p.clusters()
+	set.Problems = append(set.Problems, desired.Unreadable(set, before)...)
 	p.problems.Set(float64(countErrors(set.Problems)))
 	p.log.Info("commit", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
 	for _, skipped := range s.Skipped {
@@ -342,11 +341,11 @@ func (p *Poller) take(next accepted, set schema.Set, r Target) {
 	for _, problem := range set.Problems {
 		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
 	}
-	r.SetDesired(desired.Clusters(set, s.Commit, seen))
-	p.shown.change(func(g *State) { g.Commit, g.Problems = s.Commit, texts(set.Problems) })
-	r.SetNeeded(desired.Needed(set))
-	r.SetBackups(next.requests)
-	p.read.Store(true)
+	target.SetDesired(desired.Clusters(set, s.Commit, before))
+	p.state.update(func(g *State) { g.Commit, g.Problems = s.Commit, texts(set.Problems) })
+	target.SetNeeded(desired.Needed(set))
+	target.SetBackups(next.backups)
+	p.inForce.Store(true)
 }
 
 // countErrors leaves out the warnings.

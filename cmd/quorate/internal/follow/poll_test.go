@@ -85,14 +85,14 @@ func (f *followed) look(wishes []string, failures, problems float64, errorLines 
 func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	f := follow(t)
 	f.look(nil, 1, 0, 1)
-	if f.p.read.Load() || testutil.ToFloat64(f.p.lastSuccess) != 0 {
+	if f.p.inForce.Load() || testutil.ToFloat64(f.p.lastSuccess) != 0 {
 		t.Error("an empty repository counts as read")
 	}
 	f.look(nil, 2, 0, 0)
 
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	if !f.p.read.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
+	if !f.p.inForce.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
 		t.Error("a good commit does not count as read")
 	}
 	if !strings.Contains(f.log.String(), "msg=commit") || !strings.Contains(f.log.String(), `subject="Change orders.yaml"`) {

@@ -6,36 +6,36 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// State is what the poll lets others know of the repository.
+// State is what a Poller knows of the repository.
 type State struct {
-	// commit in force; "" before there is one.
+	// Commit in force; "" before the first.
 	Commit string
-	// problems are what is wrong in its files.
+	// Problems of its files.
 	Problems []string
-	// held says why nothing newer is followed, and heldCommit which commit that is
-	// about; "" where nothing is held, or no commit is to blame.
+	// Held is why no newer commit is accepted, and HeldCommit the commit that is held
+	// for it; "" if nothing is held, or if no commit is the cause.
 	Held, HeldCommit string
 }
 
-// shownGit is the newest State.
-type shownGit struct {
-	mu  sync.Mutex
-	now State
+// sharedState is a State that goroutines share.
+type sharedState struct {
+	mu      sync.Mutex
+	current State
 }
 
-func (s *shownGit) get() State {
+func (s *sharedState) get() State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.now
+	return s.current
 }
 
-func (s *shownGit) change(edit func(g *State)) {
+func (s *sharedState) update(edit func(g *State)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	edit(&s.now)
+	edit(&s.current)
 }
 
-// texts are problems in words.
+// texts formats problems.
 func texts(problems []schema.Problem) []string {
 	list := make([]string, len(problems))
 	for i, p := range problems {

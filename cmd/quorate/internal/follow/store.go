@@ -19,19 +19,18 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// accepted is what of Git outlives the process: the commit that was accepted last.
-// Its history tells a rewritten branch from a new commit, its clusters tell a
-// mass change, its backups and schedules go on where the next commit breaks their
-// documents, and its files stay in force when a daemon starts while the repository
-// cannot be read.
+// accepted is what of Git outlives the process: the commit that was accepted last. Its
+// history tells a rewritten branch from a new commit, its clusters tell how many change,
+// its backups and schedules stay where the next commit breaks their documents, and its
+// files stay in force when a daemon starts while the repository cannot be read.
 type accepted struct {
 	snapshot sources.Snapshot
 	clusters map[string]desired.Origin
-	requests []desired.Backup
+	backups  []desired.Backup
 }
 
-// store keeps it in a ConfigMap beside the lease, one for each daemon and for
-// each place that it follows.
+// store keeps the accepted commit in a ConfigMap beside the lease, one for each daemon
+// and for each source that it follows.
 type store struct {
 	kube                    kubernetes.Interface
 	namespace, name, source string
@@ -41,7 +40,8 @@ func newStore(kube kubernetes.Interface, namespace, instance, source string) sto
 	return store{kube: kube, namespace: namespace, name: "quorate-git-" + Identity(instance, source), source: source}
 }
 
-// Identity tells one instance that follows a source from all others, in names.
+// Identity is the part of names that is unique to an instance and the source that it
+// follows.
 func Identity(instance, source string) string {
 	sum := sha256.Sum256([]byte(instance + "\n" + source))
 	return hex.EncodeToString(sum[:5])
@@ -49,24 +49,24 @@ func Identity(instance, source string) string {
 
 // The keys of the ConfigMap. The first three are for people.
 const (
-	keptSource   = "source"
-	keptCommit   = "commit"
-	keptSubject  = "subject"
-	keptSnapshot = "snapshot.json.gz"
-	keptClusters = "clusters.json.gz"
-	keptRequests = "requests.json.gz"
+	keySource   = "source"
+	keyCommit   = "commit"
+	keySubject  = "subject"
+	keySnapshot = "snapshot.json.gz"
+	keyClusters = "clusters.json.gz"
+	keyRequests = "requests.json.gz"
 
 	// annotationApprove names a commit that a person approves, by its full hash.
 	annotationApprove = "quorate.dev/approve"
-	// keptMost leaves room below the megabyte that an object may have.
-	keptMost = 900 << 10
-	// unpackedMost is the limit of the files of one commit, and some.
-	unpackedMost = 128 << 20
+	// maxStoredBytes leaves room below the megabyte that an object may have.
+	maxStoredBytes = 900 << 10
+	// maxUnpackedBytes is above the limit of the files of one commit.
+	maxUnpackedBytes = 128 << 20
 )
 
 func (k store) String() string { return k.namespace + "/" + k.name }
 
-// load gives nil where nothing was kept yet.
+// load returns nil if nothing is stored yet.
 func (k store) load(ctx context.Context) (*accepted, error) {
 	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
 	switch {
@@ -76,17 +76,17 @@ func (k store) load(ctx context.Context) (*accepted, error) {
 		return nil, fmt.Errorf("read ConfigMap %s with the commit that was accepted last: %w", k, err)
 	}
 	found := &accepted{}
-	if err := unzip(cm.BinaryData[keptClusters], &found.clusters); err != nil {
+	if err := unzip(cm.BinaryData[keyClusters], &found.clusters); err != nil {
 		return nil, k.damaged(err)
 	}
-	for key, value := range map[string]any{keptRequests: &found.requests, keptSnapshot: &found.snapshot} {
+	for key, value := range map[string]any{keyRequests: &found.backups, keySnapshot: &found.snapshot} {
 		if packed, there := cm.BinaryData[key]; there {
 			if err := unzip(packed, value); err != nil {
 				return nil, k.damaged(err)
 			}
 		}
 	}
-	found.snapshot.Commit = cm.Data[keptCommit]
+	found.snapshot.Commit = cm.Data[keyCommit]
 	if found.snapshot.Commit == "" {
 		return nil, k.damaged(fmt.Errorf("it names no commit"))
 	}
@@ -97,37 +97,37 @@ func (k store) damaged(err error) error {
 	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be understood: %w; restore it, or delete it if what is in Git now is to be followed whatever was there before", k, err)
 }
 
-// save keeps a commit before it is acted on. What is too large for a ConfigMap is
-// left out, which whole tells: the files first.
+// save stores a commit before it is applied. What is too large for a ConfigMap is left
+// out, the files first; whole reports whether nothing was.
 func (k store) save(ctx context.Context, next accepted) (whole bool, err error) {
 	cm := &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: k.namespace, Labels: map[string]string{"app.kubernetes.io/managed-by": "quorate"}},
-		Data:       map[string]string{keptSource: k.source, keptCommit: next.snapshot.Commit, keptSubject: next.snapshot.Subject},
+		Data:       map[string]string{keySource: k.source, keyCommit: next.snapshot.Commit, keySubject: next.snapshot.Subject},
 		BinaryData: map[string][]byte{},
 	}
 	size := 0
 	for _, part := range []struct {
 		key   string
 		value any
-	}{{keptClusters, next.clusters}, {keptRequests, next.requests}, {keptSnapshot, next.snapshot}} {
+	}{{keyClusters, next.clusters}, {keyRequests, next.backups}, {keySnapshot, next.snapshot}} {
 		packed, err := zip(part.value)
 		if err != nil {
 			return false, err
 		}
-		// Without the clusters nothing is safe, so that is for the API server to refuse.
+		// Without the clusters no commit is safe: let the API server refuse them.
 		size += len(packed)
-		if size <= keptMost || part.key == keptClusters {
+		if size <= maxStoredBytes || part.key == keyClusters {
 			cm.BinaryData[part.key] = packed
 		}
 	}
-	whole = size <= keptMost
+	whole = size <= maxStoredBytes
 	if err := k.put(ctx, cm); err != nil {
 		return false, fmt.Errorf("keep commit %s in ConfigMap %s: %w; it is not acted on before it is kept, so make the namespace or name another one with --lease-namespace", next.snapshot.Commit, k, err)
 	}
 	return whole, nil
 }
 
-// put makes the ConfigMap what it is to be, and leaves its annotations alone.
+// put creates or replaces the ConfigMap, and keeps its annotations.
 func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	api := k.kube.CoreV1().ConfigMaps(k.namespace)
 	old, err := api.Get(ctx, k.name, metav1.GetOptions{})
@@ -143,7 +143,7 @@ func (k store) put(ctx context.Context, cm *corev1.ConfigMap) error {
 	return err
 }
 
-// approved is the commit that a person approved by the annotation, or "".
+// approved returns the commit that a person approved by the annotation, or "".
 func (k store) approved(ctx context.Context) (string, error) {
 	cm, err := k.kube.CoreV1().ConfigMaps(k.namespace).Get(ctx, k.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -170,5 +170,5 @@ func unzip(packed []byte, value any) error {
 	if err != nil {
 		return err
 	}
-	return json.NewDecoder(io.LimitReader(r, unpackedMost)).Decode(value)
+	return json.NewDecoder(io.LimitReader(r, maxUnpackedBytes)).Decode(value)
 }

@@ -38,7 +38,7 @@ func (f *followed) annotate(commit string) {
 
 func (f *followed) wantHeld(reason, says string) {
 	f.Helper()
-	for _, each := range []string{heldHistory, heldSignature, heldMass} {
+	for _, each := range []string{heldHistory, heldSignature, heldTooManyChanges} {
 		want := 0.0
 		if each == reason {
 			want = 1
@@ -65,7 +65,7 @@ func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 	back := f.Away()
 	f.restart()
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 1, 1, 1)
-	if !f.p.read.Load() {
+	if !f.p.inForce.Load() {
 		t.Error("not ready with the commit that was kept")
 	}
 	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 2, 1, 0)
@@ -124,13 +124,13 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 
 	f.Commit("clusters/renamed.yaml", "# nothing\n")
 	f.look(all, 0, 0, 1)
-	f.wantHeld(heldMass, "shop/a removed, shop/b removed, shop/c removed, shop/d removed")
+	f.wantHeld(heldTooManyChanges, "shop/a removed, shop/b removed, shop/c removed, shop/d removed")
 	f.look(all, 0, 0, 0)
 	f.restart()
 	f.look(all, 0, 0, 1)
 	f.Commit("clusters/renamed.yaml", strings.ReplaceAll(text, "3.6.16", "3.6.17"))
 	f.look(all, 0, 0, 1)
-	f.wantHeld(heldMass, "shop/a 3.6.16 → 3.6.17")
+	f.wantHeld(heldTooManyChanges, "shop/a 3.6.16 → 3.6.17")
 	f.Commit("clusters/renamed.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
 	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
 	f.Commit("clusters/renamed.yaml", "# nothing\n")
@@ -168,10 +168,10 @@ func TestDamagedKeptCommitHolds(t *testing.T) {
 	}
 	good := cm.DeepCopy()
 	for name, damage := range map[string]func(){
-		"clusters": func() { cm.BinaryData[keptClusters] = []byte("x") },
-		"requests": func() { cm.BinaryData[keptRequests] = []byte("[]") },
-		"snapshot": func() { cm.BinaryData[keptSnapshot] = nil },
-		"commit":   func() { cm.Data[keptCommit] = "" },
+		"clusters": func() { cm.BinaryData[keyClusters] = []byte("x") },
+		"requests": func() { cm.BinaryData[keyRequests] = []byte("[]") },
+		"snapshot": func() { cm.BinaryData[keySnapshot] = nil },
+		"commit":   func() { cm.Data[keyCommit] = "" },
 	} {
 		cm = good.DeepCopy()
 		damage()
@@ -242,11 +242,11 @@ func TestKeptRequestsSayTheSame(t *testing.T) {
 	set := Parse(&schema.Parser{}, files)
 	k := newStore(fake.NewClientset(), "quorate-system", "default", "source")
 	said := desired.Backups(set, "0a1b2c3", nil)
-	if _, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, requests: said}); err != nil {
+	if _, err := k.save(t.Context(), accepted{snapshot: sources.Snapshot{Commit: "0a1b2c3"}, backups: said}); err != nil {
 		t.Fatal(err)
 	}
 	found, err := k.load(t.Context())
-	if err != nil || len(said) < 5 || !reflect.DeepEqual(found.requests, said) {
-		t.Errorf("%d requests, %v:\n%+v\nwere\n%+v", len(said), err, found.requests, said)
+	if err != nil || len(said) < 5 || !reflect.DeepEqual(found.backups, said) {
+		t.Errorf("%d requests, %v:\n%+v\nwere\n%+v", len(said), err, found.backups, said)
 	}
 }

@@ -18,22 +18,23 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// BranchConfig says where the status is written, and how often.
+// BranchConfig is where the status is written, and how often.
 type BranchConfig struct {
 	// Publish names the branch and the credentials. Its owner is found at the first
 	// write.
 	Publish sources.PublishConfig
 	// Interval is the shortest time between two commits.
 	Interval time.Duration
-	// Kube tells which Kubernetes cluster this is, Instance is the daemon's --instance.
+	// Kube is asked which Kubernetes cluster this is. Instance is the value of
+	// --instance.
 	Kube     kubernetes.Interface
 	Instance string
 }
 
-// NewBranch prepares the writer of the status branch.
+// NewBranch returns a Branch that has written nothing yet.
 func NewBranch(c BranchConfig, git func() follow.State, log *slog.Logger, registry prometheus.Registerer) *Branch {
 	w := &Branch{
-		turns: turns{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, git: git,
+		writer: writer{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, git: git,
 		lastSuccess: prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_last_success_timestamp_seconds", Help: "When the status branch last was what it should be, as Unix time."}),
 		failures:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_consecutive_failures", Help: "Writes of the status branch that have failed since the last success."}),
 		commits:     prometheus.NewCounter(prometheus.CounterOpts{Name: "quorate_status_commits_total", Help: "Commits on the status branch that this process has made."}),
@@ -42,9 +43,9 @@ func NewBranch(c BranchConfig, git func() follow.State, log *slog.Logger, regist
 	return w
 }
 
-// Branch keeps the status branch. It reads what is known, and decides nothing.
+// Branch keeps the status branch up to date.
 type Branch struct {
-	turns
+	writer
 	config   sources.PublishConfig
 	kube     kubernetes.Interface
 	instance string
@@ -54,43 +55,44 @@ type Branch struct {
 	commits               prometheus.Counter
 
 	publisher *sources.Publisher
-	written   shownStatus // what was written last
+	written   published // what was written last
 }
 
-// shownStatus is all that the branch tells of.
-type shownStatus struct {
+// published is everything that the branch shows.
+type published struct {
 	git  follow.State
 	list []schema.Status
 }
 
-// Statuses is what knows how everything is.
+// Statuses is asked for the status of each object.
 type Statuses interface {
+	// Statuses returns them in a fixed order. whole is false while one is unknown.
 	Statuses() (list []schema.Status, whole bool)
 }
 
 const (
-	// statusPatience is how long after its start a daemon waits until everything was
-	// looked at: before, half of it would be told to be unknown.
-	statusPatience = 5 * time.Minute
-	// statusAgain is how long it is believed that the branch is as it was left.
-	statusAgain = 10 * time.Minute
+	// maxStartupWait is how long a daemon waits after its start for the status of every
+	// object: before that, many would be published as unknown.
+	maxStartupWait = 5 * time.Minute
+	// maxUnchecked is how long the branch is assumed to be as it was written last.
+	maxUnchecked = 10 * time.Minute
 )
 
-// Run writes again and again until ctx ends.
+// Run writes whenever something has changed, until ctx ends.
 func (w *Branch) Run(ctx context.Context, from Statuses) {
-	impatient := time.Now().Add(statusPatience)
-	w.each(ctx, func(now time.Time) { w.Once(ctx, from, now.After(impatient)) })
+	deadline := time.Now().Add(maxStartupWait)
+	w.run(ctx, func(now time.Time) { w.Once(ctx, from, now.After(deadline)) })
 }
 
-// Once writes if there is something to write; unwhole says that not everything needs
-// to have been looked at.
-func (w *Branch) Once(ctx context.Context, from Statuses, unwhole bool) {
+// Once writes if something has changed. With partial, it does not wait until the status
+// of every object is known.
+func (w *Branch) Once(ctx context.Context, from Statuses, partial bool) {
 	list, whole := from.Statuses()
-	now := shownStatus{git: w.git(), list: list}
-	if now.git.Commit == "" || !whole && !unwhole {
+	now := published{git: w.git(), list: list}
+	if now.git.Commit == "" || !whole && !partial {
 		return
 	}
-	if w.failed == 0 && time.Since(w.next) < statusAgain && reflect.DeepEqual(now, w.written) {
+	if w.failed == 0 && time.Since(w.next) < maxUnchecked && reflect.DeepEqual(now, w.written) {
 		return
 	}
 	done, err := w.write(ctx, now)
@@ -116,7 +118,7 @@ func (w *Branch) Once(ctx context.Context, from Statuses, unwhole bool) {
 	w.next = time.Now().Add(w.interval)
 }
 
-func (w *Branch) write(ctx context.Context, now shownStatus) (sources.Published, error) {
+func (w *Branch) write(ctx context.Context, now published) (sources.Published, error) {
 	if w.publisher == nil {
 		owner, err := statusOwner(ctx, w.kube, w.instance)
 		if err != nil {
@@ -136,9 +138,8 @@ func (w *Branch) write(ctx context.Context, now shownStatus) (sources.Published,
 	})
 }
 
-// statusOwner is this quorate among all that may write to one repository: the
-// instance, and the Kubernetes cluster that it is in, which is known by the one
-// namespace that each has.
+// statusOwner identifies this daemon among all that may write to one repository: by its
+// instance and its Kubernetes cluster, which has the UID of its kube-system namespace.
 func statusOwner(ctx context.Context, kube kubernetes.Interface, instance string) (string, error) {
 	namespace, err := kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -147,8 +148,8 @@ func statusOwner(ctx context.Context, kube kubernetes.Interface, instance string
 	return fmt.Sprintf("%s in cluster %s", instance, namespace.UID), nil
 }
 
-// statusSubject says in a line what has changed.
-func statusSubject(before, now shownStatus) string {
+// statusSubject returns the subject of a commit: what has changed.
+func statusSubject(before, now published) string {
 	was := map[string]schema.Status{}
 	for _, s := range before.list {
 		was[statusPath(s)] = s

@@ -17,8 +17,8 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// statusFiles are what the status branch holds: one file for each object, and a page
-// for people. The same statuses give the same bytes.
+// statusFiles returns the content of the status branch: one file for each object, and an
+// overview page. The same statuses give the same bytes.
 func statusFiles(git follow.State, list []schema.Status) ([]sources.File, error) {
 	files := []sources.File{{Path: "README.md", Data: []byte(statusPage(git, list))}}
 	for _, s := range list {
@@ -31,8 +31,8 @@ func statusFiles(git follow.State, list []schema.Status) ([]sources.File, error)
 	return files, nil
 }
 
-// statusPath is where the status of an object is. Names of Kubernetes hold nothing
-// that means something in a path.
+// statusPath returns the path of an object's file. Kubernetes names contain nothing that
+// has a meaning in a path.
 func statusPath(s schema.Status) string {
 	folder := map[string]string{
 		schema.KindCluster: "clusters", schema.KindBackup: "backups",
@@ -41,18 +41,18 @@ func statusPath(s schema.Status) string {
 	return path.Join(folder, s.Metadata.Namespace, s.Metadata.Name+".yaml")
 }
 
-// statusPage is the page that a code host shows: what wants somebody comes first.
+// statusPage returns the page that a code host shows: what needs attention comes first.
 func statusPage(git follow.State, list []schema.Status) string {
 	var b strings.Builder
-	b.WriteString("# etcd\n\n" + statusGlance(list) + "\n")
+	b.WriteString("# etcd\n\n" + summarize(list) + "\n")
 	if git.Held != "" || len(git.Problems) > 0 {
 		b.WriteString("\n## The repository\n\n")
 		if git.Held != "" {
 			fmt.Fprintf(&b, "- 🔴 **not followed**: %s\n", markdown.Prose(git.Held))
 		}
 		for i, problem := range git.Problems {
-			if i == listedOnPage {
-				fmt.Fprintf(&b, "- and %d more\n", len(git.Problems)-listedOnPage)
+			if i == maxListed {
+				fmt.Fprintf(&b, "- and %d more\n", len(git.Problems)-maxListed)
 				break
 			}
 			fmt.Fprintf(&b, "- 🟠 %s\n", markdown.Code(problem))
@@ -72,11 +72,11 @@ func statusPage(git follow.State, list []schema.Status) string {
 	return b.String()
 }
 
-// listedOnPage keeps the page readable.
-const listedOnPage = 100
+// maxListed keeps the page readable.
+const maxListed = 100
 
-// statusGlance sums everything up in a line.
-func statusGlance(list []schema.Status) string {
+// summarize returns one line about all clusters.
+func summarize(list []schema.Status) string {
 	count := map[schema.Phase]int{}
 	total := 0
 	for _, s := range list {
@@ -95,14 +95,14 @@ func statusGlance(list []schema.Status) string {
 	var parts []string
 	for _, phase := range schema.Phases() {
 		if n := count[phase]; n > 0 {
-			parts = append(parts, fmt.Sprintf("%s %d %s", sign(phase), n, strings.ToLower(string(phase))))
+			parts = append(parts, fmt.Sprintf("%s %d %s", icon(phase), n, strings.ToLower(string(phase))))
 		}
 	}
 	return fmt.Sprintf("**%s**: %s", state.Plural(total, "cluster"), strings.Join(parts, " · "))
 }
 
-// sign of a phase, for the eye; the word beside it is for everybody.
-func sign(phase schema.Phase) string {
+// icon returns the symbol of a phase, which is always shown beside its name.
+func icon(phase schema.Phase) string {
 	return map[schema.Phase]string{
 		schema.PhaseStalled: "🔴", schema.PhaseUnknown: "⚪", schema.PhaseReconciling: "🟡", schema.PhaseReady: "🟢",
 	}[phase]
@@ -124,7 +124,7 @@ func statusTables() []statusTable {
 	}
 }
 
-// rowsOf are the rows of a table, those that want somebody first.
+// rowsOf returns the rows of a table, those that need attention first.
 func rowsOf(list []schema.Status, table statusTable) []string {
 	var of []schema.Status
 	for _, s := range list {
@@ -141,7 +141,7 @@ func rowsOf(list []schema.Status, table statusTable) []string {
 	for i, s := range of {
 		phase, why := s.Phase()
 		name := fmt.Sprintf("[%s](%s)", markdown.Cell(s.Metadata.Namespace+"/"+s.Metadata.Name), statusPath(s))
-		cells := append([]string{sign(phase) + " " + string(phase), name}, table.cells(s.Status)...)
+		cells := append([]string{icon(phase) + " " + string(phase), name}, table.cells(s.Status)...)
 		rows[i] = "| " + strings.Join(append(cells, markdown.Prose(why.Message)), " | ") + " |\n"
 	}
 	return rows
@@ -159,7 +159,7 @@ func clusterCells(s schema.ObjectStatus) []string {
 	return []string{versionCell(c.Version), fmt.Sprintf("%d/%d", c.Replicas.Healthy, c.Replicas.Wanted), timeCell(newest)}
 }
 
-// versionCell says from where to where the members go.
+// versionCell shows the version of the members, and the wanted one if it differs.
 func versionCell(v schema.VersionStatus) string {
 	reported := v.Lowest
 	if v.Highest != v.Lowest {
@@ -203,7 +203,7 @@ func restoreCells(s schema.ObjectStatus) []string {
 	return []string{markdown.Cell(s.Restore.Cluster), timeCell(s.Restore.Time)}
 }
 
-// timeCell is a time of RFC 3339 as people read it; what is none is shown as it is.
+// timeCell formats a time of RFC 3339; any other text is shown unchanged.
 func timeCell(text string) string {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 	"github.com/quorate/quorate/sources/forge"
 )
 
-// Pulls keeps a comment on each open pull request that says what it would do to the
-// live clusters. It only looks: what it plans is never handed to the reconciler
-// that acts. It runs beside the poll of the followed branch, which never waits for it.
+// Pulls keeps a comment on each open pull request that shows what it would do to the live
+// clusters. What it plans is never handed to the reconciler that acts, and the poll of
+// the followed branch never waits for it.
 type Pulls struct {
 	host       PullHost
 	repository *sources.Repository
-	// branch is the followed one, and marker names the comments of this daemon.
+	// branch is the followed one, marker identifies the comments of this daemon.
 	branch, marker string
 	forks          bool
 	interval       time.Duration
@@ -34,12 +34,12 @@ type Pulls struct {
 	git     func() follow.State
 	log     *slog.Logger
 
-	// known is what was planned; it saves work and decides nothing.
-	known map[int]planned
-	said  map[int]string
+	// known is what was planned, lastError what was logged last, both by number.
+	known     map[int]planned
+	lastError map[int]string
 }
 
-// PullHost is where pull requests are.
+// PullHost is a forge with pull requests.
 type PullHost interface {
 	OpenPulls(ctx context.Context, base string) ([]forge.Pull, error)
 	Comment(ctx context.Context, pull int, marker, text string) error
@@ -52,29 +52,28 @@ const planTimeout = 2 * time.Minute
 type planned struct {
 	head, applied string
 	at            time.Time
-	// touches says that the head changes files that quorate reads.
-	touches bool
+	// relevant is true if the head changes files that quorate reads.
+	relevant bool
 }
 
 const (
-	// pullsMost are looked after, those that changed last.
-	pullsMost = 100
-	// pullsARound are planned at most in one round; the others have their turn next.
-	pullsARound = 5
-	// planAgain is how long a plan stands before it is made anew for the same head:
-	// the clusters may have changed.
-	planAgain = 5 * time.Minute
-	// commentBytes is below the limit of every forge.
-	commentBytes = 60000
+	// maxPulls are considered, those that changed last.
+	maxPulls = 100
+	// pullsPerRound are planned at most in one round; the others follow in the next.
+	pullsPerRound = 5
+	// maxPlanAge is when the same head is planned again: the clusters may have changed.
+	maxPlanAge = 5 * time.Minute
+	// maxCommentBytes is below the limit of every forge.
+	maxCommentBytes = 60000
 )
 
-// PullsConfig says which pull requests are planned, and how.
+// PullsConfig is which pull requests are planned, and how.
 type PullsConfig struct {
 	Host       PullHost
 	Repository *sources.Repository
-	// Branch is the followed one, Instance is the daemon's --instance.
+	// Branch is the followed one, Instance the value of --instance.
 	Branch, Instance string
-	// Forks says that pull requests from forks are planned, too.
+	// Forks allows pull requests from forks.
 	Forks bool
 	// Interval is the time between two rounds.
 	Interval time.Duration
@@ -82,17 +81,17 @@ type PullsConfig struct {
 	Options preview.Options
 }
 
-// NewPulls prepares what comments on pull requests.
+// NewPulls returns a Pulls that has planned nothing yet.
 func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
 	return &Pulls{
 		host: c.Host, repository: c.Repository, branch: c.Branch,
 		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
 		interval: c.Interval, options: c.Options, git: git, log: log,
-		known: map[int]planned{}, said: map[int]string{},
+		known: map[int]planned{}, lastError: map[int]string{},
 	}
 }
 
-// Live is what is in force.
+// Live is the state that is in force.
 type Live interface {
 	// Desired returns the clusters in force, by key.
 	Desired() map[string]desired.Cluster
@@ -100,7 +99,7 @@ type Live interface {
 	Planner() preview.Planner
 }
 
-// Run looks at the pull requests again and again until ctx ends.
+// Run plans pull requests until ctx ends.
 func (p *Pulls) Run(ctx context.Context, live Live) {
 	for failed := 0; ; {
 		err := p.Once(ctx, live)
@@ -118,21 +117,21 @@ func (p *Pulls) Run(ctx context.Context, live Live) {
 	}
 }
 
-// Once looks at the pull requests once. One that fails keeps no other from its
-// turn; where the forge wants to be left alone, the round ends.
+// Once makes one round. A pull request that fails does not stop the others, unless the
+// forge asks to wait.
 func (p *Pulls) Once(ctx context.Context, live Live) error {
 	applied := p.git().Commit
 	if applied == "" {
 		return nil
 	}
 	open, err := p.host.OpenPulls(ctx, p.branch)
-	p.tell(ctx, 0, err)
+	p.logError(ctx, 0, err)
 	if err != nil {
 		return err
 	}
 	p.forgetClosed(open)
-	left := pullsARound
-	for _, pull := range open[:min(len(open), pullsMost)] {
+	left := pullsPerRound
+	for _, pull := range open[:min(len(open), maxPulls)] {
 		if !p.isDue(pull, applied) {
 			continue
 		}
@@ -141,7 +140,7 @@ func (p *Pulls) Once(ctx context.Context, live Live) error {
 			break
 		}
 		err := p.propose(ctx, live, pull, applied)
-		p.tell(ctx, pull.Number, err)
+		p.logError(ctx, pull.Number, err)
 		if ctx.Err() != nil || sources.RetryAfter(err) > 0 {
 			return err
 		}
@@ -149,7 +148,7 @@ func (p *Pulls) Once(ctx context.Context, live Live) error {
 	return nil
 }
 
-// isDue says whether a pull request is to be planned now.
+// isDue reports whether a pull request should be planned now.
 func (p *Pulls) isDue(pull forge.Pull, applied string) bool {
 	known, was := p.known[pull.Number]
 	switch {
@@ -158,38 +157,38 @@ func (p *Pulls) isDue(pull forge.Pull, applied string) bool {
 	case !was || known.head != pull.Head:
 		return true
 	}
-	return known.touches && (known.applied != applied || time.Since(known.at) > planAgain)
+	return known.relevant && (known.applied != applied || time.Since(known.at) > maxPlanAge)
 }
 
-// tell says once what is wrong with a pull request, or with the list of them.
-func (p *Pulls) tell(ctx context.Context, number int, err error) {
+// logError logs each error once about a pull request, or about the list of them (0).
+func (p *Pulls) logError(ctx context.Context, number int, err error) {
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
-		delete(p.said, number)
-	case p.said[number] != err.Error():
-		p.said[number] = err.Error()
+		delete(p.lastError, number)
+	case p.lastError[number] != err.Error():
+		p.lastError[number] = err.Error()
 		p.log.WarnContext(ctx, "pull request", "number", number, "error", err.Error(), "message", "it is tried again; what is in force does not depend on it")
 	}
 }
 
-// forgetClosed drops what is known of pull requests that are over.
+// forgetClosed drops what is known of closed pull requests.
 func (p *Pulls) forgetClosed(open []forge.Pull) {
-	over := func(number int) bool {
+	closed := func(number int) bool {
 		return number != 0 && !slices.ContainsFunc(open, func(pull forge.Pull) bool { return pull.Number == number })
 	}
-	maps.DeleteFunc(p.known, func(number int, _ planned) bool { return over(number) })
-	maps.DeleteFunc(p.said, func(number int, _ string) bool { return over(number) })
+	maps.DeleteFunc(p.known, func(number int, _ planned) bool { return closed(number) })
+	maps.DeleteFunc(p.lastError, func(number int, _ string) bool { return closed(number) })
 }
 
-// propose plans one pull request, and comments on it. What it reads is written by
-// whoever may open one: not even a mistake in quorate that it finds ends the daemon.
+// propose plans one pull request, and comments on it. Anyone who may open one writes what
+// it reads, so that even a panic does not end the daemon.
 func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied string) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, planTimeout)
 	defer cancel()
 	defer func() {
-		if mistake := recover(); mistake != nil {
-			err = fmt.Errorf("plan pull request %d: quorate cannot cope with it (%v); please report this", pull.Number, mistake)
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("plan pull request %d: quorate cannot cope with it (%v); please report this", pull.Number, problem)
 			p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
 		}
 	}()
@@ -197,9 +196,9 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 	if err != nil {
 		return err
 	}
-	now := planned{head: pull.Head, applied: applied, at: time.Now(), touches: report != nil}
-	if report == nil && p.known[pull.Number].touches {
-		report = preview.NewReport(schema.Set{}) // it has taken everything back
+	now := planned{head: pull.Head, applied: applied, at: time.Now(), relevant: report != nil}
+	if report == nil && p.known[pull.Number].relevant {
+		report = preview.NewReport(schema.Set{}) // it has reverted everything
 	}
 	if report != nil {
 		if err := p.host.Comment(ctx, pull.Number, "<!-- "+p.marker+" ", p.comment(report)); err != nil {
@@ -210,8 +209,8 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 	return nil
 }
 
-// report is what a pull request would do; nil where it changes no file that is
-// read.
+// report returns what a pull request would do; nil if it changes no file that quorate
+// reads.
 func (p *Pulls) report(ctx context.Context, live Live, pull forge.Pull, applied string) (*preview.Report, error) {
 	found, err := p.repository.FetchProposal(ctx, pull.Reference, applied)
 	switch {
@@ -231,17 +230,17 @@ func sameFiles(a, b []sources.File) bool {
 	return slices.EqualFunc(a, b, func(a, b sources.File) bool { return a.Path == b.Path && bytes.Equal(a.Data, b.Data) })
 }
 
-// comment is the report as one comment.
+// comment formats the report as one comment.
 func (p *Pulls) comment(report *preview.Report) string {
 	const rest = "\nThe rest would be too long for one comment; `quorate plan` shows it.\n"
-	parts := report.Markdown(preview.MarkdownOptions{Marker: p.marker, Limit: commentBytes})
+	parts := report.Markdown(preview.MarkdownOptions{Marker: p.marker, Limit: maxCommentBytes})
 	if len(parts) > 1 {
 		return parts[0] + rest
 	}
 	return parts[0]
 }
 
-// planProposal plans, for the clusters that run, what a proposal changes.
+// planProposal plans what a proposal changes in the clusters that run.
 func planProposal(ctx context.Context, live Live, p sources.Proposal, options preview.Options) (*preview.Report, error) {
 	parser := &schema.Parser{} // most files are in both
 	before, after := follow.Parse(parser, p.Base), follow.Parse(parser, p.Head)

@@ -232,14 +232,14 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 
 func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
 	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
-	for n := 1; n <= pullsARound+2; n++ {
+	for n := 1; n <= pullsPerRound+2; n++ {
 		f.pull(n, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
 	}
 	f.round()
-	f.wantWritten(pullsARound)
+	f.wantWritten(pullsPerRound)
 	f.round()
 	f.wantWritten(2)
-	if len(f.pulls.known) != pullsARound+2 {
+	if len(f.pulls.known) != pullsPerRound+2 {
 		t.Errorf("known %v", f.pulls.known)
 	}
 	f.open = nil
@@ -247,13 +247,13 @@ func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
 	if len(f.pulls.known) != 0 {
 		t.Errorf("known when all are closed: %v", f.pulls.known)
 	}
-	if known := (planned{head: "h", applied: "a", at: time.Now(), touches: true}); true {
+	if known := (planned{head: "h", applied: "a", at: time.Now(), relevant: true}); true {
 		f.pulls.known[1] = known
 		p := forge.Pull{Number: 1, Head: "h"}
 		if f.pulls.isDue(p, "a") || !f.pulls.isDue(p, "b") {
 			t.Error("a plan does not follow what is in force")
 		}
-		known.at = time.Now().Add(-planAgain - time.Second)
+		known.at = time.Now().Add(-maxPlanAge - time.Second)
 		f.pulls.known[1] = known
 		if !f.pulls.isDue(p, "a") {
 			t.Error("a plan stands for ever")

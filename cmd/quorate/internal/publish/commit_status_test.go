@@ -18,7 +18,7 @@ import (
 // marking is a forge that commits are marked at.
 type marking struct {
 	*testing.T
-	c    *Marks
+	c    *CommitStatuses
 	log  *bytes.Buffer
 	git  follow.State
 	list []schema.Status
@@ -47,7 +47,7 @@ func (m *marking) Status(_ context.Context, s forge.Status) error {
 func mark(t *testing.T) *marking {
 	t.Helper()
 	m := &marking{T: t, marks: map[string]string{}, log: &bytes.Buffer{}}
-	m.c = NewMarks(MarksConfig{Host: m, Context: "quorate", Link: "https://git.example.com/status"},
+	m.c = NewCommitStatuses(CommitStatusesConfig{Host: m, Context: "quorate", Link: "https://git.example.com/status"},
 		func() follow.State { return m.git }, slog.New(slog.NewTextHandler(m.log, nil)))
 	return m
 }
@@ -131,7 +131,7 @@ func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
 		s.Observed = "zzz"
 		m.list = append(m.list, s)
 	}
-	m.round(marksMost, map[string]string{"zzz": "success: it changes no cluster"})
+	m.round(maxCommits, map[string]string{"zzz": "success: it changes no cluster"})
 	m.round(0, nil)
 }
 
@@ -140,7 +140,7 @@ func TestForgeThatRefusesAMarkIsLeftAlone(t *testing.T) {
 	m.git.Commit, m.err = "aaa", errors.New("set the status of commit aaa: 403")
 	m.round(0, nil)
 	m.round(0, nil)
-	if n := strings.Count(m.log.String(), "level=WARN"); n != 1 || !m.c.next.After(time.Now().Add(statusPause/2)) {
+	if n := strings.Count(m.log.String(), "level=WARN"); n != 1 || !m.c.next.After(time.Now().Add(minPause/2)) {
 		t.Errorf("%d warnings, next in %s", n, time.Until(m.c.next))
 	}
 	m.err = nil
