@@ -26,7 +26,7 @@ func newCompareTrial() *cobra.Command {
 its revision, the number of its keys and their hash with what was noted when the
 backup was taken, and writes what it finds as JSON.
 
-quorate run starts it in a Job of its own; nobody needs it by hand.`,
+It is internal: run by the Jobs that quorate run creates.`,
 		Example: "  quorate compare-trial --at-least 7 --hash 99 --hash-revision 6",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, cancel := context.WithTimeout(cmd.Context(), limit)

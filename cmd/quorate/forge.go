@@ -26,10 +26,10 @@ func (f *forgeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.url, "forge-url", "", "its URL, such as https://git.example.com; default likewise")
 	flags.StringVar(&f.tokenFile, "forge-token-file", "", "file with a token for it")
 	flags.StringVar(&f.secret, "forge-secret", "", "Secret with such a token (bearerToken or password) or a GitHub App, and ca.crt, in quorate's namespace; read for each request")
-	flags.BoolVar(&f.pulls, "pull-requests", false, "keep a comment on each open pull request for the branch that says what it would do to the live clusters; drafts are left out")
-	flags.BoolVar(&f.forks, "pull-requests-from-forks", false, "with --pull-requests: on those from forks, too, which anybody may open")
-	flags.BoolVar(&f.statuses, "commit-statuses", false, "mark commits as pending, success or failure, with how far they are carried out")
-	flags.StringVar(&f.statusContext, "commit-status-context", "quorate", "name of these marks; give each quorate that follows one repository its own")
+	flags.BoolVar(&f.pulls, "pull-requests", false, "keep a comment on each open pull request for the branch that shows what it would do to the live clusters; drafts are skipped")
+	flags.BoolVar(&f.forks, "pull-requests-from-forks", false, "with --pull-requests: also on those from forks, which anyone may open")
+	flags.BoolVar(&f.statuses, "commit-statuses", false, "set the status of commits to pending, success or failure, with how far they are applied")
+	flags.StringVar(&f.statusContext, "commit-status-context", "quorate", "name of these statuses; give each quorate that follows the same repository its own")
 }
 
 // open prepares the client of the forge; it is nil without credentials for one.

@@ -141,7 +141,7 @@ func (f *atGitea) look(clusters []string, failures, problems float64, errorLines
 	if n := f.metric("quorate_git_file_errors"); n != problems {
 		f.Errorf("%v file errors, want %v", n, problems)
 	}
-	if n := strings.Count(f.said.String(), "msg=git "); n != errorLines {
+	if n := strings.Count(f.said.String(), `msg="fetch failed"`); n != errorLines {
 		f.Errorf("%d lines about Git, want %d:\n%s", n, errorLines, f.said)
 	}
 }
@@ -333,7 +333,7 @@ func (g *gitea) marks(t *testing.T) {
 	mark(schema.PhaseStalled, 3)
 	f.wantMarks(first, "failure", append(want, "failure: orders: it is so")...)
 	f.wantMarks(second, "failure", "failure: 1 problem in its files: "+f.p.State().Problems[0])
-	if text := f.said.String(); strings.Contains(text, "not written") {
+	if text := f.said.String(); strings.Contains(text, "publishing failed") {
 		t.Errorf("said\n%s", text)
 	}
 
@@ -356,7 +356,7 @@ func (g *gitea) refuses(f *atGitea, scope string) {
 	}
 	f.said.Reset()
 	publish.NewCommitStatuses(*f.config().CommitStatuses, f.p.State, f.log).Once(f.Context(), f)
-	f.wantSaid(token, "not written", "403", "give the token the right to do this")
+	f.wantSaid(token, "publishing failed", "403", "give the token the right to do this")
 }
 
 // proposingAt is a repository at Gitea with pull requests. Its token has the rights
@@ -483,7 +483,7 @@ func (g *gitea) comments(t *testing.T) {
 	if open, err := f.config().Pulls.Host.OpenPulls(t.Context(), "main"); err != nil || len(open) > 0 {
 		t.Errorf("a closed pull request is still open: %+v, %v", open, err)
 	}
-	if text := f.said.String(); strings.Contains(text, `msg="pull request"`) {
+	if text := f.said.String(); strings.Contains(text, `msg="planning pull requests failed`) {
 		t.Errorf("said\n%s", text)
 	}
 }
@@ -596,7 +596,7 @@ func (g *gitea) guards(f *atGitea, w *publish.Branch, token string, history []st
 	f.list = f.list[:1]
 	g.must(f.T, "shop", http.MethodPost, f.path+"/branch_protections", fields{"rule_name": "quorate/**", "enable_push": false}, nil)
 	w.Once(f.Context(), f, false)
-	f.wantSaid(token, "not written", "the server takes no push to this branch", "(pre-receive hook declined: Not allowed to push to protected branch quorate/status)")
+	f.wantSaid(token, "publishing failed", "the server takes no push to this branch", "(pre-receive hook declined: Not allowed to push to protected branch quorate/status)")
 	f.wantBranch(history...)
 	g.must(f.T, "shop", http.MethodDelete, f.path+"/branch_protections/quorate/**", nil, nil)
 
@@ -604,7 +604,7 @@ func (g *gitea) guards(f *atGitea, w *publish.Branch, token string, history []st
 	weak := g.token(f.T, "quorate", "read:repository")
 	f.give("password", weak)
 	w.Once(f.Context(), f, false)
-	f.wantSaid(weak, "not written", "403 Forbidden; check that the credentials are valid and may write to the repository")
+	f.wantSaid(weak, "publishing failed", "403 Forbidden; check that the credentials are valid and may write to the repository")
 	f.give("password", token)
 	w.Once(f.Context(), f, false)
 	history = append([]string{"status: 1 object gone"}, history...)
@@ -616,6 +616,6 @@ func (g *gitea) guards(f *atGitea, w *publish.Branch, token string, history []st
 	f.push("quorate/status", "notes.md", "mine")
 	f.list = append(f.list, cmdtest.Ready("users"))
 	w.Once(f.Context(), f, false)
-	f.wantSaid(token, "not written", "was not made by quorate")
+	f.wantSaid(token, "publishing failed", "was not made by quorate")
 	f.wantBranch(append([]string{"Change notes.md"}, history...)...)
 }

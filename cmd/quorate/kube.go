@@ -31,12 +31,12 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.BackupURL, "backup-url", "", `template of object URLs for backups of clusters that name none, for example "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1"`)
 	flags.StringVar(&f.options.Render.Repository, "etcd-repository", manifests.DefaultRepository, "image repository for clusters that name none")
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
-	flags.StringVar(&f.options.Owner.Instance, "instance", daemon.DefaultInstance, "name of this quorate, where several follow the same path; a cluster belongs to one of them")
-	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at once, of whatever clusters")
-	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "who takes the backups that files ask for: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
-	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many backups are restored on trial at once, of whatever schedules")
+	flags.StringVar(&f.options.Owner.Instance, "instance", daemon.DefaultInstance, "instance name; each cluster is owned by one instance")
+	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at the same time, of all clusters")
+	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "what takes the backups that are declared in Git: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
+	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many restore drills run at the same time, of all schedules")
 	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; each Job of --backup-runner=job gets its --max-backups-th part; default no limit")
-	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at once; repairs and a roll that has begun do not wait")
+	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at the same time; repairs and rolls under way do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
 }
 

@@ -78,9 +78,9 @@ func explainCommand(text string) string {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
-		Short: "Keep etcd clusters on Kubernetes the way Git says",
+		Short: "Reconcile etcd clusters on Kubernetes to the state declared in Git",
 		Long: `quorate reads declarative etcd files from a Git repository, compares them with
-the live clusters, plans safe ordered steps, and carries them out one at a time.`,
+the live clusters, plans safe ordered steps, and applies them one at a time.`,
 		Example: `  quorate validate clusters/                                # check files
   quorate plan --offline --base origin/main clusters/       # what a branch would do
   quorate run --repo https://git.example.com/etcd.git       # do it`,
@@ -118,7 +118,7 @@ func flagHint(cmd *cobra.Command, err error) string {
 		return fmt.Sprintf("-%s%s is -%s and a value: did you mean --%s?", flag.Shorthand, invalid.GetValue(), flag.Shorthand, flag.Name)
 	}
 	if want := wanted(flag.Value.Type()); want != "" {
-		return fmt.Sprintf("--%s %q is not understood: write %s", flag.Name, invalid.GetValue(), want)
+		return fmt.Sprintf("invalid --%s %q: want %s", flag.Name, invalid.GetValue(), want)
 	}
 	return err.Error()
 }
@@ -129,7 +129,7 @@ func wanted(kind string) string {
 	case "bool":
 		return "true or false"
 	case "duration":
-		return "a number and its unit, such as 30s or 5m"
+		return "a duration such as 30s"
 	case "int":
 		return "a whole number"
 	}

@@ -32,7 +32,7 @@ func (c choice) Type() string { return strings.Join(c.values, "|") }
 // Set implements pflag.Value.
 func (c choice) Set(value string) error {
 	if !slices.Contains(c.values, value) {
-		return fmt.Errorf("write one of %s", strings.Join(c.values, ", "))
+		return fmt.Errorf("must be one of %s", strings.Join(c.values, ", "))
 	}
 	*c.value = value
 	return nil

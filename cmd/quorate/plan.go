@@ -103,7 +103,7 @@ func (f *planFlags) check() error {
 	case f.offline && remote:
 		return errors.New("--offline compares revisions of a repository on disk: clone it, and leave out --repo")
 	case f.offline && f.base == "":
-		return errors.New("say what to compare with: --base and a Git revision, such as --base origin/main")
+		return errors.New("--base is required with --offline: a Git revision such as origin/main")
 	case !f.offline && (f.base != "" || f.head != ""):
 		return errors.New("--base and --head are for --offline: add it, or leave them out")
 	}
@@ -132,7 +132,7 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 		set, err := readPaths(ctx, paths)
 		return set, "", err
 	case f.repository.config.URL == "":
-		return schema.Set{}, "", errors.New("say what to plan: paths, or --repo with a Git repository")
+		return schema.Set{}, "", errors.New("specify paths or --repo")
 	}
 	repository, err := f.repository.open(f.kube.connect)
 	if err != nil {

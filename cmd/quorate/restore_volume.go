@@ -25,12 +25,12 @@ func newRestoreVolume() *cobra.Command {
 	var b storedBackup
 	cmd := &cobra.Command{
 		Use: "restore-volume", Hidden: true, Args: cobra.NoArgs,
-		Short: "Make a volume that of a recovered cluster's first member",
-		Long: `restore-volume makes a volume that of the first member of a recovered cluster. The
-data is that of the volume itself, or of the backup that the environment variable
+		Short: "Prepare the data directory of a recovered cluster's first member",
+		Long: `restore-volume prepares the data directory of the first member of a recovered
+cluster, from the volume itself or from the backup that the environment variable
 ` + jobs.BackupURLEnv + ` names by an http or https URL. What was on the volume is kept beside it.
 
-quorate run starts it in a Job of its own; nobody needs it by hand.`,
+It is internal: run by the Jobs that quorate run creates.`,
 		Example: `  quorate restore-volume --volume /var/lib/etcd --member orders-1 --peer-url https://orders-1:2380 \
     --former-token orders-1f2e --token orders-3d4c`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

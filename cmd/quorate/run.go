@@ -46,7 +46,7 @@ func newRun() *cobra.Command {
 		Short: "Run the daemon",
 		Long: `run polls a branch of a Git repository, and makes the etcd clusters of the
 Kubernetes cluster what its files say: one action at a time, each with a reason.
-It keeps nothing that decides in memory and may be killed at any time.`,
+It keeps no state in memory that it depends on, and may be killed at any time.`,
 		Example: "  quorate run --repo https://git.example.com/etcd.git --path clusters",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context()) },
@@ -62,12 +62,12 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.kube.add(cmd)
 	f.addLease(cmd)
 	flags := cmd.Flags()
-	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two looks at the repository")
+	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
 	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or gives another version to more clusters waits for approval; 0 for no limit")
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
-	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, where a code host says that something was pushed; default none")
+	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
 	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
 }
@@ -103,7 +103,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	}
 	c.Lease.Instance = instance
 	if f.repository.config.URL == "" {
-		return c, errors.New("say with --repo which Git repository to follow")
+		return c, errors.New("--repo is required")
 	}
 	repository, err := f.repository.open(kube)
 	if err != nil {

@@ -74,7 +74,7 @@ func schemaPath(args []string) (string, error) {
 	if near := release.Nearest(args[0], kinds); near != "" {
 		return "", fmt.Errorf("%q is no kind of quorate, did you mean %s?", args[0], near)
 	}
-	return "", fmt.Errorf("%q is no kind of quorate: write one of %s", args[0], strings.Join(kinds, ", "))
+	return "", fmt.Errorf("%q is not a kind of quorate: must be one of %s", args[0], strings.Join(kinds, ", "))
 }
 
 // printSchema prints one schema.

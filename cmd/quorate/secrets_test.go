@@ -166,12 +166,12 @@ func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	log := slog.New(slog.NewJSONHandler(&said, nil))
 	c.Follow.Kube = kube
 	follow.New(c.Follow, log, registry).Once(t.Context(), reconciler.New(kube, etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{}))
-	if !strings.Contains(said.String(), `"msg":"git"`) {
+	if !strings.Contains(said.String(), `"msg":"fetch failed"`) {
 		t.Errorf("the poller said %s", said.String())
 	}
 	c.Status.Kube = fake.NewClientset(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-system"}})
 	publish.NewBranch(*c.Status, inForce, log, registry).Once(t.Context(), oneStatus{}, false)
-	if !strings.Contains(said.String(), `"msg":"not written","what":"status"`) {
+	if !strings.Contains(said.String(), `"msg":"publishing failed, will retry","what":"status"`) {
 		t.Errorf("the status writer said %s", said.String())
 	}
 	wantNoPlanted(t, "the log", said.String())

@@ -32,14 +32,14 @@ const minStatusInterval = time.Second
 
 func (f *statusFlags) add(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
-	flags.StringVar(&f.mode, "status", statusNone, "branch: write how everything is to a branch of the repository, one file an object and a page for people; none: write nothing to Git")
+	flags.StringVar(&f.mode, "status", statusNone, "branch: publish the status of all objects to a branch (one file per object and an overview page); none: write nothing to Git")
 	flags.StringVar(&c.Branch, "status-branch", sources.DefaultStatusBranch, "that branch, which has a history of its own; one that quorate did not begin is never written to")
 	flags.DurationVar(&f.interval, "status-interval", time.Minute, "shortest time between two commits on it")
 	flags.StringVar(&c.Auth.Dir, "status-credentials-dir", "", "directory with credentials that may write it, as in --git-credentials-dir; default those for reading")
 	flags.StringVar(&f.secret, "status-secret", "", "Secret with the same, in quorate's namespace")
 	flags.StringVar(&c.Author, "status-author", "quorate <quorate@localhost>", "author of its commits")
 	flags.StringVar(&c.SigningKeyFile, "status-signing-key-file", "", "file with an OpenPGP or SSH private key that signs them")
-	flags.IntVar(&c.Compact, "status-compact", 500, "begin its history anew after so many commits, where the server lets a branch be rewritten")
+	flags.IntVar(&c.Compact, "status-compact", 500, "restart its history after this many commits, if the server lets a branch be rewritten")
 }
 
 // check rejects flags that contradict each other, or that would let quorate follow what
@@ -51,7 +51,7 @@ func (f *statusFlags) check(followed sources.Config) error {
 	case f.mode == statusNone:
 		return nil
 	case f.mode != statusBranch:
-		return errors.New("--status is branch or none")
+		return errors.New("--status must be branch or none")
 	case f.config.Auth.Dir != "" && f.secret != "":
 		return errors.New("give --status-credentials-dir or --status-secret, not both")
 	case f.interval < minStatusInterval:

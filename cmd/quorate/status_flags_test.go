@@ -17,7 +17,7 @@ func TestStatusFlagsAreChecked(t *testing.T) {
 		"none":               {statusFlags{mode: "none"}, sources.Config{}, ""},
 		"a branch":           {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, ""},
 		"the same as a tag":  {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{Tag: "v1"}, ""},
-		"another mode":       {statusFlags{mode: "yes"}, sources.Config{}, "--status is branch or none"},
+		"another mode":       {statusFlags{mode: "yes"}, sources.Config{}, "--status must be branch or none"},
 		"the default branch": {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "main"}}, sources.Config{}, "follow what it writes"},
 		"the branch":         {statusFlags{mode: "branch", interval: time.Minute, config: sources.PublishConfig{Branch: "prod"}}, sources.Config{Branch: "prod"}, "follow what it writes"},
 		"too fast":           {statusFlags{mode: "branch", interval: time.Millisecond, config: sources.PublishConfig{Branch: "s"}}, sources.Config{}, "give at least 1s"},

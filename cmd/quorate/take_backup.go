@@ -27,7 +27,7 @@ func newTakeBackup() *cobra.Command {
 		Long: `take-backup streams the database of one member to an object URL, reads back what is
 stored, and writes the manifest.
 
-quorate run starts it in a Job of its own; nobody needs it by hand.`,
+It is internal: run by the Jobs that quorate run creates.`,
 		Example: "  quorate take-backup --address 10.0.0.7:2379 --host orders-1.orders-peers.shop.svc --url s3://b/1.db",
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			boundMemory()

@@ -79,7 +79,7 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 		return err
 	}
 	if in.isEmpty() {
-		return fmt.Errorf("nothing of quorate's in %s (%s of others): give the directory that holds the files", listPaths(paths), plural(in.set.Ignored, "document"))
+		return fmt.Errorf("no quorate documents in %s (%s of other kinds ignored): give the directory that holds the files", listPaths(paths), plural(in.set.Ignored, "document"))
 	}
 	if _, failed := countProblems(problems); failed > 0 {
 		return exitError(1)

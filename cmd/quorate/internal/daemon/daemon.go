@@ -140,7 +140,7 @@ func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) 
 			return true
 		}
 		if text := err.Error(); ctx.Err() == nil && text != lastError {
-			log.Error("waiting", "error", text)
+			log.Error("waiting for the Kubernetes API server", "error", text)
 			lastError = text
 		}
 		select {

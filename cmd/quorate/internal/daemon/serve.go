@@ -38,7 +38,7 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
 		if err := s.http.Serve(listener); err != http.ErrServerClosed {
-			log.Error("metrics", "error", err.Error())
+			log.Error("metrics server failed", "error", err.Error())
 		}
 	}()
 	return s, nil
@@ -51,7 +51,7 @@ func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*s
 		return &server{http: &http.Server{}}, nil
 	}
 	if secretFile == "" {
-		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret everybody could call")
+		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret anyone could call")
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -62,7 +62,7 @@ func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*s
 	s := &server{http: &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, MaxHeaderBytes: 16 << 10}}
 	go func() {
 		if err := s.http.Serve(listener); err != http.ErrServerClosed {
-			log.Error("webhook", "error", err.Error())
+			log.Error("webhook server failed", "error", err.Error())
 		}
 	}()
 	return s, nil

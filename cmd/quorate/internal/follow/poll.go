@@ -142,7 +142,7 @@ func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
 	case err == nil:
 		p.setHeld("")
 		if p.failed > 0 {
-			p.log.Info("git is read again", "failures", p.failed)
+			p.log.Info("repository reachable again", "failures", p.failed)
 		}
 		p.failed, p.lastError = 0, ""
 		p.state.update(func(g *State) { g.Held, g.HeldCommit = "", "" })
@@ -202,7 +202,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 		return err
 	}
 	if !whole {
-		p.log.Warn("the files are too large to be kept in the cluster", "commit", s.Commit, "message", "a daemon that starts while Git cannot be read waits for it")
+		p.log.Warn("files too large to save: a restart while Git is unreachable waits for it", "commit", s.Commit)
 	}
 	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
 		p.apply(next, set, target)
@@ -307,14 +307,15 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	if reason != "" || p.failed >= minShownFailures {
 		p.state.update(func(g *State) { g.Held, g.HeldCommit = text, p.heldCommit(err) })
 	}
-	if text != p.lastError {
-		p.lastError = text
-		args := []any{"error", text, "message", "the last commit that was read stays in force"}
-		if reason != "" {
-			args = append(args, "held", reason, "approve", fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.store.namespace, p.store.name, annotationApprove))
-		}
-		p.log.ErrorContext(ctx, "git", args...)
+	if text == p.lastError {
+		return
 	}
+	p.lastError = text
+	if reason == "" {
+		p.log.ErrorContext(ctx, "fetch failed", "error", text)
+		return
+	}
+	p.log.ErrorContext(ctx, "commit held", "error", text, "reason", reason, "remedy", fmt.Sprintf("approve it: kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.store.namespace, p.store.name, annotationApprove))
 }
 
 // heldCommit returns the commit that is the cause of err; "" if the server or the
@@ -334,12 +335,12 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 	s, before := next.snapshot, p.clusters()
 	set.Problems = append(set.Problems, desired.Unreadable(set, before)...)
 	p.problems.Set(float64(countErrors(set.Problems)))
-	p.log.Info("commit", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
+	p.log.Info("commit accepted", "commit", s.Commit, "subject", s.Subject, "author", s.Author, "clusters", len(set.Clusters), "held", len(set.Held))
 	for _, skipped := range s.Skipped {
-		p.log.Warn("skipped", "file", skipped)
+		p.log.Warn("manifest skipped", "file", skipped)
 	}
 	for _, problem := range set.Problems {
-		p.log.Warn("problem", "commit", s.Commit, "message", problem.String())
+		p.log.Warn("problem in a manifest", "commit", s.Commit, "problem", problem.String())
 	}
 	target.SetDesired(desired.Clusters(set, s.Commit, before))
 	p.state.update(func(g *State) { g.Commit, g.Problems = s.Commit, texts(set.Problems) })

@@ -75,7 +75,7 @@ func (f *followed) look(wishes []string, failures, problems float64, errorLines 
 	if n := testutil.ToFloat64(f.p.problems); n != problems {
 		f.Errorf("%v file errors, want %v", n, problems)
 	}
-	if n := strings.Count(f.log.String(), "msg=git "); n != errorLines {
+	if n := strings.Count(f.log.String(), "level=ERROR"); n != errorLines {
 		f.Errorf("%d lines about Git, want %d:\n%s", n, errorLines, f.log)
 	}
 }
@@ -95,7 +95,7 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	if !f.p.inForce.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
 		t.Error("a good commit does not count as read")
 	}
-	if !strings.Contains(f.log.String(), "msg=commit") || !strings.Contains(f.log.String(), `subject="Change orders.yaml"`) {
+	if !strings.Contains(f.log.String(), `msg="commit accepted"`) || !strings.Contains(f.log.String(), `subject="Change orders.yaml"`) {
 		t.Errorf("said\n%s", f.log)
 	}
 

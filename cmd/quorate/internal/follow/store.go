@@ -122,7 +122,7 @@ func (k store) save(ctx context.Context, next accepted) (whole bool, err error) 
 	}
 	whole = size <= maxStoredBytes
 	if err := k.put(ctx, cm); err != nil {
-		return false, fmt.Errorf("keep commit %s in ConfigMap %s: %w; it is not acted on before it is kept, so make the namespace or name another one with --lease-namespace", next.snapshot.Commit, k, err)
+		return false, fmt.Errorf("save commit %s in ConfigMap %s: %w; the commit is applied only after it was saved; create the namespace, or set --lease-namespace", next.snapshot.Commit, k, err)
 	}
 	return whole, nil
 }

@@ -94,7 +94,7 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 	f.annotate(f.Head())
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	f.wantHeld("", "msg=commit")
+	f.wantHeld("", `msg="commit accepted"`)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
 	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
@@ -137,7 +137,7 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 1)
 	f.annotate(f.Head())
 	f.look(nil, 0, 0, 0)
-	f.wantHeld("", "msg=commit")
+	f.wantHeld("", `msg="commit accepted"`)
 }
 
 // A commit is kept before it is acted on; where that is impossible it waits.
@@ -201,7 +201,7 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 		f.Commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
 	}
 	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
-	if !strings.Contains(f.log.String(), "too large to be kept") {
+	if !strings.Contains(f.log.String(), "too large to save") {
 		t.Errorf("said %s", f.log)
 	}
 	f.Commit("clusters/once.yaml", "kind: [quorate.dev")

@@ -105,7 +105,7 @@ func (w *Branch) Once(ctx context.Context, from Statuses, partial bool) {
 		return
 	}
 	if w.failed > 0 {
-		w.log.InfoContext(ctx, "status is written again", "failures", w.failed)
+		w.log.InfoContext(ctx, "status branch updated again", "failures", w.failed)
 	}
 	w.succeed()
 	w.written = now
@@ -113,7 +113,7 @@ func (w *Branch) Once(ctx context.Context, from Statuses, partial bool) {
 	w.lastSuccess.SetToCurrentTime()
 	if done.Pushed {
 		w.commits.Inc()
-		w.log.InfoContext(ctx, "status", "branch", w.config.Branch, "commit", done.Commit)
+		w.log.InfoContext(ctx, "status branch updated", "branch", w.config.Branch, "commit", done.Commit)
 	}
 	w.next = time.Now().Add(w.interval)
 }

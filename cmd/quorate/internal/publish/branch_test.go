@@ -223,7 +223,7 @@ func TestStatusBranchOfAnotherQuorate(t *testing.T) {
 	// The other one's branch is deleted.
 	r.show("branch", "--quiet", "-D", "quorate/status")
 	other.once()
-	if text := other.log.String(); !strings.Contains(text, "status is written again") || testutil.ToFloat64(other.w.failures) != 0 {
+	if text := other.log.String(); !strings.Contains(text, "status branch updated again") || testutil.ToFloat64(other.w.failures) != 0 {
 		t.Errorf("it said %s", text)
 	}
 }

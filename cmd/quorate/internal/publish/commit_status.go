@@ -107,7 +107,7 @@ func (c *CommitStatuses) due(git follow.State, list []schema.Status) []forge.Sta
 		statuses = append(statuses, status)
 	}
 	if git.HeldCommit != "" && git.HeldCommit != git.Commit {
-		statuses = append(statuses, forge.Status{Commit: git.HeldCommit, State: forge.Failure, Description: "not followed: " + git.Held})
+		statuses = append(statuses, forge.Status{Commit: git.HeldCommit, State: forge.Failure, Description: "not applied: " + git.Held})
 	}
 	statuses = append(statuses, c.superseded(git, changedBy)...)
 	rank := func(s forge.Status) int {
@@ -135,7 +135,7 @@ func (c *CommitStatuses) superseded(git follow.State, changedBy map[string][]sch
 		switch _, there := changedBy[commit]; {
 		case there, commit == git.HeldCommit:
 		case state == forge.Pending:
-			statuses = append(statuses, forge.Status{Commit: commit, State: forge.Failure, Description: "overtaken by " + preview.ShortCommit(git.Commit) + " before it was carried out"})
+			statuses = append(statuses, forge.Status{Commit: commit, State: forge.Failure, Description: "superseded by " + preview.ShortCommit(git.Commit) + " before it was applied"})
 		default:
 			delete(c.open, commit)
 		}
@@ -156,7 +156,7 @@ func statusOfHead(git follow.State, list []schema.Status, changed forge.Status) 
 		}
 	}
 	if behind > 0 && changed.State != forge.Failure {
-		return forge.Status{State: forge.Pending, Description: state.Plural(behind, "cluster") + " not looked at with it yet"}
+		return forge.Status{State: forge.Pending, Description: state.Plural(behind, "cluster") + " not checked against it yet"}
 	}
 	return changed
 }
@@ -164,7 +164,7 @@ func statusOfHead(git follow.State, list []schema.Status, changed forge.Status) 
 // statusOf returns the status of a commit from the clusters that it changed.
 func statusOf(changed []schema.Status) forge.Status {
 	if len(changed) == 0 {
-		return forge.Status{State: forge.Success, Description: "it changes no cluster"}
+		return forge.Status{State: forge.Success, Description: "no cluster changed"}
 	}
 	done := 0
 	state, worst := forge.Success, changed[0]

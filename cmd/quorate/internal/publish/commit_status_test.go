@@ -72,7 +72,7 @@ func TestCommitIsMarkedOnItsWay(t *testing.T) {
 	m.git.Commit = "aaa1111bbb"
 	before := cmdtest.Changed("0000", "orders", schema.PhaseReady, 0)
 	m.list = []schema.Status{before}
-	m.round(1, map[string]string{"aaa1111bbb": "pending: 1 cluster not looked at with it yet"})
+	m.round(1, map[string]string{"aaa1111bbb": "pending: 1 cluster not checked against it yet"})
 	m.list = []schema.Status{cmdtest.Changed("aaa1111bbb", "orders", schema.PhaseReconciling, 2)}
 	m.round(1, map[string]string{"aaa1111bbb": "pending: orders: 2 of 3 members at 3.6.16"})
 	m.round(0, nil)
@@ -98,12 +98,12 @@ func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
 	m.list[1].Observed = m.git.Commit
 	m.round(2, map[string]string{
 		"aaa1111bbb": "pending: 1 of 2 clusters done; orders: 1 of 3 members at 3.6.16",
-		"ccc2222ddd": "success: it changes no cluster",
+		"ccc2222ddd": "success: no cluster changed",
 	})
 	m.git.Commit = "eee3333fff"
 	m.list[0] = cmdtest.Changed("eee3333fff", "orders", schema.PhaseReconciling, 1)
 	m.list[1] = cmdtest.Changed("eee3333fff", "carts", schema.PhaseReady, 1)
-	m.round(2, map[string]string{"aaa1111bbb": "failure: overtaken by eee3333 before it was carried out"})
+	m.round(2, map[string]string{"aaa1111bbb": "failure: superseded by eee3333 before it was applied"})
 	m.round(0, nil)
 	// A commit that was carried out before this process began is left alone.
 	m.list[1].Status.Commit = "9999"
@@ -115,11 +115,11 @@ func TestCommitThatIsHeldOrWrongIsMarked(t *testing.T) {
 	m.git = follow.State{Commit: "aaa1111bbb", Problems: []string{"a.yaml:3:1: no"}, Held: "commit not trusted: ccc is signed by nobody", HeldCommit: "ccc"}
 	m.round(2, map[string]string{
 		"aaa1111bbb": "failure: 1 problem in its files: a.yaml:3:1: no",
-		"ccc":        "failure: not followed: commit not trusted: ccc is signed by nobody",
+		"ccc":        "failure: not applied: commit not trusted: ccc is signed by nobody",
 	})
 	// It is approved.
 	m.git = follow.State{Commit: "ccc"}
-	m.round(1, map[string]string{"ccc": "success: it changes no cluster"})
+	m.round(1, map[string]string{"ccc": "success: no cluster changed"})
 }
 
 func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
@@ -131,7 +131,7 @@ func TestMarksAreBoundedAndTheHeadComesFirst(t *testing.T) {
 		s.Observed = "zzz"
 		m.list = append(m.list, s)
 	}
-	m.round(maxCommits, map[string]string{"zzz": "success: it changes no cluster"})
+	m.round(maxCommits, map[string]string{"zzz": "success: no cluster changed"})
 	m.round(0, nil)
 }
 
@@ -144,5 +144,5 @@ func TestForgeThatRefusesAMarkIsLeftAlone(t *testing.T) {
 		t.Errorf("%d warnings, next in %s", n, time.Until(m.c.next))
 	}
 	m.err = nil
-	m.round(1, map[string]string{"aaa": "success: it changes no cluster"})
+	m.round(1, map[string]string{"aaa": "success: no cluster changed"})
 }

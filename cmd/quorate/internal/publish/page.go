@@ -48,7 +48,7 @@ func statusPage(git follow.State, list []schema.Status) string {
 	if git.Held != "" || len(git.Problems) > 0 {
 		b.WriteString("\n## The repository\n\n")
 		if git.Held != "" {
-			fmt.Fprintf(&b, "- 🔴 **not followed**: %s\n", markdown.Prose(git.Held))
+			fmt.Fprintf(&b, "- 🔴 **not applied**: %s\n", markdown.Prose(git.Held))
 		}
 		for i, problem := range git.Problems {
 			if i == maxListed {
@@ -68,7 +68,7 @@ func statusPage(git follow.State, list []schema.Status) string {
 			b.WriteString(row)
 		}
 	}
-	b.WriteString("\n_quorate writes this branch, and overwrites whatever else is put on it. What is to be is said on the branch that it follows._\n")
+	b.WriteString("\n_quorate writes this branch, and overwrites whatever else is put on it. Desired state is on the branch that quorate follows._\n")
 	return b.String()
 }
 

@@ -168,7 +168,7 @@ func (p *Pulls) logError(ctx context.Context, number int, err error) {
 		delete(p.lastError, number)
 	case p.lastError[number] != err.Error():
 		p.lastError[number] = err.Error()
-		p.log.WarnContext(ctx, "pull request", "number", number, "error", err.Error(), "message", "it is tried again; what is in force does not depend on it")
+		p.log.WarnContext(ctx, "planning pull requests failed, will retry", "number", number, "error", err.Error())
 	}
 }
 

@@ -217,7 +217,7 @@ func TestWhichPullRequestsArePlanned(t *testing.T) {
 	if f.wrote != 1 || f.comments[4] == "" {
 		t.Errorf("commented %v", f.comments)
 	}
-	if n := strings.Count(f.log.String(), `msg="pull request"`); n != 1 || !strings.Contains(f.log.String(), "no refs/pull/99/head") {
+	if n := strings.Count(f.log.String(), `msg="planning pull requests failed`); n != 1 || !strings.Contains(f.log.String(), "no refs/pull/99/head") {
 		t.Errorf("%d lines:\n%s", n, f.log)
 	}
 	f.pulls.forks = true

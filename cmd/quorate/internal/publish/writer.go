@@ -49,7 +49,7 @@ func (w *writer) fail(ctx context.Context, err error) {
 	w.next = time.Now().Add(follow.Pause(w.interval, w.failed, sources.RetryAfter(err), rand.Float64()))
 	if text := err.Error(); text != w.lastError {
 		w.lastError = text
-		w.log.WarnContext(ctx, "not written", "what", w.what, "error", text, "message", "it is tried again; what is done does not depend on it")
+		w.log.WarnContext(ctx, "publishing failed, will retry", "what", w.what, "error", text)
 	}
 }
 
