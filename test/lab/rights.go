@@ -30,8 +30,8 @@ type Rights struct {
 // kubeconfig for it into dir.
 func (c *Cluster) GrantRights(ctx context.Context, dir string) (*Rights, error) {
 	r := &Rights{cluster: c, name: fmt.Sprintf("quorate-test-%d", os.Getpid()), Kubeconfig: filepath.Join(dir, "kubeconfig")}
-	role, err := deployedRole(ctx)
-	if err != nil {
+	role := &rbacv1.ClusterRole{}
+	if err := readDeployed(ctx, "clusterrole.yaml", role); err != nil {
 		return nil, err
 	}
 	role.Name = r.name
@@ -49,23 +49,44 @@ func (c *Cluster) GrantRights(ctx context.Context, dir string) (*Rights, error) 
 	return r, r.writeKubeconfig()
 }
 
-// deployedRole reads the ClusterRole that people deploy.
-func deployedRole(ctx context.Context) (*rbacv1.ClusterRole, error) {
+// GrantOwn also gives the user what deploy/ gives to quorate in its own namespace: the
+// lease is there. It goes with the namespace.
+func (r *Rights) GrantOwn(ctx context.Context, namespace string) error {
+	role := &rbacv1.Role{}
+	if err := readDeployed(ctx, "role.yaml", role); err != nil {
+		return err
+	}
+	rbac := r.cluster.Client.RbacV1()
+	if _, err := rbac.Roles(namespace).Create(ctx, role, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create Role %s/%s: %w", namespace, role.Name, err)
+	}
+	binding := &rbacv1.RoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: r.name}},
+	}
+	if _, err := rbac.RoleBindings(namespace).Create(ctx, binding, metav1.CreateOptions{}); err != nil {
+		return fmt.Errorf("create RoleBinding %s/%s: %w", namespace, role.Name, err)
+	}
+	return nil
+}
+
+// readDeployed reads a role that people deploy.
+func readDeployed(ctx context.Context, file string, role any) error {
 	root, err := Root(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	text, err := os.ReadFile(filepath.Join(root, "deploy", "base", "clusterrole.yaml"))
+	text, err := os.ReadFile(filepath.Join(root, "deploy", "base", file))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	role := &rbacv1.ClusterRole{}
 	// The role is the first document; the binding behind it is not for this user.
 	first, _, _ := bytes.Cut(text, []byte("\n---\n"))
 	if err := yaml.UnmarshalStrict(first, role); err != nil {
-		return nil, fmt.Errorf("read the ClusterRole of deploy/base: %w", err)
+		return fmt.Errorf("read %s of deploy/base: %w", file, err)
 	}
-	return role, nil
+	return nil
 }
 
 // writeKubeconfig lets the tests' own user act as the one with less rights.

@@ -1,0 +1,276 @@
+package e2e
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/lab"
+)
+
+// earlierCommit is the quorate that is replaced: the last one before the reconciler was
+// divided into packages, which must not show in anything that outlives a daemon.
+const earlierCommit = "5b8793abd7a41bddd3f0e34dd2dd9acf3fae69a5"
+
+// The ConfigMaps of what must be known when a daemon starts.
+const (
+	clusterRecord  = name + "-record"
+	requestRecord  = "before-sale-backup-request"
+	scheduleRecord = "daily-backup-schedule"
+)
+
+// build is a quorate, and its image on the nodes.
+type build struct{ binary, image string }
+
+// TestNewerQuorateTakesOver ends an earlier quorate and starts this one in its place,
+// as a deployment does, while clients write. What the earlier one has written down is
+// read: no member restarts, nothing is done twice, and the next commit is carried out.
+func TestNewerQuorateTakesOver(t *testing.T) {
+	t.Parallel()
+	earlier := buildEarlier(t)
+	t.Run("162: a cluster at rest", func(t *testing.T) {
+		takesLong(t)
+		t.Parallel()
+		takeOverAtRest(t, earlier)
+	})
+	t.Run("162: a roll that is under way", func(t *testing.T) {
+		t.Parallel()
+		takeOverRoll(t, earlier)
+	})
+}
+
+func takeOverAtRest(t *testing.T, earlier build) {
+	want := spec{version: "3.6.12", replicas: 3, backup: "Required"}
+	w := createEarlier(t, "takeover-rest", earlier, want)
+	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
+
+	// Let the records tell of an upgrade, and of backups that were taken: one that is
+	// asked for once, and one at a time that then does not come again for a day.
+	soon := time.Now().UTC().Add(75 * time.Second)
+	files := func(version string, keep int) map[string]string {
+		want.version = version
+		return map[string]string{file: w.text(want), "clusters/backups.yaml": fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+kind: EtcdBackup
+metadata: {name: before-sale, namespace: %[1]s}
+spec: {source: {clusterName: orders}}
+---
+apiVersion: quorate.dev/v1alpha1
+kind: EtcdBackupSchedule
+metadata: {name: daily, namespace: %[1]s}
+spec:
+  schedule: "%[2]d %[3]d * * *"
+  retention: {keepLast: %[4]d}
+  backupTemplate: {source: {clusterName: orders}}
+`, w.namespace, soon.Minute(), soon.Hour(), keep)}
+	}
+	w.commitFiles("Upgrade, and ask for backups", files("3.6.16", 2))
+	w.awaitFields(clusterRecord, w.applied)
+	w.awaitFields(requestRecord, func(f map[string]any) bool { return f["done"] != nil })
+	w.awaitFields(scheduleRecord, func(f map[string]any) bool { return f["last"] != nil && f["retained"] != nil })
+	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
+
+	// Nothing at all is written by the one that takes over.
+	before, etcds := w.settled(), w.etcds()
+	record, schedule := w.fields(clusterRecord), w.fields(scheduleRecord)
+	w.takeOver()
+	w.awaitIdle(want.version, holdLimit)
+	w.eventually("more passes", holdLimit, func(context.Context) (bool, error) {
+		return w.metric("quorate_pass_duration_seconds_count") >= 3, nil
+	})
+	w.expectObjects(before)
+	w.expectRoll(pods)
+	if after := w.etcds(); !maps.Equal(after, etcds) {
+		t.Errorf("the pods were %v and are %v", etcds, after)
+	}
+	for _, l := range w.lines(0, lab.Step()) {
+		t.Errorf("it acted: %s", l.Raw)
+	}
+	w.checkHistory(history)
+
+	// The next commit is carried out, and makes it write both records.
+	w.commitFiles("Upgrade, and keep more backups", files("3.7.3", 3))
+	w.awaitDone(rollLimit)
+	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
+	w.expectVersion(3, want.version)
+	w.expectGuard(shared.image)
+	w.expectRecord(3)
+	w.expectKept(clusterRecord, record, "backup", "applied", "revision")
+	w.expectKept(scheduleRecord, schedule, "specHash")
+	w.awaitStatus(schema.PhaseReady, func(s schema.ObjectStatus) bool { return s.Cluster.Version.Lowest == want.version })
+	once, scheduled, err := w.taken(t.Context())
+	w.must(err)
+	if len(once) != 1 || len(scheduled) != 1 {
+		t.Errorf("%d backups were taken that were asked for once, and %d of the schedule; want one of each", len(once), len(scheduled))
+	}
+	w.checkHistory(history)
+	w.finishLoad(writer)
+}
+
+func takeOverRoll(t *testing.T, earlier build) {
+	want := spec{version: "3.5.35", replicas: 3, backup: "Required"}
+	w := createEarlier(t, "takeover-roll", earlier, want)
+	writer, history, pods := w.load(), w.recordHistory("history/"), w.watchPods()
+	first := w.uids()["orders-2"]
+	want.version = "3.6.16"
+	w.commit("Upgrade", want)
+	w.eventually("the first restart", rollLimit, func(context.Context) (bool, error) {
+		now := w.uids()["orders-2"]
+		return now != "" && now != first, nil
+	})
+
+	record := w.fields(clusterRecord)
+	w.takeOver()
+	w.awaitDone(rollLimit)
+	w.expectOrder(0, "restart orders-1", "restart orders-0", "end the roll", "3.6.16 is applied")
+	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
+	w.expectVersion(3, want.version)
+	w.expectClusterVersion("3.6")
+	w.expectRecord(3)
+	w.expectKept(clusterRecord, record, "applied", "revision")
+	w.expectBackups("3.5.35 before 3.6.16")
+	w.expectGuard(earlier.image) // another one would have made it a second roll
+	w.checkHistory(history)
+	w.finishLoad(writer)
+	w.expectIdle(want.version)
+}
+
+// buildEarlier builds the earlier quorate from this repository's own history, and gives
+// the nodes its image.
+func buildEarlier(t *testing.T) build {
+	t.Helper()
+	fail := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	root, err := lab.Root(t.Context())
+	fail(err)
+	git := exec.CommandContext(t.Context(), "git", "archive", "--format=zip", earlierCommit)
+	git.Dir = root
+	archive, err := git.Output()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
+		t.Fatalf("the earlier quorate is built from commit %s, which this clone does not have: run git fetch --unshallow (git says: %s)", earlierCommit, bytes.TrimSpace(exit.Stderr))
+	}
+	fail(err)
+	files, err := zip.NewReader(bytes.NewReader(archive), int64(len(archive)))
+	fail(err)
+	source, to := t.TempDir(), t.TempDir()
+	fail(os.CopyFS(source, files))
+	fail(lab.GoBuild(t.Context(), source, to+string(filepath.Separator), "./cmd/quorate", "./cmd/quorate-guard"))
+	b := build{filepath.Join(to, "quorate"), shared.image}
+	if shared.cluster.Sandbox != nil {
+		b.image = image + "-earlier"
+		fail(shared.cluster.Sandbox.LoadImage(t.Context(), b.image, "65532:65532", b.binary, filepath.Join(to, "quorate-guard")))
+	}
+	return b
+}
+
+// createEarlier begins a test with a cluster that an earlier quorate, deployed with a
+// lease, has made.
+func createEarlier(t *testing.T, short string, earlier build, s spec) *world {
+	t.Helper()
+	w := newWorld(t, short)
+	w.must(shared.rights.GrantOwn(t.Context(), w.namespace))
+	w.options.Binary, w.options.GuardImage = earlier.binary, earlier.image
+	w.options.Args = []string{"--leader-elect", "--lease-namespace=" + w.namespace, "--status=branch", "--status-interval=1s"}
+	w.commit("Add "+name, s)
+	w.start()
+	w.awaitFields(clusterRecord, w.applied)
+	w.expectVersion(s.replicas, s.version)
+	return w
+}
+
+// takeOver ends the daemon, and starts the quorate of this checkout in its place.
+func (w *world) takeOver() {
+	w.Helper()
+	w.must(w.daemon.Stop())
+	w.options.Binary, w.options.GuardImage = shared.binary, shared.image
+	w.start()
+}
+
+// etcds tells each pod, and each start of etcd in it, from the next one.
+func (w *world) etcds() map[string]string {
+	w.Helper()
+	pods, err := w.cluster.Pods(w.Context(), w.namespace, name)
+	w.must(err)
+	etcds := map[string]string{}
+	for _, p := range pods {
+		etcds[p.Name] = string(p.UID)
+		for _, c := range p.Status.ContainerStatuses {
+			etcds[p.Name] += fmt.Sprintf(", %s restarted %d times", c.Name, c.RestartCount)
+		}
+	}
+	return etcds
+}
+
+// fields is a record as it is written down, nil where there is none.
+func (w *world) fields(configMap string) (fields map[string]any) {
+	w.Helper()
+	cm, err := w.cluster.Client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), configMap, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	w.must(err)
+	w.must(json.Unmarshal([]byte(cm.Data[naming.KeyRecord]), &fields))
+	return fields
+}
+
+// awaitFields waits for what a record says. The log of an earlier quorate may use other
+// words than this one's.
+func (w *world) awaitFields(configMap string, match func(map[string]any) bool) {
+	w.Helper()
+	w.eventually("something in "+configMap, changeLimit, func(context.Context) (bool, error) {
+		return match(w.fields(configMap)), nil
+	})
+}
+
+// applied reports whether the cluster's record says that the newest commit is carried out.
+func (w *world) applied(fields map[string]any) bool {
+	applied, _ := fields["applied"].(map[string]any)
+	return applied["commit"] == w.head
+}
+
+// expectKept wants a record to have been written, and to have every field that it had;
+// only the changed ones may hold something else.
+func (w *world) expectKept(configMap string, before map[string]any, changed ...string) {
+	w.Helper()
+	after := w.fields(configMap)
+	if reflect.DeepEqual(before, after) {
+		w.Errorf("%s is as it was: %v", configMap, after)
+	}
+	for field, value := range before {
+		now, there := after[field]
+		if !there || !slices.Contains(changed, field) && !reflect.DeepEqual(now, value) {
+			w.Errorf("%s: %s was %v and is %v", configMap, field, value, now)
+		}
+	}
+}
+
+// expectGuard wants the guard of every pod to be of an image.
+func (w *world) expectGuard(image string) {
+	w.Helper()
+	pods, err := w.cluster.Pods(w.Context(), w.namespace, name)
+	w.must(err)
+	for _, p := range pods {
+		if got := p.Spec.InitContainers[0].Image; got != image {
+			w.Errorf("the guard of %s is of %s, want %s", p.Name, got, image)
+		}
+	}
+}
