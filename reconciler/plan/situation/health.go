@@ -173,7 +173,7 @@ func (s *Situation) leaderProblem(r *state.Round, exempt string) Remark {
 func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 	pardoned := s.toleratesNoSpace(r)
 	if len(r.Alarms) > 0 && !pardoned {
-		return Remark{Member: s.memberOf(r.Alarms[0]), Text: "alarm: " + AlarmList(r.Alarms)}
+		return Remark{Member: nameOf(s.Observed.Record.Members, r.Alarms[0].MemberID), Text: "alarm: " + AlarmList(r.Alarms)}
 	}
 	if r.Downgrading && !s.ours(r) {
 		return Remark{Text: fmt.Sprintf("a downgrade to %s is in progress, which nobody asked for in Git; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))}
@@ -190,10 +190,10 @@ func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 	return Remark{}
 }
 
-// memberOf is the recorded member that an alarm names, or "".
-func (s *Situation) memberOf(a state.Alarm) string {
-	for name, id := range s.Observed.Record.Members {
-		if id == a.MemberID {
+// nameOf is the name of the member with an ID, or "".
+func nameOf(members map[string]string, id string) string {
+	for name, known := range members {
+		if known == id {
 			return name
 		}
 	}
