@@ -87,7 +87,7 @@ func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 	}
 	found, _, _ := strings.Cut(p.Trouble, "; ") // the guard ends with an advice of its own
 	return unhealthy(
-		fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster (%s); quorate never deletes what may be somebody's only copy", naming.Claim("", p.Name), p.Name, found),
+		fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster (%s); quorate never deletes what may be somebody's only copy", s.Claim(p.Name), p.Name, found),
 		"bring the right volume back under that claim; or "+way).at(p.Name)
 }
 
