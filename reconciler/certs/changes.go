@@ -9,10 +9,14 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
+// Change is a change that the certificates of a live cluster stand against: the field,
+// and the field and its values in words.
+type Change struct{ Field, Text string }
+
 // TLSChanges lists changes of who makes the certificates: members with Secrets of
 // two authorities would not trust each other in the middle of a roll. That a
 // Secret's content is renewed is another matter, see CheckCertificates.
-func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []string {
+func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []Change {
 	mounted := map[string]string{}
 	for _, v := range volumes {
 		if v.Secret != nil {
@@ -22,18 +26,18 @@ func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []string {
 	server, secured := mounted[naming.ServerTLSVolume]
 	named := server != c.Metadata.Name+naming.ServerLeafSuffix
 	if secured != naming.UsesTLS(c) || (secured && named == naming.ManagesTLS(c)) {
-		return []string{"spec.tls.mode"}
+		return []Change{{"spec.tls.mode", "spec.tls.mode"}}
 	}
 	if !secured || !named {
 		return nil
 	}
-	var changes []string
+	var changes []Change
 	for _, part := range []struct{ field, from, to string }{
 		{"server", server, c.Spec.TLS.Secrets.Server},
 		{"peer", mounted[naming.PeerTLSVolume], c.Spec.TLS.Secrets.Peer},
 	} {
 		if part.from != part.to {
-			changes = append(changes, fmt.Sprintf("spec.tls.secrets.%s (%s to %s)", part.field, part.from, part.to))
+			changes = append(changes, Change{"spec.tls.secrets", fmt.Sprintf("spec.tls.secrets.%s (%s to %s)", part.field, part.from, part.to)})
 		}
 	}
 	return changes
@@ -41,7 +45,7 @@ func TLSChanges(volumes []corev1.Volume, c schema.EtcdCluster) []string {
 
 // DomainChanges lists a change of the DNS domain, which stands in certificates
 // that were issued for the one before.
-func DomainChanges(secrets map[string]*corev1.Secret, c schema.EtcdCluster, daemons string) []string {
+func DomainChanges(secrets map[string]*corev1.Secret, c schema.EtcdCluster, daemons string) []Change {
 	secret := secrets[naming.TLSSecrets(c).Server]
 	if secret == nil || !naming.ManagesTLS(c) {
 		return nil
@@ -55,7 +59,7 @@ func DomainChanges(secrets map[string]*corev1.Secret, c schema.EtcdCluster, daem
 		return nil
 	}
 	if own := c.Spec.Network.ClusterDomain; own != "" {
-		return []string{fmt.Sprintf("spec.network.clusterDomain (to %s)", own)}
+		return []Change{{"spec.network.clusterDomain", fmt.Sprintf("spec.network.clusterDomain (to %s)", own)}}
 	}
-	return []string{fmt.Sprintf("the cluster domain (to %s, which is the daemon's --cluster-domain where spec.network.clusterDomain is left out)", daemons)}
+	return []Change{{"--cluster-domain", fmt.Sprintf("the cluster domain (to %s, which is the daemon's --cluster-domain where spec.network.clusterDomain is left out)", daemons)}}
 }

@@ -16,19 +16,19 @@ func TestChangesOfTLSAreNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		volumes []corev1.Volume
 		edit    func(*schema.EtcdCluster)
-		want    []string
+		want    []Change
 	}{
 		"Managed stays":                   {managed, func(*schema.EtcdCluster) {}, nil},
 		"Secrets stay":                    {theirs, clustertest.NamedTLS, nil},
 		"Disabled stays":                  {nil, clustertest.DisableTLS, nil},
-		"Managed to Secrets":              {managed, clustertest.NamedTLS, []string{"spec.tls.mode"}},
-		"Managed to Disabled":             {managed, clustertest.DisableTLS, []string{"spec.tls.mode"}},
-		"Secrets to Managed":              {theirs, func(*schema.EtcdCluster) {}, []string{"spec.tls.mode"}},
-		"Secrets to Disabled":             {theirs, clustertest.DisableTLS, []string{"spec.tls.mode"}},
-		"Disabled to Managed":             {nil, func(*schema.EtcdCluster) {}, []string{"spec.tls.mode"}},
-		"Disabled to Secrets":             {nil, clustertest.NamedTLS, []string{"spec.tls.mode"}},
-		"another Secret for the server":   {clustertest.MountedSecrets("old", "their-peer"), clustertest.NamedTLS, []string{"spec.tls.secrets.server (old to their-server)"}},
-		"other Secrets for both":          {clustertest.MountedSecrets("old", "older"), clustertest.NamedTLS, []string{"spec.tls.secrets.server (old to their-server)", "spec.tls.secrets.peer (older to their-peer)"}},
+		"Managed to Secrets":              {managed, clustertest.NamedTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Managed to Disabled":             {managed, clustertest.DisableTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Secrets to Managed":              {theirs, func(*schema.EtcdCluster) {}, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Secrets to Disabled":             {theirs, clustertest.DisableTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Disabled to Managed":             {nil, func(*schema.EtcdCluster) {}, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"Disabled to Secrets":             {nil, clustertest.NamedTLS, []Change{{"spec.tls.mode", "spec.tls.mode"}}},
+		"another Secret for the server":   {clustertest.MountedSecrets("old", "their-peer"), clustertest.NamedTLS, []Change{{"spec.tls.secrets", "spec.tls.secrets.server (old to their-server)"}}},
+		"other Secrets for both":          {clustertest.MountedSecrets("old", "older"), clustertest.NamedTLS, []Change{{"spec.tls.secrets", "spec.tls.secrets.server (old to their-server)"}, {"spec.tls.secrets", "spec.tls.secrets.peer (older to their-peer)"}}},
 		"another Secret for quorate only": {theirs, func(c *schema.EtcdCluster) { clustertest.NamedTLS(c); c.Spec.TLS.Secrets.Client = "other" }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -49,12 +49,12 @@ func TestChangesOfTheClusterDomainAreNamed(t *testing.T) {
 	for name, test := range map[string]struct {
 		edit    func(*schema.EtcdCluster)
 		daemons string
-		want    []string
+		want    []Change
 	}{
 		"the same":                  {inDomain(""), "cluster.local", nil},
 		"the same, in words":        {inDomain("cluster.local"), "other.local", nil},
-		"the file's":                {inDomain("example.org"), "cluster.local", []string{"spec.network.clusterDomain (to example.org)"}},
-		"the daemon's":              {inDomain(""), "other.local", []string{"the cluster domain (to other.local, which is the daemon's --cluster-domain where spec.network.clusterDomain is left out)"}},
+		"the file's":                {inDomain("example.org"), "cluster.local", []Change{{"spec.network.clusterDomain", "spec.network.clusterDomain (to example.org)"}}},
+		"the daemon's":              {inDomain(""), "other.local", []Change{{"--cluster-domain", "the cluster domain (to other.local, which is the daemon's --cluster-domain where spec.network.clusterDomain is left out)"}}},
 		"certificates of others":    {func(c *schema.EtcdCluster) { clustertest.NamedTLS(c); c.Spec.Network.ClusterDomain = "example.org" }, "", nil},
 		"no certificates":           {func(c *schema.EtcdCluster) { clustertest.DisableTLS(c); c.Spec.Network.ClusterDomain = "example.org" }, "", nil},
 		"a certificate for nothing": {func(c *schema.EtcdCluster) { c.Metadata.Namespace = "elsewhere" }, "cluster.local", nil},

@@ -56,7 +56,7 @@ type certificateCheck struct {
 	status   certs.Status
 	// domain is what domainChanges says: to read a certificate in every pass
 	// would cost more than all the rest of it.
-	domain []string
+	domain []state.Change
 	at     time.Time
 	// secrets are those that were checked, and digest the file that wanted them.
 	secrets map[string]*corev1.Secret
@@ -85,7 +85,7 @@ func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*core
 	daemons := o.Options.Render.ClusterDomain
 	check := certificateCheck{
 		versions: versions.String(), at: now, secrets: secrets, digest: c.Digest,
-		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: certs.DomainChanges(secrets, c.EtcdCluster, daemons),
+		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: fromCerts(certs.DomainChanges(secrets, c.EtcdCluster, daemons)),
 	}
 	o.checked.Put(c.Key(), check)
 	return check

@@ -3,7 +3,10 @@ package observe
 import (
 	"fmt"
 
+	"github.com/quorate/quorate/reconciler/state"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
@@ -12,35 +15,44 @@ import (
 )
 
 // Immutable lists what the file asks for and what is there cannot take.
-func Immutable(set *appsv1.StatefulSet, services map[string]*corev1.Service, c schema.EtcdCluster) []string {
+func Immutable(set *appsv1.StatefulSet, services map[string]*corev1.Service, c schema.EtcdCluster) []state.Change {
 	return append(immutableChanges(set, c), familyChanges(services, c)...)
 }
 
 // immutableChanges lists what the file asks for and a live StatefulSet cannot
 // take.
-func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []string {
-	var changes []string
+func immutableChanges(set *appsv1.StatefulSet, c schema.EtcdCluster) []state.Change {
+	var changes []state.Change
 	for _, claim := range set.Spec.VolumeClaimTemplates {
 		if size := claim.Spec.Resources.Requests[corev1.ResourceStorage]; size.Cmp(c.Spec.Storage.Size) > 0 {
-			changes = append(changes, fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String()))
+			changes = append(changes, state.Change{Field: state.FieldSize, Text: fmt.Sprintf("spec.storage.size (%s to %s)", size.String(), c.Spec.Storage.Size.String())})
 		}
 		if class := c.Spec.Storage.StorageClassName; class != nil && c.Spec.Storage.ClassChange != schema.ClassChangeReplace && (claim.Spec.StorageClassName == nil || *claim.Spec.StorageClassName != *class) {
-			changes = append(changes, "spec.storage.storageClassName")
+			changes = append(changes, state.Change{Field: state.FieldClass, Text: state.FieldClass})
 		}
 	}
-	return append(changes, certs.TLSChanges(set.Spec.Template.Spec.Volumes, c)...)
+	return append(changes, fromCerts(certs.TLSChanges(set.Spec.Template.Spec.Volumes, c))...)
+}
+
+// fromCerts are the changes that the certificates stand against.
+func fromCerts(found []certs.Change) []state.Change {
+	var changes []state.Change
+	for _, c := range found {
+		changes = append(changes, state.Change(c))
+	}
+	return changes
 }
 
 // familyChanges lists a change of the first address family, which Kubernetes
 // does not allow: it is that of the Service's address.
-func familyChanges(services map[string]*corev1.Service, c schema.EtcdCluster) []string {
+func familyChanges(services map[string]*corev1.Service, c schema.EtcdCluster) []state.Change {
 	wanted := c.Spec.Network.IPFamilies
 	for _, name := range []string{naming.ClientService(c.Metadata.Name), naming.HeadlessService(c.Metadata.Name)} {
 		service := services[name]
 		if len(wanted) == 0 || service == nil || len(service.Spec.IPFamilies) == 0 || service.Spec.IPFamilies[0] == wanted[0] {
 			continue
 		}
-		return []string{fmt.Sprintf("spec.network.ipFamilies[0] (%s to %s)", service.Spec.IPFamilies[0], wanted[0])}
+		return []state.Change{{Field: state.FieldFamily, Text: fmt.Sprintf("spec.network.ipFamilies[0] (%s to %s)", service.Spec.IPFamilies[0], wanted[0])}}
 	}
 	return nil
 }

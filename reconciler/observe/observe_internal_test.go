@@ -255,7 +255,7 @@ func TestImmutableChangesAreNamed(t *testing.T) {
 				Resources:        corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("8Gi")}},
 			}}}
 			set.Spec.Template.Spec.Volumes = clustertest.MountedSecrets("orders-server", "orders-peer")
-			if got := immutableChanges(set, clustertest.Orders(test.edit)); !slices.Equal(got, test.want) {
+			if got := immutableChanges(set, clustertest.Orders(test.edit)); !slices.Equal(textsOf(got), test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
 			}
 		})

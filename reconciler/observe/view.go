@@ -38,7 +38,7 @@ type View struct {
 	// waypoints are the rolls that are left on the way to what Git says.
 	waypoints []state.Waypoint
 	// domain are changes of the DNS domain that certificates stand against.
-	domain []string
+	domain []state.Change
 
 	// gathered is what it describes.
 	gathered gathered

@@ -182,7 +182,7 @@ func TestOnlyAWaitHasAForecast(t *testing.T) {
 		t.Errorf("a lost StatefulSet has steps: %v", steps)
 	}
 	s := healthy(3)
-	s.Observed.Set.Immutable = []string{"spec.tls.mode"}
+	s.Observed.Set.Immutable = changesOf("spec.tls.mode")
 	if steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), Hold{Kind: HoldWaiting}); steps != nil {
 		t.Errorf("a refused change has steps: %v", steps)
 	}

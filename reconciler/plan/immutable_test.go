@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 func TestImmutable(t *testing.T) {
@@ -13,23 +14,42 @@ func TestImmutable(t *testing.T) {
 		{name: "what it was made with passes"},
 		{name: "without a StatefulSet there is nothing to compare", change: func(s *situation.Situation) { s.Observed.Set = nil }},
 		{name: "5: storage and TLS are refused together", change: func(s *situation.Situation) {
-			s.Observed.Set.Immutable = []string{"spec.storage.size (2Gi to 1Gi)", "spec.tls.mode"}
+			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldSize, Text: "spec.storage.size (2Gi to 1Gi)"}, {Field: state.FieldTLSMode, Text: "spec.tls.mode"}}
 		}, want: "Refused: spec.storage.size (2Gi to 1Gi) cannot be changed on a live cluster: no volume shrinks; and spec.tls.mode cannot be changed on a live cluster: members of two modes"},
 		{name: "5: what nobody has explained is refused all the same", change: func(s *situation.Situation) {
-			s.Observed.Set.Immutable = []string{"spec.later"}
+			s.Observed.Set.Immutable = changesOf("spec.later")
 		}, want: "Refused: spec.later cannot be changed on a live cluster; revert that part of the file"},
 	})
 }
 
 // 5: every change that the shell calls immutable has its reason and its way.
 func TestObstaclesAreExplained(t *testing.T) {
-	for _, change := range []string{
-		"spec.storage.size (2Gi to 1Gi)", "spec.storage.storageClassName", "spec.tls.mode", "spec.tls.secrets.peer (a to b)",
-		"spec.network.ipFamilies[0] (IPv4 to IPv6)", "spec.network.clusterDomain (to x)", "the cluster domain (to x, which is the daemon's)",
+	for _, field := range []string{
+		state.FieldSize, state.FieldClass, state.FieldTLSMode, state.FieldTLSSecrets, state.FieldFamily, state.FieldDomain, state.FieldDaemonDomain,
 	} {
-		h := explain([]string{change}).hold
+		change := "some words about " + field
+		h := explain([]state.Change{{Field: field, Text: change}}).hold
 		if !strings.HasPrefix(h.Message, change+" cannot be changed on a live cluster: ") || h.Do == "revert that part of the file" {
 			t.Errorf("%s: %s", change, h)
 		}
 	}
+}
+
+// changesOf are changes in words that begin with the field.
+func changesOf(texts ...string) []state.Change {
+	var changes []state.Change
+	for _, text := range texts {
+		field, _, _ := strings.Cut(text, " (")
+		changes = append(changes, state.Change{Field: field, Text: text})
+	}
+	return changes
+}
+
+// textsOf are changes in words.
+func textsOf(changes []state.Change) []string {
+	var texts []string
+	for _, c := range changes {
+		texts = append(texts, c.Text)
+	}
+	return texts
 }

@@ -250,7 +250,7 @@ func (w *world) lookAtSet(o *state.Observed) {
 		o.Set.ClaimClass = classes[true]
 	}
 	if w.frozen() {
-		o.Set.Immutable = []string{"spec.tls.mode"}
+		o.Set.Immutable = changesOf("spec.tls.mode")
 	}
 	if s.byHand {
 		o.Set.ScaledBy = "kubectl"

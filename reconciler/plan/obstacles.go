@@ -3,13 +3,15 @@ package plan
 import (
 	"slices"
 	"strings"
+
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // obstacle says why a field does not change on a live cluster, and what a person
 // can do instead.
 type obstacle struct{ field, why, way string }
 
-// obstacles are told apart by how the change begins.
+// obstacles are the fields that do not change on a live cluster.
 //
 //	what changes instead, without a new cluster     by
 //	spec.storage.size, to more                      rule enlarge
@@ -18,23 +20,23 @@ type obstacle struct{ field, why, way string }
 func obstacles() []obstacle {
 	const elsewhere = ", or restore a backup into a new cluster that has it and move the clients there"
 	return []obstacle{
-		{"spec.storage.size", "no volume shrinks", "set the size back" + elsewhere},
-		{"spec.storage.storageClassName", "a volume stays in its class", "set the class back, or write spec.storage.classChange: Replace to have every member replaced by a new one on a new volume, one by one"},
-		{"spec.tls.mode", "members of two modes do not understand each other, so the roll between them would have no quorum", "set the mode back" + elsewhere},
-		{"spec.tls.secrets", "members with Secrets of two authorities would not trust each other in the middle of a roll", "set the name back and renew the Secret's content, which members read anew" + elsewhere},
-		{"spec.network.ipFamilies", "the first family is that of the Services' addresses", "put that family first again, where another one may stand behind it" + elsewhere},
-		{"spec.network.clusterDomain", "the certificates of running members name the domain", "set the domain back" + elsewhere},
-		{"the cluster domain", "the certificates of running members name the domain", "start quorate with the --cluster-domain that they were issued for, or write that one to spec.network.clusterDomain"},
+		{state.FieldSize, "no volume shrinks", "set the size back" + elsewhere},
+		{state.FieldClass, "a volume stays in its class", "set the class back, or write spec.storage.classChange: Replace to have every member replaced by a new one on a new volume, one by one"},
+		{state.FieldTLSMode, "members of two modes do not understand each other, so the roll between them would have no quorum", "set the mode back" + elsewhere},
+		{state.FieldTLSSecrets, "members with Secrets of two authorities would not trust each other in the middle of a roll", "set the name back and renew the Secret's content, which members read anew" + elsewhere},
+		{state.FieldFamily, "the first family is that of the Services' addresses", "put that family first again, where another one may stand behind it" + elsewhere},
+		{state.FieldDomain, "the certificates of running members name the domain", "set the domain back" + elsewhere},
+		{state.FieldDaemonDomain, "the certificates of running members name the domain", "start quorate with the --cluster-domain that they were issued for, or write that one to spec.network.clusterDomain"},
 	}
 }
 
 // explain refuses changes, each with its reason and its way.
-func explain(changes []string) verdict {
+func explain(changes []state.Change) verdict {
 	var whys, ways []string
 	for _, change := range changes {
-		why, way := change+" cannot be changed on a live cluster", "revert that part of the file"
+		why, way := change.Text+" cannot be changed on a live cluster", "revert that part of the file"
 		for _, o := range obstacles() {
-			if strings.HasPrefix(change, o.field) {
+			if change.Field == o.field {
 				why, way = why+": "+o.why, o.way
 			}
 		}

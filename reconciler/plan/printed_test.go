@@ -247,7 +247,7 @@ func (p *printer) set() {
 	p.setting("partition", fmt.Sprint(s.Partition))
 	p.setting("settled", yes(s.Settled))
 	p.setting("scaled-by", s.ScaledBy)
-	p.setting("immutable", strings.Join(s.Immutable, ", "))
+	p.setting("immutable", strings.Join(textsOf(s.Immutable), ", "))
 	p.setting("claims", fmt.Sprintf("%d %s", s.ClaimSize, s.ClaimClass))
 }
 

@@ -363,7 +363,7 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 	o.Set = &state.Set{
 		UID: "set", Replicas: replicas, Partition: number(t, s, "partition", replicas), Settled: s["settled"] != "no",
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
-		Immutable: list(s["immutable"]), Terminating: s["terminating"] == "yes", ScaledBy: s["scaled-by"],
+		Immutable: changesOf(list(s["immutable"])...), Terminating: s["terminating"] == "yes", ScaledBy: s["scaled-by"],
 	}
 	if size, class, _ := strings.Cut(s["claims"], " "); size != "" {
 		claims := resource.MustParse(size)

@@ -188,7 +188,7 @@ func (r *supposer) planChange(before, after desired.Cluster) (ClusterReport, err
 }
 
 // immutableFields lists what v asks for and what was made for was cannot take.
-func (r *supposer) immutableFields(was, v *observe.View) ([]string, error) {
+func (r *supposer) immutableFields(was, v *observe.View) ([]state.Change, error) {
 	services := map[string]*corev1.Service{}
 	for _, want := range []*corev1ac.ServiceApplyConfiguration{was.Manifests.Client, was.Manifests.Headless} {
 		services[*want.Name] = &corev1.Service{}
@@ -200,14 +200,14 @@ func (r *supposer) immutableFields(was, v *observe.View) ([]string, error) {
 	changes := observe.Immutable(v.Set, services, after)
 	domain := r.observer.Options.Render.ClusterDomain
 	if from, to := naming.ClusterDomain(before, domain), naming.ClusterDomain(after, domain); from != to && naming.ManagesTLS(before) && naming.ManagesTLS(after) {
-		changes = append(changes, fmt.Sprintf("spec.network.clusterDomain (%s to %s)", from, to))
+		changes = append(changes, state.Change{Field: state.FieldDomain, Text: fmt.Sprintf("spec.network.clusterDomain (%s to %s)", from, to)})
 	}
 	return changes, nil
 }
 
 // reportFor plans for every member that may lead. The steps that are shown are
 // those for the first.
-func (r *supposer) reportFor(was, v *observe.View, immutable []string) ClusterReport {
+func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) ClusterReport {
 	var shown plan.Plan
 	var moves []int
 	// A healthy cluster is no place to plan a recovery in.

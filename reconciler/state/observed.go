@@ -309,9 +309,29 @@ type Set struct {
 	// a class of "" is the default.
 	ClaimSize  int64
 	ClaimClass string
-	// Immutable lists changes of the spec that a StatefulSet cannot take.
-	Immutable []string
+	// Immutable lists changes of the spec that a live cluster cannot take.
+	Immutable []Change
 }
+
+// Change is a change of one field.
+type Change struct {
+	// Field is one of the fields below, or another one that cannot change.
+	Field string
+	// Text names the field, and the values where that helps.
+	Text string
+}
+
+// The fields that do not change on a live cluster.
+const (
+	FieldSize       = "spec.storage.size"
+	FieldClass      = "spec.storage.storageClassName"
+	FieldTLSMode    = "spec.tls.mode"
+	FieldTLSSecrets = "spec.tls.secrets"
+	FieldFamily     = "spec.network.ipFamilies[0]"
+	FieldDomain     = "spec.network.clusterDomain"
+	// FieldDaemonDomain is the daemon's --cluster-domain, where the file names none.
+	FieldDaemonDomain = "--cluster-domain"
+)
 
 // Pod is one pod of the StatefulSet.
 type Pod struct {
