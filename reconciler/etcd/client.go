@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -166,6 +167,8 @@ type answer struct {
 	alarms  []*pb.AlarmMember
 	version string
 	problem string
+	// denied says that the problem is that it answers to a user only.
+	denied bool
 	// hash is of the key space at hashRevision since the revision compacted, in a deep
 	// round; a hashRevision of 0 is none.
 	hash                    uint32
@@ -212,7 +215,7 @@ func (c *Client) ask(ctx context.Context, cluster string, e Endpoint) *answer {
 	a.client = m
 	for _, question := range []func(context.Context) error{a.askStatus, a.askRead, a.askMembers, a.askVersion} {
 		if err := question(ctx); err != nil {
-			a.problem = err.Error()
+			a.problem, a.denied = err.Error(), errors.Is(err, rpctypes.ErrUserEmpty) || errors.Is(err, rpctypes.ErrPermissionDenied)
 			return a
 		}
 		if a.status.IsLearner {
@@ -431,7 +434,7 @@ func describe(m *state.Member, a *answer) {
 		m.Problem = "it has no pod with an address"
 		return
 	case a.status == nil:
-		m.Problem = a.problem
+		m.Problem, m.Denied = a.problem, a.denied
 		return
 	case hexID(a.status.Header.MemberId) != m.ID:
 		m.Problem = "its pod answers as member " + hexID(a.status.Header.MemberId)
@@ -443,8 +446,8 @@ func describe(m *state.Member, a *answer) {
 		return
 	}
 	s := a.status
-	m.Problem, m.Version, m.Term = a.problem, s.Version, s.RaftTerm
-	m.CommitIndex, m.AppliedIndex, m.Errors = s.RaftIndex, s.RaftAppliedIndex, s.Errors
+	m.Problem, m.Denied, m.Version, m.Term = a.problem, a.denied, s.Version, s.RaftTerm
+	m.CommitIndex, m.AppliedIndex, m.Errors = s.RaftIndex, s.RaftAppliedIndex, errorsOf(s.Errors)
 	m.DBSize, m.DBInUse, m.Quota = s.DbSize, s.DbSizeInUse, s.DbSizeQuota
 	m.StorageVersion, m.Revision = s.StorageVersion, s.Header.Revision
 	if s.Leader != 0 {
@@ -453,6 +456,22 @@ func describe(m *state.Member, a *answer) {
 	if a.hashRevision != 0 {
 		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = a.hash, a.hashRevision, a.compacted, a.keys
 	}
+}
+
+// errorsOf are the errors that a member reports of itself. Among them are the alarms
+// that are on, which stand there as text only.
+func errorsOf(texts []string) []state.MemberError {
+	var all []state.MemberError
+	for _, text := range texts {
+		e := state.MemberError{Text: text}
+		for _, kind := range []string{state.NoSpace, state.Corrupt} {
+			if strings.Contains(text, "alarm:"+kind) {
+				e.Alarm = kind
+			}
+		}
+		all = append(all, e)
+	}
+	return all
 }
 
 func firstProblem(answers []*answer) string {
@@ -469,6 +488,10 @@ func hexID(id uint64) string { return strconv.FormatUint(id, 16) }
 
 // plainError is the message of a gRPC error without its wrapping.
 func plainError(err error) error {
+	var known rpctypes.EtcdError
+	if errors.As(rpctypes.Error(err), &known) {
+		return known
+	}
 	if s, ok := status.FromError(err); ok {
 		return errors.New(s.Message())
 	}

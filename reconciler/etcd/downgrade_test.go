@@ -196,6 +196,9 @@ func TestNudgeWithAuthentication(t *testing.T) {
 		t.Errorf("%d entries applied before, %d after", before, after)
 	}
 	backuptest.WantError(t, l.clients.AppendNoops(t.Context(), "shop/orders", first), "add to the log through orders-0: status", "user name is empty")
+	if r := l.clients.Round(t.Context(), "shop/orders", l.endpoints, false); len(r.Members) == 0 || !r.Members[0].Denied {
+		t.Errorf("members that want a user: %+v", r.Members)
+	}
 	backuptest.WantError(t, l.clients.EnableDowngrade(t.Context(), "shop/orders", first, "3.5"), "downgrade to 3.5", "user name is empty")
 	root, err := clientv3.New(clientv3.Config{Endpoints: []string{"http://" + first.Address}, Username: "root", Password: "secret"})
 	if err != nil {

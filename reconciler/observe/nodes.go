@@ -48,7 +48,7 @@ func (v *View) describeDamage(g gathered) {
 			continue
 		}
 		p, claim := list[pod.Name], claims[v.ClaimName(pod.Name)]
-		pod.Damage = pods.Damage(p)
+		pod.Damage, pod.Found = pods.Damage(p), pods.Found(p)
 		if claim != nil && claim.Status.Phase == corev1.ClaimLost {
 			pod.Damage = state.DamageLost
 		}

@@ -15,6 +15,22 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
+// 80: what the guard has found is told without its advice.
+func TestWhatTheGuardHasFound(t *testing.T) {
+	for message, want := range map[string]string{
+		"the volume belongs to another; put it back": "the volume belongs to another",
+		"the volume belongs to another":              "the volume belongs to another",
+	} {
+		p := corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: []corev1.ContainerStatus{clustertest.Ended(naming.ContainerGuard, 4, "Error", message)}}}
+		if got := pods.Found(&p); got != want {
+			t.Errorf("%q: found %q, want %q", message, got, want)
+		}
+	}
+	if got := pods.Found(&corev1.Pod{}); got != "" {
+		t.Errorf("a guard that has not looked found %q", got)
+	}
+}
+
 func TestDamageOfAPod(t *testing.T) {
 	passed := corev1.ContainerStatus{Name: naming.ContainerGuard, Ready: true, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{}}}
 	etcd := func(code int32, reason, message string) corev1.PodStatus {

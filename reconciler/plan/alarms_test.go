@@ -129,9 +129,11 @@ func TestAlarms(t *testing.T) {
 		{name: "I23: not after one look", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
 		{name: "I23: not while one has not caught up", change: with(noSpace, holds(100, 10, 100), of(0, func(m *state.Member) { m.AppliedIndex = 4999 })), want: "Confirm: orders-0 has not applied yet what the leader had committed (4999 of 5000 entries)"},
 		{name: "I23: not while a pod is not ready", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) { podAt(s, 0).Ready = false }), want: "Unhealthy: the pod of orders-0 is not ready, and space is freed (alarm NOSPACE) only"},
-		{name: "I23: that a member reports the alarm itself is no trouble", change: with(noSpace, holds(100, 10, 100), looks(func(r *state.Round) { r.Members[0].Errors = []string{"memberID:1 alarm:NOSPACE "} })), want: "defragment orders-1"},
+		{name: "I23: that a member reports the alarm itself is no trouble", change: with(noSpace, holds(100, 10, 100), looks(func(r *state.Round) {
+			r.Members[0].Errors = []state.MemberError{{Text: "memberID:1 alarm:NOSPACE ", Alarm: state.NoSpace}}
+		})), want: "defragment orders-1"},
 		{name: "I23: that it reports another is", change: with(noSpace, holds(100, 10, 100), looks(func(r *state.Round) {
-			r.Members[0].Errors = []string{"memberID:1 alarm:NOSPACE ", "etcdserver: no leader"}
+			r.Members[0].Errors = []state.MemberError{{Text: "memberID:1 alarm:NOSPACE ", Alarm: state.NoSpace}, {Text: "etcdserver: no leader"}}
 		}))},
 
 		{name: "91: what cannot be freed is a person's", change: with(full, compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-0 has reached its quota of 100Mi, and there is nothing left to compact or to give back (it needs 99Mi)"},

@@ -96,7 +96,8 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	case p.state == podDown && c.data != w.seats[i].id:
 		out.Trouble = "CrashLoopBackOff"
 	case p.state == podStopping && !p.served && w.guard(i) == guardForeign:
-		out.Damage, out.Trouble = state.DamageForeign, "guard: the volume holds what is not this member's"
+		out.Damage, out.Found = state.DamageForeign, "the volume holds what is not this member's"
+		out.Trouble = "guard: " + out.Found
 	case p.state != podStarting:
 	case c.pinned:
 		out.Trouble = "not scheduled: the node is gone"
@@ -105,7 +106,8 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	case w.guard(i) == guardEmpty:
 		out.Damage, out.Trouble = state.DamageEmpty, "guard: the volume is empty although this member had joined"
 	case w.guard(i) == guardForeign:
-		out.Damage, out.Trouble = state.DamageForeign, "guard: the volume holds what is not this member's"
+		out.Damage, out.Found = state.DamageForeign, "the volume holds what is not this member's"
+		out.Trouble = "guard: " + out.Found
 	case w.guard(i) == guardOutdated:
 		out.Damage, out.Trouble = state.DamageOutdated, "guard: the volume holds what an earlier member has left"
 	case w.guard(i) == guardStranger:

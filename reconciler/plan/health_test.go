@@ -67,8 +67,10 @@ func TestHealth(t *testing.T) {
 		{name: "the downgrade that Git asks for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
 		{name: "a downgrade that Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.4"} })},
 		{name: "another one than Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
-		{name: "errors that a member reports", change: of(1, func(m *state.Member) { m.Errors = []string{"disk slow"} }), want: "orders-1 reports: disk slow"},
-		{name: "59: an alarm that only a member reports", change: of(1, func(m *state.Member) { m.Errors = []string{"memberID:1 alarm:NOSPACE "} }), want: "orders-1 reports: memberID:1 alarm:NOSPACE"},
+		{name: "errors that a member reports", change: of(1, func(m *state.Member) { m.Errors = []state.MemberError{{Text: "disk slow"}} }), want: "orders-1 reports: disk slow"},
+		{name: "59: an alarm that only a member reports", change: of(1, func(m *state.Member) {
+			m.Errors = []state.MemberError{{Text: "memberID:1 alarm:NOSPACE ", Alarm: state.NoSpace}}
+		}), want: "orders-1 reports: memberID:1 alarm:NOSPACE"},
 		{name: "59: a full database", change: of(1, func(m *state.Member) { m.DBSize, m.Quota = 100, 100 }), want: "the database of orders-1 has reached its quota"},
 		{name: "a quota that is not known", change: of(1, func(m *state.Member) { m.DBSize = 100 })},
 		{name: "69: a version that is not the image's", change: of(1, func(m *state.Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
@@ -97,7 +99,7 @@ func TestHealth(t *testing.T) {
 		{name: "I15: nor of one that the last template made", change: with(victim, oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 1).Template = true, "a" }), want: "Unhealthy: orders-1 does not answer"},
 		{name: "62: one that is not ready is a victim after one look", change: with(victim, oneLook)},
 		{name: "62: so is one that shuts down", change: with(victim, oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 1).Terminating = true, true })},
-		{name: "62: what the victim complains of stops nobody", change: with(victim, of(1, func(m *state.Member) { m.Errors = []string{"disk slow"} }))},
+		{name: "62: what the victim complains of stops nobody", change: with(victim, of(1, func(m *state.Member) { m.Errors = []state.MemberError{{Text: "disk slow"}} }))},
 		{name: "57: another one that is down does not", change: with(victim, down(0)), want: "orders-0 does not answer"},
 		{name: "57: nor do two that the roll broke", change: with(victim, down(2)), want: "orders-1 does not answer"},
 		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation.Situation) {

@@ -97,7 +97,8 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 	if !problem.None() {
 		v := wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem.Text), since).about(problem)
 		if s.Now.Sub(since) > situation.TroubleGrace {
-			v.hold.Do = r.HelpStart(problem.Detail)
+			m := s.Observed.Round().Member(r.Member)
+			v.hold.Do = r.HelpStart(m != nil && m.Denied)
 		}
 		return v
 	}

@@ -85,9 +85,11 @@ func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 	if s.MemberCount() > 1 {
 		way = "if nobody needs that data, or its PersistentVolume is set to Retain, delete the claim and its pod by hand, and a new member takes its place"
 	}
-	found, _, _ := strings.Cut(p.Trouble, "; ") // the guard ends with an advice of its own
-	return unhealthy(
-		fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster (%s); quorate never deletes what may be somebody's only copy", s.Claim(p.Name), p.Name, found),
+	what := fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster", s.Claim(p.Name), p.Name)
+	if p.Found != "" {
+		what += " (guard: " + p.Found + ")"
+	}
+	return unhealthy(what+"; quorate never deletes what may be somebody's only copy",
 		"bring the right volume back under that claim; or "+way).at(p.Name)
 }
 

@@ -42,7 +42,7 @@ func TestRepair(t *testing.T) {
 	}
 	differs := with(compared(1, 2, 1), alarmed(state.Alarm{Kind: state.Corrupt, MemberID: "m1"}), savedFor("repair orders-1"), unready)
 	foreign := with(damaged(1, state.DamageForeign, time.Hour), func(s *situation.Situation) {
-		podAt(s, 1).Trouble = "guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new; put back the volume that belongs to this member"
+		podAt(s, 1).Found = "the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new"
 	})
 	crashed := func(s *situation.Situation) { podAt(s, 0).Trouble = "etcd: panic" }
 	drained := func(s *situation.Situation) { podAt(s, 0).Terminating = true }

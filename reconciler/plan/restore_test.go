@@ -115,7 +115,9 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"I4: the identity is written down before anybody starts", "record that the restored cluster is c2", with(volume, job(state.Restore{State: state.RestoreDone}))},
 		{"the first member starts", "resize the StatefulSet 0 → 1: the restored cluster begins with orders-0", with(seeded, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 0, nil })},
 		{"it takes its time", "Waiting: orders-0, the first member of the restored cluster, starts: its pod is not ready yet; the backup is as it was", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
-		{"123: it wants a user", "the backup has authentication switched on", with(seeded, func(s *situation.Situation) { memberAt(s, 0).Problem = "status: etcdserver: user name is empty" })},
+		{"123: it wants a user", "the backup has authentication switched on", with(seeded, func(s *situation.Situation) {
+			memberAt(s, 0).Problem, memberAt(s, 0).Denied = "status: etcdserver: user name is empty", true
+		})},
 		{"a template that cannot run, mended", "start the roll on 3.5.35: the cluster has never formed, because of orders-0: no such image", with(seeded, func(s *situation.Situation) {
 			podAt(s, 0).Trouble, podAt(s, 0).Ran, podAt(s, 0).Template, s.Observed.Set.Template, podAt(s, 0).Ready = "no such image", false, "z", "z", false
 		})},

@@ -399,13 +399,27 @@ func podOf(t *testing.T, r row) state.Pod {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found, guarded := strings.CutPrefix(r["trouble"], "guard: ")
+	if found, _, _ = strings.Cut(found, "; "); !guarded {
+		found = ""
+	}
 	return state.Pod{
-		Name: r["name"], Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
+		Name: r["name"], Found: found, Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
 		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
+}
+
+// errorsOf are errors that a member reports, such as "alarm:NOSPACE".
+func errorsOf(texts []string) []state.MemberError {
+	var all []state.MemberError
+	for _, text := range texts {
+		_, kind, _ := strings.Cut(text, "alarm:")
+		all = append(all, state.MemberError{Text: text, Alarm: strings.TrimSpace(kind)})
+	}
+	return all
 }
 
 // alarmsOf reads alarms such as "NOSPACE m1".
@@ -450,7 +464,7 @@ func (a archive) round(t *testing.T, section string, record *state.Record) state
 			StorageVersion: m["storage"], Snapshots: number[int64](t, m, "saved", 0),
 			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
 			DBSize: number[int64](t, m, "db", 0) << 20, DBInUse: number[int64](t, m, "inuse", 0) << 20, Quota: number[int64](t, m, "quota", 0) << 20,
-			Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: list(m["errors"]),
+			Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: errorsOf(list(m["errors"])),
 		})
 	}
 	return r

@@ -44,6 +44,18 @@ func Damage(p *corev1.Pod) string {
 	return ""
 }
 
+// Found is what the guard has found on a pod's volume, where it did not let etcd start.
+// It ends its message with an advice of its own, which is left out here.
+func Found(p *corev1.Pod) string {
+	for _, s := range p.Status.InitContainerStatuses {
+		if ended := LastEnd(s); s.Name == naming.ContainerGuard && !s.Ready && ended != nil && ended.ExitCode != 0 {
+			found, _, _ := strings.Cut(LastWords(ended.Message), "; ")
+			return found
+		}
+	}
+	return ""
+}
+
 // LastEnd is how a container ended last, nil when it never did.
 func LastEnd(s corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	if s.State.Terminated != nil {

@@ -360,6 +360,9 @@ type Pod struct {
 	Quota int64
 	// Trouble says why the pod does not run, in Kubernetes' words.
 	Trouble string
+	// Found is what the guard has found on the volume, without its advice; empty where
+	// it let etcd start.
+	Found string
 	// Damage says what is wrong with the member's data, as far as its pod tells: one
 	// of the Damage constants, empty for nothing. DamageSince is since when the pod
 	// has not been ready.
@@ -445,8 +448,9 @@ type Member struct {
 	Name    string
 	Learner bool
 	// Problem says why the member's status or a linearizable read through it
-	// failed; empty when both answered.
+	// failed; empty when both answered. Denied says that it answers to a user only.
 	Problem string
+	Denied  bool
 	Version string
 	// Leader is the ID of the member that this one follows; empty for none.
 	Leader string
@@ -467,13 +471,20 @@ type Member struct {
 	DBInUse int64
 	Quota   int64
 	// Errors that the member itself reports.
-	Errors []string
+	Errors []MemberError
 	// Hash of the key space at HashRevision since CompactRevision, in a deep round.
 	Hash            uint32
 	HashRevision    int64
 	CompactRevision int64
 	// Keys is how many keys there are at HashRevision; 0 also where nobody counted.
 	Keys int64
+}
+
+// MemberError is an error that a member reports of itself.
+type MemberError struct {
+	Text string
+	// Alarm is the kind of the alarm that it tells of; "" for any other error.
+	Alarm string
 }
 
 // Round returns the newest look, or nil.

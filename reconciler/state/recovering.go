@@ -1,9 +1,5 @@
 package state
 
-import (
-	"strings"
-)
-
 // Restores says whether it is a backup that becomes a new cluster.
 func (r Recovering) Restores() bool { return r.ClusterID == "" }
 
@@ -23,10 +19,10 @@ func (r Recovering) Kept() string {
 	return "the old data is kept on its volume, in a directory beside the new"
 }
 
-// HelpStart is what a person can do about a first member that does not start.
-// With authentication on, etcd tells its status to a user only.
-func (r Recovering) HelpStart(problem string) string {
-	if strings.Contains(problem, "user name is empty") || strings.Contains(problem, "permission denied") {
+// HelpStart is what a person can do about a first member that does not start, or that
+// answers to a user only, as etcd does with authentication on.
+func (r Recovering) HelpStart(denied bool) string {
+	if denied {
 		return "the backup has authentication switched on, and quorate has no user in it that may look: with tls.mode Managed its certificate is that of user root; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
 	}
 	return r.Kept() + "; look at the pod if this lasts"

@@ -1,6 +1,7 @@
 package situation
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/quorate/quorate/reconciler/state"
@@ -53,13 +54,17 @@ func (s *Situation) UnsafeToDefragment(m state.Member) string {
 }
 
 // onlyOf says whether every error that a member reports is that alarm.
-func onlyOf(errors []string, kind string) bool {
-	for _, e := range errors {
-		if !strings.Contains(e, "alarm:"+kind) {
-			return false
-		}
+func onlyOf(errors []state.MemberError, kind string) bool {
+	return !slices.ContainsFunc(errors, func(e state.MemberError) bool { return e.Alarm != kind })
+}
+
+// errorTexts are errors as text.
+func errorTexts(errors []state.MemberError) string {
+	texts := make([]string, len(errors))
+	for i, e := range errors {
+		texts[i] = e.Text
 	}
-	return true
+	return strings.Join(texts, ", ")
 }
 
 // AlarmList is the alarms as text.

@@ -182,7 +182,7 @@ func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 		switch {
 		case m.Name == exempt:
 		case len(m.Errors) > 0 && (!pardoned || !onlyOf(m.Errors, state.NoSpace)):
-			return Remark{Member: m.Name, Text: fmt.Sprintf("%s reports: %s", m.Name, strings.Join(m.Errors, ", "))}
+			return Remark{Member: m.Name, Text: fmt.Sprintf("%s reports: %s", m.Name, errorTexts(m.Errors))}
 		case m.Quota > 0 && m.DBSize >= m.Quota && !pardoned:
 			return Remark{Member: m.Name, Text: fmt.Sprintf("the database of %s has reached its quota", m.Name)}
 		}
