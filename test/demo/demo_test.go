@@ -33,7 +33,7 @@ func TestNarratorTellsWhatMatters(t *testing.T) {
 		"orders warning: old",
 		"and 1 more warnings like it",
 		"orders restart orders-2 because all are healthy",
-		"orders failed: no such bucket",
+		"orders pass failed: no such bucket",
 		"panic: oh",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {

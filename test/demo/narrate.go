@@ -69,13 +69,13 @@ func (n *narrator) sentence(name string, l lab.LogLine) string {
 		return name + "  " + n.Bold(fmt.Sprintf("%-36s", l.Action)) + " " + n.Faint("because "+l.Reason)
 	case "cluster is up to date":
 		return fmt.Sprintf("%s  %s", name, n.Good("is at "+l.Version+" and what Git says"))
-	case "pass failed", "git", "waiting":
-		return n.Bad(strings.TrimSpace(name + "  " + l.Msg + ": " + join(l.Error, l.Message)))
-	case "problem":
-		if strings.Contains(l.Message, ": warning: ") {
+	case "pass failed", "fetch failed", "commit held", "waiting for the Kubernetes API server":
+		return n.Bad(strings.TrimSpace(name + "  " + l.Msg + ": " + join(l.Error, l.Remedy)))
+	case "problem in a manifest":
+		if strings.Contains(l.Problem, ": warning: ") {
 			return "" // told again, about the cluster
 		}
-		return n.Bad("in the commit: " + l.Message)
+		return n.Bad("in the commit: " + l.Problem)
 	case "":
 		return l.Raw // a panic, or words before the log begins
 	}

@@ -107,7 +107,7 @@ func TestGitGone(t *testing.T) {
 			v.T, v.mark = t, w.daemon.Log.Mark()
 			v.must(tc.take())
 			v.await("an error about Git", holdLimit, func(l lab.LogLine) bool {
-				return l.Msg == "git" && strings.Contains(l.Error, tc.sentence)
+				return l.Msg == "fetch failed" && strings.Contains(l.Error, tc.sentence)
 			})
 			from := v.mark
 			time.Sleep(quiet)

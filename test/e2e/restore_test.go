@@ -108,7 +108,7 @@ func TestRestoreInPlace(t *testing.T) {
 	time.Sleep(quiet)
 	w.commitFiles("It is a cluster like any other", map[string]string{file: w.text(want), "clusters/restore.yaml": ""})
 	// There is nothing to do, so that nothing is said.
-	w.await("the commit", holdLimit, func(l lab.LogLine) bool { return l.Msg == "commit" && l.Commit == w.head })
+	w.await("the commit", holdLimit, func(l lab.LogLine) bool { return l.Msg == "commit accepted" && l.Commit == w.head })
 	time.Sleep(quiet)
 	if again := w.record(); again.ClusterID != now.ClusterID || again.Recovering != nil || len(again.Predecessors) != 1 || fmt.Sprint(w.uids()) != fmt.Sprint(pods) {
 		t.Errorf("it happened again, or somebody restarted: %+v", again)

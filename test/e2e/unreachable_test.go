@@ -25,7 +25,7 @@ func TestUnreachableAPIServer(t *testing.T) {
 	w.start()
 
 	// One clear sentence, and an orderly end.
-	line := w.await("a line about the API server", holdLimit, func(l lab.LogLine) bool { return l.Msg == "waiting" })
+	line := w.await("a line about the API server", holdLimit, func(l lab.LogLine) bool { return l.Msg == "waiting for the Kubernetes API server" })
 	for _, part := range []string{"reach the Kubernetes API server", "connection refused", "nothing was changed"} {
 		if !strings.Contains(line.Error, part) {
 			t.Errorf("the sentence lacks %q: %s", part, line.Error)
@@ -40,7 +40,7 @@ func TestUnreachableAPIServer(t *testing.T) {
 	// The API server comes while quorate waits for it.
 	w.mark = w.daemon.Log.Mark()
 	w.must(w.daemon.Start())
-	w.await("a line about the API server", holdLimit, func(l lab.LogLine) bool { return l.Msg == "waiting" })
+	w.await("a line about the API server", holdLimit, func(l lab.LogLine) bool { return l.Msg == "waiting for the Kubernetes API server" })
 	w.must(tunnel.start())
 	w.awaitIdle(want.version, createLimit)
 

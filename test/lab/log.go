@@ -36,6 +36,8 @@ type LogLine struct {
 	Commit  string `json:"commit"`
 	Subject string `json:"subject"`
 	Version string `json:"version"`
+	// Problem is what is wrong in a manifest.
+	Problem string `json:"problem"`
 	// Error is the text of a failure.
 	Error string `json:"error"`
 	// Raw is the whole line, the only field of a line that is not JSON.
