@@ -58,7 +58,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-func (o Options) WithDefaults() Options {
+func (o Options) withDefaults() Options {
 	if o.Workers == 0 {
 		o.Workers = 4
 	}
@@ -116,7 +116,7 @@ type Reconciler struct {
 
 // New returns a Reconciler that has looked at nothing yet.
 func New(kube kubernetes.Interface, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
-	return wire(kube, observe.NewCache(kube), members, events, metrics, log, o.WithDefaults())
+	return wire(kube, observe.NewCache(kube), members, events, metrics, log, o.withDefaults())
 }
 
 // wire gives each part what it needs of the others.

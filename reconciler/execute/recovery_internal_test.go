@@ -12,9 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/record"
-	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
@@ -215,12 +213,5 @@ func TestTheEndOfARestoreIsWrittenOnce(t *testing.T) {
 		if at := cmp.Or(r.Restored, &record.Restored{}).At; got != test.want || !at.Equal(test.at) {
 			t.Errorf("%s: %t, at %s", name, got, at)
 		}
-	}
-}
-
-// The planner and the restore mean the same revisions.
-func TestBumpIsTheSame(t *testing.T) {
-	if situation.RecoveryBump != restore.RevisionBump {
-		t.Error("the planner awaits another revision than the restore makes")
 	}
 }

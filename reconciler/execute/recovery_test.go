@@ -18,7 +18,6 @@ import (
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
@@ -127,7 +126,7 @@ func TestRecoveryRunsToItsEndByItself(t *testing.T) {
 			case r.Recovering != nil && len(reconcilertest.JobsOf(w)) == 1 && r.ClusterID == "c1":
 				reconcilertest.JobEnded(w)
 			case r.Recovering != nil && r.ClusterID != "c1":
-				reconcilertest.StartsAlone(w, "orders-1", 7+situation.RecoveryBump)
+				reconcilertest.StartsAlone(w, "orders-1", 7+state.RevisionBump)
 			}
 			if len(w.Record().Recovered) > 0 {
 				break

@@ -102,7 +102,7 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 		}
 		return v
 	}
-	if got, least := s.Observed.Round().Member(r.Member).Revision, r.Revision+situation.RecoveryBump; got < least {
+	if got, least := s.Observed.Round().Member(r.Member).Revision, r.Revision+state.RevisionBump; got < least {
 		return verdict{hold: &Hold{
 			Kind: HoldStopped, Member: r.Member, Since: since, Again: rarely,
 			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is",

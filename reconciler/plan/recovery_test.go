@@ -198,7 +198,7 @@ func adopted(s *situation.Situation) {
 	s.Observed.Set.Replicas = 2
 	withoutPod(2)(s)
 	last := s.Observed.Round()
-	*last = state.Round{At: noon, ClusterID: "c2", Members: []state.Member{{ID: "n1", Name: "orders-1", Leader: "n1", Revision: 1200 + situation.RecoveryBump}}}
+	*last = state.Round{At: noon, ClusterID: "c2", Members: []state.Member{{ID: "n1", Name: "orders-1", Leader: "n1", Revision: 1200 + state.RevisionBump}}}
 }
 
 func TestRecoveryUnderWay(t *testing.T) {
@@ -261,7 +261,7 @@ func TestRecoveryIsForecast(t *testing.T) {
 		for i := range s.Observed.Rounds {
 			for j := range s.Observed.Rounds[i].Members {
 				m := &s.Observed.Rounds[i].Members[j]
-				m.Revision, m.Leader = 1000+situation.RecoveryBump, m.ID
+				m.Revision, m.Leader = 1000+state.RevisionBump, m.ID
 			}
 		}
 	}

@@ -69,7 +69,7 @@ func (w *lossWorld) observe() *situation.Situation {
 
 // showRecovered is the recovered cluster as it is seen.
 func (w *lossWorld) showRecovered(s *situation.Situation) {
-	m := state.Member{ID: "n0", Name: "orders-0", Leader: "n0", Revision: 1000 + situation.RecoveryBump}
+	m := state.Member{ID: "n0", Name: "orders-0", Leader: "n0", Revision: 1000 + state.RevisionBump}
 	if w.low {
 		m.Revision = 1000
 	}
@@ -255,7 +255,7 @@ func TestEveryReachableStateOfARecovery(t *testing.T) {
 // lossMutants are rules of a recovery with one thing spoilt each.
 func lossMutants() []mutant {
 	return []mutant{
-		{name: "a recovery ends without a look at the revision", breaks: "I8", table: blind("recovering", everyMember(func(m *state.Member) { m.Revision = 9 * situation.RecoveryBump }))},
+		{name: "a recovery ends without a look at the revision", breaks: "I8", table: blind("recovering", everyMember(func(m *state.Member) { m.Revision = 9 * state.RevisionBump }))},
 		{name: "what was recovered is forgotten, and which cluster it was", breaks: "I13", table: blind("recovery", func(s *situation.Situation) {
 			s.Observed.Record.Recovered, s.Observed.Record.ClusterID = nil, "c1"
 		})},

@@ -84,7 +84,7 @@ func seeded(s *situation.Situation) {
 	s.Observed.Record.ClusterID, s.Observed.Record.Members = "c2", map[string]string{"orders-0": "n0"}
 	s.Observed.Set.Replicas = 1
 	s.Observed.Pods = []state.Pod{{Name: "orders-0", UID: "u0", Template: "a", Version: oldVersion, Ready: true, Ran: true, Created: noon.Add(-time.Minute)}}
-	s.Observed.Rounds = []state.Round{{At: noon, ClusterID: "c2", Members: []state.Member{{ID: "n0", Name: "orders-0", Leader: "n0", Version: oldVersion, Revision: 1200 + situation.RecoveryBump}}}}
+	s.Observed.Rounds = []state.Round{{At: noon, ClusterID: "c2", Members: []state.Member{{ID: "n0", Name: "orders-0", Leader: "n0", Version: oldVersion, Revision: 1200 + state.RevisionBump}}}}
 }
 
 // What begins a restored cluster, as far as bootstrap and recovering say it.

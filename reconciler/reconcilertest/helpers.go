@@ -28,7 +28,6 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -131,7 +130,7 @@ func RestoreGoesOn(w *World) {
 	case r.Recovering != nil && len(JobsOf(w)) == 1 && r.ClusterID == "":
 		JobEnded(w)
 	case r.Recovering != nil && r.ClusterID != "":
-		StartsAlone(w, "orders-0", 7+situation.RecoveryBump)
+		StartsAlone(w, "orders-0", 7+state.RevisionBump)
 	}
 }
 

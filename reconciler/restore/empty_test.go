@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // intoNothing is the request of a restore into a new cluster, from a backup as etcd
@@ -48,7 +50,7 @@ func TestABackupBecomesANewCluster(t *testing.T) {
 				}
 			}
 			last, reached, err := revisions(filepath.Join(r.Volume, "data", "member", "snap", "db"))
-			if err != nil || last != RevisionBump+11 || reached != last {
+			if err != nil || last != state.RevisionBump+11 || reached != last {
 				t.Errorf("the database is at %d and %d: %v", last, reached, err)
 			}
 			if names := namesIn(t, r.Volume); strings.Join(names, " ") != "data quorate.json" {

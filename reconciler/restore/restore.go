@@ -23,13 +23,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/reconciler/guard"
+	"github.com/quorate/quorate/reconciler/state"
 )
-
-// RevisionBump is by how many revisions a restored cluster is ahead of what it
-// was made from: more than anybody can have written since. What clients saw of
-// the lost cluster is never a revision of the future, and a watch from there is
-// told that it was compacted.
-const RevisionBump = 1_000_000_000
 
 // ErrUnfit says that it is the backup itself that cannot be restored, and no store,
 // key or disk that is in the way.
@@ -136,7 +131,7 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 		SkipHashCheck: r.Fetch == nil,
 	}
 	if !r.Trial {
-		config.RevisionBump, config.MarkCompacted = uint64(RevisionBump+max(0, reached-last)), true
+		config.RevisionBump, config.MarkCompacted = uint64(state.RevisionBump+max(0, reached-last)), true
 	}
 	if err := snapshot.NewV3(log).Restore(config); err != nil {
 		return unfit(err)

@@ -17,6 +17,8 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.etcd.io/etcd/server/v3/storage/schema"
 	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 const (
@@ -82,7 +84,7 @@ func run(t *testing.T, r Request) {
 func whole(t *testing.T, dir string) {
 	t.Helper()
 	last, reached, err := revisions(filepath.Join(dir, "data", "member", "snap", "db"))
-	if err != nil || last != RevisionBump+11 || reached != last {
+	if err != nil || last != state.RevisionBump+11 || reached != last {
 		t.Errorf("the new database is at %d and %d: %v", last, reached, err)
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "quorate.json")); err != nil || !strings.Contains(string(text), `"new"`) {
@@ -320,7 +322,7 @@ func TestACompactedDatabaseKeepsItsRevision(t *testing.T) {
 	if err := Run(r, zap.NewNop()); err != nil {
 		t.Fatal(err)
 	}
-	if last, _, err = revisions(filepath.Join(dir, "data", "member", "snap", "db")); err != nil || last != RevisionBump+12 {
+	if last, _, err = revisions(filepath.Join(dir, "data", "member", "snap", "db")); err != nil || last != state.RevisionBump+12 {
 		t.Errorf("the new database is at %d: %v", last, err)
 	}
 }

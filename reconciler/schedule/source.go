@@ -61,16 +61,8 @@ func doubtfulData(clusterID string, r state.Round) string {
 			return "etcd has raised the alarm CORRUPT, and nobody knows yet whose data is right"
 		}
 	}
-	hashed := map[[2]int64]state.Member{}
-	for _, m := range r.Members {
-		if !r.Deep || m.HashRevision == 0 {
-			continue
-		}
-		at := [2]int64{m.HashRevision, m.CompactRevision}
-		if other, known := hashed[at]; known && other.Hash != m.Hash {
-			return fmt.Sprintf("%s and %s hold different data at revision %d, and nobody knows yet whose is right", other.Name, m.Name, m.HashRevision)
-		}
-		hashed[at] = m
+	if a, b := r.Differing(); a != nil {
+		return fmt.Sprintf("%s and %s hold different data at revision %d, and nobody knows yet whose is right", a.Name, b.Name, a.HashRevision)
 	}
 	return ""
 }

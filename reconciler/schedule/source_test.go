@@ -37,7 +37,7 @@ func TestBackupSource(t *testing.T) {
 		"nobody without a leader":        {func(r *state.Round) { r.Members = []state.Member{{Name: "a", ID: "a1"}} }, "no member can give a backup: a follows no leader, or another one"},
 		"nobody under CORRUPT":           {func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.Corrupt, MemberID: "0"}} }, "etcd has raised the alarm CORRUPT, and nobody knows yet whose data is right"},
 		"anybody under NOSPACE":          {func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}} }, "c"},
-		"nobody where data differs":      {func(r *state.Round) { r.Members[1].Hash = 8 }, "a and b hold different data at revision 70, and nobody knows yet whose is right"},
+		"nobody where data differs":      {func(r *state.Round) { r.Members[1].Hash = 8 }, "b and a hold different data at revision 70, and nobody knows yet whose is right"},
 		"hashes of other spans say none": {func(r *state.Round) { r.Members[1].Hash, r.Members[1].CompactRevision = 8, 60 }, "c"},
 		"each with its reason": {func(r *state.Round) {
 			r.Members[0].Problem, r.Members[1].Learner = "refused", true

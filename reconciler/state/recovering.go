@@ -1,5 +1,11 @@
 package state
 
+// RevisionBump is by how many revisions a restored or recovered cluster is ahead of
+// what it was made from, at least: more than anything can have written since. What
+// clients saw of the lost cluster is never a revision of the future, and a watch from
+// there is told that it was compacted.
+const RevisionBump = 1_000_000_000
+
 // Restores says whether it is a backup that becomes a new cluster.
 func (r Recovering) Restores() bool { return r.ClusterID == "" }
 

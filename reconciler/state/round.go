@@ -8,18 +8,41 @@ import (
 // Suspicious says whether a look has a sign of members that hold different data:
 // then the data is compared once more.
 func Suspicious(r Round) bool {
-	if r.Alarmed(Corrupt) {
-		return true
+	a, _ := r.Differing()
+	return a != nil || r.Alarmed(Corrupt)
+}
+
+// Differing returns the first two members that are known to hold different data, or nil.
+// The second one is the leader where that is one of them.
+func (r *Round) Differing() (a, b *Member) {
+	if !r.Deep {
+		return nil, nil
 	}
-	for _, a := range r.Members {
-		for _, b := range r.Members {
-			if r.Deep && Comparable(a, b) && a.Hash != b.Hash {
-				return true
-			}
+	if l := r.Leader(); l != nil {
+		if m := r.differsFrom(l); m != nil {
+			return m, l
 		}
 	}
-	return false
+	for i := range r.Members {
+		if m := r.differsFrom(&r.Members[i]); m != nil {
+			return &r.Members[i], m
+		}
+	}
+	return nil, nil
 }
+
+// differsFrom returns the first member that is known to hold other data than one, or nil.
+func (r *Round) differsFrom(one *Member) *Member {
+	for i := range r.Members {
+		if m := &r.Members[i]; Comparable(*m, *one) && m.Hash != one.Hash {
+			return m
+		}
+	}
+	return nil
+}
+
+// Quorum is how many of n voters must agree.
+func Quorum(n int) int { return n/2 + 1 }
 
 // Comparable says whether the hashes of two members are of the same thing.
 func Comparable(a, b Member) bool {

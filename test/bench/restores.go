@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/jobs"
-	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // signedFor is how long a restore may read its backup.
@@ -35,7 +35,7 @@ func (m *member) restores(ctx context.Context) ([]*way, error) {
 			get,
 			func(ctx context.Context) *exec.Cmd { return m.command(ctx, "sha256sum", file) },
 			func(ctx context.Context) *exec.Cmd {
-				return m.etcdutlRestore(ctx, file, data, fmt.Sprintf("--bump-revision=%d", int64(restore.RevisionBump)), "--mark-compacted")
+				return m.etcdutlRestore(ctx, file, data, fmt.Sprintf("--bump-revision=%d", int64(state.RevisionBump)), "--mark-compacted")
 			},
 			// At the end, since it changes the file.
 			func(ctx context.Context) *exec.Cmd { return m.command(ctx, m.etcdutl, "hashkv", file) },

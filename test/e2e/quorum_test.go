@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -129,7 +129,7 @@ func (w *world) expectRecovered(clusterID, token string) {
 	defer func() { _ = client.Close() }()
 	now, err := client.Get(w.Context(), "nothing")
 	w.must(err)
-	if now.Header.Revision < situation.RecoveryBump || fmt.Sprintf("%x", now.Header.ClusterId) != r.ClusterID {
+	if now.Header.Revision < state.RevisionBump || fmt.Sprintf("%x", now.Header.ClusterId) != r.ClusterID {
 		w.Errorf("cluster %x at revision %d", now.Header.ClusterId, now.Header.Revision)
 	}
 	if _, err := client.Get(w.Context(), "nothing", clientv3.WithRev(10)); !errors.Is(err, rpctypes.ErrCompacted) {

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -152,7 +152,7 @@ func (w *world) expectRestored(s source) {
 			w.Errorf("%s has the ID of the member that gave the backup", m.Name)
 		}
 	}
-	if h := keys.Header; h.ClusterId == s.ids.ClusterId || h.Revision < s.revision+situation.RecoveryBump {
+	if h := keys.Header; h.ClusterId == s.ids.ClusterId || h.Revision < s.revision+state.RevisionBump {
 		w.Errorf("cluster %x at revision %d, after cluster %x at %d", h.ClusterId, h.Revision, s.ids.ClusterId, s.revision)
 	}
 

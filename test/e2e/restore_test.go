@@ -14,7 +14,7 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -80,7 +80,7 @@ func TestRestoreInPlace(t *testing.T) {
 	client, err := w.cluster.Dial(t.Context(), w.namespace, name)
 	w.must(err)
 	defer func() { _ = client.Close() }()
-	if at := w.revision(); at < seen+situation.RecoveryBump {
+	if at := w.revision(); at < seen+state.RevisionBump {
 		t.Errorf("revision %d after %d", at, seen)
 	}
 	events := client.Watch(t.Context(), "", clientv3.WithPrefix(), clientv3.WithRev(seen+1))

@@ -24,8 +24,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/restore"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -60,7 +60,7 @@ func TestWatchersNoticeARestore(t *testing.T) {
 			}
 			k.expectExpired(seen)
 			informer.expect("what the backup has", map[string]string{"kept": "1", "changed": "before", "dropped": "1"})
-			if now := number(t, informer.LastSyncResourceVersion()); now < number(t, seen)+situation.RecoveryBump/2 {
+			if now := number(t, informer.LastSyncResourceVersion()); now < number(t, seen)+state.RevisionBump/2 {
 				t.Errorf("the informer was at %s and is at %d", seen, now)
 			}
 			k.put("new", "1")

@@ -213,20 +213,14 @@ func (s *Situation) versionProblem(r *state.Round, exempt string) Remark {
 
 // HashProblem wants members that can be compared to hold the same data.
 func (s *Situation) HashProblem(r *state.Round) Remark {
-	leader := r.Leader()
-	if !r.Deep || leader == nil {
+	a, b := r.Differing()
+	if a == nil {
 		return Remark{}
 	}
-	for _, m := range r.Members {
-		alike := m.HashRevision == leader.HashRevision && m.CompactRevision == leader.CompactRevision
-		if alike && m.Hash != leader.Hash {
-			return Remark{
-				Member: m.Name, Text: fmt.Sprintf("%s and %s hold different data", m.Name, leader.Name),
-				Detail: fmt.Sprintf("compared at revision %d", m.HashRevision),
-			}
-		}
+	return Remark{
+		Member: a.Name, Text: fmt.Sprintf("%s and %s hold different data", a.Name, b.Name),
+		Detail: fmt.Sprintf("compared at revision %d", a.HashRevision),
 	}
-	return Remark{}
 }
 
 // QuorumProblem is why the others would lose their quorum while the target is down. One or two
@@ -242,7 +236,7 @@ func (s *Situation) QuorumProblem(r *state.Round, exempt string) Remark {
 			others++
 		}
 	}
-	if need := len(r.Members)/2 + 1; others < need {
+	if need := state.Quorum(len(r.Members)); others < need {
 		return Remark{Member: t, Text: fmt.Sprintf("without %s only %d of %d members would be left, and a quorum is %d", t, others, len(r.Members), need)}
 	}
 	return Remark{}

@@ -43,7 +43,7 @@ func (s *Situation) Unremovable(r *state.Round, member string) string {
 		}
 		voters++
 	}
-	switch now, after := voters/2+1, (voters-1)/2+1; {
+	switch now, after := state.Quorum(voters), state.Quorum(voters-1); {
 	case voters < 2:
 		return "it is the only member"
 	case r.Leader() == nil:
@@ -88,7 +88,7 @@ func (s *Situation) Electable() string {
 	switch {
 	case s.Observed.Round().Leader() == nil:
 		return "there is no leader"
-	case well < voters/2+1:
+	case well < state.Quorum(voters):
 		return fmt.Sprintf("only %d of %d members are healthy", well, voters)
 	}
 	return ""

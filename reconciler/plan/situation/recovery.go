@@ -65,16 +65,13 @@ func (s *Situation) QuorumLost(asked bool) bool {
 			left++
 		}
 	}
-	return left < quorumOf(s.Remnants())
+	return left < state.Quorum(len(s.Remnants()))
 }
 
 // rolled says whether a roll is under way, or has just restarted the last member.
 func (s *Situation) rolled() bool {
 	return s.Rolling() || s.Observed.Set.CurrentTemplate != s.Desired.Template
 }
-
-// quorumOf is how many of the members must agree.
-func quorumOf(voters []Remnant) int { return len(voters)/2 + 1 }
 
 // Remnants are the members with a vote, by their ordinals.
 func (s *Situation) Remnants() []Remnant {
@@ -149,7 +146,7 @@ func (s *Situation) Inventory() Remark {
 	lines := slices.Concat(answering, silent, []string{s.claimsLeft(), backup.Text})
 	return Remark{
 		Text: fmt.Sprintf("the quorum is lost: it takes %d of %s, and %d answer; %s",
-			quorumOf(all), state.Plural(len(all), "member"), len(answering), strings.Join(lines, "; ")),
+			state.Quorum(len(all)), state.Plural(len(all), "member"), len(answering), strings.Join(lines, "; ")),
 		Detail: strings.Join(measured, "; "),
 	}
 }
@@ -203,10 +200,6 @@ func (s *Situation) RequestedRecovery() string {
 func Ahead(a, b *state.Member) bool {
 	return a.Revision > b.Revision || (a.Revision == b.Revision && a.AppliedIndex > b.AppliedIndex)
 }
-
-// RecoveryBump is by how many revisions a recovered cluster is ahead, at least:
-// see reconciler/restore.
-const RecoveryBump = 1_000_000_000
 
 // FirstMemberProblem is why the first member does not yet answer as what it should be.
 func (s *Situation) FirstMemberProblem(r state.Recovering) Remark {
