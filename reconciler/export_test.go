@@ -5,14 +5,14 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/queue"
 )
 
 // The parts of a pass, one by one, for tests.
 
-func (r *Reconciler) Decide(ctx context.Context, c desired.Cluster) (*observe.View, plan.Plan, error) {
+func (r *Reconciler) Decide(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	return r.decide(ctx, c)
 }
 
@@ -20,7 +20,7 @@ func (r *Reconciler) Again(ctx context.Context, v *observe.View, a action.Action
 	return r.decideAgain(ctx, v, a)
 }
 
-func (r *Reconciler) CarryOut(ctx context.Context, v *observe.View, s plan.Step) error {
+func (r *Reconciler) CarryOut(ctx context.Context, v *observe.View, s decision.Step) error {
 	return r.execute(ctx, v, s)
 }
 

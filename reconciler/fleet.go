@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -20,19 +21,19 @@ import (
 )
 
 // plan asks the planner about a view, for a plan with its forecast.
-func (r *Reconciler) plan(ctx context.Context, v *observe.View) (plan.Plan, error) {
+func (r *Reconciler) plan(ctx context.Context, v *observe.View) (decision.Plan, error) {
 	now := r.now()
 	if err := r.lookAround(ctx, v, now, false); err != nil {
-		return plan.Plan{}, err
+		return decision.Plan{}, err
 	}
 	return plan.Make(v.Desired, v.Observed, now), nil
 }
 
 // decideFresh asks the planner what is due by what the API server itself says.
-func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (plan.Plan, error) {
+func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (decision.Plan, error) {
 	now := r.now()
 	if err := r.lookAround(ctx, v, now, true); err != nil {
-		return plan.Plan{}, err
+		return decision.Plan{}, err
 	}
 	return plan.Decide(v.Desired, v.Observed, now), nil
 }
@@ -143,11 +144,11 @@ func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) 
 
 // leftToDo is why a cluster is not what Git says, "" when it is. One that is only
 // observed never notes down that it is.
-func leftToDo(p plan.Plan) string {
+func leftToDo(p decision.Plan) string {
 	if p.Idle() {
 		return ""
 	}
-	if h := p.Hold; h != nil && (len(p.Steps) == 0 || (h.Kind != plan.HoldConfirm && h.Kind != plan.HoldObserve)) {
+	if h := p.Hold; h != nil && (len(p.Steps) == 0 || (h.Kind != decision.Confirm && h.Kind != decision.ObserveOnly)) {
 		return h.Message
 	}
 	for _, s := range p.Steps {

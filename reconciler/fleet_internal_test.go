@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/record/recordtest"
 	"github.com/quorate/quorate/schema"
@@ -104,22 +104,22 @@ func TestWhatIsPlainlyUnfinished(t *testing.T) {
 
 // What only has to be noted down is done; what waits for anything else is not.
 func TestWhatIsLeftToDo(t *testing.T) {
-	note, roll := plan.Step{Action: action.RecordApplied{}}, plan.Step{Action: action.StartRoll{}}
-	hold := func(kind plan.HoldKind) *plan.Hold { return &plan.Hold{Kind: kind, Message: "waits"} }
+	note, roll := decision.Step{Action: action.RecordApplied{}}, decision.Step{Action: action.StartRoll{}}
+	hold := func(kind decision.HoldKind) *decision.Hold { return &decision.Hold{Kind: kind, Message: "waits"} }
 	for name, test := range map[string]struct {
-		plan plan.Plan
+		plan decision.Plan
 		want string
 	}{
-		"nothing":                      {plan.Plan{}, ""},
-		"a note":                       {plan.Plan{Steps: []plan.Step{note}}, ""},
-		"a roll":                       {plan.Plan{Steps: []plan.Step{roll}}, "still to do: " + roll.Action.String()},
-		"a roll after a note":          {plan.Plan{Steps: []plan.Step{note, roll}}, "still to do: " + roll.Action.String()},
-		"a hold":                       {plan.Plan{Hold: hold(plan.HoldWaiting)}, "waits"},
-		"a hold before a note":         {plan.Plan{Hold: hold(plan.HoldWaiting), Steps: []plan.Step{note}}, "waits"},
-		"health to confirm":            {plan.Plan{Hold: hold(plan.HoldConfirm)}, "waits"},
-		"health to confirm for a note": {plan.Plan{Hold: hold(plan.HoldConfirm), Steps: []plan.Step{note}}, ""},
-		"health to confirm for a roll": {plan.Plan{Hold: hold(plan.HoldConfirm), Steps: []plan.Step{roll}}, "still to do: " + roll.Action.String()},
-		"a note that is observed":      {plan.Plan{Hold: hold(plan.HoldObserve), Steps: []plan.Step{note}}, ""},
+		"nothing":                      {decision.Plan{}, ""},
+		"a note":                       {decision.Plan{Steps: []decision.Step{note}}, ""},
+		"a roll":                       {decision.Plan{Steps: []decision.Step{roll}}, "still to do: " + roll.Action.String()},
+		"a roll after a note":          {decision.Plan{Steps: []decision.Step{note, roll}}, "still to do: " + roll.Action.String()},
+		"a hold":                       {decision.Plan{Hold: hold(decision.Waiting)}, "waits"},
+		"a hold before a note":         {decision.Plan{Hold: hold(decision.Waiting), Steps: []decision.Step{note}}, "waits"},
+		"health to confirm":            {decision.Plan{Hold: hold(decision.Confirm)}, "waits"},
+		"health to confirm for a note": {decision.Plan{Hold: hold(decision.Confirm), Steps: []decision.Step{note}}, ""},
+		"health to confirm for a roll": {decision.Plan{Hold: hold(decision.Confirm), Steps: []decision.Step{roll}}, "still to do: " + roll.Action.String()},
+		"a note that is observed":      {decision.Plan{Hold: hold(decision.ObserveOnly), Steps: []decision.Step{note}}, ""},
 	} {
 		if got := leftToDo(test.plan); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

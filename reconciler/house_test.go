@@ -23,7 +23,7 @@ const (
 // Each package below reconciler can be read in one sitting, and no type is all of it.
 func TestNoPackageAndNoTypeGrowsTooLarge(t *testing.T) {
 	lines, methods := map[string]int{}, map[string]int{}
-	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}

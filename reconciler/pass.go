@@ -9,8 +9,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -62,20 +62,20 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 }
 
 // Plan says what a Pass would do, and touches nothing.
-func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (plan.Plan, error) {
+func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (decision.Plan, error) {
 	_, p, err := r.decide(ctx, c)
 	return p, err
 }
 
 // decide looks at one cluster and plans. Where the plan wants health confirmed,
 // it looks again and plans again.
-func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, plan.Plan, error) {
+func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	v, err := r.Observer.Observe(ctx, c)
 	if err != nil {
-		return nil, plan.Plan{}, err
+		return nil, decision.Plan{}, err
 	}
 	p, err := r.plan(ctx, v)
-	if err == nil && p.Hold != nil && p.Hold.Kind == plan.HoldConfirm && len(v.Endpoints) > 0 {
+	if err == nil && p.Hold != nil && p.Hold.Kind == decision.Confirm && len(v.Endpoints) > 0 {
 		r.Observer.Confirm(ctx, v)
 		p, err = r.plan(ctx, v)
 	}
@@ -83,7 +83,7 @@ func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.Vi
 }
 
 // execute decides again on fresh data, and acts.
-func (r *Reconciler) execute(ctx context.Context, v *observe.View, step plan.Step) error {
+func (r *Reconciler) execute(ctx context.Context, v *observe.View, step decision.Step) error {
 	release, reserved := r.reserve(ctx, v, step.Action)
 	defer release()
 	fresh, err := r.decideAgain(ctx, v, step.Action)

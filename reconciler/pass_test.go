@@ -11,13 +11,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -112,7 +111,7 @@ func TestStatusOfFailures(t *testing.T) {
 func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
-		w.Until(func(p plan.Plan) bool {
+		w.Until(func(p decision.Plan) bool {
 			if len(p.Steps) == 0 {
 				return false
 			}
@@ -199,7 +198,7 @@ func stale(t *testing.T, behind func(w *reconcilertest.World)) {
 	t.Helper()
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"))
-		w.Until(func(p plan.Plan) bool {
+		w.Until(func(p decision.Plan) bool {
 			return p.Hold == nil && len(p.Steps) > 0 && strings.HasPrefix(p.Steps[0].Action.String(), "restart orders-2")
 		})
 		v, p, err := w.R.Decide(w.Context(), w.Wish)

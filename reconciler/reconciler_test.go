@@ -10,17 +10,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/queue"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -28,7 +22,8 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -143,7 +138,7 @@ func TestBadImageStopsTheRollAndARevertMendsIt(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Broken = map[string]corev1.ContainerStateWaiting{"3.6.16": {Reason: "ImagePullBackOff", Message: "manifest unknown"}}
 		w.Commit(clustertest.SetVersion("3.6.16"))
-		p := w.Until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldStopped })
+		p := w.Until(func(p decision.Plan) bool { return p.Hold != nil && p.Hold.Kind == decision.Stopped })
 		if !strings.Contains(p.Hold.Message, "orders-2") || !strings.Contains(p.Hold.Message, "cannot be pulled") {
 			t.Errorf("the hold says %q", p.Hold.Message)
 		}
@@ -182,7 +177,9 @@ func TestLabelsBesideAVersionDoNotStartTheRoll(t *testing.T) {
 func TestLabelsBesideAVersionAtPartitionZeroRestartNobody(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"))
-		w.Until(func(plan.Plan) bool { return observe.Partition(w.Set()) == 0 && w.VersionOf("orders-0") == "3.6.16" })
+		w.Until(func(decision.Plan) bool {
+			return observe.Partition(w.Set()) == 0 && w.VersionOf("orders-0") == "3.6.16"
+		})
 		w.Log.Reset()
 		w.Commit(clustertest.SetVersion("3.6.12"), func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} })
 		w.MustPass()
@@ -211,7 +208,7 @@ func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
 func TestObserveModeTouchesNothing(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Mode = schema.ModeObserve })
-		w.Until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldObserve })
+		w.Until(func(p decision.Plan) bool { return p.Hold != nil && p.Hold.Kind == decision.ObserveOnly })
 		if writes := w.API.Writes(); len(writes) > 0 || len(w.Etcd.Calls) > 0 {
 			t.Errorf("writes %q, calls %q", writes, w.Etcd.Calls)
 		}

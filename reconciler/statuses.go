@@ -2,7 +2,7 @@ package reconciler
 
 import (
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
 )
@@ -30,7 +30,7 @@ func (r *Reconciler) named() map[string]schema.Status {
 }
 
 // noteCluster keeps what a pass knows of a cluster, and of the restore that makes it.
-func (r *Reconciler) noteCluster(v *observe.View, p plan.Plan) {
+func (r *Reconciler) noteCluster(v *observe.View, p decision.Plan) {
 	key := v.Cluster.Key()
 	list := []schema.Status{report.ClusterStatus(v, p)}
 	wish := v.Cluster.Restore

@@ -9,15 +9,15 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 )
 
 // reportOf is a report on one live cluster.
-func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *preview.Report {
+func reportOf(t *testing.T, p decision.Plan, problems ...schema.Problem) *preview.Report {
 	t.Helper()
 	set := desiredtest.Parse(map[string]string{"orders.yaml": desiredtest.ClusterFile("orders", "3.6.16")})
 	if len(set.Clusters) != 1 {
@@ -32,18 +32,18 @@ func reportOf(t *testing.T, p plan.Plan, problems ...schema.Problem) *preview.Re
 }
 
 // fixedPlan is a planner that has one answer.
-type fixedPlan plan.Plan
+type fixedPlan decision.Plan
 
 func (fixedPlan) SetDesired([]desired.Cluster) {}
 
-func (p fixedPlan) Plan(context.Context, desired.Cluster) (plan.Plan, error) {
-	return plan.Plan(p), nil
+func (p fixedPlan) Plan(context.Context, desired.Cluster) (decision.Plan, error) {
+	return decision.Plan(p), nil
 }
 
-func duePlan() plan.Plan {
-	return plan.Plan{
-		Hold: &plan.Hold{Kind: plan.HoldUnhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "look at it"},
-		Steps: []plan.Step{
+func duePlan() decision.Plan {
+	return decision.Plan{
+		Hold: &decision.Hold{Kind: decision.Unhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "look at it"},
+		Steps: []decision.Step{
 			{Action: action.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: action.Undo{Text: "by a revert"}},
 			{Action: action.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: action.Undo{Text: "by a revert"}},
 		},
@@ -55,7 +55,7 @@ func duePlan() plan.Plan {
 func TestPlanExitStatus(t *testing.T) {
 	bad := schema.Problem{File: "bad.yaml", Message: "no"}
 	warning := schema.Problem{File: "bad.yaml", Message: "hm", Warning: true}
-	other := reportOf(t, plan.Plan{})
+	other := reportOf(t, decision.Plan{})
 	other.Others = []preview.ObjectReport{{Kind: "EtcdBackup", Change: preview.Added}}
 	other.Count(0)
 	offline := *other
@@ -64,12 +64,12 @@ func TestPlanExitStatus(t *testing.T) {
 		report *preview.Report
 		want   int
 	}{
-		"nothing to do":                 {reportOf(t, plan.Plan{}), 0},
+		"nothing to do":                 {reportOf(t, decision.Plan{}), 0},
 		"steps":                         {reportOf(t, duePlan()), 2},
-		"only a hold":                   {reportOf(t, plan.Plan{Hold: &plan.Hold{Kind: plan.HoldRefused}}), 2},
-		"a bad file":                    {reportOf(t, plan.Plan{}, bad), 1},
+		"only a hold":                   {reportOf(t, decision.Plan{Hold: &decision.Hold{Kind: decision.Refused}}), 2},
+		"a bad file":                    {reportOf(t, decision.Plan{}, bad), 1},
 		"both":                          {reportOf(t, duePlan(), bad), 1},
-		"only a warning":                {reportOf(t, plan.Plan{}, warning), 0},
+		"only a warning":                {reportOf(t, decision.Plan{}, warning), 0},
 		"a backup that is never taken":  {other, 0},
 		"a backup that is new in Git":   {&offline, 2},
 		"no cluster and no other thing": {preview.NewReport(schema.Set{}), 0},

@@ -11,16 +11,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
@@ -29,7 +28,7 @@ import (
 func untilStep[A action.Action](w *reconcilertest.World) A {
 	w.Helper()
 	var action A
-	w.Until(func(p plan.Plan) bool {
+	w.Until(func(p decision.Plan) bool {
 		if p.Hold != nil || len(p.Steps) == 0 {
 			return false
 		}
@@ -49,7 +48,7 @@ func TestStepwiseWalk(t *testing.T) {
 		}
 		w.Commit(clustertest.ToVersion("3.7.3"), reconcilertest.Stepwise)
 		var stops []string
-		w.Until(func(p plan.Plan) bool {
+		w.Until(func(p decision.Plan) bool {
 			set := w.Set()
 			stop := fmt.Sprintf("%s %t", set.Spec.Template.Annotations[naming.AnnotationVersion], slices.Contains(execute.EtcdArgs(set), "--snapshot-count=1"))
 			if len(stops) == 0 || stops[len(stops)-1] != stop {
@@ -140,7 +139,7 @@ func TestDowngradeTakenBack(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		before := w.Wish
 		w.Commit(clustertest.ToVersion("3.6.16"))
-		w.Until(func(plan.Plan) bool { return w.VersionOf("orders-2") == "3.6.16" })
+		w.Until(func(decision.Plan) bool { return w.VersionOf("orders-2") == "3.6.16" })
 		w.Wish = before
 		w.Commit()
 		w.UntilIdle()

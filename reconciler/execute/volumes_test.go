@@ -14,8 +14,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -27,7 +27,7 @@ func TestVolumesGrowOnline(t *testing.T) {
 		w.UntilIdle()
 		pods, set := w.PodUIDs(), w.Set().UID
 		w.Commit(execute.SetSize("16Gi"))
-		w.Until(func(p plan.Plan) bool {
+		w.Until(func(p decision.Plan) bool {
 			return p.Hold != nil && strings.Contains(p.Hold.Message, "grows from 8Gi to 16Gi")
 		})
 		if got := w.Sizes(); got != "16Gi 16Gi 16Gi" || w.Set().UID != set {
@@ -74,7 +74,7 @@ func TestVolumesThatCannotGrowAreSaid(t *testing.T) {
 			reconcilertest.Formed(t, func(w *reconcilertest.World) {
 				test.prepare(w)
 				w.Commit(execute.SetSize("16Gi"))
-				p := w.Until(func(p plan.Plan) bool { return p.Hold != nil })
+				p := w.Until(func(p decision.Plan) bool { return p.Hold != nil })
 				if !strings.Contains(p.Hold.Message, test.want) || w.Sizes() != "8Gi 8Gi 8Gi" {
 					t.Errorf("hold %s, sizes %s", p.Hold, w.Sizes())
 				}

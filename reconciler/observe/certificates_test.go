@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
@@ -130,7 +130,7 @@ func TestNamedCertificatesAreChecked(t *testing.T) {
 // them for its own connections, and writes to none of them.
 func TestAClusterWithSecretsOfSomebodyElse(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
-		w.WantHold(plan.HoldUnhealthy, "certificates", "their-server does not exist: create the Secret")
+		w.WantHold(decision.Unhealthy, "certificates", "their-server does not exist: create the Secret")
 		if writes := w.API.Writes(); len(writes) > 0 {
 			t.Errorf("wrote %q while Secrets are missing", writes)
 		}
@@ -198,7 +198,7 @@ func TestRenewedSecretsOfSomebodyElseAreTakenUp(t *testing.T) {
 		delete(bad.Data, "ca.crt")
 		update(bad)
 		time.Sleep(observe.CertificateRecheck)
-		w.WantHold(plan.HoldUnhealthy, "certificates", "their-client has no key ca.crt")
+		w.WantHold(decision.Unhealthy, "certificates", "their-client has no key ca.crt")
 		update(renewed)
 		w.UntilIdle() // at once: what is wrong is read at each look
 	}, clustertest.NamedTLS)
@@ -216,7 +216,7 @@ func TestAnOptionRollsAClusterWithSecretsOfSomebodyElse(t *testing.T) {
 			t.Error("no member was restarted")
 		}
 		w.Commit(func(c *schema.EtcdCluster) { c.Spec.TLS.Secrets.Server = "another" })
-		w.WantHold(plan.HoldRefused, "immutable", "spec.tls.secrets.server (their-server to another) cannot be changed")
+		w.WantHold(decision.Refused, "immutable", "spec.tls.secrets.server (their-server to another) cannot be changed")
 	}, clustertest.NamedTLS)
 }
 

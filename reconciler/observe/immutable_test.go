@@ -3,7 +3,7 @@ package observe_test
 import (
 	"testing"
 
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
@@ -13,7 +13,7 @@ import (
 func TestAChangeOfTheDomainHolds(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Network.ClusterDomain = "example.org" })
-		w.WantHold(plan.HoldRefused, "immutable", "spec.network.clusterDomain (to example.org) cannot be changed on a live cluster: ")
+		w.WantHold(decision.Refused, "immutable", "spec.network.clusterDomain (to example.org) cannot be changed on a live cluster: ")
 		if writes := w.API.Writes(); len(writes) > 0 {
 			t.Errorf("wrote %q", writes)
 		}

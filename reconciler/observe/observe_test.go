@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -145,7 +145,7 @@ func TestForeignObjectsAreLeftAlone(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			reconcilertest.Run(t, func(w *reconcilertest.World) {
 				w.Put(foreign.resource, foreign.object)
-				p := w.Until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldRefused })
+				p := w.Until(func(p decision.Plan) bool { return p.Hold != nil && p.Hold.Kind == decision.Refused })
 				if want, _, _ := strings.Cut(kind, " of "); !strings.Contains(p.Hold.Message, want) || len(w.API.Writes()) > 0 {
 					t.Errorf("the hold says %q", p.Hold.Message)
 				}
@@ -165,7 +165,7 @@ func TestVolumesLeftBehindAreNotTaken(t *testing.T) {
 			ObjectMeta: metav1.ObjectMeta{Name: "data-orders-0", Namespace: "shop", Labels: naming.OwnLabels(w.Wish.EtcdCluster)},
 		})
 		synctest.Wait()
-		p := w.Until(func(p plan.Plan) bool { return p.Hold != nil && p.Hold.Kind == plan.HoldRefused })
+		p := w.Until(func(p decision.Plan) bool { return p.Hold != nil && p.Hold.Kind == decision.Refused })
 		if !strings.Contains(p.Hold.Message, "only copy") || len(w.API.Writes()) > 0 {
 			t.Errorf("the hold says %q", p.Hold.Message)
 		}
@@ -258,8 +258,8 @@ func TestDamagedRecordIsAHold(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		reconcilertest.Damage(w)
 		synctest.Wait()
-		p := w.Until(func(p plan.Plan) bool { return p.Hold != nil })
-		if p.Hold.Kind != plan.HoldRefused || !strings.Contains(p.Hold.Message, "record") || len(w.API.Writes()) > 0 {
+		p := w.Until(func(p decision.Plan) bool { return p.Hold != nil })
+		if p.Hold.Kind != decision.Refused || !strings.Contains(p.Hold.Message, "record") || len(w.API.Writes()) > 0 {
 			t.Errorf("the hold is %+v", p.Hold)
 		}
 	})
@@ -268,8 +268,8 @@ func TestDamagedRecordIsAHold(t *testing.T) {
 func TestExpiredCertificateHolds(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Reconfigure(func(o *reconciler.Options) { o.Now = func() time.Time { return time.Now().AddDate(20, 0, 0) } })
-		p := w.Until(func(p plan.Plan) bool { return p.Hold != nil })
-		if p.Hold.Kind != plan.HoldUnhealthy || !strings.Contains(p.Hold.Message, "expired on") || len(w.API.Writes()) > 0 {
+		p := w.Until(func(p decision.Plan) bool { return p.Hold != nil })
+		if p.Hold.Kind != decision.Unhealthy || !strings.Contains(p.Hold.Message, "expired on") || len(w.API.Writes()) > 0 {
 			t.Errorf("the hold is %+v", p.Hold)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -45,10 +46,10 @@ func TestOfflineForecastIsWhatHappens(t *testing.T) {
 		w.ask.variant = rapid.SampledFrom([]int8{0, 1, 2, 4}).Draw(t, "to")
 		shown := Make(w.desired(), situation.Assume(before, w.now(), int32(w.leader)), w.now())
 		var executed []string
-		var last Plan
+		var last decision.Plan
 		for range 400 {
 			last = Make(w.desired(), w.observed(&w), w.now())
-			if last.Idle() || last.Hold != nil && last.Hold.Kind == HoldRefused {
+			if last.Idle() || last.Hold != nil && last.Hold.Kind == decision.Refused {
 				break
 			}
 			if last.Hold == nil {
@@ -75,7 +76,7 @@ func TestAnOlderCommitIsRefused(t *testing.T) {
 	was := s.Desired
 	s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash = "3.4.45", "b", "b"
 	p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
-	if p.Hold == nil || p.Hold.Kind != HoldRefused || p.Hold.Rule != "path" || len(p.Steps) > 0 ||
+	if p.Hold == nil || p.Hold.Kind != decision.Refused || p.Hold.Rule != "path" || len(p.Steps) > 0 ||
 		!strings.Contains(p.Hold.Message, "etcd 3.5 has no way down: restore a backup") {
 		t.Errorf("%s", p.Text())
 	}
@@ -97,20 +98,20 @@ func TestTwoChangesAtOnce(t *testing.T) {
 		d, o := s.Desired, situation.Assume(was, noon, 0)
 		c.change(&d, &o)
 		p := Make(d, o, noon)
-		if p.Hold == nil || p.Hold.Kind != HoldRefused || len(p.Steps) > 0 || !strings.Contains(p.Hold.String(), c.want) {
+		if p.Hold == nil || p.Hold.Kind != decision.Refused || len(p.Steps) > 0 || !strings.Contains(p.Hold.String(), c.want) {
 			t.Errorf("%s:\n%s", c.name, p.Text())
 		}
 	}
 	larger := s.Desired
 	larger.Spec.Replicas = 5
-	if p := Make(larger, situation.Assume(was, noon, 0), noon); p.Hold != nil || len(Restarts(p.Steps)) != 3 ||
+	if p := Make(larger, situation.Assume(was, noon, 0), noon); p.Hold != nil || len(decision.Restarts(p.Steps)) != 3 ||
 		!strings.Contains(p.Text(), "7. end the roll") || !strings.Contains(p.Text(), "14. write down that orders-4 joins") {
 		t.Errorf("size and version: the roll first, then the members:\n%s", p.Text())
 	}
 	o := situation.Assume(was, noon, 0)
 	o.Objects = []state.Object{{Kind: "Service", Name: "orders", State: state.ObjectDrifted, Detail: "metadata.labels"}}
 	p := Make(s.Desired, o, noon)
-	if p.Hold != nil || p.Steps[0].Action != (action.ApplyObject{ObjectKind: "Service", Name: "orders"}) || len(Restarts(p.Steps)) != 3 {
+	if p.Hold != nil || p.Steps[0].Action != (action.ApplyObject{ObjectKind: "Service", Name: "orders"}) || len(decision.Restarts(p.Steps)) != 3 {
 		t.Errorf("labels and version:\n%s", p.Text())
 	}
 }
@@ -179,10 +180,10 @@ func TestForecastBehindAFarWindow(t *testing.T) {
 		s.Desired.Spec.Upgrade.Backup = policy
 		s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{{Schedule: "0 2 20 12 *", Duration: *seconds(3600), TimeZone: "Europe/Berlin"}}
 		p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
-		if len(Restarts(p.Steps)) != 3 || (policy == schema.BackupSkip) != (p.Hold != nil) {
+		if len(decision.Restarts(p.Steps)) != 3 || (policy == schema.BackupSkip) != (p.Hold != nil) {
 			t.Errorf("%s:\n%s", name, p.Text())
 		}
-		if p.Hold != nil && (p.Hold.Kind != HoldWaiting || !strings.Contains(p.Hold.Message, "Sun 2026-12-20 02:00 CET")) {
+		if p.Hold != nil && (p.Hold.Kind != decision.Waiting || !strings.Contains(p.Hold.Message, "Sun 2026-12-20 02:00 CET")) {
 			t.Errorf("%s:\n%s", name, p.Text())
 		}
 	}

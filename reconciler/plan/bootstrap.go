@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
@@ -14,8 +15,8 @@ import (
 // certificates issues what is missing and holds on what is wrong.
 func certificates(s *situation.Situation) verdict {
 	if len(s.Observed.Certificates.Problems) > 0 {
-		return verdict{hold: &Hold{
-			Kind:    HoldUnhealthy,
+		return verdict{hold: &decision.Hold{
+			Kind:    decision.Unhealthy,
 			Message: "certificates: " + strings.Join(s.Observed.Certificates.Problems, "; "),
 			Do:      "nothing is restarted meanwhile, since a member that restarts could not rejoin; replace the Secrets named here",
 			Again:   later,
@@ -56,7 +57,7 @@ func bootstrap(s *situation.Situation) verdict {
 	case restoring != nil && s.Observed.Set == nil:
 		return do(action.CreateSet{Replicas: 0}, "it says where and as whom the first member will run; no pod starts before its volume is restored")
 	case restoring != nil && !s.Started():
-		a := startRoll(s)
+		a := action.NewStartRoll(s)
 		a.Partition = 0
 		return do(a, "no member has started yet, and Git now says otherwise")
 	case restoring != nil:
@@ -115,7 +116,7 @@ func forming(s *situation.Situation) verdict {
 // the partition goes to 0 and the broken pods make way.
 func reform(s *situation.Situation, p *state.Pod) verdict {
 	if !s.Started() {
-		a := startRoll(s)
+		a := action.NewStartRoll(s)
 		a.Partition = 0
 		return do(a, fmt.Sprintf("the cluster has never formed, because of %s: %s; Git now says otherwise", p.Name, p.Trouble))
 	}

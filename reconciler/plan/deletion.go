@@ -55,7 +55,7 @@ func beginDeletion(s *situation.Situation) verdict {
 	asleep, skip := s.Formed() && s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
 	switch {
 	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:
-		return do(deletionBegins(s), reason)
+		return do(action.NewBeginDeletion(s), reason)
 	case s.Observed.Set == nil && !asleep:
 		return pass() // it is brought back first: nobody else could give the backup
 	case keep && !asleep && s.RollOpen():
@@ -75,24 +75,7 @@ func beginDeletion(s *situation.Situation) verdict {
 	}); !v.silent() {
 		return v
 	}
-	return do(deletionBegins(s), reason)
-}
-
-// deletionBegins is the action that writes down what the members were, as far as
-// that is known: only as that may they ever come back.
-func deletionBegins(s *situation.Situation) action.BeginDeletion {
-	if s.Observed.Set == nil {
-		return action.BeginDeletion{}
-	}
-	a := action.BeginDeletion{Version: s.Observed.Set.CurrentVersion}
-	switch was := s.Observed.Record.Applied; {
-	case s.RollOpen() || (!s.Formed() && !s.OneTemplate()):
-	case s.Started() && !s.Observed.Record.Hibernated:
-		a.Settings = s.Settings()
-	case was != nil:
-		a.Settings = was.Settings
-	}
-	return a
+	return do(action.NewBeginDeletion(s), reason)
 }
 
 // deletePods deletes what is left when somebody has deleted the StatefulSet alone.

@@ -51,7 +51,7 @@ func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
 }
 
 // act is the rest of a pass that has decided.
-func (e *engine) act(w *world, s sight, d decision, f fate) string {
+func (e *engine) act(w *world, s sight, d ruling, f fate) string {
 	e.tally.passes++
 	e.tally.judged.note(w.tempts())
 	if d.step == nil {
@@ -75,20 +75,20 @@ func (e *engine) act(w *world, s sight, d decision, f fate) string {
 	return e.carryOut(w, s, action, f)
 }
 
-// decision is what the rules say, and the template that is due then.
-type decision struct {
+// ruling is what the rules say, and the template that is due then.
+type ruling struct {
 	verdict
 	due string
 }
 
-func (e *engine) decide(live *world, s sight, clock int32) decision {
+func (e *engine) decide(live *world, s sight, clock int32) ruling {
 	e.daemon = s.daemon
 	d, o, now := e.desired(live), e.observed(live, s), noonPlus(clock)
 	if e.witness != nil {
 		e.witness(d, o, now)
 	}
 	it := situation.Of(d, o, now)
-	return decision{first(e.rules, it), it.Desired.Template}
+	return ruling{first(e.rules, it), it.Desired.Template}
 }
 
 // sameAction compares two actions by what they do.
@@ -169,7 +169,7 @@ func (w *world) createRecord(a action.CreateRecord) {
 // applySet applies the StatefulSet of the stop that is due, with a partition.
 func (e *engine) applySet(w *world, partition int8) { w.changeSet(variantOf(e.due), partition) }
 
-// recordApplied notes that the spec is carried out. A release that has read every
+// NewRecordApplied notes that the spec is carried out. A release that has read every
 // log to be started has found it clean.
 func (w *world) recordApplied(a action.RecordApplied) {
 	r := &w.record

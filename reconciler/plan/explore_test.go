@@ -191,7 +191,7 @@ func (k *walk) successors(n node) string {
 
 // act makes the rest of a pass in a world, for a decision that was made by what s
 // shows. A pass with nothing to do makes no other world.
-func (k *walk) act(n node, how way, s sight, d decision, f fate) string {
+func (k *walk) act(n node, how way, s sight, d ruling, f fate) string {
 	next := n
 	broken := k.e.act(&next.w, s, d, f)
 	if broken != "" {
@@ -208,7 +208,7 @@ func (k *walk) act(n node, how way, s sight, d decision, f fate) string {
 
 // move lets something happen: alone, between two looks, and between the decision
 // for the world as it was and its deed. The clock stands still meanwhile.
-func (k *walk) move(n node, m move, before decision) string {
+func (k *walk) move(n node, m move, before ruling) string {
 	next := n
 	if m.fault() {
 		next.faults--

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -35,7 +36,7 @@ const turn = 10 * time.Second
 // inLine is a hold until other clusters are done.
 func inLine(message string) verdict {
 	v := wait(message, time.Time{})
-	v.hold.Again, v.hold.awaits = turn, awaitsFleet
+	v.hold.Again, v.hold.Awaits = turn, decision.AwaitsFleet
 	return v
 }
 

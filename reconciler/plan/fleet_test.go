@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -70,7 +71,7 @@ func TestForecastGoesBeyondTheFleet(t *testing.T) {
 	s := healthy(3)
 	with(commit(newVersion), backedUp(0), atMost(1, neighbour("db/baskets", "it is being rolled")))(s)
 	p := Make(s.Desired, s.Observed, noon)
-	if p.Hold == nil || p.Hold.Rule != "fleet" || len(Restarts(p.Steps)) != 3 {
+	if p.Hold == nil || p.Hold.Rule != "fleet" || len(decision.Restarts(p.Steps)) != 3 {
 		t.Errorf("got:\n%s", p.Text())
 	}
 }

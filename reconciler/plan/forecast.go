@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -11,9 +12,9 @@ import (
 const horizon = 100
 
 // forecast lists the steps that follow one step, if each goes well.
-func forecast(rules []rule, s *situation.Situation, step Step) []Step {
+func forecast(rules []rule, s *situation.Situation, step decision.Step) []decision.Step {
 	next := after(s, step.Action)
-	var steps []Step
+	var steps []decision.Step
 	for range horizon {
 		v := first(rules, next)
 		switch {
@@ -30,7 +31,7 @@ func forecast(rules []rule, s *situation.Situation, step Step) []Step {
 }
 
 // forecastBehind lists the steps that follow a hold that ends by itself.
-func forecastBehind(rules []rule, s *situation.Situation, h Hold) []Step {
+func forecastBehind(rules []rule, s *situation.Situation, h decision.Hold) []decision.Step {
 	if !passes(h) {
 		return nil
 	}
@@ -43,22 +44,22 @@ func forecastBehind(rules []rule, s *situation.Situation, h Hold) []Step {
 	if v.step == nil {
 		return nil
 	}
-	return append([]Step{judged(next, *v.step)}, forecast(rules, next, *v.step)...)
+	return append([]decision.Step{judged(next, *v.step)}, forecast(rules, next, *v.step)...)
 }
 
 // passes says whether a hold ends by itself.
-func passes(h Hold) bool { return h.Kind == HoldWaiting || h.Kind == HoldConfirm }
+func passes(h decision.Hold) bool { return h.Kind == decision.Waiting || h.Kind == decision.Confirm }
 
 // awaited is the situation in which what a hold waits for has come true.
-func awaited(s *situation.Situation, h Hold) *situation.Situation {
+func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 	c := s.Clone()
 	c.Now = c.Now.Add(max(h.Again, state.Between))
 	// A hold asks to be looked at now and then; the window may be weeks away.
-	if opens, _ := s.NextOpening(); h.awaits == awaitsWindow && opens.After(c.Now) {
+	if opens, _ := s.NextOpening(); h.Awaits == decision.AwaitsWindow && opens.After(c.Now) {
 		c.Now = opens
 	}
 	c.RecoverOn()
-	if h.awaits == awaitsFleet {
+	if h.Awaits == decision.AwaitsFleet {
 		c.Observed.Fleet = state.Fleet{}
 	}
 	c.Settle()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -34,7 +35,7 @@ func essence(a action.Action) string {
 	return a.String()
 }
 
-func essences(steps []Step) []string {
+func essences(steps []decision.Step) []string {
 	var texts []string
 	for _, s := range steps {
 		texts = append(texts, essence(s.Action))
@@ -45,7 +46,7 @@ func essences(steps []Step) []string {
 // shown is a plan of a run, and how many steps had
 // been carried out before.
 type shown struct {
-	plan Plan
+	plan decision.Plan
 	done int
 }
 
@@ -163,27 +164,27 @@ func TestForecastOfAReform(t *testing.T) {
 
 // A hold that does not end by itself has nothing behind it.
 func TestOnlyAWaitHasAForecast(t *testing.T) {
-	for kind, want := range map[HoldKind]bool{
-		HoldWaiting: true, HoldConfirm: true, HoldUnhealthy: false, HoldStopped: false, HoldRefused: false, HoldObserve: false,
+	for kind, want := range map[decision.HoldKind]bool{
+		decision.Waiting: true, decision.Confirm: true, decision.Unhealthy: false, decision.Stopped: false, decision.Refused: false, decision.ObserveOnly: false,
 	} {
 		s := healthy(3)
 		with(commit(newVersion))(s)
-		steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), Hold{Kind: kind})
+		steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), decision.Hold{Kind: kind})
 		if got := len(steps) > 0; got != want {
 			t.Errorf("%s: %d steps", kind, len(steps))
 		}
 	}
-	if steps := forecastBehind(table(), healthy(3), Hold{Kind: HoldWaiting}); steps != nil {
+	if steps := forecastBehind(table(), healthy(3), decision.Hold{Kind: decision.Waiting}); steps != nil {
 		t.Errorf("a quiet cluster has steps: %v", steps)
 	}
 	gone := healthy(3)
 	gone.Observed.Set, gone.Observed.Volumes = nil, memberVolumes(3)
-	if steps := forecastBehind(table(), gone, Hold{Kind: HoldWaiting}); len(steps) != 1 {
+	if steps := forecastBehind(table(), gone, decision.Hold{Kind: decision.Waiting}); len(steps) != 1 {
 		t.Errorf("a lost StatefulSet has steps: %v", steps)
 	}
 	s := healthy(3)
 	s.Observed.Set.Immutable = changesOf("spec.tls.mode")
-	if steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), Hold{Kind: HoldWaiting}); steps != nil {
+	if steps := forecastBehind(table(), situation.Of(s.Desired, s.Observed, s.Now), decision.Hold{Kind: decision.Waiting}); steps != nil {
 		t.Errorf("a refused change has steps: %v", steps)
 	}
 }
@@ -239,7 +240,7 @@ func TestAfterAnAction(t *testing.T) {
 // Behind a hold that a person must end nobody knows what comes.
 func TestForecastEndsAtAPerson(t *testing.T) {
 	s := healthy(3)
-	done := Step{Action: action.ForceSnapshot{}}
+	done := decision.Step{Action: action.ForceSnapshot{}}
 	always := func(v verdict) []rule { return []rule{{"x", func(*situation.Situation) verdict { return v }}} }
 	for name, c := range map[string]struct {
 		says verdict
@@ -275,13 +276,13 @@ func TestForecastLetsTimePass(t *testing.T) {
 	if problem != "" || !opens.After(noon.Add(time.Hour)) {
 		t.Fatalf("the window opens at %s (%s)", opens, problem)
 	}
-	if at := awaited(s, Hold{awaits: awaitsWindow, Again: time.Minute}).Now; !at.Equal(opens) {
+	if at := awaited(s, decision.Hold{Awaits: decision.AwaitsWindow, Again: time.Minute}).Now; !at.Equal(opens) {
 		t.Errorf("the window opens at %s, the forecast goes on at %s", opens, at)
 	}
-	if at := awaited(s, Hold{Kind: HoldWaiting, Again: time.Minute}).Now; !at.Equal(noon.Add(time.Minute)) {
+	if at := awaited(s, decision.Hold{Kind: decision.Waiting, Again: time.Minute}).Now; !at.Equal(noon.Add(time.Minute)) {
 		t.Errorf("a hold of a minute takes until %s", at)
 	}
-	if at := awaited(healthy(3), Hold{awaits: awaitsWindow, Again: time.Minute}).Now; !at.Equal(noon.Add(time.Minute)) {
+	if at := awaited(healthy(3), decision.Hold{Awaits: decision.AwaitsWindow, Again: time.Minute}).Now; !at.Equal(noon.Add(time.Minute)) {
 		t.Errorf("where there is no window, time goes on to %s", at)
 	}
 }

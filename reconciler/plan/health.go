@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -78,5 +79,5 @@ func twice(s *situation.Situation) verdict {
 
 // confirmIn asks for another look.
 func confirmIn(wait time.Duration, message string) verdict {
-	return verdict{hold: &Hold{Kind: HoldConfirm, Message: message, Again: wait}}
+	return verdict{hold: &decision.Hold{Kind: decision.Confirm, Message: message, Again: wait}}
 }

@@ -39,20 +39,9 @@ func hibernated(s *situation.Situation) verdict {
 		return v
 	}
 	if a := s.Observed.Record.Applied; a == nil || a.SpecHash != s.Desired.SpecHash {
-		return do(recordAsleep(s), "every member sleeps; what else has changed is carried out when they wake")
+		return do(action.NewRecordAsleep(s), "every member sleeps; what else has changed is carried out when they wake")
 	}
 	return idle()
-}
-
-// recordAsleep writes down that a sleeping cluster is as Git wants it. What its
-// members are stays what it was: what Git says of that meanwhile is not carried out.
-func recordAsleep(s *situation.Situation) action.RecordApplied {
-	a := recordApplied(s, s.Observed.Set.Version)
-	a.Settings = ""
-	if s.Observed.Record.Applied != nil {
-		a.Settings = s.Observed.Record.Applied.Settings
-	}
-	return a
 }
 
 // stopAll lets every pod go, and waits until the last one has.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -55,11 +56,11 @@ func settled(s *situation.Situation) verdict {
 		v.hold.Do = s.Unblock(loose[0])
 		return v
 	case len(loose) == 1:
-		return do(startRoll(s),
+		return do(action.NewStartRoll(s),
 			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
 				s.Observed.Set.Partition, loose[0].Name, down))
 	}
-	return do(startRoll(s),
+	return do(action.NewStartRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.Observed.Set.Partition, len(loose)))
 }
@@ -110,8 +111,8 @@ func comingBack(s *situation.Situation, p state.Pod) verdict {
 	if age < situation.TroubleGrace || (age < situation.ComebackTime && p.Trouble == "") {
 		return wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).about(cause)
 	}
-	return verdict{hold: &Hold{
-		Kind:    HoldStopped,
+	return verdict{hold: &decision.Hold{
+		Kind:    decision.Stopped,
 		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause.Text),
 		Member:  p.Name,
 		Detail:  cause.Detail,

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -108,7 +109,7 @@ func join(s *situation.Situation, j state.Joining) verdict {
 	case m != nil && !m.Learner:
 		return do(action.EndJoin{Member: j.Member, ID: j.ID}, "etcd counts it as a voter")
 	case !s.WantsMember(j.Member):
-		return do(drop(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
+		return do(action.NewDropLearner(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
 	case j.ID == "" && s.OtherLearner(j.Member) != "":
 		return unhealthy(fmt.Sprintf("%s is to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
 			"where nobody knows of that learner, remove it with `etcdctl member remove`").at(s.OtherLearner(j.Member))
@@ -118,22 +119,9 @@ func join(s *situation.Situation, j state.Joining) verdict {
 		}
 		return do(action.AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
 	case m == nil:
-		return do(drop(s, j, true), "the member list no longer has it: somebody has removed it")
+		return do(action.NewDropLearner(s, j, true), "the member list no longer has it: somebody has removed it")
 	}
 	return catchUp(s, j, *m)
-}
-
-// drop is the action that takes a join back. The claim that its pod has was made
-// for it: a claim that nobody knows lets no join begin. But where the guard found
-// somebody's data on it, or a recovery has kept the data of the lost cluster beside
-// the new, nobody deletes that.
-func drop(s *situation.Situation, j state.Joining, failed bool) action.DropLearner {
-	p := s.Observed.Pod(j.Member)
-	foreign := p != nil && p.Damage == state.DamageForeign
-	return action.DropLearner{
-		Member: j.Member, ID: j.ID, Failed: failed, Replace: j.Replace && s.WantsMember(j.Member),
-		Retire: j.ID != "" && !foreign && len(s.Observed.Record.Recovered) == 0,
-	}
 }
 
 // catchUp promotes a learner that has what the leader had a moment ago, and
@@ -161,11 +149,11 @@ func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict {
 	// was written down before it was promoted.
 	p := s.Observed.Pod(j.Member)
 	if p != nil && p.Damage != "" {
-		return do(drop(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem.Text)).about(problem)
+		return do(action.NewDropLearner(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem.Text)).about(problem)
 	}
 	if s.Now.Sub(j.Since) >= s.JoinTime() {
 		problem.Detail = strings.TrimPrefix(problem.Detail+"; after "+s.JoinTime().String(), "; ")
-		return do(drop(s, j, true), "it did not become a member in time: "+problem.Text).about(problem)
+		return do(action.NewDropLearner(s, j, true), "it did not become a member in time: "+problem.Text).about(problem)
 	}
 	return wait(j.Member+" joins: "+problem.Text, j.Since).about(situation.Remark{Member: j.Member, Detail: problem.Detail})
 }
@@ -214,8 +202,8 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 	if times := s.FailedJoins(member); times > 0 {
 		f, pause := s.Observed.Record.FailedJoin, min(time.Duration(times)*rejoinAfter, rejoinLatest)
 		if left := pause - s.Now.Sub(f.At); left > 0 {
-			return verdict{hold: &Hold{
-				Kind: HoldStopped, Member: member, Since: f.At, Again: min(left, rarely),
+			return verdict{hold: &decision.Hold{
+				Kind: decision.Stopped, Member: member, Since: f.At, Again: min(left, rarely),
 				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, state.Plural(times, "time"), pause),
 				Do:      "look at its pod and its node meanwhile",
 			}}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -110,7 +111,7 @@ func TestAWayThroughSeveralReleases(t *testing.T) {
 		var gone []int8
 		for range 20 * patience {
 			before := w
-			if v, broken := e.pass(&w, plainly(&before), done); broken != "" || (v.hold != nil && v.hold.Kind == HoldRefused) {
+			if v, broken := e.pass(&w, plainly(&before), done); broken != "" || (v.hold != nil && v.hold.Kind == decision.Refused) {
 				t.Fatalf("%s: %s %v", c.name, broken, v.hold)
 			}
 			if w.set.template != before.set.template {

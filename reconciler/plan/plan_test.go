@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -56,17 +57,17 @@ func TestActions(t *testing.T) {
 }
 
 func TestTextOfAPlan(t *testing.T) {
-	step := Step{Action: action.EndRoll{}, Reason: "it is over"}
+	step := decision.Step{Action: action.EndRoll{}, Reason: "it is over"}
 	for _, c := range []struct {
 		name, want string
-		plan       Plan
+		plan       decision.Plan
 		idle       bool
 	}{
-		{"17: nothing", "nothing to do\n", Plan{}, true},
-		{"a step", " 1. end the roll: it is over\n", Plan{Steps: []Step{step}}, false},
-		{"a hold that ends by itself", "hold (Waiting): a pod starts\n 1. end the roll: it is over\n", Plan{Hold: &Hold{Kind: HoldWaiting, Message: "a pod starts"}, Steps: []Step{step}}, false},
-		{"a hold with something to do", "hold (Refused): no way; revert\n", Plan{Hold: &Hold{Kind: HoldRefused, Message: "no way", Do: "revert"}}, false},
-		{"a warning alone does not make it busy", "warning: old\n", Plan{Warnings: []situation.Remark{{Text: "old"}}}, true},
+		{"17: nothing", "nothing to do\n", decision.Plan{}, true},
+		{"a step", " 1. end the roll: it is over\n", decision.Plan{Steps: []decision.Step{step}}, false},
+		{"a hold that ends by itself", "hold (Waiting): a pod starts\n 1. end the roll: it is over\n", decision.Plan{Hold: &decision.Hold{Kind: decision.Waiting, Message: "a pod starts"}, Steps: []decision.Step{step}}, false},
+		{"a hold with something to do", "hold (Refused): no way; revert\n", decision.Plan{Hold: &decision.Hold{Kind: decision.Refused, Message: "no way", Do: "revert"}}, false},
+		{"a warning alone does not make it busy", "warning: old\n", decision.Plan{Warnings: []situation.Remark{{Text: "old"}}}, true},
 	} {
 		if got := c.plan.Text(); got != c.want || c.plan.Idle() != c.idle {
 			t.Errorf("%s: %q, idle %t", c.name, got, c.plan.Idle())
@@ -78,17 +79,17 @@ func TestObserveHoldsOnlyWhatWouldBeDone(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change mutation
-		want   HoldKind
+		want   decision.HoldKind
 	}{
 		{"nothing to do", func(*situation.Situation) {}, ""},
-		{"something to do", commit(newVersion), HoldObserve},
-		{"a hold stays what it is", with(commit(newVersion), down(0)), HoldUnhealthy},
-		{"a hold with steps behind it, too", with(commit(newVersion), oneLook), HoldConfirm},
+		{"something to do", commit(newVersion), decision.ObserveOnly},
+		{"a hold stays what it is", with(commit(newVersion), down(0)), decision.Unhealthy},
+		{"a hold with steps behind it, too", with(commit(newVersion), oneLook), decision.Confirm},
 	} {
 		s := healthy(3)
 		c.change(s)
 		s.Desired.Spec.Mode = schema.ModeObserve
-		got := HoldKind("")
+		got := decision.HoldKind("")
 		if p := Make(s.Desired, s.Observed, noon); p.Hold != nil {
 			got = p.Hold.Kind
 		}
@@ -205,9 +206,9 @@ func TestMakeAnswersAnything(t *testing.T) {
 }
 
 // decidesOtherwise says how Decide differs from the beginning of a plan, or "".
-func decidesOtherwise(d state.Desired, o state.Observed, p Plan) string {
+func decidesOtherwise(d state.Desired, o state.Observed, p decision.Plan) string {
 	p.Warnings, p.Steps = nil, p.Steps[:min(1, len(p.Steps))]
-	if p.Hold != nil && p.Hold.Kind != HoldObserve {
+	if p.Hold != nil && p.Hold.Kind != decision.ObserveOnly {
 		p.Steps = nil // a forecast
 	}
 	if got := Decide(d, o, noon); !reflect.DeepEqual(got, p) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -103,8 +104,8 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 		return v
 	}
 	if got, least := s.Observed.Round().Member(r.Member).Revision, r.Revision+state.RevisionBump; got < least {
-		return verdict{hold: &Hold{
-			Kind: HoldStopped, Member: r.Member, Since: since, Again: rarely,
+		return verdict{hold: &decision.Hold{
+			Kind: decision.Stopped, Member: r.Member, Since: since, Again: rarely,
 			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is",
 			Detail:  fmt.Sprintf("revision %d instead of %d or later", got, least),
 			Do:      "keep clients away from it, and report this as a bug; " + r.Kept(),

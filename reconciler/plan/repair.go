@@ -225,7 +225,7 @@ func alignPartition(s *situation.Situation, ordinal int32) verdict {
 		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: ordinal},
 			fmt.Sprintf("the cluster version is %s, and a new member with etcd %s could not start", version, s.Observed.Set.CurrentVersion))
 	case !s.Started() && s.OthersHave(ordinal, s.Desired.Template):
-		return do(startRoll(s), "the others have this template already, and the new member can start with no other")
+		return do(action.NewStartRoll(s), "the others have this template already, and the new member can start with no other")
 	}
 	return refuse(
 		fmt.Sprintf("%s cannot take its place: it would come back with etcd %s, and the cluster version is %s",

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/schema"
 )
@@ -108,7 +109,7 @@ func TestUndoIsTrue(t *testing.T) {
 		for passes := 0; stop > 0; passes++ {
 			before := w
 			p := Make(w.desired(), w.observed(&before), w.now())
-			if p.Idle() || p.Hold != nil && p.Hold.Kind == HoldRefused {
+			if p.Idle() || p.Hold != nil && p.Hold.Kind == decision.Refused {
 				return // there was nothing to restart
 			}
 			if passes > 400 {

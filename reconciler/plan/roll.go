@@ -18,17 +18,9 @@ func start(s *situation.Situation) verdict {
 		return v
 	}
 	if s.Waypoint().Flush {
-		return do(startRoll(s), s.FlushReason())
+		return do(action.NewStartRoll(s), s.FlushReason())
 	}
-	return do(startRoll(s), "the StatefulSet learns the new template; its partition stands above every pod, so none restarts yet")
-}
-
-// startRoll is the action that puts the partition above every pod.
-func startRoll(s *situation.Situation) action.StartRoll {
-	return action.StartRoll{
-		SetUID: s.Observed.Set.UID, Template: s.Desired.Template, Partition: s.Observed.Set.Replicas,
-		From: s.FromVersion(), To: s.Desired.Spec.Version,
-	}
+	return do(action.NewStartRoll(s), "the StatefulSet learns the new template; its partition stands above every pod, so none restarts yet")
 }
 
 // leader moves the leadership off the member that is about to stop, so that the
@@ -117,12 +109,6 @@ func applied(s *situation.Situation) verdict {
 	if !s.Formed() || s.Intermediate() || (s.Observed.Record.Applied != nil && s.Observed.Record.Applied.SpecHash == s.Desired.SpecHash) {
 		return pass()
 	}
-	return do(recordApplied(s, s.Desired.Spec.Version),
+	return do(action.NewRecordApplied(s, s.Desired.Spec.Version),
 		fmt.Sprintf("every member runs etcd %s and is healthy, and the cluster version says so too", s.Desired.Spec.Version))
-}
-
-// recordApplied is the action that writes down that the spec is carried out, by
-// members of that version.
-func recordApplied(s *situation.Situation, version string) action.RecordApplied {
-	return action.RecordApplied{SpecHash: s.Desired.SpecHash, Settings: s.Settings(), Version: version, Commit: s.Desired.Commit}
 }

@@ -5,14 +5,15 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
 // verdict is what one rule says: nothing (the zero verdict), a hold, a step, or
 // that nothing is to be done whatever the rules below would say.
 type verdict struct {
-	hold *Hold
-	step *Step
+	hold *decision.Hold
+	step *decision.Step
 	idle bool
 }
 
@@ -154,17 +155,17 @@ func pass() verdict { return verdict{} }
 
 // do is the verdict of a rule that wants an action.
 func do(a action.Action, reason string) verdict {
-	return verdict{step: &Step{Action: a, Reason: reason}}
+	return verdict{step: &decision.Step{Action: a, Reason: reason}}
 }
 
 // wait is a hold that ends by itself.
 func wait(message string, since time.Time) verdict {
-	return verdict{hold: &Hold{Kind: HoldWaiting, Message: message, Since: since, Again: soon}}
+	return verdict{hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: soon}}
 }
 
 // refuse is a hold that ends with a new commit.
 func refuse(message, do string) verdict {
-	return verdict{hold: &Hold{Kind: HoldRefused, Message: message, Do: do, Again: rarely}}
+	return verdict{hold: &decision.Hold{Kind: decision.Refused, Message: message, Do: do, Again: rarely}}
 }
 
 // about adds to a verdict whom it is about, and what was measured.
@@ -198,5 +199,5 @@ func (v verdict) measured(format string, args ...any) verdict {
 
 // unhealthy is a hold that ends when the cluster is healthy.
 func unhealthy(message, do string) verdict {
-	return verdict{hold: &Hold{Kind: HoldUnhealthy, Message: message, Do: do, Again: soon}}
+	return verdict{hold: &decision.Hold{Kind: decision.Unhealthy, Message: message, Do: do, Again: soon}}
 }

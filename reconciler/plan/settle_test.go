@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
 // patience is how many looks a world may take to come to rest.
@@ -73,7 +75,7 @@ func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
 
 // heldFor wants a hold that does not end by itself to say what a person can do,
 // and to hold for a reason.
-func (e *engine) heldFor(w *world, h *Hold) string {
+func (e *engine) heldFor(w *world, h *decision.Hold) string {
 	switch {
 	case !tellsAPerson(h):
 		return fmt.Sprintf("liveness: held for good, and nobody is told what to do: %s: %s", h.Rule, h)
@@ -90,7 +92,7 @@ var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|commit|compare|de
 
 // tellsAPerson says whether a hold names something that a person can do, and
 // names whom it speaks of where it speaks of somebody named.
-func tellsAPerson(h *Hold) bool {
+func tellsAPerson(h *decision.Hold) bool {
 	speaksOf := strings.Contains(h.Do, "named here") || strings.Contains(h.Do, "listed here")
 	return wayOut.MatchString(h.Do) && (!speaksOf || strings.Contains(h.Message, "orders-"))
 }

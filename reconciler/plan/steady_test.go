@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -39,7 +40,7 @@ func TestWhatWasMeasuredStandsApart(t *testing.T) {
 }
 
 // steadyText is what a status shows of a plan.
-func steadyText(p Plan) string {
+func steadyText(p decision.Plan) string {
 	var b strings.Builder
 	for _, w := range p.Warnings {
 		fmt.Fprintln(&b, w.Member, w.Text)

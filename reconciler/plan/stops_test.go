@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -171,7 +172,7 @@ func TestAStopThatNobodyHasRendered(t *testing.T) {
 	s := healthy(3)
 	with(runs("3.4.34"), commit("3.6.16"), stepwise)(s)
 	p := Make(s.Desired, s.Observed, noon)
-	if p.Hold == nil || p.Hold.Kind != HoldRefused || !strings.Contains(p.Hold.Message, "3.5.35") {
+	if p.Hold == nil || p.Hold.Kind != decision.Refused || !strings.Contains(p.Hold.Message, "3.5.35") {
 		t.Errorf("%s", p.Text())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -227,7 +228,7 @@ func TestGrowthRestartsNobody(t *testing.T) {
 	s := healthy(3)
 	with(stored, wants("16Gi"))(s)
 	p := Make(s.Desired, s.Observed, noon)
-	if len(p.Steps) != 6 || len(Restarts(p.Steps)) != 0 {
+	if len(p.Steps) != 6 || len(decision.Restarts(p.Steps)) != 0 {
 		t.Errorf("plan:\n%s", p.Text())
 	}
 }

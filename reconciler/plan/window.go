@@ -3,6 +3,7 @@ package plan
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
@@ -32,6 +33,6 @@ func window(s *situation.Situation) verdict {
 		return pass()
 	}
 	v := wait("outside the maintenance window; the next one opens "+opens.Format(situation.OpeningLayout), time.Time{})
-	v.hold.Again, v.hold.awaits = min(opens.Sub(s.Now), rarely), awaitsWindow
+	v.hold.Again, v.hold.Awaits = min(opens.Sub(s.Now), rarely), decision.AwaitsWindow
 	return v
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/manifests"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -37,7 +37,7 @@ type Planner interface {
 	// SetDesired replaces the clusters that Git declares, among which it plans.
 	SetDesired(clusters []desired.Cluster)
 	// Plan reads one of them from Kubernetes and etcd, and plans.
-	Plan(ctx context.Context, c desired.Cluster) (plan.Plan, error)
+	Plan(ctx context.Context, c desired.Cluster) (decision.Plan, error)
 }
 
 // Live reports what would be done to the clusters that run.
@@ -106,7 +106,7 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.C
 
 // describeLive reports on a live cluster. Its leader is known, so the steps tell how
 // often the leadership moves.
-func describeLive(c desired.Cluster, p plan.Plan, options Options) ClusterReport {
+func describeLive(c desired.Cluster, p decision.Plan, options Options) ClusterReport {
 	moves := leaderMoves(p.Steps)
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,

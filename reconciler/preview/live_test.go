@@ -8,8 +8,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
 // fakePlanner plans one step for each cluster, and notes what it was asked.
@@ -23,9 +23,9 @@ func (f *fakePlanner) SetDesired(clusters []desired.Cluster) {
 	}
 }
 
-func (f *fakePlanner) Plan(_ context.Context, c desired.Cluster) (plan.Plan, error) {
+func (f *fakePlanner) Plan(_ context.Context, c desired.Cluster) (decision.Plan, error) {
 	f.planned = append(f.planned, c.Key())
-	return plan.Plan{Steps: []plan.Step{{Action: action.MoveLeader{}}}}, nil
+	return decision.Plan{Steps: []decision.Step{{Action: action.MoveLeader{}}}}, nil
 }
 
 // revision parses files that each declare one cluster.

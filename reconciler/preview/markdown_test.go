@@ -12,6 +12,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -57,9 +58,9 @@ func sampleReport() *Report {
 	held.Changes = []FieldChange{{Field: "spec.version", From: oldVersion, To: newVersion}}
 	held.Unknown = []string{"the members' health"}
 
-	gone := newClusterReport(state.Desired{Namespace: "db", Name: "search"}, plan.Plan{Warnings: []situation.Remark{{Text: "no file names this cluster any more"}}}, 0, 0)
+	gone := newClusterReport(state.Desired{Namespace: "db", Name: "search"}, decision.Plan{Warnings: []situation.Remark{{Text: "no file names this cluster any more"}}}, 0, 0)
 	gone.Change = Removed
-	quiet := newClusterReport(state.Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, plan.Plan{}, 0, 0)
+	quiet := newClusterReport(state.Desired{Namespace: "db", Name: "quiet", Spec: was.Spec}, decision.Plan{}, 0, 0)
 
 	bad := state.Desired{Namespace: "db", Name: "bad", Problems: []string{"bad.yaml:3: spec.version: \"@ada | `rm` <b>\" is no release"}}
 	broken := newClusterReport(bad, plan.Make(bad, state.Observed{}, noon), 0, 0)
@@ -102,9 +103,9 @@ func TestNothingFromAFileIsRead(t *testing.T) {
 	evil := "</details> @ada #1 | `x` ``y`` <img src=x> https://evil.example www.evil.example [a](b) **b** _c_ ~d~ \n# e \u202e !2 $f$ &amp; \\"
 	d := orders(oldVersion, "a")
 	d.Name = evil
-	p := plan.Plan{
-		Hold:     &plan.Hold{Kind: plan.HoldRefused, Message: evil, Do: evil},
-		Steps:    []plan.Step{{Action: action.ApplyObject{ObjectKind: evil, Name: evil}, Reason: evil, Undo: action.Undo{Text: evil}}},
+	p := decision.Plan{
+		Hold:     &decision.Hold{Kind: decision.Refused, Message: evil, Do: evil},
+		Steps:    []decision.Step{{Action: action.ApplyObject{ObjectKind: evil, Name: evil}, Reason: evil, Undo: action.Undo{Text: evil}}},
 		Warnings: []situation.Remark{{Text: evil}},
 	}
 	c := newClusterReport(d, p, 0, 0)
@@ -267,10 +268,10 @@ func TestNothingToTell(t *testing.T) {
 func TestWhatIsAdded(t *testing.T) {
 	d := state.Desired{Namespace: "db", Name: "new"}
 	for _, c := range []struct {
-		steps []plan.Step
+		steps []decision.Step
 		want  Change
-	}{{nil, Unchanged}, {[]plan.Step{{Action: action.EndRoll{}}}, Changed}, {[]plan.Step{{Action: action.EndRoll{}}, {Action: action.CreateRecord{}}}, Added}} {
-		if r := newClusterReport(d, plan.Plan{Steps: c.steps}, 0, 0); r.Change != c.want {
+	}{{nil, Unchanged}, {[]decision.Step{{Action: action.EndRoll{}}}, Changed}, {[]decision.Step{{Action: action.EndRoll{}}, {Action: action.CreateRecord{}}}, Added}} {
+		if r := newClusterReport(d, decision.Plan{Steps: c.steps}, 0, 0); r.Change != c.want {
 			t.Errorf("%v: %s, want %s", c.steps, r.Change, c.want)
 		}
 	}

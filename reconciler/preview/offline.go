@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
@@ -96,7 +97,7 @@ func clusterOffline(before, after *desired.Cluster, options Options) (ClusterRep
 		if err != nil {
 			return ClusterReport{}, err
 		}
-		report := newClusterReport(v.Desired, plan.Plan{}, 0, 0)
+		report := newClusterReport(v.Desired, decision.Plan{}, 0, 0)
 		report.Change = Changed
 		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
 		return report, nil
@@ -109,7 +110,7 @@ func clusterOffline(before, after *desired.Cluster, options Options) (ClusterRep
 
 // orphaned is the report on a cluster that is no longer in Git.
 func orphaned(before desired.Cluster) ClusterReport {
-	report := newClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, plan.Plan{}, 0, 0)
+	report := newClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, decision.Plan{}, 0, 0)
 	report.Change = Removed
 	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and nobody looks after it; absence from Git is never a wish to delete"}
 	return report
@@ -208,7 +209,7 @@ func (r *supposer) immutableFields(was, v *observe.View) ([]state.Change, error)
 // reportFor plans for every member that may lead. The steps that are shown are
 // those for the first.
 func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) ClusterReport {
-	var shown plan.Plan
+	var shown decision.Plan
 	var moves []int
 	// A healthy cluster is no place to plan a recovery in.
 	recovery := v.Desired.Spec.Recovery
@@ -240,9 +241,9 @@ func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) Clu
 }
 
 // fleetUnknowns is what only the other clusters and the record can tell.
-func fleetUnknowns(c desired.Cluster, steps []plan.Step) []string {
+func fleetUnknowns(c desired.Cluster, steps []decision.Step) []string {
 	var texts []string
-	if wave := c.Spec.Upgrade.Wave; wave > 0 && len(plan.Restarts(steps)) > 0 {
+	if wave := c.Spec.Upgrade.Wave; wave > 0 && len(decision.Restarts(steps)) > 0 {
 		texts = append(texts, fmt.Sprintf("when wave %d begins: every cluster of a lower wave must be what its file says before, and healthy", wave))
 	}
 	if owner := c.Spec.TakeOver; owner != "" {
@@ -260,13 +261,13 @@ func secretUnknowns(c desired.Cluster) []string {
 }
 
 // unknowns is what decides beside the two files.
-func unknowns(steps []plan.Step) []string {
+func unknowns(steps []decision.Step) []string {
 	texts := []string{"whether the base has been carried out: what is under way is finished or given up first"}
 	if len(steps) == 0 {
 		return texts
 	}
 	texts = append(texts, "the members' health and alarms: while a member is not well, nothing is restarted")
-	if len(plan.Restarts(steps)) > 0 {
+	if len(decision.Restarts(steps)) > 0 {
 		texts = append(texts,
 			"which etcd the members really report: every hop is judged by that",
 			"which member leads: the leadership moves before its member restarts, and a backup is read through it",

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/quorate/quorate/reconciler/markdown"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -91,9 +91,9 @@ type FieldChange struct {
 
 // HoldReport is a Hold. Do is empty for one that ends by itself.
 type HoldReport struct {
-	Kind    plan.HoldKind `json:"kind"`
-	Rule    string        `json:"rule"`
-	Message string        `json:"message"`
+	Kind    decision.HoldKind `json:"kind"`
+	Rule    string            `json:"rule"`
+	Message string            `json:"message"`
 	// Detail is what was measured; empty where there is nothing.
 	Detail string `json:"detail,omitempty"`
 	Do     string `json:"do,omitempty"`
@@ -135,11 +135,11 @@ type Summary struct {
 
 // newClusterReport describes a plan. least and most are how often the leadership
 // may move, see disruption.
-func newClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterReport {
+func newClusterReport(d state.Desired, p decision.Plan, least, most int) ClusterReport {
 	r := ClusterReport{
 		Namespace: d.Namespace, Name: d.Name, Version: d.Spec.Version, Change: Changed,
 		Changes: []FieldChange{}, Steps: []StepReport{}, Warnings: []string{}, Unknown: []string{},
-		Restarts: len(plan.Restarts(p.Steps)),
+		Restarts: len(decision.Restarts(p.Steps)),
 	}
 	if p.Idle() {
 		r.Change = Unchanged
@@ -163,7 +163,7 @@ func newClusterReport(d state.Desired, p plan.Plan, least, most int) ClusterRepo
 }
 
 // reasonFor is the reason of a step; that of a backup says where it goes, too.
-func reasonFor(s plan.Step, d state.Desired) string {
+func reasonFor(s decision.Step, d state.Desired) string {
 	if _, backup := s.Action.(action.TakeBackup); !backup {
 		return s.Because()
 	}
@@ -196,7 +196,7 @@ func (c FieldChange) values() string {
 
 // String is the hold on one line.
 func (h HoldReport) String() string {
-	return plan.Hold{Message: h.Message, Detail: h.Detail, Do: h.Do}.String()
+	return decision.Hold{Message: h.Message, Detail: h.Detail, Do: h.Do}.String()
 }
 
 // Count fills the Summary and puts everything into its order.

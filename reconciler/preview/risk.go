@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // leaderMoves counts the steps that hand the leadership over.
-func leaderMoves(steps []plan.Step) int {
+func leaderMoves(steps []decision.Step) int {
 	n := 0
 	for _, s := range steps {
 		if _, ok := s.Action.(action.MoveLeader); ok {
@@ -28,9 +28,9 @@ func leaderMoves(steps []plan.Step) int {
 //	1        clients are cut off
 //	2        clients are cut off: a quorum is both
 //	3 …      the others keep the quorum
-func disruption(replicas int32, steps []plan.Step, least, most int) string {
+func disruption(replicas int32, steps []decision.Step, least, most int) string {
 	var parts []string
-	if names := plan.Restarts(steps); len(names) > 0 {
+	if names := decision.Restarts(steps); len(names) > 0 {
 		text := state.Plural(len(names), "restart") + ", one at a time, quorum kept"
 		if replicas < 3 {
 			text = state.Plural(len(names), "restart") + cutOff(names)
@@ -52,7 +52,7 @@ func disruption(replicas int32, steps []plan.Step, least, most int) string {
 }
 
 // membershipChanges lists how many members join and leave, and whether all stop.
-func membershipChanges(steps []plan.Step) []string {
+func membershipChanges(steps []decision.Step) []string {
 	joins, leaves := 0, 0
 	var parts []string
 	for _, s := range steps {

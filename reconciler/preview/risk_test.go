@@ -4,22 +4,22 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
 func TestDisruption(t *testing.T) {
-	steps := func(names ...string) []plan.Step {
-		list := []plan.Step{{Action: action.StartRoll{}}}
+	steps := func(names ...string) []decision.Step {
+		list := []decision.Step{{Action: action.StartRoll{}}}
 		for _, name := range names {
-			list = append(list, plan.Step{Action: action.RestartMember{Member: name}})
+			list = append(list, decision.Step{Action: action.RestartMember{Member: name}})
 		}
 		return list
 	}
 	for _, c := range []struct {
 		name        string
 		replicas    int32
-		steps       []plan.Step
+		steps       []decision.Step
 		least, most int
 		want        string
 	}{
@@ -33,9 +33,9 @@ func TestDisruption(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	some := func(a action.Action, n int) []plan.Step { return slices.Repeat([]plan.Step{{Action: a}}, n) }
+	some := func(a action.Action, n int) []decision.Step { return slices.Repeat([]decision.Step{{Action: a}}, n) }
 	for _, c := range []struct {
-		steps []plan.Step
+		steps []decision.Step
 		want  string
 	}{
 		{some(action.BeginJoin{}, 1), "1 member added, one at a time"},
@@ -47,7 +47,7 @@ func TestDisruption(t *testing.T) {
 			t.Errorf("%v: %q, want %q", c.steps, got, c.want)
 		}
 	}
-	if got := plan.Restarts(steps("a-1", "a-0")); !slices.Equal(got, []string{"a-1", "a-0"}) {
+	if got := decision.Restarts(steps("a-1", "a-0")); !slices.Equal(got, []string{"a-1", "a-0"}) {
 		t.Errorf("restarts %v", got)
 	}
 }

@@ -19,37 +19,28 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	batchv1 "k8s.io/api/batch/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/scheduler"
@@ -254,7 +245,7 @@ func (w *World) CountDeep() *int {
 }
 
 // WantHold wants the next pass to hold the cluster, with a part of its sentence.
-func (w *World) WantHold(kind plan.HoldKind, rule, part string) {
+func (w *World) WantHold(kind decision.HoldKind, rule, part string) {
 	w.Helper()
 	w.MustPass()
 	p, err := w.R.Plan(w.Context(), w.Wish)
@@ -691,13 +682,13 @@ func (w *World) Settle() {
 // UntilIdle makes passes until the cluster is what Git says.
 func (w *World) UntilIdle() {
 	w.Helper()
-	w.Until(func(p plan.Plan) bool { return p.Idle() })
+	w.Until(func(p decision.Plan) bool { return p.Idle() })
 }
 
 // Until makes passes until the plan is as wanted.
-func (w *World) Until(wanted func(plan.Plan) bool) plan.Plan {
+func (w *World) Until(wanted func(decision.Plan) bool) decision.Plan {
 	w.Helper()
-	var p plan.Plan
+	var p decision.Plan
 	for range 200 {
 		wait, err := w.Pass()
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -35,9 +35,9 @@ type Metrics struct {
 }
 
 // HoldKinds are the values of the label kind.
-func HoldKinds() []plan.HoldKind {
-	return []plan.HoldKind{
-		plan.HoldWaiting, plan.HoldConfirm, plan.HoldUnhealthy, plan.HoldStopped, plan.HoldRefused, plan.HoldObserve,
+func HoldKinds() []decision.HoldKind {
+	return []decision.HoldKind{
+		decision.Waiting, decision.Confirm, decision.Unhealthy, decision.Stopped, decision.Refused, decision.ObserveOnly,
 	}
 }
 
@@ -73,7 +73,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 }
 
 // observed sets the gauges that follow from one look.
-func (m *Metrics) observed(v *observe.View, p plan.Plan) {
+func (m *Metrics) observed(v *observe.View, p decision.Plan) {
 	ns, name := v.Cluster.Metadata.Namespace, v.Cluster.Metadata.Name
 	m.wants(v.Cluster)
 	for _, kind := range HoldKinds() {

@@ -10,14 +10,14 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
 func TestMetricNamesFollowTheRules(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
 	c := desired.Cluster{EtcdCluster: clustertest.Orders()}
-	m.observed(&observe.View{Cluster: c}, plan.Plan{})
+	m.observed(&observe.View{Cluster: c}, decision.Plan{})
 	m.acted(c, "CreateSet")
 	m.failed(c)
 	m.Passed(time.Second)

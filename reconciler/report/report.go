@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/memo"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
 // Once keeps the last sentence about each topic of each cluster, so that a log
@@ -66,7 +65,7 @@ func (s *Once) Clear(cluster string, topics ...string) {
 func (s *Once) Forget(cluster string) { s.last.Forget(cluster) }
 
 // Planned tells what the plan says, where it says something new.
-func (r *Reporter) Planned(v *observe.View, p plan.Plan) {
+func (r *Reporter) Planned(v *observe.View, p decision.Plan) {
 	r.Metrics.observed(v, p)
 	key := v.Cluster.Key()
 	for _, w := range p.Warnings {
@@ -90,13 +89,13 @@ func (r *Reporter) Planned(v *observe.View, p plan.Plan) {
 }
 
 // reportHold tells a hold once. What ends by itself is no Event of its own.
-func (r *Reporter) reportHold(v *observe.View, h plan.Hold) {
+func (r *Reporter) reportHold(v *observe.View, h decision.Hold) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicState, h.String()) {
 		return
 	}
 	r.Log.Info("on hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "reason", h.Told(), "remedy", h.Do)
 	kind := corev1.EventTypeWarning
-	if h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm || h.Kind == plan.HoldObserve {
+	if h.Kind == decision.Waiting || h.Kind == decision.Confirm || h.Kind == decision.ObserveOnly {
 		kind = corev1.EventTypeNormal
 	}
 	r.event(v, kind, "Hold"+string(h.Kind), h.String())
@@ -104,7 +103,7 @@ func (r *Reporter) reportHold(v *observe.View, h plan.Hold) {
 
 // Starting tells what is about to be done, before it is done. A step that
 // failed and is tried again was told already.
-func (r *Reporter) Starting(v *observe.View, s plan.Step) {
+func (r *Reporter) Starting(v *observe.View, s decision.Step) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicStep, s.String()) {
 		return
 	}
@@ -114,7 +113,7 @@ func (r *Reporter) Starting(v *observe.View, s plan.Step) {
 }
 
 // Done tells of a step that was taken.
-func (r *Reporter) Done(v *observe.View, s plan.Step, took time.Duration) {
+func (r *Reporter) Done(v *observe.View, s decision.Step, took time.Duration) {
 	r.Said.Clear(v.Cluster.Key(), TopicStep, TopicFailure)
 	r.Metrics.acted(v.Cluster, s.Action.Kind())
 	r.Log.Info("step done", "cluster", v.Cluster.Key(), "action", s.Action.String(), "duration", took.Round(time.Millisecond).String())

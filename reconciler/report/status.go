@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
-	"github.com/quorate/quorate/reconciler/plan"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -17,7 +17,7 @@ import (
 
 // ClusterStatus is a cluster as one look shows it, without what the look has measured: two
 // looks between which nothing has happened give the same bytes.
-func ClusterStatus(v *observe.View, p plan.Plan) schema.Status {
+func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 	phase, reason, message := phaseOf(p)
 	m := v.Cluster.Metadata
 	s := schema.NewStatus(schema.KindCluster, m.Namespace, m.Name, phase, reason, message)
@@ -41,13 +41,13 @@ func ClusterStatus(v *observe.View, p plan.Plan) schema.Status {
 }
 
 // phaseOf says how far the cluster is, why, and what about it.
-func phaseOf(p plan.Plan) (phase schema.Phase, reason, message string) {
+func phaseOf(p decision.Plan) (phase schema.Phase, reason, message string) {
 	switch h := p.Hold; {
 	case h == nil && len(p.Steps) == 0:
 		return schema.PhaseReady, "Idle", "the cluster is what Git says"
 	case h == nil:
 		return schema.PhaseReconciling, p.Steps[0].Action.Kind(), p.Steps[0].Steady()
-	case h.Kind == plan.HoldWaiting || h.Kind == plan.HoldConfirm:
+	case h.Kind == decision.Waiting || h.Kind == decision.Confirm:
 		return schema.PhaseReconciling, string(h.Kind), h.Steady()
 	default:
 		return schema.PhaseStalled, string(h.Kind), h.Steady()
@@ -146,14 +146,14 @@ func driftStatus(v *observe.View) []schema.DriftStatus {
 	return list
 }
 
-func holdStatus(h *plan.Hold) *schema.HoldStatus {
+func holdStatus(h *decision.Hold) *schema.HoldStatus {
 	if h == nil {
 		return nil
 	}
 	return &schema.HoldStatus{Kind: string(h.Kind), Rule: h.Rule, Message: h.Message, Do: h.Do}
 }
 
-func planStatus(steps []plan.Step) []schema.StepStatus {
+func planStatus(steps []decision.Step) []schema.StepStatus {
 	list := make([]schema.StepStatus, len(steps))
 	for i, s := range steps {
 		list[i] = schema.StepStatus{Action: s.Action.String(), Reason: s.Reason}
@@ -175,7 +175,7 @@ func OrphanStatus(namespace, name string) schema.Status {
 }
 
 // RestoreStatus is the restore that makes a cluster.
-func RestoreStatus(v *observe.View, p plan.Plan, w desired.Restore) schema.Status {
+func RestoreStatus(v *observe.View, p decision.Plan, w desired.Restore) schema.Status {
 	phase, reason, message := phaseOf(p)
 	s := schema.RestoreStatus{Cluster: v.Cluster.Key(), Source: desired.SourceText(w.Source)}
 	if v.Record != nil && v.Record.Restored != nil && v.Record.Restored.Name == w.Name && !v.Record.Restored.At.IsZero() {

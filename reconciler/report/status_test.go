@@ -9,8 +9,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
@@ -82,7 +82,7 @@ func TestStatusOfAnUpgrade(t *testing.T) {
 			t.Errorf("it is %s of commit %s with the plan %+v", phase, s.Status.Commit, s.Status.Cluster.Plan)
 		}
 		mixed := false
-		w.Until(func(p plan.Plan) bool {
+		w.Until(func(p decision.Plan) bool {
 			v := w.Status(schema.KindCluster, "orders").Status.Cluster.Version
 			mixed = mixed || v.Lowest == "3.6.12" && v.Highest == "3.6.16"
 			return p.Idle()

@@ -44,8 +44,8 @@ func (s Stores) Offer(ctx context.Context, store backup.Store, objectURL string,
 }
 
 const (
-	// KeyURL and KeyCA are the keys in a Secret that offers a backup: its URL, and the
-	// certificate of the store's CA.
+	// KeyURL is the key of the URL in a Secret that offers a backup.
 	KeyURL = "url"
-	KeyCA  = "ca.crt"
+	// KeyCA is the key of the certificate of the store's CA in it.
+	KeyCA = "ca.crt"
 )

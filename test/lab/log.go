@@ -27,8 +27,8 @@ type LogLine struct {
 	Action string `json:"action"`
 	Reason string `json:"reason"`
 	// Kind and Remedy are those of a hold.
-	Kind   string `json:"kind"`
-	Remedy string `json:"remedy"`
+	Kind    string `json:"kind"`
+	Remedy  string `json:"remedy"`
 	Message string `json:"message"`
 	// Warning is what a warning about a cluster says.
 	Warning string `json:"warning"`
@@ -97,7 +97,9 @@ func message(msg string, parts []string) func(LogLine) bool {
 // Idle matches the lines that say that a cluster, as "namespace/name", is what
 // Git says, at an etcd version.
 func Idle(cluster, version string) func(LogLine) bool {
-	return func(l LogLine) bool { return l.Msg == "cluster is up to date" && l.Cluster == cluster && l.Version == version }
+	return func(l LogLine) bool {
+		return l.Msg == "cluster is up to date" && l.Cluster == cluster && l.Version == version
+	}
 }
 
 // Hold matches the lines that report a hold whose message or advice contains

@@ -1,0 +1,145 @@
+// Package decision has what the planner answers: a plan of steps, or a hold. It has no
+// rules: what tells of a plan, or executes its first step, needs no more than this.
+package decision
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// Plan is what to do about one cluster.
+type Plan struct {
+	// Hold says why nothing may be done now; nil when Steps[0] may be.
+	Hold *Hold
+	// Steps in order. Steps behind the first, and all steps behind a Hold, are
+	// a forecast.
+	Steps []Step
+	// Warnings are about a wish that is carried out all the same.
+	Warnings []situation.Remark
+}
+
+// Step is an action and one sentence saying why.
+type Step struct {
+	Action action.Action
+	// Reason is the same from look to look, and Detail what this one has measured for
+	// it.
+	Reason, Detail string
+	// Undo says until when the step can be taken back, and how.
+	Undo action.Undo
+}
+
+// String is the step on one line.
+func (s Step) String() string { return state.WithDetail(s.Steady(), s.Detail) }
+
+// Steady is the step without what was measured.
+func (s Step) Steady() string { return s.Action.String() + ": " + s.Reason }
+
+// Because is the reason, with what was measured.
+func (s Step) Because() string { return state.WithDetail(s.Reason, s.Detail) }
+
+// HoldKind says what sort of waiting a Hold is.
+type HoldKind string
+
+// The kinds of holds.
+const (
+	// Waiting ends by itself: something that was started is not over yet.
+	Waiting HoldKind = "Waiting"
+	// Confirm asks the caller for another round of health, then to plan again.
+	Confirm HoldKind = "Confirm"
+	// Unhealthy ends when the cluster is healthy again.
+	Unhealthy HoldKind = "Unhealthy"
+	// Stopped is a roll that stopped at a member that does not come back.
+	Stopped HoldKind = "Stopped"
+	// Refused ends with a new commit: what Git asks for is not safe.
+	Refused HoldKind = "Refused"
+	// ObserveOnly is a cluster that quorate may only look at.
+	ObserveOnly HoldKind = "Observe"
+)
+
+// Hold says why nothing is done, and what would change that.
+type Hold struct {
+	Kind HoldKind
+	// Rule is the name of the rule that holds.
+	Rule string
+	// Member is the one that the hold is about; "" for none.
+	Member string
+	// Message says what is awaited, in one sentence that is the same from look to
+	// look.
+	Message string
+	// Detail is what this look has measured: numbers, an error's words, times that
+	// move.
+	Detail string
+	// Do says what a person can do; empty when the hold ends by itself.
+	Do string
+	// Since is when the awaited thing began; zero when unknown.
+	Since time.Time
+	// Again is how long until the caller should look again.
+	Again time.Duration
+
+	// awaits is what a forecast supposes to have come about behind the hold.
+	Awaits awaits
+}
+
+// awaits is what a hold waits for, where a forecast has to know it.
+type awaits int
+
+const (
+	// AwaitsWindow is for the next maintenance window, however far away. The zero
+	// value is for what comes about with time.
+	AwaitsWindow awaits = iota + 1
+	// AwaitsFleet is for other clusters.
+	AwaitsFleet
+)
+
+// String is the hold on one line.
+func (h Hold) String() string { return h.withDo(h.Told()) }
+
+// Steady is the hold without what was measured.
+func (h Hold) Steady() string { return h.withDo(h.Message) }
+
+// Told is the message, with what was measured.
+func (h Hold) Told() string { return state.WithDetail(h.Message, h.Detail) }
+
+func (h Hold) withDo(message string) string {
+	if h.Do == "" {
+		return message
+	}
+	return message + "; " + h.Do
+}
+
+// Idle says that there is nothing to do and nothing to wait for.
+func (p Plan) Idle() bool { return p.Hold == nil && len(p.Steps) == 0 }
+
+// Text renders the plan for a terminal, a line a step.
+func (p Plan) Text() string {
+	var b strings.Builder
+	for _, w := range p.Warnings {
+		fmt.Fprintf(&b, "warning: %s\n", w)
+	}
+	if p.Hold != nil {
+		fmt.Fprintf(&b, "hold (%s): %s\n", p.Hold.Kind, p.Hold)
+	}
+	for i, s := range p.Steps {
+		fmt.Fprintf(&b, "%2d. %s\n", i+1, s)
+	}
+	if b.Len() == 0 {
+		return "nothing to do\n"
+	}
+	return b.String()
+}
+
+// Restarts are the names of the members that the steps stop, in order.
+func Restarts(steps []Step) []string {
+	var names []string
+	for _, s := range steps {
+		if a, ok := s.Action.(action.RestartMember); ok {
+			names = append(names, a.Member)
+		}
+	}
+	return names
+}
