@@ -5,15 +5,12 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -135,7 +132,7 @@ func attempts() []attempt {
 		asks("nudge", nil, action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "t"}),
 		does("flushed", nil, action.RecordFlushed{Members: map[string]string{"orders-0": "a0"}}),
 		asks("enable the downgrade", nil, action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}),
-		asks("cancel the downgrade", reconcilertest.First(action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}), action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.5"}),
+		asks("cancel the downgrade", reconcilertest.First(action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}), action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Minor: "3.5"}),
 		does("applied", nil, action.RecordApplied{SpecHash: "h", Version: "3.6.17"}),
 		does("begin the recovery", nil, action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
 		onThis("restore", reconcilertest.Asleep, restoreOf),
@@ -249,7 +246,7 @@ func TestOnlyTheMemberThatWasMeantIsAsked(t *testing.T) {
 			action.Defragment{Member: "orders-0", ID: "b0"},
 			action.ForceSnapshot{Member: "orders-0", MemberID: "b0", Template: "t"},
 			action.EnableDowngrade{Member: "orders-0", MemberID: "b0", From: "3.6", To: "3.5"},
-			action.CancelDowngrade{Member: "orders-0", MemberID: "b0", Line: "3.5"},
+			action.CancelDowngrade{Member: "orders-0", MemberID: "b0", Minor: "3.5"},
 		} {
 			v := w.Look()
 			w.Etcd.Calls = nil

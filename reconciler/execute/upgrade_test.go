@@ -195,7 +195,7 @@ func TestUpgradeActionsTwice(t *testing.T) {
 	for name, action := range map[string]action.Action{
 		"enable":           action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.7", To: "3.6"},
 		"enable below 3.6": action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"},
-		"cancel":           action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Line: "3.6"},
+		"cancel":           action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Minor: "3.6"},
 		"flushed":          action.RecordFlushed{Members: map[string]string{"orders-0": "a0"}},
 		"applied":          action.RecordApplied{SpecHash: "h", Version: "3.7.3", Commit: "f00"},
 	} {

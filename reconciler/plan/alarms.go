@@ -38,7 +38,7 @@ func alarms(s *situation.Situation) verdict {
 // below to say: a member that does not answer is not made to work harder.
 func noSpace(s *situation.Situation) verdict {
 	if s.MendedByRoll() != nil {
-		return pass() // it is mended first: nobody else is made to work while it is away
+		return pass() // it is fixed first: no other member is made to work while it is away
 	}
 	mending := s.ToleratingNoSpace()
 	if !mending.HealthProblem(s.Observed.Round()).None() {
@@ -65,7 +65,7 @@ func compact(s *situation.Situation) verdict {
 	if m == nil || !s.Compactable() {
 		return pass()
 	}
-	v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupWish{
+	v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		what: "the compaction that frees space", setting: "spec.upgrade.backup", purpose: state.ForCompaction, why: "compaction under NOSPACE",
 		reason: fmt.Sprintf("the database of %s is full, and only dropping old revisions makes room; whoever needs one finds it in this backup", m.Name),
 	})
@@ -95,7 +95,7 @@ func shrinkFiles(s *situation.Situation) verdict {
 	})
 }
 
-// full says what nobody but a person can do. A size that nobody knows is not
+// full says what only a person can do. An unknown size is not
 // below any quota.
 func full(s *situation.Situation) verdict {
 	if m := s.FindMember(func(m state.Member) bool { return m.DBSize <= 0 }); m != nil {
@@ -140,8 +140,8 @@ func defragmentOne(s *situation.Situation, reason func(state.Member) situation.R
 	if leader == nil {
 		return pass()
 	}
-	if heir := s.Transferee(leader.Name); heir != nil && s.UnsafeToDefragment(*leader) == "" {
-		return do(action.MoveLeader{From: leader.Name, FromID: leader.ID, To: heir.Name, ToID: heir.ID},
+	if transferee := s.Transferee(leader.Name); transferee != nil && s.UnsafeToDefragment(*leader) == "" {
+		return do(action.MoveLeader{From: leader.Name, FromID: leader.ID, To: transferee.Name, ToID: transferee.ID},
 			leader.Name+" is defragmented next, and while it is, the cluster would have no leader that answers")
 	}
 	return defragmentMember(s, *leader, reason(*leader))

@@ -90,7 +90,7 @@ func (w *world) fight() *state.Fight {
 	return &state.Fight{Manager: "meddler", Fields: "spec.ports", Times: 4, Until: noonPlus(w.around.meddled)}
 }
 
-// fighting says whether an object is left alone for now.
+// fighting reports whether an object is left alone for now.
 func (w *world) fighting() bool { return w.around.meddled != 0 && w.around.meddled > w.clock }
 
 // claim changes the owner, when it still is the one that the decision rests on.
@@ -127,7 +127,7 @@ func judgeAround(w *world, s sight, a action.Action) string {
 	return ""
 }
 
-// beginsSomething says whether an action disrupts a cluster that is at rest.
+// beginsSomething reports whether an action disrupts a cluster that is at rest.
 func beginsSomething(w *world, s sight, a action.Action) bool {
 	if !w.record.formed || w.set.template != w.set.current || w.downgrading != 0 || s.second.downgrading != 0 || !w.allReady() || !s.second.allReady() || w.alarm || s.second.alarm {
 		return false

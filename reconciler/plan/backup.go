@@ -17,14 +17,14 @@ func backup(s *situation.Situation) verdict {
 	if s.GoesDown() || s.Descending() {
 		noun = "downgrade"
 	}
-	return takeBackup(s, backupWish{
+	return takeBackup(s, backupNeed{
 		what: "the " + noun, setting: "spec.upgrade.backup", purpose: s.Purpose(), why: noun + " " + way,
 		reason: "before " + way + ", so that there is a way back that does not depend on the members",
 	})
 }
 
-// backupWish says what a backup is wanted for.
-type backupWish struct {
+// backupNeed says what a backup is wanted for.
+type backupNeed struct {
 	// avoid is a member whose data is not to be trusted; empty for none.
 	avoid string
 	// what needs it, as the subject of a sentence, and the setting that lets it
@@ -37,7 +37,7 @@ type backupWish struct {
 
 // backupFirst takes a backup unless the policy goes without, or one for that
 // purpose was taken a moment ago.
-func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupWish) verdict {
+func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupNeed) verdict {
 	if policy == schema.BackupSkip || (s.BackedUpFor(w.purpose) && s.Now.Sub(s.Observed.Record.Backup.Time) <= situation.BackupFresh) {
 		return pass()
 	}
@@ -45,7 +45,7 @@ func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupWis
 }
 
 // takeBackup takes a backup through the leader.
-func takeBackup(s *situation.Situation, w backupWish) verdict {
+func takeBackup(s *situation.Situation, w backupNeed) verdict {
 	if s.Desired.BackupURL == "" {
 		return refuse(w.what+" needs a backup first, and nothing says where to put it",
 			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or "+w.setting+": Skip to go without")

@@ -36,7 +36,7 @@ func certificates(s *situation.Situation) verdict {
 }
 
 // bootstrap makes a new cluster: what a member needs before it starts, then
-// all members at once, then the record of who they are.
+// all members at once, then the record of their identities.
 func bootstrap(s *situation.Situation) verdict {
 	if s.Formed() {
 		return pass()

@@ -8,7 +8,7 @@ import (
 )
 
 // corrupt holds a cluster whose members hold different data, which is the repair
-// rule's where it is known who is wrong. The alarm ends when all agree again, and
+// rule's where it is known which one is wrong. The alarm ends when all agree again, and
 // the one that etcd accused is a member no longer.
 func corrupt(s *situation.Situation) verdict {
 	why, proven := s.CorruptMember()

@@ -42,7 +42,7 @@ func deletion(s *situation.Situation) verdict {
 // something to keep.
 func beginDeletion(s *situation.Situation) verdict {
 	if v := foreignVolumes(s); !v.silent() {
-		return v // nobody would know any more, once the pods are gone
+		return v // nothing else tells of it, once the pods are gone
 	}
 	if v := holdings(s); !v.silent() {
 		return v
@@ -57,19 +57,19 @@ func beginDeletion(s *situation.Situation) verdict {
 	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:
 		return do(action.NewBeginDeletion(s), reason)
 	case s.Observed.Set == nil && !asleep:
-		return pass() // it is brought back first: nobody else could give the backup
+		return pass() // it is brought back first: nothing else could give the backup
 	case keep && !asleep && s.RollOpen():
 		return pass() // members of two versions would be kept; the roll ends first
 	}
 	if !skip && !asleep {
 		if s.Observed.Set.Replicas < s.PodCount() {
-			return resizeTo(s) // nobody could give the backup
+			return resizeTo(s) // no member could give the backup
 		}
 		if v := listed(s); !v.silent() {
 			return v
 		}
 	}
-	if v := backupFirst(s, s.Desired.Spec.Deletion.Backup, backupWish{
+	if v := backupFirst(s, s.Desired.Spec.Deletion.Backup, backupNeed{
 		what: "the deletion", setting: "spec.deletion.backup", purpose: state.ForDeletion,
 		why: "deletion", reason: "before the cluster is deleted",
 	}); !v.silent() {
@@ -78,7 +78,7 @@ func beginDeletion(s *situation.Situation) verdict {
 	return do(action.NewBeginDeletion(s), reason)
 }
 
-// deletePods deletes what is left when somebody has deleted the StatefulSet alone.
+// deletePods deletes the pods that are left when only the StatefulSet was deleted.
 func deletePods(s *situation.Situation) verdict {
 	for _, p := range s.Observed.Pods {
 		if s.Observed.Set == nil && !p.Terminating {

@@ -52,7 +52,7 @@ func enable(s *situation.Situation, r *state.Round) verdict {
 
 // awaitStorage waits until every member that is to be replaced has brought its
 // storage down. One that runs the older minor already need not say so: before 3.6
-// nobody does.
+// none does.
 func awaitStorage(s *situation.Situation, r *state.Round) verdict {
 	target := s.WantedVersion().Line()
 	for _, m := range r.Members {
@@ -79,7 +79,7 @@ func cancel(s *situation.Situation, r *state.Round) verdict {
 		if l == nil {
 			return unhealthy("there is no leader to cancel the downgrade", "")
 		}
-		return do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Line: r.DowngradeTarget},
+		return do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Minor: r.DowngradeTarget},
 			fmt.Sprintf("Git asks for %s now; while a member runs it, the downgrade can be taken back", s.Desired.Spec.Version))
 	}
 	return wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade by itself within seconds", s.Observed.Record.DowngradeSince())

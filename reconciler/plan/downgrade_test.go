@@ -21,7 +21,7 @@ func TestDowngrade(t *testing.T) {
 	}
 	recorded := func(age time.Duration) mutation {
 		return func(s *situation.Situation) {
-			s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.6", Since: noon.Add(-age)}
+			s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.6", Since: noon.Add(-age)}
 		}
 	}
 	git := func(version, template string) mutation {
@@ -80,7 +80,9 @@ func TestBackupBeforeADowngrade(t *testing.T) {
 		}
 	}
 	down37 := with(runs("3.7.3"), commit("3.6.16"))
-	early := with(runs("3.6.16"), commit("3.5.35"), begun, rolled("3.5.35", 2), now(func(r *state.Round) { r.ClusterVersion = "3.5.0" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.5", Since: noon} })
+	early := with(runs("3.6.16"), commit("3.5.35"), begun, rolled("3.5.35", 2), now(func(r *state.Round) { r.ClusterVersion = "3.5.0" }), func(s *situation.Situation) {
+		s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.5", Since: noon}
+	})
 	const take = "back up through orders-2: before 3.7.3 → 3.6.16"
 	checkRule(t, backup, []ruleCase{
 		{name: "53: down", change: down37, want: take},
@@ -97,7 +99,7 @@ func TestBackupBeforeADowngrade(t *testing.T) {
 		{name: "60: not before the roll has begun", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation.Situation) { s.Observed.Set.Template = "a" }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
 		{name: "60: not where the cluster version has gone up again", change: with(early, taken("downgrade to 3.5.35", time.Hour), now(func(r *state.Round) { r.ClusterVersion = "3.6.0" })), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
 		{name: "60: not where etcd was never told", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation.Situation) { s.Observed.Record.Downgrade = nil }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
-		{name: "60: not that of another downgrade", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation.Situation) { s.Observed.Record.Downgrade.Line = "3.4" }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
+		{name: "60: not that of another downgrade", change: with(early, taken("downgrade to 3.5.35", time.Minute), func(s *situation.Situation) { s.Observed.Record.Downgrade.Minor = "3.4" }), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
 		{name: "60: not that of an upgrade", change: with(early, taken("3.6.16", time.Minute)), want: "back up through orders-2: before 3.6.16 → 3.5.35"},
 		{name: "60: no destination", change: with(down37, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the downgrade needs a backup first"},
 		{name: "60: Skip needs none", change: with(down37, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip })},

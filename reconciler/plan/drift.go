@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// drift brings back what somebody changed beside Git: services, the disruption
+// drift brings back what was changed outside of Git: services, the disruption
 // budget, the StatefulSet's replica count. None of it restarts a member.
 func drift(s *situation.Situation) verdict {
 	if s.Observed.Set != nil && s.Observed.Set.Terminating {
@@ -24,7 +24,7 @@ func drift(s *situation.Situation) verdict {
 				continue // a rule below tells
 			}
 			if s.Contested(obj) {
-				return truce(s, obj) // all below rests on the StatefulSet
+				return awaitTruce(s, obj) // all below rests on the StatefulSet
 			}
 			v := do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it differs from what Git says: "+obj.Detail)
 			if !obj.ChangedAt.IsZero() {

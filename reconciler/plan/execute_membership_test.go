@@ -10,7 +10,7 @@ import (
 // executeMembership does what changes who is a member, as the executor does it:
 // the record is changed where it still says what the action rests on, etcd's list
 // is looked at before and after, and a volume goes only when nobody needs it. It
-// says whether it knows the action.
+// reports whether it knows the action.
 func (e *engine) executeMembership(w *world, a action.Action, f fate) bool {
 	r := &w.record
 	switch a := a.(type) {
@@ -57,7 +57,7 @@ func (e *engine) executeMembership(w *world, a action.Action, f fate) bool {
 }
 
 // executeLifecycle does what puts a cluster to sleep, wakes, deletes or revives
-// it. It says whether it knows the action.
+// it. It reports whether it knows the action.
 func (e *engine) executeLifecycle(w *world, a action.Action) bool {
 	switch a := a.(type) {
 	case action.Hibernate:
@@ -286,7 +286,7 @@ func (w *world) deleteObject(a action.DeleteObject) {
 func ordinal8(name string) int8 { return int8(name[len(name)-1] - '0') }
 
 // executeUpkeep does what frees space, and what etcd is told before an older minor
-// comes. It says whether it knows the action.
+// comes. It reports whether it knows the action.
 func (e *engine) executeUpkeep(w *world, a action.Action, f fate) bool {
 	switch a := a.(type) {
 	case action.EnableDowngrade:

@@ -23,9 +23,9 @@ type walk struct {
 	seen  map[uint64]bool
 	ways  []way
 	queue []node
-	// rests says whether some of the worlds are let come to rest, too.
+	// rests reports whether some of the worlds are let come to rest, too.
 	rests bool
-	// waits says whether hours may go by.
+	// waits reports whether hours may go by.
 	waits bool
 }
 

@@ -9,21 +9,21 @@ import (
 )
 
 // fight reports an object that somebody changes again and again. Nothing new
-// begins meanwhile; what has begun goes on, and so does all that mends.
+// begins meanwhile; what has begun goes on, and so does all that repairs.
 func fight(s *situation.Situation) verdict {
 	if s.Rolling() && !s.BeginsDisruption() {
 		return pass()
 	}
 	for _, o := range s.Observed.Objects {
 		if s.Contested(o) {
-			return truce(s, o)
+			return awaitTruce(s, o)
 		}
 	}
 	return pass()
 }
 
-// truce is the hold until an object is put back next.
-func truce(s *situation.Situation, o state.Object) verdict {
+// awaitTruce is the hold until an object is put back next.
+func awaitTruce(s *situation.Situation, o state.Object) verdict {
 	f := o.Fight
 	v := wait(fmt.Sprintf("%s %s: %s was put back again and again, and changed again by %s each time", o.Kind, o.Name, f.Fields, f.Manager), time.Time{}).
 		measured("%d times; it is put back next at %s", f.Times, f.Until.UTC().Format(time.RFC3339))

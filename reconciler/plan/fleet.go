@@ -15,16 +15,16 @@ import (
 //
 //	never waits                because
 //	a roll that has begun      half of it is worse than either end
-//	a repair, a mended member  they make the cluster safer
+//	a repair, a fixed member   they make the cluster safer
 func fleet(s *situation.Situation) verdict {
 	f := s.Observed.Fleet
 	switch {
 	case !s.BeginsDisruption():
 		return pass()
 	case len(f.Unfinished) > 0:
-		return inLine(fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, neighbours(f.Unfinished)))
+		return awaitOthers(fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, neighbours(f.Unfinished)))
 	case f.Limit > 0 && len(f.Disrupted) >= f.Limit:
-		return inLine(fmt.Sprintf("at most %s may be disrupted at once (--max-disrupted), and now it is %s", state.Plural(f.Limit, "cluster"), neighbours(f.Disrupted)))
+		return awaitOthers(fmt.Sprintf("at most %s may be disrupted at once (--max-disrupted), and now it is %s", state.Plural(f.Limit, "cluster"), neighbours(f.Disrupted)))
 	}
 	return pass()
 }
@@ -33,8 +33,8 @@ func fleet(s *situation.Situation) verdict {
 // beside a roll, and long for many clusters that wait.
 const turn = 10 * time.Second
 
-// inLine is a hold until other clusters are done.
-func inLine(message string) verdict {
+// awaitOthers is a hold until other clusters are done.
+func awaitOthers(message string) verdict {
 	v := wait(message, time.Time{})
 	v.hold.Again, v.hold.Awaits = turn, decision.AwaitsFleet
 	return v
@@ -42,13 +42,13 @@ func inLine(message string) verdict {
 
 // neighbours names the first neighbours, and counts the others.
 func neighbours(all []state.Neighbour) string {
-	const most = 3
+	const maxNamed = 3
 	var names []string
-	for _, n := range all[:min(most, len(all))] {
+	for _, n := range all[:min(maxNamed, len(all))] {
 		names = append(names, n.String())
 	}
 	text := strings.Join(names, ", ")
-	if more := len(all) - most; more > 0 {
+	if more := len(all) - maxNamed; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text

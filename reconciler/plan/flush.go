@@ -8,9 +8,9 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
-// nudgeAgain is how long a member has to save its state before more is added to
+// snapshotTime is how long a member has to save its state before more is added to
 // the log.
-const nudgeAgain = 5 * time.Second
+const snapshotTime = 5 * time.Second
 
 // flush sees to it, at a stop that is there for that, that every member saves its
 // state beside its log: what the log holds from before is then never read again.
@@ -20,17 +20,17 @@ func flush(s *situation.Situation) verdict {
 	if !s.Formed() || !s.Waypoint().Flush || s.Rolling() || s.Observed.Set.CurrentTemplate != s.Desired.Template {
 		return pass()
 	}
-	n := s.Observed.Record.Nudged
+	n := s.Observed.Record.Forced
 	if n == nil || n.Template != s.Desired.Template {
-		return nudge(s, "every member runs with snapshot-count=1; a few entries that touch no key have each of them save its state beside its log")
+		return forceSnapshot(s, "every member runs with snapshot-count=1; a few entries that touch no key have each of them save its state beside its log")
 	}
 	waiting := s.Unsaved(n)
 	switch {
 	case waiting == "":
 		return do(action.RecordFlushed{Members: maps.Clone(s.Observed.Record.Members)},
 			"every member has saved its state beside its log since; what 3.5 may have written there is never read again")
-	case s.Now.Sub(n.Time) >= nudgeAgain:
-		return nudge(s, waiting+" has not saved its state beside its log since the last entries; a few more are added")
+	case s.Now.Sub(n.Time) >= snapshotTime:
+		return forceSnapshot(s, waiting+" has not saved its state beside its log since the last entries; a few more are added")
 	}
 	v := wait(waiting+" saves its state beside its log, which takes a moment", n.Since).at(waiting)
 	if s.Now.Sub(n.Since) > situation.ComebackTime {
@@ -39,8 +39,8 @@ func flush(s *situation.Situation) verdict {
 	return v
 }
 
-// nudge adds entries to the log.
-func nudge(s *situation.Situation, reason string) verdict {
+// forceSnapshot adds entries to the log.
+func forceSnapshot(s *situation.Situation, reason string) verdict {
 	l := s.Observed.Round().Leader()
 	if l == nil {
 		return unhealthy("there is no leader to add entries to the log", "")

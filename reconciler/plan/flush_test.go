@@ -16,11 +16,11 @@ func TestFlush(t *testing.T) {
 	})
 	nudged := func(age time.Duration, before int64) mutation {
 		return func(s *situation.Situation) {
-			s.Observed.Record.Nudged = &state.Nudged{Template: "a", Since: noon.Add(-age), Time: noon.Add(-age), Before: map[string]int64{"orders-0": before, "orders-1": before, "orders-2": before}}
+			s.Observed.Record.Forced = &state.ForcedSnapshot{Template: "a", Since: noon.Add(-age), Time: noon.Add(-age), Before: map[string]int64{"orders-0": before, "orders-1": before, "orders-2": before}}
 		}
 	}
 	since := func(age time.Duration) mutation {
-		return func(s *situation.Situation) { s.Observed.Record.Nudged.Since = noon.Add(-age) }
+		return func(s *situation.Situation) { s.Observed.Record.Forced.Since = noon.Add(-age) }
 	}
 	saved := func(counts ...int64) mutation {
 		return func(s *situation.Situation) {
@@ -39,14 +39,14 @@ func TestFlush(t *testing.T) {
 		{name: "55: and it is closed first", change: with(at, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "old" })},
 		{name: "55: nothing was added yet", change: at, want: first},
 		{name: "55: what was saved before counts for nothing", change: with(at, saved(5, 5, 5)), want: first},
-		{name: "55: what was added under another template counts for nothing", change: with(at, nudged(time.Second, 0), saved(5, 5, 5), func(s *situation.Situation) { s.Observed.Record.Nudged.Template = "b" }), want: first},
+		{name: "55: what was added under another template counts for nothing", change: with(at, nudged(time.Second, 0), saved(5, 5, 5), func(s *situation.Situation) { s.Observed.Record.Forced.Template = "b" }), want: first},
 		{name: "55: all have saved since", change: with(at, nudged(time.Second, 2), saved(3, 4, 3)), want: "record that every member has saved its state: "},
 		{name: "55: one has not", change: with(at, nudged(time.Second, 2), saved(3, 2, 3)), want: "Waiting: orders-1 saves its state beside its log, which takes a moment"},
 		{name: "55: one has started anew, and counts from nothing", change: with(at, nudged(time.Second, 2), saved(3, 1, 3)), want: "Waiting: orders-1 saves"},
 		{name: "55: one does not answer", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), down(1)), want: "Waiting: orders-1 saves"},
 		{name: "55: nobody was asked", change: with(at, nudged(time.Second, 2), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: orders-0 saves"},
-		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation.Situation) { delete(s.Observed.Record.Nudged.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
-		{name: "55: some time later a few more are added", change: with(at, nudged(nudgeAgain, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
+		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation.Situation) { delete(s.Observed.Record.Forced.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
+		{name: "55: some time later a few more are added", change: with(at, nudged(snapshotTime, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
 		{name: "55: a long time later a person is asked", change: with(at, nudged(time.Second, 2), since(time.Hour), saved(3, 3, 2)), want: "look at the log of orders-2: it does not save snapshots"},
 		{name: "55: nobody leads", change: with(at, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
 	})

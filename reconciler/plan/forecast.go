@@ -47,7 +47,7 @@ func forecastBehind(rules []rule, s *situation.Situation, h decision.Hold) []dec
 	return append([]decision.Step{judged(next, *v.step)}, forecast(rules, next, *v.step)...)
 }
 
-// passes says whether a hold ends by itself.
+// passes reports whether a hold ends by itself.
 func passes(h decision.Hold) bool { return h.Kind == decision.Waiting || h.Kind == decision.Confirm }
 
 // awaited is the situation in which what a hold waits for has come true.

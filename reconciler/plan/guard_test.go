@@ -37,7 +37,7 @@ func (w *world) guard(i int8) guardSays {
 	return guardStranger
 }
 
-// listIsKnown says whether the record lists exactly the members that etcd does:
+// listIsKnown reports whether the record lists exactly the members that etcd does:
 // one that starts with another list is refused by etcd itself.
 func (w *world) listIsKnown() bool {
 	for i := range w.seats {
@@ -52,7 +52,7 @@ func (w *world) listIsKnown() bool {
 	return true
 }
 
-// lost says whether a member's data is gone for good.
+// lost reports whether a member's data is gone for good.
 func (w *world) lost(i int8) bool {
 	c := &w.claims[i]
 	return w.seats[i].id != 0 && !w.seats[i].learner && (c.data != w.seats[i].id || c.corrupt || c.pinned)
@@ -69,13 +69,13 @@ func (w *world) losses() int8 {
 	return n
 }
 
-// startable says whether the etcd of a pod can start.
+// startable reports whether the etcd of a pod can start.
 func (w *world) startable(i int8) bool {
 	c, v := &w.claims[i], &variants[w.pods[i].template]
 	return c.there && !c.terminating && !c.pinned && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i)
 }
 
-// stranded says whether the controller has made a pod from a template that is
+// stranded reports whether the controller has made a pod from a template that is
 // older than the cluster version has become: etcd refuses to
 // start then.
 func (w *world) stranded(i int8) bool {

@@ -15,7 +15,7 @@ const (
 )
 
 // health is the gate: nothing below it happens while a member is not well. The
-// one exception is the member that an abandoned roll broke, see victim.
+// one exception is the member that an abandoned roll broke, see BrokenByRoll.
 func health(s *situation.Situation) verdict {
 	if !s.Formed() || s.Alone() {
 		return pass()
@@ -52,7 +52,7 @@ func confirm(s *situation.Situation) verdict {
 	return twice(s)
 }
 
-// twice is what confirm wants, for whoever else is about to touch a member.
+// twice is what confirm wants, for every other rule that is about to touch a member.
 func twice(s *situation.Situation) verdict {
 	last := s.Observed.Round()
 	if s.Now.Sub(last.At) > fresh {

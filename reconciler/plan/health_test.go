@@ -65,8 +65,8 @@ func TestHealth(t *testing.T) {
 		{name: "a downgrade that nobody asked for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "a downgrade to 3.4 is in progress, which nobody asked for in Git"},
 		{name: "a downgrade to where nobody knows", change: now(func(r *state.Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which nobody"},
 		{name: "the downgrade that Git asks for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
-		{name: "a downgrade that Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.4"} })},
-		{name: "another one than Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Line: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
+		{name: "a downgrade that Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.4"} })},
+		{name: "another one than Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
 		{name: "errors that a member reports", change: of(1, func(m *state.Member) { m.Errors = []state.MemberError{{Text: "disk slow"}} }), want: "orders-1 reports: disk slow"},
 		{name: "59: an alarm that only a member reports", change: of(1, func(m *state.Member) {
 			m.Errors = []state.MemberError{{Text: "memberID:1 alarm:NOSPACE ", Alarm: state.NoSpace}}

@@ -17,7 +17,7 @@ func hibernate(s *situation.Situation) verdict {
 	if !s.Formed() || s.Desired.Spec.State != schema.StateHibernated || s.RollOpen() {
 		return pass()
 	}
-	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupWish{
+	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		what: "the hibernation", setting: "spec.upgrade.backup", purpose: state.ForHibernation,
 		why: "hibernation", reason: "before the members sleep, so that the data is in two places",
 	}); !v.silent() {
@@ -26,7 +26,7 @@ func hibernate(s *situation.Situation) verdict {
 	return do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept, and wake as they are")
 }
 
-// hibernated keeps a cluster asleep, or wakes it. While it sleeps there is nobody
+// hibernated keeps a cluster asleep, or wakes it. While it sleeps there is no member
 // to ask, so nothing below has anything to say.
 func hibernated(s *situation.Situation) verdict {
 	if !s.Formed() || !s.Observed.Record.Hibernated {

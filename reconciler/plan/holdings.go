@@ -6,10 +6,10 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// holdings writes down, on the claim of each volume, what the volume holds, as soon
+// holdings records, on the claim of each volume, what the volume holds, as soon
 // as the pod on it tells: whose data it is. A volume that is not known to hold what
 // a member of this cluster has left is never deleted: the claim may have been bound
-// to anything since, and without its pod nobody could tell.
+// to anything since, and only its pod could tell.
 func holdings(s *situation.Situation) verdict {
 	if r := s.Observed.Round(); !s.Formed() || s.Observed.Set == nil || r == nil || r.Problem != "" {
 		return pass() // without a quorum nothing is done, not even this

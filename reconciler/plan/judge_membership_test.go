@@ -133,7 +133,7 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 	return judgeAllWell(w, s, i)
 }
 
-// guardSaid says whether the loss of a member has been seen: its pod has tried.
+// guardSaid reports whether the loss of a member has been seen: its pod has tried.
 func (w *world) guardSaid(i int8) bool { return w.pods[i].state == podStarting }
 
 // judgeRemove is about quorum: that of the members before, and of those after.

@@ -76,7 +76,7 @@ func memberCount(w *world) int8 {
 	return voters
 }
 
-// disturbs says whether an action disturbs clients of a cluster in which no
+// disturbs reports whether an action disturbs clients of a cluster in which no
 // member needs to be mended by it.
 func disturbs(w *world, s sight, a action.Action) bool {
 	if !w.record.formed {
@@ -161,7 +161,7 @@ func judgeBackup(w *world, to int8) string {
 	return ""
 }
 
-// changesVersion says whether a pod has another version than a roll brings.
+// changesVersion reports whether a pod has another version than a roll brings.
 func changesVersion(w *world, to int8) bool {
 	for i := range w.pods {
 		if p := &w.pods[i]; p.state != podAbsent && variants[p.template].version != variants[to].version {

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 )
 
-// onTheWay says whether a roll to a template leads to what Git says: it is that, or
+// onTheWay reports whether a roll to a template leads to what Git says: it is that, or
 // one of the stops before it.
 func (w *world) onTheWay(to int8) bool {
 	last, at := variants[w.ask.variant].minor, variants[to].minor
@@ -36,7 +36,7 @@ func (w *world) oldestMinor() int8 {
 	return oldest
 }
 
-// anyRuns says whether a member runs a variant.
+// anyRuns reports whether a member runs a variant.
 func (w *world) anyRuns(v int8) bool {
 	for i := range w.pods {
 		if w.pods[i].template == v && w.runs(int8(i)) {
@@ -74,7 +74,7 @@ func judgeCompact(w *world, s sight) string {
 	return ""
 }
 
-// anyLaden says whether a database needs its room for what it holds.
+// anyLaden reports whether a database needs its room for what it holds.
 func (w *world) anyLaden() bool {
 	for i := range w.claims {
 		if w.claims[i].laden {

@@ -50,7 +50,7 @@ func (w *world) lookAtChanges(r *state.Record) {
 		r.Leaving = &state.Leaving{Member: podNames[l.i], ID: memberIDs[l.id], Why: "it is to leave", Since: noonPlus(l.since), Replace: l.replace}
 	}
 	if n := w.record.downgrade; n > 0 {
-		r.Downgrade = &state.Downgrade{Line: lineText[n], Since: noonPlus(w.record.downgradeSince)}
+		r.Downgrade = &state.Downgrade{Minor: lineText[n], Since: noonPlus(w.record.downgradeSince)}
 	}
 	if n := w.record.replacing; n > 0 {
 		r.Replacing = podNames[n-1]
@@ -67,10 +67,10 @@ func (e *engine) lookAtLogs(w *world, r *state.Record) {
 	if !n.there {
 		return
 	}
-	r.Nudged = &state.Nudged{Template: templates[n.template], Since: noonPlus(n.since), Time: noonPlus(n.last), Before: map[string]int64{}}
+	r.Forced = &state.ForcedSnapshot{Template: templates[n.template], Since: noonPlus(n.since), Time: noonPlus(n.last), Before: map[string]int64{}}
 	for i, id := range w.record.members {
 		if id != 0 {
-			r.Nudged.Before[podNames[i]] = int64(n.before[i])
+			r.Forced.Before[podNames[i]] = int64(n.before[i])
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // settled waits until the StatefulSet controller has caught up with what it was
-// told, and stops a roll that somebody else has let loose.
+// told, and stops a roll that was started from outside.
 func settled(s *situation.Situation) verdict {
 	if !s.Formed() {
 		return pass()
@@ -42,8 +42,8 @@ func settled(s *situation.Situation) verdict {
 		return recall(s)
 	}
 	loose := slices.DeleteFunc(s.Outdated(), func(p state.Pod) bool { return p.Ordinal < s.Observed.Set.Partition })
-	// A cluster of one or two has no quorum while its victim is down, and whoever
-	// waits for one is not well either.
+	// A cluster of one or two has no quorum while the broken one is down, and a
+	// member that waits for a quorum is not well either.
 	down := s.OtherDown(loose)
 	if s.Small() {
 		down = ""
@@ -65,7 +65,7 @@ func settled(s *situation.Situation) verdict {
 			s.Observed.Set.Partition, len(loose)))
 }
 
-// uncreated waits for pods that do not exist. Nobody knows since when, so it says at
+// uncreated waits for pods that do not exist. Since when is unknown, so it says at
 // once what to do if that lasts.
 func uncreated(s *situation.Situation, message string) verdict {
 	v := wait(message, time.Time{})

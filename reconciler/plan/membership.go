@@ -25,10 +25,10 @@ const (
 //
 //	record   etcd lists the member   then
 //	leaving  yes                     leadership away, remove
-//	leaving  no                      write down that it has left
+//	leaving  no                      record that it has left
 //	joining  no, no ID yet           add as a learner
 //	joining  as a learner            pod, catch up, promote; too late: remove it
-//	joining  as a voter              write down that it is a member
+//	joining  as a voter              record that it is a member
 //	joining  no, although it was     give up
 func membership(s *situation.Situation) verdict {
 	switch {
@@ -77,8 +77,8 @@ func leave(s *situation.Situation, l state.Leaving) verdict {
 			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").about(problem)
 	}
 	if lead := r.Leader(); lead.ID == l.ID {
-		heir := s.Transferee(l.Member) // there is one: the others are a quorum that is well
-		return do(action.MoveLeader{From: lead.Name, FromID: lead.ID, To: heir.Name, ToID: heir.ID},
+		transferee := s.Transferee(l.Member) // there is one: the others are a quorum that is well
+		return do(action.MoveLeader{From: lead.Name, FromID: lead.ID, To: transferee.Name, ToID: transferee.ID},
 			l.Member+" is about to leave, and a leader that just goes costs an election")
 	}
 	return do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
@@ -146,7 +146,7 @@ func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict {
 		return do(action.PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
 	}
 	// That the list still calls it a learner is proof that it has no vote, whatever
-	// was written down before it was promoted.
+	// was recorded before it was promoted.
 	p := s.Observed.Pod(j.Member)
 	if p != nil && p.Damage != "" {
 		return do(action.NewDropLearner(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem.Text)).about(problem)
@@ -169,7 +169,7 @@ func resize(s *situation.Situation) verdict {
 }
 
 // resize sets the number of pods to the highest ordinal of a member. The partition
-// of an open roll stays where it is, so that who comes back comes back as what the
+// of an open roll stays where it is, so that what comes back is what the
 // roll has made of it; else it stands above every pod.
 func resizeTo(s *situation.Situation) verdict {
 	from, to := s.Observed.Set.Replicas, s.PodCount()
@@ -212,8 +212,8 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 	return do(action.BeginJoin{Member: member, Replace: replace}, reason)
 }
 
-// clearVolume removes what a member that was removed has left on its volume. A
-// volume that nobody knows is never touched.
+// clearVolume removes what a member that was removed has left on its volume. An
+// unknown volume is never touched.
 func clearVolume(s *situation.Situation, member string) verdict {
 	volume, pod := s.Observed.Volume(member), s.Observed.Pod(member)
 	if pod != nil && !pod.Terminating && pod.Template != s.TemplateFor(pod.Ordinal) {

@@ -10,7 +10,7 @@ import (
 
 // mend gives a member back what it was before an abandoned roll broke it, where
 // Git now wants an older minor: that release cannot help it, because etcd refuses
-// to go down while a member is away. Elsewhere the roll itself mends its victim.
+// to go down while a member is away. Elsewhere the roll itself fixes the member that it broke.
 func mend(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Observed.Set.CurrentTemplate == "" || !s.GoesDown() {
 		return pass()

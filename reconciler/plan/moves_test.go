@@ -102,7 +102,7 @@ func (w *world) downgradeMoves(all []move) []move {
 	return all
 }
 
-// oldest says whether every member runs the minor that a downgrade goes to.
+// oldest reports whether every member runs the minor that a downgrade goes to.
 func (w *world) oldest() bool {
 	for i := range w.seats {
 		if w.seats[i].id != 0 && variants[w.pods[i].template].minor != w.downgrading {
@@ -140,7 +140,7 @@ func (w *world) controllerMoves(all []move) []move {
 	return all
 }
 
-// allUpdated says whether every pod has the set's template and is ready.
+// allUpdated reports whether every pod has the set's template and is ready.
 func (w *world) allUpdated() bool {
 	for i := range w.set.replicas {
 		if w.pods[i].template != w.set.template || !w.ready(i) {

@@ -17,7 +17,7 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 	return all
 }
 
-// loses says whether a move takes a member's data for good.
+// loses reports whether a move takes a member's data for good.
 func (m move) loses() bool {
 	return m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == nodeIsLost
 }

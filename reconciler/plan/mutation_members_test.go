@@ -181,7 +181,7 @@ func crowdedWorld(d dice) world {
 	return w
 }
 
-// actionIs says whether an action is of a kind.
+// actionIs reports whether an action is of a kind.
 func actionIs[A action.Action](a action.Action) bool {
 	_, ok := a.(A)
 	return ok

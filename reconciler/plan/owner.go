@@ -8,12 +8,12 @@ import (
 )
 
 // owner lets one daemon that follows one place in Git act on a cluster. A record
-// from before there were owners belongs to whoever comes first. Another owner
+// from before there were owners belongs to the first daemon that comes. Another owner
 // gives way to the word of a person only, which names it by its claim: the next
 // claim has another number, so the word works once.
 func owner(s *situation.Situation) verdict {
 	if s.Desired.Owner.Nobody() || s.Observed.Record == nil {
-		return pass() // nobody will act on this plan, or there is nothing to own yet
+		return pass() // no daemon acts on this plan, or there is nothing to own yet
 	}
 	was := s.Observed.Record.Owner
 	switch {

@@ -50,7 +50,7 @@ func path(s *situation.Situation) verdict {
 	return pinned(s)
 }
 
-// pinned refuses to go through a release whose image nobody has pinned, where Git
+// pinned refuses to go through a release whose image is not pinned, where Git
 // pins that of the last one.
 func pinned(s *situation.Situation) verdict {
 	if s.Git.Spec.Image.Digest == "" {

@@ -47,7 +47,7 @@ func TestActions(t *testing.T) {
 		{action.ForceSnapshot{}, "add to the log", false},
 		{action.RecordFlushed{}, "record that every member has saved its state", false},
 		{action.EnableDowngrade{From: "3.7", To: "3.6"}, "enable the downgrade 3.7 → 3.6", false},
-		{action.CancelDowngrade{Line: "3.6"}, "cancel the downgrade to 3.6", false},
+		{action.CancelDowngrade{Minor: "3.6"}, "cancel the downgrade to 3.6", false},
 		{action.RecordApplied{Version: newVersion}, "record that 3.6.16 is applied", false},
 	} {
 		if got := c.action.String(); got != c.want || c.action.Disruptive() != c.disruptive {

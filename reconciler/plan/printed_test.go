@@ -162,12 +162,12 @@ func (p *printer) change(r *state.Record) {
 func (p *printer) logs(r *state.Record) {
 	p.setting("born", cmp.Or(r.BornOn, "?"))
 	p.setting("flushed", pairsText(r.Flushed, same))
-	if n := r.Nudged; n != nil {
+	if n := r.Forced; n != nil {
 		before := pairsText(n.Before, func(saved int64) string { return fmt.Sprint(saved) })
 		p.setting("nudged", strings.Join([]string{n.Template, p.age(n.Since), strings.ReplaceAll(before, ", ", ","), p.age(n.Time)}, " "))
 	}
 	if d := r.Downgrade; d != nil {
-		p.setting("downgrade", d.Line+" "+p.age(d.Since))
+		p.setting("downgrade", d.Minor+" "+p.age(d.Since))
 	}
 	if c := r.Compacted; c != nil {
 		p.setting("compacted", fmt.Sprintf("%d %s", c.Revision, p.age(c.At)))
@@ -309,7 +309,7 @@ func TestAPrintedDecisionReadsBack(t *testing.T) {
 	}
 }
 
-// readBack makes a plan of what was printed, and says whether it is the same.
+// readBack makes a plan of what was printed, and reports whether it is the same.
 func readBack(t *testing.T, text string) (got string, same bool) {
 	t.Helper()
 	a := parseArchive(t, "printed", text)

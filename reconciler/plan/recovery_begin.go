@@ -11,7 +11,7 @@ import (
 )
 
 // needlessRecovery answers a recovery that stands in Git while the cluster has a
-// quorum. It is written down as refused: what somebody left in a file must never
+// quorum. It is recorded as refused: what somebody left in a file must never
 // be what a later loss finds there, as that would be automatic.
 func needlessRecovery(s *situation.Situation, oneShot string) verdict {
 	r := s.Observed.Round()
@@ -30,14 +30,14 @@ func needlessRecovery(s *situation.Situation, oneShot string) verdict {
 // begin begins the recovery that Git asks for, if it is one of this cluster, in
 // its present state, and can go well.
 func begin(s *situation.Situation, oneShot string) verdict {
-	wish := s.Desired.Spec.Recovery
+	spec := s.Desired.Spec.Recovery
 	switch id := s.Observed.Record.ClusterID; {
-	case wish.ClusterID != id:
-		return refuseRecovery(s, fmt.Sprintf("it names cluster %s, and this is cluster %s", wish.ClusterID, id), "name this cluster, if it is the one that you mean")
+	case spec.ClusterID != id:
+		return refuseRecovery(s, fmt.Sprintf("it names cluster %s, and this is cluster %s", spec.ClusterID, id), "name this cluster, if it is the one that you mean")
 	case s.Observed.Record.RefusedRecovery == oneShot:
 		return refuseRecovery(s, "it stood in Git before the quorum was lost, so nobody has decided it for this loss",
 			"take it out in one commit, and write it again in the next one if you still want it")
-	case wish.ObjectURL != "":
+	case spec.ObjectURL != "":
 		return beginFromBackup(s, oneShot)
 	}
 	return beginFromMember(s, oneShot)
@@ -99,7 +99,7 @@ func startable(s *situation.Situation, version string) verdict {
 	return pass()
 }
 
-// usable says whether the member's volume can be the first one of the recovered
+// usable reports whether the member's volume can be the first one of the recovered
 // cluster.
 func usable(s *situation.Situation, name string) verdict {
 	switch v := s.Observed.Volume(name); {
@@ -112,7 +112,7 @@ func usable(s *situation.Situation, name string) verdict {
 }
 
 // beginFromBackup begins with a backup, on the first volume that can be used. A
-// member that still answers is not asked: whoever names a backup does not want
+// member that still answers is not asked: a person who names a backup does not want
 // what the members have.
 func beginFromBackup(s *situation.Situation, oneShot string) verdict {
 	for _, m := range s.Remnants() {

@@ -12,16 +12,16 @@ import (
 )
 
 // recovering brings a recovery that has begun to its end. What Git says meanwhile
-// does not matter: half a recovery is nothing that anybody could want. Each step
+// does not matter: half a recovery is of no use. Each step
 // is known by what it leaves behind, so that a crash costs no more than a repeat.
 // A restore into a new cluster goes the same way, from where bootstrap leaves it.
 //
 //	record   pods   volume      then
 //	lost     some   –           the StatefulSet to 0, wait for all to be gone
 //	lost     none   not done    restore the volume of the first member
-//	lost     none   done        write down the new identity
+//	lost     none   done        record the new identity
 //	new      fewer  done        the StatefulSet up to the first member
-//	new      first  done        look at it, and write down that it is over
+//	new      first  done        look at it, and record that it is over
 func recovering(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Record.Recovering == nil {
 		return pass()

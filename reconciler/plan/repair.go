@@ -50,7 +50,7 @@ func repair(s *situation.Situation) verdict {
 		return do(action.BeginLeave{Member: l.Member, ID: id, Why: fmt.Sprintf("%s, and Git wants %s", l.Why, state.Plural(int(s.Desired.Spec.Replicas), "member"))},
 			"of the members that are too many the unhealthy one goes first").measured("%s", l.Detail)
 	}
-	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupWish{
+	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		avoid: l.Member, what: "the repair of " + l.Member, setting: "spec.upgrade.backup", purpose: state.ForRepair(l.Member),
 		why: "repair of " + l.Member, reason: "before " + l.Member + " is replaced, while the others still have everything",
 	}); !v.silent() {
@@ -64,7 +64,7 @@ func repair(s *situation.Situation) verdict {
 		l.Why+"; it is removed first, because "+first+", and then joins anew").measured("%s", l.Detail)
 }
 
-// foreignVolumes is foreignVolume for whoever has one.
+// foreignVolumes is foreignVolume for each pod.
 func foreignVolumes(s *situation.Situation) verdict {
 	for i := range s.Observed.Pods {
 		if v := foreignVolume(s, &s.Observed.Pods[i]); !v.silent() {
@@ -156,7 +156,7 @@ func losses(s *situation.Situation) []situation.Loss {
 		}
 	}
 	if why, proven := s.CorruptMember(); proven && s.IsMember(why.Member) && !situation.ContainsLoss(lost, why.Member) {
-		// It was seen twice, and etcd may serve nobody until it is gone.
+		// It was seen twice, and etcd may not serve until it is gone.
 		lost = append(lost, situation.Loss{Member: why.Member, Why: why.Text, Detail: why.Detail})
 	}
 	if name := nextMisplaced(s); name != "" && len(lost) == 0 {

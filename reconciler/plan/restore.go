@@ -45,7 +45,7 @@ func restore(s *situation.Situation) verdict {
 	}, "Git says so, and nothing of that name is in the way; the backup is read and checked first")
 }
 
-// restoredAlready says whether what Git asks for is what was begun, or done.
+// restoredAlready reports whether what Git asks for is what was begun, or done.
 func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Restored) verdict {
 	switch {
 	case was.SpecHash == w.SpecHash && s.Observed.Record.Deleted && was.Done:
@@ -54,7 +54,7 @@ func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Rest
 	case was.SpecHash == w.SpecHash:
 		return pass()
 	case !was.Done && was.SourceHash == w.SourceHash:
-		return pass() // only the cluster is to be another one, and nobody uses it yet
+		return pass() // only the cluster is to be another one, and it is not in use yet
 	case !was.Done:
 		return refuse(fmt.Sprintf("EtcdRestore %s is under way, and names another backup now", w.Name),
 			"revert that; or delete the half-made cluster first, with an EtcdCluster of its name, state: Deleted and deletion.volumes: Delete, and take a restore with another metadata.name")

@@ -49,7 +49,7 @@ func TestUndoOfAStep(t *testing.T) {
 		{"63: the last without a backup", with(runs(oldVersion), commit("3.5.35"), func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), restart("orders-0", "3.4.45", oldVersion), "no backup was asked for"},
 		{"a member in a downgrade", with(runs("3.7.3"), commit(newVersion), descends), restart("orders-2", "3.7.3", newVersion), "reversible at any time by reverting the commit: until the last member runs 3.6.16 that cancels the downgrade"},
 		{"a downgrade is enabled", with(runs("3.7.3"), commit(newVersion)), action.EnableDowngrade{From: "3.7", To: "3.6"}, "reversible by reverting the commit until the last member runs 3.6.16: that cancels"},
-		{"a downgrade is cancelled", nil, action.CancelDowngrade{Line: "3.6"}, "reversible at any time"},
+		{"a downgrade is cancelled", nil, action.CancelDowngrade{Minor: "3.6"}, "reversible at any time"},
 		{"entries that touch no key", nil, action.ForceSnapshot{}, "nothing to take back"},
 		{"the members have saved their state", nil, action.RecordFlushed{}, "nothing to take back: it only writes down"},
 		{"a setting on a bad release", nil, restart("orders-2", "3.5.0", "3.5.0"), "reversible at any time"},

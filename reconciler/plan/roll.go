@@ -31,11 +31,11 @@ func leader(s *situation.Situation) verdict {
 	if !s.Rolling() || t == nil || l == nil || l.Name != t.Name || len(s.Observed.Pods) == 1 {
 		return pass()
 	}
-	heir := s.Transferee(t.Name)
-	if heir == nil {
+	transferee := s.Transferee(t.Name)
+	if transferee == nil {
 		return unhealthy(t.Name+" leads and no other member is fit to take over", "").at(t.Name)
 	}
-	return do(action.MoveLeader{From: l.Name, FromID: l.ID, To: heir.Name, ToID: heir.ID},
+	return do(action.MoveLeader{From: l.Name, FromID: l.ID, To: transferee.Name, ToID: transferee.ID},
 		fmt.Sprintf("%s restarts next, and a leader that just stops costs an election", l.Name))
 }
 
@@ -52,15 +52,15 @@ func restart(s *situation.Situation) verdict {
 		From: t.Version, To: s.Desired.Spec.Version,
 	}
 	if t.Ordinal != s.Outdated()[0].Ordinal {
-		return restartVictim(s, a)
+		return restartBroken(s, a)
 	}
 	return do(a, s.RestartReason(t))
 }
 
-// restartVictim mends a broken member that the partition cannot reach without
+// restartBroken restarts a broken member that the partition cannot reach without
 // taking a healthy one first: its pod is deleted and comes back with the
 // template of the last roll that ended.
-func restartVictim(s *situation.Situation, a action.RestartMember) verdict {
+func restartBroken(s *situation.Situation, a action.RestartMember) verdict {
 	if p := s.Observed.Pod(a.Member); p.Template == s.Observed.Set.CurrentTemplate {
 		return refuse(
 			fmt.Sprintf("%s cannot start (%s), and a new pod for it would be the same; the roll would have to take a healthy member first", a.Member, p.Trouble),
@@ -104,7 +104,7 @@ func end(s *situation.Situation) verdict {
 	return pass()
 }
 
-// applied writes down what was carried out.
+// applied records what was applied.
 func applied(s *situation.Situation) verdict {
 	if !s.Formed() || s.Intermediate() || (s.Observed.Record.Applied != nil && s.Observed.Record.Applied.SpecHash == s.Desired.SpecHash) {
 		return pass()

@@ -17,7 +17,7 @@ type verdict struct {
 	idle bool
 }
 
-// silent says whether the rule had nothing to say.
+// silent reports whether the rule had nothing to say.
 func (v verdict) silent() bool { return v.hold == nil && v.step == nil && !v.idle }
 
 // rule is one line of the safety policy.
@@ -38,7 +38,7 @@ type rule struct {
 //	deletion      a cluster goes only when Git says Deleted; a file that is gone says nothing  I6 I12
 //	immutable     a change that has no safe way yet is refused                                 I5 I22
 //	certificates  missing ones are issued, bad ones hold                                       I22
-//	bootstrap     record → services → StatefulSet → IDs written down                           I4 I24
+//	bootstrap     record → services → StatefulSet → IDs recorded                               I4 I24
 //	drift         services, budget, replica count back to what Git says                        I25
 //	recovering    a recovery that has begun is brought to its end                              I5 I8 I13 I21
 //	enlarge       larger volumes are asked for, whatever else is wrong                         I6
@@ -51,7 +51,7 @@ type rule struct {
 //	repair        what is lost for good is replaced, one, backed up first                      I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
 //	path          every hop of every member is one that etcd supports                          I14
-//	mend          who is broken by a given-up roll comes back before a way down                I15
+//	mend          a member that a given-up roll broke comes back before a way down             I15
 //	member        a restarted member comes back, or the roll stops                             I2 I15
 //	health        the gate: every member, by ID, by its own words                              I1 I2 I15 I17
 //	fight         nothing begins while somebody undoes what quorate does                       I25
@@ -73,7 +73,7 @@ type rule struct {
 //	grow          one learner at a time, and only between two rolls                            I1 I19
 //	admit         clients come to a restored cluster when all members have joined              I7 I8
 //	defragment    files are made smaller, one by one, on safe releases only                    I23 I26
-//	applied       what was carried out is written down                                         I13
+//	applied       what was applied is recorded                                                 I13
 func table() []rule {
 	return []rule{
 		{"readable", readable},
@@ -168,7 +168,7 @@ func refuse(message, do string) verdict {
 	return verdict{hold: &decision.Hold{Kind: decision.Refused, Message: message, Do: do, Again: rarely}}
 }
 
-// about adds to a verdict whom it is about, and what was measured.
+// about adds to a verdict which member it is about, and what was measured.
 func (v verdict) about(r situation.Remark) verdict {
 	switch {
 	case v.hold != nil:

@@ -15,7 +15,7 @@ import (
 // restart, and is not stopped by a pod that belongs to no member.
 func shrink(s *situation.Situation) verdict {
 	if !s.Formed() || s.Complete() || s.MendedByRoll() != nil {
-		return pass() // whom a given-up roll has broken is mended first
+		return pass() // a member broken by an abandoned roll comes back first
 	}
 	if !s.TooMany() {
 		return pass()

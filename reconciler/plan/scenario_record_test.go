@@ -84,18 +84,18 @@ func (a archive) observeUpgrade(t *testing.T, s row, record *state.Record) {
 		record.Flushed = record.Members
 	}
 	if n := strings.Fields(s["nudged"]); len(n) > 2 {
-		record.Nudged = nudgedOf(t, n, record)
+		record.Forced = nudgedOf(t, n, record)
 	}
 	if d := strings.Fields(s["downgrade"]); len(d) == 2 {
-		record.Downgrade = &state.Downgrade{Line: d[0], Since: ago(t, d[1])}
+		record.Downgrade = &state.Downgrade{Minor: d[0], Since: ago(t, d[1])}
 	}
 }
 
 // nudgedOf reads "TEMPLATE AGE SAVED": how often all members had saved their state,
 // or each ("orders-0=1,orders-1=0"), and behind that the age of the last time.
-func nudgedOf(t *testing.T, n []string, record *state.Record) *state.Nudged {
+func nudgedOf(t *testing.T, n []string, record *state.Record) *state.ForcedSnapshot {
 	t.Helper()
-	nudged := &state.Nudged{Template: n[0], Since: ago(t, n[1]), Time: ago(t, n[1]), Before: map[string]int64{}}
+	nudged := &state.ForcedSnapshot{Template: n[0], Since: ago(t, n[1]), Time: ago(t, n[1]), Before: map[string]int64{}}
 	if len(n) > 3 {
 		nudged.Time = ago(t, n[3])
 	}

@@ -90,7 +90,7 @@ func (e *engine) heldFor(w *world, h *decision.Hold) string {
 // wayOut is a clause that begins with what a person can do.
 var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|commit|compare|delete|find|keep|leave|look|mend|name|put|raise|remove|rename|replace|restore|revert|set|take|upgrade) `)
 
-// tellsAPerson says whether a hold names something that a person can do, and
+// tellsAPerson reports whether a hold names something that a person can do, and
 // names whom it speaks of where it speaks of somebody named.
 func tellsAPerson(h *decision.Hold) bool {
 	speaksOf := strings.Contains(h.Do, "named here") || strings.Contains(h.Do, "listed here")
@@ -171,7 +171,7 @@ func (w *world) anyPod() string {
 	return ""
 }
 
-// sound says whether nothing stands in the way of what Git says: a hold for good
+// sound reports whether nothing stands in the way of what Git says: a hold for good
 // would be a mistake then.
 func (w *world) sound() bool {
 	switch {
@@ -214,14 +214,14 @@ func (w *world) sound() bool {
 	return w.pathOpen()
 }
 
-// outgrown says whether the members run, or ran, more than Git asks for.
+// outgrown reports whether the members run, or ran, more than Git asks for.
 func (w *world) outgrown() bool {
 	to := variants[w.ask.variant].minor
 	newer := slices.ContainsFunc(w.pods[:], func(p fakePod) bool { return p.state != podAbsent && variants[p.template].minor > to })
 	return newer || w.record.downgrade != 0 || w.version > to
 }
 
-// unclear says whether a volume that nobody has seen a member on stands in the way.
+// unclear reports whether a volume that nobody has seen a member on stands in the way.
 func (w *world) unclear(i int8) bool {
 	switch f := &w.record.failed; {
 	case w.ask.state == askDeleted:
@@ -233,7 +233,7 @@ func (w *world) unclear(i int8) bool {
 	}
 }
 
-// repairable says whether exactly one member is lost and is to be replaced by
+// repairable reports whether exactly one member is lost and is to be replaced by
 // itself.
 func (w *world) repairable() bool {
 	if w.record.leaving.there {
@@ -247,7 +247,7 @@ func (w *world) repairable() bool {
 	return w.losses() == 1 && memberCount(w) > 2 && w.ask.repair != repairNever && w.record.formed && w.set.there
 }
 
-// shrinkable says whether the databases get smaller when they are defragmented,
+// shrinkable reports whether the databases get smaller when they are defragmented,
 // and every member runs a release that may be.
 func (w *world) shrinkable() bool {
 	if w.heavy {
@@ -261,13 +261,13 @@ func (w *world) shrinkable() bool {
 	return true
 }
 
-// sensible says whether the file asks for something that can be had.
+// sensible reports whether the file asks for something that can be had.
 func (w *world) sensible() bool {
 	v := &variants[w.ask.variant]
 	return !w.ask.broken && !w.frozen() && !v.unpulled && !v.dies && !v.refused && w.storable()
 }
 
-// pathOpen says whether every member can go to the wanted version.
+// pathOpen reports whether every member can go to the wanted version.
 func (w *world) pathOpen() bool {
 	to := variants[w.ask.variant].minor
 	if w.version != 0 && to != w.version && to != w.version+1 && (!w.ask.stepwise || to <= w.version) {

@@ -35,7 +35,7 @@ func (w *world) podUIDs() string {
 	return strings.Join(uids, " ")
 }
 
-// misplaced says whether the volume of a member is of another class than Git wants
+// misplaced reports whether the volume of a member is of another class than Git wants
 // and new members get.
 func (w *world) misplaced(i int8) bool {
 	return w.ask.fast && w.set.fast && w.record.members[i] != 0 && w.claims[i].there && !w.claims[i].fast
@@ -51,7 +51,7 @@ func (w *world) askForVolumes(d *dice) string {
 	return "a commit asks for volumes of another class, or for none any more"
 }
 
-// storable says whether the cluster can get the volumes that its file asks for. Only
+// storable reports whether the cluster can get the volumes that its file asks for. Only
 // members that have others can go from one class to another.
 func (w *world) storable() bool {
 	for i := range w.claims {

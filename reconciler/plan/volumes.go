@@ -12,7 +12,7 @@ import (
 )
 
 // enlarge asks for larger volumes when Git does, one claim after the other. It waits
-// for nothing: a larger volume hurts nobody, and a full disk may be why a member
+// for nothing: a larger volume does no harm, and a full disk may be why a member
 // is not well.
 func enlarge(s *situation.Situation) verdict {
 	for _, v := range s.Growing() {
@@ -106,7 +106,7 @@ func reshape(s *situation.Situation) verdict {
 }
 
 // nextMisplaced is the member that is replaced next for the sake of its volume, or
-// "". That mends nothing, so it waits for a cluster that is well, for its turn among
+// "". That fixes nothing, so it waits for a cluster that is well, for its turn among
 // the others, and for a window. One that Git does not want goes anyhow, in its turn.
 func nextMisplaced(s *situation.Situation) string {
 	members := slices.DeleteFunc(s.Misplaced(), func(name string) bool { return !s.WantsMember(name) })

@@ -124,7 +124,7 @@ func TestReleasedPodsAreTakenOver(t *testing.T) {
 		{name: "I14: nor as what no member runs any more", change: outgrown, want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5, and none reports that one"},
 		{name: "I14: nor while nobody tells the cluster version", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion }), looks(func(r *state.Round) { r.ClusterVersion = "" })), want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5"},
 		{name: "I14: nor when all have gone in the midst of a downgrade", change: with(outgrown, func(s *situation.Situation) {
-			s.Observed.Pods, s.Observed.Record.Downgrade = nil, &state.Downgrade{Line: "3.5"}
+			s.Observed.Pods, s.Observed.Record.Downgrade = nil, &state.Downgrade{Minor: "3.5"}
 		}), want: "Refused: the StatefulSet is gone, and etcd was told to go down to 3.5, and no member is there to say how far it has come"},
 		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members go on"},
 		{name: "I5: not when a volume is gone", change: with(released, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[1:] }), want: "Refused"},

@@ -13,11 +13,11 @@ import (
 //
 //	never waits                       because
 //	what stands above in the table    a member that restarts is seen back to its end
-//	a member that a roll has broken   mending makes the cluster safer
+//	a member that a roll has broken   bringing it back makes the cluster safer
 //	a larger quota under NOSPACE      the cluster takes no writes until it has it
-//	deletion                          nobody is to be served any more
+//	deletion                          the cluster is to serve no longer
 //	the first backup of an upgrade    a store that refuses it is found by day
-//	end, applied                      they disturb nobody
+//	end, applied                      they cause no disruption
 //
 // The backup that the upgrade rests on is younger than that first one: it is
 // taken when the window has opened.

@@ -49,7 +49,7 @@ const (
 // askable is how many of the variants a commit may ask for.
 const askable = int(v36Flush)
 
-// starts says whether etcd runs with this template.
+// starts reports whether etcd runs with this template.
 func starts(v int8) bool { return !variants[v].unpulled && !variants[v].dies }
 
 // ask is what the cluster's file says.
@@ -341,15 +341,15 @@ func (w world) asking(v int8) world {
 	return w
 }
 
-// frozen says whether the file asks for something that a live cluster cannot become.
+// frozen reports whether the file asks for something that a live cluster cannot become.
 func (w *world) frozen() bool {
 	return w.ask.frozen || w.set.there && w.set.large && !w.ask.large
 }
 
-// own says whether the volume of an ordinal is known to hold what a member has left.
+// own reports whether the volume of an ordinal is known to hold what a member has left.
 func (w *world) own(i int8) bool { return w.claims[i].held != 0 && w.claims[i].held != strangers }
 
-// runs says whether the etcd of an ordinal runs and is a member.
+// runs reports whether the etcd of an ordinal runs and is a member.
 func (w *world) runs(i int8) bool {
 	p := &w.pods[i]
 	alive := p.state == podUp || (p.state == podStopping && p.served)
@@ -369,16 +369,16 @@ func (w *world) votes() (voters, up int8) {
 	return voters, up
 }
 
-// hasQuorum says whether the members can commit.
+// hasQuorum reports whether the members can commit.
 func (w *world) hasQuorum() bool {
 	voters, up := w.votes()
 	return voters > 0 && up >= voters/2+1
 }
 
-// ready says whether Kubernetes thinks well of a pod: its probe wants a leader.
+// ready reports whether Kubernetes thinks well of a pod: its probe wants a leader.
 func (w *world) ready(i int8) bool { return w.pods[i].state == podUp && w.runs(i) && w.leader >= 0 }
 
-// allReady says whether all pods that there should be are there and ready.
+// allReady reports whether all pods that there should be are there and ready.
 func (w *world) allReady() bool {
 	for i := range w.set.replicas {
 		if !w.ready(i) {
@@ -388,7 +388,7 @@ func (w *world) allReady() bool {
 	return w.set.there
 }
 
-// elect keeps a leader while there is a quorum, and says whether the members
+// elect keeps a leader while there is a quorum, and reports whether the members
 // have lost what they had committed.
 func (w *world) elect() (lost bool) {
 	if !w.hasQuorum() {

@@ -23,10 +23,10 @@ func (r Record) State() *state.Record {
 		s.Applied = &state.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
 	}
 	if n := r.Nudged; n != nil {
-		s.Nudged = &state.Nudged{Template: n.Template, Since: n.Since, Time: n.At, Before: n.Before}
+		s.Forced = &state.ForcedSnapshot{Template: n.Template, Since: n.Since, Time: n.At, Before: n.Before}
 	}
 	if d := r.Downgrade; d != nil {
-		s.Downgrade = &state.Downgrade{Line: d.Line, Since: d.Since}
+		s.Downgrade = &state.Downgrade{Minor: d.Line, Since: d.Since}
 	}
 	return s
 }

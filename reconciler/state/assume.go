@@ -25,7 +25,7 @@ func (o *Observed) AssumeState(spec schema.ClusterSpec) {
 }
 
 // AssumeMember adds a member, its pod and its volume. The pod has been ready for
-// as long as anybody could ask.
+// long enough.
 func (o *Observed) AssumeMember(before Desired, ordinal int32) {
 	name := naming.Member(before.Name, ordinal)
 	o.Record.Members[name] = fmt.Sprintf("(%s)", name)

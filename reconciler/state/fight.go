@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Fight is a field that somebody changes again and again after it was put back.
+// Fight is a field that another manager changes again and again after it was put back.
 type Fight struct {
-	// Manager is who changes it, as Kubernetes knows them, and Fields are what.
+	// Manager is what changes it, by its name in Kubernetes, and Fields are what.
 	Manager, Fields string
 	// Times is how often it was put back.
 	Times int

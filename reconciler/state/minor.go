@@ -4,7 +4,7 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// Minor is the release line of a version text: "3.6" of "3.6.16", or "".
+// Minor is the minor release of a version text: "3.6" of "3.6.16", or "".
 func Minor(version string) string {
 	v, err := release.Parse(version)
 	if err != nil {
@@ -13,8 +13,8 @@ func Minor(version string) string {
 	return v.Line()
 }
 
-// Older says whether one line, such as "3.5", comes before another. A text that
-// is no line comes before nothing.
+// Older reports whether one minor, such as "3.5", comes before another. A text that
+// is none comes before nothing.
 func Older(a, b string) bool {
 	va, errA := release.Parse(a + ".0")
 	vb, errB := release.Parse(b + ".0")

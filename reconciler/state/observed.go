@@ -15,7 +15,7 @@ type Desired struct {
 	Name      string
 	// Commit is the Git commit that says so.
 	Commit string
-	// Owner is who asks, and would act; nobody where it is only for a plan.
+	// Owner is the daemon that asks, and would act; none where it is only for a plan.
 	Owner Owner
 	// Spec is the defaulted spec.
 	Spec schema.ClusterSpec
@@ -108,24 +108,24 @@ type Record struct {
 	Kept map[string]bool
 	// Backup is the last verified backup that something asked for.
 	Backup *Backup
-	// Applied is the last spec that was carried out to its end.
+	// Applied is the last spec that was applied completely.
 	Applied *Applied
-	// Owner is who looks after the cluster; nil in a record from before there
+	// Owner is what looks after the cluster; nil in a record from before there
 	// were owners.
 	Owner *Owner
 	// Compacted is the last compaction that quorate asked for.
 	Compacted *Compacted
 	// Defragmented is when each member was last defragmented, by name.
 	Defragmented map[string]time.Time
-	// BornOn is the lowest line that the cluster has ever run, such as "3.5";
-	// empty when nobody knows.
+	// BornOn is the lowest minor that the cluster has ever run, such as "3.5";
+	// empty when unknown.
 	BornOn string
-	// Flushed are the members, with their IDs, whose logs hold nothing of a line
+	// Flushed are the members, with their IDs, whose logs hold nothing of a minor
 	// before 3.6: they have saved their state beside it since.
 	Flushed map[string]string
-	// Nudged is when entries were last added to the log so that members save
+	// Forced is when entries were last added to the log so that members save
 	// their state, nil when that was never needed or is over.
-	Nudged *Nudged
+	Forced *ForcedSnapshot
 	// Downgrade is the downgrade that quorate has told etcd of; nil when there is
 	// none under way.
 	Downgrade *Downgrade
@@ -202,7 +202,7 @@ type Restore struct {
 	Since       time.Time
 }
 
-// Formed says whether the cluster has ever had a quorum.
+// Formed reports whether the cluster has ever had a quorum.
 func (r *Record) Formed() bool { return r != nil && r.ClusterID != "" }
 
 // Backup is a verified backup, bound to what it was taken for.
@@ -213,8 +213,8 @@ type Backup struct {
 	Time      time.Time
 }
 
-// Nudged is that entries were added to the log.
-type Nudged struct {
+// ForcedSnapshot is that entries were added to the log.
+type ForcedSnapshot struct {
 	// Template that every pod had.
 	Template string
 	// Since is when that was done first under this template, Time when last.
@@ -225,12 +225,12 @@ type Nudged struct {
 
 // Downgrade is a downgrade through etcd's own API.
 type Downgrade struct {
-	// Line is where it goes to, such as "3.6".
-	Line  string
+	// Minor is where it goes to, such as "3.6".
+	Minor string
 	Since time.Time
 }
 
-// DowngradeSince is when the downgrade was begun, zero when nobody knows.
+// DowngradeSince is when the downgrade was begun, zero when unknown.
 func (r *Record) DowngradeSince() time.Time {
 	if r == nil || r.Downgrade == nil {
 		return time.Time{}
@@ -238,7 +238,7 @@ func (r *Record) DowngradeSince() time.Time {
 	return r.Downgrade.Since
 }
 
-// Applied is a spec that was carried out.
+// Applied is a spec that was applied.
 type Applied struct {
 	SpecHash string
 	// Settings is a hash of the part of the spec that makes the members what they
@@ -278,9 +278,9 @@ type Object struct {
 	State ObjectState
 	// Detail says what drifted and by whom, or who owns a foreign object.
 	Detail string
-	// ChangedAt is when it drifted; zero when nobody knows.
+	// ChangedAt is when it drifted; zero when unknown.
 	ChangedAt time.Time
-	// Fight is set where somebody undoes each time what quorate does.
+	// Fight is set where another manager undoes each time what quorate does.
 	Fight *Fight
 }
 
@@ -299,7 +299,7 @@ type Set struct {
 	CurrentVersion  string
 	// Settled says that the StatefulSet controller has seen the last change.
 	Settled bool
-	// ScaledBy is who else has set the number of replicas; empty for nobody. ScaledAt
+	// ScaledBy is the other manager that has set the number of replicas; empty for none. ScaledAt
 	// is when, zero when unknown.
 	ScaledBy string
 	ScaledAt time.Time
@@ -350,8 +350,8 @@ type Pod struct {
 	Terminating  bool
 	// Ran says that etcd has been started in this pod at least once.
 	Ran bool
-	// Crashed says that etcd has ended with an error in this pod, or for a reason
-	// that nobody knows any more.
+	// Crashed says that etcd has ended with an error in this pod, or for an
+	// unknown reason.
 	Crashed bool
 	// Unpulled says that the pod cannot start because an image that its template
 	// names cannot be had.
@@ -380,7 +380,7 @@ const (
 	// DamageEmpty means that the volume is empty although the member had joined.
 	DamageEmpty = "empty"
 	// DamageForeign means that the data may be somebody else's: another cluster's,
-	// another member's, or of an unknown origin. Nobody deletes it.
+	// another member's, or of an unknown origin. It is never deleted.
 	DamageForeign = "foreign"
 	// DamageOutdated means that the data is what an earlier member of that name has
 	// left in this very cluster.
@@ -408,7 +408,7 @@ type Round struct {
 	// after the last member runs the new release.
 	ClusterVersion string
 	// Downgrading says that etcd has a downgrade in progress, and DowngradeTarget
-	// to which line, such as "3.6".
+	// to which minor, such as "3.6".
 	Downgrading     bool
 	DowngradeTarget string
 	// Deep says that hashes were compared, too.
@@ -439,7 +439,7 @@ func (a Alarm) String() string {
 	return a.Kind + " on member " + a.MemberID
 }
 
-// UnknownMember is the member of an alarm whose culprit etcd does not know.
+// UnknownMember is the member of an alarm that etcd cannot blame on a member.
 const UnknownMember = "0"
 
 // Member is one member as the member list and its own status have it.
@@ -476,7 +476,7 @@ type Member struct {
 	Hash            uint32
 	HashRevision    int64
 	CompactRevision int64
-	// Keys is how many keys there are at HashRevision; 0 also where nobody counted.
+	// Keys is how many keys there are at HashRevision; 0 also where they were not counted.
 	Keys int64
 }
 

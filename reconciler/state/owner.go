@@ -2,14 +2,14 @@ package state
 
 import "fmt"
 
-// Owner is who looks after a cluster: one daemon that follows one place in Git.
+// Owner is what looks after a cluster: one daemon that follows one place in Git.
 type Owner struct {
 	// Source is what it follows: REPOSITORY@BRANCH:PATH, without credentials;
-	// empty for nobody.
+	// empty for none.
 	Source string
 	// Instance is the daemon's --instance.
 	Instance string
-	// Claim counts the changes of owner from 1 on; 0 is somebody who owns nothing
+	// Claim counts the changes of owner from 1 on; 0 is a daemon that owns nothing
 	// yet.
 	Claim int
 }
@@ -23,8 +23,8 @@ func (o Owner) String() string {
 	return fmt.Sprintf("%s/%d", name, o.Claim)
 }
 
-// Nobody says whether no owner is named.
+// Nobody reports whether no owner is named.
 func (o Owner) Nobody() bool { return o.Source == "" }
 
-// Is says whether two are the same daemon at the same place, whatever the claim.
+// Is reports whether two are the same daemon at the same place, whatever the claim.
 func (o Owner) Is(other Owner) bool { return o.Source == other.Source && o.Instance == other.Instance }

@@ -6,7 +6,7 @@ package state
 // there is told that it was compacted.
 const RevisionBump = 1_000_000_000
 
-// Restores says whether it is a backup that becomes a new cluster.
+// Restores reports whether it is a backup that becomes a new cluster.
 func (r Recovering) Restores() bool { return r.ClusterID == "" }
 
 // Noun is what the cluster is called meanwhile.

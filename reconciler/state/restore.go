@@ -4,7 +4,7 @@ package state
 // EtcdRestore.
 type RestoreFrom struct {
 	// Name of the EtcdRestore, and SpecHash of its whole spec: together they are
-	// carried out once. SourceHash is the hash of what names the backup.
+	// applied once. SourceHash is the hash of what names the backup.
 	Name, SpecHash, SourceHash string
 	// Source is the backup in words, without anything secret.
 	Source string

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Suspicious says whether a look has a sign of members that hold different data:
+// Suspicious reports whether a look has a sign of members that hold different data:
 // then the data is compared once more.
 func Suspicious(r Round) bool {
 	a, _ := r.Differing()
@@ -44,7 +44,7 @@ func (r *Round) differsFrom(one *Member) *Member {
 // Quorum is how many of n voters must agree.
 func Quorum(n int) int { return n/2 + 1 }
 
-// Comparable says whether the hashes of two members are of the same thing.
+// Comparable reports whether the hashes of two members are of the same thing.
 func Comparable(a, b Member) bool {
 	return a.HashRevision == b.HashRevision && a.CompactRevision == b.CompactRevision
 }
@@ -66,7 +66,7 @@ func NameOf(m Member) string {
 	return m.Name
 }
 
-// Alarmed says whether an alarm of that kind is on.
+// Alarmed reports whether an alarm of that kind is on.
 func (r *Round) Alarmed(kind string) bool {
 	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind == kind })
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Own says whether a volume is known to hold what a member of this cluster has left
+// Own reports whether a volume is known to hold what a member of this cluster has left
 // on it, or nothing: there is no volume behind a claim that is not bound.
 func (v *Volume) Own() bool {
 	return (v.Holds != "" && v.Holds != HoldsForeign) || !v.Bound
@@ -30,7 +30,7 @@ type Volume struct {
 	// Kubernetes has not filled in yet.
 	Class string
 	// Holds is whose data quorate has seen on the volume: the ID of a member in
-	// hexadecimal, HoldsForeign, or "" where nobody has seen any. It stands on the
+	// hexadecimal, HoldsForeign, or "" where none was seen. It stands on the
 	// claim, and goes with it.
 	Holds string
 	// Bound says that there is a volume behind the claim.

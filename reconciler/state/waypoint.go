@@ -9,11 +9,11 @@ type Waypoint struct {
 	// an old release wrote into the log is never read again.
 	Flush bool
 	// Template is the hash of the pod template at the stop. Stops leaves it
-	// empty: only who renders can tell.
+	// empty: only rendering tells.
 	Template string
 }
 
-// TemplateOf is the template at a stop, or "" where nobody has rendered it.
+// TemplateOf is the template at a stop, or "" where it was not rendered.
 func (d Desired) TemplateOf(stop Waypoint) string {
 	for _, known := range d.Waypoints {
 		if known.Version == stop.Version && known.Flush == stop.Flush {

@@ -15,7 +15,7 @@ import (
 type Action interface {
 	// String names the action and its object in a few words.
 	String() string
-	// Disruptive says whether a member stops serving for a moment.
+	// Disruptive reports whether a member stops serving for a moment.
 	Disruptive() bool
 	// Kind is the kind of the action in CamelCase, as Events and metrics have it.
 	Kind() string

@@ -152,11 +152,11 @@ func (CreateSet) Undo(s *situation.Situation) Undo {
 	return undoMade(s)
 }
 
-// RecordFormed writes down the IDs of a cluster that has just formed.
+// RecordFormed records the IDs of a cluster that has just formed.
 type RecordFormed struct {
 	ClusterID string
 	Members   map[string]string
-	// BornOn is the line of the oldest member, such as "3.6".
+	// BornOn is the minor of the oldest member, such as "3.6".
 	BornOn string
 }
 
@@ -179,7 +179,7 @@ func (a RecordFormed) After(s *situation.Situation) {
 // Undo implements Action.
 func (RecordFormed) Undo(*situation.Situation) Undo { return onlyNotes() }
 
-// RecordApplied writes down that the spec has been carried out to its end.
+// RecordApplied records that the spec has been applied completely.
 type RecordApplied struct {
 	SpecHash string
 	// Settings is a hash of the part of the spec that makes the members what they
@@ -202,7 +202,7 @@ func (RecordApplied) Disruptive() bool { return false }
 // After implements Action.
 func (a RecordApplied) After(s *situation.Situation) {
 	s.Observed.Record.Applied = &state.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}
-	s.Observed.Record.Downgrade, s.Observed.Record.Nudged = nil, nil
+	s.Observed.Record.Downgrade, s.Observed.Record.Forced = nil, nil
 	if ReadsLogs(a.Version) {
 		s.Observed.Record.Flushed = maps.Clone(s.Observed.Record.Members)
 	}

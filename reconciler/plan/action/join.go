@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// BeginJoin writes down that a member is being added, before etcd is asked.
+// BeginJoin records that a member is being added, before etcd is asked.
 type BeginJoin struct {
 	Member string
 	// Replace says that it takes the place of a member that was removed.
@@ -33,7 +33,7 @@ func (a BeginJoin) After(s *situation.Situation) {
 // Undo implements Action.
 func (BeginJoin) Undo(*situation.Situation) Undo { return anytime("") }
 
-// AddLearner has etcd add the member that joins as a learner, and writes down
+// AddLearner has etcd add the member that joins as a learner, and records
 // the ID that it got.
 type AddLearner struct{ Member string }
 
@@ -58,7 +58,7 @@ func (a AddLearner) After(s *situation.Situation) {
 // Undo implements Action.
 func (AddLearner) Undo(*situation.Situation) Undo { return anytime("") }
 
-// PromoteMember makes a learner a voter. That it may be one is written down
+// PromoteMember makes a learner a voter. That it may be one is recorded
 // first.
 type PromoteMember struct{ Member, ID string }
 
@@ -83,7 +83,7 @@ func (a PromoteMember) After(s *situation.Situation) {
 // Undo implements Action.
 func (PromoteMember) Undo(*situation.Situation) Undo { return anytime("") }
 
-// EndJoin writes down that a learner has become a member.
+// EndJoin records that a learner has become a member.
 type EndJoin struct{ Member, ID string }
 
 func (EndJoin) isAction() {}

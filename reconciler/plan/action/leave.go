@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// BeginLeave writes down that a member is being removed, before etcd is asked.
+// BeginLeave records that a member is being removed, before etcd is asked.
 type BeginLeave struct {
 	Member, ID string
 	// Why is a clause for the record.
@@ -80,7 +80,7 @@ func (RemoveMember) Undo(*situation.Situation) Undo {
 	return final("who comes back joins anew, with the data of the others")
 }
 
-// EndLeave writes down that a member is none any more.
+// EndLeave records that a member has left.
 type EndLeave struct {
 	Member, ID string
 	Replace    bool
@@ -114,7 +114,7 @@ func (a EndLeave) After(s *situation.Situation) {
 // Undo implements Action.
 func (EndLeave) Undo(*situation.Situation) Undo { return onlyNotes() }
 
-// EndReplace writes down that nobody takes the place of a member that has left.
+// EndReplace records that no member takes the place of a member that has left.
 type EndReplace struct{ Member string }
 
 func (EndReplace) isAction() {}
@@ -154,7 +154,7 @@ func (a ResizeSet) String() string {
 	return fmt.Sprintf("resize the StatefulSet %d → %d", a.From, a.To)
 }
 
-// Disruptive implements Action: who is a member stops by another action, or sleeps.
+// Disruptive implements Action: a member stops by another action, or sleeps.
 func (ResizeSet) Disruptive() bool { return false }
 
 // After implements Action.

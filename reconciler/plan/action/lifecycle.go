@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Hibernate writes down that the members are put to sleep, before they are.
+// Hibernate records that the members are put to sleep, before they are.
 type Hibernate struct{}
 
 func (Hibernate) isAction() {}
@@ -29,7 +29,7 @@ func (Hibernate) After(s *situation.Situation) { s.Observed.Record.Hibernated = 
 // Undo implements Action.
 func (Hibernate) Undo(*situation.Situation) Undo { return anytime("") }
 
-// Wake writes down that the members are to run again.
+// Wake records that the members are to run again.
 type Wake struct{}
 
 func (Wake) isAction() {}
@@ -49,7 +49,7 @@ func (Wake) After(s *situation.Situation) { s.Observed.Record.Hibernated = false
 // Undo implements Action.
 func (Wake) Undo(*situation.Situation) Undo { return anytime("") }
 
-// BeginDeletion writes down that the cluster is being deleted.
+// BeginDeletion records that the cluster is being deleted.
 type BeginDeletion struct {
 	// Settings and Version are what the members are, as in RecordApplied; no
 	// Settings when a roll is half done, and then they cannot come back.
@@ -86,7 +86,7 @@ func (a BeginDeletion) Undo(s *situation.Situation) Undo {
 	return anytime("the volumes are kept")
 }
 
-// Revive writes down that a deleted cluster is wanted again.
+// Revive records that a deleted cluster is wanted again.
 type Revive struct{}
 
 func (Revive) isAction() {}

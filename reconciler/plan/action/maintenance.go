@@ -31,7 +31,7 @@ func (Compact) String() string { return "compact the history" }
 // Disruptive implements Action: no member stops.
 func (Compact) Disruptive() bool { return false }
 
-// After implements Action. How much room it makes nobody knows before: half of
+// After implements Action. How much room it makes is unknown before: half of
 // what is there is assumed.
 func (a Compact) After(s *situation.Situation) {
 	s.EachMember(func(m *state.Member) { m.CompactRevision, m.DBInUse = a.Revision, m.DBInUse/2 })
@@ -47,7 +47,7 @@ func (Compact) Undo(s *situation.Situation) Undo {
 }
 
 // Defragment writes the database of one member anew, without the room that it no
-// longer needs. The member answers nobody meanwhile.
+// longer needs. The member does not answer meanwhile.
 type Defragment struct {
 	Member, ID string
 }
@@ -60,7 +60,7 @@ func (Defragment) Kind() string { return "Defragment" }
 // String implements Action.
 func (a Defragment) String() string { return "defragment " + a.Member }
 
-// Disruptive implements Action: the member answers nobody until it is done.
+// Disruptive implements Action: the member does not answer until it is done.
 func (Defragment) Disruptive() bool { return true }
 
 // After implements Action.

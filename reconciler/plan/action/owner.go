@@ -5,7 +5,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// ClaimCluster writes down who looks after the cluster. It fails when somebody
+// ClaimCluster records who looks after the cluster. It fails when somebody
 // else has done so in between.
 type ClaimCluster struct {
 	// From is the owner that the cluster is taken from; the zero Owner where its

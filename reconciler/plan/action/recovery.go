@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// BeginRecovery writes down what a lost cluster goes on from, and the identity
+// BeginRecovery records what a lost cluster goes on from, and the identity
 // that it will have, before anything is touched. A backup is read and checked
 // first.
 type BeginRecovery struct {
@@ -35,7 +35,7 @@ func (a BeginRecovery) String() string {
 	return fmt.Sprintf("begin to recover cluster %s from %s", a.ClusterID, recoverySource(a.Member, a.ObjectURL))
 }
 
-// Disruptive implements Action: nobody serves what has no quorum.
+// Disruptive implements Action: a cluster without a quorum does not serve.
 func (BeginRecovery) Disruptive() bool { return false }
 
 // After implements Action.
@@ -80,7 +80,7 @@ func (RestoreVolume) After(s *situation.Situation) {
 // Undo implements Action.
 func (RestoreVolume) Undo(*situation.Situation) Undo { return BeginRecovery{}.Undo(nil) }
 
-// AdoptRecovery writes down the identity of the recovered cluster: from now on
+// AdoptRecovery records the identity of the recovered cluster: from now on
 // only its first member may start, and the others join it.
 type AdoptRecovery struct{ From, ClusterID, Member, MemberID string }
 
@@ -118,7 +118,7 @@ func (a AdoptRecovery) After(s *situation.Situation) {
 // Undo implements Action.
 func (AdoptRecovery) Undo(*situation.Situation) Undo { return BeginRecovery{}.Undo(nil) }
 
-// EndRecovery writes down that a recovery is over, so that it never happens again;
+// EndRecovery records that a recovery is over, so that it never happens again;
 // of a restore, whose ClusterID is empty, that the first member is what it should be.
 type EndRecovery struct{ OneShot, ClusterID string }
 
@@ -149,7 +149,7 @@ func (a EndRecovery) After(s *situation.Situation) {
 // Undo implements Action.
 func (EndRecovery) Undo(*situation.Situation) Undo { return onlyNotes() }
 
-// RefuseRecovery writes down that a recovery stood in Git while the cluster had
+// RefuseRecovery records that a recovery stood in Git while the cluster had
 // a quorum, or, without one, that none stands there any more.
 type RefuseRecovery struct{ OneShot string }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// BeginRestore reads and checks a backup, and writes down which cluster is to
+// BeginRestore reads and checks a backup, and records which cluster is to
 // begin with it, and the identity that it will have. Nothing else is made before.
 type BeginRestore struct {
 	// Restore is the name of the EtcdRestore, SpecHash of its spec, SourceHash of
@@ -92,7 +92,7 @@ func (a CreateVolume) After(s *situation.Situation) {
 // Undo implements Action.
 func (CreateVolume) Undo(s *situation.Situation) Undo { return undoMade(s) }
 
-// EndRestore writes down that a restore is over, so that it never happens again.
+// EndRestore records that a restore is over, so that it never happens again.
 type EndRestore struct{ Restore, SpecHash string }
 
 func (EndRestore) isAction() {}

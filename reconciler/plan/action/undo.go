@@ -125,7 +125,7 @@ func undoUpgrade(s *situation.Situation, a RestartMember, from, to release.Versi
 	return untilLast(to.String(), "")
 }
 
-// last says whether no other member stays on an older minor than the restart
+// last reports whether no other member stays on an older minor than the restart
 // goes to.
 func last(s *situation.Situation, a RestartMember) bool {
 	for name, v := range s.Versions() {

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// ForceSnapshot adds entries to the members' log that touch no key, and writes down
+// ForceSnapshot adds entries to the members' log that touch no key, and records
 // before how often each of them has saved its state so far.
 type ForceSnapshot struct {
 	// Member that is asked, and its ID.
@@ -30,9 +30,9 @@ func (ForceSnapshot) Disruptive() bool { return false }
 
 // After implements Action.
 func (a ForceSnapshot) After(s *situation.Situation) {
-	s.Observed.Record.Nudged = &state.Nudged{Template: a.Template, Since: s.Now, Time: s.Now, Before: map[string]int64{}}
+	s.Observed.Record.Forced = &state.ForcedSnapshot{Template: a.Template, Since: s.Now, Time: s.Now, Before: map[string]int64{}}
 	for name := range s.Observed.Record.Members {
-		s.Observed.Record.Nudged.Before[name] = 0
+		s.Observed.Record.Forced.Before[name] = 0
 	}
 	s.Settle()
 	for i := range s.Observed.Rounds {
@@ -45,7 +45,7 @@ func (a ForceSnapshot) After(s *situation.Situation) {
 // Undo implements Action.
 func (ForceSnapshot) Undo(*situation.Situation) Undo { return harmless("no key is touched") }
 
-// RecordFlushed writes down that no member's log holds anything that the next
+// RecordFlushed records that no member's log holds anything that the next
 // minor cannot read.
 type RecordFlushed struct{ Members map[string]string }
 
@@ -62,7 +62,7 @@ func (RecordFlushed) Disruptive() bool { return false }
 
 // After implements Action.
 func (a RecordFlushed) After(s *situation.Situation) {
-	s.Observed.Record.Flushed, s.Observed.Record.Nudged = maps.Clone(a.Members), nil
+	s.Observed.Record.Flushed, s.Observed.Record.Forced = maps.Clone(a.Members), nil
 }
 
 // Undo implements Action.
@@ -74,7 +74,7 @@ func (RecordFlushed) Undo(*situation.Situation) Undo { return onlyNotes() }
 type EnableDowngrade struct {
 	// Member that is asked, and its ID.
 	Member, MemberID string
-	// From and To are lines, such as "3.7" and "3.6".
+	// From and To are minors, such as "3.7" and "3.6".
 	From, To string
 	// Backup is what the backup was taken for that this rests on; "" for none.
 	Backup state.Purpose
@@ -93,7 +93,7 @@ func (EnableDowngrade) Disruptive() bool { return false }
 
 // After implements Action.
 func (a EnableDowngrade) After(s *situation.Situation) {
-	s.Observed.Record.Downgrade = &state.Downgrade{Line: a.To, Since: s.Now}
+	s.Observed.Record.Downgrade = &state.Downgrade{Minor: a.To, Since: s.Now}
 	s.Observed.Record.BornOn, s.Observed.Record.Flushed = LogsAfter(s.Observed.Record.BornOn, s.Observed.Record.Members, a.From, a.To)
 	for i := range s.Observed.Rounds {
 		r := &s.Observed.Rounds[i]
@@ -111,8 +111,8 @@ func (EnableDowngrade) Undo(s *situation.Situation) Undo {
 type CancelDowngrade struct {
 	// Member that is asked, and its ID.
 	Member, MemberID string
-	// Line is where the downgrade goes to.
-	Line string
+	// Minor is where the downgrade goes to.
+	Minor string
 }
 
 func (CancelDowngrade) isAction() {}
@@ -121,7 +121,7 @@ func (CancelDowngrade) isAction() {}
 func (CancelDowngrade) Kind() string { return "CancelDowngrade" }
 
 // String implements Action.
-func (a CancelDowngrade) String() string { return "cancel the downgrade to " + a.Line }
+func (a CancelDowngrade) String() string { return "cancel the downgrade to " + a.Minor }
 
 // Disruptive implements Action: no member stops.
 func (CancelDowngrade) Disruptive() bool { return false }
@@ -139,7 +139,7 @@ func (CancelDowngrade) After(s *situation.Situation) {
 func (CancelDowngrade) Undo(*situation.Situation) Undo { return anytime("") }
 
 // LogsAfter is what is known of the members' logs once a cluster goes down from
-// one line to another: the lowest line that it has run, and the members whose logs
+// one minor to another: the lowest that it has run, and the members whose logs
 // hold nothing that is too old. A minor that would have panicked at such an entry
 // has seen that there is none; the older minor may write new ones.
 func LogsAfter(bornOn string, members map[string]string, from, to string) (string, map[string]string) {
@@ -152,16 +152,16 @@ func LogsAfter(bornOn string, members map[string]string, from, to string) (strin
 	return bornOn, nil
 }
 
-// ReadsLogs says whether a member that runs a version has seen, when it started,
+// ReadsLogs reports whether a member that runs a version has seen, when it started,
 // that its log holds nothing that the version's minor cannot read.
 func ReadsLogs(version string) bool { return oldestLog(version) != "" }
 
-// oldestLog is the oldest line whose log a version reads, or "" for any.
+// oldestLog is the oldest minor whose log a version reads, or "" for any.
 func oldestLog(version string) string {
 	v, err := release.Parse(version)
 	if err != nil {
 		return ""
 	}
-	line, _ := release.OldestLog(v)
-	return line
+	minor, _ := release.OldestLog(v)
+	return minor
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// Compactable says whether there is history left to drop: by the last look that
+// Compactable reports whether there is history left to drop: by the last look that
 // compared the data, and by the record. Members do not tell of a compaction that
 // no write has followed: their hash at that revision is the one from before it.
 func (s *Situation) Compactable() bool {
@@ -25,7 +25,7 @@ func (s *Situation) Compactable() bool {
 	return false
 }
 
-// SizeIsOld says whether what the member needs of its file was counted before the
+// SizeIsOld reports whether what the member needs of its file was counted before the
 // last compaction took effect: etcd counts it anew with a write, and under the
 // alarm there is none.
 func (s *Situation) SizeIsOld(m state.Member) bool {
@@ -53,7 +53,7 @@ func (s *Situation) UnsafeToDefragment(m state.Member) string {
 	return release.UnsafeDefragmentation(v)
 }
 
-// onlyOf says whether every error that a member reports is that alarm.
+// onlyOf reports whether every error that a member reports is that alarm.
 func onlyOf(errors []state.MemberError, kind string) bool {
 	return !slices.ContainsFunc(errors, func(e state.MemberError) bool { return e.Alarm != kind })
 }

@@ -39,7 +39,7 @@ func Assume(before state.Desired, now time.Time, leader int32) state.Observed {
 	return o
 }
 
-// assumedApplied is the record of a spec that was carried out.
+// assumedApplied is the record of a spec that was applied.
 func assumedApplied(before state.Desired) *state.Applied {
 	s := Situation{Desired: before}
 	return &state.Applied{SpecHash: before.SpecHash, Settings: s.Settings(), Version: before.Spec.Version, Commit: before.Commit}

@@ -20,7 +20,7 @@ func (s *Situation) Purpose() state.Purpose {
 	return state.ForUpgrade(s.Desired.Spec.Version)
 }
 
-// NeedsBackup says whether this roll is a change of version that must have one.
+// NeedsBackup reports whether this roll is a change of version that must have one.
 // Giving a roll up goes back to what was there: its backup has been taken. Where
 // the cluster version has moved meanwhile, going back is a downgrade like any.
 func (s *Situation) NeedsBackup() bool {
@@ -28,7 +28,7 @@ func (s *Situation) NeedsBackup() bool {
 	return s.Rolling() && s.Versioned() && !back && s.Desired.Spec.Upgrade.Backup != schema.BackupSkip
 }
 
-// HasBackup says whether the recorded backup is the one that this roll needs. It
+// HasBackup reports whether the recorded backup is the one that this roll needs. It
 // may be older once the roll has begun: a way down begins when etcd is told of it,
 // whatever template an earlier try has left behind.
 func (s *Situation) HasBackup() bool {
@@ -36,20 +36,20 @@ func (s *Situation) HasBackup() bool {
 	return (s.backedUp() && (begun || s.Now.Sub(s.Observed.Record.Backup.Time) <= BackupFresh)) || s.endedEarly()
 }
 
-// endedEarly says whether etcd has ended the downgrade that this roll is, before
+// endedEarly reports whether etcd has ended the downgrade that this roll is, before
 // its last member went down: a leader of etcd 3.5 does, as it looks at the cluster
 // version where it should look at what every member runs (isMatchedVersions of
 // etcdserver/cluster_util.go). The roll goes on, and its backup is the same.
 func (s *Situation) endedEarly() bool {
 	d := s.Observed.Record.Downgrade
-	return s.Started() && !s.GoesDown() && d != nil && d.Line == s.WantedVersion().Line() && s.BackedUpFor(state.ForDowngrade(s.Desired.Spec.Version))
+	return s.Started() && !s.GoesDown() && d != nil && d.Minor == s.WantedVersion().Line() && s.BackedUpFor(state.ForDowngrade(s.Desired.Spec.Version))
 }
 
-// backedUp says whether a backup of this cluster was taken for this target,
+// backedUp reports whether a backup of this cluster was taken for this target,
 // however long ago.
 func (s *Situation) backedUp() bool { return s.BackedUpFor(s.Purpose()) }
 
-// BackedUpFor says whether the recorded backup is of this cluster and was taken
+// BackedUpFor reports whether the recorded backup is of this cluster and was taken
 // for that purpose, however long ago.
 func (s *Situation) BackedUpFor(purpose state.Purpose) bool {
 	b := s.Observed.Record.Backup

@@ -63,7 +63,7 @@ func (s *Situation) DeepLooks() []*state.Round {
 }
 
 // oddOne is the only member with another hash than all others, "" where all are
-// equal; the problem says why nobody can tell.
+// equal; the problem says why it cannot be told.
 func oddOne(r *state.Round) (odd string, problem Remark) {
 	byHash := map[uint32][]string{}
 	for _, m := range r.Members {
@@ -86,7 +86,7 @@ func oddOne(r *state.Round) (odd string, problem Remark) {
 	return "", Remark{Text: "no single member differs from a majority that agrees", Detail: hashGroups(r)}
 }
 
-// hashGroups lists who holds what.
+// hashGroups lists the hash of each member.
 func hashGroups(r *state.Round) string {
 	var texts []string
 	for _, m := range r.Members {
@@ -116,7 +116,7 @@ func (s *Situation) contradicts(name string) string {
 	return ""
 }
 
-// SameData says whether all members were seen with the same data, each time.
+// SameData reports whether all members were seen with the same data, each time.
 func (s *Situation) SameData(looks []*state.Round) bool {
 	for _, r := range looks {
 		if odd, problem := oddOne(r); odd != "" || !problem.None() || !s.listProblem(r, "").None() {
@@ -126,7 +126,7 @@ func (s *Situation) SameData(looks []*state.Round) bool {
 	return true
 }
 
-// AccusedReplaced says whether whoever the alarms accuse is gone: by the ID that they
+// AccusedReplaced reports whether the members that the alarms accuse are gone: by the ID that they
 // name, or where they name none, by the backup that the last repair began with.
 func (s *Situation) AccusedReplaced() bool {
 	for _, a := range s.Observed.Round().Alarms {

@@ -36,8 +36,8 @@ func (s *Situation) defragmentReason(m state.Member) Remark {
 		return Remark{}
 	}
 	last := s.Observed.Record.Defragmented[m.Name]
-	if strike := s.scheduledAt(spec); last.Before(strike) {
-		return Remark{Text: "spec.defragmentation.schedule says so: " + strike.Format(OpeningLayout)}
+	if scheduled := s.scheduledAt(spec); last.Before(scheduled) {
+		return Remark{Text: "spec.defragmentation.schedule says so: " + scheduled.Format(OpeningLayout)}
 	}
 	if !s.WindowOpen() || s.Now.Sub(last) < defragmentRest {
 		return Remark{}
@@ -45,7 +45,7 @@ func (s *Situation) defragmentReason(m state.Member) Remark {
 	free := m.DBSize - m.DBInUse
 	switch {
 	case m.DBInUse <= 0:
-		return Remark{} // nobody knows
+		return Remark{} // unknown
 	case free > muchFree:
 		return Remark{Text: "much of its file is free", Detail: state.SizeText(free) + " of " + state.SizeText(m.DBSize)}
 	case s.NearQuota(m) && WorthDefragmenting(m):

@@ -7,7 +7,7 @@ import (
 )
 
 // descent keeps, in a forecast, a downgrade that is not over: it ends by itself
-// when every member runs the line that it goes to.
+// when every member runs the minor that it goes to.
 func (s *Situation) descent(r *state.Round) {
 	last := s.Observed.Round()
 	if last == nil || !last.Downgrading {
@@ -23,21 +23,21 @@ func (s *Situation) descent(r *state.Round) {
 	}
 }
 
-// GoesDown says whether Git asks for a minor below the cluster version: no member
+// GoesDown reports whether Git asks for a minor below the cluster version: no member
 // starts with that before etcd was told.
 func (s *Situation) GoesDown() bool {
 	return state.Older(s.WantedVersion().Line(), state.Minor(s.ClusterVersion()))
 }
 
-// Descending says whether etcd goes down to the minor that Git asks for.
+// Descending reports whether etcd goes down to the minor that Git asks for.
 func (s *Situation) Descending() bool {
 	r := s.Observed.Round()
 	return r != nil && r.Downgrading && r.DowngradeTarget == s.WantedVersion().Line()
 }
 
-// ours says whether a downgrade that is in progress is what Git asks for, or did
+// ours reports whether a downgrade that is in progress is what Git asks for, or did
 // when quorate began it. Somebody else's is not touched.
 func (s *Situation) ours(r *state.Round) bool {
 	d := s.Observed.Record.Downgrade
-	return r.DowngradeTarget == s.WantedVersion().Line() || (d != nil && d.Line == r.DowngradeTarget)
+	return r.DowngradeTarget == s.WantedVersion().Line() || (d != nil && d.Minor == r.DowngradeTarget)
 }

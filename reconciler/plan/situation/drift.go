@@ -8,7 +8,7 @@ import (
 )
 
 // Outgrown says why members could not start with the version that Git asks for, or
-// "": a roll that nobody has written down as carried out has brought a newer minor,
+// "": a roll that is not recorded as applied has brought a newer minor,
 // and the StatefulSet that knew how far it came is gone.
 func (s *Situation) Outgrown() string {
 	old, version := s.WantedVersion().Line(), state.Minor(s.ClusterVersion())
@@ -16,7 +16,7 @@ func (s *Situation) Outgrown() string {
 	case state.Older(old, version):
 		return fmt.Sprintf("the cluster version is %s, which etcd %s does not start in", version, s.WantedVersion())
 	case s.Observed.Record.Downgrade != nil && len(s.Observed.Pods) == 0:
-		return fmt.Sprintf("etcd was told to go down to %s, and no member is there to say how far it has come", s.Observed.Record.Downgrade.Line)
+		return fmt.Sprintf("etcd was told to go down to %s, and no member is there to say how far it has come", s.Observed.Record.Downgrade.Minor)
 	case s.NewerThan(old, s.Versions()) && (version == "" || !s.reports(old)):
 		return fmt.Sprintf("members run a newer minor than %s, and none reports that one, so they may not start with it", old)
 	}
@@ -34,13 +34,13 @@ func (s *Situation) VolumesLeft() int {
 	return left
 }
 
-// Adoptable says whether every pod that is left has the desired template, so that
+// Adoptable reports whether every pod that is left has the desired template, so that
 // a StatefulSet with that template restarts none of them.
 func (s *Situation) Adoptable() bool {
 	return len(s.Observed.Pods) > 0 && !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Desired.Template })
 }
 
-// SameSettings says whether the members would come back as what they were. Of a
+// SameSettings reports whether the members would come back as what they were. Of a
 // cluster that sleeps the record may know no settings, and a release that is not that
 // of the spec.
 func (s *Situation) SameSettings() bool {

@@ -4,7 +4,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Contested says whether an object is left alone for now, because somebody undoes
+// Contested reports whether an object is left alone for now, because something undoes
 // what quorate does to it.
 func (s *Situation) Contested(o state.Object) bool {
 	return o.State == state.ObjectDrifted && o.Fight != nil && o.Fight.Until.After(s.Now)

@@ -6,13 +6,13 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Begins says whether the cluster would be disrupted anew: then, and only then,
+// Begins reports whether the cluster would be disrupted anew: then, and only then,
 // the caller has to fill in Observed.Fleet before it asks for a plan.
 func Begins(d state.Desired, o state.Observed, now time.Time) bool {
 	return Of(d, o, now).BeginsDisruption()
 }
 
-// BeginsDisruption says whether what comes next would disrupt a cluster that is not yet
+// BeginsDisruption reports whether what comes next would disrupt a cluster that is not yet
 // disrupted: a roll, a change of the number of members, or members that make way for
 // others with volumes of another class.
 func (s *Situation) BeginsDisruption() bool {

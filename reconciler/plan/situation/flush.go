@@ -8,9 +8,9 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Unsaved is the first member that has not saved its state since the last nudge,
-// or "". One that has started anew counts from nothing, and is nudged again.
-func (s *Situation) Unsaved(n *state.Nudged) string {
+// Unsaved is the first member that has not saved its state since entries were last added
+// to the log, or "". One that has restarted counts from zero, and more are added.
+func (s *Situation) Unsaved(n *state.ForcedSnapshot) string {
 	for _, name := range slices.Sorted(maps.Keys(s.Observed.Record.Members)) {
 		m := s.Observed.Round().Member(name)
 		before, known := n.Before[name]

@@ -128,13 +128,13 @@ func (s *Situation) provide(ordinal int32) {
 // agreedOn is the cluster version when all is well: it follows the oldest member
 // up, and goes down in a downgrade only.
 func (s *Situation) agreedOn() string {
-	var lines []string
+	var minors []string
 	for _, p := range s.Observed.Pods {
-		lines = append(lines, state.Minor(p.Version))
+		minors = append(minors, state.Minor(p.Version))
 	}
 	version := cmp.Or(s.ClusterVersion(), s.Desired.Spec.Version)
-	if !slices.ContainsFunc(lines, func(l string) bool { return !state.Older(state.Minor(version), l) }) && len(lines) > 0 {
-		oldest := slices.MinFunc(lines, func(a, b string) int {
+	if !slices.ContainsFunc(minors, func(m string) bool { return !state.Older(state.Minor(version), m) }) && len(minors) > 0 {
+		oldest := slices.MinFunc(minors, func(a, b string) int {
 			if state.Older(a, b) {
 				return -1
 			}

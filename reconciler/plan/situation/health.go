@@ -54,7 +54,7 @@ func (s *Situation) removedByHand() string {
 }
 
 // Doubtful is a member that only one look has seen, that did not answer in it, and
-// that would be a victim if it did not in the next one either; empty for none.
+// that would count as broken if it did not in the next one either; empty for none.
 func (s *Situation) Doubtful() string {
 	if len(s.Observed.Rounds) > 1 {
 		return ""
@@ -151,7 +151,7 @@ func (s *Situation) answerProblem(r *state.Round, exempt string) Remark {
 	return Remark{}
 }
 
-// leaderProblem wants one leader, followed by all in one term, and nobody far behind.
+// leaderProblem wants one leader, followed by all in one term, and none far behind.
 func (s *Situation) leaderProblem(r *state.Round, exempt string) Remark {
 	leader := r.Leader()
 	if leader == nil {
@@ -171,8 +171,8 @@ func (s *Situation) leaderProblem(r *state.Round, exempt string) Remark {
 
 // alarmProblem are what etcd itself complains of.
 func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
-	pardoned := s.toleratesNoSpace(r)
-	if len(r.Alarms) > 0 && !pardoned {
+	tolerated := s.toleratesNoSpace(r)
+	if len(r.Alarms) > 0 && !tolerated {
 		return Remark{Member: nameOf(s.Observed.Record.Members, r.Alarms[0].MemberID), Text: "alarm: " + AlarmList(r.Alarms)}
 	}
 	if r.Downgrading && !s.ours(r) {
@@ -181,9 +181,9 @@ func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 	for _, m := range r.Members {
 		switch {
 		case m.Name == exempt:
-		case len(m.Errors) > 0 && (!pardoned || !onlyOf(m.Errors, state.NoSpace)):
+		case len(m.Errors) > 0 && (!tolerated || !onlyOf(m.Errors, state.NoSpace)):
 			return Remark{Member: m.Name, Text: fmt.Sprintf("%s reports: %s", m.Name, errorTexts(m.Errors))}
-		case m.Quota > 0 && m.DBSize >= m.Quota && !pardoned:
+		case m.Quota > 0 && m.DBSize >= m.Quota && !tolerated:
 			return Remark{Member: m.Name, Text: fmt.Sprintf("the database of %s has reached its quota", m.Name)}
 		}
 	}
@@ -253,9 +253,9 @@ func (s *Situation) Restarting(exempt string) string {
 	return ""
 }
 
-// CatchUpProblem says who has not yet applied what the leader had committed before; who
-// does not answer at all is the gate's business, and one that leaves need not
-// catch up.
+// CatchUpProblem is about a member that has not yet applied what the leader had
+// committed before; one that does not answer at all is the business of the gate, and
+// one that leaves need not catch up.
 func (s *Situation) CatchUpProblem(before, last *state.Round, leaves string) Remark {
 	goal := before.Leader().CommitIndex
 	for _, m := range last.Members {

@@ -17,8 +17,8 @@ const ComebackTime = 5 * time.Minute
 // the roll counts as stopped.
 const TroubleGrace = 30 * time.Second
 
-// PendingJoin is 1 where the pod of a learner does not exist, which nobody waits for but
-// the join itself: it has a deadline, and Git may change its mind.
+// PendingJoin is 1 where the pod of a learner does not exist, which only the join itself
+// waits for: it has a deadline, and Git may change its mind.
 func (s *Situation) PendingJoin() int {
 	if j := s.Observed.Record.Joining; j != nil && j.ID != "" && s.Observed.Record.Members[j.Member] == "" && s.Observed.Pod(j.Member) == nil {
 		return 1
@@ -67,7 +67,7 @@ func (s *Situation) OtherDown(loose []state.Pod) string {
 	return ""
 }
 
-// ControllerCloses says whether the roll before the desired one has reached every pod,
+// ControllerCloses reports whether the roll before the desired one has reached every pod,
 // and only the StatefulSet controller's own book-keeping is missing. Until then
 // CurrentTemplate names a template that no pod has any more. A last one that is
 // still on its way counts, too: another roll that began now would let every pod
@@ -88,7 +88,7 @@ func (s *Situation) ControllerCloses() bool {
 	return true
 }
 
-// LeftOpen says whether the roll before the desired one is over, but for its
+// LeftOpen reports whether the roll before the desired one is over, but for its
 // partition: what comes next may have to wait for long. The last member that it
 // restarted soaks like any.
 func (s *Situation) LeftOpen() bool {
@@ -118,8 +118,8 @@ func (s *Situation) CauseOf(p state.Pod) Remark {
 	}
 }
 
-// Unfinished says whether the spec, or the template that it renders to, has not
-// been carried out to its end.
+// Unfinished reports whether the spec, or the template that it renders to, has not
+// been applied completely.
 func (s *Situation) Unfinished() bool {
 	if !s.Formed() {
 		return false

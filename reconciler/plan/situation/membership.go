@@ -18,7 +18,7 @@ const (
 	joinTimePerGiB = 10 * time.Minute
 )
 
-// StillWanted says whether a member whose removal has begun, but that etcd still
+// StillWanted reports whether a member whose removal has begun, but that etcd still
 // lists, is wanted after all: Git has changed its mind, and its data is there. One
 // that is being replaced is replaced: that it answers again says little of its data.
 func (s *Situation) StillWanted(l state.Leaving) bool {
@@ -56,7 +56,7 @@ func (s *Situation) Unremovable(r *state.Round, member string) string {
 	return ""
 }
 
-// keepsServing says whether a member's pod goes on serving.
+// keepsServing reports whether a member's pod goes on serving.
 func (s *Situation) keepsServing(name string) bool {
 	p := s.Observed.Pod(name)
 	return p != nil && s.up(*p)
@@ -122,14 +122,14 @@ func (s *Situation) JoinTime() time.Duration {
 	return joinTime + (time.Duration(largest>>20) * joinTimePerGiB >> 10).Round(time.Second)
 }
 
-// JoinsAsBefore says whether a new member comes as what the others were before a
+// JoinsAsBefore reports whether a new member comes as what the others were before a
 // roll that Git has given up: as what that roll would make of it, it may never start.
 func (s *Situation) JoinsAsBefore() bool {
 	j := s.Observed.Record.Joining
 	return j != nil && j.ID != "" && s.RollAbandoned()
 }
 
-// RollAbandoned says whether Git no longer wants what the StatefulSet would make of the
+// RollAbandoned reports whether Git no longer wants what the StatefulSet would make of the
 // next pod, and the cluster still takes what it was before.
 func (s *Situation) RollAbandoned() bool {
 	return !s.Started() && !state.Older(state.Minor(s.Observed.Set.CurrentVersion), state.Minor(s.ClusterVersion()))
@@ -175,18 +175,18 @@ func (s *Situation) MemberCount() int {
 	return int(s.Founders())
 }
 
-// IsMember says whether the record lists the name. Before the cluster has formed
+// IsMember reports whether the record lists the name. Before the cluster has formed
 // every pod is one.
 func (s *Situation) IsMember(name string) bool {
 	return !s.Formed() || s.Observed.Record.Members[name] != ""
 }
 
-// WantsMember says whether Git wants a member of that name.
+// WantsMember reports whether Git wants a member of that name.
 func (s *Situation) WantsMember(name string) bool {
 	return naming.Ordinal(name) < s.Desired.Spec.Replicas
 }
 
-// Complete says whether the members are exactly those that Git wants.
+// Complete reports whether the members are exactly those that Git wants.
 func (s *Situation) Complete() bool {
 	if len(s.Observed.Record.Members) != int(s.Desired.Spec.Replicas) || s.Observed.Record.Joining != nil || s.Observed.Record.Leaving != nil {
 		return false
@@ -194,7 +194,7 @@ func (s *Situation) Complete() bool {
 	return !s.TooMany()
 }
 
-// TooMany says whether there are members that Git does not want.
+// TooMany reports whether there are members that Git does not want.
 func (s *Situation) TooMany() bool {
 	for name := range s.Observed.Record.Members {
 		if !s.WantsMember(name) {

@@ -39,16 +39,16 @@ func (s *Situation) noWayBack() string {
 	return "no member reports " + old + " any more, so the cluster version is about to move"
 }
 
-// NeverLeft says whether a roll is given up whose etcd has not run yet, and nothing
-// serves, so that nobody can say what the cluster version is. Had the newer binary
+// NeverLeft reports whether a roll is given up whose etcd has not run yet, and nothing
+// serves, so that the cluster version is unknown. Had the newer binary
 // run before, etcd itself would refuse to start the older one, and leave the data
 // alone.
 func (s *Situation) NeverLeft() bool { return s.Alone() && s.GivingUp() }
 
-// NewerThan says whether a member runs a newer minor than a line.
-func (s *Situation) NewerThan(line string, versions map[string]release.Version) bool {
+// NewerThan reports whether a member runs a newer minor than one.
+func (s *Situation) NewerThan(minor string, versions map[string]release.Version) bool {
 	for _, v := range versions {
-		if state.Older(line, v.Line()) {
+		if state.Older(minor, v.Line()) {
 			return true
 		}
 	}
@@ -64,12 +64,12 @@ func (s *Situation) WhyUnlisted() string {
 	return ""
 }
 
-// reports says whether a member that answers runs a line.
+// reports is whether a member that answers runs a minor.
 func (s *Situation) reports(wanted string) bool {
 	return slices.ContainsFunc(s.Observed.Round().Members, func(m state.Member) bool { return m.Problem == "" && state.Minor(m.Version) == wanted })
 }
 
-// VersionUndecided says whether a roll was given up too late, when every member has the
+// VersionUndecided reports whether a roll was given up too late, when every member has the
 // newer minor, and the cluster version has not moved yet: what the way back is,
 // is then decided by what it moves to. Where it has no way down it is refused.
 func (s *Situation) VersionUndecided(versions map[string]release.Version) bool {

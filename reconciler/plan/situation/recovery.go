@@ -43,11 +43,11 @@ type Remnant struct {
 	Member *state.Member
 	// Why it does not answer.
 	Why Remark
-	// starting says that it may come back without anybody's help.
+	// starting says that it may come back without help.
 	starting bool
 }
 
-// QuorumLost says whether too few members are left to agree on anything, and no
+// QuorumLost reports whether too few members are left to agree on anything, and no
 // more are on their way back. A list of the members is an agreement: with one,
 // there is a quorum. A roll of a cluster that cannot keep its quorum without one
 // member is no loss, unless somebody asks for a recovery.
@@ -68,7 +68,7 @@ func (s *Situation) QuorumLost(asked bool) bool {
 	return left < state.Quorum(len(s.Remnants()))
 }
 
-// rolled says whether a roll is under way, or has just restarted the last member.
+// rolled reports whether a roll is under way, or has just restarted the last member.
 func (s *Situation) rolled() bool {
 	return s.Rolling() || s.Observed.Set.CurrentTemplate != s.Desired.Template
 }
@@ -86,7 +86,7 @@ func (s *Situation) Remnants() []Remnant {
 	return all
 }
 
-// Remnant is one member. Only one that has its recorded ID is the member: who
+// Remnant is one member. Only one that has its recorded ID is the member: what
 // answers in its place under another ID has other data.
 func (s *Situation) Remnant(name, id string) Remnant {
 	left := Remnant{Name: name, Why: Remark{Member: name}}
@@ -110,7 +110,7 @@ func (s *Situation) Remnant(name, id string) Remnant {
 	return left
 }
 
-// starting says whether a pod that is not ready may only need some time. One that
+// starting reports whether a pod that is not ready may only need some time. One that
 // was ready, and ceased to be although its etcd runs on, does not just start.
 func (s *Situation) starting(p state.Pod) bool {
 	if !p.UnreadySince.IsZero() {
@@ -151,7 +151,7 @@ func (s *Situation) Inventory() Remark {
 	}
 }
 
-// claimsLeft lists the volume claims that exist. What is on them nobody can say
+// claimsLeft lists the volume claims that exist. What is on them is unknown
 // before a member starts.
 func (s *Situation) claimsLeft() string {
 	if len(s.Observed.Volumes) == 0 {
@@ -196,7 +196,7 @@ func (s *Situation) RequestedRecovery() string {
 	return oneShot
 }
 
-// Ahead says whether a has something that b lacks.
+// Ahead reports whether a has something that b lacks.
 func Ahead(a, b *state.Member) bool {
 	return a.Revision > b.Revision || (a.Revision == b.Revision && a.AppliedIndex > b.AppliedIndex)
 }

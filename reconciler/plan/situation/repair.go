@@ -14,7 +14,7 @@ type Loss struct {
 	// Why is what a look of another time would say, too, and Detail what this one has
 	// measured.
 	Why, Detail string
-	// since is when it was lost; zero for a loss that nobody waits for to pass: one
+	// since is when it was lost; zero for a loss that cannot pass: one
 	// that Git itself has asked for, or that was seen twice.
 	Since time.Time
 	// asked: nothing is lost, and Git asks for another member.
@@ -71,7 +71,7 @@ func (s *Situation) Vacant(below int32) string {
 	return ""
 }
 
-// OthersHave says whether no pod of a member would be replaced if everything from
+// OthersHave reports whether no pod of a member would be replaced if everything from
 // the ordinal on got the template.
 func (s *Situation) OthersHave(ordinal int32, template string) bool {
 	for _, p := range s.Observed.Pods {

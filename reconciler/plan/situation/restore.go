@@ -38,7 +38,7 @@ func (s *Situation) InTheWay(known bool) []string {
 	return found
 }
 
-// Withheld says whether the object is the clients' Service of a cluster that is
+// Withheld reports whether the object is the clients' Service of a cluster that is
 // being restored: it is made when that is done.
 func (s *Situation) Withheld(obj state.Object) bool {
 	r := s.Observed.Record

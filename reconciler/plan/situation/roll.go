@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// RollOpen says whether a roll has begun and not ended: pods of two templates, a
+// RollOpen reports whether a roll has begun and not ended: pods of two templates, a
 // StatefulSet that has not closed it, or a downgrade that etcd has not ended.
 func (s *Situation) RollOpen() bool {
 	if r := s.Observed.Round(); s.Observed.Set.CurrentTemplate != s.Observed.Set.Template || (r != nil && r.Downgrading) {

@@ -42,13 +42,13 @@ func Of(d state.Desired, o state.Observed, now time.Time) *Situation {
 	return s
 }
 
-// Formed says whether the cluster has ever had a quorum.
+// Formed reports whether the cluster has ever had a quorum.
 func (s *Situation) Formed() bool { return s.Observed.Record.Formed() }
 
-// Started says whether the StatefulSet has the desired template.
+// Started reports whether the StatefulSet has the desired template.
 func (s *Situation) Started() bool { return s.Observed.Set.Template == s.Desired.Template }
 
-// Rolling says whether a pod or the StatefulSet still has another template
+// Rolling reports whether a pod or the StatefulSet still has another template
 // than the desired one. Members that are put to sleep sleep as they are, unless a
 // roll is half done.
 func (s *Situation) Rolling() bool {
@@ -58,7 +58,7 @@ func (s *Situation) Rolling() bool {
 	return !s.Started() || slices.ContainsFunc(s.Observed.Pods, s.isOutdated)
 }
 
-// isOutdated says whether the pod is a member's that still has another template.
+// isOutdated reports whether the pod is a member's that still has another template.
 func (s *Situation) isOutdated(p state.Pod) bool {
 	return p.Template != s.Desired.Template && s.IsMember(p.Name)
 }
@@ -94,30 +94,30 @@ func (s *Situation) NextRestart() *state.Pod {
 // lost volume, is not helped by another template.
 func (s *Situation) BrokenByRoll() *state.Pod {
 	if s.Observed.Set.CurrentTemplate == "" {
-		return nil // unknown: nobody can say what the roll has broken
+		return nil // what the roll has broken is unknown, too
 	}
 	if s.GoesDown() {
 		return nil // an older binary does not even start
 	}
-	var victim *state.Pod
+	var broken *state.Pod
 	for _, p := range s.Outdated() {
-		unborn := !p.Ran && p.Unpulled
-		if s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !unborn && !s.remedied(p)) {
+		neverStarted := !p.Ran && p.Unpulled
+		if s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
 			continue
 		}
 		// One that never ran is broken beyond doubt; another may only be waiting
 		// for a quorum.
-		if victim == nil || (victim.Ran && !p.Ran) {
-			victim = &p
+		if broken == nil || (broken.Ran && !p.Ran) {
+			broken = &p
 		}
 	}
-	return victim
+	return broken
 }
 
-// remedied says whether the roll may be the remedy of a member that does not run,
+// remedied reports whether the roll may be the remedy of a member that does not run,
 // such as a larger memory limit: its data is there, its version stays, it is the
-// next one in the roll's order, and all the others are well. Restarting who is down
-// costs nobody anything.
+// next one in the roll's order, and all the others are well. Restarting what is down
+// causes no disruption.
 func (s *Situation) remedied(p state.Pod) bool {
 	if p.Trouble == "" || p.Ready || p.Terminating || p.Damage != "" || p.NodeGone || s.Versioned() || p.Name != s.Outdated()[0].Name {
 		return false
@@ -127,8 +127,8 @@ func (s *Situation) remedied(p state.Pod) bool {
 	})
 }
 
-// MendedByRoll is the victim that the roll under way is to mend, or nil: the gate
-// looks past it, and nobody else is touched before it is well.
+// MendedByRoll is the broken member that the roll under way fixes, or nil: the gate
+// ignores it, and no other member is touched before it is well.
 func (s *Situation) MendedByRoll() *state.Pod {
 	if !s.Rolling() {
 		return nil
@@ -136,13 +136,13 @@ func (s *Situation) MendedByRoll() *state.Pod {
 	return s.BrokenByRoll()
 }
 
-// HealthyNow says whether the pod and its member were fine in the last round.
+// HealthyNow reports whether the pod and its member were fine in the last round.
 func (s *Situation) HealthyNow(p state.Pod) bool {
 	m := s.Observed.Round().Member(p.Name)
 	return s.up(p) && m != nil && m.Problem == ""
 }
 
-// up says whether a pod goes on running, as far as Kubernetes knows. While the
+// up reports whether a pod goes on running, as far as Kubernetes knows. While the
 // alarm CORRUPT stands, etcd calls no member ready, be it ever so well: then what
 // it says of itself must do.
 func (s *Situation) up(p state.Pod) bool {
@@ -151,8 +151,8 @@ func (s *Situation) up(p state.Pod) bool {
 	return ready && !p.Terminating
 }
 
-// healthyLately says whether the pod is ready and its member was fine in one of the
-// looks: one answer that is lost makes nobody a victim, bad is seen twice like good.
+// healthyLately reports whether the pod is ready and its member was fine in one of the
+// looks: one lost answer breaks no member, bad is seen twice like good.
 func (s *Situation) healthyLately(p state.Pod) bool {
 	if !p.Ready || p.Terminating {
 		return false
@@ -165,14 +165,14 @@ func (s *Situation) healthyLately(p state.Pod) bool {
 	return len(s.Observed.Rounds) < 2
 }
 
-// GivingUp says whether the desired template is the one that the last roll that
+// GivingUp reports whether the desired template is the one that the last roll that
 // ended left behind: the roll under way is given up.
 func (s *Situation) GivingUp() bool {
 	return s.Observed.Set.CurrentTemplate == s.Desired.Template
 }
 
 // Versions are the versions of the members, by what they report; a member that
-// does not answer counts with its pod's version. One whose version nobody knows
+// does not answer counts with its pod's version. One whose version is unknown
 // is left out.
 func (s *Situation) Versions() map[string]release.Version {
 	reported := map[string]release.Version{}
@@ -220,7 +220,7 @@ func (s *Situation) FromVersion() string {
 	return pods[len(pods)-1].Version
 }
 
-// Versioned says whether the roll changes the version of etcd.
+// Versioned reports whether the roll changes the version of etcd.
 func (s *Situation) Versioned() bool {
 	for _, p := range s.Outdated() {
 		if p.Version != s.Desired.Spec.Version {
@@ -230,12 +230,12 @@ func (s *Situation) Versioned() bool {
 	return s.Observed.Set.Version != s.Desired.Spec.Version
 }
 
-// Small says whether the cluster cannot keep a quorum without one member.
+// Small reports whether the cluster cannot keep a quorum without one member.
 func (s *Situation) Small() bool { return s.MemberCount() < 3 }
 
-// Alone says whether a cluster that is too small to keep a quorum without one
+// Alone reports whether a cluster that is too small to keep a quorum without one
 // member has lost it to an abandoned roll whose etcd never ran: nothing serves,
-// nothing has changed on the volume, and only the roll's own victim can bring
+// nothing has changed on the volume, and only the member that the roll broke can bring
 // the cluster back.
 func (s *Situation) Alone() bool {
 	if !s.Small() || !s.Rolling() {

@@ -38,17 +38,17 @@ func (s *Situation) wantedQuota() int64 {
 	return defaultQuota
 }
 
-// OverQuota says whether the member's database has reached its quota.
+// OverQuota reports whether the member's database has reached its quota.
 func (s *Situation) OverQuota(m state.Member) bool { return m.DBSize >= s.QuotaOf(m) }
 
-// NearQuota says whether it soon will.
+// NearQuota reports whether it soon will.
 func (s *Situation) NearQuota(m state.Member) bool { return share(m.DBSize, s.QuotaOf(m)) >= crowded }
 
-// Overfull says whether what the database really holds is too much already, so that
+// Overfull reports whether what the database really holds is too much already, so that
 // a smaller file alone would not help for long.
 func (s *Situation) Overfull(m state.Member) bool { return share(m.DBInUse, s.QuotaOf(m)) >= crowded }
 
-// WorthDefragmenting says whether a defragmentation would give enough of the file back.
+// WorthDefragmenting reports whether a defragmentation would give enough of the file back.
 func WorthDefragmenting(m state.Member) bool {
 	return share(m.DBSize-m.DBInUse, m.DBSize) >= worthwhile
 }
@@ -69,22 +69,22 @@ func share(part, whole int64) int64 {
 	return part * 100 / whole
 }
 
-// toleratesNoSpace says whether the alarm NOSPACE and full databases stand in nobody's
+// toleratesNoSpace reports whether the alarm NOSPACE and full databases do not stand in the
 // way: that of the rule that frees space, that of a roll to a larger quota, and that
-// of a roll that mends its victim, without whom no space is freed. They are the
+// of a roll that fixes the member it broke, without which no space is freed. They are the
 // ways out of it.
 func (s *Situation) toleratesNoSpace(r *state.Round) bool {
 	return onlyAlarm(r.Alarms, state.NoSpace) && (s.tolerant || s.EndsNoSpace() || s.MendedByRoll() != nil)
 }
 
-// ToleratingNoSpace is the situation for what frees space, see pardoned.
+// ToleratingNoSpace is the situation for what frees space, see toleratesNoSpace.
 func (s *Situation) ToleratingNoSpace() *Situation {
 	c := *s
 	c.tolerant = true
 	return &c
 }
 
-// EndsNoSpace says whether the roll is one that ends the alarm NOSPACE: every
+// EndsNoSpace reports whether the roll is one that ends the alarm NOSPACE: every
 // database is smaller than the quota that it brings, and the version stays.
 func (s *Situation) EndsNoSpace() bool {
 	r := s.Observed.Round()
@@ -101,7 +101,7 @@ func (s *Situation) EndsNoSpace() bool {
 	return larger
 }
 
-// onlyAlarm says whether there is no alarm of another kind.
+// onlyAlarm reports whether there is no alarm of another kind.
 func onlyAlarm(alarms []state.Alarm, kind string) bool {
 	return !slices.ContainsFunc(alarms, func(a state.Alarm) bool { return a.Kind != kind })
 }

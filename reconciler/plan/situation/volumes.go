@@ -38,13 +38,13 @@ func (s *Situation) MemberVolumes() []state.Volume {
 // WantedSize is the size in bytes that Git asks for.
 func (s *Situation) WantedSize() int64 { return s.Desired.Spec.Storage.Size.Value() }
 
-// MakesWay says whether a volume goes anyhow: its member is replaced by one with a
+// MakesWay reports whether a volume goes anyhow: its member is replaced by one with a
 // volume of another class, which has the right size.
 func (s *Situation) MakesWay(v state.Volume) bool {
 	return s.ClassChanges() && v.Class != state.StorageClass(s.Desired.Spec.Storage) && s.Replaceable()
 }
 
-// Replaceable says whether there is somebody to take the data of a member over from.
+// Replaceable reports whether there is another member to replicate from.
 func (s *Situation) Replaceable() bool { return len(s.Observed.Record.Members) > 1 }
 
 // PodUIDs are the UIDs of all pods.
@@ -56,7 +56,7 @@ func (s *Situation) PodUIDs() string {
 	return strings.Join(uids, " ")
 }
 
-// ClassChanges says whether Git asks for members with volumes of another class.
+// ClassChanges reports whether Git asks for members with volumes of another class.
 func (s *Situation) ClassChanges() bool {
 	storage := s.Desired.Spec.Storage
 	return storage.ClassChange == schema.ClassChangeReplace && state.StorageClass(storage) != ""

@@ -85,8 +85,8 @@ func (s *Situation) flushing(at release.Version, stops []state.Waypoint) []state
 	return stops
 }
 
-// exposed says whether a member's log may hold entries of a line before oldest.
-// What nobody knows counts as yes, and so does a member that came later.
+// exposed reports whether a member's log may hold entries of a minor before oldest.
+// What is unknown counts as yes, and so does a member that came later.
 func (s *Situation) exposed(oldest string) bool {
 	r := s.Observed.Record
 	if r.BornOn != "" && !state.Older(r.BornOn, oldest) {
@@ -135,22 +135,22 @@ func (s *Situation) lowestOf(v release.Version) release.Version {
 	return v
 }
 
-// oldestOf is the oldest release of a line that a member runs.
-func (s *Situation) oldestOf(line string) release.Version {
+// oldestOf is the oldest release of a minor that a member runs.
+func (s *Situation) oldestOf(minor string) release.Version {
 	var oldest release.Version
 	for _, v := range s.Versions() {
-		if v.Line() == line && (oldest == release.Version{} || release.Compare(v, oldest) < 0) {
+		if v.Line() == minor && (oldest == release.Version{} || release.Compare(v, oldest) < 0) {
 			oldest = v
 		}
 	}
 	return oldest
 }
 
-// newestOf is the newest release of a line that a member runs.
-func (s *Situation) newestOf(line string) string {
+// newestOf is the newest release of a minor that a member runs.
+func (s *Situation) newestOf(minor string) string {
 	var newest release.Version
 	for _, v := range s.Versions() {
-		if v.Line() == line && release.Compare(v, newest) > 0 {
+		if v.Line() == minor && release.Compare(v, newest) > 0 {
 			newest = v
 		}
 	}
@@ -179,5 +179,5 @@ func (s *Situation) Waypoint() state.Waypoint {
 	return s.Waypoints[0]
 }
 
-// Intermediate says whether the stop that is due is not yet what Git says.
+// Intermediate reports whether the stop that is due is not yet what Git says.
 func (s *Situation) Intermediate() bool { return len(s.Waypoints) > 1 }

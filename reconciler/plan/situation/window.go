@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Disturbs says whether what is wanted stops a member that serves.
+// Disturbs reports whether what is wanted stops a member that serves.
 func (s *Situation) Disturbs() bool {
 	if !s.Formed() || s.Observed.Set == nil {
 		return false
@@ -15,7 +15,7 @@ func (s *Situation) Disturbs() bool {
 	return s.Rolling() || s.Desired.Spec.State == schema.StateHibernated || s.TooMany()
 }
 
-// WindowOpen says whether members may be stopped now.
+// WindowOpen reports whether members may be stopped now.
 func (s *Situation) WindowOpen() bool {
 	opens, problem := s.NextOpening()
 	return problem == "" && !opens.After(s.Now)
@@ -37,7 +37,7 @@ func (s *Situation) willWait() []string {
 
 // NextOpening is when members may be restarted: now, inside of a window or without
 // any, else when the next window opens, in that window's zone. The problem says
-// why nobody can tell.
+// why it cannot be told.
 func (s *Situation) NextOpening() (opens time.Time, problem string) {
 	if len(s.Desired.Spec.Maintenance) == 0 {
 		return s.Now, ""
@@ -58,7 +58,7 @@ func (s *Situation) NextOpening() (opens time.Time, problem string) {
 }
 
 // OpeningOf is now while the window is open, else its next opening, in its own
-// zone; the zero time when none comes within five years. The schedule strikes by
+// zone; the zero time when none comes within five years. The schedule goes by
 // the clocks of the zone, the duration is time that goes by: a window of three
 // hours is open for three hours in the night in which the clocks change, too.
 func OpeningOf(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
@@ -71,13 +71,13 @@ func OpeningOf(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
 		return time.Time{}, err
 	}
 	// An opening keeps the window open for its duration, so it is open when one
-	// came in that time: the first strike since then says so.
+	// came in that time: the first start since then says so.
 	if begun := schedule.Next(now.Add(-w.Duration.Duration)); !begun.IsZero() && !begun.After(now) {
 		return now, nil
 	}
 	return schedule.Next(now).In(zone), nil
 }
 
-// FirstBackup says whether this roll needs a backup and none has succeeded yet.
+// FirstBackup reports whether this roll needs a backup and none has succeeded yet.
 // Whether that one is too old to rest on is the business of the backup rule.
 func (s *Situation) FirstBackup() bool { return s.NeedsBackup() && !s.backedUp() }
