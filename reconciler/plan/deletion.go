@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -117,7 +118,11 @@ func deleteVolumes(s *situation.Situation) verdict {
 		}
 	}
 	if n := len(left); n > 0 {
-		return wait(state.Plural(n, "volume")+" on the way out", time.Time{})
+		are := "are"
+		if n == 1 {
+			are = "is"
+		}
+		return wait(fmt.Sprintf("%s %s being deleted", state.Plural(n, "volume"), are), time.Time{})
 	}
 	if len(s.Observed.Leftovers) > 0 {
 		obj := s.Observed.Leftovers[0]

@@ -79,7 +79,7 @@ func leave(s *situation.Situation, l state.Leaving) verdict {
 	if lead := r.Leader(); lead.ID == l.ID {
 		transferee := s.Transferee(l.Member) // there is one: the others are a quorum that is well
 		return do(action.MoveLeader{From: lead.Name, FromID: lead.ID, To: transferee.Name, ToID: transferee.ID},
-			l.Member+" is about to leave, and a leader that just goes costs an election")
+			l.Member+" is about to leave, and moving the leader first avoids an election")
 	}
 	return do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
 }
@@ -228,7 +228,7 @@ func clearVolume(s *situation.Situation, member string) verdict {
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
 	case volume != nil && volume.Terminating:
 		if pod == nil || pod.Terminating || s.Now.Sub(pod.Created) < makesWay {
-			return wait("the volume of the former "+member+" is on its way out", time.Time{}).at(member)
+			return wait("the volume of the former "+member+" is being deleted", time.Time{}).at(member)
 		}
 		return do(action.DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
 	case s.Observed.Record.Kept[member]:

@@ -25,12 +25,12 @@ func path(s *situation.Situation) verdict {
 			continue
 		}
 		if _, known := versions[p.Name]; !known {
-			return refuse(fmt.Sprintf("nobody knows which etcd %s runs, so nobody can say whether it can go to %s", p.Name, s.WantedVersion()),
+			return refuse(fmt.Sprintf("the etcd version of %s is unknown, so the change to %s cannot be checked", p.Name, s.WantedVersion()),
 				"look at that member; quorate goes on when it reports a release").at(p.Name)
 		}
 	}
 	if s.Desired.Template == "" {
-		return refuse(fmt.Sprintf("nobody can say what the pods of the stop at %s look like", s.Desired.Spec.Version), "report this: it is a mistake of quorate's own; meanwhile go there by two commits")
+		return refuse(fmt.Sprintf("internal error: no pod template for intermediate version %s", s.Desired.Spec.Version), "please report this bug; as a workaround upgrade in two commits")
 	}
 	if s.VersionUndecided(versions) {
 		v := wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod())

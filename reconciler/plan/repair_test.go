@@ -120,7 +120,7 @@ func TestRepairReplaces(t *testing.T) {
 	checkRule(t, repair, []ruleCase{
 		{name: "I6: the volume of the member that was removed goes", change: replacing, want: "delete the volume claim data-orders-1: orders-1 was removed from the cluster"},
 		{name: "I6: its pod lets it go", change: with(replacing, onItsWayOut), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
-		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation.Situation) { podAt(s, 1).Created = noon }), want: "Waiting: the volume of the former orders-1 is on its way out"},
+		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation.Situation) { podAt(s, 1).Created = noon }), want: "Waiting: the volume of the former orders-1 is being deleted"},
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
 		{name: "I1: not by a list that is old", change: with(replacing, func(s *situation.Situation) { s.Observed.Round().At = noon.Add(-time.Minute) }), want: "Confirm: the members have not been asked"},
 		{name: "I5: nor by that of another cluster", change: with(replacing, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},

@@ -59,7 +59,7 @@ func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Rest
 		return refuse(fmt.Sprintf("EtcdRestore %s is under way, and names another backup now", w.Name),
 			"revert that; or delete the half-made cluster first, with an EtcdCluster of its name, state: Deleted and deletion.volumes: Delete, and take a restore with another metadata.name")
 	}
-	return refuse(fmt.Sprintf("EtcdRestore %s was carried out, and its cluster lives: what changed in the file since is not done, because a restore happens once", w.Name),
+	return refuse(fmt.Sprintf("EtcdRestore %s is complete; later changes to it are ignored", w.Name),
 		"replace the document by an EtcdCluster of the same name whose spec is the clusterTemplate, and change that; nothing restarts by the replacement")
 }
 

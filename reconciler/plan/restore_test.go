@@ -61,7 +61,7 @@ func TestRestore(t *testing.T) {
 		{name: "I7: in the place of nobody alive", change: with(inPlace, func(s *situation.Situation) { s.Observed.Record.Deleted = false }), want: "there is ConfigMap orders-record, volume claim data-orders-0; "},
 		{name: "121: what was begun goes on", change: alive(restoredAs("back", "r1", "b1", false))},
 		{name: "119, I13: what was done is done", change: alive(restoredAs("back", "r1", "b1", true))},
-		{name: "119, I13: with another spec, too", change: alive(restoredAs("back", "r0", "b1", true)), want: "Refused: EtcdRestore back was carried out, and its cluster lives: what changed in the file since is not done, because a restore happens once; replace the document by an EtcdCluster"},
+		{name: "119, I13: with another spec, too", change: alive(restoredAs("back", "r0", "b1", true)), want: "Refused: EtcdRestore back is complete; later changes to it are ignored; replace the document by an EtcdCluster"},
 		{name: "119, I13: also when its cluster was deleted", change: alive(deletedKept, restoredAs("back", "r1", "b1", true)), want: "Refused: EtcdRestore back was carried out, and its cluster was deleted since"},
 		{name: "what is under way may become another cluster", change: alive(restoredAs("back", "r0", "b1", false))},
 		{name: "but not of another backup", change: alive(restoredAs("back", "r0", "b0", false)), want: "Refused: EtcdRestore back is under way, and names another backup now"},

@@ -33,10 +33,10 @@ func leader(s *situation.Situation) verdict {
 	}
 	transferee := s.Transferee(t.Name)
 	if transferee == nil {
-		return unhealthy(t.Name+" leads and no other member is fit to take over", "").at(t.Name)
+		return unhealthy(t.Name+" is the leader and no other member can take over", "").at(t.Name)
 	}
 	return do(action.MoveLeader{From: l.Name, FromID: l.ID, To: transferee.Name, ToID: transferee.ID},
-		fmt.Sprintf("%s restarts next, and a leader that just stops costs an election", l.Name))
+		fmt.Sprintf("%s restarts next, and moving the leader first avoids an election", l.Name))
 }
 
 // restart takes one member, from the highest ordinal down, by lowering the

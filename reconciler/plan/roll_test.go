@@ -38,7 +38,7 @@ func TestLeader(t *testing.T) {
 		{name: "64: one that is down does not take over", change: with(rolling, down(0)), want: "move the leader orders-2 → orders-1"},
 		{name: "64: nor does a learner", change: with(rolling, of(0, func(m *state.Member) { m.Learner = true })), want: "move the leader orders-2 → orders-1"},
 		{name: "64: nor does one that shuts down", change: with(rolling, func(s *situation.Situation) { podAt(s, 0).Terminating = true }), want: "move the leader orders-2 → orders-1"},
-		{name: "64: nobody can take over", change: with(rolling, down(0), down(1)), want: "Unhealthy: orders-2 leads and no other member is fit to take over"},
+		{name: "64: nobody can take over", change: with(rolling, down(0), down(1)), want: "Unhealthy: orders-2 is the leader and no other member can take over"},
 		{name: "27: one member has nobody to move to", size: 1, change: rolling},
 	})
 }

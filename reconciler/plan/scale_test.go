@@ -56,7 +56,7 @@ func TestGrow(t *testing.T) {
 			v := memberVolume(naming.Claim("", "orders-3"), 8<<30)
 			v.Terminating = true
 			s.Observed.Volumes = []state.Volume{v}
-		}), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		}), want: "Waiting: the volume of the former orders-3 is being deleted"},
 		{name: "the volume of a lost cluster's member is kept, and used", change: with(wanting(5), func(s *situation.Situation) {
 			s.Observed.Volumes = []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
 			s.Observed.Record.Kept = map[string]bool{"orders-3": true}
@@ -64,10 +64,10 @@ func TestGrow(t *testing.T) {
 		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation.Situation) {
 			s.Observed.Volumes = []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
 		}), want: "Refused: volume claim data-orders-3 holds the data of member m3, which the record knows nothing of: it may be somebody's only copy"},
-		{name: "48: a known one that is on its way out", change: with(wanting(5), known, left(leaves)), want: "Waiting: the volume of the former orders-3 is on its way out"},
-		{name: "48: one that its pod still holds, and lets go", change: with(wanting(5), left(leaves), stands(func(p *state.Pod) { p.Terminating = true })), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "48: a known one that is on its way out", change: with(wanting(5), known, left(leaves)), want: "Waiting: the volume of the former orders-3 is being deleted"},
+		{name: "48: one that its pod still holds, and lets go", change: with(wanting(5), left(leaves), stands(func(p *state.Pod) { p.Terminating = true })), want: "Waiting: the volume of the former orders-3 is being deleted"},
 		{name: "48: one that its pod holds", change: with(wanting(5), left(leaves), stands(func(*state.Pod) {})), want: "delete the pod of orders-3: the old volume goes when no pod uses it"},
-		{name: "48: one that a pod was just made beside", change: with(wanting(5), left(leaves), stands(func(p *state.Pod) { p.Created = noon.Add(-time.Second) })), want: "Waiting: the volume of the former orders-3 is on its way out"},
+		{name: "48: one that a pod was just made beside", change: with(wanting(5), left(leaves), stands(func(p *state.Pod) { p.Created = noon.Add(-time.Second) })), want: "Waiting: the volume of the former orders-3 is being deleted"},
 		{name: "13: a pod of another template that goes by itself", change: with(wanting(5), stands(func(p *state.Pod) { p.Template, p.Terminating = "broken", true })), want: "write down that orders-3 joins"},
 		{name: "13: a pod that stands above the partition of no roll", change: with(wanting(5), stands(func(*state.Pod) {}), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.Partition = "", 9 }), want: "write down that orders-3 joins"},
 		{name: "35: behind a claim that is not bound there is nothing", change: with(wanting(5), left(func(v *state.Volume) { v.Bound, v.Holds = false, "" })), want: "write down that orders-3 joins"},

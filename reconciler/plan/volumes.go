@@ -63,7 +63,7 @@ func awaitPlaces(s *situation.Situation) verdict {
 	}
 	text := fmt.Sprintf("volumes of %s are to be of %s: %s", state.Plural(len(left), "member"), situation.ClassName(s.Observed.Set.ClaimClass), strings.Join(left, ", "))
 	if !s.Replaceable() {
-		return refuse(text+"; the only member has nobody to take its data over from",
+		return refuse(text+"; there is no other member to replicate from",
 			"raise spec.replicas to 3 first, and lower it again after that; or restore a backup into a new cluster")
 	}
 	opens, problem := s.NextOpening()

@@ -198,7 +198,7 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "windows that nobody can read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
 			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}
 		})},
-		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member are to be of class slow: orders-0; the only member has nobody to take its data over from; raise spec.replicas to 3 first"},
+		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member are to be of class slow: orders-0; there is no other member to replicate from; raise spec.replicas to 3 first"},
 	})
 }
 

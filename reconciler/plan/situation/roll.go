@@ -51,7 +51,7 @@ func (s *Situation) RestartReason(t *state.Pod) string {
 	case s.Small():
 		return fmt.Sprintf("%s to go; a cluster of %s does not serve while one restarts", state.Plural(left, "member"), state.Plural(len(s.Observed.Pods), "member"))
 	case !s.HealthyNow(*t) && s.remedied(*t):
-		return fmt.Sprintf("it does not run as it is (%s), so this costs nobody anything; the others keep the quorum", t.Trouble)
+		return fmt.Sprintf("it does not run as it is (%s), so restarting it causes no disruption; the others keep the quorum", t.Trouble)
 	case !s.HealthyNow(*t):
 		return "an abandoned roll left it broken; the others keep the quorum"
 	default:
