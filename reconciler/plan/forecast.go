@@ -74,3 +74,9 @@ func after(s *situation.Situation, a action.Action) *situation.Situation {
 	c.Aim()
 	return c
 }
+
+// judged is a step that says until when it can be taken back.
+func judged(s *situation.Situation, step decision.Step) decision.Step {
+	step.Undo = step.Action.Undo(s)
+	return step
+}
