@@ -173,9 +173,9 @@ func disrupted(s observe.Standing, c desired.Cluster) string {
 	case !rec.Formed(), rec.Hibernated, rec.Deleted:
 		return ""
 	case rec.Joining != nil:
-		return rec.Joining.Member + " is on its way in"
+		return rec.Joining.Member + " is joining"
 	case rec.Leaving != nil:
-		return rec.Leaving.Member + " is on its way out"
+		return rec.Leaving.Member + " is leaving"
 	case rec.Replacing != "":
 		return rec.Replacing + " is being replaced"
 	case s.Set == nil && c.Spec.State == schema.StateRunning:

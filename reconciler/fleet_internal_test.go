@@ -29,8 +29,8 @@ func WishOf(name string, edits ...func(*schema.EtcdCluster)) desired.Cluster {
 // A change of members shows in the record, and counts as well.
 func TestMembersOnTheirWayDisrupt(t *testing.T) {
 	for want, edit := range map[string]func(*record.Record){
-		"orders-3 is on its way in":  func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} },
-		"orders-2 is on its way out": func(r *record.Record) { r.Leaving = &record.Leaving{Member: "orders-2", ID: "fd422379fda50e48"} },
+		"orders-3 is joining":        func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} },
+		"orders-2 is leaving":        func(r *record.Record) { r.Leaving = &record.Leaving{Member: "orders-2", ID: "fd422379fda50e48"} },
 		"orders-2 is being replaced": func(r *record.Record) { r.Replacing = "orders-2" },
 		"its StatefulSet is gone":    func(*record.Record) {},
 	} {

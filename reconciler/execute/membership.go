@@ -116,7 +116,7 @@ func removalDanger(round state.Round, id string) string {
 			well++
 		}
 	}
-	if need := voters/2 + 1; well < need {
+	if need := state.Quorum(voters); well < need {
 		return fmt.Sprintf("of the %d voters that would stay only %d are well, and a quorum is %d", voters, well, need)
 	}
 	return ""

@@ -57,7 +57,7 @@ func (r Record) lost(token string) bool {
 	return token != r.Token && slices.ContainsFunc(r.Recovered, func(g Recovery) bool { return g.Token == token })
 }
 
-// Joining is a member on its way in.
+// Joining is a member that joins.
 type Joining struct {
 	Member string `json:"member"`
 	// ID is empty until etcd has added the member.

@@ -33,7 +33,7 @@ type Membership struct {
 	Deleted bool `json:"deleted,omitempty"`
 }
 
-// Joining is a member on its way in.
+// Joining is a member that joins.
 type Joining struct {
 	// Member is its name.
 	Member string `json:"member"`
@@ -49,7 +49,7 @@ type Joining struct {
 	Replace bool `json:"replace,omitempty"`
 }
 
-// Leaving is a member on its way out.
+// Leaving is a member that leaves.
 type Leaving struct {
 	// Member is its name, and ID its ID in hex.
 	Member string `json:"member"`

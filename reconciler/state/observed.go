@@ -138,7 +138,7 @@ type Compacted struct {
 	At       time.Time
 }
 
-// Joining is a member on its way in.
+// Joining is a member that joins.
 type Joining struct {
 	Member string
 	// ID of the learner; empty until etcd has added it.
@@ -150,7 +150,7 @@ type Joining struct {
 	Replace bool
 }
 
-// Leaving is a member on its way out.
+// Leaving is a member that leaves.
 type Leaving struct {
 	Member, ID, Why string
 	// Replace says that another one is to take its place.
