@@ -7,7 +7,10 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/quorate/quorate/reconciler/record"
+
 	appsv1 "k8s.io/api/apps/v1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
@@ -23,7 +26,7 @@ import (
 // an equal view, and the memos only save work.
 func (o *Observer) describe(g gathered) (*View, error) {
 	v := &View{Cluster: g.cluster, Set: g.set, Endpoints: g.endpoints, gathered: g}
-	v.describeRecord(g.liveCluster)
+	v.describeRecord(g.parsed, g.unreadable)
 	v.describeLeftovers(g.made)
 	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
 	v.describeSet(g)
@@ -41,12 +44,11 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	return v, nil
 }
 
-// describeRecord reads the record, where there is one.
-func (v *View) describeRecord(live liveCluster) {
-	rec, err := readRecord(live)
+// describeRecord describes the record, where there is one, or why it cannot be read.
+func (v *View) describeRecord(rec *record.Record, unreadable error) {
 	switch {
-	case err != nil:
-		v.Observed.RecordProblem = err.Error()
+	case unreadable != nil:
+		v.Observed.RecordProblem = unreadable.Error()
 	case rec != nil:
 		v.Record, v.Observed.Record = rec, rec.State()
 	}

@@ -24,6 +24,10 @@ import (
 type gathered struct {
 	cluster desired.Cluster
 	liveCluster
+	// parsed is the record; nil where there is none, or where unreadable says why it
+	// cannot be read: such a one leads nowhere.
+	parsed     *record.Record
+	unreadable error
 	// made are the Secrets that quorate has made; those of liveCluster are the ones with
 	// the cluster's certificates, which may be the user's.
 	made map[string]*corev1.Secret
@@ -62,12 +66,11 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 		return g, err
 	}
 	g.endpoints = endpointsOf(g.cluster, g.liveCluster)
-	rec, _ := readRecord(g.liveCluster) // one that cannot be read leads nowhere
-	if g.rigid, err = o.rigidClasses(ctx, rec, g.cluster, g.claims); err != nil {
+	if g.rigid, err = o.rigidClasses(ctx, g.parsed, g.cluster, g.claims); err != nil {
 		return g, err
 	}
 	// A formed cluster without a reachable member has a round, too: an empty one.
-	if len(g.endpoints) > 0 || rec != nil && rec.Formed() {
+	if len(g.endpoints) > 0 || g.parsed != nil && g.parsed.Formed() {
 		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
 	}
 	return g, nil
@@ -107,7 +110,8 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 // gatherAround reads what the record and the pods lead to: the Job of a restore, and the
 // nodes of pods that are not ready.
 func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
-	rec, _ := readRecord(g.liveCluster) // one that cannot be read leads nowhere
+	g.parsed, g.unreadable = readRecord(g.liveCluster)
+	rec := g.parsed
 	if g.nodes, err = o.goneNodes(ctx, rec, g.liveCluster); err != nil {
 		return err
 	}

@@ -113,7 +113,7 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 		return nil, err
 	}
 	v := &View{Cluster: g.cluster, Endpoints: endpointsOf(g.cluster, g.liveCluster)}
-	v.describeRecord(g.liveCluster)
+	v.describeRecord(readRecord(g.liveCluster))
 	return v, nil
 }
 
