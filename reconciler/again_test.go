@@ -4,18 +4,15 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/quorate/quorate/reconciler/state"
-
 	clienttesting "k8s.io/client-go/testing"
-
-	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // I3: each fact that the second decision rests on is read anew, and one that cannot

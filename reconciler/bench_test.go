@@ -10,33 +10,28 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
-
-	appsv1 "k8s.io/api/apps/v1"
-
-	corev1 "k8s.io/api/core/v1"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/naming"
 )
 
 // benchClusters is how many clusters one pass over all looks at.

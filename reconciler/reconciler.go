@@ -98,7 +98,6 @@ type Reconciler struct {
 	Reporter  *report.Reporter
 	Scheduler *scheduler.Scheduler
 	cache     *observe.Cache
-	log       *slog.Logger
 	Options   Options
 
 	pace pace
@@ -122,7 +121,7 @@ func New(kube kubernetes.Interface, members Members, events eventrecord.EventRec
 // wire gives each part what it needs of the others.
 func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
-		kube: kube, log: log, Options: o, cache: cache, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
+		kube: kube, Options: o, cache: cache, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
 		queue: queue.New(state.MinRequeue),
 	}
 	fights := &drift.Fights{}

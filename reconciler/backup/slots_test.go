@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A limit that nobody waits for any more ends the stream.
+// A throttled stream ends with its context.
 func TestALimitedBackupEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

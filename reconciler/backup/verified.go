@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Verified is what the step that restores a backup is told of it. Without a backup it
+// Verified is what the restore step must know of a backup. Without a backup it
 // is the zero value but for Revision.
 type Verified struct {
 	// SHA256 and Size are those of the stored object.

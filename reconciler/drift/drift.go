@@ -88,8 +88,8 @@ func wholeDrift(live LiveObject, want any) (Drift, error) {
 	return f.drift(func(fieldpath.Path) bool { return true }), nil
 }
 
-// FieldComparison is what differs in one object.
-type FieldComparison struct {
+// fieldComparison is what differs in one object.
+type fieldComparison struct {
 	// changed are wanted fields whose value is another one or none.
 	changed *fieldpath.Set
 	// lost are wanted fields that quorate does not own.
@@ -105,32 +105,32 @@ type FieldComparison struct {
 
 // compareFields compares field by field, by the schema that server-side apply
 // uses: it knows which lists have keys and which values are owned as a whole.
-func compareFields(live LiveObject, want any) (FieldComparison, error) {
+func compareFields(live LiveObject, want any) (fieldComparison, error) {
 	name := fmt.Sprintf("compare %T %s/%s", live, live.GetNamespace(), live.GetName())
 	liveValue, wantValue, err := typedPair(live, want)
 	if err != nil {
-		return FieldComparison{}, fmt.Errorf("%s: %w", name, err)
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
 	wanted, err := wantValue.ToFieldSet()
 	if err != nil {
-		return FieldComparison{}, fmt.Errorf("%s: list the wanted fields: %w", name, err)
+		return fieldComparison{}, fmt.Errorf("%s: list the wanted fields: %w", name, err)
 	}
 	diff, err := liveValue.Compare(wantValue)
 	if err != nil {
-		return FieldComparison{}, fmt.Errorf("%s: %w", name, err)
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
 	owned, others, err := SplitManagers(live.GetManagedFields())
 	if err != nil {
-		return FieldComparison{}, fmt.Errorf("%s: %w", name, err)
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
 	foreign, err := foreignFields(others, wanted)
 	if err != nil {
-		return FieldComparison{}, fmt.Errorf("%s: %w", name, err)
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
-	return FieldComparison{
+	return fieldComparison{
 		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
 		lost:    wanted.Leaves().Difference(owned.Leaves()),
-		surplus: Unnamed(owned, wanted),
+		surplus: unnamed(owned, wanted),
 		Foreign: foreign, Owned: owned, others: others,
 	}, nil
 }
@@ -213,7 +213,7 @@ func foreignFields(others []metav1.ManagedFieldsEntry, wanted *fieldpath.Set) (*
 		if err != nil {
 			return nil, err
 		}
-		for p := range Unnamed(held, wanted).All() {
+		for p := range unnamed(held, wanted).All() {
 			if isField(p[0], "spec") {
 				foreign.Insert(p.Copy())
 			}
@@ -222,8 +222,8 @@ func foreignFields(others []metav1.ManagedFieldsEntry, wanted *fieldpath.Set) (*
 	return foreign, nil
 }
 
-// Unnamed are the fields that are not wanted, and of which no part is wanted.
-func Unnamed(fields, wanted *fieldpath.Set) *fieldpath.Set {
+// unnamed are the fields that are not wanted, and of which no part is wanted.
+func unnamed(fields, wanted *fieldpath.Set) *fieldpath.Set {
 	rest := fieldpath.NewSet()
 	for p := range fields.Difference(wanted).All() {
 		inside := wanted
@@ -245,7 +245,7 @@ func TakeOver(live LiveObject, want any) ([]byte, error) {
 	if err != nil || f.Foreign.Empty() {
 		return nil, err
 	}
-	entries, err := f.EntriesTakenOver(live.GetManagedFields())
+	entries, err := f.entriesTakenOver(live.GetManagedFields())
 	if err != nil {
 		return nil, fmt.Errorf("take over fields of %T %s/%s: %w", live, live.GetNamespace(), live.GetName(), err)
 	}
@@ -254,8 +254,8 @@ func TakeOver(live LiveObject, want any) ([]byte, error) {
 	}})
 }
 
-// EntriesTakenOver moves the foreign fields from all others to quorate's entry.
-func (f FieldComparison) EntriesTakenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
+// entriesTakenOver moves the foreign fields from all others to quorate's entry.
+func (f fieldComparison) entriesTakenOver(entries []metav1.ManagedFieldsEntry) ([]metav1.ManagedFieldsEntry, error) {
 	own := metav1.ManagedFieldsEntry{Manager: naming.FieldManager, Operation: metav1.ManagedFieldsOperationApply}
 	var after []metav1.ManagedFieldsEntry
 	for _, e := range entries {
@@ -303,7 +303,7 @@ func reallyChanged(candidates *fieldpath.Set, live, want *typed.TypedValue) *fie
 	changed := fieldpath.NewSet()
 	for p := range candidates.All() {
 		only := fieldpath.NewSet(p)
-		if !CoversWanted(plainValue(live.ExtractItems(only)), plainValue(want.ExtractItems(only))) {
+		if !coversWanted(plainValue(live.ExtractItems(only)), plainValue(want.ExtractItems(only))) {
 			changed.Insert(p.Copy())
 		}
 	}
@@ -317,9 +317,9 @@ func plainValue(v *typed.TypedValue) any {
 	return v.AsValue().Unstructured()
 }
 
-// CoversWanted reports whether live has all that want has. More is allowed in a
+// coversWanted reports whether live has all that want has. More is allowed in a
 // structure, not in a list and not in a map of strings such as a selector.
-func CoversWanted(live, want any) bool {
+func coversWanted(live, want any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
@@ -330,14 +330,14 @@ func CoversWanted(live, want any) bool {
 			return false
 		}
 		for key := range w {
-			if !CoversWanted(l[key], w[key]) {
+			if !coversWanted(l[key], w[key]) {
 				return false
 			}
 		}
 		return true
 	case []any:
 		l, ok := live.([]any)
-		return (ok && slices.EqualFunc(l, w, CoversWanted)) || (live == nil && isZero(want))
+		return (ok && slices.EqualFunc(l, w, coversWanted)) || (live == nil && isZero(want))
 	default:
 		return reflect.DeepEqual(live, want) || (live == nil && isZero(want))
 	}
@@ -377,7 +377,7 @@ func isField(e fieldpath.PathElement, name string) bool {
 }
 
 // drift reports what differs among the paths that concern accepts.
-func (f FieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
+func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	var d Drift
 	taken := fieldpath.NewSet()
 	whole := f.surplus.Union(f.Foreign)

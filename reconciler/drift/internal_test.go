@@ -17,7 +17,7 @@ func TestUnnamed(t *testing.T) {
 	path := fieldpath.MakePathOrDie
 	held := fieldpath.NewSet(path("spec"), path("spec", "ports"), path("spec", "other"), path("spec", "type"))
 	wanted := fieldpath.NewSet(path("spec", "ports", "port"), path("spec", "type"))
-	if got, want := Unnamed(held, wanted), fieldpath.NewSet(path("spec", "other")); !got.Equals(want) {
+	if got, want := unnamed(held, wanted), fieldpath.NewSet(path("spec", "other")); !got.Equals(want) {
 		t.Errorf("unnamed are %s", got)
 	}
 }
@@ -51,7 +51,7 @@ func TestCoversWanted(t *testing.T) {
 		"a one that is left out":   {nil, int64(1), false},
 		"something and not a zero": {"x", "", false},
 	} {
-		if CoversWanted(c.live, c.want) != c.covers {
+		if coversWanted(c.live, c.want) != c.covers {
 			t.Errorf("%s: %v", name, !c.covers)
 		}
 	}
@@ -74,8 +74,8 @@ func TestEntriesTakenOver(t *testing.T) {
 		return s
 	}
 	const theirs, ours = `{"f:spec":{"f:type":{}}}`, `{"f:spec":{"f:ports":{}}}`
-	f := FieldComparison{Owned: set(ours), Foreign: set(theirs)}
-	after, err := f.EntriesTakenOver([]metav1.ManagedFieldsEntry{
+	f := fieldComparison{Owned: set(ours), Foreign: set(theirs)}
+	after, err := f.entriesTakenOver([]metav1.ManagedFieldsEntry{
 		entry("kubectl", metav1.ManagedFieldsOperationUpdate, "", theirs),
 		entry("both", metav1.ManagedFieldsOperationUpdate, "", `{"f:spec":{"f:type":{},"f:x":{}}}`),
 		entry("kubectl", metav1.ManagedFieldsOperationUpdate, "scale", theirs),
@@ -95,7 +95,7 @@ func TestEntriesTakenOver(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	broken := entry("kubectl", metav1.ManagedFieldsOperationUpdate, "", "{")
-	if _, err := f.EntriesTakenOver([]metav1.ManagedFieldsEntry{broken}); err == nil || !strings.Contains(err.Error(), "managed fields of kubectl") {
+	if _, err := f.entriesTakenOver([]metav1.ManagedFieldsEntry{broken}); err == nil || !strings.Contains(err.Error(), "managed fields of kubectl") {
 		t.Errorf("an entry that cannot be read: %v", err)
 	}
 }

@@ -183,7 +183,7 @@ type answer struct {
 func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
 	at := time.Now()
 	answers := make([]*answer, len(members))
-	EachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
+	eachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
 	if deep {
 		compareHashes(ctx, answers)
 	}
@@ -192,8 +192,8 @@ func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, 
 	return r
 }
 
-// EachMember runs f for every member at once.
-func EachMember(n int, f func(int)) {
+// eachMember runs f for every member at once.
+func eachMember(n int, f func(int)) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() { f(i) })
@@ -295,7 +295,7 @@ func compareHashes(ctx context.Context, answers []*answer) {
 			revision = a.status.Header.Revision
 		}
 	}
-	EachMember(len(answers), func(i int) {
+	eachMember(len(answers), func(i int) {
 		a := answers[i]
 		if !a.complete() {
 			return

@@ -10,7 +10,7 @@ func SnapshotCounts(ctx context.Context, members interface {
 ) map[string]int64 {
 	counts := make([]int64, len(endpoints))
 	known := make([]bool, len(endpoints))
-	EachMember(len(endpoints), func(i int) {
+	eachMember(len(endpoints), func(i int) {
 		n, err := members.SnapshotCount(ctx, cluster, endpoints[i])
 		counts[i], known[i] = n, err == nil
 	})

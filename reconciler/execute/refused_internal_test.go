@@ -4,10 +4,9 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
-
-	clienttesting "k8s.io/client-go/testing"
 )
 
 // Refusing lets the API server refuse one request of all that come, and notes what

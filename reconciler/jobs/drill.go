@@ -17,9 +17,9 @@ import (
 const (
 	// DrillContainer is the container that looks at the restored etcd.
 	DrillContainer = "compare"
-	// DrillMember is the name of the etcd of a drill, and drillHost where it
+	// drillMember is the name of the etcd of a drill, and drillHost where it
 	// listens: nothing outside its pod can reach it.
-	DrillMember = "trial"
+	drillMember = "trial"
 	drillHost   = "127.0.0.1"
 	// DrillTimeout bounds one drill, however large the backup.
 	DrillTimeout = time.Hour
@@ -37,16 +37,16 @@ const (
 //	etcd      sidecar  on loopback only
 //	compare   main     waits for etcd, and writes what it finds as its last words
 func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.StatefulSet) *batchv1.Job {
-	peer := DrillURL(naming.PeerPort)
+	peer := drillURL(naming.PeerPort)
 	args := append([]string{
-		"restore-volume", "--trial", "--volume=" + naming.VolumePath, "--member=" + DrillMember, "--peer-url=" + peer,
+		"restore-volume", "--trial", "--volume=" + naming.VolumePath, "--member=" + drillMember, "--peer-url=" + peer,
 		"--token=" + j.Name, atLeast(b),
 	}, backupArgs(b)...)
 	room := resource.NewQuantity(drillRoom(b.Size), resource.BinarySI)
 	pod := drillPod(set)
 	pod.TerminationGracePeriodSeconds = new(int64(5)) // nothing of it is wanted afterwards
-	pod.InitContainers = []corev1.Container{restoreContainerOf(images.Quorate, args, backupEnv(b, j.Name)), DrillEtcd(images.Etcd, j.Name, peer, *room)}
-	pod.Containers = []corev1.Container{DrillCompare(images.Quorate, b)}
+	pod.InitContainers = []corev1.Container{restoreContainerOf(images.Quorate, args, backupEnv(b, j.Name)), drillEtcd(images.Etcd, j.Name, peer, *room)}
+	pod.Containers = []corev1.Container{drillCompare(images.Quorate, b)}
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: room}}}}
 	return j.render("quorate-drill", naming.LabelDrillOf, DrillTimeout, DrillKept, pod)
 }
@@ -58,8 +58,8 @@ type DrillImages struct{ Quorate, Etcd string }
 // sent and as it is restored, and etcd's log, which begins with two files of 64 MiB.
 func drillRoom(size int64) int64 { return 2*size + 512<<20 }
 
-// DrillURL is where the etcd of a drill listens.
-func DrillURL(port int) string { return fmt.Sprintf("http://%s:%d", drillHost, port) }
+// drillURL is where the etcd of a drill listens.
+func drillURL(port int) string { return fmt.Sprintf("http://%s:%d", drillHost, port) }
 
 // drillPod runs where members may, and pulls images as they do, but without their
 // priority.
@@ -75,15 +75,15 @@ func drillPod(set *appsv1.StatefulSet) corev1.PodSpec {
 	return pod
 }
 
-// DrillEtcd is the throw-away etcd. The initial cluster is what the volume says; etcd
+// drillEtcd is the throw-away etcd. The initial cluster is what the volume says; etcd
 // reads it only to compare.
-func DrillEtcd(image, token, peer string, room resource.Quantity) corev1.Container {
-	client := DrillURL(naming.ClientPort)
+func drillEtcd(image, token, peer string, room resource.Quantity) corev1.Container {
+	client := drillURL(naming.ClientPort)
 	etcd := restoreContainerOf(image, []string{
-		"--name=" + DrillMember, "--data-dir=" + naming.VolumePath + "/" + guard.DataDir, "--logger=zap",
+		"--name=" + drillMember, "--data-dir=" + naming.VolumePath + "/" + guard.DataDir, "--logger=zap",
 		"--listen-client-urls=" + client, "--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peer, "--initial-advertise-peer-urls=" + peer,
-		"--initial-cluster=" + DrillMember + "=" + peer, "--initial-cluster-token=" + token,
+		"--initial-cluster=" + drillMember + "=" + peer, "--initial-cluster-token=" + token,
 	}, nil)
 	etcd.Name, etcd.Command = naming.ContainerEtcd, []string{"/usr/local/bin/etcd"}
 	etcd.RestartPolicy = new(corev1.ContainerRestartPolicyAlways)
@@ -91,8 +91,8 @@ func DrillEtcd(image, token, peer string, room resource.Quantity) corev1.Contain
 	return etcd
 }
 
-// DrillCompare is what looks at it.
-func DrillCompare(image string, b backup.Verified) corev1.Container {
+// drillCompare is what looks at it.
+func drillCompare(image string, b backup.Verified) corev1.Container {
 	args := append([]string{"compare-trial", atLeast(b)}, keysArgs(b)...)
 	if b.Keys > 0 {
 		args = append(args, fmt.Sprintf("--keys=%d", b.Keys))

@@ -31,6 +31,16 @@ type liveCluster struct {
 	revisions map[string]*appsv1.ControllerRevision
 }
 
+// claim is the volume claim of a name, nil where there is none.
+func (l liveCluster) claim(name string) *corev1.PersistentVolumeClaim {
+	for _, claim := range l.claims {
+		if claim.Name == name {
+			return claim
+		}
+	}
+	return nil
+}
+
 // byCluster indexes every cached object by the cluster that its label names.
 const byCluster = "cluster"
 

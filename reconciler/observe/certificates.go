@@ -21,12 +21,12 @@ import (
 // secretsOf are the Secrets with the cluster's certificates: quorate's own from
 // the caches, or those that the file names from the API server. These carry no
 // label of quorate's, and never get one, so the caches do not hold them; while
-// nothing is wrong with them they are read once in CertificateRecheck.
+// nothing is wrong with them they are read once in certificateRecheck.
 func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[string]*corev1.Secret) (map[string]*corev1.Secret, error) {
 	if len(c.Problems) > 0 || !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
 		return own, nil
 	}
-	if k := o.checked.Get(c.Key()); k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < CertificateRecheck {
+	if k := o.checked.Get(c.Key()); k.digest == c.Digest && len(k.status.Problems) == 0 && o.Now().Sub(k.at) < certificateRecheck {
 		return k.secrets, nil
 	}
 	found := map[string]*corev1.Secret{}
@@ -63,9 +63,9 @@ type certificateCheck struct {
 	digest  string
 }
 
-// CertificateRecheck is how long a finding about unchanged Secrets is kept; only
+// certificateRecheck is how long a finding about unchanged Secrets is kept; only
 // time can change it, and certificates live for days.
-const CertificateRecheck = time.Minute
+const certificateRecheck = time.Minute
 
 // checkCertificates checks the Secrets, unless the same ones were checked a
 // moment ago and none has expired since.
@@ -79,7 +79,7 @@ func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*core
 		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
 	}
 	now := o.Now()
-	if k := o.checked.Get(c.Key()); k.versions == versions.String() && now.Sub(k.at) < CertificateRecheck && now.Before(k.status.NotAfter) {
+	if k := o.checked.Get(c.Key()); k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
 		return k
 	}
 	daemons := o.Options.Render.ClusterDomain

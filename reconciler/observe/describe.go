@@ -7,10 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/quorate/quorate/reconciler/record"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
@@ -18,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )

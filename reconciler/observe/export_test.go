@@ -17,3 +17,6 @@ func (o *Observer) RenderWith(v *View, with manifests.Options) error { return o.
 func (o *Observer) Rigidity(ctx context.Context, class string) (string, error) {
 	return o.rigidity(ctx, class)
 }
+
+// CertificateRecheck is for tests.
+const CertificateRecheck = certificateRecheck

@@ -6,15 +6,12 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	corev1 "k8s.io/api/core/v1"
-
 	storagev1 "k8s.io/api/storage/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"

@@ -3,14 +3,12 @@ package observe
 import (
 	"fmt"
 
-	"github.com/quorate/quorate/reconciler/state"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 

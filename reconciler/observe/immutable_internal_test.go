@@ -4,14 +4,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler/state"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 

@@ -5,16 +5,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/naming"
-	"github.com/quorate/quorate/reconciler/record"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -22,12 +19,12 @@ import (
 // Nodes and volumes are looked at only for pods that are not ready: at rest nothing is
 // asked.
 func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveCluster) (map[string]time.Time, error) {
-	gone, claims := map[string]time.Time{}, named(live.claims)
+	gone := map[string]time.Time{}
 	for _, p := range live.pods {
-		if pods.Describe(p).Ready {
+		if pods.Ready(p) {
 			continue
 		}
-		is, since, err := o.nodeGone(ctx, p, claims[naming.Claim(rec.Claims(), p.Name)])
+		is, since, err := o.nodeGone(ctx, p, live.claim(naming.Claim(rec.Claims(), p.Name)))
 		if err != nil {
 			return nil, err
 		}
@@ -41,13 +38,12 @@ func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveC
 // describeDamage describes what the pods, their claims and their nodes tell of lost
 // data.
 func (v *View) describeDamage(g gathered) {
-	claims, list := named(g.claims), named(g.pods)
-	for i := range v.Observed.Pods {
-		pod := &v.Observed.Pods[i]
+	for i, p := range g.pods {
+		pod := &v.Observed.Pods[i] // described in this order
 		if pod.Ready {
 			continue
 		}
-		p, claim := list[pod.Name], claims[v.ClaimName(pod.Name)]
+		claim := g.claim(v.ClaimName(pod.Name))
 		pod.Damage, pod.Found = pods.Damage(p), pods.Found(p)
 		if claim != nil && claim.Status.Phase == corev1.ClaimLost {
 			pod.Damage = state.DamageLost

@@ -4,12 +4,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/state"

@@ -7,18 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"

@@ -6,17 +6,15 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
-
-	"github.com/quorate/quorate/reconciler/drift"
-	"github.com/quorate/quorate/reconciler/manifests"
-	"github.com/quorate/quorate/reconciler/state"
-
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // View is everything that one pass knows about one cluster: what the planner

@@ -8,16 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/desired"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"

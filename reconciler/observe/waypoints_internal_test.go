@@ -5,12 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	appsv1 "k8s.io/api/apps/v1"
-
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"

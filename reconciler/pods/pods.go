@@ -23,14 +23,14 @@ func Describe(p *corev1.Pod) state.Pod {
 		Name: p.Name, Ordinal: naming.Ordinal(p.Name), UID: string(p.UID),
 		Template: p.Annotations[naming.AnnotationTemplateHash], Version: p.Annotations[naming.AnnotationVersion],
 		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
-		Quota: PodQuota(p), Trouble: Trouble(p),
+		Ready: Ready(p), Quota: PodQuota(p), Trouble: Trouble(p),
 		Unpulled: slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
 	}
 	for _, condition := range p.Status.Conditions {
 		switch {
 		case condition.Type != corev1.PodReady:
 		case condition.Status == corev1.ConditionTrue:
-			pod.Ready, pod.ReadySince = true, condition.LastTransitionTime.Time
+			pod.ReadySince = condition.LastTransitionTime.Time
 		case condition.LastTransitionTime.After(etcdStarted(p)):
 			pod.UnreadySince = condition.LastTransitionTime.Time
 		}
@@ -42,6 +42,13 @@ func Describe(p *corev1.Pod) state.Pod {
 		pod.Crashed = pod.Crashed || (s.Name == naming.ContainerEtcd && crashed(s))
 	}
 	return pod
+}
+
+// Ready reports whether a pod is ready.
+func Ready(p *corev1.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // crashed reports whether a container has ended with an error, or was started again

@@ -108,13 +108,17 @@ func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.C
 // often the leadership moves.
 func describeLive(c desired.Cluster, p decision.Plan, options Options) ClusterReport {
 	moves := leaderMoves(p.Steps)
-	d := state.Desired{
-		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,
-		BackupURL: c.BackupURL(options.BackupURL),
-	}
-	report := newClusterReport(d, p, moves, moves)
+	report := newClusterReport(declaredBy(c, options), p, moves, moves)
 	if len(c.Problems) > 0 {
 		report.Change = Held
 	}
 	return report
+}
+
+// declaredBy is what a document says of its cluster, without what it renders to.
+func declaredBy(c desired.Cluster, options Options) state.Desired {
+	return state.Desired{
+		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,
+		BackupURL: c.BackupURL(options.BackupURL), Problems: c.Problems,
+	}
 }

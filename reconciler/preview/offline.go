@@ -83,21 +83,14 @@ func clusterOffline(before, after *desired.Cluster, options Options) (ClusterRep
 	case after == nil:
 		return orphaned(*before), nil
 	case len(after.Problems) > 0:
-		v, err := r.observer.Suppose(*after, observe.Supposition{})
-		if err != nil {
-			return ClusterReport{}, err
-		}
-		report := newClusterReport(v.Desired, plan.Make(v.Desired, state.Observed{}, r.now()), 0, 0)
+		d := declaredBy(*after, options)
+		report := newClusterReport(d, plan.Make(d, state.Observed{}, r.now()), 0, 0)
 		report.Change = Held
 		return report, nil
 	case before == nil:
 		return r.planNew(*after)
 	case len(before.Problems) > 0:
-		v, err := r.observer.Suppose(*after, observe.Supposition{})
-		if err != nil {
-			return ClusterReport{}, err
-		}
-		report := newClusterReport(v.Desired, decision.Plan{}, 0, 0)
+		report := newClusterReport(declaredBy(*after, options), decision.Plan{}, 0, 0)
 		report.Change = Changed
 		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
 		return report, nil

@@ -41,6 +41,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/scheduler"
@@ -843,10 +844,10 @@ func (w *World) Control() bool {
 		case pod == nil:
 			w.startPod(set, i)
 			moved = true
-		case pod.Labels[appsv1.StatefulSetRevisionLabel] == update && podIsReady(pod):
+		case pod.Labels[appsv1.StatefulSetRevisionLabel] == update && pods.Ready(pod):
 			updated++
 		}
-		if pod != nil && podIsReady(pod) {
+		if pod != nil && pods.Ready(pod) {
 			set.Status.ReadyReplicas++
 		}
 	}
@@ -937,7 +938,7 @@ func (w *World) replacePod(set *appsv1.StatefulSet, update string) bool {
 			w.DeletePod(pod.Name)
 			return true
 		}
-		if !podIsReady(pod) {
+		if !pods.Ready(pod) {
 			return false
 		}
 	}

@@ -3,7 +3,6 @@ package reconcilertest
 import (
 	"bytes"
 	"log/slog"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,10 +106,4 @@ func SetsResource() apischema.GroupVersionResource {
 
 func PodsResource() apischema.GroupVersionResource {
 	return corev1.SchemeGroupVersion.WithResource("pods")
-}
-
-func podIsReady(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
 }

@@ -70,8 +70,8 @@ func (s *Board) Succeeded(key string) {
 // Forget drops what is known of an object.
 func (s *Board) Forget(key string) { s.known.Forget(key) }
 
-// SetOrphans replaces the clusters that no file names.
-func (s *Board) SetOrphans(orphans []schema.Status) {
+// setOrphans replaces the clusters that no file names.
+func (s *Board) setOrphans(orphans []schema.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.orphans = orphans

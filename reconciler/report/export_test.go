@@ -6,6 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
 func (r *Reporter) ReportCorrection(v *observe.View, a action.Action) { r.reportCorrection(v, a) }
@@ -15,3 +16,8 @@ func (m *Metrics) Corrected(c desired.Cluster, kind, manager string) { m.correct
 func (m *Metrics) CountFailure(c desired.Cluster) { m.failed(c) }
 
 func (m *Metrics) Passes() prometheus.Histogram { return m.passes }
+
+// MaxManagers is for tests.
+const MaxManagers = maxManagers
+
+func HoldKinds() []decision.HoldKind { return holdKinds() }

@@ -34,8 +34,8 @@ type Metrics struct {
 	Backups BackupMetrics
 }
 
-// HoldKinds are the values of the label kind.
-func HoldKinds() []decision.HoldKind {
+// holdKinds are the values of the label kind.
+func holdKinds() []decision.HoldKind {
 	return []decision.HoldKind{
 		decision.Waiting, decision.Confirm, decision.Unhealthy, decision.Stopped, decision.Refused, decision.ObserveOnly,
 	}
@@ -76,7 +76,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 func (m *Metrics) observed(v *observe.View, p decision.Plan) {
 	ns, name := v.Cluster.Metadata.Namespace, v.Cluster.Metadata.Name
 	m.wants(v.Cluster)
-	for _, kind := range HoldKinds() {
+	for _, kind := range holdKinds() {
 		value := 0.0
 		if p.Hold != nil && p.Hold.Kind == kind {
 			value = 1
@@ -138,8 +138,8 @@ func (m *Metrics) acted(c desired.Cluster, action string) {
 	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action).Inc()
 }
 
-// MaxManagers is how many field managers are told apart by name.
-const MaxManagers = 20
+// maxManagers is how many field managers are told apart by name.
+const maxManagers = 20
 
 // The managers that are no names.
 const (
@@ -160,7 +160,7 @@ func (m *managers) label(name string) string {
 	if m.names == nil {
 		m.names = map[string]bool{}
 	}
-	if !m.names[name] && len(m.names) >= MaxManagers && name != managerUnknown {
+	if !m.names[name] && len(m.names) >= maxManagers && name != managerUnknown {
 		return managerOther
 	}
 	m.names[name] = true

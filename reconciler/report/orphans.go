@@ -33,5 +33,5 @@ func (r *Reporter) Adopted(key string) { r.Said.Clear(key, topicOrphan) }
 func (r *Reporter) Orphans(list []schema.Status) {
 	r.Metrics.orphans.Set(float64(len(list)))
 	schema.SortStatuses(list)
-	r.Board.SetOrphans(list)
+	r.Board.setOrphans(list)
 }

@@ -5,13 +5,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-
-	"github.com/quorate/quorate/reconciler/memo"
-
 	eventrecord "k8s.io/client-go/tools/record"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/memo"
 )
 
 // Reporter tells what happens.

@@ -8,18 +8,13 @@ import (
 	"time"
 
 	"filippo.io/age"
-
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	batchv1 "k8s.io/api/batch/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/jobs/jobstest"

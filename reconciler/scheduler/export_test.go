@@ -3,12 +3,11 @@ package scheduler
 import (
 	"context"
 
-	"github.com/quorate/quorate/reconciler/queue"
-
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/schema"
 )
 

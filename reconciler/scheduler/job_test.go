@@ -6,15 +6,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
-
 	batchv1 "k8s.io/api/batch/v1"
-
 	corev1 "k8s.io/api/core/v1"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/jobs/jobstest"
 	"github.com/quorate/quorate/reconciler/naming"

@@ -21,19 +21,7 @@ func TestScheduledBackups(t *testing.T) {
 	writer := w.load()
 
 	// 95, 96: both are asked for by one commit.
-	w.commitFiles("Ask for backups", map[string]string{file: w.text(want), "clusters/backups.yaml": fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
-kind: EtcdBackup
-metadata: {name: before-sale, namespace: %[1]s}
-spec: {source: {clusterName: orders}}
----
-apiVersion: quorate.dev/v1alpha1
-kind: EtcdBackupSchedule
-metadata: {name: minutely, namespace: %[1]s}
-spec:
-  schedule: "* * * * *"
-  retention: {keepLast: 2}
-  backupTemplate: {source: {clusterName: orders}}
-`, w.namespace)})
+	w.commitFiles("Ask for backups", map[string]string{file: w.text(want), "clusters/backups.yaml": w.backups("minutely", "* * * * *", 2)})
 	w.awaitBackup("EtcdBackup " + w.namespace + "/before-sale")
 	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")
 
@@ -82,4 +70,22 @@ func (w *world) taken(ctx context.Context) (once, scheduled []backup.Manifest, e
 		}
 	}
 	return once, scheduled, err
+}
+
+// backups is a document that asks for one backup, before-sale, and for those of a
+// schedule, of which some are kept.
+func (w *world) backups(schedule, times string, keep int) string {
+	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
+kind: EtcdBackup
+metadata: {name: before-sale, namespace: %[1]s}
+spec: {source: {clusterName: orders}}
+---
+apiVersion: quorate.dev/v1alpha1
+kind: EtcdBackupSchedule
+metadata: {name: %[2]s, namespace: %[1]s}
+spec:
+  schedule: %[3]q
+  retention: {keepLast: %[4]d}
+  backupTemplate: {source: {clusterName: orders}}
+`, w.namespace, schedule, times, keep)
 }

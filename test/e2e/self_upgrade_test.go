@@ -65,19 +65,7 @@ func takeOverAtRest(t *testing.T, earlier build) {
 	soon := time.Now().UTC().Add(75 * time.Second)
 	files := func(version string, keep int) map[string]string {
 		want.version = version
-		return map[string]string{file: w.text(want), "clusters/backups.yaml": fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
-kind: EtcdBackup
-metadata: {name: before-sale, namespace: %[1]s}
-spec: {source: {clusterName: orders}}
----
-apiVersion: quorate.dev/v1alpha1
-kind: EtcdBackupSchedule
-metadata: {name: daily, namespace: %[1]s}
-spec:
-  schedule: "%[2]d %[3]d * * *"
-  retention: {keepLast: %[4]d}
-  backupTemplate: {source: {clusterName: orders}}
-`, w.namespace, soon.Minute(), soon.Hour(), keep)}
+		return map[string]string{file: w.text(want), "clusters/backups.yaml": w.backups("daily", fmt.Sprintf("%d %d * * *", soon.Minute(), soon.Hour()), keep)}
 	}
 	w.commitFiles("Upgrade, and ask for backups", files("3.6.16", 2))
 	w.awaitFields(clusterRecord, w.applied)

@@ -15,10 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/test/freeport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/test/freeport"
 )
 
 func TestGitServer(t *testing.T) {

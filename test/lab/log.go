@@ -27,9 +27,8 @@ type LogLine struct {
 	Action string `json:"action"`
 	Reason string `json:"reason"`
 	// Kind and Remedy are those of a hold.
-	Kind    string `json:"kind"`
-	Remedy  string `json:"remedy"`
-	Message string `json:"message"`
+	Kind   string `json:"kind"`
+	Remedy string `json:"remedy"`
 	// Warning is what a warning about a cluster says.
 	Warning string `json:"warning"`
 	// Commit is the Git commit, Subject its first line, Version that of etcd.

@@ -52,7 +52,7 @@ func (f *followed) wantHeld(reason, says string) {
 	}
 }
 
-// 132: a daemon that starts while the repository is away goes on with the commit
+// 132: a daemon that starts while the repository is away continues with the commit
 // that was accepted last; one that never had any touches nothing.
 func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 	f := follow(t)

@@ -129,7 +129,7 @@ func TestStatusIsWrittenWhenItChanges(t *testing.T) {
 	}
 }
 
-// Nothing is told of what nobody has looked at yet, for a while.
+// What was not observed yet is left out, for a while.
 func TestStatusWaitsUntilAllIsKnown(t *testing.T) {
 	r := startReporting(t)
 	r.list, r.whole = []schema.Status{cmdtest.Ready("orders")}, false
@@ -202,7 +202,7 @@ func TestOwnCommitsAreNotFollowed(t *testing.T) {
 }
 
 // 142: two Kubernetes clusters that follow one repository do not write to one
-// branch; the second one says why, once, and goes on.
+// branch; the second one says why, once, and continues.
 func TestStatusBranchOfAnotherQuorate(t *testing.T) {
 	r := startReporting(t)
 	r.list = []schema.Status{cmdtest.Ready("orders")}
