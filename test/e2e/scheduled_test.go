@@ -21,7 +21,7 @@ func TestScheduledBackups(t *testing.T) {
 	writer := w.load()
 
 	// 95, 96: both are asked for by one commit.
-	w.commitFiles("Ask for backups", map[string]string{file: w.text(want), "clusters/backups.yaml": w.backups("minutely", "* * * * *", 2)})
+	w.commitFiles("Ask for backups", map[string]string{file: w.text(want), "clusters/backups.yaml": w.backupFiles("minutely", "* * * * *", 2)})
 	w.awaitBackup("EtcdBackup " + w.namespace + "/before-sale")
 	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")
 
@@ -72,9 +72,9 @@ func (w *world) taken(ctx context.Context) (once, scheduled []backup.Manifest, e
 	return once, scheduled, err
 }
 
-// backups is a document that asks for one backup, before-sale, and for those of a
+// backupFiles is a document that asks for one backup, before-sale, and for those of a
 // schedule, of which some are kept.
-func (w *world) backups(schedule, times string, keep int) string {
+func (w *world) backupFiles(schedule, times string, keep int) string {
 	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
 kind: EtcdBackup
 metadata: {name: before-sale, namespace: %[1]s}

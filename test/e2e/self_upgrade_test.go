@@ -65,7 +65,7 @@ func takeOverAtRest(t *testing.T, earlier build) {
 	soon := time.Now().UTC().Add(75 * time.Second)
 	files := func(version string, keep int) map[string]string {
 		want.version = version
-		return map[string]string{file: w.text(want), "clusters/backups.yaml": w.backups("daily", fmt.Sprintf("%d %d * * *", soon.Minute(), soon.Hour()), keep)}
+		return map[string]string{file: w.text(want), "clusters/backups.yaml": w.backupFiles("daily", fmt.Sprintf("%d %d * * *", soon.Minute(), soon.Hour()), keep)}
 	}
 	w.commitFiles("Upgrade, and ask for backups", files("3.6.16", 2))
 	w.awaitFields(clusterRecord, w.applied)
