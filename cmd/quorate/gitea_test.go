@@ -93,8 +93,11 @@ func (g *gitea) newAtGitea(t *testing.T, name, role, token string, args ...strin
 	)
 	f.args = append([]string{
 		"--repo", g.url + "/shop/" + name + ".git", "--path", "clusters", "--git-credentials-dir", f.credentials,
-		"--forge", "gitea", "--forge-url", g.url, "--forge-secret", "forge", "--guard-image", "quorate:test", "--interval", "1s",
+		"--guard-image", "quorate:test", "--interval", "1s",
 	}, args...)
+	if slices.Contains(args, "--commit-statuses") || slices.Contains(args, "--pull-requests") {
+		f.args = append(f.args, "--forge", "gitea", "--forge-url", g.url, "--forge-secret", "forge")
+	}
 	f.start()
 	return f
 }
