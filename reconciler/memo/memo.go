@@ -2,7 +2,10 @@
 // Nothing is decided by it, and a process that starts with nothing in it does the same.
 package memo
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // Map keeps a value for each key. Its zero value is ready to use, by several goroutines.
 type Map[T any] struct {
@@ -40,4 +43,12 @@ func (m *Map[T]) Forget(key string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.values, key)
+}
+
+// Retain drops what is kept for each key for which keep returns false. keep must not use
+// the map.
+func (m *Map[T]) Retain(keep func(key string) bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.values, func(key string, _ T) bool { return !keep(key) })
 }

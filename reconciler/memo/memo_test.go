@@ -24,4 +24,41 @@ func TestMap(t *testing.T) {
 	if got := m.Get("a"); got != 0 {
 		t.Errorf("forgotten, got %d", got)
 	}
+	m.Put("b", 1)
+	m.Put("c", 2)
+	m.Retain(func(key string) bool { return key == "c" })
+	if m.Get("b") != 0 || m.Get("c") != 2 {
+		t.Errorf("kept b %d and c %d, want 0 and 2", m.Get("b"), m.Get("c"))
+	}
+}
+
+func TestOnceReportsASentenceOnlyWhenItIsNew(t *testing.T) {
+	var said memo.Once
+	for i, c := range []struct {
+		key, topic, sentence string
+		want                 bool
+	}{
+		{"a", "state", "waiting", true},
+		{"a", "state", "waiting", false},
+		{"a", "step", "waiting", true},
+		{"b", "state", "waiting", true},
+		{"a", "state", "", true},
+		{"a", "state", "waiting", true},
+	} {
+		if got := said.Changed(c.key, c.topic, c.sentence); got != c.want {
+			t.Errorf("%d: Changed(%q, %q, %q) = %t", i, c.key, c.topic, c.sentence, got)
+		}
+	}
+	said.Clear("a", "state", "unknown")
+	if said.Changed("a", "step", "waiting") || !said.Changed("a", "state", "waiting") {
+		t.Error("Clear forgets the named topics and no other")
+	}
+	said.Retain(func(key string) bool { return key == "a" })
+	if said.Changed("a", "step", "waiting") || !said.Changed("b", "state", "waiting") {
+		t.Error("Retain forgets the other keys and no more")
+	}
+	said.Forget("a")
+	if !said.Changed("a", "step", "waiting") {
+		t.Error("Forget forgets every topic")
+	}
 }

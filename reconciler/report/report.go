@@ -1,28 +1,18 @@
 package report
 
 import (
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 )
 
-// Once keeps the last sentence about each topic of each cluster, so that a log
-// and a list of Events say each thing once. It decides nothing.
-type Once struct {
-	// last are never changed.
-	last memo.Map[map[string]string]
-}
-
-// The topics. Any other topic is a warning.
+// The topics of Said. Any other topic is a warning.
 const (
 	// TopicState is what quorate waits for; TopicStep and TopicFailure are the
 	// step that is being tried and why the last try failed.
@@ -30,39 +20,6 @@ const (
 	TopicStep    = "step"
 	TopicFailure = "failure"
 )
-
-// Changed reports whether the sentence differs from the last one on the topic.
-func (s *Once) Changed(cluster, topic, sentence string) bool {
-	before := s.last.Change(cluster, func(last map[string]string) map[string]string {
-		if kept, known := last[topic]; known && kept == sentence {
-			return last
-		}
-		next := maps.Clone(last)
-		if next == nil {
-			next = map[string]string{}
-		}
-		next[topic] = sentence
-		return next
-	})
-	last, known := before[topic]
-	return !known || last != sentence
-}
-
-// Clear forgets the last sentence on the topics, so that it is told again.
-func (s *Once) Clear(cluster string, topics ...string) {
-	s.last.Change(cluster, func(last map[string]string) map[string]string {
-		told := func(topic string) bool { _, known := last[topic]; return known }
-		if !slices.ContainsFunc(topics, told) {
-			return last
-		}
-		next := maps.Clone(last)
-		maps.DeleteFunc(next, func(topic, _ string) bool { return slices.Contains(topics, topic) })
-		return next
-	})
-}
-
-// Forget drops all that was told about a cluster.
-func (s *Once) Forget(cluster string) { s.last.Forget(cluster) }
 
 // Planned tells what the plan says, where it says something new.
 func (r *Reporter) Planned(v *observe.View, p decision.Plan) {

@@ -23,7 +23,7 @@ type Reporter struct {
 	Fights  *drift.Fights
 	Now     func() time.Time
 
-	Said Once
+	Said memo.Once
 	// revived are the clusters that Git brings back, until they are what it says:
 	// what is missing there was not deleted beside Git.
 	revived memo.Map[bool]

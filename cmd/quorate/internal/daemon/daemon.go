@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
 )
@@ -133,15 +134,14 @@ func Reachable(ctx context.Context, kube kubernetes.Interface) error {
 // awaitAPI waits until the API server answers, and logs each reason once why it does not.
 // It returns false if ctx ends first.
 func awaitAPI(ctx context.Context, kube kubernetes.Interface, log *slog.Logger) bool {
-	lastError := ""
+	var said memo.Once
 	for {
 		err := Reachable(ctx, kube)
 		if err == nil {
 			return true
 		}
-		if text := err.Error(); ctx.Err() == nil && text != lastError {
+		if text := err.Error(); ctx.Err() == nil && said.Changed("api", "error", text) {
 			log.Error("waiting for the Kubernetes API server", "error", text)
-			lastError = text
 		}
 		select {
 		case <-ctx.Done():

@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
 )
@@ -53,11 +54,11 @@ type Poller struct {
 	problems    prometheus.Gauge
 	held        *prometheus.GaugeVec
 
-	parser    schema.Parser
-	accepted  *accepted // the commit that was accepted last; nil before the first
-	loaded    bool      // whether it was read from the ConfigMap
-	failed    int       // polls since the last good one
-	lastError string
+	parser   schema.Parser
+	accepted *accepted // the commit that was accepted last; nil before the first
+	loaded   bool      // whether it was read from the ConfigMap
+	failed   int       // polls since the last good one
+	said     memo.Once // the error that was logged last
 	// tooManyChanges is the commit that is held because of how many clusters it changes.
 	tooManyChanges struct {
 		commit string
@@ -144,7 +145,8 @@ func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
 		if p.failed > 0 {
 			p.log.Info("repository reachable again", "failures", p.failed)
 		}
-		p.failed, p.lastError = 0, ""
+		p.failed = 0
+		p.said.Forget("repository")
 		p.state.update(func(g *State) { g.Held, g.HeldCommit = "", "" })
 		p.lastSuccess.SetToCurrentTime()
 	default:
@@ -307,10 +309,9 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	if reason != "" || p.failed >= minShownFailures {
 		p.state.update(func(g *State) { g.Held, g.HeldCommit = text, p.heldCommit(err) })
 	}
-	if text == p.lastError {
+	if !p.said.Changed("repository", "error", text) {
 		return
 	}
-	p.lastError = text
 	if reason == "" {
 		p.log.ErrorContext(ctx, "fetch failed", "error", text)
 		return

@@ -9,10 +9,12 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/sources"
@@ -34,9 +36,9 @@ type Pulls struct {
 	git     func() follow.State
 	log     *slog.Logger
 
-	// known is what was planned, lastError what was logged last, both by number.
-	known     map[int]planned
-	lastError map[int]string
+	// known is what was planned, by number; said the errors that were logged last.
+	known map[int]planned
+	said  memo.Once
 }
 
 // PullHost is a forge with pull requests.
@@ -87,7 +89,7 @@ func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
 		host: c.Host, repository: c.Repository, branch: c.Branch,
 		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
 		interval: c.Interval, options: c.Options, git: git, log: log,
-		known: map[int]planned{}, lastError: map[int]string{},
+		known: map[int]planned{},
 	}
 }
 
@@ -162,23 +164,26 @@ func (p *Pulls) isDue(pull forge.Pull, applied string) bool {
 
 // logError logs each error once about a pull request, or about the list of them (0).
 func (p *Pulls) logError(ctx context.Context, number int, err error) {
+	key := strconv.Itoa(number)
 	switch {
 	case ctx.Err() != nil:
 	case err == nil:
-		delete(p.lastError, number)
-	case p.lastError[number] != err.Error():
-		p.lastError[number] = err.Error()
+		p.said.Forget(key)
+	case p.said.Changed(key, "error", err.Error()):
 		p.log.WarnContext(ctx, "planning pull requests failed, will retry", "number", number, "error", err.Error())
 	}
 }
 
 // forgetClosed drops what is known of closed pull requests.
 func (p *Pulls) forgetClosed(open []forge.Pull) {
-	closed := func(number int) bool {
-		return number != 0 && !slices.ContainsFunc(open, func(pull forge.Pull) bool { return pull.Number == number })
+	isOpen := func(number int) bool {
+		return slices.ContainsFunc(open, func(pull forge.Pull) bool { return pull.Number == number })
 	}
-	maps.DeleteFunc(p.known, func(number int, _ planned) bool { return closed(number) })
-	maps.DeleteFunc(p.lastError, func(number int, _ string) bool { return closed(number) })
+	maps.DeleteFunc(p.known, func(number int, _ planned) bool { return !isOpen(number) })
+	p.said.Retain(func(key string) bool {
+		number, _ := strconv.Atoi(key)
+		return number == 0 || isOpen(number)
+	})
 }
 
 // propose plans one pull request, and comments on it. Anyone who may open one writes what

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -19,9 +20,9 @@ type writer struct {
 	interval time.Duration
 	log      *slog.Logger
 
-	next      time.Time // when the next write may start
-	failed    int       // writes since the last good one
-	lastError string
+	next   time.Time // when the next write may start
+	failed int       // writes since the last good one
+	said   memo.Once // the failure that was logged last
 }
 
 // checkInterval is the time between two checks for something to write.
@@ -47,11 +48,13 @@ func (w *writer) run(ctx context.Context, do func(now time.Time)) {
 func (w *writer) fail(ctx context.Context, err error) {
 	w.failed++
 	w.next = time.Now().Add(follow.Pause(w.interval, w.failed, sources.RetryAfter(err), rand.Float64()))
-	if text := err.Error(); text != w.lastError {
-		w.lastError = text
+	if text := err.Error(); w.said.Changed(w.what, "failure", text) {
 		w.log.WarnContext(ctx, "publishing failed, will retry", "what", w.what, "error", text)
 	}
 }
 
 // succeed ends a write without an error.
-func (w *writer) succeed() { w.failed, w.lastError = 0, "" }
+func (w *writer) succeed() {
+	w.failed = 0
+	w.said.Forget(w.what)
+}
