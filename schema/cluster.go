@@ -28,9 +28,9 @@ type ClusterSpec struct {
 	Version string `json:"version" jsonschema:"form=version"`
 	// Replicas is the number of voting members: 1 to 7. An even number is warned
 	// about: it survives no more lost members than the odd number below it. A
-	// change is carried out one member at a time, between two rolls.
+	// change is applied one member at a time, between two rollouts.
 	Replicas int32 `json:"replicas" jsonschema:"minimum=1,maximum=7"`
-	// Image says where the etcd image is pulled from.
+	// Image is where the etcd image is pulled from.
 	Image ImageSpec `json:"image,omitzero"`
 	// Storage is the volume of each member.
 	Storage StorageSpec `json:"storage"`
@@ -38,28 +38,28 @@ type ClusterSpec struct {
 	PodTemplate PodTemplate `json:"podTemplate,omitzero"`
 	// Etcd holds the settings of the etcd process.
 	Etcd EtcdSpec `json:"etcd,omitzero"`
-	// TLS says how traffic of clients and peers is protected. Immutable for now.
+	// TLS is how traffic of clients and peers is protected. Immutable for now.
 	TLS TLSSpec `json:"tls,omitzero"`
-	// Backup says where backups of this cluster go.
+	// Backup is where backups of this cluster are stored.
 	Backup BackupSpec `json:"backup,omitzero"`
 	// Upgrade sets the pace and the safety net of version changes.
 	Upgrade UpgradeSpec `json:"upgrade,omitzero"`
-	// Repair says what becomes of a member whose data is lost.
+	// Repair is what is done about a member whose data is lost.
 	Repair RepairSpec `json:"repair,omitzero"`
-	// Network says under which names and addresses members are reached.
+	// Network is under which names and addresses members are reached.
 	Network NetworkSpec `json:"network,omitzero"`
 	// Maintenance lists the windows in which members may be restarted. Without
 	// any, every time is good. Backups and repairs never wait for a window. At
 	// most 16.
 	Maintenance []MaintenanceWindow `json:"maintenance,omitempty" jsonschema:"maxItems=16"`
-	// Defragmentation says when members make their databases' files smaller.
+	// Defragmentation is when members make their databases' files smaller.
 	Defragmentation DefragmentationSpec `json:"defragmentation,omitzero"`
 	// State is Running (default), Hibernated or Deleted. A file that is gone is
-	// never a wish to delete: only this field is.
+	// never a request to delete: only this field is.
 	State State `json:"state,omitempty"`
-	// Deletion says what state: Deleted leaves behind.
+	// Deletion is what state: Deleted keeps.
 	Deletion DeletionSpec `json:"deletion,omitzero"`
-	// Recovery says, once, what a cluster goes on from that has lost its quorum.
+	// Recovery is what a cluster that has lost its quorum is recovered from, once.
 	// Nothing recovers a cluster but this field. Take it out when it is done.
 	Recovery RecoverySpec `json:"recovery,omitzero"`
 	// Mode is Enforce (default) or Observe: plan and report, touch nothing.
@@ -92,23 +92,23 @@ type StorageSpec struct {
 	// Kubernetes. A change is refused, but see classChange.
 	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain"`
 	// ClassChange is Refuse (default) or Replace: then a change of the class
-	// replaces the members one by one by new ones on new volumes, and the old
+	// replaces the members one at a time by new ones on new volumes, and the old
 	// volumes are deleted.
 	ClassChange ClassChange `json:"classChange,omitempty"`
-	// RemovedVolumes says what becomes of the volume of a member that is removed
+	// RemovedVolumes is what is done with the volume of a member that is removed
 	// because replicas is lowered: Keep (default) keeps it until another member
 	// of its name begins on an empty one, Delete deletes it.
 	RemovedVolumes VolumePolicy `json:"removedVolumes,omitempty"`
 }
 
-// ClassChange says what a change of the storage class does.
+// ClassChange is what a change of the storage class does.
 type ClassChange string
 
 // The ways to take a change of the storage class.
 const (
 	// ClassChangeRefuse refuses it.
 	ClassChangeRefuse ClassChange = "Refuse"
-	// ClassChangeReplace replaces every member by a new one, one by one.
+	// ClassChangeReplace replaces every member by a new one, one at a time.
 	ClassChangeReplace ClassChange = "Replace"
 )
 
@@ -141,7 +141,7 @@ type PodSpec struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 	// TopologySpreadConstraints replace the default, a preferred spread by zone.
 	TopologySpreadConstraints []corev1.TopologySpreadConstraint `json:"topologySpreadConstraints,omitempty"`
-	// PriorityClassName says who is evicted first.
+	// PriorityClassName decides which pods are evicted first.
 	PriorityClassName string `json:"priorityClassName,omitempty" jsonschema:"form=subdomain"`
 	// SecurityContext replaces the default: non-root user 65532, its group on
 	// the volume, the runtime's default seccomp profile.
@@ -157,7 +157,7 @@ type EtcdSpec struct {
 	QuotaBackendBytes *resource.Quantity `json:"quotaBackendBytes,omitempty" jsonschema:"positive"`
 	// AutoCompaction keeps history from growing without end.
 	AutoCompaction AutoCompaction `json:"autoCompaction,omitzero"`
-	// Options are further etcd flags by name without dashes, for example
+	// Options are other etcd flags by name without dashes, for example
 	// heartbeat-interval: "100". Which flags there are depends on the version;
 	// quorate renames the ones that etcd renamed, feature gates since 3.6
 	// included. Flags that quorate owns are refused.
@@ -173,21 +173,21 @@ type AutoCompaction struct {
 	Retention string `json:"retention,omitempty" jsonschema:"form=retention"`
 }
 
-// TLSMode says who makes the certificates.
+// TLSMode is where the certificates come from.
 type TLSMode string
 
 // The TLS modes.
 const (
 	// TLSManaged lets quorate issue a CA and certificates, kept in Secrets.
 	TLSManaged TLSMode = "Managed"
-	// TLSSecrets takes certificates that somebody else issued, such as
+	// TLSSecrets takes certificates that another program issued, such as
 	// cert-manager, from Secrets.
 	TLSSecrets TLSMode = "Secrets"
 	// TLSDisabled sends everything in clear text. Only for a laboratory.
 	TLSDisabled TLSMode = "Disabled"
 )
 
-// TLSSpec says how traffic is protected.
+// TLSSpec is how traffic is protected.
 type TLSSpec struct {
 	// Mode is Managed (default), Secrets or Disabled. Immutable for now, and so
 	// are the names of the Secrets of server and peer.
@@ -212,13 +212,13 @@ type TLSSecretNames struct {
 	Client string `json:"client,omitempty" jsonschema:"form=subdomain"`
 }
 
-// BackupSpec says where backups of the cluster go.
+// BackupSpec is where backups of the cluster are stored.
 type BackupSpec struct {
 	// Destination of every backup that quorate takes of this cluster.
 	Destination Destination `json:"destination,omitzero"`
 }
 
-// BackupPolicy reports whether an upgrade needs a backup first.
+// BackupPolicy decides whether an upgrade needs a backup first.
 type BackupPolicy string
 
 // The backup policies.
@@ -229,7 +229,7 @@ const (
 	BackupSkip BackupPolicy = "Skip"
 )
 
-// UpgradePath says how far one version change may reach.
+// UpgradePath is how far one version change may reach.
 type UpgradePath string
 
 // The upgrade paths.
@@ -262,7 +262,7 @@ type UpgradeSpec struct {
 	Wave int32 `json:"wave,omitempty" jsonschema:"minimum=0,maximum=99"`
 }
 
-// RepairMode says which lost members are replaced.
+// RepairMode decides which lost members are replaced.
 type RepairMode string
 
 // The repair modes.
@@ -272,19 +272,19 @@ const (
 	// RepairOneByOne replaces several lost members, too, one after the other, as
 	// long as the others hold a quorum.
 	RepairOneByOne RepairMode = "OneByOne"
-	// RepairNever replaces none, and says what is lost.
+	// RepairNever replaces none, and reports what is lost.
 	RepairNever RepairMode = "Never"
 )
 
 // DefaultRepairAfter is how long a member must be lost before it is replaced.
 const DefaultRepairAfter = 5 * time.Minute
 
-// RepairSpec says what becomes of a member whose data is lost: its volume is
+// RepairSpec is what is done about a member whose data is lost: its volume is
 // gone, empty or corrupt, or holds what an earlier member of its name has left, or
 // its node is gone with it. It is removed from the cluster, its volume is deleted,
 // and a new member of its name catches up from the others. A backup comes first, as
 // upgrade.backup says. A member whose data is there is never replaced, and a volume
-// that holds somebody else's data is never deleted.
+// that holds data of another cluster is never deleted.
 type RepairSpec struct {
 	// Mode is Automatic (default), OneByOne or Never.
 	Mode RepairMode `json:"mode,omitempty"`
@@ -292,7 +292,7 @@ type RepairSpec struct {
 	After *metav1.Duration `json:"after,omitempty"`
 }
 
-// Mode reports whether quorate acts.
+// Mode decides whether quorate acts.
 type Mode string
 
 // The modes.
@@ -303,7 +303,7 @@ const (
 	ModeObserve Mode = "Observe"
 )
 
-// NetworkSpec says under which names and addresses members are reached.
+// NetworkSpec is under which names and addresses members are reached.
 type NetworkSpec struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster, for the names
 	// in certificates. Default: the daemon's --cluster-domain, cluster.local.
@@ -331,10 +331,10 @@ type MaintenanceWindow struct {
 	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
 }
 
-// DefragmentationSpec says when members make their databases' files smaller. A
-// member answers nobody meanwhile, so they are taken one by one, the leader last
+// DefragmentationSpec is when members make their databases' files smaller. A
+// member answers no requests meanwhile, so it is done one at a time, the leader last
 // and after it has handed over, and never on a release that may lose data in it.
-// Under the alarm NOSPACE members are defragmented whatever stands here.
+// Under the alarm NOSPACE members are defragmented whatever is set here.
 type DefragmentationSpec struct {
 	// Mode is Auto (default) or Never. Auto defragments a member whose database
 	// fills 80 % of its quota, or has more than 200Mi that it does not need; inside
@@ -362,7 +362,7 @@ const (
 	DefragmentationNever DefragmentationMode = "Never"
 )
 
-// State says what should be there of a cluster.
+// State is how much of a cluster should exist.
 type State string
 
 // The states.
@@ -375,18 +375,18 @@ const (
 	StateDeleted State = "Deleted"
 )
 
-// VolumePolicy says what becomes of volumes.
+// VolumePolicy is what is done with volumes.
 type VolumePolicy string
 
 // The volume policies.
 const (
 	// VolumesKeep keeps the volumes: the same file brings the data back.
 	VolumesKeep VolumePolicy = "Keep"
-	// VolumesDelete deletes the volumes and the data on them, for good.
+	// VolumesDelete deletes the volumes and the data on them permanently.
 	VolumesDelete VolumePolicy = "Delete"
 )
 
-// DeletionSpec says what state: Deleted leaves behind.
+// DeletionSpec is what state: Deleted keeps.
 type DeletionSpec struct {
 	// Volumes is Keep (default) or Delete.
 	Volumes VolumePolicy `json:"volumes,omitempty"`
@@ -396,17 +396,17 @@ type DeletionSpec struct {
 }
 
 // RecoverySpec is a person's choice for a cluster that has lost its quorum:
-// exactly one of a member and a backup to go on from. What only the lost members
-// had is lost. It is carried out once, and only when the quorum was lost before
+// exactly one of a member and a backup to recover from. What only the lost members
+// had is lost. It is applied once, and only when the quorum was lost before
 // it was written. The old data is kept on the volumes.
 type RecoverySpec struct {
 	// ClusterID of the lost cluster in hexadecimal, as the hold names it. The
 	// recovered cluster has another one.
 	ClusterID string `json:"clusterID" jsonschema:"form=clusterID"`
-	// Member whose data the cluster goes on from, for example "orders-1". It must
-	// answer, and no other member that answers may be further.
+	// Member from whose data the cluster is recovered, for example "orders-1". It must
+	// answer, and no other member that answers may be ahead of it.
 	Member string `json:"member,omitempty" jsonschema:"form=label"`
-	// ObjectURL of the backup that the cluster goes on from, for example
+	// ObjectURL of the backup that the cluster is recovered from, for example
 	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1". It must be a
 	// backup of this cluster.
 	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
@@ -414,7 +414,7 @@ type RecoverySpec struct {
 	Decryption DecryptionSpec `json:"decryption,omitzero"`
 }
 
-// Source is what the recovery goes on from, in words; "" for no recovery.
+// Source describes what the cluster is recovered from; "" for no recovery.
 func (r RecoverySpec) Source() string {
 	switch {
 	case r.Member != "":

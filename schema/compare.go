@@ -7,10 +7,10 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// Compare says what is wrong with a change, which neither side of it shows
-// alone: before is what stood there, after is what is proposed. The problems
-// stand at the fields of after; those of what vanished name its old file. They
-// are sorted like those of a Set. Nothing is said of objects that are held on
+// Compare reports what is wrong with a change that neither side of it shows
+// alone: before is what was there, after is what is proposed. The problems
+// are at the fields of after; those of what vanished name its old file. They
+// are sorted like those of a Set. Nothing is reported of objects that are held on
 // either side, nor of a document that only moved to another file.
 func Compare(before, after Set) []Problem {
 	c := &comparison{before: before, after: after}
@@ -38,7 +38,7 @@ func Compare(before, after Set) []Problem {
 	return c.problems
 }
 
-// lookup finds an object by namespace and name in a list that is sorted by them.
+// lookup returns an object by namespace and name in a list that is sorted by them.
 func lookup[T any](sorted []T, m Metadata, name func(*T) Metadata) (*T, bool) {
 	i, ok := slices.BinarySearchFunc(sorted, m, func(o T, m Metadata) int { return byName(name(&o), m) })
 	if !ok {
@@ -79,17 +79,17 @@ type change struct {
 // cluster compares the two sides of one cluster, rule by rule.
 //
 //	rule       what it guards against
-//	deletion   data that is gone for good, unnoticed
-//	recovery   writes that are gone for good, unnoticed
-//	owner      two that act on one cluster
-//	storage    what no volume can do
-//	tls        members that do not understand each other
-//	network    what no Service can do
+//	deletion   losing data unnoticed
+//	recovery   losing writes unnoticed
+//	owner      two owners that act on one cluster
+//	storage    what volumes do not support
+//	tls        members that cannot talk to each other
+//	network    what Services do not support
 //	version    steps that etcd does not support
 //
 // All but the first three ask what running members can follow, and are left out
 // where none have to: an observed cluster is not touched, and need not have been what
-// its file said; of a deleted one without its volumes nothing is left.
+// its file said; a deleted one without its volumes is gone.
 func (c *comparison) cluster(before, after *Cluster) {
 	ch := change{
 		before: &before.Spec, after: &after.Spec,
@@ -113,14 +113,14 @@ func (c *comparison) cluster(before, after *Cluster) {
 	}
 }
 
-// deletionChange says aloud what cannot be taken back.
+// deletionChange warns of what cannot be undone.
 func deletionChange(c change) {
 	if c.after.State != StateDeleted {
 		return
 	}
 	was, is := c.before.Deletion, c.after.Deletion
 	if c.before.State != StateDeleted {
-		was = DeletionSpec{} // what it said had no effect
+		was = DeletionSpec{} // it had no effect
 	}
 	if is.Volumes == VolumesDelete && was.Volumes != VolumesDelete {
 		c.warn("spec.deletion.volumes", "is Delete: the volumes and all data on them go for good with this change")
@@ -130,21 +130,21 @@ func deletionChange(c change) {
 	}
 }
 
-// recoveryChange says aloud what a recovery loses.
+// recoveryChange warns of what a recovery loses.
 func recoveryChange(c change) {
 	if r := c.after.Recovery; r.Source() != "" && r != c.before.Recovery {
 		c.warn("spec.recovery", "lets cluster %s go on from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
 	}
 }
 
-// ownerChange says aloud that a cluster changes hands.
+// ownerChange warns that a cluster gets another owner.
 func ownerChange(c change) {
 	if from := c.after.TakeOver; from != "" && from != c.before.TakeOver {
 		c.warn("spec.takeOver", "takes the cluster from %s with this change: write mode: Observe there first, so that nothing is under way", clip(from))
 	}
 }
 
-// storageChange refuses what no volume can do.
+// storageChange refuses what volumes do not support.
 func storageChange(c change) {
 	was, is := c.before.Storage, c.after.Storage
 	if is.Size.Cmp(was.Size) < 0 {
@@ -169,7 +169,7 @@ func className(s StorageSpec) string {
 	return clip(*s.StorageClassName)
 }
 
-// tlsChange refuses to turn running members to other certificates.
+// tlsChange refuses to switch running members to other certificates.
 func tlsChange(c change) {
 	if was, is := c.before.TLS.Mode, c.after.TLS.Mode; was != is {
 		c.fail("spec.tls.mode", "changes from %s to %s and is immutable for now, because members of the two modes do not understand each other: take it back, or restore a backup into a new cluster", was, is)
@@ -190,7 +190,7 @@ func versionChange(c change) {
 	from, err := release.Parse(c.before.Version)
 	to, errTo := release.Parse(c.after.Version)
 	if err != nil || errTo != nil || from == to {
-		return // validation says so
+		return // validation reports it
 	}
 	for _, finding := range versionFindings(from, to, c.after.Upgrade.Path) {
 		if finding.Severity == release.Refuse {
@@ -201,9 +201,9 @@ func versionChange(c change) {
 	}
 }
 
-// versionFindings are those of each step on the way. A bad target is refused here
-// only, where it is new: validation warns of it, since the cluster may be on its
-// way out of it.
+// versionFindings are those of each step of the path. A bad target is refused here
+// only, where it is new: validation warns of it, since the cluster may be about
+// to leave it.
 func versionFindings(from, to release.Version, path UpgradePath) []release.Finding {
 	stops := []release.Version{to}
 	if path == PathStepwise {
@@ -229,7 +229,7 @@ func versionFindings(from, to release.Version, path UpgradePath) []release.Findi
 	return findings
 }
 
-// logFindings says what a step costs whose new minor cannot read every log. Only
+// logFindings reports what a step costs whose new minor cannot read every log. Only
 // the live cluster can tell whether its log is one of these.
 func logFindings(from, to release.Version) []release.Finding {
 	oldest, limited := release.OldestLog(to)

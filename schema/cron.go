@@ -15,9 +15,9 @@ import (
 
 // ParseSchedule reads a crontab line with five fields, a name such as @daily, or
 // an interval such as "@every 1h", in a time zone by its IANA name; an empty zone
-// is UTC. A time that the clocks of the zone skip strikes when they are put
-// forward, one that they have twice strikes twice: a daily backup never fails
-// to come. An interval counts from the time that Next is given. The error says
+// is UTC. A time that the clocks of the zone skip comes when they are put
+// forward, one that they have twice comes twice: a daily backup never fails
+// to come. An interval counts from the time that Next is given. The error tells
 // what to write instead.
 func ParseSchedule(text, timeZone string) (cron.Schedule, error) {
 	zone, err := loadZone(timeZone)
@@ -56,7 +56,7 @@ type wallClock struct {
 	zone *time.Location
 }
 
-// Next is the first strike after t, or the zero time when none comes within five
+// Next is the first time after t, or the zero time when none comes within five
 // years. It goes from one change of the clocks to the next.
 func (w wallClock) Next(t time.Time) time.Time {
 	for after, stretch := t, t.In(w.zone); ; {
@@ -65,10 +65,10 @@ func (w wallClock) Next(t time.Time) time.Time {
 		if wall.IsZero() {
 			return wall
 		}
-		strike := wall.Add(-ahead)
+		next := wall.Add(-ahead)
 		change := nextChange(stretch)
-		if change.IsZero() || strike.Before(change) {
-			return strike.In(t.Location())
+		if change.IsZero() || next.Before(change) {
+			return next.In(t.Location())
 		}
 		if wall.Before(change.UTC().Add(offset(change))) {
 			return change.In(t.Location()) // skipped by the clocks
@@ -94,12 +94,12 @@ func offset(t time.Time) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// reference is a moment for questions that do not depend on the moment. The next
-// 29 February lies within the five years in which cron looks for a time.
+// reference is a time for questions that do not depend on the time. The next
+// 29 February lies within the five years that cron searches.
 func reference() time.Time { return time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// knownZones are the zones that were asked for before, some hundreds at most:
-// Go reads its file anew each time, and every look at a cluster asks.
+// knownZones are the zones that were loaded before, some hundreds at most:
+// Go reads the file again each time, and every pass over a cluster asks.
 var knownZones sync.Map //nolint:gochecknoglobals // A cache of what never changes.
 
 // loadZone finds a time zone by its name.
@@ -154,8 +154,8 @@ func cronFields() []cronField {
 	}
 }
 
-// explainSchedule finds the field that the parser does not take, in words of
-// our own: those of the parser name bytes and ranges.
+// explainSchedule finds the field that the parser does not take, in our
+// own words: those of the parser name bytes and ranges.
 func explainSchedule(text string) error {
 	fields := strings.Fields(text)
 	if len(fields) != len(cronFields()) {
@@ -171,7 +171,7 @@ func explainSchedule(text string) error {
 	return fmt.Errorf("%s is no schedule: write five fields such as \"0 2 * * 6\"", clip(text))
 }
 
-// explain says what is wrong with a field.
+// explain reports what is wrong with a field.
 func (f cronField) explain(text string) error {
 	for item := range strings.SplitSeq(text, ",") {
 		span, _, _ := strings.Cut(item, "/")
@@ -189,14 +189,14 @@ func (f cronField) explain(text string) error {
 // at all.
 func hasGap(field string) bool { return slices.Contains(strings.Split(field, ","), "") }
 
-// shortestInterval is the shortest time between two strikes, on clocks that are
+// shortestInterval is the shortest time between two runs, on clocks that are
 // never changed.
 func shortestInterval(s cron.Schedule) time.Duration {
 	w, ok := s.(wallClock)
 	if !ok {
 		return s.Next(reference()).Sub(reference()) // @every
 	}
-	first, last, shortest := strikesOfDay(w.line)
+	first, last, shortest := runsOfDay(w.line)
 	if days := daysApart(w.line); days > 0 {
 		between := time.Duration(days)*24*time.Hour - (last - first)
 		if shortest == 0 || between < shortest {
@@ -206,9 +206,9 @@ func shortestInterval(s cron.Schedule) time.Duration {
 	return shortest
 }
 
-// strikesOfDay are the first and the last strike of a day on which a line strikes,
+// runsOfDay are the first and the last run of a day on which a line has any,
 // as times since midnight, and the shortest time between two; 0 when it is one.
-func strikesOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration) {
+func runsOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration) {
 	first = -1
 	for hour := range 24 {
 		for minute := range 60 {
@@ -229,12 +229,12 @@ func strikesOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration)
 }
 
 // daysApart is how many days lie between the nearest two of thirty on which a line
-// strikes; 0 when it strikes on one only.
+// runs; 0 when it runs on one only.
 func daysApart(line *cron.SpecSchedule) int {
-	const day, strikes = 24 * time.Hour, 30
+	const day, runs = 24 * time.Hour, 30
 	nearest := 0
 	at := line.Next(reference()).Truncate(day)
-	for range strikes {
+	for range runs {
 		next := line.Next(at.Add(day - time.Nanosecond)).Truncate(day)
 		if next.IsZero() {
 			break

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// strikes are the next times of a schedule in its zone, as text.
-func strikes(t *testing.T, schedule, zone, from string, count int) string {
+// nextTimes are the next times of a schedule in its zone, as text.
+func nextTimes(t *testing.T, schedule, zone, from string, count int) string {
 	t.Helper()
 	s, err := ParseSchedule(schedule, zone)
 	if err != nil {
@@ -56,7 +56,7 @@ func TestParseSchedule11Strikes(t *testing.T) {
 		{"interval", "@every 90m", "Europe/Berlin", "2026-03-29T00:00:00Z", "29T03:30+02 29T05:00+02"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got := strikes(t, c.schedule, c.zone, c.from, len(strings.Fields(c.want))); got != c.want {
+			if got := nextTimes(t, c.schedule, c.zone, c.from, len(strings.Fields(c.want))); got != c.want {
 				t.Errorf("got  %s\nwant %s", got, c.want)
 			}
 		})
@@ -113,7 +113,7 @@ func TestParseSchedule11Refuses(t *testing.T) {
 	}
 }
 
-// A schedule that is taken strikes, later each time, and soon enough to answer.
+// A schedule that is accepted has a next time, later each time, and soon enough to answer.
 func FuzzSchedule(f *testing.F) {
 	for _, seed := range []string{
 		"0 */6 * * *", "30 2 29 2 *", "0 0 30 2 *", "* * * * *", ",,, * * * *", "@daily", "@every 1h", "@every -1h", "@reboot", "TZ=UTC", "CRON_TZ= 0 0 * * *",
@@ -145,7 +145,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// The shortest interval is that of the strikes themselves, one after another.
+// The shortest interval is that between two neighbouring times.
 func TestShortestInterval(t *testing.T) {
 	walked := func(s cron.Schedule) time.Duration {
 		shortest, days, day := time.Duration(0), 0, time.Time{}
@@ -170,7 +170,7 @@ func TestShortestInterval(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 		if got, want := shortestInterval(s), walked(s); got != want {
-			t.Fatalf("%s: %s, and its strikes are %s apart", line, got, want)
+			t.Fatalf("%s: %s, and its times are %s apart", line, got, want)
 		}
 	}
 	for _, line := range []string{

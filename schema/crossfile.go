@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// crossFile looks at what the documents say of one another. It adds problems to
+// crossFile checks what the documents declare about each other. It adds problems to
 // the declarations, before they are sorted into good and held ones.
 //
 //	a backup or schedule of a cluster that is not in Git          error
@@ -105,8 +105,8 @@ func (g *gathering) restore(d *declaration, r *EtcdRestore) {
 		target.identity, target.origin)
 }
 
-// missing says that an object is not in Git, and which one may be meant. It stops
-// looking after a while, for it compares with all names.
+// missing reports that an object is not in Git, and which one may be meant. It stops
+// searching after a while, for it compares with all names.
 func (g *gathering) missing(kind, namespace, name string) string {
 	const mostHints = 100
 	g.hints++
@@ -140,7 +140,7 @@ func (g *gathering) effective(namespace string, b BackupRequest) Destination {
 	return Destination{}
 }
 
-// placeOf is where the backups of a declaration go: all that stands before the UID
+// placeOf is where the backups of a declaration go: all that comes before the UID
 // in their URL, and the server. It is "" for a place that only the daemon knows.
 func placeOf(id identity, cluster string, to Destination) string {
 	const uid = "0123456789ab"

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// clusterText is a cluster with further lines of its spec.
+// clusterText is a cluster with more lines of its spec.
 func clusterText(name string, lines ...string) string {
 	text := "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata: {name: " + name + ", namespace: shop}\n" +
 		"spec:\n  version: \"3.6.16\"\n  replicas: 3\n  storage: {size: 8Gi}\n"
@@ -16,7 +16,7 @@ func clusterText(name string, lines ...string) string {
 	return text
 }
 
-// scheduleText is a schedule of a cluster with further lines of its spec.
+// scheduleText is a schedule of a cluster with more lines of its spec.
 func scheduleText(name, cluster, destination string, lines ...string) string {
 	text := "apiVersion: quorate.dev/v1alpha1\nkind: EtcdBackupSchedule\nmetadata: {name: " + name + ", namespace: shop}\n" +
 		"spec:\n  schedule: \"0 2 * * *\"\n  backupTemplate:\n    source: {clusterName: " + cluster + "}\n"
@@ -40,7 +40,7 @@ func restoreText(name string, lines ...string) string {
 		strings.Join(lines, "\n  ") + "\n  clusterTemplate: {version: \"3.6.16\", replicas: 3, storage: {size: 8Gi}}\n"
 }
 
-// parseTexts parses documents, each in a file of its own: a.yaml, then b.yaml.
+// parseTexts parses documents, each in its own file: a.yaml, then b.yaml.
 func parseTexts(texts ...string) Set {
 	var files []File
 	for i, text := range texts {
@@ -72,7 +72,7 @@ func TestAllKindsParse(t *testing.T) {
 	}
 }
 
-// What documents say of one another, wherever they stand.
+// What documents declare about each other, wherever they are.
 func TestCrossFile(t *testing.T) {
 	const place = "s3://b/{{ .Name }}/{{ .UID }}"
 	stored := `backup: {destination: {objectURLTemplate: "` + place + `"}}`
@@ -256,7 +256,7 @@ func TestParse23ManyDeclarationsAreCounted(t *testing.T) {
 	}
 }
 
-// Near names are not looked for without end, but every missing one is reported.
+// The search for similar names is bounded, but every missing one is reported.
 func TestManyMissingClusters(t *testing.T) {
 	var texts strings.Builder
 	for i := range 150 {

@@ -23,7 +23,7 @@ import (
 // what does not fit. A field that does not fit stays empty in the object.
 //
 // The converter itself stops at the first value of a wrong type, knows no lines,
-// and says nothing of a field that it does not know. So the values are compared
+// and does not report a field that it does not know. So the values are compared
 // with the type first, and what does not fit is reported and taken out. Besides
 // the problems it returns the fields that misspelt ones stand for, and how many bytes
 // the object takes.
@@ -133,7 +133,7 @@ func (f *fitting) object(value any, t reflect.Type, field string) bool {
 }
 
 // explainUnknown reports the fields that the types do not have, and what to write
-// instead: that is a search, so it is done for no more than are told.
+// instead: that is a search, so it is done only for those that are reported.
 func (f *fitting) explainUnknown() {
 	slices.SortFunc(f.unknown, func(a, b unknownField) int {
 		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column), cmp.Compare(a.parent, b.parent), cmp.Compare(a.key, b.key))
@@ -147,7 +147,7 @@ func (f *fitting) explainUnknown() {
 	}
 }
 
-// meantBy says what to write in place of an unknown field, or "".
+// meantBy returns what to write in place of an unknown field, or "".
 func (f *fitting) meantBy(u unknownField) string {
 	names := slices.Sorted(maps.Keys(u.known))
 	hint, meant := moved(f.root, u.parent, u.key)

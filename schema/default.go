@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What stands in for a field that was left out, where it is no named value.
+// The defaults of fields that were left out, where they are no named values.
 const (
 	defaultNamespace = "default"
 	defaultTimeZone  = "UTC"

@@ -27,14 +27,14 @@ type spot struct {
 	at, value *yaml.Node
 }
 
-// readYAML parses one document, and says in words what is wrong with it.
+// readYAML parses one document, and describes what is wrong with it.
 func readYAML(c chunk) (*document, *Problem) {
 	var root yaml.Node
 	decoder := yaml.NewDecoder(bytes.NewReader(c.data))
 	if err := decoder.Decode(&root); err != nil {
 		return nil, explainSyntax(c, err)
 	}
-	// What stands behind the root, such as a second object in braces, would be
+	// What follows the root, such as a second object in braces, would be
 	// dropped without a word.
 	var rest yaml.Node
 	if err := decoder.Decode(&rest); !errors.Is(err, io.EOF) {

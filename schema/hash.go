@@ -24,7 +24,7 @@ func hashOf(spec any) string {
 	return hex.EncodeToString(sum[:])[:digits]
 }
 
-// BackupHash is SpecHash for an EtcdBackup: the name and this say which backup it is.
+// BackupHash is SpecHash for an EtcdBackup: the name and this identify the backup.
 func BackupHash(spec BackupRequest) string { return hashOf(spec) }
 
 // ScheduleHash is SpecHash for an EtcdBackupSchedule.

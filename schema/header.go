@@ -17,7 +17,7 @@ type header struct {
 	apiVersion string
 }
 
-// readHeader reads apiVersion, kind and names, as far as they are texts.
+// readHeader reads apiVersion, kind and names, as far as they are strings.
 func readHeader(root *document) header {
 	h := header{apiVersion: textAt(root.node, "apiVersion")}
 	h.kind = textAt(root.node, "kind")

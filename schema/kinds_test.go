@@ -10,7 +10,7 @@ import (
 func TestFields(t *testing.T) {
 	const key = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 	cluster := func(lines ...string) string { return clusterText("orders", lines...) }
-	// A schedule and a restore that stand alone name nothing else in Git.
+	// A schedule and a restore on their own name nothing else in Git.
 	schedule := func(lines ...string) string {
 		text := strings.Replace(scheduleText("nightly", "orders", "s3://b/{{ .UID }}", lines...), "clusterName: orders", `clusterURL: "https://etcd.example.com:2379"`, 1)
 		return text
@@ -55,7 +55,7 @@ func TestFields(t *testing.T) {
 		{"recovery from a backup", cluster("recovery: {clusterID: c0db8ad50b63ff47, objectURL: \"s3://b/1.db\"}"), ""},
 		{"recovery from nothing", cluster("recovery: {clusterID: c0db8ad50b63ff47}"), "spec.recovery: names nothing to go on from: write member or objectURL"},
 		{"recovery from both", cluster("recovery: {clusterID: c0db8ad50b63ff47, member: orders-0, objectURL: \"s3://b/1.db\"}"), "spec.recovery: names a member and a backup"},
-		{"recovery of nobody", cluster("recovery: {member: orders-0}"), "spec.recovery.clusterID"},
+		{"recovery of no cluster", cluster("recovery: {member: orders-0}"), "spec.recovery.clusterID"},
 		{"recovery of no ID", cluster("recovery: {clusterID: orders, member: orders-0}"), "spec.recovery.clusterID: \"orders\" is no ID of a cluster"},
 		{"recovery from another's member", cluster("recovery: {clusterID: c1, member: basket-0}"), "spec.recovery.member: \"basket-0\" is no member of this cluster: write one such as orders-0"},
 		{"recovery from no number", cluster("recovery: {clusterID: c1, member: orders-00}"), "spec.recovery.member: \"orders-00\" is no member"},
@@ -73,7 +73,7 @@ func TestFields(t *testing.T) {
 		{"less memory than the database", cluster("etcd: {quotaBackendBytes: 4Gi}", "podTemplate: {spec: {resources: {limits: {memory: 2Gi}}}}"), "warning: spec.podTemplate.spec.resources.limits.memory: 2Gi is less than quotaBackendBytes, 4Gi"},
 
 		{"credentials and encryption", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}", credentials: {secretName: aws}, encryption: {recipients: [` + key + `]}}}`), ""},
-		{"109 store of one's own", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}?endpoint=https://s3.example.com&region=x"}}`), ""},
+		{"109 own store", cluster(`backup: {destination: {objectURLTemplate: "s3://b/{{ .UID }}?endpoint=https://s3.example.com&region=x"}}`), ""},
 		{"15 private key", cluster(`backup: {destination: {encryption: {recipients: [AGE-SECRET-KEY-1QQQ]}}}`), "recipients[0]: is a private key: it is known to all who can read this repository"},
 		{"no key", cluster(`backup: {destination: {encryption: {recipients: [me]}}}`), "recipients[0]: is no public key of age"},
 

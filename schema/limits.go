@@ -22,7 +22,7 @@ const (
 	maxDepth  = 64
 )
 
-// maxProblems are told of one document. A hostile one has a mistake every few bytes.
+// maxProblems are reported of one document. A hostile one has a mistake every few bytes.
 const maxProblems = 100
 
 // Limits of what is kept of one file, and of all together, in bytes of memory, roughly:
@@ -35,7 +35,7 @@ const (
 	problemWeight = 600
 )
 
-// refuseFile looks at a file before it is given to the YAML parser.
+// refuseFile checks a file before it is given to the YAML parser.
 func refuseFile(data []byte) string {
 	if len(data) > maxFileBytes {
 		return fmt.Sprintf("the file has %d bytes: at most %d (1 MiB) are read, split it", len(data), maxFileBytes)
@@ -50,7 +50,7 @@ func refuseFile(data []byte) string {
 }
 
 // refuseHeavy refuses the files with which all together take too much. Reading stops
-// there, so what was not read stands behind it. Files that never speak of quorate are
+// there, so what was not read follows it. Files that never mention quorate are
 // read all the same, for they are another tool's, unless it shows that they are not.
 func refuseHeavy(readings []reading) {
 	total := int64(0)

@@ -10,14 +10,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// heavy is a cluster of some kilobytes whose aliases stand for 9,000 tolerations.
+// heavy is a cluster of some kilobytes whose aliases expand to 9,000 tolerations.
 func heavy(name string) string {
 	return "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  name: " + name + "\n  namespace: shop\n" +
 		"spec: {version: \"3.6.16\", replicas: 3, storage: {size: 8Gi},\n  podTemplate: {spec: {tolerations: [&t {operator: Exists}" +
 		strings.Repeat(",*t", 9000) + "]}}}\n"
 }
 
-// Little text that stands for much is refused before it takes the memory, at the same
+// Little text that expands to much is refused before it takes the memory, at the same
 // file whatever was read before, and what it declares is held, by name and by file.
 func TestTooMuchMemoryTogether(t *testing.T) {
 	const count = 120
@@ -93,7 +93,7 @@ func manyKeys(n int) string {
 	return b.String()
 }
 
-// The group may be written so that nobody sees it in the text.
+// The group may be written so that the text does not show it.
 func TestTooMuchMemoryInDisguise(t *testing.T) {
 	var files []File
 	for i := range 120 {
@@ -134,23 +134,23 @@ func TestManyProblemsOfOneDocument(t *testing.T) {
 		t.Error(last)
 	}
 	if again := one(text); !reflect.DeepEqual(again, s) {
-		t.Errorf("told again, other problems are the first:\n%s\n%s", lines(s.Problems), lines(again.Problems))
+		t.Errorf("reported again, other problems are the first:\n%s\n%s", lines(s.Problems), lines(again.Problems))
 	}
 }
 
-// However many warnings stand before it, an error is told, and holds.
+// However many warnings precede it, an error is reported, and holds.
 func TestErrorsAreToldBeforeWarnings(t *testing.T) {
 	var problems []Problem
 	for i := range maxProblems + 10 {
 		problems = append(problems, Problem{Line: i + 1, Warning: true, Message: "w"})
 	}
 	problems = append(problems, Problem{Line: 200, Message: "e"})
-	told := firstProblems(problems)
-	if len(told) != maxProblems+1 || told[0].Message != "e" || told[1].Line != 1 || !told[maxProblems].Warning {
-		t.Errorf("told:\n%s", lines(told))
+	shown := firstProblems(problems)
+	if len(shown) != maxProblems+1 || shown[0].Message != "e" || shown[1].Line != 1 || !shown[maxProblems].Warning {
+		t.Errorf("shown:\n%s", lines(shown))
 	}
-	if n := len(firstProblems(told[:maxProblems])); n != maxProblems {
-		t.Errorf("of %d, %d are told", maxProblems, n)
+	if n := len(firstProblems(shown[:maxProblems])); n != maxProblems {
+		t.Errorf("of %d, %d are shown", maxProblems, n)
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 )
 
 // What people do wrong most, each with all that is said of it. The messages are
-// asserted to the letter: each must tell the fix to one who has only the message.
+// asserted to the letter: each must tell the fix to a reader who has only the message.
 func TestTypicalMistakes(t *testing.T) {
 	cluster, schedule := clusterText("orders"), scheduleText("nightly", "orders", "s3://b/{{ .Name }}/{{ .UID }}")
 	for _, c := range []struct {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// moved says where a field is that a person brought along from elsewhere, or
+// moved returns where a field is that a person brought along from elsewhere, or
 // wrote at the wrong place, and which field is meant; or "".
 func moved(root reflect.Type, field, key string) (hint, meant string) {
 	if hint, meant, ok := renamed(field, key); ok {
@@ -23,7 +23,7 @@ func moved(root reflect.Type, field, key string) (hint, meant string) {
 // renamed knows the fields of coreos/etcd-operator, of improbable-eng's
 // etcd-cluster-operator and of Kubernetes that have another name here, or none.
 func renamed(field, key string) (hint, meant string, ok bool) {
-	// The spec of a cluster stands in a restore, too, and so on.
+	// The spec of a cluster is part of a restore, too, and so on.
 	base, place := "spec", child(field, key)
 	for _, template := range []string{"spec.clusterTemplate", "spec.backupTemplate"} {
 		if rest, ok := strings.CutPrefix(place, template+"."); ok {

@@ -53,7 +53,7 @@ func (d Destination) Or(other Destination) Destination {
 	return other
 }
 
-// CredentialsSpec says where the credentials for an object store are.
+// CredentialsSpec is where the credentials for an object store are.
 type CredentialsSpec struct {
 	// SecretName is a Secret of the object's namespace. For s3 it has the keys
 	// credentials and config, the two files of the AWS command line, or
@@ -64,7 +64,7 @@ type CredentialsSpec struct {
 	SecretName string `json:"secretName,omitempty" jsonschema:"form=subdomain"`
 }
 
-// EncryptionSpec says who can read a backup.
+// EncryptionSpec lists the keys that can read a backup.
 type EncryptionSpec struct {
 	// Recipients are the public keys (age1…) whose owners can decrypt, at most
 	// 16. quorate never holds a private key for backups; a restore reads one from

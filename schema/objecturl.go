@@ -39,7 +39,7 @@ func (d ObjectURLData) field(name string) (string, bool) {
 // template is a Go template that may do nothing but name the fields of d, and
 // must name .UID in the path: without it one backup would overwrite another.
 //
-// The error says what to change. It never repeats the template, which may hold
+// The error tells what to change. It never repeats the template, which may hold
 // a secret that should not be there.
 func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
 	nodes, err := parseFields(template)
@@ -77,7 +77,7 @@ const uidExample = "{{ .UID }}.db"
 // errTemplate is the one answer to all that is not a field in braces.
 var errTemplate = errors.New("only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may stand in the template")
 
-// parseFields reads a template, and says of one that is too long or broken what to
+// parseFields reads a template, and tells of one that is too long or broken what to
 // change.
 func parseFields(template string) ([]parse.Node, error) {
 	const longest = 2048
@@ -161,7 +161,7 @@ func checkObjectURL(text, example string) (*url.URL, error) {
 	return object, checkPlace(object, example)
 }
 
-// checkPlace looks at scheme, bucket and path.
+// checkPlace checks scheme, bucket and path.
 func checkPlace(object *url.URL, example string) error {
 	switch object.Scheme {
 	case "s3", "gs", "azblob":
@@ -184,7 +184,7 @@ func checkPlace(object *url.URL, example string) error {
 	return nil
 }
 
-// checkQuery refuses parameters that look like a secret, by their name only.
+// checkQuery refuses parameters that look like a secret, judged by their name only.
 func checkQuery(raw string) error {
 	query, err := url.ParseQuery(raw)
 	if err != nil {
@@ -220,7 +220,7 @@ func looksSecret(key string) bool {
 }
 
 // ObjectURLDirectory is the directory that the backups of a template lie in, with
-// a slash at its end and the template's query: all that stands before the first
+// a slash at its end and the template's query: all that comes before the first
 // part of the path in which two backups of d's cluster differ, by their UID or by
 // the version that the cluster had then.
 func ObjectURLDirectory(template string, d ObjectURLData) (string, error) {

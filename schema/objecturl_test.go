@@ -94,7 +94,7 @@ func FuzzExpandObjectURL(f *testing.F) {
 		const secret = "hunter2"
 		half := len(template) / 2
 		if _, err := ExpandObjectURL(template[:half]+secret+template[half:], d); err != nil && strings.Contains(err.Error(), secret) {
-			t.Fatalf("%q: what stands in it is repeated: %v", template, err)
+			t.Fatalf("%q: its content is repeated: %v", template, err)
 		}
 		got, err := ExpandObjectURL(template, d)
 		if err != nil {

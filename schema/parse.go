@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 )
 
-// Parse reads files, fills defaults, validates, and looks across the files for
+// Parse reads files, fills defaults, validates, and checks across the files for
 // objects that are declared twice. It reports all problems at once, and a bad
 // document hides neither its neighbours nor other files: it only holds the
 // objects that it names. The result depends on the files, not on their order.
@@ -81,7 +81,7 @@ type gathering struct {
 	reading
 	// restored are the clusters that a restore makes, as namespace/name.
 	restored map[string]bool
-	// hints is how often a near name was looked for.
+	// hints is how often a similar name was searched for.
 	hints int
 	// byIdentity finds a declaration, once all files are read.
 	byIdentity map[identity]int

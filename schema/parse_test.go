@@ -149,7 +149,7 @@ func TestParseHolds(t *testing.T) {
 	}
 }
 
-// Of a document that is not read as a whole, nothing is said to be missing.
+// Of a document that is not read as a whole, no field is reported missing.
 func TestParse14UnreadDocumentHasOneProblem(t *testing.T) {
 	s := one(good + "  podTemplate: &p {metadata: *p}\n")
 	if len(s.Problems) != 1 || heldNames(s) != "EtcdCluster shop/orders" {
@@ -201,7 +201,7 @@ func TestParse14OneBadFileHidesNoGoodOne(t *testing.T) {
 	}
 }
 
-// Nobody knows a file that quorate cannot cope with, so the test makes such a mistake.
+// No file is known that makes quorate panic, so the test makes such a mistake.
 func TestParse14MistakeInQuorateHoldsOneFile(t *testing.T) {
 	kind := reflect.TypeFor[EtcdRestore]()
 	known := jsonFields(kind)
@@ -273,8 +273,8 @@ func TestParse19DoesNotDependOnTheOrderOfFiles(t *testing.T) {
 	}
 }
 
-// Whatever stood in the commits before, a commit says what it says alone, and what an
-// earlier one said stays as it was.
+// Whatever the commits before contained, a commit is read alone, and what an
+// earlier one declared stays unchanged.
 func TestParserSaysWhatParseSays(t *testing.T) {
 	texts := []string{
 		good, good + "---\n" + good, "\ufeff" + good, good + "  replica: 5\n", "{", "quorate.dev: {", "\xff\xfequorate.dev", "kind: Pod\n",
@@ -317,7 +317,7 @@ func TestParserReadsOnlyWhatHasChanged(t *testing.T) {
 	soaks := func(files []File) map[string]any {
 		found := map[string]any{}
 		for _, c := range parser.Parse(files).Clusters {
-			found[c.Metadata.Name] = c.Spec.Upgrade.Soak // one of its own for each document that is read
+			found[c.Metadata.Name] = c.Spec.Upgrade.Soak // a separate one for each document that is read
 		}
 		return found
 	}

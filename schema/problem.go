@@ -9,7 +9,7 @@ import (
 
 // Problem is one thing that is wrong with a file.
 type Problem struct {
-	// File is the path as it was given to Parse.
+	// File is the path that was given to Parse.
 	File string `json:"file"`
 	// Line and Column count from 1; 0 is not known.
 	Line   int `json:"line"`

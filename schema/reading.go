@@ -141,7 +141,7 @@ func (r *reading) predecessor(origin Origin, text chunk, h header) {
 	r.countOther(group, others{count: 1, first: origin})
 }
 
-// countOther adds documents of an earlier operator, which stand behind those that
+// countOther adds documents of an earlier operator, which follow those that
 // are counted already.
 func (r *reading) countOther(group string, more others) {
 	seen, known := r.others[group]
@@ -175,7 +175,7 @@ func (r *reading) leave(problem Problem) {
 }
 
 // object decodes, defaults and validates a document of one of the kinds.
-// Validation says nothing of fields that could not be read.
+// Validation skips fields that could not be read.
 func (r *reading) object(origin Origin, text chunk, root *document, id identity) {
 	origin.text = text
 	d := declaration{identity: id, origin: origin, object: newObject(id.kind)}
@@ -194,7 +194,7 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 		return
 	}
 	for _, problem := range d.object.validate() {
-		// What stands behind those that are told need not be compared with them all.
+		// What follows the reported ones need not be compared with them all.
 		said := len(problems) <= maxProblems && slices.ContainsFunc(problems, func(known Problem) bool { return sameBranch(known.Field, problem.Field) })
 		if !said && !slices.ContainsFunc(meant, func(field string) bool { return sameBranch(field, problem.Field) }) {
 			problem.Line, problem.Column = root.place(problem.Field)
@@ -204,7 +204,7 @@ func (r *reading) object(origin Origin, text chunk, root *document, id identity)
 	r.declare(d, problems)
 }
 
-// declare notes a document with its problems, and says where they are.
+// declare notes a document with its problems, and their place.
 func (r *reading) declare(d declaration, problems []Problem) {
 	d.namespace = cmp.Or(d.namespace, defaultNamespace)
 	for i := range problems {
@@ -218,7 +218,7 @@ func (r *reading) declare(d declaration, problems []Problem) {
 	r.declared = append(r.declared, d)
 }
 
-// firstProblems are those of a document that are told, errors before warnings, and how
+// firstProblems are those of a document that are reported, errors before warnings, and how
 // many there are besides.
 func firstProblems(problems []Problem) []Problem {
 	if len(problems) <= maxProblems {

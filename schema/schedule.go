@@ -26,25 +26,25 @@ type BackupScheduleSpec struct {
 	// Default "UTC". Where clocks go forward over the time, the backup is taken
 	// at the first moment after it; where they go back, a time may come twice.
 	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
-	// Suspend takes no further backups; retention goes on. Default false.
+	// Suspend takes no further backups; retention continues. Default false.
 	Suspend bool `json:"suspend,omitempty"`
 	// StartingDeadline is how long after its time a backup may still be begun, at
 	// least 1m. Default: until the next time.
 	StartingDeadline *metav1.Duration `json:"startingDeadline,omitempty"`
 	// Jitter delays each backup by a time between 0 and this, the same for every
-	// time of one schedule, so that many clusters do not strike at once, 0s to
+	// time of one schedule, so that many clusters do not start at once, 0s to
 	// 24h. Default 0s.
 	Jitter *metav1.Duration `json:"jitter,omitempty"`
-	// Retention says which backups of this schedule are kept. Default: all. Those of
+	// Retention decides which backups of this schedule are kept. Default: all. Those of
 	// a schedule of the same name in another Kubernetes cluster are left alone.
 	Retention RetentionSpec `json:"retention,omitzero"`
-	// Verify says how it is known that a backup restores.
+	// Verify is how a backup is proved to restore.
 	Verify VerifySpec `json:"verify,omitzero"`
-	// BackupTemplate is the spec of the EtcdBackups that the schedule stands for.
+	// BackupTemplate is the spec of the EtcdBackups that the schedule takes.
 	BackupTemplate BackupRequest `json:"backupTemplate"`
 }
 
-// RetentionSpec says which backups are kept: those that any of the keep rules
+// RetentionSpec decides which backups are kept: those that any of the keep rules
 // names and that are not older than MaxAge. Without a keep rule all are named. The
 // newest verified backup is always kept. One that a restore drill has found bad
 // takes no other's place, and is kept for as long as if it were good.
@@ -68,7 +68,7 @@ type RetentionSpec struct {
 	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
 }
 
-// RestoreDrill says how often a backup is restored on trial.
+// RestoreDrill is how often a backup is restored on trial.
 type RestoreDrill string
 
 // The restore drills.
@@ -83,11 +83,11 @@ const (
 	DrillWeekly RestoreDrill = "Weekly"
 )
 
-// VerifySpec says how it is known that a backup restores. Its size and checksum
+// VerifySpec is how a backup is proved to restore. Its size and checksum
 // are always read back from the store; that is not for choice.
 type VerifySpec struct {
 	// Restore is Never (default), Always, Daily or Weekly: how often a backup is
-	// restored into a throw-away etcd of the same minor, and its keys compared.
+	// restored into an ephemeral etcd of the same minor, and its keys compared.
 	Restore RestoreDrill `json:"restore,omitempty"`
 	// Decryption of backups that are encrypted, for restoring them on trial.
 	Decryption DecryptionSpec `json:"decryption,omitzero"`

@@ -6,7 +6,7 @@ import "fmt"
 type File struct {
 	// Path is slash-separated and relative to the root of the repository.
 	Path string
-	// Data is the content, as it is in Git.
+	// Data is the content in Git.
 	Data []byte
 }
 
@@ -17,7 +17,7 @@ type Origin struct {
 	// Line is where the document begins, from 1.
 	Line int
 	// text is the document itself; empty where it cannot be read. It is parsed
-	// again where somebody asks for a line, which is seldom: what a parser makes of
+	// again where a line is asked for, which is rare: what a parser makes of
 	// it takes twenty times the memory.
 	text chunk
 }
@@ -95,15 +95,15 @@ type Set struct {
 	Backups   []Backup
 	Schedules []Schedule
 	Restores  []Restore
-	// Held are the objects that must be left as they are, sorted by kind,
+	// Held are the objects that must be left unchanged, sorted by kind,
 	// namespace and name.
 	Held []Held
 	// Problems are all errors and warnings, sorted by file and line.
 	Problems []Problem
 	// Ignored counts the documents of other groups, which are left alone.
 	Ignored int
-	// Unreadable says where something is no YAML and does not speak of quorate, once
-	// for each file. It counts as ignored; but whoever knows that a cluster stood in that file
+	// Unreadable lists what is not YAML and does not mention quorate, once
+	// for each file. It counts as ignored; but a caller that knows of a cluster in that file
 	// should hold it, since it may be what is left of it.
 	Unreadable []Problem
 }

@@ -6,11 +6,11 @@ import (
 )
 
 // StatusAPIVersion is the group and version of statuses. It is not that of the
-// files: a status that somebody copies among them is left alone.
+// files: a status that is copied among them is ignored.
 const StatusAPIVersion = "status." + APIVersion
 
-// Status is what quorate knows of one object after a look at it. Nothing in it
-// ticks: two looks between which nothing has happened give the same Status. It
+// Status is what quorate knows of one object after a pass. Nothing in it
+// ticks: two passes between which nothing has happened give the same Status. It
 // holds no secret.
 type Status struct {
 	APIVersion string `json:"apiVersion"`
@@ -18,7 +18,7 @@ type Status struct {
 	Kind     string         `json:"kind"`
 	Metadata StatusMetadata `json:"metadata"`
 	Status   ObjectStatus   `json:"status"`
-	// Observed is the newest commit that the object was looked at with. It is not
+	// Observed is the newest commit that the object was reconciled with. It is not
 	// shown: a commit that changes other objects is no news of this one.
 	Observed string `json:"-"`
 }
@@ -40,8 +40,8 @@ type StatusMetadata struct {
 // ObjectStatus is how an object is. Of Cluster, Backup, Schedule and Restore one at
 // most is set, by the kind.
 type ObjectStatus struct {
-	// Commit is the Git commit that brought what the object is, or is to become;
-	// empty where nobody knows.
+	// Commit is the Git commit that declares what the object is, or will become;
+	// empty where it is unknown.
 	Commit string `json:"commit,omitempty"`
 	// Conditions are Ready, Reconciling and Stalled, in this order.
 	Conditions []Condition      `json:"conditions"`
@@ -51,9 +51,9 @@ type ObjectStatus struct {
 	Restore    *RestoreStatus   `json:"restore,omitempty"`
 }
 
-// The types of conditions, which are kstatus's. Ready says that the object is what
-// Git says, Reconciling that quorate or something that it awaits is on the way
-// there, and Stalled that it goes no further until somebody or something else acts.
+// The types of conditions, which are kstatus's. Ready means that the object is what
+// Git says, Reconciling that quorate or something that it awaits is getting
+// there, and Stalled that there is no progress until a person or another program acts.
 const (
 	ConditionReady       = string(PhaseReady)
 	ConditionReconciling = string(PhaseReconciling)
@@ -145,7 +145,7 @@ type ClusterStatus struct {
 	// Plan are the steps between the cluster and what Git says. Behind a hold, and
 	// behind the first step, it is a forecast.
 	Plan []StepStatus `json:"plan,omitempty"`
-	// Warnings are sentences about a wish that is carried out all the same.
+	// Warnings are sentences about what is applied all the same.
 	Warnings []string `json:"warnings,omitempty"`
 	// Backups are the last good ones, each with what it was taken for.
 	Backups []BackupStatus `json:"backups,omitempty"`
@@ -161,7 +161,7 @@ type VersionStatus struct {
 
 // ReplicasStatus counts members.
 type ReplicasStatus struct {
-	// Wanted is how many there are to be, Members how many voters etcd has, and
+	// Wanted is how many there should be, Members how many voters etcd has, and
 	// Healthy how many members of any role answer.
 	Wanted  int32 `json:"wanted"`
 	Members int32 `json:"members"`
@@ -180,7 +180,7 @@ const (
 	HealthHealthy = "Healthy"
 	// HealthUnhealthy is one that does not.
 	HealthUnhealthy = "Unhealthy"
-	// HealthUnknown is one that nobody can be asked about.
+	// HealthUnknown is one that cannot be determined.
 	HealthUnknown = "Unknown"
 )
 
@@ -202,7 +202,7 @@ type DriftStatus struct {
 	Name string `json:"name"`
 	// State is drifted, missing or foreign.
 	State string `json:"state"`
-	// Fields that differ, and who has changed them, as far as that is known.
+	// Fields that differ, and who has changed them, as far as known.
 	Fields  []string `json:"fields,omitempty"`
 	Manager string   `json:"manager,omitempty"`
 }
@@ -212,7 +212,7 @@ type HoldStatus struct {
 	// Kind of hold, and Rule that holds.
 	Kind string `json:"kind"`
 	Rule string `json:"rule"`
-	// Message says what is awaited, and Do what a person can do.
+	// Message is what is awaited, and Do what a person can do.
 	Message string `json:"message"`
 	Do      string `json:"do,omitempty"`
 }
@@ -252,10 +252,10 @@ type BackupRunStatus struct {
 
 // ScheduleStatus is how an EtcdBackupSchedule is.
 type ScheduleStatus struct {
-	// Cluster that it is of.
+	// Cluster that is backed up.
 	Cluster string `json:"cluster"`
 	// Last is the newest good backup, and Next the time, in UTC, that the next one
-	// stands for.
+	// covers.
 	Last *BackupStatus `json:"last,omitempty"`
 	Next string        `json:"next,omitempty"`
 	// Drill is the newest restore drill that was judged.
@@ -275,7 +275,7 @@ type DrillStatus struct {
 type RestoreStatus struct {
 	// Cluster that it makes.
 	Cluster string `json:"cluster"`
-	// Source is the backup in words, or its URL without the query.
+	// Source describes the backup, or is its URL without the query.
 	Source string `json:"source"`
 	// Time is when clients could come, in UTC; empty until then.
 	Time string `json:"time,omitempty"`

@@ -27,7 +27,7 @@ func TestPhaseFollowsFromConditions(t *testing.T) {
 	}
 }
 
-// Somebody who copies a status among the files harms nothing.
+// A status that is copied among the files does no harm.
 func TestStatusIsNoFileOfOurs(t *testing.T) {
 	text, err := yaml.Marshal(NewStatus(KindCluster, "shop", "orders", PhaseReady, "Idle", "all is well"))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // trap finds the line at which a document that is no YAML goes wrong in one of
-// the ways that people know from experience, and says how to mend it. line counts
+// the ways that people know from experience, and tells how to fix it. line counts
 // from 1 and is 0 when none is found. near is the line that the parser names, and
 // cause what it says; it stops at that line or a little behind the mistake.
 func trap(data []byte, near int, cause string) (line int, message string) {
@@ -85,7 +85,7 @@ func badAnchor(lines []string, cause string) (line int, message string) {
 	return 0, ""
 }
 
-// trapInLine says what is wrong with one line, or "".
+// trapInLine reports what is wrong with one line, or "".
 func trapInLine(line string) string {
 	line = strings.TrimRight(line, " \r\n")
 	plainValue := regexp.MustCompile(`^\s*(?:- )*([A-Za-z][A-Za-z0-9-]*):\s+(\S.*)$`)
@@ -109,7 +109,7 @@ func trapInLine(line string) string {
 	return ""
 }
 
-// trapInValue says what is wrong with a value that stands behind its key.
+// trapInValue reports what is wrong with the value of a key.
 //
 //	schedule: @daily           @, ` and % begin no plain value
 //	schedule: */5 * * * *      * begins an alias
@@ -141,7 +141,7 @@ func trapInValue(key, value string) string {
 }
 
 // misindented finds a line that begins at no column at which a line may begin.
-// It gives up at what goes over several lines.
+// It gives up at what spans several lines.
 func misindented(lines []string) (line int, message string) {
 	open := []int{}
 	hasValue := false

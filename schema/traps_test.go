@@ -7,7 +7,7 @@ import (
 )
 
 // YAML's traps, named as such, and the other ways in which people slip: every
-// message says what to write instead.
+// message tells what to write instead.
 func TestTraps(t *testing.T) {
 	good := clusterText("orders")
 	schedule := scheduleText("nightly", "orders", "")
@@ -77,7 +77,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// What an unknown field stands for is not said to be missing, in a restore too.
+// The field that an unknown one is mistaken for is not reported missing, in a restore too.
 func TestRenamedFieldIsSaidOnce(t *testing.T) {
 	for _, text := range []string{
 		strings.Replace(clusterText("orders"), "replicas:", "size:", 1),
@@ -90,7 +90,7 @@ func TestRenamedFieldIsSaidOnce(t *testing.T) {
 	}
 }
 
-// A field that stands in the wrong place is not said to be missing as well.
+// A field in the wrong place is not reported missing as well.
 func TestMisplacedFieldIsSaidOnce(t *testing.T) {
 	text := strings.ReplaceAll(strings.Replace(clusterText("orders"), "spec:\n", "", 1), "  ", "")
 	if got := one(text).Problems; len(got) != 3 {

@@ -42,7 +42,7 @@ func Validate(c *EtcdCluster) []Problem {
 	return v.problems
 }
 
-// spec checks the spec of a cluster, which stands at root.
+// spec checks the spec of a cluster, which is at root.
 func (v *validator) spec(spec ClusterSpec, root string) {
 	v = &validator{root: root + ".", parent: v}
 	v.version(spec.Version)
@@ -185,7 +185,7 @@ func (v *validator) version(text string) {
 		v.fail(field, "%v", err)
 		return
 	}
-	// A bad release is only told here: the cluster may run it already and be on
+	// A bad release only gets a warning here: the cluster may run it already and be on
 	// its way out of it. The planner refuses to go to it.
 	for _, finding := range release.Bad(parsed) {
 		v.warn(field, "%s", finding.Message)

@@ -9,7 +9,7 @@ func TestValidateClusterURL(t *testing.T) {
 		{"IPv6", "https://[fd00::1]:2379", ""},
 		{"IPv6 without a port", "https://[fd00::1]", "has no port: write https://[fd00::1]:2379"},
 		{"empty port", "https://etcd:", "has no port: write https://etcd:2379"},
-		{"port of nobody", "https://etcd:65536", "has the port \"65536\", and there are 1 to 65535"},
+		{"impossible port", "https://etcd:65536", "has the port \"65536\", and there are 1 to 65535"},
 		{"port zero", "https://etcd:0", "has the port \"0\""},
 		{"other scheme", "unix:///run/etcd.sock", "is no URL of an etcd cluster"},
 		{"15 query", "https://etcd:2379?token=hunter2", "must end with the port: write https://etcd:2379"},

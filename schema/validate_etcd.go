@@ -67,7 +67,7 @@ func isRetention(text string) bool {
 	return err == nil && d >= 0
 }
 
-// options checks the further flags one by one, and then all together.
+// options checks the other flags one at a time, and then together.
 func (v *validator) options(spec ClusterSpec) {
 	const field = "etcd.options"
 	const most = 500 // No etcd has half as many.
@@ -112,11 +112,11 @@ func refusal(version release.Version, options map[string]string) string {
 	return ""
 }
 
-// optionProblem looks at how an option is written and whether quorate owns it.
+// optionProblem checks how an option is written and whether quorate owns it.
 func optionProblem(name, value string) string {
 	bare := strings.TrimLeft(name, "-")
 	if i := strings.IndexAny(bare, "= \t\n"); i >= 0 {
-		// --name=value and --name value, as they stand on a command line.
+		// --name=value and --name value, as on a command line.
 		if why := reserved(bare[:i]); why != "" {
 			return why
 		}
@@ -147,11 +147,11 @@ func flagOfVariable(name string) string {
 
 // reserved says why a flag may not be given as an option, or "".
 //
-//	what                              whose it is
-//	addresses, names, the data's place  quorate's, from metadata and storage
+//	what                              where it is set
+//	addresses, names, the data's place  by quorate, from metadata and storage
 //	certificates and keys               spec.tls
 //	quota and compaction                their own fields
-//	the v2 API, unsafe switches         nobody's
+//	the v2 API, unsafe switches         never allowed
 func reserved(name string) string {
 	switch name {
 	case "name", "data-dir", "wal-dir", "initial-cluster", "initial-cluster-state", "initial-cluster-token",

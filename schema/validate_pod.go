@@ -13,7 +13,7 @@ import (
 )
 
 // pod checks what is added to the pods: what people get wrong, so that they hear
-// of it before Kubernetes refuses the pods of a cluster that is to be restarted.
+// of it before Kubernetes refuses the pods of a cluster that is being restarted.
 func (v *validator) pod(spec ClusterSpec) {
 	t := spec.PodTemplate
 	v.labels("podTemplate.metadata.labels", t.Metadata.Labels, "quorate.dev", "app.kubernetes.io")
@@ -36,7 +36,7 @@ func (v *validator) pod(spec ClusterSpec) {
 	v.security(t.Spec.SecurityContext)
 }
 
-// security checks who the members run as.
+// security checks which user the members run as.
 func (v *validator) security(c *corev1.PodSecurityContext) {
 	if c == nil {
 		return

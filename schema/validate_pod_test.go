@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Pods that Kubernetes would refuse, or that nobody wants: in the words of a
+// Pods that Kubernetes would refuse, or that make no sense: in the words of a
 // file, since that is where the slips are made. want is a part of the one
 // problem, "" for none.
 func TestValidatePod(t *testing.T) {

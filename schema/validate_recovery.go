@@ -28,7 +28,7 @@ func (v *validator) recovery(r RecoverySpec) {
 	}
 }
 
-// recoveredMember checks that the member to go on from is one of this cluster,
+// recoveredMember checks that the member to recover from is one of this cluster,
 // and that it is to stay one.
 func (v *validator) recoveredMember(c *EtcdCluster) {
 	member := c.Spec.Recovery.Member

@@ -67,7 +67,7 @@ func (v *validator) defragmentation(d DefragmentationSpec) {
 	}
 }
 
-// cron checks a schedule and its time zone, and says how often it strikes at
+// cron checks a schedule and its time zone, and returns how often it runs at
 // most; 0 when it is no good.
 func (v *validator) cron(field, schedule, timeZone string) time.Duration {
 	if schedule == "" {

@@ -24,7 +24,7 @@ func TestValidateWindows(t *testing.T) {
 	}
 }
 
-// What is not looked at costs nothing: a file may have thousands.
+// What is not checked costs nothing: a file may have thousands.
 func TestNoMoreIsLookedAtThanIsSaid(t *testing.T) {
 	c := valid()
 	c.Spec.Maintenance = make([]MaintenanceWindow, 1000)
@@ -34,14 +34,14 @@ func TestNoMoreIsLookedAtThanIsSaid(t *testing.T) {
 	}
 	got := lines(Validate(c))
 	if windows := strings.Count(got, "].schedule: is missing"); windows != maxWindows || !strings.Contains(got, "has 1000 windows and at most 16 are looked at") {
-		t.Errorf("%d windows are looked at:\n%s", windows, got)
+		t.Errorf("%d windows are checked:\n%s", windows, got)
 	}
 	if !strings.Contains(got, "spec.etcd.options: has 501 options and at most 500 are looked at") || strings.Contains(got, "x1") {
-		t.Errorf("options are looked at:\n%s", got)
+		t.Errorf("options are checked:\n%s", got)
 	}
 	delete(c.Spec.Etcd.Options, "x500")
 	if options := strings.Count(lines(Validate(c)), "spec.etcd.options"); options < 500 {
-		t.Errorf("%d of 500 options are looked at", options)
+		t.Errorf("%d of 500 options are checked", options)
 	}
 }
 
@@ -59,7 +59,7 @@ func TestValidateSchedule(t *testing.T) {
 	}
 }
 
-// 107, 111: who restores encrypted backups on trial has a private key.
+// 107, 111: a drill of encrypted backups needs a private key.
 func TestValidateDrill(t *testing.T) {
 	for _, c := range []struct{ name, verify, want string }{
 		{"of backups in the clear", "{restore: Daily}", ""},
@@ -79,7 +79,7 @@ func TestValidateDrill(t *testing.T) {
 	expectOne(t, validateSchedule(&s), "")
 }
 
-// scheduleOfURL is a schedule that needs no cluster beside it.
+// scheduleOfURL is a schedule that needs no cluster with it.
 func scheduleOfURL(lines ...string) string {
 	text := scheduleText("nightly", "orders", "s3://b/{{ .UID }}", lines...)
 	return strings.Replace(text, "clusterName: orders", `clusterURL: "https://etcd.example.com:2379"`, 1)
@@ -141,7 +141,7 @@ func TestDefragmentationIsChecked(t *testing.T) {
 		{"a mode", `{mode: Never}`, ""},
 		{"a schedule", `{schedule: "0 3 * * 0", timeZone: Europe/Berlin}`, ""},
 		{"another mode", `{mode: Sometimes}`, `spec.defragmentation.mode: "Sometimes" is not one of Auto, Never`},
-		{"a schedule that says how often", `{schedule: "@every 24h"}`, "spec.defragmentation.schedule: @every says how often and not when"},
+		{"a schedule that is an interval", `{schedule: "@every 24h"}`, "spec.defragmentation.schedule: @every says how often and not when"},
 		{"11 a bad schedule", `{schedule: "0 3 * *"}`, "spec.defragmentation.schedule"},
 		{"a bad zone", `{schedule: "0 3 * * 0", timeZone: Europe/Nowhere}`, "spec.defragmentation.timeZone"},
 		{"a zone for nothing", `{timeZone: UTC}`, "spec.defragmentation.timeZone: has no effect without a schedule"},

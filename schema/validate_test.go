@@ -141,7 +141,7 @@ func TestValidate(t *testing.T) {
 		{"wave below zero", wave(-1), "spec.upgrade.wave"},
 		{"142 taken over", takeOver("https://git.example.com/etcd.git@main:clusters#default/12"), ""},
 		{"142 taken over from a directory", takeOver("/srv/my git@main#eu-1/1"), ""},
-		{"142 taken over from nobody in particular", takeOver("https://git.example.com/etcd.git"), "spec.takeOver: \"https://git.example.com/etcd.git\" is no owner: copy the one that the hold"},
+		{"142 taken over from an incomplete owner", takeOver("https://git.example.com/etcd.git"), "spec.takeOver: \"https://git.example.com/etcd.git\" is no owner: copy the one that the hold"},
 		{"142 taken over without a number", takeOver("https://git.example.com/etcd.git@main#default"), "is no owner"},
 		{"142 taken over with another number", takeOver("/srv/git@main#default/01"), "is no owner"},
 		{"142 taken over from an odd instance", takeOver("/srv/git@main#De fault/1"), "is no owner"},

@@ -56,7 +56,7 @@ func NewAPI(address string, auth Auth, caFile string, timeout time.Duration) (*A
 	u, err := url.Parse(address)
 	switch {
 	case err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Hostname() == "":
-		return nil, errors.New("forge URL: it is not understood; give it in the form https://host")
+		return nil, errors.New("forge URL: it cannot be parsed; give it in the form https://host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return nil, errors.New("forge URL: it carries user information or a query; give the address alone, and the token as a file")
 	}
@@ -92,7 +92,7 @@ func (a *API) call(ctx context.Context, r Request) (Answer, error) {
 		return Answer{}, err
 	}
 	if a.origin.url.Scheme == "http" && found.areSecret() {
-		return Answer{}, unauthenticated("over http everyone on the way could read the token, so it is not sent", "use https")
+		return Answer{}, unauthenticated("over http the token could be read on the network, so it is not sent", "use https")
 	}
 	conns, err := a.origin.connections(found)
 	if err != nil {
@@ -177,7 +177,7 @@ func readAnswer(res *http.Response, secrets []string) (Answer, error) {
 func apiRefusal(a Answer, secrets []string) error {
 	said := strings.TrimSpace(fmt.Sprintf("the server answered %d %s", a.Status, http.StatusText(a.Status)))
 	if wait, limited := limitedFor(a); limited {
-		f := unreachable(fmt.Sprintf("%s: it has been asked too much", said), fmt.Sprintf("quorate comes back after %s by itself", wait))
+		f := unreachable(fmt.Sprintf("%s: too many requests", said), fmt.Sprintf("quorate retries after %s", wait))
 		f.after = wait
 		return f
 	}

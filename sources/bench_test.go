@@ -33,7 +33,7 @@ func addReferences(tb testing.TB, u *upstream, count int) {
 	write(tb, filepath.Join(u.bare, "packed-refs"), text.String())
 }
 
-// BenchmarkUnchangedBranch is a look at a branch that has not moved, by quorate,
+// BenchmarkUnchangedBranch is a poll of a branch that has not moved, by quorate,
 // by go-git, and by Git itself.
 func BenchmarkUnchangedBranch(b *testing.B) {
 	for _, count := range []int{1, 50_000} {
@@ -87,7 +87,7 @@ func TestMain(m *testing.M) {
 		r := &reader{url: url}
 		for _, commit := range append(strings.Fields(commits), "") {
 			if _, err := r.read(context.Background(), commit); err != nil {
-				log.Fatal(err) //nolint:forbidigo // TestMain has nobody to return an error to
+				log.Fatal(err) //nolint:forbidigo // TestMain returns no error
 			}
 		}
 		status, _ := os.ReadFile("/proc/self/status") // Its reader misses the figure.
@@ -95,12 +95,12 @@ func TestMain(m *testing.M) {
 		fmt.Println(strings.Fields(peak)[0])
 		return
 	}
-	os.Exit(m.Run()) //nolint:forbidigo // TestMain has nobody to return an error to
+	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
 }
 
 // BenchmarkNewCommit goes from a new commit to its files in memory, and to the
 // clusters that they declare, at the start and where the commit before is known and one
-// file has changed, beside a shallow clone by Git, which parses nothing.
+// file has changed, next to a shallow clone by Git, which parses nothing.
 func BenchmarkNewCommit(b *testing.B) {
 	sample, err := os.ReadFile("../examples/fleet/production/payments/clusters.yaml")
 	if err != nil {
@@ -186,7 +186,7 @@ func (r *reader) mustRead(b *testing.B, count int) {
 }
 
 // peak is the largest resident size, in bytes, of a process that reads the head, and
-// a commit before it if one is named. It is the process's own word: what the kernel
+// a commit before it if one is named. The process measures itself: what the kernel
 // tells of a child has the size of the one that started it in it.
 func peak(b *testing.B, url, before string) float64 {
 	b.Helper()

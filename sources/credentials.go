@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// Auth says where the credentials for a repository are. They are read again for
+// Auth is where the credentials for a repository are. They are read again for
 // each fetch, so that a new one is used as soon as it is there. Over plain http
-// none are sent: they could be read by everyone on the way.
+// none are sent: they could be read on the network.
 //
 // Dir and Secret hold them by these names, which are Flux's, and kubectl's for
 // the types of Secret that Kubernetes knows:

@@ -56,7 +56,7 @@ func TestCredentialsAreNotSentInClear(t *testing.T) {
 		return false
 	})
 	err := refused(t, open(t, sources.Config{URL: srv.repo(), Auth: sources.Auth{PasswordFile: secretFile(t, secret)}}),
-		sources.ErrAuthentication, "everyone on the way", "use https")
+		sources.ErrAuthentication, "could be read on the network", "use https")
 	wantNoSecret(t, err, "x-access-token")
 }
 

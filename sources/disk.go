@@ -18,7 +18,7 @@ import (
 )
 
 // diskOrigin reads a repository of this machine, bare or with a working tree, in
-// place: no git program is needed, nothing is copied, and only what has been
+// place: no git program is needed, no file is copied, and only what has been
 // committed counts.
 type diskOrigin struct {
 	dir string
@@ -48,7 +48,7 @@ func (o diskOrigin) repository() (*git.Repository, error) {
 }
 
 // withoutLocks hides the files by which Git locks what it is about to write. go-git
-// takes those beside branches for branches, and fails where they are still empty.
+// takes those next to branches for branches, and fails where they are still empty.
 type withoutLocks struct{ billy.Filesystem }
 
 // Capabilities are those of the files, as go-git wants to know.
@@ -98,7 +98,7 @@ func (s diskSession) peel(hash plumbing.Hash) plumbing.Hash {
 	return hash
 }
 
-// isEmpty looks for anything but the symbolic HEAD that a new repository has.
+// isEmpty reports whether there is nothing but the symbolic HEAD that a new repository has.
 func (s diskSession) isEmpty(context.Context) bool {
 	refs, err := s.repo.Storer.IterReferences()
 	if err != nil {

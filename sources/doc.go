@@ -1,4 +1,4 @@
-// Package sources reads what is wished for: the YAML files under one path of
+// Package sources reads the desired state: the YAML files under one path of
 // one branch, tag or commit of a Git repository, or of local files for a check
 // without Git.
 //
@@ -21,11 +21,11 @@
 // files are read from Git's objects, so a symbolic link in the repository has
 // nothing to point at.
 //
-// Servers are spoken to in Git's protocol 2, by which one of them names the one
-// reference that is asked for, and in protocol 0 where they know no other. A look
-// at a branch that has not moved is one request over HTTP.
+// Servers are asked in Git's protocol 2, in which they name only the
+// reference that is asked for, and in protocol 0 where they know no other. A poll
+// of a branch that has not moved is one request over HTTP.
 //
-// A Publisher writes: files as one commit, onto a branch of its own that carries its
-// mark, and onto no other. What moves the branch names where it has to be, so that
-// nobody's commit is overwritten.
+// A Publisher writes: files as one commit, onto its own branch, which carries its
+// mark, and onto no other. A push names the commit that it replaces, so that
+// no other writer's commit is overwritten.
 package sources

@@ -13,7 +13,7 @@ import (
 )
 
 // The kinds of error that a caller may ask for with errors.Is. None of them ever
-// means that there is nothing wished for.
+// means that nothing is desired.
 var (
 	// ErrUnreachable is a server or disk that gives no usable answer.
 	ErrUnreachable = errors.New("repository unreachable")
@@ -39,7 +39,7 @@ var (
 	// ErrRejected is a server that takes no push to the branch.
 	ErrRejected = errors.New("push rejected")
 	// ErrForeignBranch is a branch that is not this quorate's to write to.
-	ErrForeignBranch = errors.New("branch of somebody else")
+	ErrForeignBranch = errors.New("branch of another owner")
 	// ErrTooLarge is content that passes one of the Limits.
 	ErrTooLarge = errors.New("too large")
 )

@@ -44,7 +44,7 @@ func (e *exchange) RoundTrip(req *http.Request) (*http.Response, error) {
 func (e *exchange) bounded(req *http.Request, res *http.Response) io.ReadCloser {
 	switch {
 	case res.StatusCode < 200 || res.StatusCode > 299:
-		// Cut without an error: nobody reads it.
+		// Cut without an error: it is not read.
 		return struct {
 			io.Reader
 			io.Closer
@@ -59,7 +59,7 @@ func (e *exchange) bounded(req *http.Request, res *http.Response) io.ReadCloser 
 }
 
 // boundedBody fails, rather than ends, where it has given what it may: a cut
-// answer must not look like a short one.
+// answer must not pass for a short one.
 type boundedBody struct {
 	io.ReadCloser
 	left     int64
@@ -109,7 +109,7 @@ func (e *exchange) explain(err error, secrets []string) error {
 }
 
 // retryAfter reads the header that goes with 429 and 503. Its other form, a time,
-// needs clocks that agree; without it quorate waits by itself.
+// needs clocks that agree; without it quorate chooses the pause.
 func retryAfter(header http.Header) time.Duration {
 	seconds, err := strconv.Atoi(header.Get("Retry-After"))
 	if err != nil || seconds < 0 {

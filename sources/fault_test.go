@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// cutter stands between and lets only some bytes of the server's pass.
+// cutter is in the middle and lets only some bytes of the server's pass.
 type cutter struct {
 	address string
 	most    atomic.Int64

@@ -132,7 +132,7 @@ func TestFetchReadsPackedRepositories(t *testing.T) {
 	}
 }
 
-// While Git writes a branch or a tag, its new place is in a file beside it, empty at first.
+// While Git writes a branch or a tag, its new place is in a file next to it, empty at first.
 func TestFetchBesideAGitThatWrites(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "a"})
 	for _, name := range []string{"HEAD.lock", "packed-refs.lock", "refs/heads/main.lock", "refs/heads/other.lock", "refs/tags/v1.lock"} {
@@ -424,7 +424,7 @@ func TestCallerThatGoesAwayStopsTheFetch(t *testing.T) {
 		snapshot, err := open(t, sources.Config{}).Fetch(ctx)
 		wantRefusal(t, snapshot, err, context.Canceled, "stopped by the caller")
 		if errors.Is(err, sources.ErrUnreachable) {
-			t.Errorf("%v is ErrUnreachable, but nobody asked", err)
+			t.Errorf("%v is ErrUnreachable, but no server was asked", err)
 		}
 	})
 }

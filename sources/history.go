@@ -30,7 +30,7 @@ type verdict struct {
 }
 
 // judge reports whether a head may be followed. What it finds is kept, so that a
-// head that is held is not fetched for each look.
+// head that is held is not fetched at each poll.
 func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, trust Trust) error {
 	if head.String() == trust.Approved {
 		return nil
@@ -54,9 +54,9 @@ func (r *Repository) judge(ctx context.Context, s session, head plumbing.Hash, t
 	return err
 }
 
-// examine looks at the commits between the accepted one and the head: at all of
+// examine checks the commits between the accepted one and the head: at all of
 // them, because what a later one takes back may have been seen in between by
-// others, and what nobody signed would come in below a good signature.
+// others, and unsigned commits would come in below a good signature.
 func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash, applied string, signers keys) error {
 	if applied == head.String() {
 		return nil
@@ -88,7 +88,7 @@ func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash,
 }
 
 func rewritten(why string, head plumbing.Hash) *failure {
-	return &failure{why: why, next: "restore it, or approve " + head.String() + " if that is meant", kinds: []error{ErrRewritten}}
+	return &failure{why: why, next: "restore it, or approve " + head.String() + " if that is intended", kinds: []error{ErrRewritten}}
 }
 
 // lineage are the commits that one has in its history and another has not.

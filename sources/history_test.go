@@ -43,7 +43,7 @@ func after(t *testing.T, repo *sources.Repository, trust sources.Trust, kind err
 	return s
 }
 
-// I13: only a head that descends from the accepted commit is followed by itself.
+// I13: only a head that descends from the accepted commit is followed without approval.
 func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
 	overSome(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
 		first := u.git(u.work, "rev-parse", "HEAD")
@@ -52,18 +52,18 @@ func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
 		u.git(u.work, "checkout", "--quiet", "main")
 		second := u.commit("second", map[string]string{"a.yaml": "2"})
 		third := u.commit("third", map[string]string{"a.yaml": "3"})
-		look := func(applied string, kind error, says ...string) sources.Snapshot {
+		fetch := func(applied string, kind error, says ...string) sources.Snapshot {
 			t.Helper()
 			return after(t, open(t, sources.Config{}), sources.Trust{Applied: applied}, kind, says...)
 		}
 		for _, applied := range []string{"", first, second, third} {
-			if got := look(applied, nil); got.Commit != third {
+			if got := fetch(applied, nil); got.Commit != third {
 				t.Fatalf("after %q: %s, want %s", applied, got.Commit, third)
 			}
 		}
 		u.git(u.work, "merge", "--quiet", "--message", "merge", "side")
 		merge := u.push("after the merge")
-		if got := look(second, nil); got.Commit != merge {
+		if got := fetch(second, nil); got.Commit != merge {
 			t.Fatalf("after a merge: %s", got.Commit)
 		}
 
@@ -100,7 +100,7 @@ func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
 	})
 }
 
-// A branch that is deleted and made again is the same one if it goes on from
+// A branch that is deleted and made again is the same one if it continues from
 // there, and else another history, whatever its name is.
 func TestBranchMadeAgainMustGoOn(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
@@ -108,7 +108,7 @@ func TestBranchMadeAgainMustGoOn(t *testing.T) {
 	repo := open(t, sources.Config{URL: serve(t, u).repo()})
 	u.git(u.bare, "update-ref", "-d", "refs/heads/main")
 	after(t, repo, sources.Trust{Applied: applied}, sources.ErrBranchGone)
-	next := u.commit("goes on", nil)
+	next := u.commit("continue", nil)
 	if got := after(t, repo, sources.Trust{Applied: applied}, nil); got.Commit != next {
 		t.Errorf("got %s, want %s", got.Commit, next)
 	}
@@ -146,7 +146,7 @@ func TestClocksOfCommitsDecideNothing(t *testing.T) {
 	}
 }
 
-// signing makes the upstream sign with an SSH key of its own, and gives the
+// signing makes the upstream sign with its own SSH key, and gives the
 // public key.
 func (u *upstream) sshSigning(name string) string {
 	u.tb.Helper()
@@ -158,7 +158,7 @@ func (u *upstream) sshSigning(name string) string {
 	return readFile(u.tb, key+".pub")
 }
 
-// 140: an unsigned commit, or one signed by somebody else, is not followed; nor
+// 140: an unsigned commit, or one signed with another key, is not followed; nor
 // is a good one on top of it.
 func TestEveryCommitSinceTheAcceptedOneIsVerified(t *testing.T) {
 	overSome(t, map[string]string{"a.yaml": "1"}, func(t *testing.T, u *upstream, open opener) {
@@ -166,25 +166,25 @@ func TestEveryCommitSinceTheAcceptedOneIsVerified(t *testing.T) {
 		stranger := u.sshSigning("stranger")
 		friend := u.sshSigning("friend")
 		file := secretFile(t, "# who may sign\nada@example.com "+friend)
-		look := func(applied string, kind error, says ...string) sources.Snapshot {
+		fetch := func(applied string, kind error, says ...string) sources.Snapshot {
 			t.Helper()
 			return after(t, open(t, sources.Config{Signers: sources.Signers{File: file}}), sources.Trust{Applied: applied}, kind, says...)
 		}
-		look("", sources.ErrUntrusted, "commit "+unsigned, "by Ada", "is not signed")
+		fetch("", sources.ErrUntrusted, "commit "+unsigned, "by Ada", "is not signed")
 		good := u.commit("signed", map[string]string{"a.yaml": "2"})
-		if got := look("", nil); got.Commit != good {
+		if got := fetch("", nil); got.Commit != good {
 			t.Fatalf("got %s", got.Commit)
 		}
-		look(unsigned, nil)
+		fetch(unsigned, nil)
 		fine := u.commit("signed", map[string]string{"a.yaml": "3"})
-		look(good, nil)
+		fetch(good, nil)
 
 		u.git(u.work, "config", "user.signingKey", u.root+"/stranger")
 		bad := u.commit("by another", nil)
 		u.git(u.work, "config", "user.signingKey", u.root+"/friend")
 		head := u.commit("signed again", map[string]string{"a.yaml": "4"})
-		look(good, sources.ErrUntrusted, "commit "+bad, "SSH key SHA256:", "not allowed")
-		look(bad, nil)
+		fetch(good, sources.ErrUntrusted, "commit "+bad, "SSH key SHA256:", "not allowed")
+		fetch(bad, nil)
 		repo := open(t, sources.Config{Signers: sources.Signers{File: file}})
 		after(t, repo, sources.Trust{Applied: fine}, sources.ErrUntrusted, bad)
 		if got := after(t, repo, sources.Trust{Applied: fine, Approved: head}, nil); got.Commit != head {
@@ -227,7 +227,7 @@ func TestOpenPGPSignatures(t *testing.T) {
 	after(t, repo(), sources.Trust{Applied: good}, sources.ErrUntrusted, "commit "+bad, "OpenPGP key", "not allowed")
 }
 
-// Keys that are gone are not a wish to have no signatures.
+// Missing keys are not a request to check no signatures.
 func TestMissingKeysHold(t *testing.T) {
 	u := newUpstreamWith(t, map[string]string{"a.yaml": "1"})
 	for name, signers := range map[string]sources.Signers{

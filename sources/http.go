@@ -55,7 +55,7 @@ func (o *httpOrigin) wire(ctx context.Context, with service) (*httpWire, error) 
 		return nil, err
 	}
 	if o.url.Scheme == "http" && found.areSecret() {
-		return nil, unauthenticated("over http everyone on the way could read the credentials, so none are sent", "use https")
+		return nil, unauthenticated("over http the credentials could be read on the network, so none are sent", "use https")
 	}
 	conns, err := o.connections(found)
 	if err != nil {

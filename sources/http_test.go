@@ -219,7 +219,7 @@ func TestHangingServerIsBoundedByTheTimeout(t *testing.T) {
 	refused(t, repo, sources.ErrUnreachable, "allow more time")
 }
 
-// hang begins an answer and never goes on, which no timeout for the headers
+// hang begins an answer and never continues, which no timeout for the headers
 // would notice.
 func hang(t *testing.T, srv *server, suffix string) {
 	t.Helper()

@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// httpWire is one conversation over HTTP. Each request stands for itself, so what
+// httpWire is one conversation over HTTP. Each request is independent, so what
 // the server said in an earlier conversation spares asking what it can do: then
-// a look at an unchanged branch is a single request.
+// a poll of an unchanged branch is a single request.
 type httpWire struct {
 	origin        *httpOrigin
 	service       service
@@ -68,7 +68,7 @@ func baseOf(address *url.URL) *url.URL {
 }
 
 // ask sends a request. Where the server does not want it at what was remembered
-// of it, it is greeted anew first.
+// of it, the greeting is repeated first.
 func (w *httpWire) ask(ctx context.Context, request []byte) (io.ReadCloser, error) {
 	remembered := w.met != nil && w.met == w.origin.recall()
 	answer, err := w.post(ctx, request)
@@ -103,7 +103,7 @@ func (w *httpWire) post(ctx context.Context, request []byte) (io.ReadCloser, err
 	return res.Body, nil
 }
 
-// errRefused stands for an answer that is not Git's; the exchange knows more.
+// errRefused is for an answer that is not Git's; the exchange knows more.
 var errRefused = errors.New("the request is refused")
 
 func (w *httpWire) do(req *http.Request) (*http.Response, error) {

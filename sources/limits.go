@@ -18,7 +18,7 @@ type Limits struct {
 	// files outside the watched path included. Default 128 MiB.
 	UnpackedBytes int64
 	// Objects is the number of Git objects the server may send, and the number
-	// of directory entries that are looked at. Default 200,000.
+	// of directory entries that are read. Default 200,000.
 	Objects int
 }
 

@@ -16,7 +16,7 @@ const reasonSymlink = "symbolic link, which is never followed"
 
 // ReadPaths reads local files and directories, without Git, by the rules of a
 // fetch: the same names, the same limits, no symbolic link followed. Only the
-// given paths themselves may be links. What the snapshot says of a commit is
+// given paths themselves may be links. What the snapshot reports of a commit is
 // empty.
 //
 // A path that does not exist is an ErrPathGone.

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// location says where a repository is: at a URL or in a local directory.
+// location is where a repository is: at a URL or in a local directory.
 type location struct {
 	remote  *url.URL // http, https or ssh, without a password
-	sshPath string   // over ssh: the path as the server is to be given it
+	sshPath string   // over ssh: the path as it is sent to the server
 	dir     string   // absolute
 }
 
@@ -71,7 +71,7 @@ func parseURL(text string) (location, error) {
 func remote(u *url.URL) (location, error) {
 	switch {
 	case u.User != nil:
-		return location{}, errors.New("repository URL: it carries user information; remove what stands before the @ and give the credentials as files")
+		return location{}, errors.New("repository URL: it carries user information; remove what is before the @ and give the credentials as files")
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return location{}, errors.New("repository URL: it carries a query or a fragment; remove what follows the path")
 	case u.Hostname() == "":
@@ -118,7 +118,7 @@ func scpLike(text string) (location, error) {
 	}
 	start, _, _ := strings.Cut(path, "/")
 	if host == "" || path == "" || strings.Contains(start, "@") || strings.ContainsAny(host, "@[]") || strings.Contains(user, ":") {
-		return location{}, errors.New("repository URL: it looks like an SSH address that cannot be understood; give it in the form ssh://git@host/path")
+		return location{}, errors.New("repository URL: it looks like an SSH address that cannot be parsed; give it in the form ssh://git@host/path")
 	}
 	u := &url.URL{Scheme: "ssh", Host: host, Path: "/" + strings.TrimPrefix(path, "/")}
 	if user != "" {
@@ -146,12 +146,12 @@ func overSSH(u *url.URL) (location, error) {
 		same.User = url.User(sshUser)
 	}
 	path := same.Path
-	if strings.HasPrefix(path, "/~") { // as Git has it: a path at somebody's home
+	if strings.HasPrefix(path, "/~") { // as in Git: a path in a user's home
 		path = path[1:]
 	}
 	return location{remote: &same, sshPath: path}, nil
 }
 
-// sshUser is who quorate is at a server where nobody else is named, as at the
+// sshUser is the user at a server where none is named, as at the
 // common hosts.
 const sshUser = "git"

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// packOf writes a pack by hand, so that its headers can lie.
+// packOf writes a pack byte by byte, so that its headers can lie.
 func packOf(count uint32, entries ...[]byte) []byte {
 	pack := binary.BigEndian.AppendUint32([]byte("PACK\x00\x00\x00\x02"), count)
 	for _, entry := range entries {
@@ -117,10 +117,10 @@ func TestUnpackingEndsWithItsContext(t *testing.T) {
 	cancel()
 	pack := packOf(1, entryOf(blobType, 5, nil, []byte("hello")))
 	if err := checkPack(ctx, pack, Limits{}.withDefaults()); err == nil {
-		t.Error("checkPack went on")
+		t.Error("checkPack continued")
 	}
 	if _, err := unpack(ctx, pack); err == nil {
-		t.Error("unpack went on")
+		t.Error("unpack continued")
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/gitignore"
 )
 
-// patterns choose files by their paths below the watched directory, in the way of
+// patterns choose files by their paths below the watched directory, by the rules of
 // a .gitignore: * and ? within a name, ** over directories, a slash at the end for
 // a directory and all in it.
 type patterns struct {

@@ -17,13 +17,13 @@ const (
 	pktEnd   = 2 // the end of a response
 
 	pktHead = 4
-	pktMost = 65520
+	maxPkt  = 65520
 )
 
 // pktReader reads Git's framing: four hex digits with the length, and the data.
 type pktReader struct {
 	r   io.Reader
-	buf [pktMost]byte
+	buf [maxPkt]byte
 }
 
 // next is the next packet. What it gives stays valid until the next call. A
@@ -35,7 +35,7 @@ func (p *pktReader) next() (kind int, data []byte, err error) {
 	}
 	size, err := strconv.ParseUint(string(p.buf[:pktHead]), 16, 16)
 	switch {
-	case err != nil || size == 3 || size > pktMost:
+	case err != nil || size == 3 || size > maxPkt:
 		return 0, nil, errors.New("it is not made of Git's packets")
 	case size < pktHead:
 		return int(size), nil, nil
@@ -64,7 +64,7 @@ func (p *pktReader) fill(data []byte) error {
 	return err
 }
 
-// serverError is what a server says in its own words.
+// serverError is an error in the server's own words.
 type serverError struct{ text string }
 
 func (e *serverError) Error() string { return "the server says: " + e.text }

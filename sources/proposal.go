@@ -11,7 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 )
 
-// Proposal is what a reference beside the followed one would change.
+// Proposal is what a reference other than the followed one would change.
 type Proposal struct {
 	// Base is what stood where the proposal left the accepted history: what the
 	// branch got since then is no change of the proposal. It has no files where the
@@ -24,7 +24,7 @@ type Proposal struct {
 // FetchProposal reads the watched path at a reference by its full name, such as
 // refs/pull/7/head, within the limits of the followed branch. applied is the
 // commit that was accepted last. It asks for no signature, and keeps nothing: what
-// it returns is to be looked at and never to be followed.
+// it returns is for planning only and must never be followed.
 func (r *Repository) FetchProposal(ctx context.Context, name, applied string) (Proposal, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

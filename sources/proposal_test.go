@@ -42,7 +42,7 @@ func TestProposalIsComparedWithWhereItLeftTheBranch(t *testing.T) {
 		if got := fetch(t, repo); got.Commit != second {
 			t.Fatalf("at %s", got.Commit)
 		}
-		look := func(head, base, a, b, baseB string) {
+		check := func(head, base, a, b, baseB string) {
 			t.Helper()
 			p, err := repo.FetchProposal(t.Context(), pull, second)
 			if err != nil {
@@ -56,16 +56,16 @@ func TestProposalIsComparedWithWhereItLeftTheBranch(t *testing.T) {
 			}
 		}
 		old := u.propose(first, map[string]string{"a.yaml": "3"})
-		look(old, first, "3", "1", "1")
+		check(old, first, "3", "1", "1")
 		u.git(u.work, "checkout", "--quiet", "--detach", old)
 		u.git(u.work, "merge", "--quiet", "--no-edit", "main")
 		merged := u.git(u.work, "rev-parse", "HEAD")
 		u.git(u.work, "push", "--quiet", "--force", "origin", "HEAD:"+pull)
 		u.git(u.work, "checkout", "--quiet", "main")
-		look(merged, second, "3", "2", "2")
-		look(u.propose(second, nil), second, "1", "2", "2")
+		check(merged, second, "3", "2", "2")
+		check(u.propose(second, nil), second, "1", "2", "2")
 		u.git(u.work, "push", "--quiet", "--force", "origin", first+":"+pull)
-		look(first, first, "1", "1", "1")
+		check(first, first, "1", "1", "1")
 		if got := fetch(t, repo); got.Commit != second {
 			t.Errorf("now the repository is at %s", got.Commit)
 		}

@@ -14,21 +14,21 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// PublishConfig says where something is written, and by whom.
+// PublishConfig is where something is written, and by whom.
 type PublishConfig struct {
 	// URL is the repository, as in Config.
 	URL string
 	// Branch is the branch that is written, without refs/heads/. It has a history of
 	// its own. Default "quorate/status".
 	Branch string
-	// Owner names the only one who may write to the branch. Each commit says so.
+	// Owner names the only writer of the branch. Each commit names it.
 	Owner string
 	// Author is "Name <mail>". Default "quorate <quorate@localhost>".
 	Author string
 	// SigningKeyFile holds an OpenPGP private key in armor or an SSH private key,
 	// without a passphrase. Commits are signed with it. It is read for each commit.
 	SigningKeyFile string
-	// Compact is after how many commits the history begins anew, with one. Default
+	// Compact is after how many commits the history is squashed into one. Default
 	// 500, and never below 0.
 	Compact int
 	// Auth, CAFile, Timeout and Limits are as in Config.
@@ -72,7 +72,7 @@ type Publisher struct {
 	author signature
 
 	mu sync.Mutex
-	// tip is the head of the branch as it was seen last; nil when it is to be asked
+	// tip is the head of the branch as it was last seen; nil when it must be asked
 	// for. seen is when that was.
 	tip  *tip
 	seen time.Time
@@ -82,7 +82,7 @@ type Publisher struct {
 	grows   bool
 }
 
-// signature is who writes.
+// signature is the author of the commits.
 type signature struct{ name, mail string }
 
 // NewPublisher checks the configuration. It does not connect and reads no file.
@@ -131,7 +131,7 @@ const (
 )
 
 // Publish makes the branch hold the files and no others, by one commit, and by none
-// where it does already. Where another writer was faster it looks and tries again. It
+// where it does already. Where another writer was faster it reads the head and tries again. It
 // never writes to a branch that is not the owner's: ErrForeignBranch.
 func (p *Publisher) Publish(ctx context.Context, what Publication) (Published, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.config.Timeout)
@@ -155,7 +155,7 @@ func (p *Publisher) Publish(ctx context.Context, what Publication) (Published, e
 	if errors.Is(err, errLocked) {
 		err = unreachable(fmt.Sprintf("the lock file %s.lock is there", p.ref), "remove it if no Git runs in the repository; it is tried again")
 	} else if errors.Is(err, errMoved) {
-		err = unreachable(fmt.Sprintf("others wrote to it %d times in a row just before", publishTries), "see who else does; it is tried again")
+		err = unreachable(fmt.Sprintf("others wrote to it %d times in a row just before", publishTries), "find the other writer; it is tried again")
 	}
 	return Published{}, explain(ctx, p.during, err)
 }
@@ -172,7 +172,7 @@ func pauseBefore(ctx context.Context, try int) {
 
 // try makes one try.
 func (p *Publisher) try(ctx context.Context, what Publication) (Published, error) {
-	if err := p.look(ctx, what.Time); err != nil {
+	if err := p.findHead(ctx, what.Time); err != nil {
 		return Published{}, err
 	}
 	built, err := buildTree(what.Files)
@@ -189,7 +189,7 @@ func (p *Publisher) try(ctx context.Context, what Publication) (Published, error
 	}
 	u.hashes = append(u.hashes, u.new)
 	err = p.origin.push(ctx, u)
-	if anew := next.parent.IsZero(); anew && !p.tip.commit.IsZero() && (errors.Is(err, errMoved) || errors.Is(err, ErrRejected)) {
+	if squashed := next.parent.IsZero(); squashed && !p.tip.commit.IsZero() && (errors.Is(err, errMoved) || errors.Is(err, ErrRejected)) {
 		p.refused = p.tip.commit
 		return Published{}, errMoved
 	}
@@ -200,8 +200,8 @@ func (p *Publisher) try(ctx context.Context, what Publication) (Published, error
 	return Published{Commit: u.new.String(), Pushed: true}, nil
 }
 
-// look finds the head of the branch, unless it is known.
-func (p *Publisher) look(ctx context.Context, now time.Time) error {
+// findHead asks for the head of the branch, unless it is known.
+func (p *Publisher) findHead(ctx context.Context, now time.Time) error {
 	if p.tip != nil && now.Sub(p.seen).Abs() < tipAge {
 		return nil
 	}
@@ -230,7 +230,7 @@ func (p *Publisher) look(ctx context.Context, now time.Time) error {
 // next is what the next commit comes after: nothing at first and where the history is
 // long enough.
 func (p *Publisher) next() position {
-	p.grows = p.grows || !p.refused.IsZero() && p.refused == p.tip.commit // nobody was faster
+	p.grows = p.grows || !p.refused.IsZero() && p.refused == p.tip.commit // no other writer was faster
 	if p.tip.commit.IsZero() || p.tip.count >= p.config.Compact && !p.grows {
 		return position{count: 1}
 	}

@@ -33,7 +33,7 @@ type tip struct {
 	has map[plumbing.Hash]bool
 }
 
-// position is where a commit stands in the branch.
+// position is the place of a commit in the branch.
 type position struct {
 	parent plumbing.Hash
 	count  int
@@ -56,7 +56,7 @@ func (p *Publisher) readTip(ctx context.Context, s session, head plumbing.Hash) 
 	}
 	count, err := strconv.Atoi(trailers[trailerCount])
 	if err != nil {
-		count = 1 // nobody else reads it
+		count = 1 // it is not read elsewhere
 	}
 	t := &tip{commit: head, tree: commit.TreeHash, count: count, has: map[plumbing.Hash]bool{}}
 	return t, t.list(r, commit.TreeHash, 0)
@@ -73,7 +73,7 @@ func (p *Publisher) checkOwner(head plumbing.Hash, trailers map[string]string) e
 		why = "it belongs to another quorate, " + oneLine(owner)
 	}
 	return &failure{
-		why: why, next: "name another branch, or delete this one if nobody needs it",
+		why: why, next: "name another branch, or delete this one if it is not needed",
 		kinds: []error{ErrForeignBranch},
 	}
 }
@@ -112,8 +112,8 @@ func readTrailers(message string) map[string]string {
 
 // commit makes the commit, and returns its hash.
 func (p *Publisher) commit(b *built, at position, what Publication) (plumbing.Hash, error) {
-	who := object.Signature{Name: p.author.name, Email: p.author.mail, When: what.Time.UTC()}
-	c := &object.Commit{Author: who, Committer: who, TreeHash: b.root, Message: p.message(at, what)}
+	author := object.Signature{Name: p.author.name, Email: p.author.mail, When: what.Time.UTC()}
+	c := &object.Commit{Author: author, Committer: author, TreeHash: b.root, Message: p.message(at, what)}
 	if !at.parent.IsZero() {
 		c.ParentHashes = []plumbing.Hash{at.parent}
 	}

@@ -29,7 +29,7 @@ func (p *Publisher) sign(c *object.Commit) error {
 		c.PGPSignature, err = signSSH(key, text)
 	}
 	if err != nil {
-		// What a library says of a key may show some of it.
+		// A library's error about a key may show part of it.
 		return unauthenticated(fmt.Sprintf("the signing key file %s holds no key that can sign, or one with a passphrase", p.config.SigningKeyFile),
 			"give an OpenPGP private key in armor, or an SSH private key, without a passphrase")
 	}

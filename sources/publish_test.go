@@ -82,7 +82,7 @@ func (u *upstream) published() string {
 	return u.git(u.bare, "rev-list", "--count", statusBranch)
 }
 
-// 137: over every way to a repository the branch is made with a history of its own,
+// 137: over every way to a repository the branch is made with its own history,
 // written to when something changes, and not when nothing does.
 func TestPublishIsACommitForEachChange(t *testing.T) {
 	for name, open := range map[string]func(u *upstream) sources.PublishConfig{
@@ -166,8 +166,8 @@ func TestTenWritersLoseNothing(t *testing.T) {
 	}
 }
 
-// 142: a branch of somebody else is never written to.
-func TestBranchOfSomebodyElseIsNotWritten(t *testing.T) {
+// 142: a branch of another owner is never written to.
+func TestBranchOfAnotherOwnerIsNotWritten(t *testing.T) {
 	u := written(t)
 	url := serve(t, u).repo()
 	u.git(u.bare, "branch", "quorate/status", "main")
@@ -231,14 +231,14 @@ func TestWriterIsKilledAroundThePush(t *testing.T) {
 	}
 }
 
-// discarded is an answer that nobody gets.
+// discarded is an answer that is dropped.
 type discarded struct{ header http.Header }
 
 func (d discarded) Header() http.Header         { return d.header }
 func (d discarded) Write(p []byte) (int, error) { return len(p), nil }
 func (d discarded) WriteHeader(int)             {}
 
-// A rule that protects the branch is told in the server's own words, without what the
+// A rule that protects the branch is reported in the server's own words, without what the
 // server repeats of a secret.
 func TestRejectedPushSaysWhy(t *testing.T) {
 	u := written(t)
@@ -270,7 +270,7 @@ func TestCredentialsThatMayNotWrite(t *testing.T) {
 	}
 }
 
-// 139: the history begins anew after so many commits, and goes on where the server
+// 139: the history is squashed after so many commits, and continues where the server
 // does not let it.
 func TestHistoryIsCompacted(t *testing.T) {
 	for _, tc := range []struct{ allowed, want string }{{"false", "2"}, {"true", "8"}} {
@@ -289,7 +289,7 @@ func TestHistoryIsCompacted(t *testing.T) {
 	}
 }
 
-// A server that is away when the history is to begin anew says nothing about whether
+// A server that is away when the history is due to be squashed does not tell whether
 // it lets it.
 func TestHistoryIsCompactedAfterAnOutage(t *testing.T) {
 	u := written(t)
@@ -313,7 +313,7 @@ func TestHistoryIsCompactedAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A lock that a killed Git has left is told as what it is, and is left to a person.
+// A lock that a killed Git has left is reported as such, and left to a person.
 func TestLockThatIsLeftIsNamed(t *testing.T) {
 	u := written(t)
 	p := newPublisher(t, sources.PublishConfig{URL: u.bare})

@@ -30,7 +30,7 @@ var errMoved = errors.New("the branch has moved meanwhile")
 var errLocked = fmt.Errorf("%w, or is about to", errMoved)
 
 // pushOver sends an update to a server. That the branch is still where it was is
-// what the server compares when it moves it: nothing is overwritten unseen.
+// what the server compares when it moves it: a commit that was not seen is never overwritten.
 func pushOver(ctx context.Context, w wire, u update) error {
 	defer w.close()
 	greeting, err := w.greet(ctx)
@@ -70,7 +70,7 @@ func (u update) request(greeting hello) ([]byte, error) {
 	return m.Bytes(), err
 }
 
-// pushReport is what a server says of an update.
+// pushReport is a server's report about an update.
 type pushReport struct {
 	unpacked string            // "ok", or what is wrong with the pack
 	refs     map[string]string // "" for a branch that was moved, or why it was not
@@ -105,16 +105,16 @@ func readReport(r io.Reader, greeting hello, said io.Writer) (pushReport, error)
 	}
 }
 
-// judge says what a report means.
+// judge returns what a report means.
 func (r pushReport) judge(u update, said string) error {
-	why, told := r.refs[u.ref.String()]
+	why, reported := r.refs[u.ref.String()]
 	switch {
-	case told && why == "" && r.unpacked == "ok":
+	case reported && why == "" && r.unpacked == "ok":
 		return nil
 	case r.unpacked != "ok":
 		why = "unpack: " + r.unpacked
-	case !told:
-		why = "it says nothing of the branch"
+	case !reported:
+		why = "it does not mention the branch"
 	case isLost(why):
 		return errMoved
 	}

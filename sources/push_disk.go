@@ -38,7 +38,7 @@ func (o diskOrigin) push(ctx context.Context, u update) error {
 }
 
 // moveRef moves a branch as Git itself does, so that Git and other quorates see each
-// other: what it is to be goes into a file that is its lock, and takes its place.
+// other: the new value goes into a file that is its lock, and then replaces it.
 func moveRef(repo *git.Repository, u update) error {
 	storage, ok := repo.Storer.(*filesystem.Storage)
 	if !ok {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 )
 
-// reference says which commit of a repository is followed.
+// reference is which commit of a repository is followed.
 type reference struct {
 	branch, tag string
 	versions    *semver.Constraints // of tags
@@ -38,7 +38,7 @@ func newReference(cfg Config) (reference, error) {
 	case cfg.Semver != "":
 		versions, err := semver.NewConstraint(cfg.Semver)
 		if err != nil {
-			return reference{}, fmt.Errorf("range of versions %q: it is not understood; give one such as \">=1.2.0 <2.0.0\" or \"1.x\"", cfg.Semver)
+			return reference{}, fmt.Errorf("range of versions %q: it cannot be parsed; give one such as \">=1.2.0 <2.0.0\" or \"1.x\"", cfg.Semver)
 		}
 		return reference{versions: versions, text: cfg.Semver}, nil
 	case cfg.Tag != "":
@@ -67,7 +67,7 @@ func (r reference) String() string {
 	return "branch " + r.branch
 }
 
-// source names the reference for Source. What is meant to change from release to
+// source names the reference for Source. What should change from release to
 // release is not part of the name: a cluster keeps its owner over it.
 func (r reference) source() string {
 	switch {

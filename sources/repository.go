@@ -14,7 +14,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 )
 
-// Config says what to watch.
+// Config is what to watch.
 type Config struct {
 	// URL is an https, ssh or http URL, an address such as git@host:path, a file
 	// URL, or a local path. It must not carry a password or token.
@@ -36,7 +36,7 @@ type Config struct {
 	Include, Ignore []string
 	// Auth is for https and ssh.
 	Auth Auth
-	// Signers are those who may sign commits.
+	// Signers may sign commits.
 	Signers Signers
 	// CAFile holds PEM certificates that are trusted besides the system's, for
 	// https. It is read again for each fetch, and goes before Auth's.
@@ -140,7 +140,7 @@ func New(cfg Config) (*Repository, error) {
 // write one URL that differs in the case of its host or a slash at its end.
 func (r *Repository) Source() string { return r.source }
 
-// Reference says which branch, tag or commit is followed, as in "branch main".
+// Reference returns which branch, tag or commit is followed, as in "branch main".
 func (r *Repository) Reference() string { return r.ref.String() }
 
 func nameOf(where location, ref reference, dir string) string {

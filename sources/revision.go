@@ -70,7 +70,7 @@ func (r *revisionReader) read(ctx context.Context, given string) error {
 	return r.rename(part, given, inside)
 }
 
-// enter says where in the repository a path lies. The first path decides which
+// enter returns where in the repository a path lies. The first path decides which
 // repository that is.
 func (r *revisionReader) enter(given string) (string, error) {
 	path, err := realPath(given)
@@ -155,7 +155,7 @@ func rootAround(given, path string) (string, error) {
 		case exists(dir, ".git"):
 			return dir, nil
 		case exists(dir, "HEAD") && exists(dir, "objects") && exists(dir, "refs"):
-			return "", notFound(given+" is in a bare repository, which has no files beside its history", "give a path in a clone of it")
+			return "", notFound(given+" is in a bare repository, which has no work tree", "give a path in a clone of it")
 		case dir == filepath.Dir(dir):
 			return "", notFound(given+" is in no Git repository", "give a path in a clone of one")
 		}
@@ -179,7 +179,7 @@ func openClone(root string) (*clone, error) {
 	case err == nil:
 		return &clone{repository, root}, nil
 	case errors.Is(err, git.ErrRepositoryNotExists):
-		return nil, notFound("what .git in "+root+" stands for is no Git repository", "clone it again")
+		return nil, notFound("what .git in "+root+" points to is not a Git repository", "clone it again")
 	case strings.Contains(strings.ToLower(err.Error()), "objectformat"):
 		return nil, unreachable("the repository "+root+" names its objects by SHA-256, which quorate cannot read", "use a clone with SHA-1, which is Git's default")
 	}
@@ -209,7 +209,7 @@ func (c *clone) resolve(revision string) (plumbing.Hash, error) {
 	return *hash, nil
 }
 
-// find finds what a name stands for. As in Git a whole hash goes before a branch
+// find resolves a name. As in Git a whole hash goes before a branch
 // or tag of that name, and an abbreviated one behind it.
 func (c *clone) find(name string) (plumbing.Hash, error) {
 	if hash := plumbing.NewHash(name); plumbing.IsHash(name) && c.Storer.HasEncodedObject(hash) == nil {
@@ -246,7 +246,7 @@ func (c *clone) reference(name string) (plumbing.Hash, bool) {
 // more.
 func (c *clone) abbreviated(name string) []plumbing.Hash {
 	storage, ok := c.Storer.(*filesystem.Storage)
-	prefix, err := hex.DecodeString(name[:len(name)&^1]) // whole bytes; the last digit is looked at below
+	prefix, err := hex.DecodeString(name[:len(name)&^1]) // whole bytes; the last digit is compared below
 	if !ok || err != nil || len(name) < 4 {
 		return nil
 	}
@@ -264,10 +264,10 @@ func unknownRevision(why, next string) *failure {
 	return &failure{why: why, next: next, kinds: []error{ErrBranchGone}}
 }
 
-// inActions is the next step of those who meet a small clone in a CI system.
+// inActions is the next step for a shallow clone in a CI system.
 const inActions = "or in GitHub Actions give actions/checkout fetch-depth: 0"
 
-// unknown says what makes a name known.
+// unknown tells what makes a name known.
 func (c *clone) unknown(name string) *failure {
 	if (diskSession{c.Repository}).isEmpty(context.Background()) {
 		return unknownRevision("the repository has no commits yet", "commit something first")
@@ -281,7 +281,7 @@ func (c *clone) unknown(name string) *failure {
 	return unknownRevision("it is not known here", c.elsewhere())
 }
 
-// elsewhere says where a commit may be that this clone does not have.
+// elsewhere tells where a commit may be that this clone does not have.
 func (c *clone) elsewhere() string {
 	if commits, err := c.Storer.Shallow(); err == nil && len(commits) > 0 {
 		return "this clone is shallow: run `git fetch --unshallow --tags`, " + inActions
@@ -292,8 +292,8 @@ func (c *clone) elsewhere() string {
 	return "`git branch -a`, `git tag` and `git log` list what there is"
 }
 
-// fetchCommand makes a remote branch known; "" for a name that is none. A clone
-// of a single branch does not note other ones unless it is told where.
+// fetchCommand makes a remote branch known; "" for another name. A clone
+// of a single branch does not track other ones unless configured.
 func (c *clone) fetchCommand(name string) string {
 	origin, branch, _ := strings.Cut(name, "/")
 	remote, err := c.Remote(origin)
@@ -308,7 +308,7 @@ func (c *clone) fetchCommand(name string) string {
 	return fmt.Sprintf("git fetch %s %s:refs/remotes/%s", origin, branch, name)
 }
 
-// hint says what to do where a clone lacks files on purpose.
+// hint tells what to do where a clone lacks files on purpose.
 func (c *clone) hint(err error) error {
 	var f *failure
 	if !errors.As(err, &f) || !errors.Is(err, ErrUnreachable) {
@@ -329,7 +329,7 @@ func (c *clone) hint(err error) error {
 	return err
 }
 
-// borrowed says what to do about objects that lie in another clone.
+// borrowed tells what to do about objects that lie in another clone.
 func (c *clone) borrowed() string {
 	storage, ok := c.Storer.(*filesystem.Storage)
 	if !ok {
@@ -338,7 +338,7 @@ func (c *clone) borrowed() string {
 	if _, err := storage.Filesystem().Stat("objects/info/alternates"); err != nil {
 		return ""
 	}
-	return "this clone borrows from another one, where quorate does not look: run `git repack -a` and remove .git/objects/info/alternates"
+	return "this clone borrows from another one, which quorate does not read: run `git repack -a` and remove .git/objects/info/alternates"
 }
 
 // readAt reads what a commit has at a path, "" for all of it.
@@ -370,8 +370,8 @@ func readAt(ctx context.Context, objs objects, head plumbing.Hash, inside string
 }
 
 // lookUp finds the entry at a path and its directory; nil for nothing. A link or
-// a submodule on the way is an error rather than nothing: something is there, and
-// what a change does to it cannot be told.
+// a submodule in the path is an error rather than nothing: something is there, and
+// what a change does to it is unknown.
 func (r *treeReader) lookUp(commit *object.Commit, inside string) (parent *object.Tree, entry *object.TreeEntry, err error) {
 	hash, rest := commit.TreeHash, inside
 	for {

@@ -274,7 +274,7 @@ func TestReadRevisionRefusesRepositoriesThatItCannotRead(t *testing.T) {
 		"none": {func(*upstream, string) {}, sources.ErrRepositoryNotFound, "clusters is in no Git repository; give a path in a clone of one"},
 		"bare": {
 			func(u *upstream, dir string) { u.git(dir, "init", "--quiet", "--bare") },
-			sources.ErrRepositoryNotFound, "clusters is in a bare repository, which has no files beside its history; give a path in a clone of it",
+			sources.ErrRepositoryNotFound, "clusters is in a bare repository, which has no work tree; give a path in a clone of it",
 		},
 		"SHA-256": {
 			func(u *upstream, dir string) { u.git(dir, "init", "--quiet", "--object-format=sha256") },
@@ -301,7 +301,7 @@ func TestReadRevisionRefusesRepositoriesThatItCannotRead(t *testing.T) {
 				u.git(dir, "clone", "--quiet", "--shared", u.bare, "shared")
 				u.tb.(*testing.T).Chdir(filepath.Join(dir, "shared"))
 			},
-			sources.ErrBranchGone, "this clone borrows from another one, where quorate does not look: run `git repack -a`",
+			sources.ErrBranchGone, "this clone borrows from another one, which quorate does not read: run `git repack -a`",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -35,7 +35,7 @@ type wire interface {
 	ask(ctx context.Context, request []byte) (io.ReadCloser, error)
 	// explain turns an error of this conversation into a failure.
 	explain(err error) error
-	// clean makes the server's own words fit to be shown.
+	// clean makes the server's own words safe to show.
 	clean(text string) string
 	close()
 }
@@ -43,7 +43,7 @@ type wire interface {
 // packSession is a conversation with a server that sends packs. It speaks to the
 // server itself: go-git knows no protocol 2, by which a server names one
 // reference without listing them all, asks for them twice, and unpacks before
-// anyone could look at what was sent.
+// others could read what was sent.
 type packSession struct {
 	wire   wire
 	limits Limits
@@ -88,7 +88,7 @@ func peeled(all map[string]plumbing.Hash, prefix string) map[string]plumbing.Has
 }
 
 // isEmpty reports whether there is no reference at all. It reads no more than it
-// needs, and ends the conversation: it is for when there is nothing more to ask.
+// needs, and ends the conversation: it is for when there are no more requests.
 func (s *packSession) isEmpty(ctx context.Context) bool {
 	defer s.close()
 	greeting, err := s.wire.greet(ctx)

@@ -21,7 +21,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Signers says where the public keys are whose owners may sign commits: OpenPGP
+// Signers is where the public keys are whose owners may sign commits: OpenPGP
 // keys in armor, and SSH keys as in authorized_keys or in Git's allowed_signers,
 // whose names and options count for nothing here. They are read again for each
 // commit. Without any, commits need no signature.
@@ -41,20 +41,20 @@ type keys struct {
 
 func (k keys) isEmpty() bool { return k.digest == "" }
 
-// read never takes missing keys for a wish to have no signatures.
+// read never takes missing keys for a request to check no signatures.
 func (s Signers) read(ctx context.Context) (keys, error) {
 	texts := map[string][]byte{}
 	switch {
 	case s.File != "":
 		text, err := readBounded(s.File, maxCABytes)
 		if err != nil {
-			return keys{}, untrusted(fmt.Sprintf("the file %s with the keys of those who may sign cannot be read (%s)", s.File, osReason(err)), "mount it or correct its path")
+			return keys{}, untrusted(fmt.Sprintf("the file %s with the signers' keys cannot be read (%s)", s.File, osReason(err)), "mount it or correct its path")
 		}
 		texts[s.File] = text
 	case s.Secret != nil:
 		var err error
 		if texts, err = s.Secret(ctx); err != nil {
-			return keys{}, untrusted("the keys of those who may sign are not there: "+oneLine(err.Error()), "make the Secret, or name another one")
+			return keys{}, untrusted("the signers' keys are missing:  "+oneLine(err.Error()), "make the Secret, or name another one")
 		}
 	default:
 		return keys{}, nil
@@ -72,7 +72,7 @@ func parseKeys(texts map[string][]byte) (keys, error) {
 		}
 	}
 	if len(k.pgp) == 0 && len(k.ssh) == 0 {
-		return keys{}, untrusted("there is no key of anybody who may sign", "add one")
+		return keys{}, untrusted("there is no signer's key", "add one")
 	}
 	k.digest = hex.EncodeToString(sum.Sum(nil))
 	return k, nil
@@ -119,20 +119,20 @@ func (k keys) verify(commits []*object.Commit) error {
 	for _, commit := range slices.Backward(commits) {
 		if why := k.refuse(commit); why != "" {
 			return untrusted(fmt.Sprintf("commit %s by %s %s", commit.Hash, oneLine(commit.Author.String()), why),
-				"have it signed by a key that is allowed, or approve the head by its hash if it is meant")
+				"have it signed by a key that is allowed, or approve the head by its hash if it is intended")
 		}
 	}
 	return nil
 }
 
-// refuse says what is wrong with a signature, and with which key; "" for nothing.
+// refuse reports what is wrong with a signature, and with which key; "" for nothing.
 func (k keys) refuse(commit *object.Commit) string {
 	if commit.PGPSignature == "" {
 		return "is not signed"
 	}
 	text, err := signedText(commit)
 	if err != nil {
-		return "cannot be read as it was signed"
+		return "cannot be encoded for the check"
 	}
 	if strings.Contains(commit.PGPSignature, "BEGIN SSH SIGNATURE") {
 		return k.refuseSSH(text, commit.PGPSignature)

@@ -9,7 +9,7 @@ import (
 
 // Snapshot is what one commit says under the watched path. The repository keeps
 // and returns it again while the commit stays the head, so it must not be
-// changed by those who read it.
+// changed by its readers.
 type Snapshot struct {
 	// Commit is the full hash of the commit; empty for local files.
 	Commit string
@@ -19,9 +19,9 @@ type Snapshot struct {
 	Tree string
 	// Subject is the first line of the commit message.
 	Subject string
-	// Author is who wrote the change, as "Name <address>".
+	// Author wrote the change, as "Name <address>".
 	Author string
-	// When is the time of the commit, as its committer's clock told it.
+	// When is the time of the commit, by its committer's clock.
 	When time.Time
 	// Files are the regular .yaml and .yml files, ordered by path.
 	Files []File

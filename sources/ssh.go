@@ -14,7 +14,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshOrigin speaks to Git's services over SSH. It dials by itself: go-git's
+// sshOrigin speaks to Git's services over SSH. It dials on its own: go-git's
 // transport heeds no context in its handshake, and asks for no protocol 2.
 type sshOrigin struct {
 	url    *url.URL
@@ -55,14 +55,14 @@ func (o *sshOrigin) wire(ctx context.Context, with service) (*sshWire, error) {
 }
 
 // config is how to log in. There is no way around known_hosts: without it
-// whoever stands between could say what is wished for.
+// a machine in the middle could decide what is desired.
 func (o *sshOrigin) config(found credentials) (*ssh.ClientConfig, error) {
 	if found.sshKey() == "" {
 		return nil, unauthenticated("there is no SSH key among the credentials", "add it as identity or ssh-privatekey")
 	}
 	if found[keyKnownHosts] == "" {
 		return nil, unauthenticated("there are no known_hosts among the credentials, and no server is believed without its key",
-			"add what ssh-keyscan says of the server, after comparing it with what its operator publishes")
+			"add what ssh-keyscan prints for the server, after comparing it with what its operator publishes")
 	}
 	signer, err := sshSigner(found)
 	if err != nil {
@@ -89,7 +89,7 @@ func (o *sshOrigin) address() string {
 	return net.JoinHostPort(o.url.Hostname(), cmp.Or(o.url.Port(), "22"))
 }
 
-// sshSigner says of a bad key no more than that it is one.
+// sshSigner reports of a bad key no more than that it is bad.
 func sshSigner(found credentials) (ssh.Signer, error) {
 	key := []byte(found.sshKey() + "\n")
 	signer, err := ssh.ParsePrivateKey(key)
@@ -107,7 +107,7 @@ func sshSigner(found credentials) (ssh.Signer, error) {
 }
 
 // readKnownHosts goes through a file, because the library reads nothing else.
-// There is nothing secret in it.
+// It contains no secret.
 func readKnownHosts(text string) (*knownhosts.HostKeyDB, error) {
 	file, err := os.CreateTemp("", "quorate-known-hosts-")
 	if err != nil {

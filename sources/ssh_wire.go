@@ -148,7 +148,7 @@ func (w *sshWire) close() {
 	_ = w.client.Close()
 }
 
-// explain goes by what the server said beside its answer, if anything.
+// explain uses what the server said besides its answer, if anything.
 func (w *sshWire) explain(err error) error {
 	var known *failure
 	var key *ssh.ServerAuthError
@@ -159,7 +159,7 @@ func (w *sshWire) explain(err error) error {
 		return tooLarge("the server's answer is larger than allowed")
 	case knownhosts.IsHostKeyChanged(err):
 		return unauthenticated("the server's key is not the one in known_hosts",
-			"somebody may stand between: compare it with what the server's operator publishes, and correct known_hosts if it was renewed")
+			"the connection may be intercepted: compare it with what the server's operator publishes, and correct known_hosts if it was renewed")
 	case knownhosts.IsHostUnknown(err):
 		return unauthenticated("known_hosts has no key of "+w.origin.address(), "add it")
 	case errors.As(err, &key), strings.Contains(err.Error(), "unable to authenticate"):
@@ -201,7 +201,7 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// remarks keeps the beginning of what a server says beside its answer.
+// remarks keeps the beginning of what a server says besides its answer.
 type remarks struct {
 	mu   sync.Mutex
 	data bytes.Buffer

@@ -16,12 +16,12 @@ import (
 )
 
 // Webhook takes what a code host sends when something was pushed. It believes
-// nothing of it: who knows the secret may make the next look at the repository
-// come now, and that is all.
+// nothing from it: a sender that knows the secret may make the next poll
+// start now, and that is all.
 type Webhook struct {
 	// Secret is read for each call, so that it may change.
 	Secret func() (string, error)
-	// Wake makes the next look come now.
+	// Wake makes the next poll start now.
 	Wake func()
 
 	limit *rate.Limiter
@@ -78,13 +78,13 @@ func (h *Webhook) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// knows reports whether the sender knows the secret: GitLab sends it as it is, the
+// knows reports whether the sender knows the secret: GitLab sends the secret itself, the
 // others an HMAC of the call, or where that is a form, of what it carries: Gitea signs
 // before it makes a form of it. Nothing is compared byte by byte.
 //
 //	GitHub, Bitbucket   X-Hub-Signature-256, X-Hub-Signature: sha256=HEX
 //	Gitea, Forgejo      X-Gitea-Signature, X-Forgejo-Signature: HEX
-//	anybody             X-Signature: sha256=HEX
+//	others              X-Signature: sha256=HEX
 func knows(header http.Header, secret string, sums ...[]byte) bool {
 	if token := header.Get("X-Gitlab-Token"); token != "" {
 		given, wanted := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(secret))
@@ -100,7 +100,7 @@ func knows(header http.Header, secret string, sums ...[]byte) bool {
 }
 
 // formPayload sums up what the one field of a form holds, as it comes. What is no such
-// form gets a sum that nobody signs.
+// form gets a sum that no sender signs.
 type formPayload struct {
 	sum  hash.Hash
 	name int    // bytes of the field's name that are still to come

@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// clusterSpec is the spec of an old cluster on its way into a document.
+// clusterSpec is the spec of an old cluster while it is converted.
 type clusterSpec struct {
 	*draft
 	source
@@ -39,7 +39,7 @@ func (c clusterSpec) version(f field) {
 	}
 }
 
-// versionNote tells the road from a release that nobody should stay on.
+// versionNote tells how to leave a release that is no longer safe.
 func (c clusterSpec) versionNote() {
 	text := textAt(c.draft.at(c.at), "version")
 	version, err := release.Parse(text)

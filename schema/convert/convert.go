@@ -41,12 +41,12 @@ type Document struct {
 
 // Note is one thing that a person should know about an old manifest.
 type Note struct {
-	// File is the path as it was given, Line counts from 1.
+	// File is the given path, Line counts from 1.
 	File string
 	Line int
-	// Message says what has no equal and what to do.
+	// Message tells what has no equivalent and what to do.
 	Message string
-	// at is the field of the new document that the note stands above.
+	// at is the field of the new document that the note is written above.
 	at string
 }
 

@@ -14,7 +14,7 @@ import (
 var update = flag.Bool("update", false, "rewrite the golden files")
 
 // Each file of testdata is converted as one input. The manifests are those that
-// the two projects document, and every field of their types, written anew.
+// the two projects document, and every field of their types, in files of our own.
 func TestConvertGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.yaml")
 	if err != nil || len(files) == 0 {
@@ -149,7 +149,7 @@ func FuzzConvert(f *testing.F) {
 	})
 }
 
-// The examples are what the command makes of the files beside them.
+// The examples are what the command makes of the files next to them.
 func TestExamplesAreConverted(t *testing.T) {
 	for _, example := range []string{"migrate-from-coreos", "migrate-from-improbable"} {
 		root := filepath.Join("..", "..", "examples", example)

@@ -75,7 +75,7 @@ func (d *draft) pickStore(f field, storageType, at string, take func(store), h h
 	d.walk(f, h)
 }
 
-// endpoints names the cluster: by its name where it stands in the same files.
+// endpoints names the cluster: by its name where it is in the same files.
 func (c *conversion) endpoints(s source, d *draft, f field, at string) {
 	for _, item := range f.value.Content {
 		if name := c.clusterBehind(s, item.Value); name != "" {
@@ -185,7 +185,7 @@ func (d *draft) maxBackups(f field) {
 }
 
 // coreosRestore converts an EtcdRestore. The old operator deleted the cluster
-// and made it anew; quorate restores into a new one only.
+// and recreated it; quorate restores into a new one only.
 func (c *conversion) coreosRestore(s source) {
 	d := c.draft(s, schema.KindRestore, s.name)
 	cluster := ""

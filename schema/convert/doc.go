@@ -5,7 +5,7 @@
 //	etcd.improbable.io/v1alpha1                 EtcdCluster, EtcdBackup, EtcdBackupSchedule, EtcdRestore
 //
 // Nothing of a spec is dropped in silence: each field is converted or becomes a
-// note, which stands as a comment where it matters. A document that cannot say
+// note, which is a comment where it matters. A document that cannot say
 // what the old one said is written as a comment, with the reason; every other
 // one is known to be good, because it went through schema.Parse.
 //

@@ -21,7 +21,7 @@ type draft struct {
 	root   *yaml.Node
 	header string
 	notes  []Note
-	// reasons say why the document must not be used as it is.
+	// reasons tell why the document must not be used unchanged.
 	reasons []string
 }
 
@@ -78,7 +78,7 @@ func (d *draft) leaveOut(format string, args ...any) {
 	d.notes = append(d.notes, Note{File: d.file, Line: d.line, at: leftOutMark, Message: fmt.Sprintf("%s %s is left out: %s", d.kind, clip(d.name), reason)})
 }
 
-// leftOutMark marks a note that stands in the heading already.
+// leftOutMark marks a note that is in the heading already.
 const leftOutMark = "(heading)"
 
 // document renders the draft with its notes as comments.
@@ -105,7 +105,7 @@ func (d *draft) document() Document {
 	return doc
 }
 
-// keyAbove is the key that a comment stands above: that of the field, or of the
+// keyAbove is the key that a comment is above: that of the field, or of the
 // nearest field around it.
 func keyAbove(root *yaml.Node, path string) *yaml.Node {
 	var found *yaml.Node
@@ -161,7 +161,7 @@ func commentOut(body string) string {
 	return out.String()
 }
 
-// printable keeps what may stand in one line of a comment.
+// printable keeps what may be in one line of a comment.
 func printable(line string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\u2028' || r == '\u2029' || r == '\ufeff' || !unicode.IsPrint(r) {

@@ -15,10 +15,10 @@ type field struct {
 	value *yaml.Node
 }
 
-// handlers say what to do with each field of a mapping.
+// handlers tell what to do with each field of a mapping.
 type handlers map[string]func(field)
 
-// nothing is for a field that needs no word: it means the same without it.
+// nothing is for a field that needs no note: its absence means the same.
 func nothing(field) {}
 
 // walk calls the handler of each field. One without a handler is noted, so that
@@ -49,7 +49,7 @@ func (d *draft) walk(f field, h handlers) {
 	}
 }
 
-// word is a key as it may stand in a path.
+// word is a key as it may appear in a path.
 func word(key string) string {
 	if len(key) > 60 || strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return clip(key)
@@ -57,7 +57,7 @@ func word(key string) string {
 	return key
 }
 
-// text is the text of a field. A number will do: many texts look like one.
+// text is the text of a field. A number is accepted: many strings look like one.
 func (d *draft) text(f field) (string, bool) {
 	if f.value.Kind != yaml.ScalarNode {
 		d.note(f.line, "", "%s is no text and was left out", f.path)
@@ -94,7 +94,7 @@ func (d *draft) keep(path string) func(field) {
 	}
 }
 
-// move copies a value of Kubernetes' own types as it is.
+// move copies a value of Kubernetes' own types unchanged.
 func (d *draft) move(path string) func(field) {
 	return func(f field) {
 		if !isEmpty(f.value) {

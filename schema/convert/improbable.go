@@ -202,7 +202,7 @@ func (c *conversion) improbableRestore(s source) {
 }
 
 // freeName is the name of the restored cluster: another one where a cluster of
-// that name stands in the same files.
+// that name is in the same files.
 func (c *conversion) freeName(d *draft, s source, f field) string {
 	name := s.name
 	if _, taken := c.clusters[s.key()]; taken {

@@ -66,12 +66,12 @@ func textAt(node *yaml.Node, key string) string {
 	return ""
 }
 
-// isNull reports whether a value stands for one that was left out.
+// isNull reports whether a value is the same as none.
 func isNull(node *yaml.Node) bool {
 	return node == nil || node.Kind == yaml.ScalarNode && node.Tag == "!!null"
 }
 
-// isEmpty reports whether there is nothing in a value.
+// isEmpty reports whether a value has no content.
 func isEmpty(node *yaml.Node) bool {
 	return isNull(node) || node.Kind != yaml.ScalarNode && len(node.Content) == 0 || node.Kind == yaml.ScalarNode && node.Value == ""
 }
@@ -86,7 +86,7 @@ func clone(node *yaml.Node) *yaml.Node {
 	return &out
 }
 
-// arrange sorts the keys of a mapping as listed; others follow as they are.
+// arrange sorts the keys of a mapping as listed; others follow in their order.
 func arrange(node *yaml.Node, order ...string) {
 	if node == nil {
 		return

@@ -16,7 +16,7 @@ type store struct {
 	secret      string
 }
 
-// uidMark stands for the unique part of the name of a backup.
+// uidMark is a placeholder for the unique part of the name of a backup.
 const uidMark = "{{ .UID }}"
 
 // url is the object URL of the store.

@@ -67,7 +67,7 @@ func badDocuments() []badDocument {
 		{cluster, "13 zero as amount", "8Gi", "0"},
 		{cluster, "wave too high", "", "  upgrade: {wave: 100}\n"},
 		{cluster, "wave below zero", "", "  upgrade: {wave: -1}\n"},
-		{cluster, "142 taken over from nobody in particular", "", "  takeOver: \"https://git.example.com/etcd.git\"\n"},
+		{cluster, "142 taken over from an incomplete owner", "", "  takeOver: \"https://git.example.com/etcd.git\"\n"},
 		{cluster, "142 taken over without a number", "", "  takeOver: \"/srv/git@main#default\"\n"},
 		{cluster, "13 bad duration", "", "  upgrade: {soak: 10}\n"},
 		{cluster, "13 duration without unit", "", "  upgrade: {soak: \"10\"}\n"},

@@ -3,7 +3,7 @@
 //
 //	go test ./schema/jsonschema -update
 //
-// They say what one document may be by itself. What needs a look at other
+// They describe what one document may be on its own. What depends on other
 // documents, at a clock or at the release catalogue, quorate validate says. On
 // the other hand they refuse fields without a value ("tls:" and nothing), which
 // the parser takes as left out.
@@ -31,7 +31,7 @@ func Kinds() []string {
 	return []string{schema.KindCluster, schema.KindBackup, schema.KindBackupSchedule, schema.KindRestore}
 }
 
-// Path is where tools for Kubernetes look for the schema of a kind, beneath a
+// Path is where tools for Kubernetes expect the schema of a kind, beneath a
 // directory of their choice: "quorate.dev/etcdcluster_v1alpha1.json".
 func Path(kind string) string {
 	return strings.Replace(schema.APIVersion, "/", "/"+strings.ToLower(kind)+"_", 1) + ".json"

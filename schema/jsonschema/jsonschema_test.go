@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/schema/jsonschema/internal/generate"
 )
 
-var update = flag.Bool("update", false, "write the schemas and schema/REFERENCE.md anew")
+var update = flag.Bool("update", false, "rewrite the schemas and schema/REFERENCE.md")
 
 // What the types say and what is in the repository are the same.
 func TestGeneratedFilesAreFresh(t *testing.T) {

@@ -53,7 +53,7 @@ func TestKubeconformRefuses(t *testing.T) {
 	}
 }
 
-// kubeconform runs the tool, which has a module of its own. The schemas are
+// kubeconform runs the tool, which has its own module. The schemas are
 // found by the naming that collections of custom resources use.
 func kubeconform(t *testing.T, paths ...string) (output string, err error) {
 	t.Helper()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Bad says what is wrong with v as a target, the grave first. A Refuse means
+// Bad reports what is wrong with v as a target, the most severe first. A Refuse means
 // that no cluster should be brought to v; a Warn is for the reader to weigh.
 func Bad(v Version) []Finding {
 	var refusals, warnings []Finding
@@ -27,20 +27,20 @@ func Bad(v Version) []Finding {
 }
 
 // badRow is one fault of one line: in every release from the first that has it
-// up to, and not with, the one that mends it.
+// up to, and not including, the one that fixes it.
 type badRow struct {
 	from, fixed Version
 	severity    Severity
 	// fault completes the sentence "3.5.1 …".
 	fault string
-	// source is where the fault is described, for whoever checks the row.
+	// source is where the fault is described, for those who check the row.
 	source string
 }
 
 // badRows lists the known bad releases. CHANGELOG-3.x.md and PR numbers are
 // those of github.com/etcd-io/etcd.
 //
-//nolint:gochecknoglobals // A table that nobody writes to, made once.
+//nolint:gochecknoglobals // A table that is never written to.
 var badRows = sync.OnceValue(func() []badRow {
 	const (
 		defragApply  = "may corrupt data when a defragmentation meets an incoming snapshot"

@@ -16,7 +16,7 @@ func Latest(line string) (Version, bool) {
 	return Version{}, false
 }
 
-// Known is nil when quorate knows the release line of v. The error says what
+// Known is nil when quorate knows the release line of v. The error tells what
 // to do; an unknown patch of a known line is no error.
 func Known(v Version) error {
 	all := lineRows()

@@ -6,7 +6,7 @@ import (
 )
 
 // DefaultsChanged says, in a sentence each, what members do otherwise after an
-// upgrade although nobody changed a setting. It is nothing for a step inside a
+// upgrade although no setting was changed. It is empty for a step inside a
 // line or down.
 func DefaultsChanged(from, to Version) []string {
 	var sentences []string
@@ -18,7 +18,7 @@ func DefaultsChanged(from, to Version) []string {
 	return sentences
 }
 
-// Default is the value that v gives by itself to a flag, under any of its names,
+// Default is the value that v gives to an unset flag, under any of its names,
 // whose default some release changed. It is false for other flags.
 func Default(v Version, flag string) (string, bool) {
 	rows := defaultRows()
@@ -50,7 +50,7 @@ type defaultRow struct {
 
 // defaultRows lists the defaults that changed, oldest first.
 //
-//nolint:gochecknoglobals // A table that nobody writes to, made once.
+//nolint:gochecknoglobals // A table that is never written to.
 var defaultRows = sync.OnceValue(func() []defaultRow {
 	v34, v35, v36, v37 := Version{3, 4, 0}, Version{3, 5, 0}, Version{3, 6, 0}, Version{3, 7, 0}
 	return []defaultRow{

@@ -35,7 +35,7 @@ func deprecationOf(flag string) (deprecatedRow, bool) {
 	return deprecatedRow{}, false
 }
 
-// instead says what to write for a flag that goes or is gone.
+// instead tells what to write for a flag that is deprecated or removed.
 func instead(flag string) string {
 	if row, ok := deprecationOf(flag); ok && row.instead != "" {
 		return row.instead

@@ -19,7 +19,7 @@ type deprecatedRow struct {
 // removed. snapshot-count is not among them: 3.6.0 to 3.6.7 called it deprecated
 // and 3.6.8 took that back (PR 21163).
 //
-//nolint:gochecknoglobals // A table that nobody writes to, made once.
+//nolint:gochecknoglobals // A table that is never written to.
 var deprecatedRows = sync.OnceValue(func() []deprecatedRow {
 	v32, v34, v35, v36, v37, v38 := Version{3, 2, 0}, Version{3, 4, 0}, Version{3, 5, 0}, Version{3, 6, 0}, Version{3, 7, 0}, Version{3, 8, 0}
 	return []deprecatedRow{

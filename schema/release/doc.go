@@ -7,13 +7,13 @@
 // were measured on real servers rather than read in etcd's documents say so.
 //
 //	Parse, Compare    a version as a value
-//	Known, EndOfLife  is this minor one that quorate understands, and etcd mends
+//	Known, EndOfLife  is this minor one that quorate understands, and etcd maintains
 //	Bad               what is wrong with a release, as a target
-//	Hop               what stands between a member's version and the target
+//	Hop               what lies between a member's version and the target
 //	Path              the releases to go through from one to another
 //	DefaultsChanged   what an upgrade changes although no setting did
 //	Flags             settings → command line, in the names that a version knows
-//	Deprecated        which of them etcd takes out, and what to write instead
+//	Deprecated        which of them etcd removes, and what to write instead
 //	Gates, CheckGate  the feature gates of a version
 //	Probes            health paths of a version
 //
@@ -22,7 +22,7 @@
 // test/release compare them with real binaries of five minors.
 //
 // To take up a new minor, add its row to each table, oldest first, and its
-// binary to the sandbox; the tests say which row is missing. A release newer
+// binary to the sandbox; the tests tell which row is missing. A release newer
 // than the catalogue is taken when its line is known, and refused when it is
-// not: nobody can say which flags it has.
+// not: which flags it has is unknown.
 package release

@@ -7,7 +7,7 @@ type Severity int
 
 // The severities, the milder first.
 const (
-	// Warn is told to the user; the action may go on.
+	// Warn is shown to the user; the action may continue.
 	Warn Severity = iota
 	// Refuse forbids the action.
 	Refuse

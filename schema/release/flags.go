@@ -23,7 +23,7 @@ type Settings struct {
 	// is not among its names.
 	SkipPeerSAN bool
 	// Options are further flags by name without dashes. The older and the newer
-	// name of a flag mean the same, and win over what quorate sets by itself.
+	// name of a flag mean the same, and override what quorate sets.
 	Options map[string]string
 }
 
@@ -32,12 +32,12 @@ type Settings struct {
 // an election, the structured log and the check of the data at start, each
 // where v does not have it by default. A flag that v does not take is left out
 // and is a Refuse, since etcd would not start with it. So is an unknown minor,
-// since nobody can say which flags it has.
+// since it is unknown which flags it has.
 func Flags(v Version, s Settings) ([]string, []Finding) {
 	if err := Known(v); err != nil {
 		return nil, []Finding{refuse("%v", err)}
 	}
-	r := rendering{version: v, flags: map[string]wish{}, gates: map[string]wish{}}
+	r := rendering{version: v, flags: map[string]setting{}, gates: map[string]setting{}}
 	for _, name := range slices.Sorted(maps.Keys(s.Options)) {
 		r.want(name, s.Options[name])
 	}
@@ -46,18 +46,18 @@ func Flags(v Version, s Settings) ([]string, []Finding) {
 	return r.render()
 }
 
-// wish is the value that a setting should have, and the name by which it was
+// setting is the value that a flag or gate should have, and the name by which it was
 // asked for, so that a message speaks of what the user wrote.
-type wish struct {
+type setting struct {
 	value, writtenAs string
 }
 
-// rendering gathers wishes under the newest name of each setting, and then
+// rendering gathers settings under their newest names, and then
 // spells them in the names of one version.
 type rendering struct {
 	version  Version
-	flags    map[string]wish
-	gates    map[string]wish
+	flags    map[string]setting
+	gates    map[string]setting
 	findings []Finding
 }
 
@@ -71,7 +71,7 @@ func (r *rendering) want(name, value string) {
 		r.wantGate(row.Name, name, value)
 		return
 	}
-	r.put(r.flags, newestName(name), wish{value: value, writtenAs: name})
+	r.put(r.flags, newestName(name), setting{value: value, writtenAs: name})
 }
 
 // wantGates takes the list "Gate=true,Other=false".
@@ -93,16 +93,16 @@ func (r *rendering) wantGate(gate, writtenAs, value string) {
 		r.refuse("%s: write true or false, not %s", writtenAs, quoted(value))
 		return
 	}
-	r.put(r.gates, gate, wish{value: strconv.FormatBool(on), writtenAs: writtenAs})
+	r.put(r.gates, gate, setting{value: strconv.FormatBool(on), writtenAs: writtenAs})
 }
 
-// put notes a wish. The same setting under two names must have one value.
-func (r *rendering) put(wishes map[string]wish, key string, w wish) {
-	if old, taken := wishes[key]; taken && old.value != w.value {
-		r.refuse("%s and %s are one setting with two values: keep one of them", old.writtenAs, w.writtenAs)
+// put adds a setting. The same one under two names must have one value.
+func (r *rendering) put(settings map[string]setting, key string, s setting) {
+	if old, taken := settings[key]; taken && old.value != s.value {
+		r.refuse("%s and %s are one setting with two values: keep one of them", old.writtenAs, s.writtenAs)
 		return
 	}
-	wishes[key] = w
+	settings[key] = s
 }
 
 // wantSettings takes the typed settings.
@@ -155,15 +155,15 @@ func (r *rendering) wantDefaults() {
 	const check = "InitialCorruptCheck"
 	if _, _, err := spellGate(r.version, check); err == nil {
 		if _, taken := r.gates[check]; !taken {
-			r.gates[check] = wish{value: "true", writtenAs: check}
+			r.gates[check] = setting{value: "true", writtenAs: check}
 		}
 	}
 }
 
-// ours notes a wish of quorate's own, over which an option wins.
+// ours adds quorate's own value, which an option overrides.
 func (r *rendering) ours(name, value string) {
 	if _, taken := r.flags[name]; !taken {
-		r.flags[name] = wish{value: value, writtenAs: name}
+		r.flags[name] = setting{value: value, writtenAs: name}
 	}
 }
 
@@ -172,18 +172,18 @@ func (r *rendering) refuse(format string, args ...any) {
 	r.findings = append(r.findings, refuse(format, args...))
 }
 
-// render spells every wish in the names of the version.
+// render writes every setting with the names of the version.
 func (r *rendering) render() ([]string, []Finding) {
 	var out, gates []string
 	r.refuseClashes()
 	for _, name := range slices.Sorted(maps.Keys(r.flags)) {
-		w := r.flags[name]
-		spelled, err := spellFlag(r.version, name, w)
+		s := r.flags[name]
+		spelled, err := spellFlag(r.version, name, s)
 		if err != nil {
 			r.refuse("%v", err)
 			continue
 		}
-		out = append(out, "--"+spelled+"="+w.value)
+		out = append(out, "--"+spelled+"="+s.value)
 	}
 	for _, gate := range slices.Sorted(maps.Keys(r.gates)) {
 		value := r.gates[gate].value
@@ -218,20 +218,20 @@ func (r *rendering) refuseClashes() {
 // spellFlag is the name that v has for a flag given by its newest name. A value
 // of several lines would end up as several in whatever shows the command line,
 // and one with a NUL cannot be an argument at all.
-func spellFlag(v Version, name string, w wish) (string, error) {
+func spellFlag(v Version, name string, s setting) (string, error) {
 	for _, row := range valueRows() {
-		if row.name == name && row.value == w.value && !v.before(row.goneIn) {
-			return "", fmt.Errorf("%s=%s is not taken from etcd %s on: %s", w.writtenAs, w.value, row.goneIn.Line(), row.instead)
+		if row.name == name && row.value == s.value && !v.before(row.goneIn) {
+			return "", fmt.Errorf("%s=%s is not taken from etcd %s on: %s", s.writtenAs, s.value, row.goneIn.Line(), row.instead)
 		}
 	}
 	for _, candidate := range []string{name, experimental + name} {
 		switch {
 		case !KnownFlag(v, candidate):
-		case strings.ContainsAny(w.value, "\n\r\x00"):
-			return "", fmt.Errorf("%s: the value must be one line, and is %s", candidate, quoted(w.value))
+		case strings.ContainsAny(s.value, "\n\r\x00"):
+			return "", fmt.Errorf("%s: the value must be one line, and is %s", candidate, quoted(s.value))
 		default:
 			return candidate, nil
 		}
 	}
-	return "", CheckFlag(v, w.writtenAs)
+	return "", CheckFlag(v, s.writtenAs)
 }

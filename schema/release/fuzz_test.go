@@ -33,7 +33,7 @@ func FuzzFlags(f *testing.F) {
 	})
 }
 
-// checkCommandLine looks at each argument and at all together.
+// checkCommandLine checks each argument and all together.
 func checkCommandLine(t *testing.T, v release.Version, flags []string) {
 	t.Helper()
 	seen := map[string]bool{}

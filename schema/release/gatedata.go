@@ -18,7 +18,7 @@ type gateRow struct {
 // gateRows are the feature gates, sorted by name. None has changed its stage or
 // its default so far. The sources are files of etcd at v3.6.16 and v3.7.3.
 //
-//nolint:gochecknoglobals // A table that nobody writes to, made once.
+//nolint:gochecknoglobals // A table that is never written to.
 var gateRows = sync.OnceValue(func() []gateRow {
 	v36, v37 := Version{3, 6, 0}, Version{3, 7, 0}
 	const (

@@ -15,7 +15,7 @@ const (
 type Gate struct {
 	Name  string
 	Stage Stage
-	// Default reports whether the feature is on when nobody says anything.
+	// Default reports whether the feature is on when it is not set.
 	Default bool
 }
 
@@ -31,7 +31,7 @@ func Gates(v Version) []Gate {
 }
 
 // CheckGate is nil when the feature of that name can be switched in v, by a gate
-// or by the flag that it was before 3.6. The error says what to do.
+// or by the flag that it was before 3.6. The error tells what to do.
 func CheckGate(v Version, name string) error {
 	_, _, err := spellGate(v, name)
 	return err

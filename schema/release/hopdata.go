@@ -16,7 +16,7 @@ type hopRow struct {
 	reads Version
 	// notes hold for every such step; each completes "3.4.34 → 3.5.35: …".
 	notes []string
-	// source is where the row comes from, for whoever checks it.
+	// source is where the row comes from, for those who check it.
 	source string
 }
 

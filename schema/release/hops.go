@@ -1,9 +1,9 @@
 package release
 
-// Hop says what stands between one member, which reports from, and the target.
-// Nothing is said of a patch up or of the same version. A minor down is taken for
-// a downgrade of the whole cluster: whether it only undoes a roll that is still
-// under way is for the planner to know. Where Path knows a way round, the refusal
+// Hop reports what lies between one member, which runs from, and the target.
+// It reports nothing for a patch up or the same version. A minor down is taken for
+// a downgrade of the whole cluster: whether it only undoes a rollout that is still
+// in progress is for the planner to know. Where Path knows a detour, the refusal
 // names it.
 func Hop(from, to Version) []Finding {
 	switch {
@@ -29,7 +29,7 @@ func detour(from, to Version) string {
 	return ": go one minor at a time"
 }
 
-// stepwise ends a sentence with the way that quorate can go by itself, and is
+// stepwise ends a sentence with the path that quorate can take on its own, and is
 // "" where there is none.
 func stepwise(from, to Version) string {
 	path, err := Path(from, to)

@@ -11,7 +11,7 @@ type lineRow struct {
 	// newer patch is taken as well: patches bring fixes, not flags to learn.
 	latest Version
 	// released and ended are months, as in "2025-05". The line gets no fixes after
-	// ended, which may lie in the future and is "" while nobody has said when.
+	// ended, which may lie in the future and is "" until it is announced.
 	released, ended string
 	source          string
 }
@@ -23,7 +23,7 @@ const writtenIn = "2026-11"
 // lineRows lists the release lines, oldest first. Before 3.4 the etcd project
 // named no end: it is the month of the last release.
 //
-//nolint:gochecknoglobals // A table that nobody writes to, made once.
+//nolint:gochecknoglobals // A table that is never written to.
 var lineRows = sync.OnceValue(func() []lineRow {
 	return []lineRow{
 		{Version{3, 2, 32}, "2017-06", "2021-03", "CHANGELOG-3.2.md v3.2.0 and v3.2.32"},
@@ -46,7 +46,7 @@ func EndOfLife(line string) (month string, passed bool) {
 	return "", false
 }
 
-// unmaintained warns of lines that the etcd project no longer mends. There is
+// unmaintained warns of lines that the etcd project no longer maintains. There is
 // nothing to do about a line but to leave it.
 func unmaintained(v Version) []Finding {
 	month, passed := EndOfLife(v.Line())

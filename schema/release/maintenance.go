@@ -10,7 +10,7 @@ type safeRow struct {
 }
 
 // safeFrom finds the row of v's line. Lines before the first row were never
-// mended, lines behind the last never had the fault.
+// fixed, later lines never had the fault.
 func safeFrom(rows []safeRow, v Version) (since Version, safe bool) {
 	for _, row := range rows {
 		if row.line.sameLine(v) {

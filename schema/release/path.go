@@ -9,7 +9,7 @@ import (
 // Path lists the releases to go through from one release to another, to itself
 // last, and nothing when they are the same. It goes one minor at a time. It stops
 // at another patch of a minor where etcd demands that, and not where one is only
-// advised: each stop is a roll of every member. The error says what to do where
+// advised: each stop is a rollout of every member. The error tells what to do where
 // there is no way.
 //
 //	3.5.20 → 3.5.35   3.5.35

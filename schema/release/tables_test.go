@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The rows must make sense by themselves. What they say of real binaries is
+// The rows must make sense on their own. What they claim of real binaries is
 // checked by test/release.
 
 func TestLineRows(t *testing.T) {
@@ -60,7 +60,7 @@ func TestFlagGroups(t *testing.T) {
 		}
 		for _, name := range group.names {
 			if seen[name] {
-				t.Errorf("flag %s stands twice", name)
+				t.Errorf("flag %s is listed twice", name)
 			}
 			seen[name] = true
 		}
@@ -78,7 +78,7 @@ func TestDeprecatedRows(t *testing.T) {
 		}
 		for _, name := range row.names {
 			if seen[name] {
-				t.Errorf("deprecated flag %s stands twice", name)
+				t.Errorf("deprecated flag %s is listed twice", name)
 			}
 			seen[name] = true
 		}

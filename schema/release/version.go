@@ -12,7 +12,7 @@ type Version struct {
 	Major, Minor, Patch int
 }
 
-// Parse reads exactly MAJOR.MINOR.PATCH. The error of any other text says what
+// Parse reads exactly MAJOR.MINOR.PATCH. The error of any other text tells what
 // to write instead.
 func Parse(text string) (Version, error) {
 	if v, ok := plain(text); ok {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// wrongForm says how text departs from MAJOR.MINOR.PATCH, or "" when it has
+// wrongForm returns how text departs from MAJOR.MINOR.PATCH, or "" when it has
 // that form. The commonest slips come first, so that each gets its own remedy.
 func wrongForm(text string) string {
 	switch rest, leadingV := strings.CutPrefix(text, "v"); {
@@ -33,7 +33,7 @@ func isMovingTag(text string) bool {
 	return false
 }
 
-// wrongParts looks at the numbers between the dots.
+// wrongParts checks the numbers between the dots.
 func wrongParts(text string) string {
 	if strings.ContainsAny(text, "-+") {
 		return "pre-releases and builds are not supported; write a release as MAJOR.MINOR.PATCH"

@@ -91,7 +91,7 @@ func (c *Client) find(ctx context.Context, pull int, marker string) (comment, er
 }
 
 // authorship tells which comments are ours: those of the token's owner, or of the
-// app, whose token belongs to nobody.
+// app, whose token has no owner.
 func (c *Client) authorship(ctx context.Context) (func(comment) bool, error) {
 	app, err := c.api.App(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (c *Client) authorship(ctx context.Context) (func(comment) bool, error) {
 	if app != "" {
 		return func(one comment) bool { return slices.Contains(one.apps, app) }, nil
 	}
-	const during = "ask who the token's owner is"
+	const during = "find the token's owner"
 	answer, err := c.api.Call(ctx, during, sources.Request{Method: http.MethodGet, Path: c.forge.self()})
 	if err != nil {
 		return nil, err

@@ -23,7 +23,7 @@ import (
 	"github.com/quorate/quorate/sources"
 )
 
-// Config says where the repository is hosted.
+// Config is where the repository is hosted.
 type Config struct {
 	// Kind of the host; empty where the repository is at github.com or gitlab.com.
 	Kind Kind
@@ -79,7 +79,7 @@ type Pull struct {
 	Head, Reference string
 	// Base is the branch that it is for.
 	Base string
-	// Draft is one that is not meant to be read yet.
+	// Draft is one that is not ready for review yet.
 	Draft bool
 	// Fork is one whose head lies in another repository.
 	Fork bool
@@ -117,7 +117,7 @@ type kept struct {
 
 // dialect is what the forges differ in.
 type dialect interface {
-	// status sets a status, and isSet says of a refusal that it was set already.
+	// status sets a status, and isSet reports of a refusal that it was set already.
 	status(s Status) sources.Request
 	isSet(refusal sources.Answer) bool
 	// pulls is a page, from 1, of the open pull requests for a branch.
@@ -126,9 +126,9 @@ type dialect interface {
 	// comments is a page of those on a pull request.
 	comments(pull, page int) string
 	readComments(body []byte) ([]comment, error)
-	// write writes a comment anew, or where it has an ID, changes it.
+	// write creates a comment or, where it has an ID, changes it.
 	write(pull int, id int64, text string) sources.Request
-	// self is who the token is.
+	// self is the account that owns the token.
 	self() string
 }
 
@@ -206,9 +206,9 @@ func newDialect(kind Kind, base *url.URL, path string) (how dialect, api, branch
 const (
 	// descriptionRunes is GitHub's limit.
 	descriptionRunes = 140
-	// statusesMost is how many statuses are remembered; nobody looks after more
+	// maxStatuses is how many statuses are remembered; more are not followed
 	// commits than a few at once.
-	statusesMost = 32
+	maxStatuses = 32
 )
 
 // BranchURL is where a browser shows a branch.
@@ -232,7 +232,7 @@ func (c *Client) Status(ctx context.Context, s Status) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.statuses) >= statusesMost {
+	if len(c.statuses) >= maxStatuses {
 		clear(c.statuses)
 	}
 	c.statuses[about] = s
@@ -296,7 +296,7 @@ func (c *Client) page(ctx context.Context, path string) (kept, error) {
 	return found, nil
 }
 
-// hasNext reports whether a list goes on behind this page.
+// hasNext reports whether a list continues after this page.
 func hasNext(header http.Header) bool {
 	return strings.Contains(strings.Join(header.Values("Link"), ","), `rel="next"`)
 }

@@ -115,7 +115,7 @@ func (s *server) client(kind Kind) *Client {
 func ok(body string) []answer      { return []answer{{status: http.StatusOK, body: body}} }
 func created(body string) []answer { return []answer{{status: http.StatusCreated, body: body}} }
 
-// One status looks like this at each of them, and is sent once.
+// One status has this form at each of them, and is sent once.
 func TestStatusIsSentWhereItChanged(t *testing.T) {
 	for kind, c := range map[Kind]struct{ path, sent, failed string }{
 		GitHub: {
@@ -269,7 +269,7 @@ func TestOneCommentIsKeptUpToDate(t *testing.T) {
 			wrote(comment(client, marked+" B"), c.method+" "+c.one+` {"body":`+body(marked+" B")+`}`)
 			// A process that has just started finds it, and leaves it where it is the same.
 			wrote(comment(s.client(kind), marked), "GET "+c.user, "GET "+c.list)
-			// Somebody deleted it: it is written anew.
+			// It was deleted: it is created again.
 			s.mu.Lock()
 			s.answers[c.method+" "+c.one] = nil
 			s.answers["GET "+c.list] = []answer{list(theirs)}
@@ -279,7 +279,7 @@ func TestOneCommentIsKeptUpToDate(t *testing.T) {
 	}
 }
 
-// Every refusal says what to do, and keeps its kind and how long to wait.
+// Every refusal tells what to do, and keeps its kind and how long to wait.
 func TestEveryRefusalIsUnderstood(t *testing.T) {
 	reset := http.Header{"X-Ratelimit-Remaining": {"0"}, "X-Ratelimit-Reset": {"1377013266"}, "Date": {"Tue, 20 Aug 2013 15:40:06 GMT"}}
 	for name, c := range map[string]struct {
@@ -290,13 +290,13 @@ func TestEveryRefusalIsUnderstood(t *testing.T) {
 	}{
 		"401":              {answer{status: 401, body: `{"message":"Bad credentials ` + token + `"}`}, sources.ErrAuthentication, 0, "check that the token is valid"},
 		"403":              {answer{status: 403, body: `{"message":"Resource not accessible"}`}, sources.ErrAuthentication, 0, "give the token the right"},
-		"403 rate limit":   {answer{status: 403, header: reset, body: `{}`}, sources.ErrUnreachable, 60 * time.Second, "comes back after 1m0s"},
-		"403 with a pause": {answer{status: 403, header: http.Header{"Retry-After": {"7"}}}, sources.ErrUnreachable, 7 * time.Second, "comes back after 7s"},
+		"403 rate limit":   {answer{status: 403, header: reset, body: `{}`}, sources.ErrUnreachable, 60 * time.Second, "retries after 1m0s"},
+		"403 with a pause": {answer{status: 403, header: http.Header{"Retry-After": {"7"}}}, sources.ErrUnreachable, 7 * time.Second, "retries after 7s"},
 		"404":              {answer{status: 404}, sources.ErrRepositoryNotFound, 0, "that the token may see it"},
 		"422":              {answer{status: 422, body: `{"message":"No commit found for SHA: x ` + token + `"}`}, nil, 0, "422 Unprocessable Entity (No commit found for SHA: x ***)"},
 		"422 in parts":     {answer{status: 422, body: `{"message":{"base":["is ` + token + `"]}}`}, nil, 0, `({"base":["is ***"]})`},
-		"429":              {answer{status: 429}, sources.ErrUnreachable, time.Minute, "asked too much"},
-		"429 with a pause": {answer{status: 429, header: http.Header{"Retry-After": {"30"}}}, sources.ErrUnreachable, 30 * time.Second, "asked too much"},
+		"429":              {answer{status: 429}, sources.ErrUnreachable, time.Minute, "too many requests"},
+		"429 with a pause": {answer{status: 429, header: http.Header{"Retry-After": {"30"}}}, sources.ErrUnreachable, 30 * time.Second, "too many requests"},
 		"500":              {answer{status: 500, body: token}, sources.ErrUnreachable, 0, "500 Internal Server Error"},
 		"503":              {answer{status: 503, header: http.Header{"Retry-After": {"9"}}}, sources.ErrUnreachable, 9 * time.Second, "503"},
 		"garbage":          {answer{status: 200, body: `<html>` + token}, nil, 0, "the answer is not the API's"},
@@ -382,7 +382,7 @@ func TestWhereTheAPIIs(t *testing.T) {
 		{Gitea, "https://git.example.com", "/srv/etcd", "", "names no owner and repository"},
 		{"svn", "https://git.example.com", "https://git.example.com/a/b", "", `--forge is "svn"`},
 		{Gitea, "https://t0ken@git.example.com", "https://git.example.com/a/b", "", "carries user information"},
-		{Gitea, "git.example.com", "https://git.example.com/a/b", "", "it is not understood"},
+		{Gitea, "git.example.com", "https://git.example.com/a/b", "", "it cannot be parsed"},
 	} {
 		client, err := New(Config{Kind: c.kind, URL: c.url, Repository: c.repository})
 		switch {

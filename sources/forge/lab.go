@@ -62,7 +62,7 @@ func (l lab) readPulls(body []byte) ([]Pull, error) {
 			return nil, errors.New("a merge request without a number or a branch")
 		}
 		if p.SHA == "" {
-			continue // its branch is gone, or GitLab has not looked at it yet
+			continue // its branch is gone, or GitLab has not processed it yet
 		}
 		pulls = append(pulls, Pull{
 			Number: p.IID, Head: p.SHA, Reference: fmt.Sprintf("refs/merge-requests/%d/head", p.IID), Base: p.TargetBranch, Draft: p.Draft,

@@ -8,5 +8,5 @@
 //
 // A library would reflect the types as well, but the known one writes a later
 // draft than editors and CI tools understand best, cuts patterns at commas, and
-// knows nothing of defaults that a function fills.
+// does not know defaults that a function fills.
 package generate

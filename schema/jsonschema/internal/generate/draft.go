@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// draft is JSON Schema draft-07, as far as it is used here. Beside a $ref stand
+// draft is JSON Schema draft-07, as far as it is used here. Next to a $ref are
 // only words that describe: a validator of this draft passes over them, and
 // editors show them.
 type draft struct {

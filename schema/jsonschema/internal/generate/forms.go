@@ -10,7 +10,7 @@ type form struct {
 	keys, notKeys string
 	// longest is the number of characters, or 0.
 	longest int64
-	// remedy is what an editor says where the pattern does not match.
+	// remedy is what an editor shows where the pattern does not match.
 	remedy string
 }
 

@@ -17,7 +17,7 @@ import (
 //	positive   a number or quantity above 0, without a value
 //	maxLength  of a text, in characters
 //	maxItems   of a list
-//	unique     no item of a list stands twice, without a value
+//	unique     no item of a list occurs twice, without a value
 type Limits struct {
 	Form                string
 	Choices             []Choice

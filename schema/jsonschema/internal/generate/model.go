@@ -45,7 +45,7 @@ type Field struct {
 	Value Value
 	// Limits are those of the struct tag.
 	Limits Limits
-	// Default is what stands in where a file leaves the field out, or nil.
+	// Default is the value where a file leaves the field out, or nil.
 	Default any
 	// Example is a value of the corpus, or nil.
 	Example any
@@ -53,7 +53,7 @@ type Field struct {
 
 // Value is what a field, an item of a list or a value of a map holds.
 type Value struct {
-	// Shape says which of the other fields are used.
+	// Shape decides which of the other fields are used.
 	Shape Shape
 	// Type is that of an Object.
 	Type *Type
@@ -96,7 +96,7 @@ type knownType struct {
 	reflected reflect.Type
 }
 
-// New builds the model from the types and from their source, which stands in
+// New builds the model from the types and from their source, which is in
 // dir. The corpus are good documents of all kinds, from which examples are taken.
 func New(dir string, corpus []schema.File) (*Model, error) {
 	source, err := readSource(dir)

@@ -29,7 +29,7 @@ Every document begins with ` + "`apiVersion: quorate.dev/v1alpha1`" + ` and one 
 		p.printf("- [%s](#%s)\n", kind.Name, strings.ToLower(kind.Name))
 	}
 	p.printf(`
-A field that is not listed here is an error. Fields in **bold** must be there. KEY stands for names that the author chooses, and
+A field that is not listed here is an error. Fields in **bold** are required. KEY stands for names that the author chooses, and
 [] for each item of a list. ` + "`quorate validate`" + ` checks all of it, and ` + "`quorate schema`" + ` prints the JSON Schema for editors and CI.
 
 | type | how it is written |
@@ -148,7 +148,7 @@ func join(field, more string) string {
 	return field + " " + more
 }
 
-// literal is a value as it stands in a file.
+// literal is a value as a file has it.
 func literal(value any) string {
 	if value == nil {
 		return ""

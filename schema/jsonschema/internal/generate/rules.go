@@ -61,7 +61,7 @@ func within(field, inner string, what *draft) *draft {
 }
 
 // exactlyOne of the fields must be there. A chain of conditions lets an editor
-// say what to do, where oneOf would say that something matches twice.
+// tell what to do, where oneOf would report that something matches twice.
 func exactlyOne(fields ...string) *draft {
 	first, rest := fields[0], fields[1:]
 	none := &draft{Required: []string{first}, ErrorMessage: "Write one of the fields that name the source."}
@@ -80,7 +80,7 @@ func without(fields ...string) *draft {
 	return d
 }
 
-// needs says that a field makes sense beside another one only.
+// needs is a field that makes sense only with another one.
 func needs(field, other string) *draft {
 	return &draft{Dependencies: map[string][]string{field: {other}}}
 }

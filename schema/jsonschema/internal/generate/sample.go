@@ -44,7 +44,7 @@ spec:
   clusterTemplate: {version: "3.6.16", replicas: 3, storage: {size: 8Gi}}
 `
 
-// fillDefaults asks schema.Parse what stands in for a field that is left out, so
+// fillDefaults asks schema.Parse for the value of a field that is left out, so
 // that the pages cannot say anything else.
 func (m *Model) fillDefaults() error {
 	set := schema.Parse([]schema.File{{Path: "small.yaml", Data: []byte(small)}})
