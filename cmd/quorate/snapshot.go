@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // newSnapshot is about backups at an object URL.
@@ -135,7 +136,7 @@ func printBackups(out io.Writer, format string, list []backup.Manifest) error {
 	_, _ = fmt.Fprintln(table, "TIME\tCLUSTER\tVERSION\tREVISION\tSIZE\tVERIFIED\tREASON\tOBJECT")
 	for _, m := range list {
 		_, _ = fmt.Fprintf(table, "%s\t%s/%s\t%s\t%d\t%s\t%s\t%s\t%s\n", m.Time.UTC().Format(time.RFC3339), m.Namespace, m.Name,
-			m.EtcdVersion, m.Revision, byteSize(m.Size), verifiedWord(m), m.Reason, m.Object)
+			m.EtcdVersion, m.Revision, state.SizeText(m.Size), verifiedWord(m), m.Reason, m.Object)
 	}
 	return table.Flush()
 }
@@ -149,17 +150,6 @@ func verifiedWord(m backup.Manifest) string {
 		return "restored"
 	}
 	return "bad"
-}
-
-// byteSize is a size for people.
-func byteSize(n int64) string {
-	switch {
-	case n >= 1<<30:
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	}
-	return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
 }
 
 func newSnapshotVerify() *cobra.Command {
@@ -221,6 +211,6 @@ func printVerified(out io.Writer, format string, m backup.Manifest, opened bool)
 		checked += "; but a restore drill has found it bad: " + m.Drill.Result
 	}
 	_, err := fmt.Fprintf(out, "%s: %s\n  cluster %s/%s (%s), etcd %s, revision %d, %s, taken %s: %s\n  sha256 %s\n",
-		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, byteSize(m.Size), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256)
+		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, state.SizeText(m.Size), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256)
 	return err
 }
