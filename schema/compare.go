@@ -25,7 +25,7 @@ func Compare(before, after Set) []Problem {
 	for i := range before.Restores {
 		old := &before.Restores[i]
 		if now, ok := lookup(after.Restores, old.Metadata, restoreName); ok && !same(old.Spec, now.Spec) {
-			c.warn(now.Origin, KindRestore, old.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, write a new document beside it")
+			c.warn(now.Origin, KindRestore, old.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, add a new document instead")
 		}
 	}
 	for i := range before.Backups {
@@ -123,7 +123,7 @@ func deletionChange(c change) {
 		was = DeletionSpec{} // it had no effect
 	}
 	if is.Volumes == VolumesDelete && was.Volumes != VolumesDelete {
-		c.warn("spec.deletion.volumes", "is Delete: the volumes and all data on them go for good with this change")
+		c.warn("spec.deletion.volumes", "is Delete: the volumes and all data on them are deleted permanently with this change")
 	}
 	if is.Backup == BackupSkip && was.Backup != BackupSkip {
 		c.warn("spec.deletion.backup", "is Skip: the cluster is deleted without a last backup")
@@ -133,14 +133,14 @@ func deletionChange(c change) {
 // recoveryChange warns of what a recovery loses.
 func recoveryChange(c change) {
 	if r := c.after.Recovery; r.Source() != "" && r != c.before.Recovery {
-		c.warn("spec.recovery", "lets cluster %s go on from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
+		c.warn("spec.recovery", "recovers cluster %s from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
 	}
 }
 
 // ownerChange warns that a cluster gets another owner.
 func ownerChange(c change) {
 	if from := c.after.TakeOver; from != "" && from != c.before.TakeOver {
-		c.warn("spec.takeOver", "takes the cluster from %s with this change: write mode: Observe there first, so that nothing is under way", clip(from))
+		c.warn("spec.takeOver", "takes the cluster from %s with this change: write mode: Observe there first, so that no step is in progress", clip(from))
 	}
 }
 
@@ -148,16 +148,16 @@ func ownerChange(c change) {
 func storageChange(c change) {
 	was, is := c.before.Storage, c.after.Storage
 	if is.Size.Cmp(was.Size) < 0 {
-		c.fail("spec.storage.size", "shrinks from %s to %s, which no volume can: keep %s, or restore a backup into a new cluster to get smaller volumes",
+		c.fail("spec.storage.size", "shrinks from %s to %s, which volumes cannot: keep %s, or restore a backup into a new cluster to get smaller volumes",
 			&was.Size, &is.Size, &was.Size)
 	}
 	from, to := className(was), className(is)
 	switch {
 	case from == to:
 	case is.ClassChange == ClassChangeReplace:
-		c.warn("spec.storage.storageClassName", "changes from %s to %s: every member is replaced by a new one on a new volume, one by one, and the old volumes are deleted", from, to)
+		c.warn("spec.storage.storageClassName", "changes from %s to %s: every member is replaced by a new one on a new volume, one at a time, and the old volumes are deleted", from, to)
 	default:
-		c.fail("spec.storage.storageClassName", "changes from %s to %s, which no volume can: take it back, or write storage.classChange: Replace to have the members replaced one by one, or restore a backup into a new cluster", from, to)
+		c.fail("spec.storage.storageClassName", "changes from %s to %s, which volumes cannot: revert it, or write storage.classChange: Replace to have the members replaced one at a time, or restore a backup into a new cluster", from, to)
 	}
 }
 
@@ -172,7 +172,7 @@ func className(s StorageSpec) string {
 // tlsChange refuses to switch running members to other certificates.
 func tlsChange(c change) {
 	if was, is := c.before.TLS.Mode, c.after.TLS.Mode; was != is {
-		c.fail("spec.tls.mode", "changes from %s to %s and is immutable for now, because members of the two modes do not understand each other: take it back, or restore a backup into a new cluster", was, is)
+		c.fail("spec.tls.mode", "changes from %s to %s and is immutable for now, because members of the two modes cannot talk to each other: revert it, or restore a backup into a new cluster", was, is)
 	}
 }
 
@@ -181,7 +181,7 @@ func tlsChange(c change) {
 func networkChange(c change) {
 	was, is := c.before.Network.IPFamilies, c.after.Network.IPFamilies
 	if len(was) > 0 && len(is) > 0 && was[0] != is[0] {
-		c.fail("spec.network.ipFamilies", "the first family changes from %s to %s and is immutable: keep %s first, another one may stand behind it", was[0], is[0], was[0])
+		c.fail("spec.network.ipFamilies", "the first family changes from %s to %s and is immutable: keep %s first, another one may follow it", was[0], is[0], was[0])
 	}
 }
 
@@ -250,9 +250,9 @@ func (c *comparison) vanished(old *Cluster) {
 		return
 	}
 	id := identity{KindCluster, old.Metadata.Namespace, old.Metadata.Name}
-	message := "is no longer in Git, which deletes nothing: it would run on as an orphan; to delete it write state: Deleted first, to let go of it write mode: Observe first"
+	message := "is no longer in Git, which deletes nothing: it would keep running as an orphan; to delete it write state: Deleted first, to let go of it write mode: Observe first"
 	if to := c.movedTo(old); to != "" {
-		message = fmt.Sprintf("is no longer in Git, but %s/%s is: a cluster cannot change its namespace, that would be a new and empty one beside it; restore a backup there instead, and write state: Deleted here",
+		message = fmt.Sprintf("is no longer in Git, but %s/%s is: a cluster cannot change its namespace, that would be a new, empty one; restore a backup there instead, and write state: Deleted here",
 			to, old.Metadata.Name)
 	}
 	// Its file may be gone, and then no line of it can be shown.

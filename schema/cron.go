@@ -43,7 +43,7 @@ func parseSchedule(text string, zone *time.Location) (cron.Schedule, error) {
 	}
 	line.Location = time.UTC
 	if line.Next(reference()).IsZero() {
-		return nil, fmt.Errorf("%s never comes: there is no such day in any month", clip(text))
+		return nil, fmt.Errorf("%s never occurs: no month has such a day", clip(text))
 	}
 	return wallClock{line, zone}, nil
 }
@@ -109,7 +109,7 @@ func loadZone(name string) (*time.Location, error) {
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "Local" {
-		return nil, fmt.Errorf("%s is no time zone: write an IANA name such as \"Europe/Berlin\"", clip(name))
+		return nil, fmt.Errorf("%s is not a time zone: write an IANA name such as \"Europe/Berlin\"", clip(name))
 	}
 	knownZones.Store(name, zone)
 	return zone, nil
@@ -120,9 +120,9 @@ func checkSchedule(text string) error {
 	fields := strings.Fields(text)
 	switch {
 	case strings.Contains(text, "TZ="):
-		return errors.New("a time zone in the schedule is not taken: write it as timeZone")
+		return errors.New("a time zone in the schedule is not supported: write it as timeZone")
 	case len(text) > 200:
-		return errors.New("is longer than 200 characters")
+		return errors.New("has more than 200 characters")
 	case strings.HasPrefix(text, "@reboot"):
 		return errors.New("@reboot is not a time: write a crontab line such as \"0 2 * * *\"")
 	case strings.HasPrefix(text, "@"):
@@ -159,7 +159,7 @@ func cronFields() []cronField {
 func explainSchedule(text string) error {
 	fields := strings.Fields(text)
 	if len(fields) != len(cronFields()) {
-		return fmt.Errorf("%s is no schedule: write @hourly, @daily, @weekly, @monthly, @yearly, or @every and a duration such as \"@every 1h\"", clip(text))
+		return fmt.Errorf("%s is not a schedule: write @hourly, @daily, @weekly, @monthly, @yearly, or @every and a duration such as \"@every 1h\"", clip(text))
 	}
 	for i, field := range cronFields() {
 		alone := []string{"*", "*", "*", "*", "*"}
@@ -168,7 +168,7 @@ func explainSchedule(text string) error {
 			return field.explain(fields[i])
 		}
 	}
-	return fmt.Errorf("%s is no schedule: write five fields such as \"0 2 * * 6\"", clip(text))
+	return fmt.Errorf("%s is not a schedule: write five fields such as \"0 2 * * 6\"", clip(text))
 }
 
 // explain reports what is wrong with a field.

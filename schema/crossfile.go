@@ -92,7 +92,7 @@ func (g *gathering) restore(d *declaration, r *EtcdRestore) {
 	}
 	if c := r.Spec.Source.ClusterName; c != "" && g.find(KindCluster, d.namespace, c) == nil {
 		// A cluster that is gone may well be the reason for the restore.
-		g.warn(d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are looked for under the daemon's --backup-url only, others are named by objectURL", g.missing(KindCluster, d.namespace, c))
+		g.warn(d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are searched for under the daemon's --backup-url only, others are named by objectURL", g.missing(KindCluster, d.namespace, c))
 	}
 	target := g.find(KindCluster, d.namespace, r.Spec.ClusterName)
 	if target == nil {
@@ -101,7 +101,7 @@ func (g *gathering) restore(d *declaration, r *EtcdRestore) {
 	if c, ok := target.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
 		return
 	}
-	g.blame(d, "spec.clusterName", "%s is declared at %s, and nothing that exists is restored over: give the new cluster another name; if the restore is done, remove this document and keep that one",
+	g.blame(d, "spec.clusterName", "%s is declared at %s, and a restore never overwrites a cluster: give the new cluster another name; if the restore is done, remove this document and keep that one",
 		target.identity, target.origin)
 }
 
@@ -164,7 +164,7 @@ func (g *gathering) samePlace(byPrefix map[string][]int) {
 			field, warning = "spec.backup.destination", true
 		}
 		g.report(indices, field, warning, func(other string) string {
-			return "the backups go to the same place as those of " + other + ": add {{ .Name }} to one of the templates, or a directory of its own"
+			return "the backups go to the same place as those of " + other + ": add {{ .Name }}, or another directory, to one of the templates"
 		})
 	}
 }

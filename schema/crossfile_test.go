@@ -137,7 +137,7 @@ func TestCrossFile(t *testing.T) {
 		{
 			"118 restore into a cluster that is in Git",
 			[]string{restoreText("again", "source: {objectURL: s3://b/x.db}", "clusterName: orders"), clusterText("orders")},
-			"a.yaml:6:3: spec.clusterName: EtcdCluster shop/orders is declared at b.yaml:1, and nothing that exists is restored over",
+			"a.yaml:6:3: spec.clusterName: EtcdCluster shop/orders is declared at b.yaml:1, and a restore never overwrites a cluster",
 			"1 clusters, 0 backups, 0 schedules, 0 restores, 1 held",
 		},
 		{

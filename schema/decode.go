@@ -104,7 +104,7 @@ func (f *fitting) value(value any, t reflect.Type, field string) bool {
 func (f *fitting) object(value any, t reflect.Type, field string) bool {
 	fields, ok := value.(map[string]any)
 	if !ok {
-		f.fail(field, "must be a mapping of fields, not %s", describe(value))
+		f.fail(field, "must be an object, not %s", describe(value))
 		return false
 	}
 	var known map[string]reflect.Type
@@ -185,7 +185,7 @@ func (f *fitting) text(value any, field string) bool {
 	case string:
 		return true
 	case map[string]any, []any:
-		f.fail(field, "must be a text, not %s", describe(value))
+		f.fail(field, "must be a string, not %s", describe(value))
 		return false
 	}
 	raw := ""
@@ -196,7 +196,7 @@ func (f *fitting) text(value any, field string) bool {
 		f.fail(field, "YAML reads %s as %s: put it in quotes", raw, read)
 		return false
 	}
-	f.fail(field, "must be a text, not %s: put it in quotes", describe(value))
+	f.fail(field, "must be a string, not %s: put it in quotes", describe(value))
 	return false
 }
 
@@ -238,7 +238,7 @@ func (f *fitting) number(value any, t reflect.Type, field string) bool {
 				hint = ": leave out the quotes"
 			}
 		}
-		f.fail(field, "must be a whole number, not %s%s", describe(value), hint)
+		f.fail(field, "must be an integer, not %s%s", describe(value), hint)
 		return false
 	}
 	return true
@@ -255,7 +255,7 @@ func (f *fitting) special(value any, t reflect.Type, field string) bool {
 	case err == nil:
 		return true
 	case t == reflect.TypeFor[resource.Quantity]():
-		f.fail(field, "must be an amount such as 8Gi or 500m, not %s", describe(value))
+		f.fail(field, "must be a quantity such as 8Gi or 500m, not %s", describe(value))
 		return false
 	case t == reflect.TypeFor[metav1.Duration]():
 		f.fail(field, "must be a duration such as \"10s\", not %s", describe(value))
@@ -272,13 +272,13 @@ func (f *fitting) special(value any, t reflect.Type, field string) bool {
 func describe(value any) string {
 	switch v := value.(type) {
 	case map[string]any:
-		return "a mapping"
+		return "an object"
 	case []any:
 		return "a list"
 	case string:
-		return "the text " + clip(v)
+		return "the string " + clip(v)
 	case bool:
-		return "the switch " + strconv.FormatBool(v)
+		return "the boolean " + strconv.FormatBool(v)
 	case float64:
 		return "the number " + strconv.FormatFloat(v, 'f', -1, 64)
 	}

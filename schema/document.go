@@ -38,14 +38,14 @@ func readYAML(c chunk) (*document, *Problem) {
 	// dropped without a word.
 	var rest yaml.Node
 	if err := decoder.Decode(&rest); !errors.Is(err, io.EOF) {
-		return nil, &Problem{Line: c.line, Column: 1, Message: "something stands behind the end of this document: write --- on a line of its own between two documents"}
+		return nil, &Problem{Line: c.line, Column: 1, Message: "there is more after the end of this document: write --- on a separate line between two documents"}
 	}
 	node := &root
 	if node.Kind == yaml.DocumentNode && len(node.Content) > 0 {
 		node = node.Content[0]
 	}
 	if node.Kind != yaml.MappingNode {
-		return nil, &Problem{Line: c.line + max(node.Line, 1) - 1, Column: max(node.Column, 1), Message: "the document is not a mapping: it must begin with apiVersion and kind"}
+		return nil, &Problem{Line: c.line + max(node.Line, 1) - 1, Column: max(node.Column, 1), Message: "the document is not an object: it must begin with apiVersion and kind"}
 	}
 	return &document{node: node, before: c.line - 1, spots: map[string]spot{}}, nil
 }
@@ -190,7 +190,7 @@ func (e *expansion) mapping(node *yaml.Node, field string, depth int) (map[strin
 			merged = append(merged, value)
 			continue
 		case key.Kind != yaml.ScalarNode:
-			e.fail(key, field, "a key must be a plain word: if this is a template such as {{ .UID }}, put it in quotes")
+			e.fail(key, field, "a key must be a plain string: if this is a template such as {{ .UID }}, put it in quotes")
 			return nil, false
 		case first > 0:
 			e.fail(key, child(field, key.Value), "is written twice, first on line %d: keep one of them", first)
@@ -219,7 +219,7 @@ func (e *expansion) merge(fields map[string]any, lines map[string]int, node *yam
 		at := base
 		base = resolve(base)
 		if base.Kind != yaml.MappingNode {
-			e.fail(at, field, "<< must name a mapping")
+			e.fail(at, field, "<< must name an object")
 			continue
 		}
 		value, ok := e.value(base, field, depth+1)
@@ -246,11 +246,11 @@ func (e *expansion) scalar(node *yaml.Node, field string) (any, bool) {
 		return nil, true
 	case "!!bool", "!!int", "!!float":
 		if err := node.Decode(&value); err != nil {
-			e.fail(node, field, "%s is no value of the type %s", clip(node.Value), tag)
+			e.fail(node, field, "%s is not a value of the type %s", clip(node.Value), tag)
 			return nil, false
 		}
 		if f, ok := value.(float64); ok && (math.IsInf(f, 0) || math.IsNaN(f)) {
-			e.fail(node, field, "%s is no number that can be used", clip(node.Value))
+			e.fail(node, field, "%s is not a finite number", clip(node.Value))
 			return nil, false
 		}
 		return value, true

@@ -59,11 +59,11 @@ func classify(root *document, h header) (verdict, Problem) {
 	}
 	switch {
 	case group == Group && h.apiVersion != APIVersion:
-		return fail("apiVersion", "%s is not known to this version of quorate: write %s", clip(h.apiVersion), APIVersion)
+		return fail("apiVersion", "%s is unknown to this version of quorate: write %s", clip(h.apiVersion), APIVersion)
 	case group == Group:
 		return classifyKind(h, fail)
 	case h.kind == "List" && listsOurs(root.node):
-		return fail("kind", "lists are not taken: write each item as a document of its own, with --- between them")
+		return fail("kind", "lists are not supported: write each item as a separate document, with --- between them")
 	case h.apiVersion == "" && (ourKind || ourVersionUnderOtherKey(root.node)):
 		return fail("apiVersion", "is missing: write apiVersion: %s", APIVersion)
 	case ourKind && didYouMean(group, []string{Group}) != "":
@@ -80,9 +80,9 @@ func classifyKind(h header, fail func(field, format string, args ...any) (verdic
 	case h.kind == "":
 		return fail("kind", "is missing: write kind: %s, or one of the others: %s", KindCluster, strings.Join(kinds()[1:], ", "))
 	case slices.Contains(kinds(), strings.TrimSuffix(h.kind, "List")):
-		return fail("kind", "lists are not taken: write each item as a document of its own, with --- between them")
+		return fail("kind", "lists are not supported: write each item as a separate document, with --- between them")
 	}
-	return fail("kind", "%s is no kind of quorate%s", clip(h.kind), didYouMean(h.kind, kinds()))
+	return fail("kind", "%s is not a kind of quorate%s", clip(h.kind), didYouMean(h.kind, kinds()))
 }
 
 // listsOurs reports whether a List has an item of quorate's group.

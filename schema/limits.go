@@ -38,13 +38,13 @@ const (
 // refuseFile checks a file before it is given to the YAML parser.
 func refuseFile(data []byte) string {
 	if len(data) > maxFileBytes {
-		return fmt.Sprintf("the file has %d bytes: at most %d (1 MiB) are read, split it", len(data), maxFileBytes)
+		return fmt.Sprintf("the file has %d bytes: at most %d (1 MiB) are accepted, split it", len(data), maxFileBytes)
 	}
 	if !utf8.Valid(data) {
 		return "the file is not UTF-8 text: save it as UTF-8"
 	}
 	if n := countDocuments(data); n > maxDocuments {
-		return fmt.Sprintf("the file has %d documents: at most %d are read, split it", n, maxDocuments)
+		return fmt.Sprintf("the file has %d documents: at most %d are accepted, split it", n, maxDocuments)
 	}
 	return ""
 }
@@ -65,7 +65,7 @@ func refuseHeavy(readings []reading) {
 			r.read()
 		}
 		if ours || r.weight > 0 {
-			r.refuse(fmt.Sprintf("what the files up to this one declare takes more than %d bytes (64 MiB) of memory, and no more is read: use fewer aliases, or divide the files between several repositories", maxTotalWeight))
+			r.refuse(fmt.Sprintf("what the files up to this one declare takes more than %d bytes (64 MiB) of memory, and the rest is not read: use fewer aliases, or divide the files between several repositories", maxTotalWeight))
 		}
 	}
 }
@@ -84,9 +84,9 @@ func (t *taken) refuseMore(data []byte) string {
 	t.documents += countDocuments(data)
 	switch {
 	case t.bytes > maxTotalBytes:
-		return fmt.Sprintf("the files up to this one have more than %d bytes (64 MiB) together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalBytes)
+		return fmt.Sprintf("the files up to this one have more than %d bytes (64 MiB) together, and the rest are not read: watch fewer directories, or divide them between several repositories", maxTotalBytes)
 	case t.documents > maxTotalDocuments:
-		return fmt.Sprintf("the files up to this one have more than %d documents together, and no more are read: watch fewer directories, or divide them between several repositories", maxTotalDocuments)
+		return fmt.Sprintf("the files up to this one have more than %d documents together, and the rest are not read: watch fewer directories, or divide them between several repositories", maxTotalDocuments)
 	}
 	return ""
 }

@@ -130,7 +130,7 @@ func TestManyProblemsOfOneDocument(t *testing.T) {
 	}
 	last := s.Problems[maxProblems].String()
 	if !strings.Contains(lines(s.Problems), "spec.replcias: is not a known field, did you mean replicas?") ||
-		!strings.HasSuffix(last, ": 14901 more problems of this document are not listed: mend the first 100") {
+		!strings.HasSuffix(last, ": 14901 more problems of this document are not listed: fix the first 100") {
 		t.Error(last)
 	}
 	if again := one(text); !reflect.DeepEqual(again, s) {

@@ -42,20 +42,20 @@ func TestTypicalMistakes(t *testing.T) {
 		{
 			"14 tab",
 			[]string{strings.Replace(cluster, "  replicas", "\treplicas", 1)},
-			[]string{"a.yaml:6:1: a tab stands in the indentation, which YAML does not allow: use spaces"},
+			[]string{"a.yaml:6:1: the indentation contains a tab, which YAML does not allow: use spaces"},
 		},
 		{
 			"23 file copied and not renamed",
 			[]string{cluster, cluster},
 			[]string{
-				"a.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:1: keep one of them, until then none is acted upon",
-				"b.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is acted upon",
+				"a.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:1: keep one of them, until then none is reconciled",
+				"b.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is reconciled",
 			},
 		},
 		{
 			"13 apiVersion from memory",
 			[]string{strings.Replace(cluster, "v1alpha1", "v1", 1)},
-			[]string{`a.yaml:1:1: apiVersion: "quorate.dev/v1" is not known to this version of quorate: write quorate.dev/v1alpha1`},
+			[]string{`a.yaml:1:1: apiVersion: "quorate.dev/v1" is unknown to this version of quorate: write quorate.dev/v1alpha1`},
 		},
 		{
 			"8 flag with its dashes",
@@ -80,7 +80,7 @@ func TestTypicalMistakes(t *testing.T) {
 		{
 			"15 key in the file",
 			[]string{cluster + "  backup: {destination: {secretKey: hunter2}}\n"},
-			[]string{"a.yaml:8:26: spec.backup.destination.secretKey: is not a known field: if it is a secret, it must not be in Git, and who read it there may use it; name a Secret of Kubernetes with credentials.secretName"},
+			[]string{"a.yaml:8:26: spec.backup.destination.secretKey: is not a known field: if it is a secret, it must not be in Git, and everyone who can read the repository can use it; name a Kubernetes Secret with credentials.secretName"},
 		},
 		{
 			"13 fields at the left margin",

@@ -12,7 +12,7 @@ func moved(root reflect.Type, field, key string) (hint, meant string) {
 		return ": " + hint, meant
 	}
 	if looksSecret(key) {
-		return ": if it is a secret, it must not be in Git, and who read it there may use it; name a Secret of Kubernetes with credentials.secretName", ""
+		return ": if it is a secret, it must not be in Git, and everyone who can read the repository can use it; name a Kubernetes Secret with credentials.secretName", ""
 	}
 	if place, ok := elsewhere(root, key); ok && place != field {
 		return " here: move it below " + place + ", and indent it", child(place, key)
@@ -49,14 +49,14 @@ func renamedFields() map[string][2]string {
 		"metadata.resourceVersion":   {"Kubernetes sets it, leave it out", ""},
 		"metadata.uid":               {"Kubernetes sets it, leave it out", ""},
 		"metadata.generateName":      {"write the whole name as metadata.name", ""},
-		"metadata.finalizers":        {"leave it out, nothing is deleted but with spec.state: Deleted", ""},
+		"metadata.finalizers":        {"leave it out, only spec.state: Deleted deletes anything", ""},
 		"metadata.ownerReferences":   {"leave it out, quorate sets those of its own objects", ""},
 
 		"spec.size":                        {"the number of members is spec.replicas", "replicas"},
 		"spec.members":                     {"the number of members is spec.replicas", "replicas"},
 		"spec.etcdVersion":                 {"the release is spec.version", "version"},
-		"spec.baseImage":                   {"the image's place is spec.image.repository", ""},
-		"spec.repository":                  {"the image's place is spec.image.repository", ""},
+		"spec.baseImage":                   {"the image is named by spec.image.repository", ""},
+		"spec.repository":                  {"the image is named by spec.image.repository", ""},
 		"spec.image.tag":                   {"the tag is v and spec.version", ""},
 		"spec.pod":                         {"write spec.podTemplate, with labels and annotations in its metadata and the rest in its spec", ""},
 		"spec.podTemplate.etcdEnv":         {"write the flags of etcd to spec.etcd.options, without dashes", ""},
@@ -72,16 +72,16 @@ func renamedFields() map[string][2]string {
 
 		"spec.maxBackups":                    {"write spec.retention.keepLast in an EtcdBackupSchedule", ""},
 		"spec.successfulBackupsHistoryLimit": {"write spec.retention.keepLast", ""},
-		"spec.failedBackupsHistoryLimit":     {"leave it out, what failed is not kept", ""},
+		"spec.failedBackupsHistoryLimit":     {"leave it out, failed backups are not kept", ""},
 		"spec.backupPolicy":                  {"write an EtcdBackupSchedule with schedule: \"@every 6h\" and retention.keepLast", ""},
 		"spec.etcdEndpoints":                 {"write source.clusterURL, or source.clusterName for a cluster of quorate", ""},
 		"spec.clusterEndpoints":              {"write source.clusterURL, or source.clusterName for a cluster of quorate", ""},
 		"spec.clientTLSSecret":               {"write source.tls.secretName", ""},
 		"spec.storageType":                   {"the store is the scheme of objectURLTemplate: s3, gs, azblob or file", ""},
 		"spec.backupStorageType":             {"the store is the scheme of objectURL: s3, gs, azblob or file", ""},
-		"spec.s3":                            {"write objectURLTemplate: \"s3://bucket/{{ .UID }}.db\" or, in a restore, objectURL, and credentials.secretName beside it", ""},
-		"spec.gcs":                           {"write objectURLTemplate: \"gs://bucket/{{ .UID }}.db\" or, in a restore, objectURL, and credentials.secretName beside it", ""},
-		"spec.abs":                           {"write objectURLTemplate: \"azblob://bucket/{{ .UID }}.db\" or, in a restore, objectURL, and credentials.secretName beside it", ""},
+		"spec.s3":                            {"write objectURLTemplate: \"s3://bucket/{{ .UID }}.db\" or, in a restore, objectURL, and credentials.secretName", ""},
+		"spec.gcs":                           {"write objectURLTemplate: \"gs://bucket/{{ .UID }}.db\" or, in a restore, objectURL, and credentials.secretName", ""},
+		"spec.abs":                           {"write objectURLTemplate: \"azblob://bucket/{{ .UID }}.db\" or, in a restore, objectURL, and credentials.secretName", ""},
 		"spec.etcdCluster":                   {"write spec.clusterName", ""},
 	}
 }

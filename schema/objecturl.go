@@ -75,7 +75,7 @@ func ExpandObjectURL(template string, d ObjectURLData) (string, error) {
 const uidExample = "{{ .UID }}.db"
 
 // errTemplate is the one answer to all that is not a field in braces.
-var errTemplate = errors.New("only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may stand in the template")
+var errTemplate = errors.New("only {{ .Namespace }}, {{ .Name }}, {{ .Version }} and {{ .UID }} may be used in the template")
 
 // parseFields reads a template, and tells of one that is too long or broken what to
 // change.
@@ -123,7 +123,7 @@ func expandNode(node parse.Node, d ObjectURLData) (string, error) {
 		return "", errTemplate
 	}
 	if !isPathWord(value) {
-		return "", fmt.Errorf("the value of .%s cannot stand in a URL: it must be letters, digits, dots, dashes and underscores", field.Ident[0])
+		return "", fmt.Errorf("the value of .%s cannot be part of a URL: it must be letters, digits, dots, dashes and underscores", field.Ident[0])
 	}
 	return value, nil
 }
@@ -147,16 +147,16 @@ func checkObjectURL(text, example string) (*url.URL, error) {
 	object, err := url.Parse(text)
 	if err != nil {
 		// The cause would repeat a part of the URL.
-		return nil, fmt.Errorf("it is no URL such as s3://bucket/%s", example)
+		return nil, fmt.Errorf("it is not a URL such as s3://bucket/%s", example)
 	}
 	if object.User != nil || strings.Contains(object.Opaque, "@") {
-		return nil, errors.New("a user or password must not stand in the URL: name a Secret as credentials.secretName, or give the daemon credentials by its environment or service account")
+		return nil, errors.New("a user or password must not be in the URL: name a Secret as credentials.secretName, or give the daemon credentials by its environment or service account")
 	}
 	if err := checkQuery(object.RawQuery); err != nil {
 		return nil, err
 	}
 	if object.Fragment != "" || strings.Contains(text, "#") {
-		return nil, errors.New("leave out the part after #: object stores have none")
+		return nil, errors.New("leave out the part after #: object stores do not use it")
 	}
 	return object, checkPlace(object, example)
 }
@@ -179,7 +179,7 @@ func checkPlace(object *url.URL, example string) error {
 	case strings.Trim(object.Path, "/") == "" || strings.HasSuffix(object.Path, "/"):
 		return fmt.Errorf("name the object, as in s3://bucket/%s", example)
 	case slices.Contains(strings.Split(object.Path, "/"), ".."):
-		return errors.New("the path must not climb with two dots")
+		return errors.New("the path must not contain ..")
 	}
 	return nil
 }

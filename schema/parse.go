@@ -204,7 +204,7 @@ func (g *gathering) conflict(id identity, self int, indices []int) {
 	if extra := len(indices) - 1 - len(others); extra > 0 {
 		others = append(others, fmt.Sprintf("%d more", extra))
 	}
-	g.blame(&g.declared[self], "metadata.name", "%s is declared again at %s: keep one of them, until then none is acted upon", id, strings.Join(others, ", "))
+	g.blame(&g.declared[self], "metadata.name", "%s is declared again at %s: keep one of them, until then none is reconciled", id, strings.Join(others, ", "))
 }
 
 // add puts a good object where its kind belongs.

@@ -103,37 +103,37 @@ func TestParseHolds(t *testing.T) {
 		"      d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\n      e: [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\n"
 	for _, c := range []struct{ name, text, want, held string }{
 		{"4 version read as a number", strings.Replace(good, `"3.6.16"`, "3.10", 1), "a.yaml:5:3: spec.version: YAML reads 3.10 as the number 3.1: put it in quotes", orders},
-		{"4 version as a short number", strings.Replace(good, `"3.6.16"`, "3.6", 1), "a.yaml:5:3: spec.version: must be a text, not the number 3.6: put it in quotes", orders},
+		{"4 version as a short number", strings.Replace(good, `"3.6.16"`, "3.6", 1), "a.yaml:5:3: spec.version: must be a string, not the number 3.6: put it in quotes", orders},
 		{"13 unknown field", good + "  replica: 3\n", "a.yaml:8:3: spec.replica: is not a known field, did you mean replicas?", orders},
 		{"13 unknown field deep down", good + "  podTemplate: {spec: {tolerations: [{operater: Exists}]}}\n", "a.yaml:8:39: spec.podTemplate.spec.tolerations[0].operater: is not a known field, did you mean operator?", orders},
 		{"13 field of another object", good + "status: {}\n", "a.yaml:8:1: status: is not a known field", orders},
-		{"13 wrong type", strings.Replace(good, "replicas: 3", `replicas: "3"`, 1), "a.yaml:6:3: spec.replicas: must be a whole number, not the text \"3\": leave out the quotes", orders},
-		{"13 number for a text", good + "  etcd: {options: {heartbeat-interval: 100}}\n", "a.yaml:8:20: spec.etcd.options.heartbeat-interval: must be a text, not the number 100: put it in quotes", orders},
-		{"13 fraction", strings.Replace(good, "replicas: 3", "replicas: 3.5", 1), "spec.replicas: must be a whole number", orders},
-		{"13 too large", strings.Replace(good, "replicas: 3", "replicas: 99999999999", 1), "spec.replicas: must be a whole number", orders},
-		{"13 list for a mapping", good + "  etcd: []\n", "a.yaml:8:3: spec.etcd: must be a mapping of fields, not a list", orders},
-		{"13 bad amount", strings.Replace(good, "8Gi", "8GB", 1), "a.yaml:7:13: spec.storage.size: must be an amount such as 8Gi", orders},
+		{"13 wrong type", strings.Replace(good, "replicas: 3", `replicas: "3"`, 1), "a.yaml:6:3: spec.replicas: must be an integer, not the string \"3\": leave out the quotes", orders},
+		{"13 number for a text", good + "  etcd: {options: {heartbeat-interval: 100}}\n", "a.yaml:8:20: spec.etcd.options.heartbeat-interval: must be a string, not the number 100: put it in quotes", orders},
+		{"13 fraction", strings.Replace(good, "replicas: 3", "replicas: 3.5", 1), "spec.replicas: must be an integer", orders},
+		{"13 too large", strings.Replace(good, "replicas: 3", "replicas: 99999999999", 1), "spec.replicas: must be an integer", orders},
+		{"13 list for an object", good + "  etcd: []\n", "a.yaml:8:3: spec.etcd: must be an object, not a list", orders},
+		{"13 bad amount", strings.Replace(good, "8Gi", "8GB", 1), "a.yaml:7:13: spec.storage.size: must be a quantity such as 8Gi", orders},
 		{"13 bad duration", good + "  upgrade: {soak: 10}\n", "a.yaml:8:13: spec.upgrade.soak: must be a duration", orders},
 		{"13 spec of another kind", strings.Replace(good, "EtcdCluster", "EtcdBackup", 1), "a.yaml:5:3: spec.version: is not a known field", "EtcdBackup shop/orders"},
-		{"13 unknown kind", strings.Replace(good, "EtcdCluster", "EtcdClutser", 1), `a.yaml:2:1: kind: "EtcdClutser" is no kind of quorate, did you mean EtcdCluster?`, "EtcdClutser shop/orders"},
+		{"13 unknown kind", strings.Replace(good, "EtcdCluster", "EtcdClutser", 1), `a.yaml:2:1: kind: "EtcdClutser" is not a kind of quorate, did you mean EtcdCluster?`, "EtcdClutser shop/orders"},
 		{"13 no kind", strings.Replace(good, "kind: EtcdCluster\n", "", 1), "kind: is missing", " shop/orders"},
-		{"13 other version", strings.Replace(good, "v1alpha1", "v1", 1), `a.yaml:1:1: apiVersion: "quorate.dev/v1" is not known to this version of quorate: write quorate.dev/v1alpha1`, orders},
+		{"13 other version", strings.Replace(good, "v1alpha1", "v1", 1), `a.yaml:1:1: apiVersion: "quorate.dev/v1" is unknown to this version of quorate: write quorate.dev/v1alpha1`, orders},
 		{"13 misspelt group", strings.Replace(good, "quorate.dev", "quorat.dev", 1), "did you mean quorate.dev/v1alpha1?", orders},
 		{"13 apiVersion missing", strings.Replace(good, "apiVersion: quorate.dev/v1alpha1\n", "", 1), "apiVersion: is missing", orders},
 		{"13 apiVersion misspelt", strings.Replace(good, "apiVersion", "apiversion", 1), "apiVersion: is missing", orders},
-		{"14 List", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: quorate.dev/v1alpha1, kind: EtcdCluster}\n", "a.yaml:2:1: kind: lists are not taken", "List default/"},
-		{"14 own List", strings.Replace(good, "EtcdCluster", "EtcdClusterList", 1), "lists are not taken", "EtcdClusterList shop/orders"},
+		{"14 List", "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: quorate.dev/v1alpha1, kind: EtcdCluster}\n", "a.yaml:2:1: kind: lists are not supported", "List default/"},
+		{"14 own List", strings.Replace(good, "EtcdCluster", "EtcdClusterList", 1), "lists are not supported", "EtcdClusterList shop/orders"},
 		{"14 key written twice", good + "  replicas: 5\n", "a.yaml:8:3: spec.replicas: is written twice, first on line 6: keep one of them", orders},
-		{"14 tab", strings.Replace(good, "  replicas", "\treplicas", 1), "a.yaml:6:1: a tab stands in the indentation", "EtcdCluster default/"},
+		{"14 tab", strings.Replace(good, "  replicas", "\treplicas", 1), "a.yaml:6:1: the indentation contains a tab", "EtcdCluster default/"},
 		{"14 no YAML", good + "  etcd: {\n", "a.yaml:8:3: a brace or bracket is opened and not closed", "EtcdCluster default/"},
 		{"14 no YAML, names in lines", "apiVersion: quorate.dev/v1alpha1\nkind: EtcdCluster\nmetadata:\n  labels:\n    name: no\n  name: \"orders\" # x\n  namespace: shop\nspec: [\n", "a.yaml:8:1: a brace or bracket is opened and not closed", orders},
 		{"14 alias bomb", bomb, "a.yaml:1:1: the document expands to more than", orders},
 		{"14 alias in itself", good + "  podTemplate: &p {metadata: *p}\n", "", orders},
-		{"14 infinite number", strings.Replace(good, "replicas: 3", "replicas: .inf", 1), "no number that can be used", orders},
+		{"14 infinite number", strings.Replace(good, "replicas: 3", "replicas: .inf", 1), "not a finite number", orders},
 		{"14 tag", strings.Replace(good, "replicas: 3", "replicas: !x 3", 1), "the YAML tag \"!x\" is not known", orders},
-		{"14 too large", good + strings.Repeat("#", 1<<20), "at most 1048576 (1 MiB) are read", aFile},
-		{"14 10 MB", good + strings.Repeat("# x\n", 10<<18), "at most 1048576 (1 MiB) are read", aFile},
-		{"14 too many documents", good + strings.Repeat("---\n", 1001), "at most 1000 are read", aFile},
+		{"14 too large", good + strings.Repeat("#", 1<<20), "at most 1048576 (1 MiB) are accepted", aFile},
+		{"14 10 MB", good + strings.Repeat("# x\n", 10<<18), "at most 1048576 (1 MiB) are accepted", aFile},
+		{"14 too many documents", good + strings.Repeat("---\n", 1001), "at most 1000 are accepted", aFile},
 		{"14 not UTF-8", good + "# \xff\n", "not UTF-8", aFile},
 		{"3 no metadata", strings.Replace(good, "metadata: {name: orders, namespace: shop}\n", "", 1), "metadata.name: is missing", "EtcdCluster default/"},
 	} {
@@ -208,7 +208,7 @@ func TestParse14MistakeInQuorateHoldsOneFile(t *testing.T) {
 	knownFields.Store(kind, "no map")
 	defer knownFields.Store(kind, known)
 	s := parseTexts(strings.Replace(restoreText("again", "source: {schedule: nightly}"), "{name: again, namespace: shop}", "\n  name: again\n  namespace: shop", 1), good)
-	if names(s) != "shop/orders" || heldNames(s) != " /, EtcdRestore shop/again" || !strings.HasPrefix(lines(s.Problems), "a.yaml: quorate cannot cope with this file (") {
+	if names(s) != "shop/orders" || heldNames(s) != " /, EtcdRestore shop/again" || !strings.HasPrefix(lines(s.Problems), "a.yaml: internal error while reading this file (") {
 		t.Errorf("clusters %q, held %q and:\n%s", names(s), heldNames(s), lines(s.Problems))
 	}
 }
@@ -219,8 +219,8 @@ func TestParse23ClusterDeclaredTwice(t *testing.T) {
 		{Path: "b.yaml", Data: []byte("# b\n---\n" + good + "---\n" + other)},
 		{Path: "a.yaml", Data: []byte(good)},
 	})
-	want := "a.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:2: keep one of them, until then none is acted upon\n" +
-		"b.yaml:5:12: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is acted upon\n"
+	want := "a.yaml:3:12: metadata.name: EtcdCluster shop/orders is declared again at b.yaml:2: keep one of them, until then none is reconciled\n" +
+		"b.yaml:5:12: metadata.name: EtcdCluster shop/orders is declared again at a.yaml:1: keep one of them, until then none is reconciled\n"
 	if got := lines(s.Problems); got != want {
 		t.Errorf("got:\n%s", got)
 	}

@@ -56,7 +56,7 @@ func (r *reading) read() {
 	}
 	defer func() {
 		if mistake := recover(); mistake != nil {
-			r.refuse(fmt.Sprintf("quorate cannot cope with this file (%v): please report it", mistake))
+			r.refuse(fmt.Sprintf("internal error while reading this file (%v): please report this bug", mistake))
 		}
 	}()
 	if r.refusal != "" {
@@ -228,7 +228,7 @@ func firstProblems(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(isWarning(a), isWarning(b)) })
 	rest := problems[maxProblems]
 	rest.Field, rest.Column = "", 0
-	rest.Message = fmt.Sprintf("%d more problems of this document are not listed: mend the first %d", len(problems)-maxProblems, maxProblems)
+	rest.Message = fmt.Sprintf("%d more problems of this document are not listed: fix the first %d", len(problems)-maxProblems, maxProblems)
 	return append(slices.Clone(problems[:maxProblems]), rest)
 }
 

@@ -14,7 +14,7 @@ import (
 func trap(data []byte, near int, cause string) (line int, message string) {
 	lines := strings.Split(strings.ReplaceAll(string(data), "\r\n", "\n"), "\n")
 	if line := tabbedLine(lines); line > 0 {
-		return line, "a tab stands in the indentation, which YAML does not allow: use spaces"
+		return line, "the indentation contains a tab, which YAML does not allow: use spaces"
 	}
 	if line, message := badMarker(lines); line > 0 {
 		return line, message
@@ -65,7 +65,7 @@ func badMarker(lines []string) (line int, message string) {
 		case strings.Trim(rest, "- ") == "" && strings.HasPrefix(rest, "-"):
 			return i + 1, "the line between documents has three dashes: write ---"
 		case strings.Contains(rest, ": ") && !strings.ContainsAny(rest, "#{"):
-			return i + 1, "the line between documents holds nothing but its dashes: begin a new line after ---"
+			return i + 1, "the line between documents must have only its dashes: begin a new line after ---"
 		}
 	}
 	return 0, ""
@@ -92,7 +92,7 @@ func trapInLine(line string) string {
 	noSpace := regexp.MustCompile(`^\s*(?:- )*([A-Za-z][A-Za-z0-9-]*):([^\s/].*)$`)
 	noColon := regexp.MustCompile(`^\s*(?:- )*([A-Za-z][A-Za-z0-9-]*)(?:\s*=\s*|\s+)([^\s:=#]+)$`)
 	if strings.Contains(line, "\u00a0") {
-		return "a space is no plain one but a no-break space, as web pages have it: write it anew"
+		return "a space is a no-break space, as copied from web pages: replace it with a plain one"
 	}
 	if m := plainValue.FindStringSubmatch(line); m != nil {
 		return trapInValue(m[1], m[2])
@@ -121,21 +121,21 @@ func trapInValue(key, value string) string {
 	flow := strings.ContainsAny(value[:1], "{[")
 	switch {
 	case strings.HasPrefix(value, "{{"):
-		return "a template begins with a brace, which YAML takes for a mapping: put it in quotes"
+		return "a template begins with a brace, which YAML reads as an object: put it in quotes"
 	case strings.ContainsAny(value[:1], "@`%"):
 		return fmt.Sprintf("a value must not begin with %s in YAML: put it in quotes", value[:1])
 	case strings.HasPrefix(value, "*/") || strings.HasPrefix(value, "* "):
 		return "a value that begins with * is an alias in YAML: put it in quotes, as in \"*/5 * * * *\""
 	case strings.HasSuffix(value, ":"):
-		return fmt.Sprintf("a colon stands behind the value: write %s: %s", key, clipPlain(strings.TrimRight(value, ":")))
+		return fmt.Sprintf("a colon follows the value: write %s: %s", key, clipPlain(strings.TrimRight(value, ":")))
 	case strings.Count(value, `"`)%2 == 1:
 		return "a quote is opened and not closed in this line: write \" at both ends of the value"
 	case flow && strings.Contains(value, "{{") && !strings.Contains(value, `"`):
-		return "a template has braces, which YAML takes for a mapping: put the value in quotes"
+		return "a template has braces, which YAML reads as an object: put the value in quotes"
 	case flow && strings.Count(value, "{")+strings.Count(value, "[") > strings.Count(value, "}")+strings.Count(value, "]"):
 		return "a brace or bracket is opened and not closed in this line: close it"
 	case !flow && !strings.ContainsAny(value[:1], `"'`) && strings.Contains(value, ": "):
-		return "a value with a colon and a space is a mapping in YAML: put it in quotes"
+		return "a value with a colon and a space is an object in YAML: put it in quotes"
 	}
 	return ""
 }
@@ -163,7 +163,7 @@ func misindented(lines []string) (line int, message string) {
 		known := len(open) > 0 && open[len(open)-1] == indent
 		switch {
 		case deepest >= 0 && !known:
-			return i + 1, fmt.Sprintf("the line begins at column %d, where no line above it does: fields of one mapping begin at one column", indent+1)
+			return i + 1, fmt.Sprintf("the line begins at column %d, where no line above it does: fields of one object begin at one column", indent+1)
 		case !known && hasValue && len(open) > 0:
 			return i + 1, fmt.Sprintf("the line begins at column %d, deeper than the line above, which has a value and so no fields of its own: align the two", indent+1)
 		case !known:

@@ -111,7 +111,7 @@ func oneOf[T ~string](v *validator, field string, value T, allowed ...T) {
 func (v *validator) metadata(m Metadata, longest int) {
 	v.name("metadata.name", m.Name, longest)
 	if len(validation.IsDNS1123Label(m.Namespace)) > 0 {
-		v.fail("metadata.namespace", "%s is no namespace: use lower-case letters, digits and dashes, at most 63", clip(m.Namespace))
+		v.fail("metadata.namespace", "%s is not a namespace: use lower-case letters, digits and dashes, at most 63", clip(m.Namespace))
 	}
 	v.labels("metadata.labels", m.Labels, "quorate.dev", "app.kubernetes.io")
 	v.annotations("metadata.annotations", m.Annotations)
@@ -123,11 +123,11 @@ func (v *validator) name(field, name string, longest int) {
 	case name == "":
 		v.fail(field, "is missing: write a name such as orders")
 	case len(name) > longest && longest == maxName:
-		v.fail(field, "has %d characters: at most %d are possible, because Kubernetes appends to it", len(name), longest)
+		v.fail(field, "has %d characters: at most %d are allowed, because Kubernetes appends to it", len(name), longest)
 	case len(name) > longest:
-		v.fail(field, "has %d characters: at most %d are possible", len(name), longest)
+		v.fail(field, "has %d characters: at most %d are allowed", len(name), longest)
 	case len(validation.IsDNS1123Label(name)) > 0:
-		v.fail(field, "%s is no DNS label: use lower-case letters, digits and dashes, with a letter or digit at both ends", clip(name))
+		v.fail(field, "%s is not a DNS label: use lower-case letters, digits and dashes, with a letter or digit at both ends", clip(name))
 	}
 }
 
@@ -135,7 +135,7 @@ func (v *validator) name(field, name string, longest int) {
 func (v *validator) secret(field, name string) {
 	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
 		// The name is not repeated: it may be the secret itself.
-		v.fail(field, "is no name of a Secret: write the name only, in lower-case letters, digits, dashes and dots")
+		v.fail(field, "is not the name of a Secret: write the name only, in lower-case letters, digits, dashes and dots")
 	}
 }
 
@@ -144,7 +144,7 @@ func (v *validator) labels(field string, labels map[string]string, reserved ...s
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		v.qualified(field, key, reserved)
 		if len(validation.IsValidLabelValue(labels[key])) > 0 {
-			v.fail(child(field, key), "%s is no label value: use at most 63 letters, digits, dashes, dots and underscores", clip(labels[key]))
+			v.fail(child(field, key), "%s is not a label value: use at most 63 letters, digits, dashes, dots and underscores", clip(labels[key]))
 		}
 	}
 }
@@ -166,7 +166,7 @@ func (v *validator) qualified(field, key string, reserved []string) {
 		}
 	}
 	if len(validation.IsQualifiedName(key)) > 0 {
-		v.fail(child(field, key), "is no key: write name or prefix/name, the name at most 63 letters, digits, dashes, dots and underscores")
+		v.fail(child(field, key), "is not a key: write name or prefix/name, the name at most 63 letters, digits, dashes, dots and underscores")
 	}
 }
 
@@ -214,7 +214,7 @@ func (v *validator) storage(s StorageSpec) {
 		oneOf(v, "storage.removedVolumes", s.RemovedVolumes, VolumesKeep, VolumesDelete)
 	}
 	if s.StorageClassName != nil && len(validation.IsDNS1123Subdomain(*s.StorageClassName)) > 0 {
-		v.fail("storage.storageClassName", "%s is no name of a storage class: leave the field out for the default class", clip(*s.StorageClassName))
+		v.fail("storage.storageClassName", "%s is not the name of a storage class: leave the field out for the default class", clip(*s.StorageClassName))
 	}
 	if s.ClassChange != "" {
 		oneOf(v, "storage.classChange", s.ClassChange, ClassChangeRefuse, ClassChangeReplace)
@@ -250,7 +250,7 @@ func (v *validator) takeOver(owner string) {
 		v.fail("takeOver", "is longer than %d characters: copy the owner from the hold of the cluster", maxOwner)
 	case strings.TrimSpace(source) != source || source == "" || strings.ContainsAny(owner, "\r\n"),
 		!marked, !numbered, len(validation.IsDNS1123Label(instance)) > 0, err != nil, n < 1, number != strconv.FormatInt(n, 10):
-		v.fail("takeOver", "%s is no owner: copy the one that the hold of the cluster names, such as https://git.example.com/etcd.git@main:clusters#default/1", clip(owner))
+		v.fail("takeOver", "%s is not an owner: copy the one that the hold of the cluster names, such as https://git.example.com/etcd.git@main:clusters#default/1", clip(owner))
 	}
 }
 

@@ -61,7 +61,7 @@ func (v *validator) weight(field string, weight int32) {
 // selector checks a label selector, where one is given.
 func (v *validator) selector(field string, s *metav1.LabelSelector) {
 	if _, err := metav1.LabelSelectorAsSelector(s); err != nil {
-		v.fail(field, "is no label selector: write matchLabels, or matchExpressions with key, operator In, NotIn, Exists or DoesNotExist, and values for In and NotIn only")
+		v.fail(field, "is not a label selector: write matchLabels, or matchExpressions with key, operator In, NotIn, Exists or DoesNotExist, and values for In and NotIn only")
 	}
 }
 

@@ -79,7 +79,7 @@ func (v *validator) destination(field string, d Destination) {
 	}
 	v.secret(field+".credentials.secretName", d.Credentials.SecretName)
 	if n := len(d.Encryption.Recipients); n > maxRecipients {
-		v.fail(field+".encryption.recipients", "has %d keys and at most %d are possible", n, maxRecipients)
+		v.fail(field+".encryption.recipients", "has %d keys and at most %d are allowed", n, maxRecipients)
 	}
 	for i, key := range d.Encryption.Recipients {
 		v.recipient(fmt.Sprintf("%s.encryption.recipients[%d]", field, i), key)
@@ -94,6 +94,6 @@ func (v *validator) recipient(field, key string) {
 		return
 	}
 	if _, err := age.ParseX25519Recipient(key); err != nil {
-		v.fail(field, "is no public key of age: write the one that age-keygen prints, age1…")
+		v.fail(field, "is not a public key of age: write the one that age-keygen prints, age1…")
 	}
 }

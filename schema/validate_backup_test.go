@@ -27,8 +27,8 @@ func TestValidateClusterURL(t *testing.T) {
 func TestValidateDestination15(t *testing.T) {
 	for _, c := range []struct{ name, destination, want string }{
 		{"private key within a text", "encryption: {recipients: [\"key: age-secret-key-1hunter2\"]}", "is a private key"},
-		{"key of another kind", "encryption: {recipients: [\"ssh-ed25519 hunter2\"]}", "is no public key of age"},
-		{"secret as the name of a Secret", "credentials: {secretName: \"hunter2/KEY+\"}", "spec.destination.credentials.secretName: is no name of a Secret: write the name only"},
+		{"key of another kind", "encryption: {recipients: [\"ssh-ed25519 hunter2\"]}", "is not a public key of age"},
+		{"secret as the name of a Secret", "credentials: {secretName: \"hunter2/KEY+\"}", "spec.destination.credentials.secretName: is not the name of a Secret: write the name only"},
 	} {
 		t.Run("15 "+c.name, func(t *testing.T) {
 			problems := one(backupText(`source: {clusterURL: "https://etcd:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}", `+c.destination+"}")).Problems

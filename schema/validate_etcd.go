@@ -33,7 +33,7 @@ func (v *validator) quota(spec ClusterSpec) {
 	case spec.Storage.Size.Sign() > 0 && quota.Cmp(spec.Storage.Size) > 0:
 		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes, so write a smaller one or more storage.size", quota, &spec.Storage.Size)
 	case spec.Storage.Size.Sign() > 0 && quota.AsApproximateFloat64() > 0.8*spec.Storage.Size.AsApproximateFloat64():
-		v.warn(field, "is %s on a volume of %s: etcd's log and snapshots lie there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
+		v.warn(field, "is %s on a volume of %s: etcd's log and snapshots are stored there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
 	case bytes > advisedQuota:
 		v.warn(field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
 	}
@@ -51,10 +51,10 @@ func (v *validator) compaction(a AutoCompaction) {
 	case a.Retention == "":
 	case a.Mode == compactRevision:
 		if n, err := strconv.ParseInt(a.Retention, 10, 64); err != nil || n < 0 {
-			v.fail(field+".retention", "%s is no number of revisions, such as \"1000\"", clip(a.Retention))
+			v.fail(field+".retention", "%s is not a number of revisions, such as \"1000\"", clip(a.Retention))
 		}
 	case a.Mode == compactPeriodic && !isRetention(a.Retention):
-		v.fail(field+".retention", "%s is no duration, such as \"8h\"", clip(a.Retention))
+		v.fail(field+".retention", "%s is not a duration, such as \"8h\"", clip(a.Retention))
 	}
 }
 
@@ -72,7 +72,7 @@ func (v *validator) options(spec ClusterSpec) {
 	const field = "etcd.options"
 	const most = 500 // No etcd has half as many.
 	if n := len(spec.Etcd.Options); n > most {
-		v.fail(field, "has %d options and at most %d are looked at", n, most)
+		v.fail(field, "has %d options and at most %d are allowed", n, most)
 		return
 	} else if n == 0 {
 		return
@@ -135,7 +135,7 @@ func optionProblem(name, value string) string {
 	case strings.ContainsAny(value, "\n\r\x00"):
 		return "the value must be one line"
 	case value == "":
-		return "the value is empty: write \"true\" for a switch, or leave the option out for etcd's default"
+		return "the value is empty: write \"true\" for a boolean, or leave the option out for etcd's default"
 	}
 	return ""
 }
@@ -156,7 +156,7 @@ func reserved(name string) string {
 	switch name {
 	case "name", "data-dir", "wal-dir", "initial-cluster", "initial-cluster-state", "initial-cluster-token",
 		"initial-advertise-peer-urls", "strict-reconfig-check":
-		return "is reserved: quorate sets it, because the safety of the cluster hangs on it"
+		return "is reserved: quorate sets it, because the safety of the cluster depends on it"
 	case "config-file":
 		return "is reserved: with a configuration file etcd ignores every other flag"
 	case "quota-backend-bytes":
@@ -166,7 +166,7 @@ func reserved(name string) string {
 	case "force-new-cluster", "unsafe-no-fsync":
 		return "is refused: it can lose data that was acknowledged"
 	case "enable-v2", "experimental-enable-v2v3", "v2-deprecation":
-		return "is refused: the v2 API keeps a cluster from going to etcd 3.6"
+		return "is refused: with the v2 API a cluster cannot be upgraded to etcd 3.6"
 	}
 	for _, prefix := range []string{"listen-", "advertise-", "discovery", "proxy"} {
 		if strings.HasPrefix(name, prefix) {

@@ -15,7 +15,7 @@ func (v *validator) image(i ImageSpec) {
 	const sha256Digits = 64
 	digits, ok := strings.CutPrefix(i.Digest, "sha256:")
 	if _, err := hex.DecodeString(digits); !ok || err != nil || len(digits) != sha256Digits || strings.ToLower(digits) != digits {
-		v.fail("image.digest", "%s is no digest: write sha256: and 64 hexadecimal digits in lower case", clip(i.Digest))
+		v.fail("image.digest", "%s is not a digest: write sha256: and 64 hexadecimal digits in lower case", clip(i.Digest))
 	}
 }
 
@@ -36,7 +36,7 @@ func (v *validator) repository(name string) {
 	case strings.Contains(last, ":"):
 		v.fail(field, "leave out the tag, or write the path after registry:port")
 	case !isRepository(name):
-		v.fail(field, "%s is no image repository: write registry/path in lower case, such as quay.io/coreos/etcd", clip(name))
+		v.fail(field, "%s is not an image repository: write registry/path in lower case, such as quay.io/coreos/etcd", clip(name))
 	}
 }
 

@@ -30,7 +30,7 @@ func (v *validator) tls(t TLSSpec) {
 // network checks names and address families.
 func (v *validator) network(n NetworkSpec) {
 	if n.ClusterDomain != "" && len(validation.IsDNS1123Subdomain(n.ClusterDomain)) > 0 {
-		v.fail("network.clusterDomain", "%s is no DNS domain: write it without a dot at the end, such as cluster.local", clip(n.ClusterDomain))
+		v.fail("network.clusterDomain", "%s is not a DNS domain: write it without a dot at the end, such as cluster.local", clip(n.ClusterDomain))
 	}
 	if n.IPFamilyPolicy != "" {
 		oneOf(v, "network.ipFamilyPolicy", n.IPFamilyPolicy,

@@ -28,7 +28,7 @@ func (v *validator) pod(spec ClusterSpec) {
 	}
 	v.affinity(t.Spec.Affinity)
 	if name := t.Spec.PriorityClassName; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
-		v.fail("podTemplate.spec.priorityClassName", "%s is no name of a priority class", clip(name))
+		v.fail("podTemplate.spec.priorityClassName", "%s is not the name of a priority class", clip(name))
 	}
 	for i, secret := range t.Spec.ImagePullSecrets {
 		v.secret(fmt.Sprintf("podTemplate.spec.imagePullSecrets[%d].name", i), secret.Name)
@@ -94,9 +94,9 @@ func (v *validator) resourceName(field string, name corev1.ResourceName) {
 	switch {
 	case slices.Contains(known, text), strings.HasPrefix(text, corev1.ResourceHugePagesPrefix):
 	case text == string(corev1.ResourceStorage):
-		v.fail(child(field, text), "is no resource of a container: write storage.size for the volume, or ephemeral-storage")
+		v.fail(child(field, text), "is not a resource of a container: write storage.size for the volume, or ephemeral-storage")
 	case !strings.Contains(text, "/") || len(validation.IsQualifiedName(text)) > 0:
-		v.fail(child(field, text), "is no resource: write cpu, memory or ephemeral-storage%s", didYouMean(text, known))
+		v.fail(child(field, text), "is not a resource: write cpu, memory or ephemeral-storage%s", didYouMean(text, known))
 	}
 }
 
@@ -119,7 +119,7 @@ func (v *validator) toleration(field string, t corev1.Toleration) {
 		v.fail(field+".key", "is missing: name the taint, or write operator: Exists to tolerate all")
 	}
 	if t.Key != "" && len(validation.IsQualifiedName(t.Key)) > 0 {
-		v.fail(field+".key", "%s is no key of a taint, such as example.com/dedicated", clip(t.Key))
+		v.fail(field+".key", "%s is not the key of a taint, such as example.com/dedicated", clip(t.Key))
 	}
 	if t.TolerationSeconds != nil && t.Effect != corev1.TaintEffectNoExecute {
 		v.fail(field+".tolerationSeconds", "is used with effect: NoExecute only: leave it out")
@@ -145,6 +145,6 @@ func (v *validator) spread(field string, c corev1.TopologySpreadConstraint) {
 	}
 	v.selector(field+".labelSelector", c.LabelSelector)
 	if c.LabelSelector == nil {
-		v.warn(field+".labelSelector", "is missing, so the constraint counts no pod: write matchLabels with quorate.dev/cluster and the cluster's name")
+		v.warn(field+".labelSelector", "is missing, so the constraint matches no pod: write matchLabels with quorate.dev/cluster and the cluster's name")
 	}
 }

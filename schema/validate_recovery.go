@@ -12,13 +12,13 @@ func (v *validator) recovery(r RecoverySpec) {
 		return
 	}
 	if id, err := strconv.ParseUint(r.ClusterID, 16, 64); err != nil || id == 0 || r.ClusterID != strconv.FormatUint(id, 16) {
-		v.fail("recovery.clusterID", "%s is no ID of a cluster: write it in hexadecimal, as the hold names it, in quotes", clip(r.ClusterID))
+		v.fail("recovery.clusterID", "%s is not the ID of a cluster: write it in hexadecimal, as the hold names it, in quotes", clip(r.ClusterID))
 	}
 	switch {
 	case r.Member == "" && r.ObjectURL == "":
-		v.fail("recovery", "names nothing to go on from: write member or objectURL")
+		v.fail("recovery", "names no source: write member or objectURL")
 	case r.Member != "" && r.ObjectURL != "":
-		v.fail("recovery", "names a member and a backup: keep the one to go on from")
+		v.fail("recovery", "names a member and a backup: keep the one to recover from")
 	case r.ObjectURL != "":
 		v.objectURL("recovery.objectURL", r.ObjectURL)
 	}
@@ -38,10 +38,10 @@ func (v *validator) recoveredMember(c *EtcdCluster) {
 	ordinal, found := strings.CutPrefix(member, c.Metadata.Name+"-")
 	n, err := strconv.ParseUint(ordinal, 10, 31)
 	if !found || err != nil || ordinal != strconv.FormatUint(n, 10) {
-		v.fail("spec.recovery.member", "%s is no member of this cluster: write one such as %s-0", clip(member), c.Metadata.Name)
+		v.fail("spec.recovery.member", "%s is not a member of this cluster: write one such as %s-0", clip(member), c.Metadata.Name)
 		return
 	}
 	if n >= uint64(max(c.Spec.Replicas, 0)) {
-		v.fail("spec.recovery.member", "%s is beyond spec.replicas, so it would leave at once: set spec.replicas to %d at least", clip(member), n+1)
+		v.fail("spec.recovery.member", "%s is beyond spec.replicas, so it would be removed at once: set spec.replicas to %d at least", clip(member), n+1)
 	}
 }

@@ -10,7 +10,7 @@ func TestValidateRestoreSource(t *testing.T) {
 		{"schedule before a time", "{schedule: nightly, before: 2026-11-20T08:00:00Z, decryption: {secretName: age}}", ""},
 		{"credentials of a schedule", "{schedule: nightly, credentials: {secretName: aws}}", "spec.source.credentials: is used with objectURL only: a schedule or a cluster has its own"},
 		{"two sources", "{schedule: nightly, objectURL: s3://b/x.db}", "spec.source: names several backups: keep one of objectURL, schedule and clusterName"},
-		{"Secret that is none", "{schedule: nightly, decryption: {secretName: A/B}}", "spec.source.decryption.secretName: is no name of a Secret"},
+		{"Secret that is none", "{schedule: nightly, decryption: {secretName: A/B}}", "spec.source.decryption.secretName: is not the name of a Secret"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			expectOne(t, one(schedule+"---\n"+restoreText("again", "source: "+c.source)).Problems, c.want)

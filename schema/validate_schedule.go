@@ -27,13 +27,13 @@ const (
 // maintenance checks the windows in which members may be restarted.
 func (v *validator) maintenance(windows []MaintenanceWindow) {
 	if n := len(windows); n > maxWindows {
-		v.fail("maintenance", "has %d windows and at most %d are looked at", n, maxWindows)
+		v.fail("maintenance", "has %d windows and at most %d are allowed", n, maxWindows)
 		windows = windows[:maxWindows]
 	}
 	for i, w := range windows {
 		field := fmt.Sprintf("maintenance[%d]", i)
 		if strings.HasPrefix(strings.TrimSpace(w.Schedule), "@every") {
-			v.fail(field+".schedule", "@every says how often and not when: write the time at which the window opens, such as \"0 2 * * 6\"")
+			v.fail(field+".schedule", "@every is an interval, not a time: write the time at which the window opens, such as \"0 2 * * 6\"")
 			continue
 		}
 		interval := v.cron(field, w.Schedule, w.TimeZone)
@@ -59,10 +59,10 @@ func (v *validator) defragmentation(d DefragmentationSpec) {
 	case d.Mode == DefragmentationNever:
 		v.fail(field+".schedule", "has no effect with mode Never: leave one of the two out")
 	case strings.HasPrefix(strings.TrimSpace(d.Schedule), "@every"):
-		v.fail(field+".schedule", "@every says how often and not when: write the time at which members are defragmented, such as \"0 3 * * 0\"")
+		v.fail(field+".schedule", "@every is an interval, not a time: write the time at which members are defragmented, such as \"0 3 * * 0\"")
 	default:
 		if interval := v.cron(field, d.Schedule, d.TimeZone); interval > 0 && interval < minDefragmentation {
-			v.warn(field+".schedule", "strikes every %s: a member answers nobody while it is defragmented, so once a day or less often is advised", interval)
+			v.warn(field+".schedule", "runs every %s: a member answers no requests while it is defragmented, so once a day or less often is advised", interval)
 		}
 	}
 }
@@ -95,16 +95,16 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 	switch {
 	case interval == 0:
 	case interval < minInterval:
-		v.fail("spec.schedule", "strikes every %s: at most one backup a minute is possible", interval)
+		v.fail("spec.schedule", "runs every %s: at most one backup a minute is possible", interval)
 	case interval < frequentInterval:
-		v.warn("spec.schedule", "strikes every %s: each backup reads the whole database, so every five minutes or less often is advised", interval)
+		v.warn("spec.schedule", "runs every %s: each backup reads the whole database, so every five minutes or less often is advised", interval)
 	}
 	v.pace(s.Spec, interval)
 	v.retention(s.Spec.Retention)
 	oneOf(v, "spec.verify.restore", s.Spec.Verify.Restore, DrillNever, DrillAlways, DrillDaily, DrillWeekly)
 	v.secret("spec.verify.decryption.secretName", s.Spec.Verify.Decryption.SecretName)
 	if e := s.Spec.BackupTemplate.Destination.Encryption; s.Spec.Verify.Restore != DrillNever && len(e.Recipients) > 0 && s.Spec.Verify.Decryption.SecretName == "" {
-		v.fail("spec.verify.decryption.secretName", "is missing: the backups are encrypted, and cannot be restored on trial without a private key; name the Secret that has one, or set verify.restore to Never")
+		v.fail("spec.verify.decryption.secretName", "is missing: the backups are encrypted, and a restore drill needs a private key; name the Secret that has one, or set verify.restore to Never")
 	}
 	v.backup("spec.backupTemplate", s.Spec.BackupTemplate)
 	return v.problems

@@ -10,7 +10,7 @@ func TestValidateWindows(t *testing.T) {
 	for _, c := range []struct{ name, windows, want string }{
 		{"11 overlapping windows", `{schedule: "0 2 * * 6", duration: 3h}, {schedule: "0 3 * * 6", duration: 3h}`, ""},
 		{"11 name", `{schedule: "@weekly", duration: 3h}`, ""},
-		{"11 interval", `{schedule: "@every 24h", duration: 3h}`, "spec.maintenance[0].schedule: @every says how often and not when: write the time"},
+		{"11 interval", `{schedule: "@every 24h", duration: 3h}`, "spec.maintenance[0].schedule: @every is an interval, not a time: write the time"},
 		{"11 window that never closes", `{schedule: "0 2 * * *", duration: 24h}`, "warning: spec.maintenance[0].duration: is 24h0m0s and the window opens again after 24h0m0s, so it never closes"},
 		{"11 window that nearly closes", `{schedule: "0 2 * * *", duration: 23h}`, ""},
 		{"11 window of nearly a day, where one day is shorter", `{schedule: "30 2 * * *", duration: 23h45m, timeZone: Europe/Berlin}`, ""},
@@ -33,10 +33,10 @@ func TestNoMoreIsLookedAtThanIsSaid(t *testing.T) {
 		c.Spec.Etcd.Options[fmt.Sprintf("x%d", i)] = "y"
 	}
 	got := lines(Validate(c))
-	if windows := strings.Count(got, "].schedule: is missing"); windows != maxWindows || !strings.Contains(got, "has 1000 windows and at most 16 are looked at") {
+	if windows := strings.Count(got, "].schedule: is missing"); windows != maxWindows || !strings.Contains(got, "has 1000 windows and at most 16 are allowed") {
 		t.Errorf("%d windows are checked:\n%s", windows, got)
 	}
-	if !strings.Contains(got, "spec.etcd.options: has 501 options and at most 500 are looked at") || strings.Contains(got, "x1") {
+	if !strings.Contains(got, "spec.etcd.options: has 501 options and at most 500 are allowed") || strings.Contains(got, "x1") {
 		t.Errorf("options are checked:\n%s", got)
 	}
 	delete(c.Spec.Etcd.Options, "x500")
@@ -64,7 +64,7 @@ func TestValidateDrill(t *testing.T) {
 	for _, c := range []struct{ name, verify, want string }{
 		{"of backups in the clear", "{restore: Daily}", ""},
 		{"with a key", "{restore: Always, decryption: {secretName: age}}", ""},
-		{"with a Secret that is none", "{restore: Weekly, decryption: {secretName: A/B}}", "spec.verify.decryption.secretName: is no name of a Secret"},
+		{"with a Secret that is none", "{restore: Weekly, decryption: {secretName: A/B}}", "spec.verify.decryption.secretName: is not the name of a Secret"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			expectOne(t, one(scheduleOfURL("verify: "+c.verify)).Problems, c.want)
@@ -141,12 +141,12 @@ func TestDefragmentationIsChecked(t *testing.T) {
 		{"a mode", `{mode: Never}`, ""},
 		{"a schedule", `{schedule: "0 3 * * 0", timeZone: Europe/Berlin}`, ""},
 		{"another mode", `{mode: Sometimes}`, `spec.defragmentation.mode: "Sometimes" is not one of Auto, Never`},
-		{"a schedule that is an interval", `{schedule: "@every 24h"}`, "spec.defragmentation.schedule: @every says how often and not when"},
+		{"a schedule that is an interval", `{schedule: "@every 24h"}`, "spec.defragmentation.schedule: @every is an interval, not a time"},
 		{"11 a bad schedule", `{schedule: "0 3 * *"}`, "spec.defragmentation.schedule"},
 		{"a bad zone", `{schedule: "0 3 * * 0", timeZone: Europe/Nowhere}`, "spec.defragmentation.timeZone"},
 		{"a zone for nothing", `{timeZone: UTC}`, "spec.defragmentation.timeZone: has no effect without a schedule"},
 		{"a schedule for nothing", `{mode: Never, schedule: "0 3 * * 0"}`, "spec.defragmentation.schedule: has no effect with mode Never"},
-		{"often", `{schedule: "0 * * * *"}`, "spec.defragmentation.schedule: strikes every 1h0m0s"},
+		{"often", `{schedule: "0 * * * *"}`, "spec.defragmentation.schedule: runs every 1h0m0s"},
 	} {
 		got := lines(one(clusterText("orders", "defragmentation: "+c.text)).Problems)
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {

@@ -72,7 +72,7 @@ func schemaPath(args []string) (string, error) {
 		return jsonschema.Path(kinds[i]), nil
 	}
 	if near := release.Nearest(args[0], kinds); near != "" {
-		return "", fmt.Errorf("%q is no kind of quorate, did you mean %s?", args[0], near)
+		return "", fmt.Errorf("%q is not a kind of quorate, did you mean %s?", args[0], near)
 	}
 	return "", fmt.Errorf("%q is not a kind of quorate: must be one of %s", args[0], strings.Join(kinds, ", "))
 }

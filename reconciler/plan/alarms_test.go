@@ -119,7 +119,7 @@ func TestAlarms(t *testing.T) {
 		{name: "I23: the leader goes last, and leads no longer", change: with(noSpace, holds(10, 10, 100), database(2, 100, 10)), want: "move the leader orders-2 → orders-0: orders-2 is defragmented next"},
 		{name: "I23: a single member has nobody to lead", size: 1, change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}), holds(100, 10, 100)), want: "defragment orders-0"},
 		{name: "I23: another follower goes first", change: with(noSpace, holds(100, 10, 100), leads(1)), want: "defragment orders-2"},
-		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented because its file comes near its quota of 100Mi, and some of it can be given back; it is not: a defragmentation of 3.5.22 may corrupt its data: that is mended in 3.5.23 (90Mi of 100Mi); upgrade first; under the alarm NOSPACE raise"},
+		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented because its file comes near its quota of 100Mi, and some of it can be given back; it is not: a defragmentation of 3.5.22 may corrupt its data: that is fixed in 3.5.23 (90Mi of 100Mi); upgrade first; under the alarm NOSPACE raise"},
 		{name: "I23: nor on one that nobody knows", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "it is not: nobody knows which release it runs"},
 		{name: "47: a pod of no member is not asked", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Ready: true})

@@ -77,7 +77,7 @@ func TestAnOlderCommitIsRefused(t *testing.T) {
 	s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash = "3.4.45", "b", "b"
 	p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
 	if p.Hold == nil || p.Hold.Kind != decision.Refused || p.Hold.Rule != "path" || len(p.Steps) > 0 ||
-		!strings.Contains(p.Hold.Message, "etcd 3.5 has no way down: restore a backup") {
+		!strings.Contains(p.Hold.Message, "etcd 3.5 has no downgrade: restore a backup") {
 		t.Errorf("%s", p.Text())
 	}
 }

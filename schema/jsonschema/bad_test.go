@@ -56,7 +56,7 @@ func badDocuments() []badDocument {
 		{cluster, "13 text for a number", "replicas: 3", `replicas: "3"`},
 		{cluster, "13 fraction", "replicas: 3", "replicas: 3.5"},
 		{cluster, "13 number for a text", "", "  etcd: {options: {heartbeat-interval: 100}}\n"},
-		{cluster, "13 list for a mapping", "", "  etcd: []\n"},
+		{cluster, "13 list for an object", "", "  etcd: []\n"},
 		{cluster, "mode of defragmentation", "", "  defragmentation: {mode: Sometimes}\n"},
 		{cluster, "interval for a time", "", "  defragmentation: {schedule: \"@every 1h\"}\n"},
 		{cluster, "change of the class", "size: 8Gi", "size: 8Gi, storageClassName: fast, classChange: Maybe"},

@@ -29,9 +29,9 @@ func Known(v Version) error {
 	case v.Major != newest.Major:
 		return fmt.Errorf("etcd %d is not supported: quorate runs etcd 3 only, write a release such as %q", v.Major, newest)
 	case newest.before(v):
-		return fmt.Errorf("etcd %s is not known to this quorate, which knows %s: update quorate first, or write %s", v.Line(), known, newest)
+		return fmt.Errorf("etcd %s is unknown to this version of quorate, which supports %s: update quorate first, or write %s", v.Line(), known, newest)
 	default:
-		return fmt.Errorf("etcd %s is too old for quorate, which knows %s: upgrade to %s by hand first", v.Line(), known, oldest)
+		return fmt.Errorf("etcd %s is too old for quorate, which supports %s: upgrade to %s manually first", v.Line(), known, oldest)
 	}
 }
 

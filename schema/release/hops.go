@@ -16,7 +16,7 @@ func Hop(from, to Version) []Finding {
 	case to.Minor > from.Minor:
 		return minorUp(from, to)
 	case to.before(from):
-		return []Finding{warn("%s → %s: this takes back fixes: read the changelog of the releases between", from, to)}
+		return []Finding{warn("%s → %s: this reverts fixes: read the changelog of the releases between", from, to)}
 	}
 	return nil
 }
@@ -44,7 +44,7 @@ func stepwise(from, to Version) string {
 func minorUp(from, to Version) []Finding {
 	row, ok := hopTo(to)
 	if !ok {
-		return []Finding{refuse("%s → %s: this quorate does not know what the step needs: update quorate first", from, to)}
+		return []Finding{refuse("%s → %s: this version of quorate does not support the step: update quorate first", from, to)}
 	}
 	var findings []Finding
 	switch {

@@ -32,7 +32,7 @@ func UnsafeDefragmentation(v Version) string {
 	if safe {
 		return ""
 	}
-	return fmt.Sprintf("a defragmentation of %s may corrupt its data: that is mended in %s", v, since)
+	return fmt.Sprintf("a defragmentation of %s may corrupt its data: that is fixed in %s", v, since)
 }
 
 // HashTrusted reports whether members of release v that hold the same data have the

@@ -36,7 +36,7 @@ func TestMaintenanceThatIsSafe(t *testing.T) {
 			t.Errorf("hashes of %s are trusted: %t", v, got)
 		}
 	}
-	want := "a defragmentation of 3.5.10 may corrupt its data: that is mended in 3.5.23"
+	want := "a defragmentation of 3.5.10 may corrupt its data: that is fixed in 3.5.23"
 	if got := UnsafeDefragmentation(Version{3, 5, 10}); got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -59,7 +59,7 @@ func pathUp(from, to Version) ([]Version, error) {
 		up, known := next(at)
 		row, ok := hopTo(up)
 		if !known || !ok {
-			return nil, fmt.Errorf("%s → %s: this quorate does not know what the step from %s needs: update quorate first", from, to, at.Line())
+			return nil, fmt.Errorf("%s → %s: this version of quorate does not support the step from %s: update quorate first", from, to, at.Line())
 		}
 		if last, _ := Latest(at.Line()); at.before(row.floor) {
 			stops = append(stops, last)
@@ -79,9 +79,9 @@ func pathDown(from, to Version) ([]Version, error) {
 	row, ok := hopTo(from)
 	switch {
 	case !ok || row.back == Version{}:
-		return nil, fmt.Errorf("%s → %s: etcd %s has no way down: restore a backup from before the upgrade into a new cluster", from, to, from.Line())
+		return nil, fmt.Errorf("%s → %s: etcd %s has no downgrade: restore a backup from before the upgrade into a new cluster", from, to, from.Line())
 	case from.Minor > to.Minor+1:
-		return nil, fmt.Errorf("%s → %s: etcd goes down one minor at a time: go to a release of %d.%d first", from, to, from.Major, from.Minor-1)
+		return nil, fmt.Errorf("%s → %s: etcd downgrades one minor at a time: go to a release of %d.%d first", from, to, from.Major, from.Minor-1)
 	case from.before(row.back):
 		last, _ := Latest(from.Line())
 		return []Version{last, to}, nil

@@ -42,12 +42,12 @@ func TestPathRefuses(t *testing.T) {
 	for _, c := range []struct{ name, from, to, want string }{
 		{"53 unknown minor", "3.7.3", "3.8.0", "update quorate first"},
 		{"53 from an unknown minor", "3.8.0", "3.7.3", "update quorate first"},
-		{"53 too old", "3.1.20", "3.7.3", "upgrade to 3.2.32 by hand first"},
+		{"53 too old", "3.1.20", "3.7.3", "upgrade to 3.2.32 manually first"},
 		{"53 major up", "3.7.3", "4.0.0", "etcd 4 is not supported"},
 		{"53 major down", "3.7.3", "2.3.8", "etcd 2 is not supported"},
-		{"53 two minors down", "3.7.3", "3.5.35", "goes down one minor at a time: go to a release of 3.6 first"},
-		{"53 down to 3.4", "3.5.35", "3.4.45", "etcd 3.5 has no way down: restore a backup"},
-		{"53 down to 3.2", "3.4.45", "3.2.32", "has no way down"},
+		{"53 two minors down", "3.7.3", "3.5.35", "downgrades one minor at a time: go to a release of 3.6 first"},
+		{"53 down to 3.4", "3.5.35", "3.4.45", "etcd 3.5 has no downgrade: restore a backup"},
+		{"53 down to 3.2", "3.4.45", "3.2.32", "has no downgrade"},
 		{"53 to a bad release", "3.5.35", "3.6.1", "use 3.6.4 or later"},
 		{"53 to a bad patch", "3.5.35", "3.5.1", "use 3.5.3 or later"},
 	} {

@@ -134,15 +134,15 @@ func TestHop(t *testing.T) {
 	for _, c := range []struct{ name, from, to, want string }{
 		{"53 same version", "3.6.16", "3.6.16", ""},
 		{"53 patch up", "3.6.4", "3.6.16", ""},
-		{"53 patch down", "3.6.16", "3.6.4", "warn: 3.6.16 → 3.6.4: this takes back fixes"},
+		{"53 patch down", "3.6.16", "3.6.4", "warn: 3.6.16 → 3.6.4: this reverts fixes"},
 		{"53 minor skipped", "3.4.34", "3.6.16", "refuse: 3.4.34 → 3.6.16: etcd must not skip a minor, the members of the old one would crash; with `path: Stepwise` quorate goes through 3.5.35"},
 		{"53 three minors skipped", "3.2.28", "3.6.16", "would crash; with `path: Stepwise` quorate goes through 3.2.32, 3.3.27, 3.4.45 and 3.5.35"},
 		{"53 minor skipped to a bad release", "3.4.34", "3.6.1", "would crash: go one minor at a time"},
 		{"53 minor skipped to an unknown one", "3.6.16", "3.9.0", "would crash: go one minor at a time"},
 		{"53 minor down", "3.6.16", "3.5.35", "warn: 3.6.16 → 3.5.35: a downgrade, through etcd's own API"},
 		{"53 minor down from a release that cannot", "3.7.1", "3.6.16", "refuse: 3.7.1 → 3.6.16: 3.7.1 cannot be downgraded safely, every member must first run 3.7.3 or later; with `path: Stepwise` quorate goes through 3.7.3"},
-		{"53 two minors down", "3.7.3", "3.5.35", "refuse: 3.7.3 → 3.5.35: etcd goes down one minor at a time"},
-		{"53 down to 3.4", "3.5.35", "3.4.45", "refuse: 3.5.35 → 3.4.45: etcd 3.5 has no way down: restore a backup"},
+		{"53 two minors down", "3.7.3", "3.5.35", "refuse: 3.7.3 → 3.5.35: etcd downgrades one minor at a time"},
+		{"53 down to 3.4", "3.5.35", "3.4.45", "refuse: 3.5.35 → 3.4.45: etcd 3.5 has no downgrade: restore a backup"},
 		{"53 major down", "3.6.16", "2.3.8", "refuse: 3.6.16 → 2.3.8: etcd cannot change its major"},
 		{"53 major up", "3.7.3", "4.0.0", "refuse"},
 		{"55 below the floor of 3.6", "3.5.12", "3.6.16", "refuse: 3.5.12 → 3.6.16: every member must first run 3.5.32 or later; with `path: Stepwise` quorate goes through 3.5.35\n"},
@@ -154,7 +154,7 @@ func TestHop(t *testing.T) {
 		{"55 below the floor of 3.4", "3.3.21", "3.4.45", "refuse: 3.3.21 → 3.4.45: every member must first run 3.3.22 or later; with `path: Stepwise` quorate goes through 3.3.27"},
 		{"55 below the floor of 3.3", "3.2.28", "3.3.27", "refuse: 3.2.28 → 3.3.27: every member must first run 3.2.31 or later; with `path: Stepwise` quorate goes through 3.2.32"},
 		{"55 3.4 not the latest", "3.4.34", "3.5.21", "warn: 3.4.34 → 3.5.21: every member should first run 3.4.45 or later"},
-		{"53 unknown minor", "3.7.3", "3.8.0", "refuse: 3.7.3 → 3.8.0: this quorate does not know"},
+		{"53 unknown minor", "3.7.3", "3.8.0", "refuse: 3.7.3 → 3.8.0: this version of quorate does not support"},
 		{"55 3.7 from the latest 3.6", "3.6.16", "3.7.3", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {

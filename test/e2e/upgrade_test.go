@@ -55,7 +55,7 @@ func TestUpgradeChain(t *testing.T) {
 	// 53: from there etcd has no way down.
 	want.version = "3.4.34"
 	w.commit("Go back further", want)
-	w.awaitHold("Refused", holdLimit, "etcd 3.5 has no way down")
+	w.awaitHold("Refused", holdLimit, "etcd 3.5 has no downgrade")
 	w.expectRoll(pods)
 	w.finishLoad(writer)
 }

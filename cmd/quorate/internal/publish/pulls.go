@@ -193,7 +193,7 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 	defer cancel()
 	defer func() {
 		if problem := recover(); problem != nil {
-			err = fmt.Errorf("plan pull request %d: quorate cannot cope with it (%v); please report this", pull.Number, problem)
+			err = fmt.Errorf("plan pull request %d: internal error (%v); please report this bug", pull.Number, problem)
 			p.known[pull.Number] = planned{head: pull.Head, applied: applied, at: time.Now()}
 		}
 	}()

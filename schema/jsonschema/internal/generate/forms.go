@@ -58,7 +58,7 @@ func forms() map[string]form {
 
 // quantityForm and durationForm are those of the Go types.
 func quantityForm() form {
-	return form{pattern: `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`, remedy: "Write an amount such as 8Gi or 500m."}
+	return form{pattern: `^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$`, remedy: "Write a quantity such as 8Gi or 500m."}
 }
 
 func durationForm() form {
