@@ -25,7 +25,7 @@ func newConvert() *cobra.Command {
 		Short: "Turn manifests of earlier etcd operators into quorate's files",
 		Long: `convert reads manifests of etcd.database.coreos.com/v1beta1 and v1beta2 and of
 etcd.improbable.io/v1alpha1, YAML or JSON, from files, directories and - for
-standard input, and prints quorate's files. What has no equal is said in a
+standard input, and prints quorate's files. What has no equivalent is said in a
 comment where it matters, and on standard error as file:line: message. An object
 that cannot be expressed is printed as a comment. Nothing is touched but --dir.
 
@@ -108,7 +108,7 @@ func skipHidden(entry fs.DirEntry, name string, err error) error {
 	return err
 }
 
-// writeConverted prints the documents, or writes each to a file of its own.
+// writeConverted prints the documents, or writes each to its own file.
 func writeConverted(out io.Writer, dir string, documents []convert.Document) error {
 	if dir == "" {
 		for _, d := range documents {

@@ -65,10 +65,10 @@ func (c clusterSpec) claim(f field) {
 		"resources":        c.claimResources,
 		"accessModes":      c.accessModes,
 		"volumeMode":       c.volumeMode,
-		"selector":         c.say(c.path("storage"), "has no equal: the storage class chooses the volumes"),
-		"volumeName":       c.say(c.path("storage"), "has no equal: each member gets a volume of its own"),
-		"dataSource":       c.say(c.path("storage"), "has no equal: data comes through an EtcdRestore"),
-		"dataSourceRef":    c.say(c.path("storage"), "has no equal: data comes through an EtcdRestore"),
+		"selector":         c.say(c.path("storage"), "has no equivalent: the storage class chooses the volumes"),
+		"volumeName":       c.say(c.path("storage"), "has no equivalent: each member gets its own volume"),
+		"dataSource":       c.say(c.path("storage"), "has no equivalent: data comes through an EtcdRestore"),
+		"dataSourceRef":    c.say(c.path("storage"), "has no equivalent: data comes through an EtcdRestore"),
 	})
 }
 
@@ -77,14 +77,14 @@ func (c clusterSpec) claimResources(f field) {
 		"requests": func(f field) {
 			c.walk(f, handlers{"storage": c.keep(c.path("storage.size"))})
 		},
-		"limits": c.say(c.path("storage.size"), "has no equal: the request is the size of the volume"),
+		"limits": c.say(c.path("storage.size"), "has no equivalent: the request is the size of the volume"),
 	})
 }
 
 func (c clusterSpec) accessModes(f field) {
 	for _, mode := range f.value.Content {
 		if mode.Value != "ReadWriteOnce" {
-			c.note(f.line, c.path("storage"), "%s has no equal: a member's volume is always ReadWriteOnce", f.path)
+			c.note(f.line, c.path("storage"), "%s has no equivalent: a member's volume is always ReadWriteOnce", f.path)
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func (c clusterSpec) accessModes(f field) {
 
 func (c clusterSpec) volumeMode(f field) {
 	if f.value.Value != "Filesystem" {
-		c.note(f.line, c.path("storage"), "%s has no equal: etcd needs a file system on its volume", f.path)
+		c.note(f.line, c.path("storage"), "%s has no equivalent: etcd needs a file system on its volume", f.path)
 	}
 }
 
@@ -177,6 +177,6 @@ quorate cannot take over the pods and volumes of the old operator: this declares
 3. Stop whatever writes. Take a last snapshot with the old operator or "etcdctl snapshot save", and keep it.
 4. Copy the keys with "etcdctl make-mirror" from %s to the new cluster. It does not copy leases, revisions, users and roles.
 5. Compare both, point the clients at the Service %s-client, port 2379, and only then remove the old cluster.
-An EtcdRestore will take the place of steps 3 and 4: this version of quorate checks EtcdBackup, EtcdBackupSchedule and EtcdRestore, and does not carry them out yet.`,
+An EtcdRestore cannot replace steps 3 and 4: it restores only backups that quorate has taken.`,
 		endpoint, s.name)
 }

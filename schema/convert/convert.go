@@ -20,7 +20,7 @@ const (
 type Result struct {
 	// Documents are quorate's, in the order of the files that they come from.
 	Documents []Document
-	// Notes are sorted by file and line: what has no equal and what to do.
+	// Notes are sorted by file and line: what has no equivalent and what to do.
 	Notes []Note
 	// Unreadable are the documents that are no YAML.
 	Unreadable []Note
@@ -113,7 +113,7 @@ func (c *conversion) convert(s source) {
 			"EtcdPeer %s is not converted: quorate keeps no object per member, the members follow from the EtcdCluster", clip(s.name))})
 	default:
 		d := c.draft(s, s.kind, s.name)
-		d.leaveOut("%s is no kind of %s that is known here: convert it by hand", clip(s.kind), s.group)
+		d.leaveOut("%s is not a known kind of %s: convert it manually", clip(s.kind), s.group)
 	}
 }
 

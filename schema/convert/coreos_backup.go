@@ -14,7 +14,7 @@ import (
 )
 
 // ossAdvice is what is known of a store that quorate has no scheme for.
-const ossAdvice = "Alibaba's OSS has no equal. It also speaks S3's protocol: s3://BUCKET/KEY?endpoint=https://oss-REGION.aliyuncs.com" +
+const ossAdvice = "Alibaba's OSS has no equivalent. It also speaks S3's protocol: s3://BUCKET/KEY?endpoint=https://oss-REGION.aliyuncs.com" +
 	"&region=oss-REGION&use_path_style=false, with a Secret for S3, may work and is not tested"
 
 // coreosBackup converts an EtcdBackup: one with an interval is a schedule.
@@ -38,8 +38,8 @@ func (c *conversion) coreosBackupSpec(s source, d *draft, f field, at string) {
 	d.pickStore(f, storageType, at+".destination", func(st store) {
 		st.key = withUID(st.key)
 		d.setDestination(at+".destination", st)
-		d.note(f.line, at+".destination", "each backup gets a name of its own, with %s in it, where the old operator wrote over one object "+
-			"or appended revision and time: whatever looks for the old name must look for the newest", uidMark)
+		d.note(f.line, at+".destination", "each backup gets its own name, with %s in it, where the old operator wrote over one object "+
+			"or appended revision and time: whatever reads the old name must read the newest one", uidMark)
 	}, handlers{
 		"storageType":     nothing,
 		"etcdEndpoints":   func(f field) { c.endpoints(s, d, f, at+".source") },
@@ -68,9 +68,9 @@ func (d *draft) pickStore(f field, storageType, at string, take func(store), h h
 	case storageType == "OSS":
 		d.leaveOut("%s", ossAdvice)
 	case wanted == "":
-		d.leaveOut("its type of store, %s, is not known here: write the object URL by hand", clip(storageType))
+		d.leaveOut("its type of store, %s, is unknown: write the object URL manually", clip(storageType))
 	case isEmpty(valueAt(f.value, wanted)):
-		d.leaveOut("its type of store is %s, but spec.%s is missing: write the object URL by hand", storageType, wanted)
+		d.leaveOut("its type of store is %s, but spec.%s is missing: write the object URL manually", storageType, wanted)
 	}
 	d.walk(f, h)
 }
@@ -84,7 +84,7 @@ func (c *conversion) endpoints(s source, d *draft, f field, at string) {
 		}
 	}
 	if f.value.Kind != yaml.SequenceNode || len(f.value.Content) == 0 {
-		d.note(f.line, at, "%s is no list of URLs", f.path)
+		d.note(f.line, at, "%s is not a list of URLs", f.path)
 		return
 	}
 	d.clusterURL(field{path: f.path, line: f.line, value: f.value.Content[0]}, at)
@@ -97,7 +97,7 @@ func (c *conversion) endpoints(s source, d *draft, f field, at string) {
 func (d *draft) clusterURL(f field, at string) {
 	value, ok := d.text(f)
 	if u, err := url.Parse(value); ok && (err != nil || u.User != nil || u.RawQuery != "") {
-		d.leaveOut("%s is not a plain URL without user and password: write source.clusterURL by hand", f.path)
+		d.leaveOut("%s is not a plain URL without user and password: write source.clusterURL manually", f.path)
 		return
 	}
 	if ok {
@@ -140,7 +140,7 @@ func (d *draft) clientTLS(f field, at string) {
 // backupPolicy takes interval and number of backups.
 func (d *draft) backupPolicy(f field) {
 	d.walk(f, handlers{
-		"timeoutInSecond":        d.say("", "has no equal: a file sets no limit to the time of a backup"),
+		"timeoutInSecond":        d.say("", "has no equivalent: a file sets no limit to the time of a backup"),
 		"backupIntervalInSecond": d.interval,
 		"maxBackups":             d.maxBackups,
 	})
@@ -209,7 +209,7 @@ func (c *conversion) coreosRestore(s source) {
 func (c *conversion) template(s source, d *draft, cluster string) {
 	old, ok := c.clusters[objectKey(s.namespace, cluster)]
 	if !ok || old.group != groupCoreos {
-		d.leaveOut("the EtcdCluster %s, whose spec it needs, is not in these files: give its file, too, or write the clusterTemplate by hand", clip(cluster))
+		d.leaveOut("the EtcdCluster %s, whose spec it needs, is not in these files: give its file, too, or write the clusterTemplate manually", clip(cluster))
 		return
 	}
 	name := shorten(cluster, "-restored", 40)
@@ -219,6 +219,6 @@ func (c *conversion) template(s source, d *draft, cluster string) {
 	quiet := clusterSpec{draft: &draft{file: d.file, line: d.line, root: d.root}, source: old, at: "spec.clusterTemplate", newName: name}
 	c.coreosSpec(quiet, field{path: "spec", line: old.node.Line, value: valueAt(old.node, "spec")})
 	quiet.finish()
-	d.note(d.line, "spec.clusterTemplate", "%s", fmt.Sprintf("the spec of EtcdCluster %s: the comments there count here, too", word(cluster)))
+	d.note(d.line, "spec.clusterTemplate", "%s", fmt.Sprintf("the spec of EtcdCluster %s: the comments there apply here, too", word(cluster)))
 	arrange(d.at("spec"), "source", "clusterName", "clusterTemplate")
 }

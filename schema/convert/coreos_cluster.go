@@ -46,13 +46,13 @@ func (c *conversion) coreosSpec(spec clusterSpec, f field) {
 		"repository": spec.repository, "baseImage": spec.repository,
 		"paused": spec.paused, "pod": spec.pod, "TLS": spec.tls,
 		"backup": nothing, "restore": nothing,
-		"selfHosted": spec.say("", "has no equal: quorate does not run the etcd of the Kubernetes cluster that it runs in itself. Do not use this file for one"),
+		"selfHosted": spec.say("", "has no equivalent: quorate does not run the etcd of the Kubernetes cluster that it runs in itself. Do not use this file for one"),
 	})
 	spec.needStorage("the old members had no lasting volume; quorate's always have one. Choose its size now, it cannot be changed later")
 	if isEmpty(valueAt(f.value, "TLS")) {
 		spec.set(spec.path("tls.mode"), text(string(schema.TLSDisabled)))
 		spec.note(f.line, spec.path("tls"), "the old cluster had no TLS. tls.mode cannot be changed later, and the clients must be pointed "+
-			"at the new cluster anyway: delete this field, and quorate issues and renews certificates by itself")
+			"at the new cluster anyway: delete this field, and quorate issues and renews certificates")
 	}
 }
 
@@ -86,10 +86,10 @@ func (c clusterSpec) pod(f field) {
 		"persistentVolumeClaimSpec":    c.claim,
 		"pv":                           c.volume,
 		"ClusterDomain":                c.clusterDomain,
-		"busyboxImage":                 c.say(c.path("podTemplate"), "has no equal: no pod of quorate's needs busybox. Its first container is the image of --guard-image"),
-		"DNSTimeoutInSecond":           c.say(c.path("podTemplate"), "has no equal: the name of a member is published before its pod is ready, nothing waits for it"),
-		"automountServiceAccountToken": c.say(c.path("podTemplate"), "has no equal: no member ever gets a token"),
-		"hostNetwork":                  c.say(c.path("podTemplate"), "has no equal: members are in the network of the pods"),
+		"busyboxImage":                 c.say(c.path("podTemplate"), "has no equivalent: no pod of quorate's needs busybox. Its first container is the image of --guard-image"),
+		"DNSTimeoutInSecond":           c.say(c.path("podTemplate"), "has no equivalent: the name of a member is published before its pod is ready, nothing waits for it"),
+		"automountServiceAccountToken": c.say(c.path("podTemplate"), "has no equivalent: no member ever gets a token"),
+		"hostNetwork":                  c.say(c.path("podTemplate"), "has no equivalent: members are in the network of the pods"),
 	})
 	arrange(c.draft.at(c.path("podTemplate.spec")), "resources", "affinity", "nodeSelector", "tolerations", "securityContext")
 }

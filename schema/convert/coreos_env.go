@@ -16,7 +16,7 @@ func sequence(items ...*yaml.Node) *yaml.Node {
 // document is checked.
 func (c clusterSpec) etcdEnv(f field) {
 	if f.value.Kind != yaml.SequenceNode {
-		c.note(f.line, c.path("etcd"), "%s is no list and was left out", f.path)
+		c.note(f.line, c.path("etcd"), "%s is not a list and was left out", f.path)
 		return
 	}
 	for _, item := range f.value.Content {
@@ -25,7 +25,7 @@ func (c clusterSpec) etcdEnv(f field) {
 			"name":  func(f field) { name = f },
 			"value": func(f field) { value = f },
 			"valueFrom": func(f field) {
-				c.note(f.line, c.path("etcd"), "%s has no equal: write the value itself under etcd.options, if it is no secret", f.path)
+				c.note(f.line, c.path("etcd"), "%s has no equivalent: write the value itself under etcd.options, if it is not a secret", f.path)
 			},
 		})
 		if name.value != nil && value.value != nil && value.value.Value != "" {
@@ -44,7 +44,7 @@ func (c clusterSpec) variable(name string, value field) {
 	case name == "GOMAXPROCS":
 		c.note(value.line, c.path("etcd"), "the variable GOMAXPROCS was left out: quorate sets it from the CPU limit")
 	case !isEtcd || flag == "":
-		c.note(value.line, c.path("etcd"), "the variable %s has no equal: a file sets flags of etcd only", clip(name))
+		c.note(value.line, c.path("etcd"), "the variable %s has no equivalent: a file sets flags of etcd only", clip(name))
 	case flag == "quota-backend-bytes":
 		c.set(c.path("etcd.quotaBackendBytes"), text(value.value.Value))
 	case flag == "auto-compaction-mode":

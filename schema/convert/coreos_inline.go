@@ -23,13 +23,13 @@ func (c *conversion) inlineBackup(s source, cluster *draft, f field) {
 		"s3":                            d.inlineStore(cluster, storageType, "S3"),
 		"abs":                           d.inlineStore(cluster, storageType, "ABS"),
 		"pv":                            d.inlineVolume,
-		"volumeSizeInMB":                d.say("", "has no equal: backups go to an object store"),
-		"pod":                           d.say("", "has no equal: quorate takes backups itself, without a pod per cluster"),
+		"volumeSizeInMB":                d.say("", "has no equivalent: backups go to an object store"),
+		"pod":                           d.say("", "has no equivalent: quorate takes backups itself, without a pod per cluster"),
 		"autoDelete":                    d.autoDelete,
 		"cleanupBackupsOnClusterDelete": d.autoDelete,
 	})
 	if cluster.at("spec.backup.destination") == nil {
-		d.leaveOut("its backups went to a store of type %s, which has no equal, or which the old operator's flags named: write "+
+		d.leaveOut("its backups went to a store of type %s, which has no equivalent, or which the old operator's flags named: write "+
 			"spec.backup.destination.objectURLTemplate into the EtcdCluster %s, or start quorate with --backup-url, and then use this schedule", clip(storageType), word(s.name))
 	}
 }
@@ -66,15 +66,15 @@ func (d *draft) inlineStore(cluster *draft, inUse, storageType string) func(fiel
 // inlineVolume notes a volume for backups.
 func (d *draft) inlineVolume(f field) {
 	d.walk(f, handlers{
-		"volumeSizeInMB": d.say("", "has no equal: backups go to an object store"),
-		"storageClass":   d.say("", "has no equal: backups go to an object store"),
+		"volumeSizeInMB": d.say("", "has no equivalent: backups go to an object store"),
+		"storageClass":   d.say("", "has no equivalent: backups go to an object store"),
 	})
 }
 
 // autoDelete asked for backups to go with the cluster.
 func (d *draft) autoDelete(f field) {
 	if d.isTrue(f) {
-		d.note(f.line, "", "%s has no equal: backups outlive their cluster, remove them by hand or with retention.maxAge", f.path)
+		d.note(f.line, "", "%s has no equivalent: backups outlive their cluster, remove them manually or with retention.maxAge", f.path)
 	}
 }
 
@@ -95,7 +95,7 @@ func (c *conversion) inlineRestore(s source, f field) {
 	d.note(f.line, "spec.source", "this restores the newest backup that quorate took of %s, found by the destination in that cluster's file. "+
 		"The old operator used this policy when it made %s, and never again: delete this document if that is long done", word(from), word(s.name))
 	if old, ok := c.clusters[objectKey(s.namespace, from)]; !ok || old.group != groupCoreos {
-		d.leaveOut("the EtcdCluster %s, whose backup it restores, is not in these files: give its file, too, or write source.objectURL by hand", clip(from))
+		d.leaveOut("the EtcdCluster %s, whose backup it restores, is not in these files: give its file, too, or write source.objectURL manually", clip(from))
 	}
 	c.template(s, d, s.name)
 }

@@ -36,12 +36,12 @@ func (c clusterSpec) tlsMode(f field, secrets oldSecrets) {
 	switch len(secrets) {
 	case 0:
 		c.set(at+".mode", text(string(schema.TLSDisabled)))
-		c.note(f.line, at, "%s named no Secret, so nothing was protected: delete tls.mode, and quorate issues and renews certificates by itself", f.path)
+		c.note(f.line, at, "%s named no Secret, so nothing was protected: delete tls.mode, and quorate issues and renews certificates", f.path)
 		return
 	case 1, 2:
 		c.set(at+".mode", text(string(schema.TLSManaged)))
 		c.note(f.line, at, "%s named Secrets for a part only. quorate protects clients and peers or neither: with mode Managed it issues "+
-			"and renews all certificates by itself, and clients take theirs from the Secret %s-client", f.path, c.newName)
+			"and renews all certificates, and clients take theirs from the Secret %s-client", f.path, c.newName)
 		return
 	}
 	c.set(at+".mode", text(string(schema.TLSSecrets)))
@@ -50,7 +50,7 @@ func (c clusterSpec) tlsMode(f field, secrets oldSecrets) {
 		c.secretNote(f, role, secrets[role])
 	}
 	c.note(f.line, at, "The certificates must be for quorate's names: the Service %s-client and the members *.%s-peers, each with "+
-		".NAMESPACE.svc and the cluster domain, and localhost. Or delete the field tls, and quorate issues and renews them by itself", c.newName, c.newName)
+		".NAMESPACE.svc and the cluster domain, and localhost. Or delete the field tls, and quorate issues and renews them", c.newName, c.newName)
 }
 
 // secretNote gives the command that makes a Secret with the keys that quorate

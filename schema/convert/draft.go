@@ -36,7 +36,7 @@ func (c *conversion) draft(s source, kind, name string) *draft {
 		d.set("metadata.namespace", text(s.namespace))
 	}
 	if s.group == groupCoreos && s.version != "v1beta1" && s.version != "v1beta2" || s.group == groupImprobable && s.version != "v1alpha1" {
-		d.leaveOut("the version %s of %s is not known here: convert it by hand", clip(s.version), s.group)
+		d.leaveOut("the version %s of %s is unknown: convert it manually", clip(s.version), s.group)
 	}
 	c.drafts = append(c.drafts, d)
 	return d

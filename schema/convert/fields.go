@@ -28,7 +28,7 @@ func (d *draft) walk(f field, h handlers) {
 		return
 	}
 	if f.value.Kind != yaml.MappingNode {
-		d.note(f.line, "", "%s is no mapping and was left out: write fields with their values", f.path)
+		d.note(f.line, "", "%s is not an object and was left out: write fields with their values", f.path)
 		return
 	}
 	seen := map[string]bool{}
@@ -41,7 +41,7 @@ func (d *draft) walk(f field, h handlers) {
 			d.note(part.line, "", "%s is written twice: the first one was taken", part.path)
 		case isNull(value):
 		case !known:
-			d.note(part.line, "", "%s is no field that the old operator had, and was left out: look whether it was meant to be another", part.path)
+			d.note(part.line, "", "%s is not a field of the old operator, and was left out: check whether another one was meant", part.path)
 		default:
 			handle(part)
 		}
@@ -60,7 +60,7 @@ func word(key string) string {
 // text is the text of a field. A number is accepted: many strings look like one.
 func (d *draft) text(f field) (string, bool) {
 	if f.value.Kind != yaml.ScalarNode {
-		d.note(f.line, "", "%s is no text and was left out", f.path)
+		d.note(f.line, "", "%s is not a string and was left out", f.path)
 		return "", false
 	}
 	return f.value.Value, f.value.Value != ""
@@ -70,7 +70,7 @@ func (d *draft) text(f field) (string, bool) {
 func (d *draft) integer(f field) (int64, bool) {
 	n, err := strconv.ParseInt(f.value.Value, 10, 64)
 	if f.value.Kind != yaml.ScalarNode || err != nil {
-		d.note(f.line, "", "%s is no whole number and was left out", f.path)
+		d.note(f.line, "", "%s is not an integer and was left out", f.path)
 		return 0, false
 	}
 	return n, true
@@ -103,7 +103,7 @@ func (d *draft) move(path string) func(field) {
 	}
 }
 
-// say notes a field that has no equal.
+// say notes a field that has no equivalent.
 func (d *draft) say(at, format string, args ...any) func(field) {
 	return func(f field) {
 		if !isEmpty(f.value) {
@@ -127,9 +127,9 @@ func (d *draft) metadata(f field) {
 		"creationTimestamp": nothing, "uid": nothing, "resourceVersion": nothing, "generation": nothing, "selfLink": nothing,
 		"managedFields": nothing, "deletionTimestamp": nothing, "deletionGracePeriodSeconds": nothing,
 		"labels": d.move("metadata.labels"), "annotations": d.annotations,
-		"generateName":    d.say("metadata.name", "is not used: an object in Git has a name of its own"),
-		"finalizers":      d.say("", "were left out: they belong to whoever runs the old operator"),
-		"ownerReferences": d.say("", "were left out: this object was made by another one, see whether it should be in Git at all"),
+		"generateName":    d.say("metadata.name", "is not used: an object in Git has its own name"),
+		"finalizers":      d.say("", "were left out: they belong to the old operator"),
+		"ownerReferences": d.say("", "were left out: this object was made by another one, check whether it should be in Git at all"),
 	})
 }
 
@@ -153,7 +153,7 @@ func (d *draft) annotations(f field) {
 // each visits the pairs of a mapping of texts.
 func (d *draft) each(f field, visit func(key string, value *yaml.Node, line int)) {
 	if f.value.Kind != yaml.MappingNode {
-		d.note(f.line, "", "%s is no mapping and was left out", f.path)
+		d.note(f.line, "", "%s is not an object and was left out", f.path)
 		return
 	}
 	for i := 0; i+1 < len(f.value.Content); i += 2 {

@@ -35,7 +35,7 @@ func (c clusterSpec) improbable(f field) {
 	c.needStorage("the old file named no size. Choose it now, it cannot be changed later")
 	c.set(c.path("tls.mode"), text(string(schema.TLSDisabled)))
 	c.note(f.line, c.path("tls"), "the old operator had no TLS. tls.mode cannot be changed later, and the clients must be pointed "+
-		"at the new cluster anyway: delete this field, and quorate issues and renews certificates by itself")
+		"at the new cluster anyway: delete this field, and quorate issues and renews certificates")
 }
 
 // improbableBackup converts an EtcdBackup.
@@ -79,8 +79,8 @@ func (c *conversion) backupRequest(s source, d *draft, f field, at string) {
 			d.walk(f, handlers{"objectURLTemplate": take, "objectURL": take})
 		},
 		// Both were in the project's design, and in no release.
-		"type":             d.say(at, "has no equal: a backup is always a snapshot"),
-		"clusterEndpoints": d.say(at, "has no equal: write source.clusterName, or source.clusterURL with one URL"),
+		"type":             d.say(at, "has no equivalent: a backup is always a snapshot"),
+		"clusterEndpoints": d.say(at, "has no equivalent: write source.clusterName, or source.clusterURL with one URL"),
 	})
 	if d.at(at+".source") == nil {
 		d.leaveOut("it names no cluster: write source.clusterName or source.clusterURL")
@@ -123,7 +123,7 @@ func (d *draft) templateFields(f field, value, at string) string {
 			d.note(f.line, at, "{{ .Name }} was the name of the backup, and is the name of the cluster here")
 			return "{{ .Name }}"
 		default:
-			d.note(f.line, at, "%s has no equal and became %s: the time of a backup is in what is stored beside it", clip(match), uidMark)
+			d.note(f.line, at, "%s has no equivalent and became %s: the time of a backup is in what is stored with it", clip(match), uidMark)
 			return uidMark
 		}
 	})
@@ -139,7 +139,7 @@ func (d *draft) objectURL(f field, at string) (string, bool) {
 	place, query, _ := strings.Cut(value, "?")
 	values, err := url.ParseQuery(query)
 	if err != nil || strings.ContainsAny(place, "@#") {
-		d.leaveOut("%s is not a plain URL without user and password: write it by hand, with the credentials in a Secret", f.path)
+		d.leaveOut("%s is not a plain URL without user and password: write it manually, with the credentials in a Secret", f.path)
 		return "", false
 	}
 	var kept []string
@@ -154,7 +154,7 @@ func (d *draft) objectURL(f field, at string) (string, bool) {
 		case "disableSSL":
 			// The scheme of the endpoint says it.
 		default:
-			d.note(f.line, at, "the parameter %s of the URL has no equal and was left out", clip(name))
+			d.note(f.line, at, "the parameter %s of the URL has no equivalent and was left out", clip(name))
 		}
 	}
 	if len(kept) > 0 {
@@ -207,7 +207,7 @@ func (c *conversion) freeName(d *draft, s source, f field) string {
 	name := s.name
 	if _, taken := c.clusters[s.key()]; taken {
 		name = shorten(s.name, "-restored", 40)
-		d.note(f.line, "spec.clusterName", "quorate restores into a new cluster and never over one that exists, and %s stands in these files. "+
+		d.note(f.line, "spec.clusterName", "quorate restores into a new cluster and never over one that exists, and %s is in these files. "+
 			"Choose a name, and point the clients at it afterwards", word(s.name))
 	}
 	if name != "" {

@@ -109,7 +109,7 @@ func (d *draft) storeNotes(f field, s store, at string) {
 		d.note(f.line, at, "the Secret %s needs the keys account and key, with what storage-account and storage-key hold. "+
 			"For a cloud other than AzurePublicCloud add ?domain= and the domain of its blob service to the URL", word(s.secret))
 	case s.scheme == "gs":
-		d.note(f.line, at, "of the Secret %s only the key credentials.json is read: an access-token has no equal", word(s.secret))
+		d.note(f.line, at, "of the Secret %s only the key credentials.json is read: an access-token has no equivalent", word(s.secret))
 	}
 }
 
