@@ -1,5 +1,5 @@
 // Command quorate-guard runs in each member's pod before etcd, and ends with 0
-// only if etcd may start on the pod's volume. It is a program of its own, a
+// only if etcd may start on the pod's volume. It is a separate program, a
 // fraction of quorate's size, since every member waits for it at every start.
 package main
 

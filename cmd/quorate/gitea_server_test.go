@@ -31,7 +31,7 @@ type gitea struct {
 	admin string
 }
 
-// giteaConfig asks nothing of anybody but this machine: user, directory, port,
+// giteaConfig depends on nothing but this machine: user, directory, port,
 // certificate, key, static files, secret.
 const giteaConfig = `RUN_USER = %[1]s
 RUN_MODE = prod
@@ -106,7 +106,7 @@ type fields map[string]any
 
 func configureGitea(t *testing.T, dir, address string, certificate backuptest.Certificate) string {
 	t.Helper()
-	who, err := user.Current()
+	current, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func configureGitea(t *testing.T, dir, address string, certificate backuptest.Ce
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(giteaConfig, who.Username, dir, port, certificate.CertFile, certificate.KeyFile, giteaSource(t), rand.Text())
+	return fmt.Sprintf(giteaConfig, current.Username, dir, port, certificate.CertFile, certificate.KeyFile, giteaSource(t), rand.Text())
 }
 
 // giteaSource is where Gitea's source is, which has its templates.
@@ -164,9 +164,9 @@ func (g *gitea) serve(t *testing.T, cmd *exec.Cmd) {
 	}
 }
 
-// call asks the API, and returns the status and the answer. who is a token, or the
-// name of a user, who gives the password.
-func (g *gitea) call(t *testing.T, who, method, path string, body any) (int, []byte) {
+// call asks the API, and returns the status and the answer. as is a token, or the
+// name of a user with the password.
+func (g *gitea) call(t *testing.T, as, method, path string, body any) (int, []byte) {
 	t.Helper()
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -177,9 +177,9 @@ func (g *gitea) call(t *testing.T, who, method, path string, body any) (int, []b
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "token "+who)
-	if who == "shop" || who == "quorate" || who == "mallory" {
-		req.SetBasicAuth(who, giteaPassword)
+	req.Header.Set("Authorization", "token "+as)
+	if as == "shop" || as == "quorate" || as == "mallory" {
+		req.SetBasicAuth(as, giteaPassword)
 	}
 	res, err := g.client.Do(req)
 	if err != nil {
@@ -194,9 +194,9 @@ func (g *gitea) call(t *testing.T, who, method, path string, body any) (int, []b
 }
 
 // must asks the API for something that it has to grant, and reads the answer.
-func (g *gitea) must(t *testing.T, who, method, path string, body, into any) {
+func (g *gitea) must(t *testing.T, as, method, path string, body, into any) {
 	t.Helper()
-	status, answer := g.call(t, who, method, path, body)
+	status, answer := g.call(t, as, method, path, body)
 	if status > 299 {
 		t.Fatalf("%s %s: %d %s", method, path, status, answer)
 	}

@@ -46,7 +46,7 @@ import (
 func TestGitea(t *testing.T) {
 	g := startGitea(t)
 	t.Run("132, 133: a private repository is followed, and what becomes of the token or the repository deletes nothing", g.follows)
-	t.Run("a webhook makes the next look come now", g.calls)
+	t.Run("a webhook makes the next poll start now", g.calls)
 	t.Run("commits are marked", g.marks)
 	t.Run("a pull request has one comment", g.comments)
 	t.Run("which pull requests are planned", g.leavesOut)
@@ -130,8 +130,8 @@ func (f *atGitea) start() {
 	}
 }
 
-// look polls once, and wants these clusters, metrics and lines about Git.
-func (f *atGitea) look(clusters []string, failures, problems float64, errorLines int) {
+// pollOnce polls, and wants these clusters, metrics and lines about Git.
+func (f *atGitea) pollOnce(clusters []string, failures, problems float64, errorLines int) {
 	f.Helper()
 	f.said.Reset()
 	f.p.Once(f.Context(), f.r)
@@ -217,14 +217,14 @@ func (g *gitea) follows(t *testing.T) {
 	token := g.token(t, "quorate", "read:repository")
 	f := g.newAtGitea(t, "follows", "read", token)
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 	if f.said.Len() > 0 {
 		t.Errorf("a branch that has not moved was said:\n%s", f.said)
 	}
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	wishes := []string{"shop/orders 3.6.16"}
-	f.look(wishes, 0, 0, 0)
+	clusters := []string{"shop/orders 3.6.16"}
+	f.pollOnce(clusters, 0, 0, 0)
 
 	wrong := strings.Repeat("0123456789", 4)
 	for i, bad := range []struct{ token, says string }{
@@ -233,17 +233,17 @@ func (g *gitea) follows(t *testing.T) {
 		{g.token(t, "mallory", "read:repository"), "404 Not Found; check the URL, and that the credentials may see the repository"},
 	} {
 		f.give("password", bad.token)
-		f.look(wishes, float64(i+1), 0, 1)
+		f.pollOnce(clusters, float64(i+1), 0, 1)
 		f.wantSaid(bad.token, bad.says)
 	}
 	f.give("password", "")
-	f.look(wishes, 4, 0, 1)
+	f.pollOnce(clusters, 4, 0, 1)
 	f.take("password")
 	f.give("bearerToken", token)
-	f.look(wishes, 0, 0, 0)
+	f.pollOnce(clusters, 0, 0, 0)
 
 	g.must(t, "shop", http.MethodDelete, f.path, nil, nil)
-	f.look(wishes, 1, 0, 1)
+	f.pollOnce(clusters, 1, 0, 1)
 	f.wantSaid(token, "404 Not Found; check the URL")
 }
 
@@ -253,7 +253,7 @@ func (g *gitea) calls(t *testing.T) {
 	}
 }
 
-// callsWith has Gitea call with a content type. No look but the first comes without a
+// callsWith has Gitea call with a content type. No poll but the first comes without a
 // call.
 func (g *gitea) callsWith(t *testing.T, kind string) {
 	f := g.newAtGitea(t, "calls-"+kind, "read", g.token(t, "quorate", "read:repository"), "--interval", "1h")
@@ -317,7 +317,7 @@ func (g *gitea) marks(t *testing.T) {
 	f := g.newAtGitea(t, "marks", "write", g.token(t, "quorate", "write:repository"), "--commit-statuses", "--status", "branch")
 	marks := publish.NewCommitStatuses(*f.config().CommitStatuses, f.p.State, f.log)
 	first := f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	mark := func(phase schema.Phase, done int) {
 		f.list = []schema.Status{cmdtest.Changed(first, "orders", phase, done)}
 		f.list[0].Observed = f.p.State().Commit
@@ -332,7 +332,7 @@ func (g *gitea) marks(t *testing.T) {
 	f.wantMarks(first, "success", want...)
 
 	second := f.push("main", "clusters/ledger.yaml", desiredtest.BrokenFile)
-	f.look([]string{"shop/orders 3.6.16"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 1, 0)
 	mark(schema.PhaseStalled, 3)
 	f.wantMarks(first, "failure", append(want, "failure: orders: it is so")...)
 	f.wantMarks(second, "failure", "failure: 1 problem in its files: "+f.p.State().Problems[0])
@@ -341,11 +341,11 @@ func (g *gitea) marks(t *testing.T) {
 	}
 
 	f.push("main", "README.md", "1")
-	f.look([]string{"shop/orders 3.6.16"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 1, 0)
 	g.refuses(f, "read:repository")
 }
 
-// refuses wants that a token that may not write is told so.
+// refuses wants that a token that may not write is reported.
 func (g *gitea) refuses(f *atGitea, scope string) {
 	f.Helper()
 	token := g.token(f.T, "quorate", scope)
@@ -378,7 +378,7 @@ func (g *gitea) newProposingAt(t *testing.T, name string) *proposingAt {
 	token := g.token(t, "quorate", "read:repository", "write:issue", "read:user")
 	f := &proposingAt{atGitea: g.newAtGitea(t, name, "read", token, "--pull-requests", "--backup-url", "s3://backups/{{ .UID }}.db")}
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 	f.restart()
 	return f
 }
@@ -443,7 +443,7 @@ func (f *proposingAt) written(number int, user string) []giteaComment {
 	return slices.DeleteFunc(all, func(c giteaComment) bool { return c.User.Login != user })
 }
 
-// awaitComment looks until the one comment of quorate says a text: a forge may show
+// awaitComment polls until the one comment of quorate has a text: a forge may show
 // a push a moment later.
 func (f *proposingAt) awaitComment(number int, text string) giteaComment {
 	f.Helper()
@@ -473,7 +473,7 @@ func (g *gitea) comments(t *testing.T) {
 		t.Errorf("the comment %d took the place of %d", second.ID, first.ID)
 	}
 	if theirs := f.written(number, "shop"); len(theirs) != 1 || theirs[0].Body != first.Body {
-		t.Errorf("somebody else's comment is now %+v", theirs)
+		t.Errorf("another author's comment is now %+v", theirs)
 	}
 
 	f.restart()
@@ -507,7 +507,7 @@ func (g *gitea) leavesOut(t *testing.T) {
 	f.round()
 	for _, number := range []int{draft, foreign, other, headless} {
 		if found := f.written(number, "quorate"); len(found) > 0 {
-			t.Errorf("on %d stands %+v", number, found)
+			t.Errorf("%d has the comment %+v", number, found)
 		}
 	}
 	f.edit(draft, fields{"title": "Upgrade orders"})
@@ -555,7 +555,7 @@ func (g *gitea) publishes(t *testing.T) {
 	token := g.token(t, "quorate", "write:repository")
 	f := g.newAtGitea(t, "publishes", "write", token, "--commit-statuses", "--status", "branch")
 	f.push("main", "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	first, second := f.newWriter(), f.newWriter()
 	write := func(w *publish.Branch, list ...schema.Status) {
 		f.list = list
@@ -569,7 +569,7 @@ func (g *gitea) publishes(t *testing.T) {
 	write(first, cmdtest.Ready("orders"), cmdtest.Ready("carts"))
 	history := []string{"status: shop/carts ready (Idle)", "status: shop/orders stalled (Blocked)", "status: shop/orders ready (Idle)"}
 	f.wantBranch(history...)
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if f.said.Len() > 0 {
 		t.Errorf("quorate follows what it writes:\n%s", f.said)
 	}
@@ -577,7 +577,7 @@ func (g *gitea) publishes(t *testing.T) {
 	g.guards(f, first, token, history)
 }
 
-// shows wants that the link of a status leads somewhere.
+// shows wants that the link of a status has a target.
 func (g *gitea) shows(f *atGitea) {
 	f.Helper()
 	g.must(f.T, "shop", http.MethodPatch, f.path, fields{"private": false}, nil)
@@ -593,7 +593,7 @@ func (g *gitea) shows(f *atGitea) {
 }
 
 // guards wants that the branch is left alone where Gitea does not let it be written,
-// and where somebody else wrote to it.
+// and where another author wrote to it.
 func (g *gitea) guards(f *atGitea, w *publish.Branch, token string, history []string) {
 	f.Helper()
 	f.list = f.list[:1]

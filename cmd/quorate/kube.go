@@ -79,7 +79,7 @@ func (f *kubeFlags) connect() (kubernetes.Interface, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the Kubernetes cluster: %w; name one with --kubeconfig or $KUBECONFIG", err)
 	}
-	// The limits of client-go are meant for interactive use; the API server has its own.
+	// The limits of client-go are for interactive use; the API server has its own.
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = "quorate/" + buildVersion()
 	kube, err := kubernetes.NewForConfig(config)

@@ -20,9 +20,9 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the command line as a user does: one file a behaviour.
 //
-// Each script finds $TAKEN, an address that somebody listens on; $BARE_API, a
+// Each script finds $TAKEN, an address that is in use; $BARE_API, a
 // kubeconfig of an API server that answers /version and nothing else; $NO_API,
-// one of an API server that is not there; and commands of its own:
+// one of an API server that is not there; and its own commands:
 //
 //	await FILE TEXT    waits until the file holds the text
 //	status N COMMAND…  runs a command that must end with that exit status
@@ -47,7 +47,7 @@ func setUpScript(env *testscript.Env) error {
 	}))
 	env.Defer(func() { _ = taken.Close() })
 	env.Defer(api.Close)
-	// Port 1 is reserved: nobody listens there.
+	// Port 1 is reserved: no program listens there.
 	noAPI, err := kubeconfig(env, "no-api", "http://127.0.0.1:1")
 	if err != nil {
 		return err

@@ -85,11 +85,11 @@ func (f *planFlags) run(ctx context.Context, out io.Writer, paths []string) erro
 		// Which image the guard has does not matter for what would be done.
 		f.kube.options.Render.GuardImage = "quorate"
 	}
-	look := f.live
+	compute := f.live
 	if f.offline {
-		look = f.compare
+		compute = f.compare
 	}
-	report, err := look(ctx, paths)
+	report, err := compute(ctx, paths)
 	if err != nil {
 		return err
 	}

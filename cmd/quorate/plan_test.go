@@ -42,7 +42,7 @@ func (p fixedPlan) Plan(context.Context, desired.Cluster) (decision.Plan, error)
 
 func duePlan() decision.Plan {
 	return decision.Plan{
-		Hold: &decision.Hold{Kind: decision.Unhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "look at it"},
+		Hold: &decision.Hold{Kind: decision.Unhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "check it"},
 		Steps: []decision.Step{
 			{Action: action.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: action.Undo{Text: "by a revert"}},
 			{Action: action.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: action.Undo{Text: "by a revert"}},
@@ -90,7 +90,7 @@ func TestPlanAsText(t *testing.T) {
 	_ = (&planOutput{format: "text"}).print(&out, reportOf(t, duePlan()))
 	want := `shop/orders
   warning: 3.6.16 is young
-  hold (Unhealthy): orders-1 does not answer; look at it
+  hold (Unhealthy): orders-1 does not answer; check it
    1. start the roll 3.6.12 → 3.6.16: because
       undo: by a revert
    2. restart orders-2 3.6.12 → 3.6.16: its turn
@@ -120,7 +120,7 @@ func TestPlanAsJSON(t *testing.T) {
         "kind": "Unhealthy",
         "rule": "health",
         "message": "orders-1 does not answer",
-        "do": "look at it"
+        "do": "check it"
       },
       "steps": [
         {

@@ -19,7 +19,7 @@ import (
 // input is what validate checks.
 type input struct {
 	set schema.Set
-	// before is what stood there; nil where nothing is compared.
+	// before is what was there; nil where nothing is compared.
 	before *schema.Set
 	// skipped are the files that were not read, with the reason.
 	skipped []string
@@ -90,7 +90,7 @@ func (in input) check() []schema.Problem {
 }
 
 // isEmpty reports whether there is nothing to check: a wrong path in a CI system must not
-// look like success. Removing everything counts as something.
+// pass for success. Removing everything counts as a change.
 func (in input) isEmpty() bool {
 	return countDocuments(in.set) == 0 && (in.before == nil || countDocuments(*in.before) == 0)
 }

@@ -75,7 +75,7 @@ func branchOf(c sources.Config) string {
 	return c.Branch
 }
 
-// readerOf returns a function that reads a Secret of quorate's namespace anew at each call.
+// readerOf returns a function that reads a Secret of quorate's namespace at each call.
 // It is nil, and kube is not called, if none is named.
 func readerOf(kube func() (kubernetes.Interface, error), name string) (func(context.Context) (map[string][]byte, error), error) {
 	if name == "" {

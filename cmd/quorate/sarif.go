@@ -76,7 +76,7 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 	return printJSON(out, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
-// sarifOf is one problem as a result. A problem of a whole file stands at its
+// sarifOf is one problem as a result. A problem of a whole file is at its
 // first line, because code hosts refuse results without one.
 func sarifOf(p schema.Problem) sarifResult {
 	level := "error"

@@ -146,7 +146,7 @@ func writeSecret(t *testing.T, dir, name, text string) string {
 	return path
 }
 
-// wantQuiet follows a repository and plans from it, and looks at all that came out.
+// wantQuiet follows a repository and plans from it, and checks all its output.
 func wantQuiet(t *testing.T, repo, dir, caFile string) {
 	t.Helper()
 	var out, errs, said bytes.Buffer

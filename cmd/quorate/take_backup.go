@@ -75,7 +75,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 }
 
 // backupMemory is what this process tries to keep within. What is needed at a time is
-// about 30 MiB, and without a limit Go lets twice as much pile up before it collects:
+// about 30 MiB, and without a limit Go allocates twice as much before it collects:
 // too close to the 64 MiB that are promised. Collecting more often costs nothing that
 // can be measured.
 const backupMemory = 48 << 20

@@ -76,7 +76,7 @@ func (l *Lease) hold(ctx context.Context, kube kubernetes.Interface, log *slog.L
 				})
 			},
 			OnStoppedLeading: func() { acting.Store(false) },
-			OnNewLeader:      func(who string) { log.Info("lease holder changed", "holder", who) },
+			OnNewLeader:      func(holder string) { log.Info("lease holder changed", "holder", holder) },
 		},
 	})
 	if err != nil {

@@ -66,7 +66,7 @@ func TestSecondDaemonTakesOver(t *testing.T) {
 			t.Errorf("the second: %v", err)
 		}
 		if waited := time.Since(begun); waited > leaseDuration {
-			t.Errorf("the lease was given back, and the second waited %s", waited)
+			t.Errorf("the lease was released, and the second waited %s", waited)
 		}
 		second.stop()
 		if err := <-second.ended; err != nil {

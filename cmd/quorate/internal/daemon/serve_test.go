@@ -74,7 +74,7 @@ func TestServe(t *testing.T) {
 	want("/readyz", http.StatusOK, "ok")
 }
 
-// A call wakes the poller, which looks by itself at what is there.
+// A call wakes the poller, which then reads the repository itself.
 func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	f, log := cmdtest.NewRepository(t), quiet()
 	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})

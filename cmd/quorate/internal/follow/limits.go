@@ -10,7 +10,7 @@ import (
 )
 
 // Limits bound how many clusters one commit may change: a typo in what many files
-// share, or a directory that was moved, looks like an intended change.
+// share, or a directory that was moved, passes for an intended change.
 type Limits struct {
 	// Clusters is the most that may change; 0 for no limit.
 	Clusters int

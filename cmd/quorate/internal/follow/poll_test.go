@@ -57,8 +57,8 @@ func (f *followed) restart() {
 	f.r = reconciler.New(fake.NewClientset(), etcd.New(), record.NewFakeRecorder(10), report.NewMetrics(registry), log, reconciler.Options{})
 }
 
-// look polls once, and wants these wishes, metrics and lines about Git.
-func (f *followed) look(wishes []string, failures, problems float64, errorLines int) {
+// pollOnce polls, and wants these clusters, metrics and lines about Git.
+func (f *followed) pollOnce(clusters []string, failures, problems float64, errorLines int) {
 	f.Helper()
 	f.log.Reset()
 	f.p.Once(f.Context(), f.r)
@@ -66,8 +66,8 @@ func (f *followed) look(wishes []string, failures, problems float64, errorLines 
 	for _, c := range f.r.Desired() {
 		got = append(got, c)
 	}
-	if list := desiredtest.Summary(got); !slices.Equal(list, wishes) {
-		f.Errorf("wishes %q, want %q", list, wishes)
+	if list := desiredtest.Summary(got); !slices.Equal(list, clusters) {
+		f.Errorf("clusters %q, want %q", list, clusters)
 	}
 	if n := testutil.ToFloat64(f.p.failures); n != failures {
 		f.Errorf("%v failures, want %v", n, failures)
@@ -84,14 +84,14 @@ func (f *followed) look(wishes []string, failures, problems float64, errorLines 
 // force, and each trouble is said once.
 func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	f := follow(t)
-	f.look(nil, 1, 0, 1)
+	f.pollOnce(nil, 1, 0, 1)
 	if f.p.inForce.Load() || testutil.ToFloat64(f.p.lastSuccess) != 0 {
 		t.Error("an empty repository counts as read")
 	}
-	f.look(nil, 2, 0, 0)
+	f.pollOnce(nil, 2, 0, 0)
 
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if !f.p.inForce.Load() || testutil.ToFloat64(f.p.lastSuccess) == 0 {
 		t.Error("a good commit does not count as read")
 	}
@@ -100,29 +100,29 @@ func TestPollerKeepsTheLastGoodCommit(t *testing.T) {
 	}
 
 	f.Commit("README.md", "elsewhere")
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if f.log.Len() > 0 {
 		t.Errorf("a commit elsewhere was said:\n%s", f.log)
 	}
 
 	f.Commit("clusters/orders.yaml", desiredtest.BrokenFile)
-	f.look([]string{"shop/orders held"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders held"}, 0, 1, 0)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6"))
-	f.look([]string{"shop/orders held"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders held"}, 0, 1, 0)
 
 	f.Git("branch", "--move", "main", "gone")
-	f.look([]string{"shop/orders held"}, 1, 1, 1)
-	f.look([]string{"shop/orders held"}, 2, 1, 0)
+	f.pollOnce([]string{"shop/orders held"}, 1, 1, 1)
+	f.pollOnce([]string{"shop/orders held"}, 2, 1, 0)
 	f.Git("branch", "--move", "gone", "main")
-	f.look([]string{"shop/orders held"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders held"}, 0, 1, 0)
 
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
 	back := f.Away()
-	f.look([]string{"shop/orders 3.6.12"}, 1, 0, 1)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 1, 0, 1)
 	back()
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 }
 
 func TestPollerSaysNothingWhenItIsToEnd(t *testing.T) {
@@ -164,14 +164,14 @@ func (f *followed) poll() (stop func()) {
 func TestPollerMakesARestoreACluster(t *testing.T) {
 	f := follow(t)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	f.Commit("clusters/restore.yaml", `---
 apiVersion: quorate.dev/v1alpha1
 kind: EtcdRestore
 metadata: {name: again, namespace: shop}
 spec: {source: {clusterName: orders}, clusterName: copy, clusterTemplate: {version: "3.6.16", replicas: 3, storage: {size: 1Gi}}}
 `)
-	f.look([]string{"shop/copy 3.6.16", "shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/copy 3.6.16", "shop/orders 3.6.16"}, 0, 0, 0)
 }
 
 // backupFile is a document that asks for backups; spec has the place of the request.
@@ -196,7 +196,7 @@ func (f *followed) wantRequests(what string, names ...string) {
 	}
 }
 
-// Backups and schedules go to the reconciler; one whose document is bad goes on as
+// Backups and schedules go to the reconciler; one whose document is bad continues as
 // it was, also for a daemon that has just started; one that no file names any more
 // ends.
 func TestPollerHandsOverBackups(t *testing.T) {
@@ -211,7 +211,7 @@ func TestPollerHandsOverBackups(t *testing.T) {
 	want("a bad schedule", "EtcdBackup shop/one", "EtcdBackupSchedule shop/nightly held")
 	f.Commit("clusters/backups.yaml", "kind: [quorate.dev")
 	f.restart()
-	want("a file broken while nobody looked", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
+	want("a file broken during a pause", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
 	said := f.r.Backups()
 	f.restart()
 	want("after another start", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
@@ -223,5 +223,5 @@ func TestPollerHandsOverBackups(t *testing.T) {
 	want("while Git is away", "EtcdBackup shop/one held", "EtcdBackupSchedule shop/nightly held")
 	back()
 	f.Commit("clusters/backups.yaml", schedule)
-	want("one mended, one removed", "EtcdBackupSchedule shop/nightly")
+	want("one fixed, one removed", "EtcdBackupSchedule shop/nightly")
 }

@@ -29,7 +29,7 @@ type accepted struct {
 	backups  []desired.Backup
 }
 
-// store keeps the accepted commit in a ConfigMap beside the lease, one for each daemon
+// store keeps the accepted commit in a ConfigMap next to the lease, one for each daemon
 // and for each source that it follows.
 type store struct {
 	kube                    kubernetes.Interface

@@ -58,21 +58,21 @@ func TestRestartDuringAnOutageKeepsTheLastGoodCommit(t *testing.T) {
 	f := follow(t)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.Commit("clusters/users.yaml", desiredtest.ClusterFile("users", "3.6.16"))
-	f.look([]string{"shop/orders 3.6.16", "shop/users 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users 3.6.16"}, 0, 0, 0)
 	f.Commit("clusters/users.yaml", desiredtest.BrokenFile)
-	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 
 	back := f.Away()
 	f.restart()
-	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 1, 1, 1)
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users held"}, 1, 1, 1)
 	if !f.p.inForce.Load() {
 		t.Error("not ready with the commit that was kept")
 	}
-	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 2, 1, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users held"}, 2, 1, 0)
 	back()
-	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 	f.restart()
-	f.look([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16", "shop/users held"}, 0, 1, 0)
 }
 
 // I13: a history that was rewritten holds, over restarts, until a person approves
@@ -81,30 +81,30 @@ func TestRewrittenHistoryHoldsUntilApproved(t *testing.T) {
 	f := follow(t)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.17"))
-	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 
 	f.Git("reset", "--quiet", "--hard", "HEAD~1")
-	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 1)
 	f.wantHeld(heldHistory, "annotate --overwrite configmap "+f.p.store.name)
-	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 	f.restart()
-	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 1)
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 1)
 
 	f.annotate(strings.Repeat("0", 40))
-	f.look([]string{"shop/orders 3.6.17"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.17"}, 0, 0, 0)
 	f.annotate(f.Head())
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	f.wantHeld("", `msg="commit accepted"`)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.12"))
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 0)
 
 	// An approval is for one commit, not for the next one as well.
 	f.Git("reset", "--quiet", "--hard", "HEAD~1")
 	f.Git("commit", "--quiet", "--allow-empty", "-m", "Another")
-	f.look([]string{"shop/orders 3.6.12"}, 0, 0, 1)
+	f.pollOnce([]string{"shop/orders 3.6.12"}, 0, 0, 1)
 	f.restart()
 	f.p.approved = f.Head()
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 }
 
 // 134: a commit that empties the directory, or changes what many files have in
@@ -117,26 +117,26 @@ func TestMassChangeHoldsUntilApproved(t *testing.T) {
 	}
 	all := []string{"shop/a 3.6.16", "shop/b 3.6.16", "shop/c 3.6.16", "shop/d 3.6.16"}
 	f.Commit("clusters/all.yaml", text)
-	f.look(all, 0, 0, 0)
+	f.pollOnce(all, 0, 0, 0)
 	f.Git("mv", "clusters/all.yaml", "clusters/renamed.yaml")
 	f.Git("commit", "--quiet", "-m", "Rename")
-	f.look(all, 0, 0, 0)
+	f.pollOnce(all, 0, 0, 0)
 
 	f.Commit("clusters/renamed.yaml", "# nothing\n")
-	f.look(all, 0, 0, 1)
+	f.pollOnce(all, 0, 0, 1)
 	f.wantHeld(heldTooManyChanges, "shop/a removed, shop/b removed, shop/c removed, shop/d removed")
-	f.look(all, 0, 0, 0)
+	f.pollOnce(all, 0, 0, 0)
 	f.restart()
-	f.look(all, 0, 0, 1)
+	f.pollOnce(all, 0, 0, 1)
 	f.Commit("clusters/renamed.yaml", strings.ReplaceAll(text, "3.6.16", "3.6.17"))
-	f.look(all, 0, 0, 1)
+	f.pollOnce(all, 0, 0, 1)
 	f.wantHeld(heldTooManyChanges, "shop/a 3.6.16 → 3.6.17")
 	f.Commit("clusters/renamed.yaml", strings.Replace(text, "3.6.16", "3.6.17", 2))
-	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 0)
 	f.Commit("clusters/renamed.yaml", "# nothing\n")
-	f.look([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 1)
+	f.pollOnce([]string{"shop/a 3.6.17", "shop/b 3.6.17", "shop/c 3.6.16", "shop/d 3.6.16"}, 0, 0, 1)
 	f.annotate(f.Head())
-	f.look(nil, 0, 0, 0)
+	f.pollOnce(nil, 0, 0, 0)
 	f.wantHeld("", `msg="commit accepted"`)
 }
 
@@ -148,19 +148,19 @@ func TestCommitThatCannotBeKeptIsNotActedOn(t *testing.T) {
 		return broken, nil, apierrors.NewForbidden(corev1.Resource("configmaps"), "x", nil)
 	})
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.look(nil, 1, 0, 1)
+	f.pollOnce(nil, 1, 0, 1)
 	if !strings.Contains(f.log.String(), "--lease-namespace") {
 		t.Errorf("said %s", f.log)
 	}
 	broken = false
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 }
 
 // What is kept and cannot be read is not taken for nothing.
 func TestDamagedKeptCommitHolds(t *testing.T) {
 	f := follow(t)
 	f.Commit("clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	api := f.kube.CoreV1().ConfigMaps("quorate-system")
 	cm, err := api.Get(f.Context(), f.p.store.name, metav1.GetOptions{})
 	if err != nil {
@@ -179,7 +179,7 @@ func TestDamagedKeptCommitHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		f.restart()
-		f.look(nil, 1, 0, 1)
+		f.pollOnce(nil, 1, 0, 1)
 		if !strings.Contains(f.log.String(), "cannot be understood") {
 			t.Errorf("%s: said %s", name, f.log)
 		}
@@ -200,7 +200,7 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		f.Commit("clusters/"+name+".yaml", "# "+string(noise)+"\n")
 	}
-	f.look([]string{"shop/orders 3.6.16"}, 0, 0, 0)
+	f.pollOnce([]string{"shop/orders 3.6.16"}, 0, 0, 0)
 	if !strings.Contains(f.log.String(), "too large to save") {
 		t.Errorf("said %s", f.log)
 	}
@@ -209,7 +209,7 @@ func TestLargeFilesAreNotKept(t *testing.T) {
 	f.wantRequests("after a start", "EtcdBackup shop/once held")
 	f.Git("commit", "--quiet", "--amend", "-m", "Rewritten")
 	f.restart()
-	f.look(nil, 0, 0, 1)
+	f.pollOnce(nil, 0, 0, 1)
 	f.wantHeld(heldHistory, "does not descend")
 }
 

@@ -74,7 +74,7 @@ const (
 	// maxStartupWait is how long a daemon waits after its start for the status of every
 	// object: before that, many would be published as unknown.
 	maxStartupWait = 5 * time.Minute
-	// maxUnchecked is how long the branch is assumed to be as it was written last.
+	// maxUnchecked is how long the branch is assumed to be unchanged since the last write.
 	maxUnchecked = 10 * time.Minute
 )
 

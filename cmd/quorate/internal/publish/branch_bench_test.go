@@ -15,8 +15,8 @@ import (
 )
 
 // BenchmarkYearOfStatus writes 2,000 changes of 50 clusters, five and a half a day,
-// and says how large the repository is then: as it was written, and after Git's own
-// upkeep, which code hosts do by themselves.
+// and reports how large the repository is then: as written, and after Git's own
+// upkeep, which code hosts do on their own.
 func BenchmarkYearOfStatus(b *testing.B) {
 	const changes, clusters = 2000, 50
 	for _, compact := range []int{500, 1_000_000} {

@@ -168,14 +168,14 @@ func TestStatusIsThrottled(t *testing.T) {
 }
 
 // churning is never the same twice.
-type churning struct{ looks int }
+type churning struct{ passes int }
 
 func (c *churning) Statuses() ([]schema.Status, bool) {
-	c.looks++
-	return []schema.Status{cmdtest.Cluster("orders", schema.PhaseReconciling, "RestartMember", strconv.Itoa(c.looks))}, true
+	c.passes++
+	return []schema.Status{cmdtest.Cluster("orders", schema.PhaseReconciling, "RestartMember", strconv.Itoa(c.passes))}, true
 }
 
-// 137: what quorate writes is not followed, by a flag or by itself.
+// 137: what quorate writes is not followed, by a flag or by default.
 func TestOwnCommitsAreNotFollowed(t *testing.T) {
 	f, said := cmdtest.NewRepository(t), &bytes.Buffer{}
 	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main", Path: "clusters"})

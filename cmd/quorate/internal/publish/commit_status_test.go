@@ -22,7 +22,7 @@ type marking struct {
 	log  *bytes.Buffer
 	git  follow.State
 	list []schema.Status
-	// marks are what stands at each commit; sent counts changes of them.
+	// marks are the statuses of each commit; sent counts changes of them.
 	marks map[string]string
 	sent  int
 	err   error
@@ -83,7 +83,7 @@ func TestCommitIsMarkedOnItsWay(t *testing.T) {
 	m.round(0, nil)
 }
 
-// A commit is looked after when later ones came that change something else, and
+// A commit is still updated when later ones came that change something else, and
 // marked in the end when one came that changes the same.
 func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
 	m := mark(t)
@@ -105,17 +105,17 @@ func TestEarlierCommitIsMarkedToItsEnd(t *testing.T) {
 	m.list[1] = cmdtest.Changed("eee3333fff", "carts", schema.PhaseReady, 1)
 	m.round(2, map[string]string{"aaa1111bbb": "failure: superseded by eee3333 before it was applied"})
 	m.round(0, nil)
-	// A commit that was carried out before this process began is left alone.
+	// A commit that was applied before this process began is left alone.
 	m.list[1].Status.Commit = "9999"
 	m.round(1, map[string]string{"9999": "", "eee3333fff": "pending: orders: 1 of 3 members at 3.6.16"})
 }
 
 func TestCommitThatIsHeldOrWrongIsMarked(t *testing.T) {
 	m := mark(t)
-	m.git = follow.State{Commit: "aaa1111bbb", Problems: []string{"a.yaml:3:1: no"}, Held: "commit not trusted: ccc is signed by nobody", HeldCommit: "ccc"}
+	m.git = follow.State{Commit: "aaa1111bbb", Problems: []string{"a.yaml:3:1: no"}, Held: "commit not trusted: ccc is not signed", HeldCommit: "ccc"}
 	m.round(2, map[string]string{
 		"aaa1111bbb": "failure: 1 problem in its files: a.yaml:3:1: no",
-		"ccc":        "failure: not applied: commit not trusted: ccc is signed by nobody",
+		"ccc":        "failure: not applied: commit not trusted: ccc is not signed",
 	})
 	// It is approved.
 	m.git = follow.State{Commit: "ccc"}

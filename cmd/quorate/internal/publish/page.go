@@ -101,7 +101,7 @@ func summarize(list []schema.Status) string {
 	return fmt.Sprintf("**%s**: %s", state.Plural(total, "cluster"), strings.Join(parts, " · "))
 }
 
-// icon returns the symbol of a phase, which is always shown beside its name.
+// icon returns the symbol of a phase, which is always shown with its name.
 func icon(phase schema.Phase) string {
 	return map[schema.Phase]string{
 		schema.PhaseStalled: "🔴", schema.PhaseUnknown: "⚪", schema.PhaseReconciling: "🟡", schema.PhaseReady: "🟢",

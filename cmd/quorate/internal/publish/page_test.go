@@ -15,8 +15,8 @@ import (
 
 var updatePage = flag.Bool("update-page", false, "rewrite testdata/status-page.md")
 
-// What wants somebody comes first, and what somebody else wrote breaks no table and
-// calls nobody.
+// What needs attention comes first, and foreign text breaks no table and
+// mentions no user.
 func TestStatusPage(t *testing.T) {
 	schedule := schema.NewStatus(schema.KindBackupSchedule, "shop", "nightly", schema.PhaseStalled, "BackupFailed", "put: access denied for @ops | see #12")
 	schedule.Status.Schedule = &schema.ScheduleStatus{Cluster: "shop/orders", Next: "2026-03-02T02:00:00Z"}
@@ -27,12 +27,12 @@ func TestStatusPage(t *testing.T) {
 	unseen := schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
 	list := []schema.Status{
 		cmdtest.Ready("billing"), cmdtest.Ready("carts"), unseen,
-		cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; look at its pod"),
+		cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; check its pod"),
 		cmdtest.Cluster("stock", schema.PhaseReconciling, "RestartMember", "restart stock-2: 3.5.21 → 3.6.16"),
 		backup, schedule, restore,
 	}
 	page := statusPage(follow.State{
-		Commit: "0a1b2c3", Held: "commit not trusted: 77aa is signed by nobody",
+		Commit: "0a1b2c3", Held: "commit not trusted: 77aa is not signed",
 		Problems: []string{"clusters/stock.yaml:7:3: spec.replicas: `x` is no number"},
 	}, list)
 	golden := filepath.Join("testdata", "status-page.md")

@@ -38,7 +38,7 @@ type proposing struct {
 	pulls *Pulls
 	live  *fake.Clientset
 	open  []forge.Pull
-	// comments are the texts that stand now, by number, and wrote counts changes.
+	// comments are the current texts, by number, and wrote counts changes.
 	comments map[int]string
 	wrote    int
 	listErr  error
@@ -256,12 +256,12 @@ func TestFewPullRequestsAreReadInOneRound(t *testing.T) {
 		known.at = time.Now().Add(-maxPlanAge - time.Second)
 		f.pulls.known[1] = known
 		if !f.pulls.isDue(p, "a") {
-			t.Error("a plan stands for ever")
+			t.Error("a plan is never replaced")
 		}
 	}
 }
 
-// What is in a file is shown as it is: it names nobody, opens nothing, commands
+// What is in a file is shown literally: it mentions no user, opens nothing, commands
 // nothing. A pull request that is too large says so.
 func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
 	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
@@ -279,7 +279,7 @@ func TestCommentIsNotWrittenByTheFiles(t *testing.T) {
 		bare := withoutCode(line)
 		for _, sign := range []string{"@admin", "#1", "<script", "</details><"} {
 			if strings.Contains(bare, sign) {
-				t.Errorf("%q stands in the open: %s", sign, line)
+				t.Errorf("%q is not quoted: %s", sign, line)
 			}
 		}
 		bare = strings.ReplaceAll(regexp.MustCompile("<code>.*</code>").ReplaceAllString(bare, ""), `\]`, "")
