@@ -25,9 +25,9 @@ func newConvert() *cobra.Command {
 		Short: "Turn manifests of earlier etcd operators into quorate's files",
 		Long: `convert reads manifests of etcd.database.coreos.com/v1beta1 and v1beta2 and of
 etcd.improbable.io/v1alpha1, YAML or JSON, from files, directories and - for
-standard input, and prints quorate's files. What has no equivalent is said in a
+standard input, and prints quorate's files. What has no equivalent is noted in a
 comment where it matters, and on standard error as file:line: message. An object
-that cannot be expressed is printed as a comment. Nothing is touched but --dir.
+that cannot be expressed is printed as a comment. Only --dir is written to.
 
 It ends with 0 when every object was converted, and with 1 when one was left
 out or something could not be read. Give all files at once: a backup finds its
@@ -37,7 +37,7 @@ cluster, and a restore its spec, in the others.`,
 		RunE: func(cmd *cobra.Command, paths []string) error {
 			switch {
 			case len(paths) == 0:
-				return errors.New("say which files or directories to convert, or - for standard input")
+				return errors.New("specify files or directories to convert, or - for standard input")
 			case output != "yaml":
 				return fmt.Errorf("--output is yaml, not %q", output)
 			}

@@ -22,7 +22,7 @@ type forgeFlags struct {
 
 func (f *forgeFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.kind, "forge", "", "what hosts the repository: github, gitlab or gitea (Forgejo, too); default by --repo, at github.com and gitlab.com")
+	flags.StringVar(&f.kind, "forge", "", "what hosts the repository: github, gitlab or gitea (Forgejo, too); default from --repo, for github.com and gitlab.com")
 	flags.StringVar(&f.url, "forge-url", "", "its URL, such as https://git.example.com; default likewise")
 	flags.StringVar(&f.tokenFile, "forge-token-file", "", "file with a token for it")
 	flags.StringVar(&f.secret, "forge-secret", "", "Secret with such a token (bearerToken or password) or a GitHub App, and ca.crt, in quorate's namespace; read for each request")

@@ -36,7 +36,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "what takes the backups that are declared in Git: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
 	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many restore drills run at the same time, of all schedules")
 	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; each Job of --backup-runner=job gets its --max-backups-th part; default no limit")
-	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at the same time; repairs and rolls under way do not wait")
+	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at the same time; repairs and rollouts in progress do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
 }
 
@@ -77,7 +77,7 @@ func (f *kubeFlags) readBandwidth() error {
 func (f *kubeFlags) connect() (kubernetes.Interface, error) {
 	config, err := f.restConfig()
 	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes cluster: %w; name one with --kubeconfig or $KUBECONFIG", err)
+		return nil, fmt.Errorf("find the Kubernetes cluster: %w; specify one with --kubeconfig or $KUBECONFIG", err)
 	}
 	// The limits of client-go are for interactive use; the API server has its own.
 	config.QPS, config.Burst = 100, 200

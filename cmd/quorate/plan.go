@@ -37,23 +37,23 @@ func newPlan() *cobra.Command {
 	f := &planFlags{}
 	cmd := &cobra.Command{
 		Use:   "plan [PATH...]",
-		Short: "Show what would be done, and touch nothing",
+		Short: "Show what would be done, and change nothing",
 		Long: `plan compares files with the live clusters and prints the steps that quorate run
-would take, in order, each with its reason and until when it can be taken back.
+would take, in order, each with its reason and until when it can be undone.
 It reads the given files and directories, or with --repo a branch of a Git
 repository. It changes nothing.
 
 With --offline it asks no cluster but compares two Git revisions: --base with the
-files on disk, or with --head. It supposes that each cluster is healthy and is what
+files on disk, or with --head. It assumes that each cluster is healthy and is what
 the base says, and it names what it cannot know. Only clusters that differ are
 listed. Give the commit that the branch left as the base, so that what the target
-branch got since then does not look like a change.
+branch got since then does not count as a change.
 
 -o json is one object: clusters (namespace, name, change, version, changes, hold,
 steps, disruption, restarts, warnings, unknown), others, problems, summary.
 -o markdown is a comment for a pull request. Its first line is a marker,
 <!-- quorate-plan part 1 -->, by which a bot finds the comment that it wrote before.
-What is longer than --limit goes on in part 2.
+What is longer than --limit continues in part 2.
 
 It ends with 0 when there is nothing to do, with 2 when a cluster differs from
 its file (steps are due, or something holds them) or, offline, when the revisions

@@ -37,7 +37,7 @@ func (f *planFlags) readHead(ctx context.Context, paths []string) (sources.Snaps
 	}
 	s, err := sources.ReadRevision(ctx, paths, f.head, sources.Limits{})
 	if err == nil && s.Tree == "" {
-		err = fmt.Errorf("revision %s has no %s: quorate run would touch nothing, so nothing is planned; name a path that is there", f.head, strings.Join(paths, ", "))
+		err = fmt.Errorf("revision %s has no %s: quorate run would change nothing, so nothing is planned; name a path that exists", f.head, strings.Join(paths, ", "))
 	}
 	return s, err
 }

@@ -26,7 +26,7 @@ func (o *planOutput) add(cmd *cobra.Command) {
 	flags.StringVarP(&o.format, "output", "o", "text", "text, json or markdown")
 	flags.StringVar(&o.markdown.Marker, "marker", "quorate-plan", "with -o markdown: name in the first line of each part; one for each plan of a pull request")
 	flags.IntVar(&o.markdown.Limit, "limit", 60000, "with -o markdown: largest size of a part in bytes")
-	flags.StringVar(&o.dir, "output-dir", "", "with -o markdown: directory to write plan-1.md, plan-2.md … to; what an earlier run left there is removed; default standard output")
+	flags.StringVar(&o.dir, "output-dir", "", "with -o markdown: directory to write plan-1.md, plan-2.md … to; parts of an earlier run are removed; default standard output")
 }
 
 // check rejects flags before any work is done.
@@ -90,7 +90,7 @@ func (o *planOutput) write(parts []string) error {
 		case err != nil:
 			return err
 		case state == partForeign:
-			return fmt.Errorf("write %s: it exists and does not begin with %s; give an --output-dir of its own to each --marker", path, o.markdown.Mark(i+1))
+			return fmt.Errorf("write %s: it exists and does not begin with %s; give each --marker its own --output-dir", path, o.markdown.Mark(i+1))
 		}
 		if err := os.WriteFile(path, []byte(part), 0o644); err != nil {
 			return fmt.Errorf("write a part of the plan: %w", err)
@@ -129,7 +129,7 @@ func (o *planOutput) part(n int) (string, partState, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return path, partMissing, nil
 	case err != nil:
-		return path, partMissing, fmt.Errorf("look at a part of an earlier plan: %w", err)
+		return path, partMissing, fmt.Errorf("read a part of an earlier plan: %w", err)
 	case strings.HasPrefix(string(text), o.markdown.Mark(n)+"\n"):
 		return path, partOurs, nil
 	}

@@ -28,7 +28,7 @@ func (f *repositoryFlags) add(cmd *cobra.Command) {
 	c := &f.config
 	flags.StringVar(&c.URL, "repo", "", "Git repository: an https://, ssh:// or file:// URL, git@HOST:PATH, a path, or an http:// URL without credentials")
 	flags.StringVar(&c.Branch, "branch", "", "branch to read; default main")
-	flags.StringVar(&c.Tag, "tag", "", "tag to read, in the place of a branch")
+	flags.StringVar(&c.Tag, "tag", "", "tag to read, instead of a branch")
 	flags.StringVar(&c.Semver, "semver", "", `read the tag with the highest version in a range, for example "1.x" or ">=1.2.0 <2.0.0"`)
 	flags.StringVar(&c.Commit, "commit", "", "commit to read, by its full hash")
 	flags.StringVar(&c.Path, "path", "", "directory in the repository to read; default the whole repository")
@@ -39,9 +39,9 @@ func (f *repositoryFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&c.Auth.BearerTokenFile, "git-token-file", "", "file with a bearer token for the repository")
 	flags.StringVar(&c.Auth.Dir, "git-credentials-dir", "", "directory with credentials for the repository, such as a mounted Secret: username, password, bearerToken, identity (an SSH key) and known_hosts, ca.crt, tls.crt and tls.key, githubAppID, githubAppInstallationID, githubAppPrivateKey")
 	flags.StringVar(&f.secret, "git-secret", "", "Secret with the same, in the namespace of $POD_NAMESPACE or quorate-system; read at each poll of the repository")
-	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, of those who may sign commits; then every commit must be signed by one of them")
+	flags.StringVar(&c.Signers.File, "git-signers-file", "", "file with the public keys, OpenPGP or SSH, that may sign commits; then every commit must be signed by one of them")
 	flags.StringVar(&f.signers, "git-signers-secret", "", "Secret with such keys, in quorate's namespace")
-	flags.StringVar(&c.CAFile, "git-ca-file", "", "file with further certificate authorities for the repository")
+	flags.StringVar(&c.CAFile, "git-ca-file", "", "file with additional certificate authorities for the repository")
 	flags.DurationVar(&c.Timeout, "git-timeout", time.Minute, "longest time for one read of the repository")
 }
 

@@ -63,7 +63,7 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	f.addLease(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.interval, "interval", 30*time.Second, "time between two polls of the repository")
-	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or gives another version to more clusters waits for approval; 0 for no limit")
+	flags.IntVar(&f.mass.Clusters, "max-changed-clusters", 10, "a commit that removes, deletes or changes the version of more clusters waits for approval; 0 for no limit")
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")

@@ -63,8 +63,8 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 		Tool: sarifTool{Driver: sarifDriver{
 			Name: "quorate", Version: buildVersion(), InformationURI: "https://github.com/quorate/quorate",
 			Rules: []sarifRule{
-				{"quorate/error", sarifText{"The object is held until this is mended."}},
-				{"quorate/warning", sarifText{"The object is carried out all the same."}},
+				{"quorate/error", sarifText{"The object is held until this is fixed."}},
+				{"quorate/warning", sarifText{"The object is applied all the same."}},
 			},
 		}},
 		ColumnKind: "unicodeCodePoints",

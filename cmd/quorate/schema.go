@@ -35,7 +35,7 @@ or, once for all files, a setting such as this one of VS Code:
 
   "yaml.schemas": {"./schemas/quorate.schema.json": ["clusters/**/*.yaml"]}
 
-The schemas say what one document may be by itself. quorate validate also looks
+The schemas describe one document on its own. quorate validate also looks
 at other documents and knows which releases of etcd there are.`,
 		Example: `  quorate schema EtcdCluster
   quorate schema --dir schemas

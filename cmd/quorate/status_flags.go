@@ -33,7 +33,7 @@ const minStatusInterval = time.Second
 func (f *statusFlags) add(cmd *cobra.Command) {
 	flags, c := cmd.Flags(), &f.config
 	flags.StringVar(&f.mode, "status", statusNone, "branch: publish the status of all objects to a branch (one file per object and an overview page); none: write nothing to Git")
-	flags.StringVar(&c.Branch, "status-branch", sources.DefaultStatusBranch, "that branch, which has a history of its own; one that quorate did not begin is never written to")
+	flags.StringVar(&c.Branch, "status-branch", sources.DefaultStatusBranch, "name of the branch, an orphan; one that quorate did not create is never written to")
 	flags.DurationVar(&f.interval, "status-interval", time.Minute, "shortest time between two commits on it")
 	flags.StringVar(&c.Auth.Dir, "status-credentials-dir", "", "directory with credentials that may write it, as in --git-credentials-dir; default those for reading")
 	flags.StringVar(&f.secret, "status-secret", "", "Secret with the same, in quorate's namespace")

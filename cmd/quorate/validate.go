@@ -33,7 +33,7 @@ not followed.
 
 With --base it also checks what the files change, compared with another revision
 of the Git repository that they lie in: a branch, a tag or a commit, with ~N for
-an earlier one. What another branch has done since shows as if it was taken back;
+an earlier one. What another branch has done since is shown as reverted;
 $(git merge-base origin/main HEAD) is where this one began.
 
 With -o json the output is a list of problems, [] where there are none. Each has
@@ -41,7 +41,7 @@ file, line and column from 1 (0 or missing where they are not known), message,
 warning, and as far as they are known object and field.
 
 It ends with 0 when there is no error, and with 1 when there is one, or when
-there is nothing to check. Warnings do not count, but with --strict.`,
+there is nothing to check. Warnings count as errors only with --strict.`,
 		Example: `  quorate validate clusters/
   quorate validate --base origin/main clusters/
   quorate validate -o github clusters/       # annotations on the lines of a pull request
@@ -55,7 +55,7 @@ there is nothing to check. Warnings do not count, but with --strict.`,
 	outputFlag(cmd, &f.output, "text", "json", "github", "sarif")
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "Git revision to compare with, for example origin/main")
-	flags.BoolVar(&f.strict, "strict", false, "let warnings count as errors")
+	flags.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
 	choiceFlag(cmd, &f.color, "color", "when to colour text", "auto", "always", "never")
 	return cmd
 }
@@ -118,7 +118,7 @@ func (f *validateFlags) usage(paths []string) error {
 	}
 	switch {
 	case len(paths) == 0:
-		return errors.New("say which files or directories to check, such as clusters/, or - for standard input")
+		return errors.New("specify files or directories to check, such as clusters/, or - for standard input")
 	case stdin > 0 && len(paths) > 1:
 		return errors.New("- is standard input and cannot be checked together with files: check one, then the other")
 	case f.compare && stdin > 0:

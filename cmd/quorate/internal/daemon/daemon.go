@@ -158,7 +158,7 @@ func findGuardImage(ctx context.Context, kube kubernetes.Interface, given string
 		return given, nil
 	}
 	if pod == "" || namespace == "" {
-		return "", errors.New("say with --guard-image which image of quorate checks the members' volumes; only in a pod with POD_NAME and POD_NAMESPACE it is found by itself")
+		return "", errors.New("--guard-image is required: the image of quorate that checks the members' volumes; it is found without the flag only in a pod with POD_NAME and POD_NAMESPACE")
 	}
 	own, err := kube.CoreV1().Pods(namespace).Get(ctx, pod, metav1.GetOptions{})
 	if err != nil {

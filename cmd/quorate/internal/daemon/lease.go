@@ -47,7 +47,7 @@ const (
 )
 
 // errLeaseLost ends the daemon; its successor continues from what it observes.
-var errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one ends and waits for its turn when it is started again")
+var errLeaseLost = errors.New("the lease is lost: another quorate may be acting; this one exits, and waits for the lease when it is restarted")
 
 // hold calls act once this process holds the lease, and returns when act has returned.
 // held is an error if the lease is no longer held. hold returns nil only if ctx ended.

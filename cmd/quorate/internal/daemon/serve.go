@@ -51,7 +51,7 @@ func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*s
 		return &server{http: &http.Server{}}, nil
 	}
 	if secretFile == "" {
-		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret anyone could call")
+		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret anyone could send requests")
 	}
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

@@ -204,7 +204,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 		return err
 	}
 	if !whole {
-		p.log.Warn("files too large to save: a restart while Git is unreachable waits for it", "commit", s.Commit)
+		p.log.Warn("files too large to save: a restart while Git is unreachable waits until it is reachable", "commit", s.Commit)
 	}
 	if p.accepted == nil || !p.inForce.Load() || s.Tree != p.accepted.snapshot.Tree {
 		p.apply(next, set, target)
@@ -251,7 +251,7 @@ func (p *Poller) checkChanges(next accepted) error {
 	if count > maxListed {
 		changes = append(changes[:maxListed], fmt.Sprintf("and %d more", count-maxListed))
 	}
-	return fmt.Errorf("%w: commit %s removes, deletes or gives another version to %d of %d clusters at once: %s; revert it, or approve %[2]s if it is meant",
+	return fmt.Errorf("%w: commit %s removes, deletes or changes the version of %d of %d clusters at once: %s; revert it, or approve %[2]s if it is intended",
 		errTooManyChanges, next.snapshot.Commit, count, len(p.clusters()), strings.Join(changes, ", "))
 }
 

@@ -94,7 +94,7 @@ func (k store) load(ctx context.Context) (*accepted, error) {
 }
 
 func (k store) damaged(err error) error {
-	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be understood: %w; restore it, or delete it if what is in Git now is to be followed whatever was there before", k, err)
+	return fmt.Errorf("ConfigMap %s with the commit that was accepted last cannot be parsed: %w; restore it, or delete it to follow what is in Git now whatever was there before", k, err)
 }
 
 // save stores a commit before it is applied. What is too large for a ConfigMap is left

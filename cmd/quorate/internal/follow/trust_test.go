@@ -180,7 +180,7 @@ func TestDamagedKeptCommitHolds(t *testing.T) {
 		}
 		f.restart()
 		f.pollOnce(nil, 1, 0, 1)
-		if !strings.Contains(f.log.String(), "cannot be understood") {
+		if !strings.Contains(f.log.String(), "cannot be parsed") {
 			t.Errorf("%s: said %s", name, f.log)
 		}
 	}

@@ -90,7 +90,7 @@ func summarize(list []schema.Status) string {
 		return "No cluster is known."
 	}
 	if count[schema.PhaseReady] == total {
-		return fmt.Sprintf("🟢 **%s as Git says.**", state.Plural(total, "cluster"))
+		return fmt.Sprintf("🟢 **%s in sync with Git.**", state.Plural(total, "cluster"))
 	}
 	var parts []string
 	for _, phase := range schema.Phases() {

@@ -49,7 +49,7 @@ func TestStatusPage(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", page, want)
 	}
 	calm := statusPage(follow.State{}, list[:2])
-	if !strings.Contains(calm, "🟢 **2 clusters as Git says.**") || strings.Contains(calm, "repository\n") {
+	if !strings.Contains(calm, "🟢 **2 clusters in sync with Git.**") || strings.Contains(calm, "repository\n") {
 		t.Errorf("at rest it says\n%s", calm)
 	}
 	if none := statusPage(follow.State{}, nil); !strings.Contains(none, "No cluster is known.") {
