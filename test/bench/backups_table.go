@@ -62,7 +62,7 @@ func (b *bench) withinBound() error {
 		case most == 0:
 			return fmt.Errorf("%s: the memory of quorate was not seen; measure on Linux", c.title)
 		case most > memoryBound:
-			return fmt.Errorf("%s: quorate had %d MiB of anonymous memory, and %d MiB are its bound; look for what grows with the size", c.title, most>>20, memoryBound>>20)
+			return fmt.Errorf("%s: quorate had %d MiB of anonymous memory, and %d MiB are its bound; find what grows with the size", c.title, most>>20, memoryBound>>20)
 		}
 	}
 	return nil

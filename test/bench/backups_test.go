@@ -22,7 +22,7 @@ func runsOf(seconds ...int) []usage {
 	return list
 }
 
-func TestTimesAreMediansAndMemoryIsTheMost(t *testing.T) {
+func TestTimesAreMediansAndMemoryIsTheMaximum(t *testing.T) {
 	want := usage{wall: 5 * time.Second, cpu: 10 * time.Second, memory: 9 << 20}
 	if got := summariseUsage(runsOf(9, 5, 1)); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -47,7 +47,7 @@ func TestPercentilesAreOfWhatWasSeen(t *testing.T) {
 	}
 }
 
-// Each ratio is quorate's figure to that of the line it stands in.
+// Each ratio is quorate's figure to that of its own line.
 func TestBackupsArePrintedWithTheirRatios(t *testing.T) {
 	b := &bench{}
 	b.backups.list = []comparison{{"backup of 1GiB to S3", []*way{
@@ -70,8 +70,8 @@ func TestBackupsArePrintedWithTheirRatios(t *testing.T) {
 	}
 }
 
-// The bench fails where quorate takes more memory than it promises, and where nobody
-// has looked; what other tools take is their own business.
+// The bench fails where quorate takes more memory than it promises, and where it
+// was not measured; what other tools take is not judged.
 func TestTheBoundOfMemoryIsJudged(t *testing.T) {
 	for name, c := range map[string]struct {
 		own  []usage

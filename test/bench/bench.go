@@ -16,7 +16,7 @@ const (
 	clusterName = "orders"
 	clusterKey  = namespace + "/" + clusterName
 	clusterFile = "clusters/orders.yaml"
-	// interval between two looks at Git; half of it is in every first action.
+	// interval between two polls of Git; half of it is in every first action.
 	interval  = time.Second
 	rollLimit = 3 * time.Minute
 )
@@ -55,14 +55,14 @@ type bench struct {
 	version string
 
 	noop           noop
-	polls, commits []look
+	polls, commits []reading
 	files          files
 	year           []year
 	backups        backups
 	quorate, floor []roll
 }
 
-// roll is one roll as it was measured.
+// roll is one measured rollout.
 type roll struct {
 	wall time.Duration
 	// react is from the commit to the first action; zero for the floor.
@@ -172,7 +172,7 @@ func clientSaw(r roll) string {
 	return text
 }
 
-// underLoad rolls while a client of its own writes and reads, and wants every
+// underLoad rolls while its own client writes and reads, and wants every
 // acknowledged write to be there afterwards.
 func (b *bench) underLoad(ctx context.Context, name string, do func() error) (lab.Report, error) {
 	writer, err := b.cluster.Write(ctx, namespace, clusterName, lab.WriterOptions{Prefix: name + "/", Limit: rollLimit})
@@ -223,7 +223,7 @@ func (b *bench) byQuorate(ctx context.Context) error {
 	return err
 }
 
-// byScript deletes the pods one by one.
+// byScript deletes the pods one at a time.
 func (b *bench) byScript(ctx context.Context) error {
 	var r roll
 	var err error

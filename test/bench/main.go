@@ -1,7 +1,7 @@
 // Command bench measures what users feel, on a real cluster, and prints one
-// table: how long an upgrade takes beside a script that just deletes the pods,
+// table: how long an upgrade takes compared with a script that just deletes the pods,
 // what a client notices of either, how soon a commit is acted on, and what a backup
-// and a restore take beside etcd's own tools.
+// and a restore take compared with etcd's own tools.
 //
 // What is compared alternates in one run, so that a slow moment of the machine
 // meets all of it, and the figures are medians.

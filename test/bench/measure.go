@@ -22,8 +22,8 @@ type usage struct {
 	memory int64
 }
 
-// sampling is how often the memory of a process is looked at. Go gives memory back
-// slowly, so that no peak of a heap is between two looks.
+// sampling is how often the memory of a process is sampled. Go returns memory
+// slowly, so that no peak of a heap is between two samples.
 const sampling = 5 * time.Millisecond
 
 // measure runs commands one after the other.

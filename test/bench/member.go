@@ -28,7 +28,7 @@ type member struct {
 	// about is what quorate knows of a backup before it takes it, id the member's.
 	about backup.Manifest
 	id    string
-	// taken counts the backups, so that each has a key of its own.
+	// taken counts the backups, so that each has its own key.
 	taken int
 }
 

@@ -18,11 +18,11 @@ type part struct {
 func (b *bench) parts() []part {
 	return []part{
 		{"noop", "measuring a pass over 1,000 clusters at rest", into(&b.noop, measureNoop), b.printNoop},
-		{"polls", "looking at a branch that has not moved", into(&b.polls, looksOf(unchangedBranch, unchangedTimes)), func(out io.Writer) {
-			printLooks(out, fmt.Sprintf("a look at a branch that has not moved, mean of %d:", unchangedTimes), b.polls)
+		{"polls", "polling a branch that has not moved", into(&b.polls, readingsOf(unchangedBranch, unchangedTimes)), func(out io.Writer) {
+			printReadings(out, fmt.Sprintf("a poll of a branch that has not moved, mean of %d:", unchangedTimes), b.polls)
 		}},
-		{"commits", "reading new commits of up to 10,000 files", into(&b.commits, looksOf(newCommit, newCommitTimes)), func(out io.Writer) {
-			printLooks(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
+		{"commits", "reading new commits of up to 10,000 files", into(&b.commits, readingsOf(newCommit, newCommitTimes)), func(out io.Writer) {
+			printReadings(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
 		}},
 		{"year", "writing a year of statuses, twice", into(&b.year, measureYear), func(out io.Writer) { printYear(out, b.year) }},
 		{"files", fmt.Sprintf("checking %d files", fileCount), into(&b.files, measureFiles), b.printFiles},

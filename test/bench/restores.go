@@ -43,7 +43,7 @@ func (m *member) restores(ctx context.Context) ([]*way, error) {
 	}, nil
 }
 
-// storedBackup is a backup in S3, and a URL by which anybody can read it.
+// storedBackup is a backup in S3, and a URL by which it can be read without credentials.
 type storedBackup struct {
 	key, signed string
 	manifest    backup.Manifest

@@ -17,7 +17,7 @@ type tools struct {
 	quorate, etcdctl, etcdutl, s3copy, versitygw string
 }
 
-// buildTools builds what is not in Go's cache or the sandbox's; what is built anew is
+// buildTools builds what is not in Go's cache or the sandbox's; what is rebuilt is
 // in dir.
 func buildTools(ctx context.Context, dir string) (t tools, err error) {
 	if t.quorate, err = lab.Binary(ctx); err != nil {

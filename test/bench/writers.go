@@ -20,7 +20,7 @@ type writers struct {
 // waits is what one writer saw.
 type waits struct {
 	name string
-	// once goes on while the writer writes, again and again.
+	// once runs while the writer writes, again and again.
 	once func(context.Context) error
 	took []time.Duration
 }
@@ -53,7 +53,7 @@ func (b *bench) measureWriters(ctx context.Context, m *member, size int64) (writ
 	return w, nil
 }
 
-// disturbers are what goes on beside the writer; the first is quorate's backup.
+// disturbers are what runs next to the writer; the first is quorate's backup.
 func (m *member) disturbers() []*waits {
 	own, save := m.ownWay(m.directoryURL), m.path("snapshot.db")
 	return []*waits{
@@ -80,7 +80,7 @@ func (m *member) disturbers() []*waits {
 	}
 }
 
-// writeDuring writes while something goes on, and returns how long each write took.
+// writeDuring writes while something runs, and returns how long each write took.
 func (m *member) writeDuring(ctx context.Context, once func(context.Context) error) ([]time.Duration, error) {
 	writes, stop := context.WithCancel(ctx)
 	defer stop()

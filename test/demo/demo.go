@@ -100,12 +100,12 @@ func (d *demo) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// explain adds where to look.
+// explain adds where to find more.
 func (d *demo) explain(err error) error {
 	if d.log == nil {
 		return err
 	}
-	return fmt.Errorf("%w\n  look at %s: quorate.log is what quorate said, cluster.txt what Kubernetes shows", err, d.dir)
+	return fmt.Errorf("%w\n  see %s: quorate.log is what quorate logged, cluster.txt what Kubernetes shows", err, d.dir)
 }
 
 // prepare finds the checkout and the cluster, and gives the nodes quorate's
@@ -246,7 +246,7 @@ func (d *demo) awaitVersion(ctx context.Context, version string, mark int, limit
 }
 
 // awaitIdle waits until quorate says that the cluster is at the version and
-// there is nothing left to do. A hold that only a person can end ends the demo.
+// there is nothing left to do. A hold that only a person can resolve ends the demo.
 func (d *demo) awaitIdle(ctx context.Context, version string, mark int, limit time.Duration) error {
 	idle := lab.Idle(namespace+"/"+clusterName, version)
 	over := func(l lab.LogLine) bool {
@@ -295,7 +295,7 @@ func (d *demo) cleanUp(failed bool) error {
 	return errors.Join(problems...)
 }
 
-// saveState keeps what the cluster looks like, for whoever has to find out why
+// saveState keeps the state of the cluster, to find out why
 // the demo failed.
 func (d *demo) saveState(ctx context.Context) {
 	if d.cluster == nil {

@@ -85,7 +85,7 @@ func (d *demo) undeploy(ctx context.Context, overlay string) error {
 	return d.Do("removing quorate", func() error { return d.cluster.Delete(ctx, overlay) })
 }
 
-// deployed looks at the Deployment, and at its pod where that is in trouble.
+// deployed checks the Deployment, and at its pod where that is in trouble.
 func (d *demo) deployed(ctx context.Context) (bool, string, error) {
 	deployment, err := d.cluster.Client.AppsV1().Deployments(system).Get(ctx, "quorate", metav1.GetOptions{})
 	if err != nil {
@@ -111,7 +111,7 @@ func available(deployment *appsv1.Deployment) bool {
 	return s.ObservedGeneration >= deployment.Generation && s.UpdatedReplicas == 1 && s.AvailableReplicas == 1
 }
 
-// writeOverlay writes the kustomization that says what only this run knows:
+// writeOverlay writes the kustomization with what only this run knows:
 // where Git is, where backups go and with which credentials.
 func (d *demo) writeOverlay() (string, error) {
 	dir := filepath.Join(d.dir, "deploy")

@@ -41,7 +41,7 @@ func (n *narrator) tell(l lab.LogLine) {
 	}
 }
 
-// waits says what is awaited, unless something else is said soon.
+// waits prints what is awaited, unless something else is said soon.
 func (n *narrator) waits(text string) {
 	n.flush()
 	n.hold = time.AfterFunc(brief, func() { n.Say("  %s", n.Faint(text)) })
@@ -62,7 +62,7 @@ func (n *narrator) flush() {
 	n.warnings = nil
 }
 
-// sentence is what a line means; empty for what nobody has to see.
+// sentence is what a line means; empty for what need not be shown.
 func (n *narrator) sentence(name string, l lab.LogLine) string {
 	switch l.Msg {
 	case "step started":
@@ -73,7 +73,7 @@ func (n *narrator) sentence(name string, l lab.LogLine) string {
 		return n.Bad(strings.TrimSpace(name + "  " + l.Msg + ": " + join(l.Error, l.Remedy)))
 	case "problem in a manifest":
 		if strings.Contains(l.Problem, ": warning: ") {
-			return "" // told again, about the cluster
+			return "" // repeated, about the cluster
 		}
 		return n.Bad("in the commit: " + l.Problem)
 	case "":

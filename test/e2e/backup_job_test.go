@@ -23,7 +23,7 @@ const (
 )
 
 // TestBackupByJob has a Job take the backup that a file asks for, at the pace that it
-// may have, and kills the daemon meanwhile: the Job goes on, its backup is the only
+// may have, and kills the daemon meanwhile: the Job continues, its backup is the only
 // one, and nothing else is left of it (95, 98).
 func TestBackupByJob(t *testing.T) {
 	takesLong(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // TestFailingBucketHoldsTheUpgrade breaks the store in one way after the other:
-// the upgrade does not begin, however often it is tried, until all is mended.
+// the upgrade does not begin, however often it is tried, until everything is fixed.
 func TestFailingBucketHoldsTheUpgrade(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -26,7 +26,7 @@ func TestFailingBucketHoldsTheUpgrade(t *testing.T) {
 	w.create(want)
 	pods := w.watchPods()
 
-	// 60: nobody says where backups go.
+	// 60: no place for backups is set.
 	want.version = "3.5.35"
 	w.commit("Upgrade", want)
 	w.awaitHold("Refused", holdLimit, "needs a backup first", "objectURLTemplate")
@@ -67,7 +67,7 @@ func TestFailingBucketHoldsTheUpgrade(t *testing.T) {
 		t.Error("a roll was started")
 	}
 
-	// Mended, it goes on by itself.
+	// Once fixed, it continues.
 	w.must(store.SetWritable(true))
 	w.awaitIdle("3.5.35", rollLimit)
 	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
@@ -84,7 +84,7 @@ func (w *world) expectFailing(sentence string) {
 		return l.Msg == "pass failed" && strings.Contains(l.Error, sentence)
 	})
 	if !strings.Contains(line.Error, "; ") {
-		w.Errorf("the failure does not say what to do: %s", line.Error)
+		w.Errorf("the failure does not tell what to do: %s", line.Error)
 	}
 	before := w.metric("quorate_pass_failures_total")
 	w.eventually("two more tries", rollLimit, func(context.Context) (bool, error) {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// otherClass is a storage class beside the one that the cluster came with.
+// otherClass is a storage class besides the one that the cluster came with.
 const otherClass = "e2e-other"
 
 // TestStorageClassChange moves a cluster to volumes of another class, while clients

@@ -20,7 +20,7 @@ const (
 )
 
 // TestCorruptAlarm changes a byte on the disk of one member, so that it holds other
-// data than the others. etcd finds out and serves nobody any more; quorate finds
+// data than the others. etcd finds out and stops serving; quorate finds
 // the one that differs, replaces it and ends the alarm (90).
 func TestCorruptAlarm(t *testing.T) {
 	takesLong(t)
@@ -36,7 +36,7 @@ func TestCorruptAlarm(t *testing.T) {
 	t.Cleanup(func() { _ = client.Close() })
 	_, err = client.Put(t.Context(), "fact", writtenValue)
 	w.must(err)
-	// Many writes later nothing is written to where the fact is stored.
+	// Many writes later, the place where the fact is stored is not written to.
 	history := w.recordHistory("history/")
 	w.eventually("some hundred writes", holdLimit, func(context.Context) (bool, error) { return history.Report().Writes >= 300, nil })
 	w.must(w.cluster.MoveLeader(t.Context(), w.namespace, name, "orders-0"))
@@ -54,7 +54,7 @@ func TestCorruptAlarm(t *testing.T) {
 			return a.Alarm == etcdserverpb.AlarmType_CORRUPT
 		}), err
 	})
-	w.expectRepaired("orders-1", members, nil) // nobody can watch: the Service leads nowhere
+	w.expectRepaired("orders-1", members, nil) // no client can watch: the Service has no endpoint
 	w.expectOrder(from, "back up", "remove orders-1 from the members", "promote orders-1", "disarm")
 	for _, l := range w.lines(from, lab.Step("remove orders-1")) {
 		if !strings.Contains(l.Reason, "orders-1 holds other data than the 2 others") {
@@ -71,7 +71,7 @@ func TestCorruptAlarm(t *testing.T) {
 }
 
 // replaceInFile replaces every text in a file by another one of the same length,
-// whoever has it open.
+// even while it is open.
 func replaceInFile(file, old, with string) error {
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 
 // TestCrashLoops keeps a member from starting in ways that lose no data: that is a
 // matter for a person, and no reason to replace it. Clients write meanwhile, and
-// the member comes back by itself when the cause is gone.
+// the member comes back when the cause is gone.
 func TestCrashLoops(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestCrashLoops(t *testing.T) {
 		name, member string
 		// breaks keeps the member from starting until the function that it returns
 		// is called.
-		breaks func(w *world, member string) (mend func())
+		breaks func(w *world, member string) (fix func())
 		says   []string
 	}{
 		{"82: a database that cannot be opened", "orders-2", (*world).noDatabase, []string{"orders-2", "failed to open database", "orders-2 comes back by itself once the cause is mended", "delete its pod and its volume claim data-orders-2"}},
@@ -31,11 +31,11 @@ func TestCrashLoops(t *testing.T) {
 			v := *w
 			v.T, v.mark = t, w.daemon.Log.Mark()
 			members, claims := v.record().Members, v.claimUIDs()
-			mend := tc.breaks(&v, tc.member)
+			fix := tc.breaks(&v, tc.member)
 			hold := v.awaitHold("Unhealthy", rollLimit, tc.says...)
 			t.Logf("quorate says: %s", hold.Hold())
 			v.expectNothingDone(v.mark, members)
-			mend()
+			fix()
 			v.awaitIdle(want.version, rollLimit)
 			v.expectNothingDone(v.mark, members)
 			for claim, uid := range v.claimUIDs() {
@@ -54,14 +54,14 @@ func TestCrashLoops(t *testing.T) {
 	}
 }
 
-func (w *world) noDatabase(member string) (mend func()) {
+func (w *world) noDatabase(member string) (fix func()) {
 	w.Helper()
-	_, mend = w.blockDatabase(member)
-	return mend
+	_, fix = w.blockDatabase(member)
+	return fix
 }
 
 // fillDisk leaves no room on a member's volume, and restarts it.
-func (w *world) fillDisk(member string) (mend func()) {
+func (w *world) fillDisk(member string) (fix func()) {
 	w.Helper()
 	sandbox := w.cluster.Sandbox
 	if sandbox == nil {
@@ -76,7 +76,7 @@ func (w *world) fillDisk(member string) (mend func()) {
 }
 
 // TestOutOfMemory gives members less memory than etcd needs: the roll stops at the
-// first, with the reason, and more memory mends it (81).
+// first, with the reason, and more memory fixes it (81).
 func TestOutOfMemory(t *testing.T) {
 	takesLong(t)
 	t.Parallel()

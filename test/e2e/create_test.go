@@ -176,7 +176,7 @@ func (w *world) expectServices() {
 }
 
 // expectIdle wants no write at all: neither from the daemon that runs, nor from
-// one that starts anew and so looks at everything again.
+// one that restarts and so checks everything again.
 func (w *world) expectIdle(version string) {
 	w.Helper()
 	before := w.settled()
@@ -235,7 +235,7 @@ func written(object metav1.Object) string {
 	return version
 }
 
-// settled waits until the kubelets and the controllers have written down what
+// settled waits until the kubelets and the controllers have recorded what
 // they know, and returns objects.
 func (w *world) settled() map[string]string {
 	w.Helper()
@@ -251,7 +251,7 @@ func (w *world) settled() map[string]string {
 	return last
 }
 
-// expectObjects wants everything to be as it was.
+// expectObjects wants everything to be unchanged.
 func (w *world) expectObjects(before map[string]string) {
 	w.Helper()
 	after := w.objects()

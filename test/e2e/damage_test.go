@@ -20,7 +20,7 @@ import (
 )
 
 // TestDamagedData kills every pod at once, and then damages what single members
-// have on their disks, while clients write. Where the data is all there nothing is
+// have on their disks, while clients write. Where all data is there nothing is
 // done; a member whose data etcd cannot read is replaced.
 func TestDamagedData(t *testing.T) {
 	takesLong(t)
@@ -151,9 +151,9 @@ func (w *world) damageLog(member string) {
 }
 
 // recordBehind is the middle of the data of the first record of a log that begins
-// behind an offset, 0 where there is none yet. Before each record stands its
+// behind an offset, 0 where there is none yet. Each record is preceded by its
 // length, in the lower 56 bits of eight bytes; where the highest bit is set, the
-// three lowest of the highest byte say how much padding follows it.
+// three lowest of the highest byte tell how much padding follows it.
 func recordBehind(log []byte, offset int) int64 {
 	for at := 0; at+8 <= len(log); {
 		header := binary.LittleEndian.Uint64(log[at:])
@@ -173,8 +173,8 @@ func recordBehind(log []byte, offset int) int64 {
 }
 
 // damageDatabase overwrites the two first pages of a member's database, without
-// which nobody knows what is where in it, while etcd does not run: it would write
-// one of them anew before it ends.
+// which its layout is unknown, while etcd does not run: it would write
+// one of them again before it ends.
 func (w *world) damageDatabase(member string) {
 	w.Helper()
 	file, putBack := w.blockDatabase(member)
@@ -206,7 +206,7 @@ func (w *world) blockDatabase(member string) (aside string, putBack func()) {
 }
 
 // swapVolume gives a member a copy of another member's log and of the mark of its
-// volume, as a wrong snapshot or a wrong claim does. That may be somebody's only copy, so quorate
+// volume, as a wrong snapshot or a wrong claim does. That may be the only copy of some data, so quorate
 // touches nothing until a person has deleted the claim, as its hold says.
 func (w *world) swapVolume(member string) {
 	w.Helper()
@@ -234,7 +234,7 @@ func (w *world) swapVolume(member string) {
 	w.loseVolume(member)
 }
 
-// overwrite changes bytes of a file, whoever has it open.
+// overwrite changes bytes of a file, even while it is open.
 func (w *world) overwrite(file string, at int64, text []byte) {
 	w.Helper()
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)

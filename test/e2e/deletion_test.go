@@ -28,7 +28,7 @@ func TestDelete(t *testing.T) {
 
 	// 130: deleted, the volumes kept.
 	want.state = "Deleted"
-	w.carryOut("Delete", want)
+	w.apply("Delete", want)
 	w.expectGone("orders-0", "orders-1", "orders-2")
 	w.expectClaims("data-orders-0", "data-orders-1", "data-orders-2")
 	if keys := w.backups(shared.store); len(keys) != 1 {
@@ -38,7 +38,7 @@ func TestDelete(t *testing.T) {
 
 	// The same file again brings the data back.
 	want.state = "Running"
-	w.carryOut("Bring it back", want)
+	w.apply("Bring it back", want)
 	w.expectVersion(3, want.version)
 	w.expectRecord(3)
 	if after := w.record(); after.ClusterID != before.ClusterID || !maps.Equal(after.Members, before.Members) {
@@ -52,7 +52,7 @@ func TestDelete(t *testing.T) {
 	w.checkHistory(again)
 	again.Stop()
 
-	// Deleted for good, although somebody has taken the StatefulSet away while
+	// Deleted permanently, although the StatefulSet was removed while
 	// quorate was down, and left its pods running.
 	w.must(w.daemon.Stop())
 	orphan := metav1.DeletePropagationOrphan
@@ -95,7 +95,7 @@ func TestDelete(t *testing.T) {
 	})
 }
 
-// expectNone waits until nothing of these kinds is left in the namespace.
+// expectNone waits until no object of these kinds is left in the namespace.
 func (w *world) expectNone(kinds ...string) {
 	w.Helper()
 	var left []string

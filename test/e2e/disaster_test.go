@@ -78,7 +78,7 @@ func TestDisasterRecovery(t *testing.T) {
 	pods := w.uids()
 	w.follow(p, "The morning after")
 	if after := w.record(); after.ClusterID != now.ClusterID || fmt.Sprint(w.uids()) != fmt.Sprint(pods) {
-		t.Errorf("somebody restarted, or it happened again: %+v", after)
+		t.Errorf("a member restarted, or it happened again: %+v", after)
 	}
 	w.finishLoad(again)
 }

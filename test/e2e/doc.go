@@ -4,7 +4,7 @@
 //
 //	make sandbox && go test ./test/e2e
 //
-// Every test has a namespace, a repository and a daemon of its own. Two run at
+// Every test has a namespace, a repository and a daemon to itself. Two run at
 // a time. Numbers in their names are those of the scenario catalogue.
 // QUORATE_E2E_KEEP=1 leaves behind what a failed test made.
 package e2e

@@ -14,7 +14,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestEditsByHand changes objects beside Git, as a person with kubectl does. Git
+// TestEditsByHand changes objects out of band, as a person with kubectl does. Git
 // wins, and no edit of the pods' template restarts a member.
 func TestEditsByHand(t *testing.T) {
 	t.Parallel()
@@ -29,7 +29,7 @@ func TestEditsByHand(t *testing.T) {
 	w.must(services.Delete(t.Context(), name+"-client", metav1.DeleteOptions{}))
 	w.await("the Service to be applied", holdLimit, lab.Done("apply Service orders-client"))
 	w.awaitIdle(want.version, holdLimit)
-	w.eventually("the Service to lead somewhere", holdLimit, func(ctx context.Context) (bool, error) {
+	w.eventually("the Service to have an endpoint", holdLimit, func(ctx context.Context) (bool, error) {
 		client, err := w.cluster.Dial(ctx, w.namespace, name)
 		if err != nil {
 			return false, nil
@@ -72,7 +72,7 @@ func TestEditsByHand(t *testing.T) {
 		t.Errorf("cluster %s became %s", before.ClusterID, after.ClusterID)
 	}
 	if w.events()["DriftCorrected"] == 0 {
-		t.Errorf("no Event says who had changed the StatefulSet: %v", w.events())
+		t.Errorf("no Event tells who had changed the StatefulSet: %v", w.events())
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // TestRestoreDrills restores the backups of a schedule on trial: one that was damaged
-// in its store is found bad, kept and told of; the next one is good; and a daemon that
+// in its store is found bad, kept and reported; the next one is good; and a daemon that
 // is killed in the middle of a drill finds it again. Nothing of a drill is left.
 func TestRestoreDrills(t *testing.T) {
 	takesLong(t)
@@ -46,7 +46,7 @@ spec:
 	w.await("a backup", changeLimit, func(l lab.LogLine) bool { return l.Msg == "backup taken" })
 	w.awaitDrill("restore drill passed")
 
-	// 98: another process goes on with the next one.
+	// 98: another process continues with the next one.
 	w.awaitDrill("restore drill started")
 	w.must(w.daemon.Restart())
 	w.mark = w.daemon.Log.Mark()

@@ -15,9 +15,9 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestEncryptedBackup takes an encrypted backup, and restores it into a cluster beside
+// TestEncryptedBackup takes an encrypted backup, and restores it into a cluster next to
 // the first: with another's private key it is held and nothing runs; once the Secret
-// has the right one, it goes on.
+// has the right one, it continues.
 func TestEncryptedBackup(t *testing.T) {
 	takesLong(t)
 	t.Parallel()

@@ -14,8 +14,8 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestForeignObjects declares clusters whose names are taken by what somebody
-// else has made: nothing of theirs is touched, and nothing is made beside it.
+// TestForeignObjects declares clusters whose names are taken by foreign
+// objects: these are not changed, and nothing is created next to them.
 func TestForeignObjects(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -40,7 +40,7 @@ func TestForeignObjects(t *testing.T) {
 			return l.Cluster == w.namespace+"/"+name && l.Kind == "Refused" && strings.Contains(l.Reason, sentence)
 		})
 		if hold.Remedy == "" {
-			t.Errorf("no word of what to do: %s", hold.Raw)
+			t.Errorf("it does not tell what to do: %s", hold.Raw)
 		}
 	}
 	time.Sleep(quiet)
@@ -54,7 +54,7 @@ func TestForeignObjects(t *testing.T) {
 func (w *world) makeForeign() {
 	w.Helper()
 	client, options := w.cluster.Client, metav1.CreateOptions{}
-	labels := map[string]string{"app": "somebody-elses"}
+	labels := map[string]string{"app": "foreign"}
 	_, err := client.AppsV1().StatefulSets(w.namespace).Create(w.Context(), &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "set"},
 		Spec: appsv1.StatefulSetSpec{

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 )
 
-// front stands before a Git server, and can be away or answer in its place.
+// front is a proxy before a Git server, which can be down or answer in its place.
 type front struct {
 	*tunnel
 	status atomic.Int32

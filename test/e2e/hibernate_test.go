@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestHibernate puts a cluster to sleep and wakes it, while clients go on
+// TestHibernate hibernates a cluster and starts it again, while clients keep on
 // trying to write: no pod is left, and everything acknowledged is there again.
 func TestHibernate(t *testing.T) {
 	takesLong(t)
@@ -20,7 +20,7 @@ func TestHibernate(t *testing.T) {
 	before, revision := w.record(), w.revision()
 
 	want.state = "Hibernated"
-	w.carryOut("Hibernate", want)
+	w.apply("Hibernate", want)
 	w.expectGone("orders-0", "orders-1", "orders-2")
 	w.expectClaims("data-orders-0", "data-orders-1", "data-orders-2")
 	if after := w.record(); after.ClusterID != before.ClusterID || len(after.Members) != 3 {
@@ -31,7 +31,7 @@ func TestHibernate(t *testing.T) {
 	}
 
 	want.state = "Running"
-	w.carryOut("Wake", want)
+	w.apply("Wake", want)
 	w.expectVersion(3, want.version)
 	w.expectRecord(3)
 	if after := w.record(); after.ClusterID != before.ClusterID || after.Token != before.Token {

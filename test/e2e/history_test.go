@@ -7,7 +7,7 @@ import (
 )
 
 // recordHistory starts clients that read, put and swap the same keys until the test
-// ends; each history of a test has a prefix of its own.
+// ends; each history of a test has its own prefix.
 func (w *world) recordHistory(prefix string) *lab.History {
 	w.Helper()
 	w.awaitService()

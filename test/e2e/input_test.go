@@ -11,7 +11,7 @@ import (
 )
 
 // TestBadFiles commits one bad file after the other. Each is held with one
-// sentence, and the cluster stays as it is; the daemon looks at other files all
+// sentence, and the cluster stays unchanged; the daemon reads other files all
 // the same.
 func TestBadFiles(t *testing.T) {
 	t.Parallel()
@@ -46,17 +46,17 @@ func TestBadFiles(t *testing.T) {
 			v.commitFiles(tc.name, tc.files)
 			hold := v.awaitHold("Refused", holdLimit, tc.parts...)
 			if hold.Remedy == "" || strings.Contains(hold.Reason, "\n") {
-				t.Errorf("not a sentence that says what to do: %s", hold.Raw)
+				t.Errorf("not a sentence that tells what to do: %s", hold.Raw)
 			}
 			v.expectObjects(before)
 			// Mended, the cluster is what Git says without anything to do.
-			mended := map[string]string{file: text}
+			fixed := map[string]string{file: text}
 			for path := range tc.files {
 				if path != file {
-					mended[path] = ""
+					fixed[path] = ""
 				}
 			}
-			v.commitFiles("Mend", mended)
+			v.commitFiles("Fix", fixed)
 			v.awaitIdle(good.version, holdLimit)
 			v.expectObjects(before)
 		})
@@ -67,7 +67,7 @@ func TestBadFiles(t *testing.T) {
 }
 
 // TestGitGone takes away the file, the branch, the repository and the server:
-// none of that is a wish, and the cluster is left running.
+// none of that is a request to delete, and the cluster keeps running.
 func TestGitGone(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -136,7 +136,7 @@ func TestGitGone(t *testing.T) {
 	w.expectObjects(before)
 	w.expectServing(1)
 
-	// Back in Git it goes on as if nothing had happened.
+	// Back in Git it continues as if nothing had happened.
 	w.commit("Bring it back", want)
 	w.awaitIdle(want.version, holdLimit)
 	w.expectObjects(before)

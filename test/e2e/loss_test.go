@@ -48,7 +48,7 @@ func TestLostVolume(t *testing.T) {
 		t.Errorf("the same was said %d times", n)
 	}
 	if n := w.events()["StartRoll"] + w.events()["RestartMember"] + w.events()["BeginLeave"]; n > 0 {
-		t.Error("quorate acted beside a lost member")
+		t.Error("quorate acted in spite of a lost member")
 	}
 	after := w.uids()
 	for _, other := range []string{"orders-0", "orders-1"} {

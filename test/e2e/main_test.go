@@ -52,7 +52,7 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	os.Exit(run(m)) //nolint:forbidigo // TestMain has nobody to return an error to
+	os.Exit(run(m)) //nolint:forbidigo // TestMain returns no error
 }
 
 func run(m *testing.M) int {
@@ -73,9 +73,8 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// takesLong leaves a test to `make e2e`: all tests together would keep a person waiting
-// who only wants to know whether all is well, and take hours where the machine is
-// shared with others.
+// takesLong leaves a test to `make e2e`: all tests together are too slow for
+// a quick check, and take hours where the machine is shared with others.
 func takesLong(t *testing.T) {
 	t.Helper()
 	if *long {

@@ -38,7 +38,7 @@ func TestTwoOfFiveLost(t *testing.T) {
 	w.expectProgress(history)
 
 	want.more = soonRepaired + "    mode: OneByOne\n"
-	w.carryOut("Replace them", want)
+	w.apply("Replace them", want)
 	w.expectSizes(sizes, "5", "4", "4+1", "5", "4", "4+1", "5")
 	after := w.record()
 	for member, id := range after.Members {
@@ -73,11 +73,11 @@ func TestLearnerTooLate(t *testing.T) {
 	w.expectSizes(sizes, "1", "1+1", "1")
 	w.expectProgress(history)
 
-	// The second try, which Git gives up.
+	// The second try, which Git abandons.
 	w.editRecord(func(r *record.Record) { r.FailedJoin.At = r.FailedJoin.At.Add(-time.Hour) })
 	w.awaitHold("Waiting", rollLimit, "orders-1 joins: its pod does not exist yet")
 	want.replicas = 1
-	w.carryOut("Go without it", want)
+	w.apply("Go without it", want)
 	w.expectSizes(sizes, "1", "1+1", "1")
 	w.expectProgress(history)
 

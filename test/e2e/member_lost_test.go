@@ -9,7 +9,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestMemberLostMeanwhile loses a member at times at which quorate does not look, and
+// TestMemberLostMeanwhile loses a member while quorate is not running, and
 // has it end between two steps of a repair. It finds out what is the case, and makes
 // the cluster whole, while clients write.
 func TestMemberLostMeanwhile(t *testing.T) {
@@ -25,7 +25,7 @@ func TestMemberLostMeanwhile(t *testing.T) {
 	}{
 		{"52: quorate is down while a volume is lost", "orders-1", (*world).loseVolumeUnseen},
 		{"89: quorate is killed between the removal and the addition", "orders-2", (*world).killBetween},
-		{"94: a member that somebody has removed comes back", "orders-0", (*world).removeByHand},
+		{"94: a member that was removed manually comes back", "orders-0", (*world).removeByHand},
 	} {
 		ok := t.Run(tc.name, func(t *testing.T) {
 			v := *w
@@ -71,7 +71,7 @@ func (w *world) killBetween(member string) {
 
 // removeByHand removes a member as a person with etcdctl does. Its pod comes back with
 // the data of one that is no member any more, and never serves; quorate, which did not
-// do that, says so and waits for somebody to give up the data.
+// do that, reports it and waits for a person to give up the data.
 func (w *world) removeByHand(member string) {
 	w.Helper()
 	members := w.record().Members

@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// memberStatus is what the tests ask of a member beside what lab.Member has.
+// memberStatus is what the tests ask of a member besides what lab.Member has.
 type memberStatus struct {
 	// cluster is the version of the cluster as the member knows it.
 	cluster string

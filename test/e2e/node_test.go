@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestNodeGone takes a node away for good: its power first, and then, as the
+// TestNodeGone removes a node permanently: its power first, and then, as the
 // person does who knows that it will not come back, its Node object. The member
 // is replaced on another node. It runs alone, because other tests have pods
 // there.

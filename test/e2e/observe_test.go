@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestObserve lets quorate look at a cluster and act only when it may.
+// TestObserve lets quorate observe a cluster and act only when it may.
 func TestObserve(t *testing.T) {
 	takesLong(t)
 	t.Parallel()

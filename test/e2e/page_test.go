@@ -11,17 +11,17 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// page is a page of the documentation whose commands a test carries out.
+// page is a page of the documentation whose commands a test runs.
 type page struct {
 	// dir is the clone of the repository in which its reader works.
 	dir string
 	env []string
-	// parts are its blocks by the heading of the second level that they stand under.
+	// parts are its blocks by the heading of the second level that they are under.
 	parts map[string][]block
 }
 
 // block is commands, one a line, and the lines that they print, in this order, with
-// others between them; "…" stands for anything.
+// others between them; "…" matches anything.
 type block struct{ commands, prints []string }
 
 // headings and fences of Markdown.
@@ -59,7 +59,7 @@ func (w *world) readPage(path string, names *strings.Replacer) *page {
 	return p
 }
 
-// operator is the environment of a person who looks after the cluster.
+// operator is the environment of a person who operates the cluster.
 func (w *world) operator() []string {
 	w.Helper()
 	kubectl, err := w.cluster.Kubectl(w.Context())
@@ -72,7 +72,7 @@ func (w *world) operator() []string {
 	return append(env, "KUBECONFIG="+w.cluster.Kubeconfig, "PATH="+tools+":"+os.Getenv("PATH"))
 }
 
-// follow carries out the commands under a heading.
+// follow runs the commands under a heading.
 func (w *world) follow(p *page, heading string) {
 	w.Helper()
 	if len(p.parts[heading]) == 0 {
@@ -91,7 +91,7 @@ func (w *world) follow(p *page, heading string) {
 	}
 }
 
-// command carries out one line. It must end well: with 0, or where it is a plan, with
+// command runs one line. It must succeed: with 0, or where it is a plan, with
 // the 2 that says that there is something to do.
 func (w *world) command(p *page, line string) string {
 	w.Helper()

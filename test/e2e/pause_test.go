@@ -8,9 +8,9 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestPauseInTheMiddleOfAnUpgrade lets quorate only look on when one of three members
-// is upgraded. Nothing goes on, and a member that restarts meanwhile keeps its
-// release; then the roll goes on where it was (73).
+// TestPauseInTheMiddleOfAnUpgrade lets quorate only observe when one of three members
+// is upgraded. Nothing continues, and a member that restarts meanwhile keeps its
+// release; then the rollout continues where it was (73).
 func TestPauseInTheMiddleOfAnUpgrade(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -43,7 +43,7 @@ func TestPauseInTheMiddleOfAnUpgrade(t *testing.T) {
 	w.expectProgress(history)
 
 	want.mode = "Enforce"
-	w.carryOut("Go on", want)
+	w.apply("Go on", want)
 	w.expectRoll(pods, "orders-1", "orders-0")
 	w.expectVersion(3, want.version)
 	w.expectClusterVersion("3.6")

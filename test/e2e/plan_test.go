@@ -21,7 +21,7 @@ func TestPlanIsWhatIsDone(t *testing.T) {
 	w := newWorld(t, "plan")
 	want := spec{version: "3.5.35", replicas: 3, backup: "Required"}
 	if status, _ := w.plan(w.text(want)); status != 2 {
-		t.Errorf("a cluster that is to be made: exit status %d, want 2", status)
+		t.Errorf("a cluster that does not exist yet: exit status %d, want 2", status)
 	}
 	w.create(want)
 	w.must(w.cluster.MoveLeader(t.Context(), w.namespace, name, "orders-1"))
@@ -32,7 +32,7 @@ func TestPlanIsWhatIsDone(t *testing.T) {
 		t.Errorf("a bad file: exit status %d, want 1", status)
 	}
 
-	// 26: the plan is what is carried out, and showing it touches nothing.
+	// 26: the plan is what is applied, and showing it changes nothing.
 	before := w.settled()
 	want.version = "3.6.16"
 	status, steps := w.plan(w.text(want))

@@ -20,7 +20,7 @@ import (
 )
 
 // TestLostQuorum takes the majority away: one volume is gone, and another member
-// is cut off the network with its volume. Nothing happens by itself. A commit that
+// is cut off the network with its volume. Nothing happens on its own. A commit that
 // names the survivor brings the cluster back, with all data and on all members,
 // and nothing that the cut-off member had is deleted.
 func TestLostQuorum(t *testing.T) {
@@ -48,14 +48,14 @@ func TestLostQuorum(t *testing.T) {
 	w.awaitHold("Unhealthy", rollLimit, "the quorum is lost: it takes 2 of 3 members, and 1 answer", "orders-1 is at revision",
 		"orders-0 does not answer", "orders-2 does not answer", fmt.Sprintf("{clusterID: %q, member: orders-1}", lost.ClusterID))
 
-	// I18: nothing is done by itself, nor for another cluster.
+	// I18: nothing is done automatically, nor for another cluster.
 	before := w.uids()
 	want.more = "  recovery: {clusterID: c0ffee, member: orders-1}\n"
 	w.commit("Recover another cluster", want)
 	w.awaitHold("Refused", holdLimit, "it names cluster c0ffee, and this is cluster "+lost.ClusterID)
 	time.Sleep(quiet)
 	if now := w.record(); now.Recovering != nil || now.ClusterID != lost.ClusterID || fmt.Sprint(w.uids()) != fmt.Sprint(before) {
-		t.Fatalf("something was done by itself: %+v", now)
+		t.Fatalf("something was done automatically: %+v", now)
 	}
 
 	want.more = fmt.Sprintf("  recovery: {clusterID: %q, member: orders-1}\n", lost.ClusterID)
@@ -137,7 +137,7 @@ func (w *world) expectRecovered(clusterID, token string) {
 	}
 }
 
-// TestRecoveryFromBackup loses every volume, and goes on from a backup.
+// TestRecoveryFromBackup loses every volume, and recovers from a backup.
 func TestRecoveryFromBackup(t *testing.T) {
 	takesLong(t)
 	t.Parallel()

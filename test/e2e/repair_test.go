@@ -16,7 +16,7 @@ import (
 const soonRepaired = "  repair:\n    after: 3s\n"
 
 // TestRepair loses a pod, a volume and the data on a volume, one after the
-// other, while clients write. What Kubernetes mends by itself is left to it; a
+// other, while clients write. What Kubernetes repairs is left to it; a
 // member whose data is lost is replaced by a new one, after a backup.
 func TestRepair(t *testing.T) {
 	takesLong(t)
@@ -81,7 +81,7 @@ func (w *world) wipeVolume(member string) {
 	w.deletePod(member)
 }
 
-// expectLeftAlone wants a member to come back as it was, without any step of
+// expectLeftAlone wants a member to come back unchanged, without any step of
 // quorate's.
 func (w *world) expectLeftAlone(member string, pods, members map[string]string, sizes *memberWatch) {
 	w.Helper()
@@ -89,7 +89,7 @@ func (w *world) expectLeftAlone(member string, pods, members map[string]string, 
 	w.awaitAnother(member, pods[member])
 	time.Sleep(2 * quiet) // longer than the grace
 	if steps := w.lines(from, lab.Step()); len(steps) > 0 {
-		w.Errorf("quorate acted although Kubernetes mends this: %s", steps[0].Raw)
+		w.Errorf("quorate acted although Kubernetes repairs this: %s", steps[0].Raw)
 	}
 	if now := w.record().Members; now[member] != members[member] {
 		w.Errorf("%s was %s and is %s", member, members[member], now[member])
@@ -99,7 +99,7 @@ func (w *world) expectLeftAlone(member string, pods, members map[string]string, 
 
 // expectRepaired waits until a member is replaced by a new one of its name, and
 // wants that to have been done in the one safe order. Without a watch the sizes of
-// the member list are not looked at.
+// the member list are not compared.
 func (w *world) expectRepaired(member string, members map[string]string, sizes *memberWatch) {
 	w.Helper()
 	from := w.mark
@@ -109,7 +109,7 @@ func (w *world) expectRepaired(member string, members map[string]string, sizes *
 }
 
 // awaitReplaced waits until a member of three has another ID, and the cluster is
-// whole: the others are who they were.
+// whole: the others are the same.
 func (w *world) awaitReplaced(member string, members map[string]string, sizes *memberWatch) {
 	w.Helper()
 	from := w.mark
@@ -151,8 +151,8 @@ func (w *world) expectOrder(from int, parts ...string) {
 	}
 }
 
-// TestMajorityLost loses two of three volumes: nobody can know what a cluster
-// made of the rest would have forgotten, so quorate says what a person can do,
+// TestMajorityLost loses two of three volumes: what a cluster
+// made of the rest would have lost is unknown, so quorate tells what a person can do,
 // and does nothing.
 func TestMajorityLost(t *testing.T) {
 	t.Parallel()

@@ -16,7 +16,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// contents is what a backup has beside keys.
+// contents is what a backup has besides keys.
 type contents struct{ auth, alarm bool }
 
 // TestRestoreFrom restores backups of real etcds, each with a lease, some with users
@@ -62,7 +62,7 @@ type source struct {
 	revision int64
 }
 
-// backUpOther fills an etcd that quorate does not look after, and backs it up.
+// backUpOther fills an etcd that quorate does not manage, and backs it up.
 func (w *world) backUpOther(version string, c contents) source {
 	w.Helper()
 	sandbox := w.cluster.Sandbox
@@ -190,7 +190,7 @@ func (w *world) expectUsers(client *clientv3.Client, auth bool) {
 		}
 		return
 	}
-	// 125: whoever may read only may read only.
+	// 125: a read-only user stays read-only.
 	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
 	defer cancel()
 	shop, err := w.cluster.DialAs(ctx, w.namespace, name, "shop", "shop-password")

@@ -6,7 +6,7 @@ import (
 )
 
 // TestRestoreKilledAtEachStep kills quorate at the beginning and at the end of each
-// step of a restore in the place of a deleted cluster: it goes on, and restores once (121).
+// step of a restore in the place of a deleted cluster: it continues, and restores once (121).
 func TestRestoreKilledAtEachStep(t *testing.T) {
 	takesLong(t)
 	t.Parallel()

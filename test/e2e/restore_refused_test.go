@@ -19,7 +19,7 @@ import (
 )
 
 // TestRestoreIsRefused asks for restores that cannot go well, or that would go over
-// something that exists: nothing is made, and nothing that exists is touched.
+// something that exists: nothing is created, and nothing that exists is changed.
 func TestRestoreIsRefused(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -58,7 +58,7 @@ func TestRestoreIsRefused(t *testing.T) {
 			v.T = t
 			text := v.restoreFile(fmt.Sprintf("{objectURL: %q}", tc.source), spec{version: tc.version, replicas: 1})
 			text = strings.Replace(text, "clusterName: orders", "clusterName: "+tc.cluster, 1)
-			// The cluster's own file goes, as somebody might try who is told that it is in the way.
+			// The cluster's own file is removed, as a person might try after this hold.
 			v.commitFiles("Restore", map[string]string{file: "", "clusters/restore.yaml": text})
 			said := v.await(fmt.Sprintf("a refusal that says %q", tc.says), holdLimit, func(l lab.LogLine) bool {
 				refused := l.Cluster == v.namespace+"/"+tc.cluster && (l.Kind == "Refused" || l.Error != "")
@@ -69,7 +69,7 @@ func TestRestoreIsRefused(t *testing.T) {
 			v.expectObjects(before)
 		})
 		if !ok {
-			return // what was made by mistake is in the way of the next one
+			return // what was made by mistake would block the next one
 		}
 	}
 	if answer, err := client.Get(t.Context(), "precious"); err != nil || len(answer.Kvs) != 1 {

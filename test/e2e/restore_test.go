@@ -32,8 +32,8 @@ spec:
 // TestRestoreInPlace takes the place of a cluster that Git deletes: one commit says
 // both. The backup that was taken before the deletion comes back with all keys, on
 // new volumes and as another cluster, under the names that clients know; a watch
-// from before is told so. It happens once, whatever starts anew, and the file of the
-// cluster that takes over from that of the restore restarts nobody.
+// from before gets an error. It happens once, whatever restarts, and the file of the
+// cluster that takes over from that of the restore restarts no member.
 func TestRestoreInPlace(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -54,7 +54,7 @@ func TestRestoreInPlace(t *testing.T) {
 	w.commitFiles("Delete it, and restore it in its place", map[string]string{file: w.text(deleted), "clusters/restore.yaml": restore})
 	w.awaitIdle(want.version, 2*rollLimit)
 	w.expectVersion(3, want.version)
-	// The Service has its old name and another address: whoever comes anew is led there.
+	// The Service has its old name and another address: new connections reach it.
 	if found := w.data(); len(found) < 20 || !maps.Equal(found, data) {
 		t.Errorf("%d keys of %d, or others, are back", len(found), len(data))
 	}
@@ -106,11 +106,11 @@ func TestRestoreInPlace(t *testing.T) {
 	w.must(w.daemon.Restart())
 	time.Sleep(quiet)
 	w.commitFiles("It is a cluster like any other", map[string]string{file: w.text(want), "clusters/restore.yaml": ""})
-	// There is nothing to do, so that nothing is said.
+	// There is nothing to do, so nothing is logged.
 	w.await("the commit", holdLimit, func(l lab.LogLine) bool { return l.Msg == "commit accepted" && l.Commit == w.head })
 	time.Sleep(quiet)
 	if again := w.record(); again.ClusterID != now.ClusterID || again.Recovering != nil || len(again.Predecessors) != 1 || fmt.Sprint(w.uids()) != fmt.Sprint(pods) {
-		t.Errorf("it happened again, or somebody restarted: %+v", again)
+		t.Errorf("it happened again, or a member restarted: %+v", again)
 	}
 	begun := 0
 	for _, l := range w.daemon.Log.Lines(0) {

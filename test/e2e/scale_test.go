@@ -50,7 +50,7 @@ func TestScale(t *testing.T) {
 			}
 			before := v.uids()
 			want.replicas = tc.replicas
-			v.carryOut(fmt.Sprintf("Scale to %d", tc.replicas), want)
+			v.apply(fmt.Sprintf("Scale to %d", tc.replicas), want)
 			v.expectSizes(sizes, tc.sizes...)
 			v.expectVersion(tc.replicas, want.version)
 			v.expectRecord(tc.replicas)

@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestScaledDuringAnUpgrade changes the number of members while a roll is under way:
+// TestScaledDuringAnUpgrade changes the number of members while a rollout is in progress:
 // no member joins before it has ended, and those that leave need not be rolled (49).
 func TestScaledDuringAnUpgrade(t *testing.T) {
 	takesLong(t)
@@ -41,7 +41,7 @@ func TestScaledDuringAnUpgrade(t *testing.T) {
 			from := v.mark
 			v.await("the first restart", rollLimit, lab.Done("restart "+highest))
 			want.replicas = tc.replicas
-			v.carryOut(fmt.Sprintf("Scale to %d in the middle of it", tc.replicas), want)
+			v.apply(fmt.Sprintf("Scale to %d in the middle of it", tc.replicas), want)
 			v.expectOrder(from, tc.order...)
 			v.expectSizes(sizes, tc.sizes...)
 			v.expectVersion(tc.replicas, tc.version)

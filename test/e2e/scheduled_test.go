@@ -25,7 +25,7 @@ func TestScheduledBackups(t *testing.T) {
 	w.awaitBackup("EtcdBackup " + w.namespace + "/before-sale")
 	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")
 
-	// 98: another process goes on.
+	// 98: another process continues.
 	w.must(w.daemon.Restart())
 	w.mark = w.daemon.Log.Mark()
 	w.awaitBackup("EtcdBackupSchedule " + w.namespace + "/minutely")

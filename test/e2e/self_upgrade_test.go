@@ -39,8 +39,8 @@ const (
 type build struct{ binary, image string }
 
 // TestNewerQuorateTakesOver ends an earlier quorate and starts this one in its place,
-// as a deployment does, while clients write. What the earlier one has written down is
-// read: no member restarts, nothing is done twice, and the next commit is carried out.
+// as a deployment does, while clients write. What the earlier one has recorded is
+// read: no member restarts, nothing is done twice, and the next commit is applied.
 func TestNewerQuorateTakesOver(t *testing.T) {
 	t.Parallel()
 	earlier := buildEarlier(t)
@@ -49,7 +49,7 @@ func TestNewerQuorateTakesOver(t *testing.T) {
 		t.Parallel()
 		takeOverAtRest(t, earlier)
 	})
-	t.Run("162: a roll that is under way", func(t *testing.T) {
+	t.Run("162: a rollout in progress", func(t *testing.T) {
 		t.Parallel()
 		takeOverRoll(t, earlier)
 	})
@@ -91,7 +91,7 @@ func takeOverAtRest(t *testing.T, earlier build) {
 	}
 	w.checkHistory(history)
 
-	// The next commit is carried out, and makes it write both records.
+	// The next commit is applied, and makes it write both records.
 	w.commitFiles("Upgrade, and keep more backups", files("3.7.3", 3))
 	w.awaitDone(rollLimit)
 	w.expectRoll(pods, "orders-2", "orders-1", "orders-0")
@@ -208,7 +208,7 @@ func (w *world) etcds() map[string]string {
 	return etcds
 }
 
-// fields is a record as it is written down, nil where there is none.
+// fields is a record as it is stored, nil where there is none.
 func (w *world) fields(configMap string) (fields map[string]any) {
 	w.Helper()
 	cm, err := w.cluster.Client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), configMap, metav1.GetOptions{})
@@ -229,7 +229,7 @@ func (w *world) awaitFields(configMap string, match func(map[string]any) bool) {
 	})
 }
 
-// applied reports whether the cluster's record says that the newest commit is carried out.
+// applied reports whether the cluster's record says that the newest commit is applied.
 func (w *world) applied(fields map[string]any) bool {
 	applied, _ := fields["applied"].(map[string]any)
 	return applied["commit"] == w.head
@@ -241,7 +241,7 @@ func (w *world) expectKept(configMap string, before map[string]any, changed ...s
 	w.Helper()
 	after := w.fields(configMap)
 	if reflect.DeepEqual(before, after) {
-		w.Errorf("%s is as it was: %v", configMap, after)
+		w.Errorf("%s is unchanged: %v", configMap, after)
 	}
 	for field, value := range before {
 		now, there := after[field]

@@ -12,7 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// memberWatch looks at the member list, often enough to see every change that a
+// memberWatch polls the member list, often enough to see every change that a
 // careful quorate makes.
 type memberWatch struct {
 	mu sync.Mutex
@@ -21,7 +21,7 @@ type memberWatch struct {
 	problems []string
 }
 
-// watchMembers begins to look; it ends with the test.
+// watchMembers begins to poll; it ends with the test.
 func (w *world) watchMembers() *memberWatch {
 	w.Helper()
 	client, err := w.cluster.Dial(w.Context(), w.namespace, name)
@@ -82,7 +82,7 @@ func (m *memberWatch) see(list []*etcdserverpb.Member, before int) (voters int) 
 }
 
 // expectSizes wants the member list to have gone through exactly these sizes
-// since the last look; the last one is also the first of the next look.
+// since the last call; the last one is also the first of the next call.
 func (w *world) expectSizes(m *memberWatch, want ...string) {
 	w.Helper()
 	last := want[len(want)-1]

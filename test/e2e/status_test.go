@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// 137, 139, 158: the status branch tells of an upgrade while it goes on and when it
+// 137, 139, 158: the status branch reports an upgrade while it is in progress and when it
 // is over, and of what holds; quorate does not follow what it writes.
 func TestStatusBranch(t *testing.T) {
 	t.Parallel()
@@ -33,7 +33,7 @@ func TestStatusBranch(t *testing.T) {
 	}
 	subjects := w.statusLog()
 	if !slices.ContainsFunc(subjects, func(s string) bool { return strings.Contains(s, name+" reconciling (") }) {
-		t.Errorf("no commit tells of the upgrade on its way: %q", subjects)
+		t.Errorf("no commit reports the upgrade in progress: %q", subjects)
 	}
 
 	want.version = "3.4.34"

@@ -3,8 +3,8 @@ package e2e
 import "testing"
 
 // TestStepwise goes from 3.4 to 3.7 by one commit, and back to 3.6 by another,
-// while clients write: quorate walks through 3.5 and 3.6 by itself, and sees to it
-// that 3.7 finds nothing of 3.5's in the write-ahead log.
+// while clients write: quorate goes through 3.5 and 3.6 on its own, and ensures
+// that 3.7 finds no entry of 3.5 in the write-ahead log.
 func TestStepwise(t *testing.T) {
 	t.Parallel()
 	takesLong(t)
@@ -16,7 +16,7 @@ func TestStepwise(t *testing.T) {
 	// 53, 55, 71: three minors by one commit.
 	from := w.daemon.Log.Mark()
 	want.version, want.more = "3.7.3", "    path: Stepwise\n"
-	w.carryOut("Upgrade to 3.7.3, stepwise", want)
+	w.apply("Upgrade to 3.7.3, stepwise", want)
 	w.expectVersion(3, want.version)
 	w.expectClusterVersion("3.7")
 	w.expectOrder(from,
@@ -27,7 +27,7 @@ func TestStepwise(t *testing.T) {
 	// Down by one minor, by etcd's downgrade API.
 	from = w.daemon.Log.Mark()
 	want.version, want.more = "3.6.16", ""
-	w.carryOut("Downgrade to 3.6.16", want)
+	w.apply("Downgrade to 3.6.16", want)
 	w.expectVersion(3, want.version)
 	w.expectClusterVersion("3.6")
 	w.expectOrder(from, "back up", "enable the downgrade 3.7 → 3.6", "restart orders-", "restart orders-", "restart orders-")

@@ -30,7 +30,7 @@ func TestBadImageStopsTheRoll(t *testing.T) {
 	}
 	w.expectEvents("HoldStopped")
 
-	// A revert mends it, and touches nothing else.
+	// A revert fixes it, and changes nothing else.
 	want.version = "3.5.35"
 	w.commit("Revert", want)
 	w.awaitIdle("3.5.35", rollLimit)

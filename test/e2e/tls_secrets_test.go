@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// 144: a cluster waits for Secrets that somebody else makes, comes up with them,
-// rolls with them, and leaves them as they are.
-func TestSecretsOfSomebodyElse(t *testing.T) {
+// 144: a cluster waits for Secrets that another program makes, comes up with them,
+// rolls with them, and leaves them unchanged.
+func TestSecretsOfAnotherIssuer(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "tls-secrets")
@@ -57,9 +57,9 @@ type issuer struct {
 	key  *ecdsa.PrivateKey
 }
 
-// theirSecrets creates what the file names, as somebody with one authority for
+// theirSecrets creates what the file names, as an issuer with one authority for
 // everything would. A copy of the client's has the name under which the lab
-// looks for a certificate to dial with.
+// needs a certificate to dial with.
 func (w *world) theirSecrets(replicas int) []*corev1.Secret {
 	w.Helper()
 	ca := w.newIssuer()

@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// TestTwoDaemons lets two daemons without a lease look after one cluster, as after a
+// TestTwoDaemons lets two daemons without a lease reconcile one cluster, as after a
 // slip in a deployment, and upgrades it: what one has done the other finds done, and
 // no two members are away at once (66).
 func TestTwoDaemons(t *testing.T) {

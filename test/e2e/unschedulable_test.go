@@ -6,7 +6,7 @@ import (
 )
 
 // TestNoNodeForAFirstMember declares a cluster whose pods fit no node: quorate says
-// so and waits, and a commit mends it, as nothing was ever written (31).
+// so and waits, and a commit fixes it, as nothing was ever written (31).
 func TestNoNodeForAFirstMember(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
@@ -22,7 +22,7 @@ func TestNoNodeForAFirstMember(t *testing.T) {
 	}
 
 	want.more = ""
-	w.carryOut("Take any node", want)
+	w.apply("Take any node", want)
 	w.expectVersion(3, want.version)
 	w.expectServing(3)
 	w.expectRecord(3)

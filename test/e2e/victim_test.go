@@ -17,7 +17,7 @@ func TestUnhealthyMemberLeavesFirst(t *testing.T) {
 	w.awaitHold("Waiting", rollLimit, "orders-1 has lost its data", "it is replaced")
 	from := w.mark
 	want.replicas = 1
-	w.carryOut("Go down to one", want)
+	w.apply("Go down to one", want)
 	w.expectOrder(from, "remove orders-1 from the members", "remove orders-2 from the members")
 	w.expectSizes(sizes, "3", "2", "1")
 	w.expectVersion(1, want.version)

@@ -101,7 +101,7 @@ func (r *rollWatch) take() (replaced, problems []string) {
 	return replaced, problems
 }
 
-// expectRoll wants exactly these pods to have been replaced since the last look,
+// expectRoll wants exactly these pods to have been replaced since the last call,
 // in this order and one at a time.
 func (w *world) expectRoll(r *rollWatch, want ...string) {
 	w.Helper()

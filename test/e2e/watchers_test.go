@@ -30,12 +30,12 @@ import (
 )
 
 // TestWatchersNoticeARestore puts a real API server on an etcd, an informer on the API
-// server, and then the etcd back to a backup. Whoever watches from before is told that
-// its revision is gone, and reads anew: nobody goes on with what the backup does not
+// server, and then the etcd back to a backup. A watcher from before gets the error that
+// its revision is gone, and lists again: none continues with what the backup does not
 // have (123).
 func TestWatchersNoticeARestore(t *testing.T) {
 	takesLong(t)
-	for name, restarts := range map[string]bool{"under an API server that runs": false, "and the API server starts anew": true} {
+	for name, restarts := range map[string]bool{"under an API server that runs": false, "and the API server restarts": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			k := startKube(t)
@@ -130,7 +130,7 @@ func (k *kube) backUp() string {
 }
 
 // restore puts the backup into the place of the data, as quorate does in its Job, and
-// goes on with that at the same address.
+// continues with that at the same address.
 func (k *kube) restore(url string) {
 	k.Helper()
 	k.etcd.Kill()
@@ -188,9 +188,9 @@ func (k *kube) expectExpired(revision string) {
 	})
 }
 
-func (k *kube) eventually(what string, look func(context.Context) (bool, error)) {
+func (k *kube) eventually(what string, check func(context.Context) (bool, error)) {
 	k.Helper()
-	if err := lab.Poll(k.Context(), createLimit, look); err != nil {
+	if err := lab.Poll(k.Context(), createLimit, check); err != nil {
 		k.Fatalf("wait for %s: %v", what, err)
 	}
 }
@@ -239,7 +239,7 @@ func (i *informer) expect(what string, want map[string]string) {
 	}
 }
 
-// storeBackup takes a snapshot and stores it with what quorate notes beside it.
+// storeBackup takes a snapshot and stores it with what quorate notes with it.
 func storeBackup(t *testing.T, client *clientv3.Client, url string, m backup.Manifest) string {
 	t.Helper()
 	must := func(err error) {

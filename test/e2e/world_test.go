@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// name is the cluster of nearly every test, file where it stands in Git.
+	// name is the cluster of nearly every test, file its path in Git.
 	name = "orders"
 	file = "clusters/orders.yaml"
 	// clusterSelector selects what belongs to the cluster.
 	clusterSelector = naming.LabelCluster + "=" + name
-	// interval is how often quorate looks at Git.
+	// interval is how often quorate polls Git.
 	interval = 300 * time.Millisecond
 )
 
@@ -44,7 +44,7 @@ type world struct {
 	namespace string
 	git       *lab.GitServer
 	daemon    *lab.Daemon
-	// mark is the position in the daemon's log from which waits look.
+	// mark is the position in the daemon's log from which waits search.
 	mark int
 	// head is the newest commit.
 	head string
@@ -156,13 +156,13 @@ spec:
 %s`, s.name, w.namespace, s.version, s.replicas, s.mode, s.state, s.backup, s.soak, s.more)
 }
 
-// commit commits the cluster's file; waits look at the log from here on.
+// commit commits the cluster's file; waits search the log from here on.
 func (w *world) commit(message string, s spec) {
 	w.Helper()
 	w.commitText(message, w.text(s))
 }
 
-// commitText is commit for a file in words of its own.
+// commitText is commit for a given text.
 func (w *world) commitText(message, text string) {
 	w.Helper()
 	w.commitFiles(message, map[string]string{file: text})
@@ -178,7 +178,7 @@ func (w *world) commitFiles(message string, files map[string]string) {
 	w.must(err)
 }
 
-// await waits for a log line since the last commit, and goes on from it.
+// await waits for a log line since the last commit, and continues from it.
 func (w *world) await(what string, limit time.Duration, match func(lab.LogLine) bool) lab.LogLine {
 	w.Helper()
 	line, next, err := w.daemon.WaitFor(w.Context(), w.mark, limit, match)
@@ -195,7 +195,7 @@ func (w *world) awaitIdle(version string, limit time.Duration) {
 	w.await("the cluster at "+version, limit, lab.Idle(w.key(), version))
 }
 
-// awaitDone waits until the newest commit is carried out: unlike awaitIdle it
+// awaitDone waits until the newest commit is applied: unlike awaitIdle it
 // does not mistake the cluster before a commit for the one after it, where the
 // version is the same.
 func (w *world) awaitDone(limit time.Duration) {
@@ -205,8 +205,8 @@ func (w *world) awaitDone(limit time.Duration) {
 	})
 }
 
-// carryOut commits the cluster's file and waits until it is carried out.
-func (w *world) carryOut(message string, s spec) {
+// apply commits the cluster's file and waits until it is applied.
+func (w *world) apply(message string, s spec) {
 	w.Helper()
 	w.commit(message, s)
 	w.awaitDone(changeLimit)
@@ -292,10 +292,10 @@ func (w *world) expectWrites(writer *lab.Writer, seen lab.Report) {
 	}
 }
 
-// eventually waits until look reports true.
-func (w *world) eventually(what string, limit time.Duration, look func(context.Context) (bool, error)) {
+// eventually waits until check reports true.
+func (w *world) eventually(what string, limit time.Duration, check func(context.Context) (bool, error)) {
 	w.Helper()
-	if err := lab.Poll(w.Context(), limit, look); err != nil {
+	if err := lab.Poll(w.Context(), limit, check); err != nil {
 		w.Fatalf("wait for %s: %v", what, err)
 	}
 }

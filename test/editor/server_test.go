@@ -79,7 +79,7 @@ func start(t *testing.T, program, folder string, settings map[string]any) *serve
 // fileURI is the address of a file.
 func fileURI(path string) string { return "file://" + filepath.ToSlash(path) }
 
-// diagnose opens a document and returns what the server says of it.
+// diagnose opens a document and returns what the server reports about it.
 func (s *server) diagnose(t *testing.T, uri, text string) []diagnostic {
 	t.Helper()
 	s.tell(t, "textDocument/didOpen", map[string]any{"textDocument": map[string]any{
@@ -117,7 +117,7 @@ func (s *server) tell(t *testing.T, method string, params any) {
 }
 
 // await reads messages until one is wanted, and answers the server's questions
-// on the way.
+// meanwhile.
 func (s *server) await(t *testing.T, wanted func(message) bool) {
 	t.Helper()
 	for {

@@ -13,7 +13,7 @@ import (
 // Image is the name of quorate's image where the harness builds it.
 const Image = "ghcr.io/quorate/quorate:dev"
 
-// Binary is the path of a static quorate, with quorate-guard beside it: the one
+// Binary is the path of a static quorate, with quorate-guard next to it: the one
 // that QUORATE names, else one built from this checkout into bin/. Go's cache
 // makes the second build quick.
 func Binary(ctx context.Context) (string, error) {

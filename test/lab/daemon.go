@@ -14,10 +14,10 @@ import (
 	"github.com/quorate/quorate/test/freeport"
 )
 
-// stopGrace is how long a daemon may take to end by itself.
+// stopGrace is how long a daemon may take to exit.
 const stopGrace = 30 * time.Second
 
-// DaemonOptions say how quorate runs as a process of this machine. Zero values
+// DaemonOptions are how quorate runs as a process of this machine. Zero values
 // leave a flag out, unless they say otherwise.
 type DaemonOptions struct {
 	// Binary is quorate's path. Default: Binary().
@@ -27,7 +27,7 @@ type DaemonOptions struct {
 	// Branch is the branch to follow, default Branch. Path is where in the
 	// repository the files are, default "clusters".
 	Branch, Path string
-	// Interval between two looks at Git. Default 1s.
+	// Interval between two polls of Git. Default 1s.
 	Interval time.Duration
 	// Kubeconfig of the cluster; required.
 	Kubeconfig string
@@ -43,18 +43,18 @@ type DaemonOptions struct {
 	Env map[string]string
 	// Args are added at the end.
 	Args []string
-	// LogFile gets the log as it is. Default: a new file in the temporary
+	// LogFile gets the unchanged log. Default: a new file in the temporary
 	// directory; Daemon.LogFile names it.
 	LogFile string
 	// Each is given every log line as it comes; it must return soon.
 	Each func(LogLine)
 }
 
-// Daemon is quorate run as a process of its own group, with its log.
+// Daemon is quorate run in its own process group, with its log.
 type Daemon struct {
 	// Log collects the lines over all restarts.
 	Log *Log
-	// LogFile is where the log is kept as it is.
+	// LogFile is where the unchanged log is kept.
 	LogFile string
 
 	options DaemonOptions
@@ -179,10 +179,10 @@ func (d *Daemon) Restart() error {
 	return d.Start()
 }
 
-// endedError says how the process ended; nil is exit code 0.
+// endedError reports how the process ended; nil is exit code 0.
 func (d *Daemon) endedError(p *process) error {
 	if p.err == nil {
-		return fmt.Errorf("quorate has ended by itself, see %s", d.LogFile)
+		return fmt.Errorf("quorate exited unexpectedly, see %s", d.LogFile)
 	}
 	return fmt.Errorf("quorate has ended, see %s: %w", d.LogFile, p.err)
 }
@@ -190,7 +190,7 @@ func (d *Daemon) endedError(p *process) error {
 // URL is where the daemon serves, as in URL() + "/metrics".
 func (d *Daemon) URL() string { return "http://" + d.options.Listen }
 
-// WaitFor is Log.WaitFor, and gives up at once when quorate has ended.
+// WaitFor is Log.WaitFor, and fails at once when quorate has exited.
 func (d *Daemon) WaitFor(ctx context.Context, from int, limit time.Duration, match func(LogLine) bool) (LogLine, int, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,6 +1,6 @@
 // Package lab is what the demo, the end-to-end tests and the bench share: a
 // Kubernetes cluster, real servers for Git and S3, quorate itself as a process,
-// and a load whose every acknowledged write is looked for afterwards.
+// and a load whose every acknowledged write is checked afterwards.
 //
 // Nothing here knows of testing.T, so that a program can use it as well. What a
 // function starts ends with its Stop or Close; a process also ends with the

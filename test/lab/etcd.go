@@ -25,13 +25,13 @@ import (
 const (
 	clientPort = 2379
 	askTimeout = 5 * time.Second
-	// reachLimit is how long a new Service may take until it leads somewhere.
+	// reachLimit is how long a new Service may take until it has an endpoint.
 	reachLimit = 20 * time.Second
 )
 
 // Dial connects to an etcd cluster as its users do: by the name of the client
 // Service, with the Secret NAME-client. A cluster without that Secret is dialled in
-// clear text. Like a name in DNS, that of the Service is looked up whenever a
+// clear text. Like a name in DNS, that of the Service is resolved whenever a
 // connection is made. The caller closes the client.
 func (c *Cluster) Dial(ctx context.Context, namespace, name string) (*clientv3.Client, error) {
 	return c.DialAs(ctx, namespace, name, "", "")
@@ -144,7 +144,7 @@ func (c *Cluster) clientTLS(ctx context.Context, namespace, name, host string) (
 	return certs.ClientTLS(secret, host)
 }
 
-// Member is what one member says of itself.
+// Member is what one member reports about itself.
 type Member struct {
 	// Name is that of the member and its pod.
 	Name string
@@ -169,7 +169,7 @@ func (c *Cluster) Pods(ctx context.Context, namespace, name string) ([]corev1.Po
 }
 
 // Members asks every member of an etcd cluster for its status, by its pod. The
-// error says which one did not answer.
+// error tells which one did not answer.
 func (c *Cluster) Members(ctx context.Context, namespace, name string) ([]Member, error) {
 	pods, err := c.Pods(ctx, namespace, name)
 	if err != nil {
@@ -213,7 +213,7 @@ func Leader(members []Member) (Member, error) {
 }
 
 // AtVersion reports whether there are n members, all of the version and with one
-// leader; in words too.
+// leader; also as text.
 func AtVersion(members []Member, n int, version string) (bool, string) {
 	ok, words := len(members) == n, make([]string, len(members))
 	for i, m := range members {

@@ -19,7 +19,7 @@ import (
 
 // FloorRoll restarts a cluster as a plain script does: it deletes the pods one
 // by one, the highest ordinal first, and waits until each is back and ready. It
-// looks at nothing else. Its wall time is what quorate's roll is measured by.
+// checks nothing else. Its wall time is what quorate's roll is measured by.
 func (c *Cluster) FloorRoll(ctx context.Context, namespace, name string) (time.Duration, error) {
 	pods, err := c.Pods(ctx, namespace, name)
 	if err != nil {
@@ -70,7 +70,7 @@ func awaitReady(ctx context.Context, events watch.Interface, name string, old ty
 	}
 }
 
-// Ready reports whether a pod is ready and not on its way out.
+// Ready reports whether a pod is ready and not being deleted.
 func Ready(pod *corev1.Pod) bool {
 	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(condition corev1.PodCondition) bool {
 		return condition.Type == corev1.PodReady && condition.Status == corev1.ConditionTrue

@@ -12,7 +12,7 @@ import (
 )
 
 // Follow adds the log of a container to log, and a copy to file, until ctx ends.
-// It goes on with the pod that comes after one that has ended; what that one
+// It continues with the pod that comes after one that has ended; what that one
 // wrote before it was found is there as well. It returns how it lost track.
 func (c *Cluster) Follow(ctx context.Context, namespace, selector, container string, log *Log, file io.Writer) error {
 	var since *metav1.Time

@@ -212,7 +212,7 @@ func (s *GitServer) git(ctx context.Context, dir string, args ...string) (string
 	return text, nil
 }
 
-// gitEnvironment makes git independent of who runs it and how it is configured.
+// gitEnvironment makes git independent of the user that runs it and how it is configured.
 func gitEnvironment() []string {
 	return []string{
 		"GIT_CONFIG_GLOBAL=" + os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",

@@ -10,13 +10,13 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// HistoryOptions say what load a History makes. Its size is bounded because the
+// HistoryOptions are the load that a History makes. Its size is bounded because the
 // memory of a check grows with the square of the operations on one key.
 type HistoryOptions struct {
 	// Prefix of the keys; each History of a cluster needs its own, and keys that
-	// nobody has written. Default "history/".
+	// no other client has written. Default "history/".
 	Prefix string
-	// Clients is how many there are at once, each with a connection of its own.
+	// Clients is how many there are at once, each with its own connection.
 	// Default 4.
 	Clients int
 	// Keys is how many keys they share. Default 5.
@@ -108,7 +108,7 @@ type operation struct {
 	revision int64
 }
 
-// String is the operation in words.
+// String describes the operation.
 func (o operation) String() string {
 	what := fmt.Sprintf("client %d, %s of %s from %s to %s", o.client, o.kind, o.key, Round(o.call), Round(o.answer))
 	switch {
@@ -311,9 +311,9 @@ func (h *History) Close() {
 	}
 }
 
-// Check reads every key once more, and then looks for an order of all that was
+// Check reads every key once more, and then searches for an order of all that was
 // recorded so far in which each answer is right. It may be called while the
-// load goes on. A nil error says that nothing acknowledged was lost and nothing
+// load continues. A nil error means that nothing acknowledged was lost and nothing
 // stale was read. A read that is not answered is repeated: that a cluster is slow
 // says nothing about what it has lost.
 func (h *History) Check(ctx context.Context, client *clientv3.Client) error {

@@ -51,7 +51,7 @@ func TestLinearizable(t *testing.T) {
 		{"one after the other", []operation{
 			at(reads("", 0), 0, 1), at(puts("a", 2), 2, 3), at(swaps(2, "b", 3), 4, 5), at(misses(2, "b", 3), 6, 7), at(reads("b", 3), 8, 9),
 		}, ""},
-		{"a read beside a write sees either", []operation{
+		{"a read concurrent with a write sees either", []operation{
 			at(puts("a", 2), 0, 9), at(reads("", 0), 1, 2), at(reads("a", 2), 3, 4),
 		}, ""},
 		{"a swap of no key", []operation{
@@ -126,7 +126,7 @@ func TestLinearizableOfALongHistory(t *testing.T) {
 		t.Errorf("a read that finds nothing after 2500 operations: %v", err)
 	}
 	if err := linearizable(ops, 0); !errors.Is(err, errUndecided) {
-		t.Errorf("without any time to look: %v", err)
+		t.Errorf("without any time to search: %v", err)
 	}
 }
 
@@ -178,7 +178,7 @@ func TestHistoryOfRealEtcd(t *testing.T) {
 	h := StartHistory(clients, HistoryOptions{Pace: time.Millisecond, Timeout: patience, MaxOperations: 2000})
 	t.Cleanup(h.Close)
 	if err := h.Check(t.Context(), checker); err != nil {
-		t.Errorf("while the load goes on: %v", err)
+		t.Errorf("while the load runs: %v", err)
 	}
 	h.loops.Wait()
 	if err := h.Check(t.Context(), checker); err != nil {

@@ -26,7 +26,7 @@ type register struct {
 
 // linearizable reports whether the operations on each key could have taken effect
 // one after the other, each between its call and its answer, with these answers.
-// Keys are looked at one by one: a history is linearizable when that of each of
+// Keys are checked one at a time: a history is linearizable when that of each of
 // its keys is.
 func linearizable(ops []operation, limit time.Duration) error {
 	until := time.Now().Add(limit)
@@ -63,8 +63,8 @@ func linearizableKey(ops []operation, limit time.Duration) error {
 
 // settle turns writes without an answer into what they turned out to be. One
 // that some read has found took effect, at the revision found, and before the
-// first such read was answered. One that nobody has found is left out: as each
-// refused swap says what it found, whoever came after it either overwrote it
+// first such read was answered. One that no client has found is left out: as each
+// refused swap reports what it found, the client after it either overwrote it
 // blindly or did not come, and then it does not matter whether it was there.
 // Reads without an answer say nothing.
 func settle(ops []operation) []operation {

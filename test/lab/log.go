@@ -53,7 +53,7 @@ func ParseLogLine(text string) LogLine {
 	return line
 }
 
-// Hold is the hold, or the failure, of a line in words.
+// Hold is the text of the hold, or the failure, of a line.
 func (l LogLine) Hold() string {
 	if l.Error != "" {
 		return l.Msg + ": " + l.Error
@@ -119,7 +119,7 @@ func Hold(parts ...string) func(LogLine) bool {
 type Log struct {
 	mu    sync.Mutex
 	lines []LogLine
-	// more is closed and made anew with each line.
+	// more is closed and replaced with each line.
 	more chan struct{}
 	each func(LogLine)
 }
@@ -179,7 +179,7 @@ func (l *Log) Last(match func(LogLine) bool) (LogLine, bool) {
 	return LogLine{}, false
 }
 
-// LastHold is the newest hold or failure in words, or what else the log says
+// LastHold is the text of the newest hold or failure, or what else the log says
 // last.
 func (l *Log) LastHold() string {
 	if line, ok := l.Last(func(l LogLine) bool { return l.Msg == "on hold" || l.Error != "" }); ok {

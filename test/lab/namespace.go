@@ -19,7 +19,7 @@ const OwnLabel = "quorate.dev/lab"
 const deleteLimit = 9 * time.Minute
 
 // CreateNamespace makes a namespace with OwnLabel. One of that name that the
-// harness made before is deleted first; anybody else's is refused.
+// harness made before is deleted first; any other is refused.
 func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	if err := c.ClaimNamespace(ctx, name); err != nil {
 		return err
@@ -34,16 +34,16 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 }
 
 // ClaimNamespace makes sure that there is no namespace of that name: what an
-// earlier run left is deleted, what is anybody else's is an error.
+// earlier run left is deleted, any other is an error.
 func (c *Cluster) ClaimNamespace(ctx context.Context, name string) error {
 	ns, err := c.Client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil
 	case err != nil:
-		return fmt.Errorf("look for namespace %s: %w", name, err)
+		return fmt.Errorf("get namespace %s: %w", name, err)
 	case ns.Labels[OwnLabel] == "":
-		return fmt.Errorf("namespace %s exists already and was not made by a run of this program: use another cluster, or delete the namespace if nobody needs it", name)
+		return fmt.Errorf("namespace %s exists already and was not made by a run of this program: use another cluster, or delete the namespace if it is not needed", name)
 	}
 	return c.DeleteNamespace(ctx, name)
 }
@@ -72,8 +72,8 @@ func (c *Cluster) DeleteNamespace(ctx context.Context, name string) error {
 }
 
 // hurry ends the pods of a namespace without their grace, and deletes its
-// claims. Kubernetes does it as well, but looks again only after half of the
-// longest grace. In a namespace that is on its way out nothing is made anew.
+// claims. Kubernetes does it as well, but checks again only after half of the
+// longest grace. In a namespace that is being deleted nothing is recreated.
 func (c *Cluster) hurry(ctx context.Context, namespace string) error {
 	now, all := metav1.DeleteOptions{GracePeriodSeconds: new(int64(1))}, metav1.ListOptions{}
 	return errors.Join(

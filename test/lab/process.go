@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// process is a child in a process group of its own. It is ended by its id.
+// process is a child in its own process group. It is ended by its id.
 type process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
@@ -51,7 +51,7 @@ func (p *process) kill() {
 }
 
 // stop asks the child to end, and kills it when it has not after grace. The
-// error says how it ended, when that was not by itself with exit code 0.
+// error reports how it ended, when that was not on its own with exit code 0.
 func (p *process) stop(grace time.Duration) error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {

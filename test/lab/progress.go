@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// heartbeat is how often a wait says that it goes on: often enough that a
+// heartbeat is how often a wait reports that it continues: often enough that a
 // person, or a CI system, does not take it for stuck.
 const heartbeat = 10 * time.Second
 
-// pollInterval is how often a wait looks. A look is one small request.
+// pollInterval is how often a wait polls. A poll is one small request.
 const pollInterval = 250 * time.Millisecond
 
 // Progress prints timed lines. Its methods may be called from any goroutine.
@@ -66,7 +66,7 @@ func (p *Progress) At(t time.Time) string {
 // Elapsed is the time since NewProgress.
 func (p *Progress) Elapsed() time.Duration { return time.Since(p.begin) }
 
-// Bold makes text stand out on a terminal.
+// Bold makes text bold on a terminal.
 func (p *Progress) Bold(text string) string { return p.paint("1", text) }
 
 // Good marks text as good news on a terminal.
@@ -75,7 +75,7 @@ func (p *Progress) Good(text string) string { return p.paint("32", text) }
 // Bad marks text as bad news on a terminal.
 func (p *Progress) Bad(text string) string { return p.paint("31", text) }
 
-// Faint makes text stand back on a terminal.
+// Faint makes text faint on a terminal.
 func (p *Progress) Faint(text string) string { return p.paint("2", text) }
 
 func (p *Progress) paint(code, text string) string {
@@ -86,8 +86,8 @@ func (p *Progress) paint(code, text string) string {
 }
 
 // Do runs something that takes a while: it says that it begins, when nothing
-// else is said that it goes on, and how long it took. The error of do is
-// returned as it is.
+// else is reported that it continues, and how long it took. The error of do is
+// returned unchanged.
 func (p *Progress) Do(what string, do func() error) error {
 	begin := time.Now()
 	p.Say("%s …", what)
@@ -99,7 +99,7 @@ func (p *Progress) Do(what string, do func() error) error {
 }
 
 // While is Do without its first and last line, and with a state to show while it
-// goes on.
+// runs.
 func (p *Progress) While(what string, state func() string, do func() error) error {
 	begin := time.Now()
 	defer p.beat(func() string {
@@ -112,16 +112,16 @@ func (p *Progress) While(what string, state func() string, do func() error) erro
 	return do()
 }
 
-// Wait looks again and again until look reports true. The state that look
-// returns is shown while it goes on, and in the error when limit is over. An
-// error of look ends the wait.
-func (p *Progress) Wait(ctx context.Context, what string, limit time.Duration, look func(context.Context) (done bool, state string, err error)) error {
+// Wait polls until check reports true. The state that check
+// returns is shown meanwhile, and in the error when limit is over. An
+// error of check ends the wait.
+func (p *Progress) Wait(ctx context.Context, what string, limit time.Duration, check func(context.Context) (done bool, state string, err error)) error {
 	begin, mu, last := time.Now(), sync.Mutex{}, "nothing yet"
 	p.Say("waiting for %s …", what)
 	state := func() string { mu.Lock(); defer mu.Unlock(); return last }
 	err := p.While("waiting for "+what, state, func() error {
 		return Poll(ctx, limit, func(ctx context.Context) (bool, error) {
-			done, now, err := look(ctx)
+			done, now, err := check(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			if now != "" {
@@ -166,15 +166,15 @@ func (p *Progress) silence() time.Duration {
 	return time.Since(p.last)
 }
 
-// Poll looks at once and then four times a second until look reports true,
+// Poll calls check at once and then four times a second until it reports true,
 // returns an error, or limit is over.
-func Poll(ctx context.Context, limit time.Duration, look func(context.Context) (bool, error)) error {
+func Poll(ctx context.Context, limit time.Duration, check func(context.Context) (bool, error)) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	ticker := time.NewTicker(pollInterval)
 	defer ticker.Stop()
 	for {
-		done, err := look(limited)
+		done, err := check(limited)
 		if err != nil && limited.Err() == nil {
 			return err
 		}

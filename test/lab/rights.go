@@ -18,7 +18,7 @@ import (
 // Rights let a daemon outside of the cluster do exactly what deploy/ lets it do
 // inside: a verb that is missing there fails in the test that needs it.
 type Rights struct {
-	// Kubeconfig acts as a user who has them.
+	// Kubeconfig acts as a user with them.
 	Kubeconfig string
 
 	cluster *Cluster
@@ -26,7 +26,7 @@ type Rights struct {
 	name string
 }
 
-// GrantRights makes a user who has the ClusterRole of deploy/base, and writes a
+// GrantRights makes a user with the ClusterRole of deploy/base, and writes a
 // kubeconfig for it into dir.
 func (c *Cluster) GrantRights(ctx context.Context, dir string) (*Rights, error) {
 	r := &Rights{cluster: c, name: fmt.Sprintf("quorate-test-%d", os.Getpid()), Kubeconfig: filepath.Join(dir, "kubeconfig")}

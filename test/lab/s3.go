@@ -27,7 +27,7 @@ const (
 	s3Region       = "us-east-1"
 	manifestEnding = ".manifest.json"
 	versitygw      = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
-	// nobody is whom the server runs as where this process is root: permissions
+	// nobody is the user that the server runs as where this process is root: permissions
 	// mean nothing to root, so its bucket could not be made unwritable.
 	nobody = 65534
 )
@@ -210,7 +210,7 @@ func (s *S3Server) query() string {
 func (s *S3Server) Credentials() map[string]string {
 	return map[string]string{
 		"AWS_ACCESS_KEY_ID": s.AccessKey, "AWS_SECRET_ACCESS_KEY": s.SecretKey,
-		// Nobody should look for the metadata service of EC2.
+		// The client must not ask the metadata service of EC2.
 		"AWS_EC2_METADATA_DISABLED": "true",
 	}
 }
@@ -247,7 +247,7 @@ func (s *S3Server) Objects() ([]string, error) {
 	var keys []string
 	err := fs.WalkDir(os.DirFS(s.bucket()), ".", func(path string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() && strings.HasPrefix(entry.Name(), ".sgwtmp") {
-			return fs.SkipDir // uploads under way
+			return fs.SkipDir // uploads in progress
 		}
 		if err == nil && !entry.IsDir() {
 			keys = append(keys, path)

@@ -22,7 +22,7 @@ type Sandbox struct {
 	path string
 }
 
-// SandboxStatus is what the sandbox says of itself.
+// SandboxStatus is what the sandbox reports about itself.
 type SandboxStatus struct {
 	// Up says that every process of the sandbox runs.
 	Up bool `json:"up"`
@@ -49,7 +49,7 @@ func FindSandbox() *Sandbox {
 	return &Sandbox{path}
 }
 
-// BuildSandbox builds the sandbox's program into dir: enough for who needs the
+// BuildSandbox builds the sandbox's program into dir: enough for callers that need the
 // binaries that it builds, and no Kubernetes.
 func BuildSandbox(ctx context.Context, dir string) (*Sandbox, error) {
 	root, err := Root(ctx)
@@ -75,7 +75,7 @@ func cacheDir() (string, error) {
 // Up brings the sandbox up, with its own progress on out, and what else is needed
 // of it: programs as Build names them, or --all. Its nodes have the images of all
 // releases of etcd that were built before. Where the machine cannot run it, the error
-// is the sandbox's one line that says what is missing.
+// is the sandbox's one line that tells what is missing.
 func (s *Sandbox) Up(ctx context.Context, out io.Writer, more ...string) error {
 	if _, err := s.run(ctx, "preflight"); err != nil {
 		return err
@@ -133,7 +133,7 @@ func (s *Sandbox) HealNode(ctx context.Context, node string) error {
 	return err
 }
 
-// CutPod takes a pod off the network until HealPod, or until it is made anew.
+// CutPod takes a pod off the network until HealPod, or until it is recreated.
 func (s *Sandbox) CutPod(ctx context.Context, namespace, pod string) error {
 	_, err := s.run(ctx, "cut", "pod", namespace+"/"+pod)
 	return err

@@ -70,8 +70,8 @@ func (s *Server) Close() {
 	_ = s.log.Close()
 }
 
-// await waits until a look succeeds.
-func (s *Server) await(ctx context.Context, look func(context.Context) error) error {
+// await waits until probe succeeds.
+func (s *Server) await(ctx context.Context, probe func(context.Context) error) error {
 	var last error
 	err := Poll(ctx, readyLimit, func(ctx context.Context) (bool, error) {
 		if !s.process.running() {
@@ -79,7 +79,7 @@ func (s *Server) await(ctx context.Context, look func(context.Context) error) er
 		}
 		limited, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		last = look(limited)
+		last = probe(limited)
 		return last == nil, nil
 	})
 	if err != nil {
@@ -144,7 +144,7 @@ func (e *EtcdServer) Dial(user, password string) (*clientv3.Client, error) {
 	return clientv3.New(clientv3.Config{Endpoints: []string{e.URL}, DialTimeout: askTimeout, Logger: zap.NewNop(), Username: user, Password: password})
 }
 
-// APIServer is a kube-apiserver of its own that lets everybody do everything.
+// APIServer is a separate kube-apiserver that allows everything.
 type APIServer struct {
 	*Server
 	// Config reaches it.

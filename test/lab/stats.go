@@ -11,7 +11,7 @@ const maxFailures = 20
 
 // Failure is one request that was not answered well.
 type Failure struct {
-	// At is when the request was given up, Took how long after it was sent.
+	// At is when the request was abandoned, Took how long after it was sent.
 	At   time.Time
 	Took time.Duration
 	// Text is the error.
@@ -51,7 +51,7 @@ func (s *Stats) bad(sent, now time.Time, err error) {
 	}
 }
 
-// gap looks at the time since the last good answer.
+// gap measures the time since the last good answer.
 func (s *Stats) gap(now time.Time) {
 	if gap := now.Sub(s.last); gap > s.LongestGap {
 		s.LongestGap, s.LongestGapAt = gap, now

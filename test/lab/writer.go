@@ -16,7 +16,7 @@ import (
 // verifyPage is how many keys Verify reads at a time.
 const verifyPage = 5000
 
-// WriterOptions say what load a Writer makes.
+// WriterOptions are the load that a Writer makes.
 type WriterOptions struct {
 	// Prefix of the keys; each Writer of a cluster needs its own. Default
 	// "lab/".
@@ -50,7 +50,7 @@ func (o *WriterOptions) fill() {
 	}
 }
 
-// Writer is a client that never stops: one loop that puts keys of its own, one
+// Writer is a client that never stops: one loop that puts its own keys, one
 // after the other, and one that reads back the newest acknowledged one. Neither
 // repeats a request. It knows every write that was acknowledged.
 type Writer struct {
@@ -71,7 +71,7 @@ type Writer struct {
 // loop has the figures of a lap and of all laps.
 type loop struct {
 	lap, total Stats
-	// ended is when the loop came to its end; zero while it goes on.
+	// ended is when the loop came to its end; zero while it runs.
 	ended time.Time
 }
 
@@ -251,7 +251,7 @@ func (w *Writer) Close() {
 	_ = w.client.Close()
 }
 
-// Verify looks for every acknowledged write, after Stop: each must be there,
+// Verify checks every acknowledged write, after Stop: each must be there,
 // once, with its value and at the revision of its acknowledgement. It returns
 // how many it has found; its error names the first few that are wrong.
 func (w *Writer) Verify(ctx context.Context) (int, error) {
@@ -286,7 +286,7 @@ func (w *Writer) VerifyUntil(ctx context.Context, last int64) (int, error) {
 	return right, nil
 }
 
-// stored is a write as it is found.
+// stored is a write as read back.
 type stored struct {
 	value    string
 	revision int64

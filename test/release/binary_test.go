@@ -29,7 +29,7 @@ func checked() []release.Version {
 }
 
 // binaries are the paths of the etcd binaries, by release. Building them is part
-// of the test: a check that is skipped where nothing is built checks nothing.
+// of the test: a check that is skipped where nothing was built checks nothing.
 var binaries = sync.OnceValues(buildBinaries)
 
 func buildBinaries() (map[release.Version]string, error) {

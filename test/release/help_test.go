@@ -22,7 +22,7 @@ type exception struct {
 
 func exceptions() []exception {
 	return []exception{
-		{[]string{"3.4"}, "log-output", true, "renamed to log-outputs; its help is for those who begin"},
+		{[]string{"3.4"}, "log-output", true, "renamed to log-outputs; its help is for new users"},
 		{[]string{"3.5"}, "experimental-snapshot-catchup-entries", true, "never written into the help of 3.5"},
 		{[]string{"3.7"}, "discovery", false, "removed by PR 20109, which forgot the help"},
 		{[]string{"3.7"}, "discovery-proxy", false, "removed by PR 20109, which forgot the help"},
@@ -38,7 +38,7 @@ func exceptionFor(v release.Version, flag string) (exception, bool) {
 	return exception{}, false
 }
 
-// A flag in the help begins its line, or stands after the name of the program.
+// A flag in the help begins its line, or follows the name of the program.
 var helpFlag = regexp.MustCompile(`(?m)^\s+(?:etcd )?--([a-z0-9-]+)(?:$| '([^'\n]*)'| ([0-9]+))`)
 
 // helpFlags are the flags that a help text names.

@@ -90,7 +90,7 @@ func sampleOptions() map[string]string {
 }
 
 // sampleGates switches every feature gate of v away from its default, those of
-// all together aside: etcd would not say which of them it refused.
+// all together aside: etcd would not tell which of them it refused.
 func sampleGates(v release.Version) string {
 	var gates []string
 	for _, gate := range release.Gates(v) {

@@ -11,8 +11,8 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// look is one way to read a repository.
-type look struct {
+// reading is one way to read a repository.
+type reading struct {
 	name string
 	took time.Duration
 	// memory is what was allocated, and peak the largest resident size, in bytes;
@@ -26,26 +26,26 @@ const (
 	newCommit, newCommitTimes       = "NewCommit", 5
 )
 
-// measureLooks runs a benchmark of package sources.
-func measureLooks(ctx context.Context, benchmark string, times int) ([]look, error) {
+// measureReadings runs a benchmark of package sources.
+func measureReadings(ctx context.Context, benchmark string, times int) ([]reading, error) {
 	results, err := runBenchmark(ctx, "./sources", benchmark, times)
 	if err != nil {
 		return nil, err
 	}
-	list := make([]look, len(results))
+	list := make([]reading, len(results))
 	for i, r := range results {
-		list[i] = look{r.name, time.Duration(r.values["ns/op"]), r.values["B/op"], r.values["peak-B"]}
+		list[i] = reading{r.name, time.Duration(r.values["ns/op"]), r.values["B/op"], r.values["peak-B"]}
 	}
 	return list, nil
 }
 
-// looksOf is measureLooks of one benchmark.
-func looksOf(benchmark string, times int) func(context.Context) ([]look, error) {
-	return func(ctx context.Context) ([]look, error) { return measureLooks(ctx, benchmark, times) }
+// readingsOf is measureReadings of one benchmark.
+func readingsOf(benchmark string, times int) func(context.Context) ([]reading, error) {
+	return func(ctx context.Context) ([]reading, error) { return measureReadings(ctx, benchmark, times) }
 }
 
-// printLooks prints how long each way takes.
-func printLooks(out io.Writer, title string, list []look) {
+// printReadings prints how long each way takes.
+func printReadings(out io.Writer, title string, list []reading) {
 	fmt.Fprintln(out, title)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	for _, l := range list {
