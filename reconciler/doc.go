@@ -25,14 +25,14 @@
 //	             plan/action: what can be done, each with its effect and its way back
 //	execute      an action → API calls and requests to the members
 //	report       log lines, Events, metrics, the status of each object
-//	preview      what a change would do, for the people who review it
+//	preview      what a change would do, for its reviewers
 //	scheduler    EtcdBackup and EtcdBackupSchedule: take, drill, retain;
 //	             schedule: when one is due, and from which member
 //	etcd         the members: health, leadership, member list, maintenance, snapshots
 //	record       what outlives the process about one cluster; guard reads it in a pod
 //	jobs         the Jobs that quorate starts; restore: what one writes on a volume
 //	stores       backups reached with Secrets; backup: the backups themselves
-//	certs, manifests, drift, pods, kube, naming, queue, memo   what these stand on
+//	certs, manifests, drift, pods, kube, naming, queue, memo   what these build on
 //
 // # Words
 //
@@ -41,11 +41,11 @@
 //	situation   a View as the rules see it, at one time
 //	action      one idempotent change of the world; a step is an action with its reason
 //	hold        why nothing is done for now, since when, and what a person can do
-//	waypoint    a release, or a setting, that a roll passes through on its way to the
+//	waypoint    a release, or a setting, that a roll passes through before the
 //	            version in Git
-//	roll        the restart of all members, one by one, onto another pod template
+//	roll        a rollout: the restart of all members, one at a time, onto another pod template
 //	record      the ConfigMap in which quorate notes what cannot be seen elsewhere
 //	forecast    the steps that would follow if each had its effect
-//	drill       a backup restored into a throw-away etcd, and compared with its manifest
+//	drill       a backup restored into an ephemeral etcd, and compared with its manifest
 //	wave        clusters that are upgraded before those with a higher number
 package reconciler

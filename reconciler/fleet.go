@@ -39,7 +39,7 @@ func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (decision
 }
 
 // lookAround tells the view of the other clusters, where this one is about to be
-// disrupted anew; fresh reads them from the API server itself. At rest nothing
+// disrupted again; fresh reads them from the API server itself. At rest nothing
 // begins, and they do not matter.
 func (r *Reconciler) lookAround(ctx context.Context, v *observe.View, now time.Time, fresh bool) (err error) {
 	v.Observed.Fleet = state.Fleet{}
@@ -124,7 +124,7 @@ func (r *Reconciler) others(c desired.Cluster) []desired.Cluster {
 	return others
 }
 
-// lookBelow looks at clusters that Kubernetes shows nothing wrong of, members
+// lookBelow observes clusters that seem well in Kubernetes, members
 // included, until one is found that is not done.
 func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) []state.Neighbour {
 	for _, o := range clusters {
@@ -186,7 +186,7 @@ func disrupted(s observe.Standing, c desired.Cluster) string {
 	return unsettled(s.Set)
 }
 
-// unsettled is why the members of a StatefulSet are not all up for good, or "".
+// unsettled is why the members of a StatefulSet are not all up and settled, or "".
 func unsettled(set *appsv1.StatefulSet) string {
 	switch status, replicas := set.Status, observe.Replicas(set); {
 	case status.ObservedGeneration < set.Generation:

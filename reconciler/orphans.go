@@ -12,7 +12,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// watchOrphans looks for orphans now and then until ctx ends: their records come
+// watchOrphans searches for orphans now and then until ctx ends: their records come
 // and go without any change in Git.
 func (r *Reconciler) watchOrphans(ctx context.Context) {
 	ticker := time.NewTicker(r.Options.Resync)
@@ -27,8 +27,8 @@ func (r *Reconciler) watchOrphans(ctx context.Context) {
 	}
 }
 
-// findOrphans counts the clusters that this quorate looks after and no file names
-// any more, and tells of each once. They are left running: absence is never a wish
+// findOrphans counts the clusters that this quorate owns and no file names
+// any more, and reports each once. They are left running: absence is never a request
 // to delete. Before Git was read there is nothing to compare with.
 func (r *Reconciler) findOrphans() {
 	if !r.gitRead.Load() || r.Options.Owner.Nobody() {
@@ -51,7 +51,7 @@ func (r *Reconciler) findOrphans() {
 	r.Reporter.Orphans(orphans)
 }
 
-// isOrphan reports whether this quorate looks after the cluster of a record, and Git
+// isOrphan reports whether this quorate owns the cluster of a record, and Git
 // has not deleted it by a word. An unreadable record has no known owner.
 func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
 	rec, err := record.Read(cm)
@@ -59,7 +59,7 @@ func (r *Reconciler) isOrphan(cm *corev1.ConfigMap) bool {
 }
 
 // isMissed reports whether a file that has just gone ought to name the cluster of a
-// record: not one that another owner looks after, nor one that was deleted by a
+// record: not one that has another owner, nor one that was deleted by a
 // word in Git.
 func (r *Reconciler) isMissed(cm *corev1.ConfigMap) bool {
 	rec, err := record.Read(cm)

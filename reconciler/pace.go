@@ -11,7 +11,7 @@ import (
 const maxPace = 5 * time.Minute
 
 // pace slows down an action that does not have its effect: something undoes it each
-// time. It decides when to look again, never what to do.
+// time. It decides when the next pass comes, never what to do.
 type pace struct{ last memo.Map[repeated] }
 
 // repeated is the last step of a cluster, and how often in a row it was taken.

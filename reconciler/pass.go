@@ -40,8 +40,8 @@ func (r *Reconciler) decideAgain(ctx context.Context, v *observe.View, act actio
 // names the object but not its UID.
 func sameAction(a, b action.Action) bool { return reflect.DeepEqual(a, b) }
 
-// Pass looks at one cluster, decides, and carries out at most one action. It
-// returns how long until the next look.
+// Pass observes one cluster, decides, and executes at most one action. It
+// returns how long until the next pass.
 func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
 	v, p, err := r.decide(ctx, c)
 	if err != nil {
@@ -61,14 +61,14 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	return r.pace.after(c.Key(), p.Steps[0].String()), nil
 }
 
-// Plan says what a Pass would do, and touches nothing.
+// Plan returns what a Pass would do, and changes nothing.
 func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (decision.Plan, error) {
 	_, p, err := r.decide(ctx, c)
 	return p, err
 }
 
-// decide looks at one cluster and plans. Where the plan wants health confirmed,
-// it looks again and plans again.
+// decide observes one cluster and plans. Where the plan wants health confirmed,
+// it observes again and plans again.
 func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	v, err := r.Observer.Observe(ctx, c)
 	if err != nil {

@@ -47,9 +47,9 @@ type Options struct {
 	MaxDrills int
 	// BackupBandwidth of all backups together in bytes a second. Default: no limit.
 	BackupBandwidth int64
-	// Workers is how many clusters are looked at at the same time. Default 4.
+	// Workers is how many clusters are reconciled at the same time. Default 4.
 	Workers int
-	// Resync is how often an idle cluster is looked at. Default 30s.
+	// Resync is how often an idle cluster is reconciled. Default 30s.
 	Resync time.Duration
 	// Lease is asked before every mutation: an error means that another quorate
 	// may be acting. Default: no lease.
@@ -113,7 +113,7 @@ type Reconciler struct {
 	desired map[string]desired.Cluster
 }
 
-// New returns a Reconciler that has looked at nothing yet.
+// New returns a Reconciler that has observed nothing yet.
 func New(kube kubernetes.Interface, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	return wire(kube, observe.NewCache(kube), members, events, metrics, log, o.withDefaults())
 }
@@ -187,7 +187,7 @@ func (r *Reconciler) shutDown() {
 }
 
 // SetDesired replaces what Git says. A cluster that is no longer named is left
-// running: it is only no longer looked at.
+// running: it is only no longer reconciled.
 func (r *Reconciler) SetDesired(clusters []desired.Cluster) {
 	for _, key := range r.replaceDesired(clusters) {
 		r.reportOrphan(key)
@@ -230,14 +230,14 @@ func (r *Reconciler) forget(key string, c desired.Cluster) {
 	r.Observer.Forget(key)
 }
 
-// Desired returns what Git says of clusters, by key.
+// Desired returns what Git declares of clusters, by key.
 func (r *Reconciler) Desired() map[string]desired.Cluster {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return maps.Clone(r.desired)
 }
 
-// Get returns what Git says of one cluster, if it names it.
+// Get returns what Git declares of one cluster, if it names it.
 func (r *Reconciler) Get(key string) (c desired.Cluster, named bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -277,7 +277,7 @@ func (h handler) Failed(key string, err error) {
 // Succeeded implements queue.Handler.
 func (h handler) Succeeded(key string) { h.Reporter.Board.Succeeded(key) }
 
-// SetBackups replaces what Git says of backups and schedules. For one that is no
+// SetBackups replaces what Git declares of backups and schedules. For one that is no
 // longer named no further backup is taken; those that were taken stay.
 func (r *Reconciler) SetBackups(list []desired.Backup) { r.Scheduler.SetDesired(list) }
 
@@ -288,5 +288,5 @@ func (r *Reconciler) SetNeeded(needed map[string]string, doubt string) {
 	r.Scheduler.SetNeeded(needed, doubt)
 }
 
-// Backups returns what Git says of backups and schedules, by kind and name.
+// Backups returns what Git declares of backups and schedules, by kind and name.
 func (r *Reconciler) Backups() map[string]desired.Backup { return r.Scheduler.Backups() }

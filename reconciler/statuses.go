@@ -9,7 +9,7 @@ import (
 
 // Statuses is what is known of every object that Git names and of the clusters that
 // it names no more, in a fixed order. whole is false while some object that Git names
-// was not looked at yet: it is there, and its phase is unknown.
+// was not reconciled yet: it is there, and its phase is unknown.
 func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
 	list, whole = r.Reporter.Board.All(r.named())
 	report.WithScheduled(list)
@@ -17,7 +17,7 @@ func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
 	return list, whole
 }
 
-// named is what is to be told of the objects that Git names before the first look.
+// named is what is shown of the objects that Git names before the first pass.
 func (r *Reconciler) named() map[string]schema.Status {
 	all := map[string]schema.Status{}
 	for key, c := range r.Desired() {
@@ -33,12 +33,12 @@ func (r *Reconciler) named() map[string]schema.Status {
 func (r *Reconciler) noteCluster(v *observe.View, p decision.Plan) {
 	key := v.Cluster.Key()
 	list := []schema.Status{report.ClusterStatus(v, p)}
-	wish := v.Cluster.Restore
+	restore := v.Cluster.Restore
 	if c, named := r.Get(key); named {
-		wish = c.Restore // else that of a cluster which goes first is not seen
+		restore = c.Restore // else that of a cluster which goes first is not seen
 	}
-	if wish != nil {
-		list = append(list, report.RestoreStatus(v, p, *wish))
+	if restore != nil {
+		list = append(list, report.RestoreStatus(v, p, *restore))
 	}
 	r.Reporter.Board.Note(key, list)
 }

@@ -10,14 +10,14 @@ import (
 type Backup struct {
 	// Metadata names it.
 	Metadata schema.Metadata
-	// Spec says what to back up, and where to.
+	// Spec is what to back up, and where to.
 	Spec schema.BackupRequest
 	// Schedule is nil for a backup that is taken once.
 	Schedule *schema.BackupScheduleSpec
-	// Commit is the Git commit that says so.
+	// Commit is the Git commit that declares it.
 	Commit string
 	// Held says that the newest commit has errors about it, and that this is what
-	// was last said well: backups go on, and nothing is removed.
+	// was last valid: backups continue, and nothing is removed.
 	Held bool
 	// File is the one that declares it.
 	File string
@@ -47,7 +47,7 @@ func (q Backup) Name() string { return q.Metadata.Namespace + "/" + q.Metadata.N
 // Key is kind namespace/name.
 func (q Backup) Key() string { return q.Kind() + " " + q.Name() }
 
-// Hash says which backup or schedule it is, beside the name.
+// Hash identifies the backup or schedule, with the name.
 func (q Backup) Hash() string {
 	if q.Schedule != nil {
 		return schema.ScheduleHash(*q.Schedule)
@@ -55,7 +55,7 @@ func (q Backup) Hash() string {
 	return schema.BackupHash(q.Spec)
 }
 
-// Times is the part of a schedule that says when; "" for a single backup.
+// Times is the part of a schedule with its times; ""  for a single backup.
 func (q Backup) Times() string {
 	if q.Schedule == nil {
 		return ""

@@ -1,5 +1,5 @@
 // Package desired is what one commit wants: clusters, restores and backups, each with
-// the commit that says so and the problems that hold it.
+// the commit that declares it and the problems that hold it.
 package desired
 
 import (
@@ -15,11 +15,11 @@ import (
 // Cluster is one cluster as Git has it.
 type Cluster struct {
 	schema.EtcdCluster
-	// Commit is the Git commit that says so.
+	// Commit is the Git commit that declares it.
 	Commit string
-	// Problems of its file. With any, only the name is to be trusted.
+	// Problems of its file. With any, only the name can be trusted.
 	Problems []string
-	// Restore is the backup that it is to begin with; nil for none.
+	// Restore is the backup that it begins with; nil for none.
 	Restore *Restore
 
 	// digest of everything that the file says; "" until it is needed.
@@ -41,7 +41,7 @@ func (c Cluster) Identified() Cluster {
 	return c
 }
 
-// BackupURL is the template of the place for the cluster's backups: its own word, else
+// BackupURL is the template of the place for the cluster's backups: its own, else
 // the daemon's.
 func (c Cluster) BackupURL(daemons string) string {
 	return cmp.Or(c.Spec.Backup.Destination.ObjectURLTemplate, daemons)
@@ -50,7 +50,7 @@ func (c Cluster) BackupURL(daemons string) string {
 // Key is namespace/name.
 func (c Cluster) Key() string { return c.Metadata.Namespace + "/" + c.Metadata.Name }
 
-// Same says whether two commits want the same of a cluster.
+// Same reports whether two commits want the same of a cluster.
 func Same(a, b Cluster) bool {
 	return a.Digest == b.Digest && slices.Equal(a.Problems, b.Problems)
 }

@@ -105,7 +105,7 @@ func restoredBy(before map[string]Origin, namespace, name string) string {
 }
 
 // Unreadable returns the files that declared a cluster before and cannot be read any
-// more: what looks like a document of another kind may be what is left of a cluster's.
+// more: what seems a document of another kind may be what is left of a cluster's.
 func Unreadable(set schema.Set, before map[string]Origin) []schema.Problem {
 	var found []schema.Problem
 	for _, p := range set.Unreadable {

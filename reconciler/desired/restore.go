@@ -12,7 +12,7 @@ func WithoutQuery(objectURL string) string {
 	return plain
 }
 
-// RestoreFrom says where the backups of a schedule or a cluster are.
+// RestoreFrom is where the backups of a schedule or a cluster are.
 type RestoreFrom struct {
 	// Cluster is the name by which they were stored, Schedule the namespace/name of
 	// the schedule that made them, empty for any.
@@ -29,20 +29,20 @@ func (w *Restore) Credentials() string {
 	return w.Source.Credentials.SecretName
 }
 
-// Restore is an EtcdRestore: the backup that a cluster is to begin with.
+// Restore is an EtcdRestore: the backup that a cluster begins with.
 type Restore struct {
 	// Name of the EtcdRestore, and SpecHash of its whole spec.
 	Name, SpecHash string
 	// Source is the backup.
 	Source schema.RestoreSource
-	// From says where the backups are that Source means; nil for an object URL.
+	// From is where the backups are that Source names; nil for an object URL.
 	From *RestoreFrom
 	// Former is the cluster of the same name that Git declares as deleted, in whose
 	// place the restore comes; nil for none.
 	Former *schema.EtcdCluster
 }
 
-// SourceText is the backup in words. The query of a URL is nobody's business.
+// SourceText describes the backup. The query of a URL is left out.
 func SourceText(s schema.RestoreSource) string {
 	text := ""
 	switch {

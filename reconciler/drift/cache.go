@@ -51,7 +51,7 @@ func (c *Cache) Put(cluster, object string, versions Versions, d Drift) {
 // Forget drops what is kept about a cluster.
 func (c *Cache) Forget(cluster string) { c.entries.Forget(cluster) }
 
-// Describe says what differs and who did it.
+// Describe describes what differs and who did it.
 func Describe(d Drift) string {
 	text := strings.Join(d.Fields, ", ")
 	if d.Manager == "" {

@@ -1,5 +1,5 @@
 // Package drift tells how a live object differs from what quorate wants of it, by field
-// ownership: what differs, who did it last, and whether somebody does it again and again.
+// ownership: what differs, who did it last, and whether another writer does it again and again.
 package drift
 
 import (
@@ -28,19 +28,19 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 )
 
-// Drift is how a live object differs from what quorate wants of it. What nobody
-// owns, such as the API server's defaults, is no drift, and neither is what others
+// Drift is how a live object differs from what quorate wants of it. What has no
+// owner, such as the API server's defaults, is no drift, and neither is what others
 // add outside the spec.
 type Drift struct {
 	// Fields are the paths that differ, sorted: changed, removed or added by
-	// somebody, wanted anew, or no longer wanted.
+	// another writer, newly wanted, or no longer wanted.
 	Fields []string
-	// Manager is who took a wanted field from quorate or added one last, "" if
-	// nobody holds one: then the file has changed, or the field was removed.
+	// Manager is the one that took a wanted field from quorate or added one last, "" if
+	// none holds one: then the file has changed, or the field was removed.
 	Manager string
 	// Time is when Manager did so.
 	Time time.Time
-	// Own says that quorate still holds all that differs: nobody has touched it, and
+	// Own means that quorate still holds all that differs: it was not changed, and
 	// what is wanted has changed.
 	Own bool
 }
@@ -98,7 +98,7 @@ type fieldComparison struct {
 	// of the spec that others have added. Both go down to the leaves.
 	surplus, Foreign *fieldpath.Set
 	// owned is all that quorate owns, and others are the entries of everybody
-	// else who manages the object.
+	// else which manages the object.
 	Owned  *fieldpath.Set
 	others []metav1.ManagedFieldsEntry
 }
@@ -153,7 +153,7 @@ func typedPair(live runtime.Object, want any) (liveValue, wantValue *typed.Typed
 	l := &unstructured.Unstructured{Object: object}
 	l.SetGroupVersionKind(w.GroupVersionKind())
 	for _, u := range []*unstructured.Unstructured{l, w} {
-		// These identify the object and are owned by nobody.
+		// These identify the object and have no owner.
 		for _, field := range []string{"name", "namespace", "managedFields"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
@@ -409,7 +409,7 @@ func isInside(p fieldpath.Path, set *fieldpath.Set) bool {
 	return false
 }
 
-// LastHolder is who, of those that hold one of the fields, wrote last.
+// LastHolder is the last writer of those that hold one of the fields.
 func LastHolder(entries []metav1.ManagedFieldsEntry, fields *fieldpath.Set) (manager string, at time.Time) {
 	for _, e := range entries {
 		held, err := entryFields(e)

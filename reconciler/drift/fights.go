@@ -30,7 +30,7 @@ type foughtField struct{ object, manager, fields string }
 
 // fightState is how often it was put back, and when.
 type fightState struct {
-	// recent are the times within fightWithin, while nobody fights yet.
+	// recent are the times within fightWithin, while there is no fight yet.
 	recent []time.Time
 	// tries counts in a fight; 0 means that there is none.
 	tries int

@@ -36,7 +36,7 @@ const askTimeout = 3 * time.Second
 // is ever written to it.
 const probeKey = "quorate.dev/health"
 
-// Endpoint is one member as it is dialled: by its pod's address, under the name
+// Endpoint is one member as it is dialled:  by its pod's address, under the name
 // that its certificate carries.
 type Endpoint struct {
 	// Member is the name of the member and of its pod; empty for whichever member
@@ -54,11 +54,11 @@ type Endpoint struct {
 	TLS func() (*tls.Config, error)
 }
 
-// Target is a member to which something is about to be done. It is asked first who
-// it is: whoever else answers at its address is left alone.
+// Target is a member to which something is about to be done. It is asked first which
+// it is: another member that answers at its address is left alone.
 type Target struct {
 	Endpoint
-	// ClusterID and ID are who it must be, in hexadecimal.
+	// ClusterID and ID are which it must be, in hexadecimal.
 	ClusterID, ID string
 }
 
@@ -123,7 +123,7 @@ func (m *Conn) Close() {
 	m.http.CloseIdleConnections()
 }
 
-// Forget closes what is kept for a cluster that is no longer looked at.
+// Forget closes what is kept for a cluster that is no longer reconciled.
 func (c *Client) Forget(cluster string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *Client) client(cluster string, e Endpoint) (*Conn, error) {
 	return m, nil
 }
 
-// answer is what one member says of itself.
+// answer is what one member reports about itself.
 type answer struct {
 	client  *Conn
 	status  *pb.StatusResponse
@@ -173,12 +173,12 @@ type answer struct {
 	// round; a hashRevision of 0 is none.
 	hash                    uint32
 	hashRevision, compacted int64
-	// keys is how many there are at hashRevision; 0 where that is not told.
+	// keys is how many there are at hashRevision; 0 where that is unknown.
 	keys     int64
 	endpoint Endpoint
 }
 
-// Round looks at every member once. What cannot be seen is in the Round as
+// Round asks every member once. What cannot be seen is in the Round as
 // a problem: there is no error beside it. A deep round compares hashes.
 func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
 	at := time.Now()
@@ -241,8 +241,8 @@ func (a *answer) askStatus(ctx context.Context) error {
 }
 
 // askRead reads through the member. That the caller may not read the key is an
-// answer as good as the key itself. So is that etcd serves nobody because of the
-// alarm CORRUPT: the list of alarms says so, and the member lives.
+// answer as good as the key itself. So is that etcd refuses to serve because of the
+// alarm CORRUPT: the list of alarms has it, and the member lives.
 func (a *answer) askRead(ctx context.Context) error {
 	_, err := a.client.etcd.Get(ctx, probeKey)
 	if err != nil && !errors.Is(err, rpctypes.ErrPermissionDenied) && !errors.Is(err, rpctypes.ErrCorrupt) {
@@ -300,17 +300,17 @@ func compareHashes(ctx context.Context, answers []*answer) {
 		if !a.complete() {
 			return
 		}
-		// No bound of its own: hashing a large key space takes a while, and the
+		// No bound besides the caller's: hashing a large key space takes a while, and the
 		// caller's context bounds the pass.
 		hash, compacted, err := a.client.HashKV(ctx, revision)
 		switch {
 		case errors.Is(err, ErrCompacted):
-			// Compacted meanwhile: nothing to compare, and the next look asks again.
+			// Compacted meanwhile: nothing to compare, and the next round asks again.
 		case err != nil:
 			a.problem = fmt.Sprintf("hash at revision %d: %s", revision, err)
 		default:
 			a.hash, a.hashRevision, a.compacted = hash, revision, compacted
-			a.keys, _, _ = a.client.CountKeys(ctx, revision) // what is not told is not compared
+			a.keys, _, _ = a.client.CountKeys(ctx, revision) // what is unknown is not compared
 		}
 	})
 }
@@ -319,7 +319,7 @@ func compareHashes(ctx context.Context, answers []*answer) {
 var (
 	// ErrCompacted says that the revision is compacted.
 	ErrCompacted = errors.New("etcd has compacted that revision")
-	// ErrCorrupt says that the alarm CORRUPT is on: etcd serves nobody.
+	// ErrCorrupt means that the alarm CORRUPT is on: etcd refuses to serve.
 	ErrCorrupt = errors.New("etcd serves nobody while the alarm CORRUPT is on")
 )
 
@@ -342,7 +342,7 @@ func (m *Conn) CountKeys(ctx context.Context, revision int64) (keys, at int64, e
 }
 
 // HashKV asks the member itself for the hash of its keys at a revision, and since which
-// compacted revision it was computed. It has no time limit of its own: hashing a large
+// compacted revision it was computed. It has no time limit besides the caller's: hashing a large
 // key space takes a while. Errors: ErrCompacted.
 func (m *Conn) HashKV(ctx context.Context, revision int64) (hash uint32, compacted int64, err error) {
 	answer, err := m.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: revision})
@@ -395,7 +395,7 @@ func assemble(answers []*answer) state.Round {
 	return r
 }
 
-// eachAlone is what each member says of itself where none of them can list them
+// eachAlone is what each member reports about itself where none of them can list them
 // all. A status needs no quorum.
 func eachAlone(answers []*answer) []state.Member {
 	var members []state.Member
@@ -415,7 +415,7 @@ func eachAlone(answers []*answer) []state.Member {
 }
 
 // speaksFor is the name of the member that gave the answer: that of its endpoint,
-// or by its own word and the list's where the endpoint has none.
+// or as it and the list report it where the endpoint has none.
 func (a *answer) speaksFor() string {
 	if a.endpoint.Member == "" && a.status != nil {
 		for _, m := range a.members {
@@ -427,7 +427,7 @@ func (a *answer) speaksFor() string {
 	return a.endpoint.Member
 }
 
-// describe adds to a listed member what it says of itself.
+// describe adds to a listed member what it reports about itself.
 func describe(m *state.Member, a *answer) {
 	switch {
 	case a == nil:
@@ -458,8 +458,8 @@ func describe(m *state.Member, a *answer) {
 	}
 }
 
-// errorsOf are the errors that a member reports of itself. Among them are the alarms
-// that are on, which stand there as text only.
+// errorsOf are the errors that a member reports about itself. Among them are the alarms
+// that are on, which are there as text only.
 func errorsOf(texts []string) []state.MemberError {
 	var all []state.MemberError
 	for _, text := range texts {

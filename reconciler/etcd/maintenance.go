@@ -39,7 +39,7 @@ func (c *Client) Compact(ctx context.Context, cluster string, member Target, rev
 	return nil
 }
 
-// Defragment writes the member's database anew.
+// Defragment rewrites the member's database.
 func (c *Client) Defragment(ctx context.Context, cluster string, member Target) error {
 	ctx, cancel := context.WithTimeout(ctx, maintenanceTimeout)
 	defer cancel()
@@ -78,7 +78,7 @@ func (c *Client) Disarm(ctx context.Context, cluster string, members []Endpoint,
 	return nil
 }
 
-// disarm ends an alarm that is on, and says how many are left. The list says
+// disarm ends an alarm that is on, and returns how many are left. The list tells
 // whether it did: etcd answers that it has disarmed what was never there, too.
 func (m *Conn) disarm(ctx context.Context, alarm state.Alarm) (left int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
@@ -131,13 +131,13 @@ func (c *Client) tryWrite(ctx context.Context, cluster string, e Endpoint) error
 	case err != nil:
 		return plainError(err)
 	}
-	// A lease that is not given back ends by itself.
+	// A lease that is not revoked expires.
 	_, _ = m.etcd.Revoke(ctx, lease.ID)
 	return nil
 }
 
-// identify asks a member who it is, just before something is done to it, and
-// returns what it says where it is the one that is meant.
+// identify asks a member which it is, just before something is done to it, and
+// returns its answer where it is the expected one.
 func (c *Client) identify(ctx context.Context, cluster string, t Target) (*Conn, *pb.StatusResponse, error) {
 	m, err := c.client(cluster, t.Endpoint)
 	if err != nil {
@@ -147,7 +147,7 @@ func (c *Client) identify(ctx context.Context, cluster string, t Target) (*Conn,
 	return m, status, err
 }
 
-// Identify asks the member who it is: the error says that it is not the one that is
+// Identify asks the member which it is: the error tells that it is not the one that is
 // meant, ErrOtherCluster where it is of another cluster.
 func (m *Conn) Identify(ctx context.Context, t Target) error {
 	_, err := m.identify(ctx, t)

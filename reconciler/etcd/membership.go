@@ -13,7 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// What etcd answers to a change of its member list that it does not carry out.
+// What etcd answers to a change of its member list that it does not apply.
 var (
 	// ErrTooManyLearners says that another member is still being added.
 	ErrTooManyLearners = errors.New("etcd takes no further learner while another one is in its member list")
@@ -22,7 +22,7 @@ var (
 	ErrUnhealthyCluster = errors.New("etcd refuses to change its member list while members are out of touch")
 	// ErrLearnerNotReady says that the learner has not caught up yet.
 	ErrLearnerNotReady = errors.New("the learner has not caught up with the leader yet")
-	// ErrOtherCluster says that who answers is not of the cluster that was meant.
+	// ErrOtherCluster means that the member that answers is not of the expected cluster.
 	ErrOtherCluster = errors.New("the members that answer belong to another cluster")
 	// ErrIsVoter says that a member is none of the learners.
 	ErrIsVoter = errors.New("the member is a voter")
@@ -34,7 +34,7 @@ var (
 // second.
 var errIDUsed = errors.New("etcd would give it the ID of a member that was just removed; a second later it is another one")
 
-// memberList is a member list, and the connection over which it was told.
+// memberList is a member list, and the connection over which it came.
 type memberList struct {
 	client  *Conn
 	members []*pb.Member
@@ -58,7 +58,7 @@ func (l memberList) byPeerURL(url string) *pb.Member {
 	return nil
 }
 
-// membersToAsk says whom to ask for a change of a member list.
+// membersToAsk returns which members to ask for a change of a member list.
 type membersToAsk struct {
 	cluster, clusterID string
 	endpoints          []Endpoint
@@ -110,7 +110,7 @@ func (c *Client) listThrough(ctx context.Context, ask membersToAsk, e Endpoint) 
 
 // changeMembers asks for one change of the member list, unless done says that
 // the list is as wanted already. What counts in the end is the list: an answer may
-// have been lost on its way.
+// have been lost in transit.
 func (c *Client) changeMembers(ctx context.Context, ask membersToAsk, done func(memberList) (bool, error), change func(context.Context, *clientv3.Client) error) error {
 	list, err := c.listMembers(ctx, ask)
 	if err != nil {

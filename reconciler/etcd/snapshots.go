@@ -3,7 +3,7 @@ package etcd
 import "context"
 
 // SnapshotCounts is how often each member has saved its state since it started, by
-// name, of those that say so.
+// name, of those that report it.
 func SnapshotCounts(ctx context.Context, members interface {
 	SnapshotCount(ctx context.Context, cluster string, e Endpoint) (int64, error)
 }, cluster string, endpoints []Endpoint,

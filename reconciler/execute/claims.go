@@ -29,7 +29,7 @@ func (e *Executor) recordHoldings(ctx context.Context, v *observe.View, a action
 
 // recordHolding writes on the claim that the decision was made on what the pod said
 // that has it. The claim is read first: a pod that was there before and is there
-// after that has kept anybody from replacing it in between.
+// after that has kept others from replacing it in between.
 func (e *Executor) recordHolding(ctx context.Context, v *observe.View, h action.Holding) error {
 	ns := v.Cluster.Metadata.Namespace
 	claim, err := e.Kube.CoreV1().PersistentVolumeClaims(ns).Get(ctx, h.Claim, metav1.GetOptions{})
@@ -51,7 +51,7 @@ func (e *Executor) recordHolding(ctx context.Context, v *observe.View, h action.
 	return e.patchClaim(ctx, claim, map[string]string{naming.AnnotationHolds: h.Holds}, nil)
 }
 
-// patchClaim changes a claim as it was read, and none that has changed since: what is
+// patchClaim changes the claim that was read, and none that has changed since: what is
 // nil of the annotations and the spec stays.
 func (e *Executor) patchClaim(ctx context.Context, live *corev1.PersistentVolumeClaim, annotations map[string]string, spec map[string]any) error {
 	type metadata struct {

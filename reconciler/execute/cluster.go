@@ -137,7 +137,7 @@ func (e *Executor) applyObject(ctx context.Context, v *observe.View, a action.Ap
 	case a.ObjectKind == "PodDisruptionBudget":
 		err = kube.Apply(ctx, e.Kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
 	case a.ObjectKind == "StatefulSet":
-		return e.applyKept(ctx, v, observe.Partition(v.Set)) // brings back what was changed beside Git
+		return e.applyKept(ctx, v, observe.Partition(v.Set)) // reverts what was changed out of band
 	default:
 		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
 	}
@@ -169,7 +169,7 @@ func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1a
 	rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &partition, &rolling, &strategy
 	sets := e.Kube.AppsV1().StatefulSets(*want.Namespace)
 	if v.Set != nil {
-		// Additions are what the full wish does not name: a template that is kept
+		// Additions are what the full desired state does not name: a template that is kept
 		// lacks what was changed in it, and that must not go.
 		live, err := kube.OwnAdditions(ctx, sets, v.Set, v.Manifests.StatefulSet)
 		if err != nil {

@@ -12,7 +12,7 @@ import (
 
 // Members is what actions ask of etcd's members; etcd.Client does it.
 type Members interface {
-	// Round looks at every member once. What cannot be seen is in the Round as a
+	// Round asks every member once. What cannot be seen is in the Round as a
 	// problem: there is no error beside it.
 	Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round
 	// Snapshot streams the member's database. The caller closes it.

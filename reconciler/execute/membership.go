@@ -19,7 +19,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// listing is a look at the members now, for an action that must not rest on an
+// listing is the member list read now, for an action that must not rest on an
 // older one. Without a list of this very cluster there is no action.
 func (e *Executor) listing(ctx context.Context, v *observe.View, rec record.Record) (state.Round, error) {
 	round := e.Members.Round(ctx, v.Cluster.Key(), v.Endpoints, false)
@@ -80,7 +80,7 @@ func (e *Executor) dropLearner(ctx context.Context, v *observe.View, a action.Dr
 	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.DropLearner(a, e.Now()) })
 }
 
-// removeMember removes the member that the record says is leaving, when those who
+// removeMember removes the member that the record says is leaving, when those that
 // stay are a quorum by what they say now.
 func (e *Executor) removeMember(ctx context.Context, v *observe.View, a action.RemoveMember) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
@@ -100,7 +100,7 @@ func (e *Executor) removeMember(ctx context.Context, v *observe.View, a action.R
 	return e.Members.RemoveMember(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, a.Member), a.ID)
 }
 
-// removalDanger says why the members that stay would be no quorum without the
+// removalDanger returns why the members that stay would be no quorum without the
 // one with the ID, or "". A learner does not count on either side.
 func removalDanger(round state.Round, id string) string {
 	voters, well := 0, 0
@@ -202,7 +202,7 @@ func (e *Executor) deletePod(ctx context.Context, v *observe.View, name, podUID 
 }
 
 // deleteVolume deletes the claim of a member that was removed, when neither the
-// record nor etcd's list has it any more, and strikes it off the retired ones.
+// record nor etcd's list has it any more, and removes it from the retired ones.
 func (e *Executor) deleteVolume(ctx context.Context, v *observe.View, a action.DeleteVolume) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
 	if err != nil {

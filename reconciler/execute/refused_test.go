@@ -252,7 +252,7 @@ func TestOnlyTheMemberThatWasMeantIsAsked(t *testing.T) {
 			w.Etcd.Calls = nil
 			for _, clusterID := range []string{"c1", "c2"} {
 				v.Record.ClusterID = clusterID
-				if err := w.R.Executor.Execute(w.Context(), v, a); !errors.Is(err, reconcilertest.ErrSomebodyElse) || len(w.Etcd.Calls) > 0 {
+				if err := w.R.Executor.Execute(w.Context(), v, a); !errors.Is(err, reconcilertest.ErrAnotherMember) || len(w.Etcd.Calls) > 0 {
 					t.Errorf("%s in %s: %v, calls %q", a, clusterID, err, w.Etcd.Calls)
 				}
 			}

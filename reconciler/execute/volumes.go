@@ -62,7 +62,7 @@ func (e *Executor) releaseSet(ctx context.Context, v *observe.View, a action.Rel
 
 // createSet creates the StatefulSet for as many members as there are, which may
 // not be as many as Git asks for. Its partition is above them: pods that it takes
-// over stay as they are.
+// over stay unchanged.
 func (e *Executor) createSet(ctx context.Context, v *observe.View, a action.CreateSet) error {
 	set, spec := *v.Manifests.StatefulSet, *v.Manifests.StatefulSet.Spec
 	spec.Replicas, set.Spec = &a.Replicas, &spec

@@ -17,7 +17,7 @@ import (
 // DataDir is the name of etcd's data directory on the volume.
 const DataDir = "data"
 
-// MarkerFile is the name of the file that says whose volume it is.
+// MarkerFile is the name of the file that names the volume's owner.
 const MarkerFile = "quorate.json"
 
 // The exit codes of the guard's program, by which the daemon tells refusals
@@ -79,7 +79,7 @@ type volumeMarker struct {
 type volumeState struct {
 	// marker is nil when there is none.
 	marker *volumeMarker
-	// log says who wrote etcd's write-ahead log, nil when there is no log, which
+	// log tells which member wrote etcd's write-ahead log, nil when there is no log, which
 	// is what etcd itself takes for "this member has not started before".
 	log *identity
 	// damage is why the marker or the log cannot be read as what it should be, nil
@@ -93,7 +93,7 @@ type volumeState struct {
 }
 
 // Check decides whether a member may start on the volume that it was given. It
-// runs in the pod before etcd, asks nobody, and returns nil or an error whose
+// runs in the pod before etcd, asks no server, and returns nil or an error whose
 // one sentence is meant for the pod's status; see ExitCode. On a new volume it
 // leaves its marker. Running it again changes nothing.
 func Check(recordPath, volume, member string) error {
@@ -146,7 +146,7 @@ func Check(recordPath, volume, member string) error {
 //	own        log      formed, names the log's ID    start
 //	own        log      older than the marker         start
 //	own        log      of another cluster or member  refuse: foreign data
-//	own        log      of an ID that is nobody's     refuse: outdated
+//	own        log      of an ID that is unknown       refuse: outdated
 //
 // A member that forgot its log may have voted for what it no longer knows; under
 // its old ID it could help an older history to win. So it comes back as a new
@@ -154,7 +154,7 @@ func Check(recordPath, volume, member string) error {
 // been promoted, its empty volume is a beginning and no loss.
 //
 // What is empty, corrupt or outdated is this member's own, and quorate may delete
-// it to repair the member. Foreign is whatever may be somebody's only copy: where
+// it to repair the member. Foreign is whatever may be the only copy of some data: where
 // the origin is not beyond doubt, it counts as foreign.
 func decideStart(core Record, v volumeState, member string) (mark *volumeMarker, err error) {
 	own := &volumeMarker{Token: core.Token, Member: member}
@@ -186,7 +186,7 @@ func decideStart(core Record, v volumeState, member string) (mark *volumeMarker,
 	return nil, nil
 }
 
-// refuseEmpty says why a member of a cluster that has formed does not start
+// refuseEmpty returns why a member of a cluster that has formed does not start
 // without a log.
 func refuseEmpty(core Record, v volumeState, member string) error {
 	_, listed := (*core.Members)[member]
@@ -219,7 +219,7 @@ func decideLog(core Record, v volumeState, member string) error {
 }
 
 // inspectVolume reads what decideStart needs. Whatever cannot be read is an
-// error: unreadable must not look like empty. What was read and makes no sense is
+// error: unreadable must not pass for empty. What was read and makes no sense is
 // damage: whether it is this member's is decided by the rest.
 func inspectVolume(volume string) (volumeState, error) {
 	var v volumeState
@@ -276,7 +276,7 @@ func readMarker(volume string) (*volumeMarker, error) {
 	return &m, nil
 }
 
-// findStrangers lists what stands on the volume beside the marker. A file system
+// findStrangers lists what is on the volume besides the marker. A file system
 // brings lost+found along; a half-written marker is the guard's own; an empty
 // data directory holds nothing.
 func findStrangers(volume string) ([]string, error) {

@@ -133,9 +133,9 @@ func (h Handover) putInPlace() error {
 }
 
 // takeOver makes the volume of a lost incarnation that of a member which joins
-// the recovered cluster. Everybody else's is left as it is.
+// the recovered cluster. Every other is left unchanged.
 func (r Record) takeOver(volume, member string) error {
-	m, _ := readMarker(volume) // of an error tells whoever looks at the volume next
+	m, _ := readMarker(volume) // the next reader of the volume meets an error again
 	if m == nil || m.Member != member || !r.lost(m.Token) {
 		return nil
 	}

@@ -38,13 +38,13 @@ type Recovery struct {
 	Token     string `json:"token"`
 }
 
-// stopped reports whether no member may start, because the cluster is on its way
+// stopped reports whether no member may start, because the cluster is going
 // from one incarnation to the next, or its first volume waits for a backup.
 func (r Record) stopped() bool {
 	return r.Recovering != nil && r.Recovering.ClusterID == *r.ClusterID
 }
 
-// way says what a stopped cluster is on its way to.
+// way is where a stopped cluster is going.
 func (r Record) way() string {
 	if !r.formed() {
 		return "the cluster is being restored from a backup"
@@ -78,7 +78,7 @@ func (r Record) name() string {
 }
 
 // ownsLog reports whether a log is of this cluster, and of no other member than the
-// one of that name: its ID is that member's, or nobody's any more.
+// one of that name: its ID is that member's, or unused.
 func (r Record) ownsLog(log *identity, member string) bool {
 	if log == nil || !sameID(log.cluster, *r.ClusterID) {
 		return false
@@ -105,7 +105,7 @@ func (r Record) expects(member string) bool {
 	return r.joins(member) && r.Joining.ID != "" && !r.Joining.Promoting
 }
 
-// ParseRecord reads the core of a record of any format. Its errors say what the
+// ParseRecord reads the core of a record of any format. Its errors tell what the
 // record lacks.
 func ParseRecord(text []byte) (Record, error) {
 	var core Record

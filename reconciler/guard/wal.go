@@ -16,7 +16,7 @@ import (
 // identity is whose write-ahead log it is.
 type identity struct{ member, cluster uint64 }
 
-// named is a clause that says whose log it is, "" where there is none.
+// named is a clause that tells whose log it is, "" where there is none.
 func (i *identity) named() string {
 	if i == nil {
 		return ""
@@ -42,7 +42,7 @@ const (
 // maxHeader is far more than the first two records of a file need, in bytes.
 const maxHeader = 4096
 
-// readIdentity reads who wrote the log in a directory, nil when there is no log.
+// readIdentity reads which member wrote the log in a directory, nil when there is no log.
 // Each file of it begins with that; the newest is the one that etcd cannot do
 // without. etcd gives a file its name only when its beginning is on the disk, so
 // a beginning that makes no sense is damage and no crash. An error that is not
@@ -111,7 +111,7 @@ type logRecord struct {
 	data []byte
 }
 
-// nextRecord splits the first record off. Its length stands before it, in the
+// nextRecord splits the first record off. Its length precedes it, in the
 // lower 56 bits of eight bytes; the highest bit says that the three lowest of the
 // highest byte count the bytes of padding.
 func nextRecord(text []byte) (record logRecord, rest []byte, err error) {

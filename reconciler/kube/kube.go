@@ -30,7 +30,7 @@ func ApplyOptions() metav1.ApplyOptions {
 	return metav1.ApplyOptions{FieldManager: naming.FieldManager, Force: true}
 }
 
-// ApplyError says what could not be applied, nil without an error. Most often a
+// ApplyError tells what could not be applied, nil without an error. Most often a
 // conflict is a controller that has written the status at the same time.
 func ApplyError(kind, name string, err error) error {
 	switch {
@@ -67,7 +67,7 @@ func Apply[L drift.LiveObject, W any](ctx context.Context, client Client[L, W], 
 
 // OwnAdditions makes quorate the owner of what others have added to the spec, so
 // that the next apply removes it. It changes nothing else, and returns the object
-// as it is then.
+// in its state then.
 func OwnAdditions[L drift.LiveObject, W any](ctx context.Context, client Client[L, W], live L, want W) (L, error) {
 	patch, err := drift.TakeOver(live, want)
 	if err != nil || patch == nil {

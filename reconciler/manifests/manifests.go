@@ -33,9 +33,9 @@ type Options struct {
 	GuardImage string
 	// ClusterDomain is the cluster's DNS domain, for clusters that name none. The
 	// manifests do without it: their names end in .svc and the pod's search path
-	// adds the domain. It stands in certificates only.
+	// adds the domain. It is in certificates only.
 	ClusterDomain string
-	// Passing renders a release that the cluster only passes through on its way to
+	// Passing renders a release that the cluster only passes through before
 	// another: flags of the file that it does not take are left out.
 	Passing bool
 	// Partition is the lowest ordinal that gets the template; pods below it keep
@@ -47,15 +47,15 @@ type Options struct {
 	// ClaimPrefix is the name of the claim template, and so begins the names of the
 	// members' claims. Default naming.ClaimPrefix.
 	ClaimPrefix string
-	// Replicas is how many pods there are to be now; nil for as many as the file
+	// Replicas is how many pods there should be now; nil for as many as the file
 	// wants, which is what a cluster begins with.
 	Replicas *int32
-	// Disruptions is how many pods anybody else may stop at once. Nil for what the
+	// Disruptions is how many pods others may stop at once. Nil for what the
 	// file's number of members allows.
 	Disruptions *int32
 }
 
-// PodCount is how many pods there are to be now.
+// PodCount is how many pods there should be now.
 func (o Options) PodCount(c schema.EtcdCluster) int32 {
 	if o.Replicas == nil {
 		return c.Spec.Replicas
@@ -128,7 +128,7 @@ func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguratio
 		WithPort(port).WithTargetPort(intstr.FromString(name))
 }
 
-// Disruptions is how many of so many voters anybody else may stop at once: one,
+// Disruptions is how many of so many voters others may stop at once: one,
 // and none where that would cost the quorum.
 //
 //	voters        1  2  3  4  5  6  7
@@ -139,7 +139,7 @@ func servicePort(name string, port int32) *corev1ac.ServicePortApplyConfiguratio
 func Disruptions(voters int) int32 { return min(1, int32(max(voters-1, 0)/2)) }
 
 // renderBudget has all pods but those that may be stopped stay. It counts pods
-// that are no voters, too: who is stopped might be a voter while a learner is
+// that are no voters, too: the stopped one might be a voter while a learner is
 // ready. A learner that is not, as from etcd 3.6 on, only makes it stricter.
 func renderBudget(c schema.EtcdCluster, o Options) *policyv1ac.PodDisruptionBudgetApplyConfiguration {
 	allowed := Disruptions(int(c.Spec.Replicas))

@@ -1,12 +1,12 @@
 package manifests
 
-// Object is one object as it is applied.
+// Object is one object to apply.
 type Object struct {
 	Kind, Name string
 	Object     any
 }
 
-// Objects are the manifests in the order in which they are looked at.
+// Objects are the manifests in the order in which they are applied.
 func (m Manifests) Objects() []Object {
 	return []Object{
 		{"Service", *m.Headless.Name, m.Headless},

@@ -22,8 +22,8 @@ import (
 )
 
 // RenderTemplate renders the pods of c and their hash. Nothing in it depends on
-// the number of replicas, so that scaling restarts nobody. The guard's image is
-// put in after hashing, so that an upgrade of quorate restarts nobody either.
+// the number of replicas, so that scaling restarts no member. The guard's image is
+// put in after hashing, so that an upgrade of quorate restarts none either.
 func RenderTemplate(c schema.EtcdCluster, o Options) (*corev1ac.PodTemplateSpecApplyConfiguration, string, error) {
 	spec, err := renderPodSpec(c, o)
 	if err != nil {
@@ -220,7 +220,7 @@ func Image(c schema.EtcdCluster, o Options) string {
 	}
 	image := repository + ":v" + c.Spec.Version
 	if c.Spec.Image.Digest != "" {
-		// The digest decides what is pulled; the tag is for people who read it.
+		// The digest decides what is pulled; the tag is for people.
 		image += "@" + c.Spec.Image.Digest
 	}
 	return image
@@ -285,7 +285,7 @@ func releaseSettings(c schema.EtcdCluster) (release.Settings, error) {
 		// Pod addresses change and DNS lags behind: a peer checked by the address
 		// it calls from would be turned away after a restart. The peer CA that
 		// quorate makes signs nothing but peers, so its signature is enough. What
-		// else the one of named Secrets signs nobody knows: there etcd looks at the
+		// else the one of named Secrets signs are unknown: there etcd checks the
 		// names, too, and a restarted member waits for DNS.
 		SkipPeerSAN: naming.ManagesTLS(c),
 		Options:     c.Spec.Etcd.Options,
@@ -306,7 +306,7 @@ func releaseSettings(c schema.EtcdCluster) (release.Settings, error) {
 // renderEnv is the environment of etcd. The initial cluster comes from the
 // record, which the kubelet reads when the container starts: the member list
 // changes without a change of the template, and a member never starts with
-// yesterday's list. etcd looks at it only while the member has no WAL. None of
+// yesterday's list. etcd reads it only while the member has no WAL. None of
 // the three may be a flag as well: etcd refuses to start with both.
 func renderEnv(c schema.EtcdCluster) []*corev1ac.EnvVarApplyConfiguration {
 	env := []*corev1ac.EnvVarApplyConfiguration{podNameEnv()}

@@ -1,6 +1,6 @@
-// Package markdown puts texts that somebody else wrote, such as file names, values
+// Package markdown puts foreign texts, such as file names, values
 // of fields and messages of servers, into Markdown for a code host: they stay on one
-// line, break no table, and call nobody.
+// line, break no table, and mention no user.
 package markdown
 
 import (
@@ -36,7 +36,7 @@ func Plain(text string, most int) string {
 }
 
 // Code is a text as a code span: nothing in it is read as Markdown, as HTML or as
-// the name of somebody.
+// the name of a user.
 func Code(text string) string {
 	text = Plain(text, MessageRunes)
 	fence := "`"
@@ -55,7 +55,7 @@ func Cell(text string) string { return strings.ReplaceAll(Code(Plain(text, Value
 // Tag is a code span where Markdown is not read.
 func Tag(text string) string { return "<code>" + HTML(text) + "</code>" }
 
-// HTML is a text in HTML. Not every code host knows that a name in it means nobody,
+// HTML is a text in HTML. Not every code host knows that a name in it is no mention,
 // so that is cut there, too.
 func HTML(text string) string {
 	return strings.NewReplacer("@", "@\u200b", "#", "#\u200b", "&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&#34;").Replace(Plain(text, MessageRunes))

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// AnnotationHolds stands on a volume claim: the ID in hexadecimal of the member
+// AnnotationHolds is on a volume claim: the ID in hexadecimal of the member
 // whose data quorate has seen on the volume, or plan.HoldsForeign. It goes with the
 // claim, so that another claim of the same name is never taken for this one.
 const AnnotationHolds = "quorate.dev/holds"
@@ -30,10 +30,10 @@ const FieldManager = "quorate"
 const (
 	// LabelCluster marks everything that belongs to a cluster with its name.
 	LabelCluster = "quorate.dev/cluster"
-	// AnnotationTemplateHash stands on a pod and its template: what the pod was
+	// AnnotationTemplateHash is on a pod and its template: what the pod was
 	// made from, apart from the guard's image.
 	AnnotationTemplateHash = "quorate.dev/template-hash"
-	// AnnotationVersion stands on a pod and its template: the etcd version.
+	// AnnotationVersion is on a pod and its template: the etcd version.
 	AnnotationVersion = "quorate.dev/version"
 )
 

@@ -37,7 +37,7 @@ func CompareMembers(a, b string) int {
 
 // ClaimPrefix begins the name of every member's volume claim, with a dash: a
 // StatefulSet names a claim after its template and the pod. Only a cluster that was
-// restored in the place of a deleted one has another.
+// restored in place of a deleted one has another.
 const ClaimPrefix = "data"
 
 // Claim is the name of a member's volume claim. An empty prefix is ClaimPrefix.

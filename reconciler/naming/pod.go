@@ -4,7 +4,7 @@ package naming
 const (
 	// ContainerEtcd is the name of the container that runs etcd.
 	ContainerEtcd = "etcd"
-	// ContainerGuard is the name of the init container that looks at the volume
+	// ContainerGuard is the name of the init container that checks the volume
 	// before etcd may start.
 	ContainerGuard = "guard"
 )

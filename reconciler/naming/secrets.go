@@ -2,7 +2,7 @@ package naming
 
 // The Secrets of one cluster, NAME being the cluster's:
 //
-//	authority      signs          who trusts it
+//	authority      signs          trusted by
 //	NAME-ca        NAME-server    clients (--cert-file, ca.crt at the client)
 //	               NAME-client    members (--trusted-ca-file)
 //	NAME-peer-ca   NAME-peer      members (--peer-trusted-ca-file)

@@ -32,7 +32,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.Observed.Restore = restoreStateOf(g.job, g.jobPods)
 	v.describeVolumes(g)
 	v.Observed.Rounds = slices.Clone(g.rounds)
-	// What the members report says which waypoint is due, and that what is wanted.
+	// What the members report decides which waypoint is due, and that what is wanted.
 	if err := o.aim(v); err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (v *View) describeRecord(rec *record.Record, unreadable error) {
 	}
 }
 
-// describeDesired is what the planner is told of the file.
+// describeDesired is what the planner gets of the file.
 func (o *Observer) describeDesired(v *View) state.Desired {
 	c := v.Cluster
 	d := state.Desired{

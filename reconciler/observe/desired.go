@@ -17,7 +17,7 @@ func restoreRequest(w *desired.Restore) *state.RestoreFrom {
 	}
 }
 
-// deletedFirst is the cluster that is looked at now: where a restore comes in the
+// deletedFirst is the cluster to reconcile now: where a restore comes in the
 // place of a cluster that Git declares as deleted, that one until the deletion is
 // over.
 func deletedFirst(c desired.Cluster, live liveCluster) desired.Cluster {

@@ -24,14 +24,14 @@ import (
 type gathered struct {
 	cluster desired.Cluster
 	liveCluster
-	// parsed is the record; nil where there is none, or where unreadable says why it
+	// parsed is the record; nil where there is none, or where unreadable tells why it
 	// cannot be read: such a one leads nowhere.
 	parsed     *record.Record
 	unreadable error
 	// made are the Secrets that quorate has made; those of liveCluster are the ones with
 	// the cluster's certificates, which may be the user's.
 	made map[string]*corev1.Secret
-	// foreign are objects in the way that are not quorate's; they are looked for while
+	// foreign are objects in the way that are not quorate's; they are searched for while
 	// there is no record.
 	foreign []state.Object
 	// job is the Job of the restore that is due, with its pods; nil for none.
@@ -76,7 +76,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	return g, nil
 }
 
-// gatherLive reads anew what a decision rests on most: the record, the StatefulSet, the
+// gatherLive reads again what a decision rests on most: the record, the StatefulSet, the
 // pods and one object from the API server itself, the rest from the caches.
 func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string) (gathered, error) {
 	live, err := o.Cache.read(g.cluster)

@@ -16,7 +16,7 @@ import (
 )
 
 // goneNodes is since when the nodes are gone that volumes of pods are tied to, by pod.
-// Nodes and volumes are looked at only for pods that are not ready: at rest nothing is
+// Nodes and volumes are read only for pods that are not ready: at rest nothing is
 // asked.
 func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveCluster) (map[string]time.Time, error) {
 	gone := map[string]time.Time{}
@@ -57,7 +57,7 @@ func (v *View) describeDamage(g gathered) {
 
 // nodeGone reports whether the node is gone to which a pod's volume is tied, and since
 // when. A volume that can go to another node loses nothing with one, and where
-// quorate may not look at nodes, none is gone. A volume names its node by a label,
+// quorate may not read nodes, none is gone. A volume names its node by a label,
 // which need not be the node's name.
 func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.PersistentVolumeClaim) (bool, time.Time, error) {
 	var nodes *corev1.NodeList

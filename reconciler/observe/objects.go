@@ -19,7 +19,7 @@ func (o *Observer) describeObjects(v *View, g gathered) error {
 	}
 	m := v.Manifests
 	headless, client := g.services[*m.Headless.Name], g.services[*m.Client.Name]
-	for _, look := range []struct {
+	for _, next := range []struct {
 		kind, name string
 		live       metav1.Object
 		drift      func() (drift.Drift, error)
@@ -28,7 +28,7 @@ func (o *Observer) describeObjects(v *View, g gathered) error {
 		{"Service", *m.Client.Name, orNil(client), func() (drift.Drift, error) { return drift.Service(client, m.Client) }},
 		{"PodDisruptionBudget", *m.PDB.Name, orNil(g.budget), func() (drift.Drift, error) { return drift.Budget(g.budget, m.PDB) }},
 	} {
-		object, err := o.compare(v, look.kind, look.name, look.live, look.drift)
+		object, err := o.compare(v, next.kind, next.name, next.live, next.drift)
 		if err != nil {
 			return err
 		}
@@ -73,7 +73,7 @@ func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compa
 	return object, nil
 }
 
-// describeSetDrift looks for drift of the StatefulSet that is no roll.
+// describeSetDrift finds drift of the StatefulSet that is no roll.
 func (o *Observer) describeSetDrift(v *View) error {
 	if v.Set == nil {
 		return nil

@@ -56,7 +56,7 @@ func (o *Observer) Forget(key string) {
 	o.checked.Forget(key)
 }
 
-// Observe looks at one cluster: at the caches for Kubernetes, at the members for
+// Observe observes one cluster: the caches for Kubernetes, the members for
 // etcd. The caches hold nothing that is not quorate's: only while a cluster has no
 // record, and for Secrets that its file names, is the API server itself asked.
 func (o *Observer) Observe(ctx context.Context, c desired.Cluster) (*View, error) {
@@ -87,9 +87,9 @@ func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*Vi
 	return o.describe(g)
 }
 
-// Confirm looks at the members twice more: once with hashes, and once again after the
+// Confirm asks the members twice more: once with hashes, and once again after the
 // least time that the planner wants between the two. Where the hashes raise a
-// suspicion, they are looked at both times.
+// suspicion, they are compared both times.
 func (o *Observer) Confirm(ctx context.Context, v *View) {
 	first := o.round(ctx, v, true)
 	select {
@@ -117,7 +117,7 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 	return v, nil
 }
 
-// round looks at every member once. At a waypoint that is there for that, it asks how
+// round asks every member once. At a waypoint that is there for that, it asks how
 // often each has saved its state, too.
 func (o *Observer) round(ctx context.Context, v *View, deep bool) state.Round {
 	round := o.Members.Round(ctx, v.Cluster.Key(), v.Endpoints, deep)

@@ -35,7 +35,7 @@ func (o *Observer) render(v *View) error {
 	return nil
 }
 
-// rendering is what was rendered last for a cluster, and of what. Nobody changes it.
+// rendering is what was rendered last for a cluster, and of what. It is never changed.
 type rendering struct {
 	wanted    wanted
 	manifests manifests.Manifests

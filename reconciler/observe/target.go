@@ -15,7 +15,7 @@ func moving(r record.Record) bool {
 	return r.Recovering != nil || r.Joining != nil || r.Leaving != nil || r.Replacing != "" || len(r.Retired) > 0 || r.Hibernated || r.Deleted
 }
 
-// podCount is how many pods there are to be now, by what was done so far: Git may
+// podCount is how many pods there should be now, by what was done so far: Git may
 // want another number already, but the steps that lead there go through etcd.
 func podCount(r record.Record, c schema.EtcdCluster, set *appsv1.StatefulSet) int32 {
 	switch {
@@ -33,7 +33,7 @@ func podCount(r record.Record, c schema.EtcdCluster, set *appsv1.StatefulSet) in
 	return highest + 1
 }
 
-// Disruptions is how many pods anybody else may stop at once. While a voter comes
+// Disruptions is how many pods others may stop at once. While a voter comes
 // or goes there may be one more or one less than the record lists.
 func Disruptions(r record.Record, c schema.EtcdCluster) int32 {
 	voters := len(r.Members)

@@ -33,7 +33,7 @@ type View struct {
 	Expiry time.Time
 	// Drifts are how objects differ, by kind/name, for those that exist.
 	Drifts map[string]drift.Drift
-	// waypoints are the rolls that are left on the way to what Git says.
+	// waypoints are the rolls that are left until what Git says.
 	waypoints []state.Waypoint
 	// domain are changes of the DNS domain that certificates stand against.
 	domain []state.Change

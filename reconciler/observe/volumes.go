@@ -25,7 +25,7 @@ import (
 func (v *View) ClaimName(member string) string { return naming.Claim(v.Record.Claims(), member) }
 
 // describeVolumes describes the claims, by ordinal as a number. Those of a deleted
-// cluster whose place this one has taken are none of its own, whatever happens.
+// cluster whose place this one has taken are never its own.
 func (v *View) describeVolumes(g gathered) {
 	for _, claim := range g.claims {
 		if ofPredecessor(v.Record, v.Cluster, claim.Name) {
@@ -93,7 +93,7 @@ func claimTrouble(claim *corev1.PersistentVolumeClaim) string {
 	return ""
 }
 
-// claimGrowth says how far the growth of a volume is, and since when.
+// claimGrowth returns how far the growth of a volume is, and since when.
 func claimGrowth(claim *corev1.PersistentVolumeClaim) (text string, since time.Time) {
 	for _, condition := range claim.Status.Conditions {
 		under := condition.Type == corev1.PersistentVolumeClaimResizing || condition.Type == corev1.PersistentVolumeClaimFileSystemResizePending
@@ -130,7 +130,7 @@ func (o *Observer) rigidClasses(ctx context.Context, rec *record.Record, c desir
 	return rigid, nil
 }
 
-// rigidity says why volumes of the class cannot grow, or "".
+// rigidity returns why volumes of the class cannot grow, or "".
 func (o *Observer) rigidity(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return "its claim has no StorageClass, and only volumes of a class can grow", nil

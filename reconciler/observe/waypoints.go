@@ -21,8 +21,8 @@ const (
 	everyEntry        = "1"
 )
 
-// aim finds out at which stop the cluster is on its way to what Git says, and
-// renders what that stop looks like. Most ways have one stop.
+// aim finds out at which stop the cluster is, and
+// renders the state at that stop. Most changes have one stop.
 func (o *Observer) aim(v *View) error {
 	v.waypoints = nil
 	if len(v.Cluster.Problems) == 0 {
@@ -72,7 +72,7 @@ func (v *View) clusterAt(stop state.Waypoint) schema.EtcdCluster {
 }
 
 // optionsAt are the options to render a stop with. What the file asks of its own
-// release, another one on the way may not know: there it is left out.
+// release, another one in between may not know: there it is left out.
 func (v *View) optionsAt(stop state.Waypoint, o manifests.Options) manifests.Options {
 	o.Passing = stop.Version != v.Cluster.Spec.Version
 	o.ClaimPrefix = v.Record.Claims()

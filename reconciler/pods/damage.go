@@ -12,8 +12,8 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Damage says what is wrong with the data of a pod's member, or "". The guard
-// says it by its exit code, etcd by its last words.
+// Damage returns what is wrong with the data of a pod's member, or "". The guard
+// tells it by its exit code, etcd by its last log line.
 func Damage(p *corev1.Pod) string {
 	for _, s := range p.Status.InitContainerStatuses {
 		if s.Name != naming.ContainerGuard || s.Ready {
@@ -31,7 +31,7 @@ func Damage(p *corev1.Pod) string {
 				return state.DamageCorrupt
 			}
 		}
-		return "" // etcd has not run since the guard began to look
+		return "" // etcd has not run since the guard began to check
 	}
 	for _, s := range p.Status.ContainerStatuses {
 		if s.Name != naming.ContainerEtcd || s.Ready {
@@ -45,7 +45,7 @@ func Damage(p *corev1.Pod) string {
 }
 
 // Found is what the guard has found on a pod's volume, where it did not let etcd start.
-// It ends its message with an advice of its own, which is left out here.
+// It ends its message with its own advice, which is left out here.
 func Found(p *corev1.Pod) string {
 	for _, s := range p.Status.InitContainerStatuses {
 		if ended := LastEnd(s); s.Name == naming.ContainerGuard && !s.Ready && ended != nil && ended.ExitCode != 0 {

@@ -71,7 +71,7 @@ func etcdStarted(p *corev1.Pod) time.Time {
 	return time.Unix(1<<40, 0)
 }
 
-// Trouble says why a pod does not run, or "" while it does or just starts. The
+// Trouble returns why a pod does not run, or "" while it does or just starts. The
 // words stay the same while the kubelet tries again and again.
 func Trouble(p *corev1.Pod) string {
 	for _, condition := range p.Status.Conditions {
@@ -126,7 +126,7 @@ func memoryOf(p *corev1.Pod, s corev1.ContainerStatus) string {
 	return ": its node has no memory left for it"
 }
 
-// LastWords is the line that says why a container ended: the reason stands before
+// LastWords is the line that tells why a container ended: the reason precedes
 // the stack where it is a panic.
 func LastWords(text string) string {
 	lines := strings.Split(text, "\n")
@@ -141,7 +141,7 @@ func LastWords(text string) string {
 }
 
 // logMessage is what a line of etcd's log says, without the time, so that it stays the
-// same from one crash to the next; any other line is returned as it is.
+// same from one crash to the next; any other line is returned unchanged.
 func logMessage(line string) string {
 	var entry struct{ Msg, Error string }
 	if err := json.Unmarshal([]byte(line), &entry); err != nil || entry.Msg == "" {

@@ -39,7 +39,7 @@ func jsonLeaves(value any) (map[string]string, error) {
 	}
 	var tree any
 	decoder := json.NewDecoder(bytes.NewReader(text))
-	// A number stays as it is written, however large.
+	// A number stays as written, however large.
 	decoder.UseNumber()
 	if err := decoder.Decode(&tree); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func flatten(path string, tree any, into map[string]string) {
 	}
 }
 
-// joinField appends a key to a path, in quotes where it has dots of its own.
+// joinField appends a key to a path, in quotes where it contains dots.
 func joinField(path, key string) string {
 	switch {
 	case strings.ContainsAny(key, "./[]"):

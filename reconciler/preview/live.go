@@ -59,7 +59,7 @@ func Live(ctx context.Context, planner Planner, at Revision, options Options) (*
 }
 
 // Proposal reports what a change would do to the clusters that run: it plans each
-// cluster whose document differs, among all others as they are in force.
+// cluster whose document differs, among all others that are in force.
 func Proposal(ctx context.Context, planner Planner, inForce map[string]desired.Cluster, before, after Revision, options Options) (*Report, error) {
 	report := NewReport(after.Set)
 	report.Problems = append(report.Problems, schema.Compare(before.Set, after.Set)...)
@@ -115,7 +115,7 @@ func describeLive(c desired.Cluster, p decision.Plan, options Options) ClusterRe
 	return report
 }
 
-// declaredBy is what a document says of its cluster, without what it renders to.
+// declaredBy is what a document declares of its cluster, without what it renders to.
 func declaredBy(c desired.Cluster, options Options) state.Desired {
 	return state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Spec: c.Spec,

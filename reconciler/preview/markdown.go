@@ -14,7 +14,7 @@ import (
 // fits in with what stands around it.
 const LeastLimit = 16384
 
-// MarkdownOptions say how a comment is cut.
+// MarkdownOptions are how a comment is cut.
 type MarkdownOptions struct {
 	// Marker is the name in the comment's first line, by which a bot finds what it
 	// wrote before: "<!-- quorate-plan part 1 -->". Part n keeps its marker however
@@ -28,7 +28,7 @@ type MarkdownOptions struct {
 func (o MarkdownOptions) Mark(n int) string { return fmt.Sprintf("<!-- %s part %d -->", o.Marker, n) }
 
 // Markdown is the report as comments for a pull request, one a part. What comes
-// from files is escaped, so that it breaks no table and calls nobody.
+// from files is escaped, so that it breaks no table and mentions no user.
 func (r *Report) Markdown(o MarkdownOptions) []string {
 	const around = 200 // the marker, the title and the part's number
 	room := o.Limit - around - len(o.Marker) - len(r.title())
@@ -93,7 +93,7 @@ func (b block) render(room int) string {
 	return strings.Join(slices.Concat(lines, b.tail), "\n") + "\n"
 }
 
-// hidden says what is left out when only the first lines are kept.
+// hidden tells what is left out when only the first lines are kept.
 func (b block) hidden(keep int) string {
 	text := state.Plural(len(b.lines)-max(keep, b.first), b.noun) + " hidden"
 	if keep < b.first {
@@ -236,7 +236,7 @@ func (r ClusterReport) block() block {
 	return b
 }
 
-// outline is the line that stands for a folded cluster.
+// outline is the line that is shown of a folded cluster.
 func (r ClusterReport) outline() string {
 	text := string(r.Change) + ", " + state.Plural(len(r.Steps), "step") + ", " + state.Plural(r.Restarts, "restart")
 	if r.Hold != nil {

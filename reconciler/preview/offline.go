@@ -245,7 +245,7 @@ func fleetUnknowns(c desired.Cluster, steps []decision.Step) []string {
 	return texts
 }
 
-// secretUnknowns is what only the Secrets can tell that somebody else makes.
+// secretUnknowns is what only Secrets that quorate does not make can tell.
 func secretUnknowns(c desired.Cluster) []string {
 	if !naming.UsesTLS(c.EtcdCluster) || naming.ManagesTLS(c.EtcdCluster) {
 		return nil
@@ -291,7 +291,7 @@ func made(key string, want, object any) error {
 	return nil
 }
 
-// differences are the objects of v as they would be found by one who wants those
+// differences are the objects of v as they would be found by an owner that wants those
 // of another view. The StatefulSet's template is left out: its change is a roll.
 func differences(v, wanted *observe.View) ([]state.Object, error) {
 	var objects []state.Object

@@ -21,7 +21,7 @@ type Report struct {
 	// clusters.
 	Base string `json:"base,omitempty"`
 	Head string `json:"head,omitempty"`
-	// Offline says that no cluster was looked at.
+	// Offline means that no cluster was read.
 	Offline bool `json:"offline"`
 	// Clusters, sorted by namespace and name. Offline only those that differ.
 	Clusters []ClusterReport `json:"clusters"`
@@ -39,7 +39,7 @@ func NewReport(set schema.Set) *Report {
 	return &Report{Clusters: []ClusterReport{}, Others: []ObjectReport{}, Problems: append([]schema.Problem{}, set.Problems...)}
 }
 
-// Change says what happens to an object between two revisions, or between a live
+// Change is what happens to an object between two revisions, or between a live
 // cluster and its file.
 type Change string
 
@@ -49,11 +49,11 @@ const (
 	Unchanged Change = "unchanged"
 	// Added is new in Git.
 	Added Change = "added"
-	// Changed is to become something else.
+	// Changed becomes something else.
 	Changed Change = "changed"
 	// Removed is no longer named in Git. It is left running.
 	Removed Change = "removed"
-	// Held cannot be told, because the file has errors.
+	// Held is unknown, because the file has errors.
 	Held Change = "held"
 )
 
@@ -67,15 +67,15 @@ type ClusterReport struct {
 	// Changes of the file, field by field, sorted. Empty in a plan against a live
 	// cluster, which does not know the file that was there before.
 	Changes []FieldChange `json:"changes"`
-	// Hold says why nothing is done for now; absent when the first step may be.
+	// Hold is why nothing is done now; absent when the first step may be.
 	Hold *HoldReport `json:"hold,omitempty"`
 	// Steps in order; those behind a hold happen once it ends.
 	Steps []StepReport `json:"steps"`
-	// disruption says what clients notice; empty without steps.
+	// disruption is what clients notice; empty without steps.
 	Disruption string `json:"disruption,omitempty"`
 	// Restarts counts the steps that stop a member.
 	Restarts int `json:"restarts"`
-	// Warnings are about wishes that are carried out all the same.
+	// Warnings are about what is applied all the same.
 	Warnings []string `json:"warnings"`
 	// Unknown is what decides, too, and cannot be known without the cluster.
 	Unknown []string `json:"unknown"`
@@ -89,7 +89,7 @@ type FieldChange struct {
 	To    string `json:"to,omitempty"`
 }
 
-// HoldReport is a Hold. Do is empty for one that ends by itself.
+// HoldReport is a Hold. Do is empty for one that ends on its own.
 type HoldReport struct {
 	Kind    decision.HoldKind `json:"kind"`
 	Rule    string            `json:"rule"`
@@ -162,7 +162,7 @@ func newClusterReport(d state.Desired, p decision.Plan, least, most int) Cluster
 	return r
 }
 
-// reasonFor is the reason of a step; that of a backup says where it goes, too.
+// reasonFor is the reason of a step; that of a backup tells where it goes, too.
 func reasonFor(s decision.Step, d state.Desired) string {
 	if _, backup := s.Action.(action.TakeBackup); !backup {
 		return s.Because()

@@ -22,7 +22,7 @@ func leaderMoves(steps []decision.Step) int {
 }
 
 // disruption returns one sentence on what clients notice of the steps; least and
-// most are how often the leadership moves, which depends on who leads.
+// most are how often the leadership moves, which depends on which member leads.
 //
 //	members  while one restarts
 //	1        clients are cut off

@@ -49,13 +49,13 @@ type FakeEtcd struct {
 	Saves func(member string) bool
 }
 
-// ErrSomebodyElse is what a member answers that is not the one that was meant.
-var ErrSomebodyElse = errors.New("it answers as another member")
+// ErrAnotherMember is what a member answers that is not the expected one.
+var ErrAnotherMember = errors.New("it answers as another member")
 
 // takes reports whether the member is the one that is meant, and takes requests.
 func (e *FakeEtcd) takes(t etcd.Target) error {
 	if t.ClusterID != "c1" || t.ID != e.id(t.Member) {
-		return ErrSomebodyElse
+		return ErrAnotherMember
 	}
 	return e.Refuse
 }
@@ -133,7 +133,7 @@ func (e *FakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, d
 	return r
 }
 
-// descend is what a downgrade makes of a round. It ends by itself when every
+// descend is what a downgrade makes of a round. It ends on its own when every
 // member runs the older line.
 func (e *FakeEtcd) descend(r *state.Round) {
 	if e.Downgrade == "" {

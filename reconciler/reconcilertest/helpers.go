@@ -76,7 +76,7 @@ func StartsAlone(w *World, name string, revision int64) {
 	}
 }
 
-// First carries out the actions that another one rests on.
+// First executes the actions that another one depends on.
 func First(actions ...action.Action) func(w *World) {
 	return func(w *World) {
 		for _, a := range actions {

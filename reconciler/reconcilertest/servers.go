@@ -19,7 +19,7 @@ func endpointOf(m *etcdtest.Member) etcd.Endpoint {
 	return e
 }
 
-// RoundOf is one look at real members.
+// RoundOf is one round of real members.
 func RoundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
 	t.Helper()
 	client := etcd.New()
@@ -31,7 +31,7 @@ func RoundOf(t *testing.T, s *etcdtest.Servers, deep bool) state.Round {
 	return client.Round(t.Context(), "shop/orders", endpoints, deep)
 }
 
-// TargetOf is a real member that is to be who it is.
+// TargetOf is a real member under its own IDs.
 func TargetOf(t *testing.T, s *etcdtest.Servers, m *etcdtest.Member) etcd.Target {
 	t.Helper()
 	r := RoundOf(t, s, false)

@@ -59,7 +59,7 @@ func (w *World) EditSet(change func(*appsv1.StatefulSet)) {
 	}
 }
 
-// As lets another daemon look after the same Kubernetes cluster from now on.
+// As lets another daemon act on the same Kubernetes cluster from now on.
 func (w *World) As(o state.Owner) *reconciler.Reconciler {
 	w.Helper()
 	options := w.R.Options
@@ -79,7 +79,7 @@ func (w *World) As(o state.Owner) *reconciler.Reconciler {
 	return was
 }
 
-// Owner is who the record says looks after the cluster.
+// Owner is the owner that the record names.
 func (w *World) Owner() string {
 	w.Helper()
 	if o := record.OwnerOf(w.Record()); o != nil {
@@ -121,7 +121,7 @@ func (w *World) Look() *observe.View {
 	return v
 }
 
-// Do carries out an action on what is seen now.
+// Do executes an action on what is seen now.
 func (w *World) Do(action action.Action) error {
 	w.Helper()
 	err := w.R.Executor.Execute(w.Context(), w.Look(), action)
@@ -234,7 +234,7 @@ func (w *World) PodUIDs() string {
 	return strings.Join(uids, " ")
 }
 
-// CountDeep counts the looks with hashes from now on.
+// CountDeep counts the rounds with hashes from now on.
 func (w *World) CountDeep() *int {
 	deep := 0
 	w.Etcd.Change = func(r *state.Round) {
@@ -376,7 +376,7 @@ func (w *World) OnceElsewhere() desired.Backup {
 	})
 }
 
-// PassRequests lets a request be looked at for a time, and returns the last error.
+// PassRequests makes passes over a request for a time, and returns the last error.
 func (w *World) PassRequests(q desired.Backup, during time.Duration) (last error) {
 	w.Helper()
 	for end := time.Now().Add(during); time.Now().Before(end); {
@@ -434,7 +434,7 @@ func (w *World) RequestRecord(q desired.Backup) (rec scheduler.Record) {
 	return rec
 }
 
-// Restart lets another process go on.
+// Restart lets another process continue.
 func (w *World) Restart() { w.As(w.R.Options.Owner); w.R.SetDesired([]desired.Cluster{w.Wish}) }
 
 func (w *World) EtcdCalls(prefix string) []string {
@@ -528,7 +528,7 @@ func (w *World) OneBackup(q desired.Backup) {
 	}
 }
 
-// StatusYAML is everything that is known, as it is written.
+// StatusYAML is everything that is known, as published.
 func (w *World) StatusYAML() string {
 	w.Helper()
 	list, _ := w.R.Statuses()
@@ -559,26 +559,26 @@ func (w *World) WantPhase(kind, name string, want schema.Phase, reason string) {
 	}
 }
 
-// Restless lets every number that etcd measures rise with each look.
+// Restless lets every number that etcd measures rise with each round.
 func (w *World) Restless() {
-	looks := int64(0)
+	rounds := int64(0)
 	w.Etcd.Change = func(r *state.Round) {
-		looks++
+		rounds++
 		for i := range r.Members {
 			m := &r.Members[i]
-			m.Revision += looks
-			m.CommitIndex, m.AppliedIndex = m.CommitIndex+uint64(looks), m.AppliedIndex+uint64(looks)
-			m.DBSize, m.DBInUse = m.DBSize+looks<<12, m.DBInUse+looks<<12
-			m.Snapshots += looks
-			m.Term += uint64(looks)
+			m.Revision += rounds
+			m.CommitIndex, m.AppliedIndex = m.CommitIndex+uint64(rounds), m.AppliedIndex+uint64(rounds)
+			m.DBSize, m.DBInUse = m.DBSize+rounds<<12, m.DBInUse+rounds<<12
+			m.Snapshots += rounds
+			m.Term += uint64(rounds)
 			if m.Problem != "" {
-				m.Problem = fmt.Sprintf("read tcp 10.0.0.1:%d->10.0.0.2:2379: i/o timeout", 40000+looks)
+				m.Problem = fmt.Sprintf("read tcp 10.0.0.1:%d->10.0.0.2:2379: i/o timeout", 40000+rounds)
 			}
 		}
 	}
 }
 
-// PutTheirs has somebody else create the Secrets.
+// PutTheirs has another program create the Secrets.
 func (w *World) PutTheirs(secrets map[string]*corev1.Secret) {
 	w.Helper()
 	for name, s := range secrets {
@@ -731,7 +731,7 @@ func (w *World) DrainEvents() []string {
 	return list
 }
 
-// Commit changes the wish, as a new commit would.
+// Commit changes the desired state, as a new commit would.
 func (w *World) Commit(edits ...func(*schema.EtcdCluster)) {
 	for _, edit := range edits {
 		edit(&w.Wish.EtcdCluster)
@@ -752,7 +752,7 @@ func (w *World) Set() *appsv1.StatefulSet {
 	return set
 }
 
-// Scale sets the number of replicas as somebody else.
+// Scale sets the number of replicas as another writer.
 func (w *World) Scale(replicas int32, manager string) {
 	w.Helper()
 	set := w.Set()

@@ -53,7 +53,7 @@ func OrdersOptions() manifests.Options {
 	return manifests.Options{GuardImage: "ghcr.io/quorate/quorate:v0.1.0", ClusterDomain: "cluster.local"}
 }
 
-// Run runs a test in a world of its own.
+// Run runs a test in its own world.
 func Run(t *testing.T, test func(w *World), edits ...func(*schema.EtcdCluster)) {
 	t.Helper()
 	dir := t.TempDir()

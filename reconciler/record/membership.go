@@ -10,7 +10,7 @@ import (
 
 // Membership is the part of a record about members that come and go. An
 // intent stands here before etcd is asked, so that what a crash or a lost answer
-// leaves behind can be told from what was not wanted.
+// leaves behind can be distinguished from what was not wanted.
 type Membership struct {
 	// Founders is how many members the cluster begins with: a commit that comes
 	// while it forms must not change that. 0 in records that do not say.

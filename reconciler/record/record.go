@@ -68,7 +68,7 @@ type Record struct {
 	// Nudged is when entries were added to the log so that members save their
 	// state, while that is under way.
 	Nudged *Nudged `json:"nudged,omitempty"`
-	// Downgrade is the downgrade that etcd was told of, while it is under way.
+	// Downgrade is the downgrade that was enabled in etcd, while it is in progress.
 	Downgrade *Downgrade `json:"downgrade,omitempty"`
 }
 
@@ -123,7 +123,7 @@ type Nudged struct {
 type Downgrade struct {
 	// Line is where it goes to, such as "3.6".
 	Line string `json:"line"`
-	// Since is when etcd was first to be told of it.
+	// Since is when it was first to be enabled.
 	Since time.Time `json:"since"`
 }
 

@@ -17,7 +17,7 @@ type Recovery struct {
 	Recovering *Recovering `json:"recovering,omitempty"`
 	// Recovered are the recoveries that are over, oldest first: none of them
 	// happens again, and data of these incarnations is kept when a volume is used
-	// anew.
+	// again.
 	Recovered []Recovered `json:"recovered,omitempty"`
 	// RefusedRecovery is one that stood in Git while the cluster had a quorum.
 	RefusedRecovery string `json:"refusedRecovery,omitempty"`
@@ -25,7 +25,7 @@ type Recovery struct {
 
 // Recovering is a recovery under way.
 type Recovering struct {
-	// OneShot is what Git asked for, in words.
+	// OneShot describes what Git asked for.
 	OneShot string `json:"oneShot"`
 	// ClusterID and FormerToken are those of the lost cluster.
 	ClusterID   string `json:"clusterID"`
@@ -49,7 +49,7 @@ type Recovering struct {
 
 // Recovered is a recovery that is over.
 type Recovered struct {
-	// OneShot is what Git asked for, in words.
+	// OneShot describes what Git asked for.
 	OneShot string `json:"oneShot"`
 	// ClusterID and Token are those of the lost cluster.
 	ClusterID string `json:"clusterID"`

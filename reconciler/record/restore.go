@@ -45,7 +45,7 @@ type Restored struct {
 type Predecessor struct {
 	// Claims is the prefix of the names of its members' volume claims.
 	ClaimPrefix string `json:"claimPrefix"`
-	// Record is its whole record, as it was.
+	// Record is its whole record, unchanged.
 	Record json.RawMessage `json:"record"`
 	// At is when its place was taken.
 	At time.Time `json:"at"`
@@ -72,7 +72,7 @@ func (r *Record) BegunBy(a action.BeginRestore) bool {
 	return r != nil && r.Restored != nil && r.Restored.Name == a.Restore && r.Restored.SpecHash == a.SpecHash
 }
 
-// NewRestore is the record of a cluster that is to begin with a backup.
+// NewRestore is the record of a cluster that begins with a backup.
 func NewRestore(a action.BeginRestore, m backup.Manifest, g Recovering, now time.Time) Record {
 	r := New(g.Token)
 	r.Founders = 1
@@ -86,7 +86,7 @@ func NewRestore(a action.BeginRestore, m backup.Manifest, g Recovering, now time
 	return r
 }
 
-// Succeed makes r the successor of a deleted cluster. The volumes of both are told
+// Succeed makes r the successor of a deleted cluster. The volumes of both are distinguished
 // apart by their names, and what was known of the old one stays known.
 func (r *Record) Succeed(was Record, suffix string, now time.Time) error {
 	r.Predecessors = was.Predecessors

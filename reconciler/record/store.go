@@ -28,7 +28,7 @@ func (s Store) Find(ctx context.Context, c schema.EtcdCluster) (*corev1.ConfigMa
 	return live, nil
 }
 
-// Get is the record as it is now. That there is none is an error.
+// Get is the current record. That there is none is an error.
 func (s Store) Get(ctx context.Context, c schema.EtcdCluster) (Record, error) {
 	rec, _, err := s.get(ctx, c)
 	return rec, err
@@ -61,7 +61,7 @@ func (s Store) create(ctx context.Context, c schema.EtcdCluster, rec Record) err
 	return err
 }
 
-// Replace writes a record in the place of exactly the one that was read; nil for none.
+// Replace writes a record in place of exactly the one that was read; nil for none.
 func (s Store) Replace(ctx context.Context, c schema.EtcdCluster, rec Record, was *corev1.ConfigMap) error {
 	err := error(nil)
 	if was == nil {
@@ -77,7 +77,7 @@ func (s Store) Replace(ctx context.Context, c schema.EtcdCluster, rec Record, wa
 	return nil
 }
 
-// Update changes the record as it is now, and returns what it has become. It fails
+// Update changes the current record, and returns what it has become. It fails
 // where it is changed at the same time, where change does, and with
 // ErrChanged where the cluster belongs to another owner; the zero Owner is any. A change that changes nothing is not written.
 func (s Store) Update(ctx context.Context, c schema.EtcdCluster, owner state.Owner, change func(*Record) error) (Record, error) {

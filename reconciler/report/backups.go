@@ -20,7 +20,7 @@ type ScheduleFacts struct {
 	Overdue bool
 	// Taken is the newest good backup, nil for none.
 	Taken *BackupFacts
-	// Drills reports whether there are to be restore drills, and DrillBad whether the
+	// Drills reports whether there should be restore drills, and DrillBad whether the
 	// last one found its backup bad or came to no judgement.
 	Drills, DrillBad bool
 	// Proven is the last drill that passed, nil for none.
@@ -64,8 +64,8 @@ func backupLabels(q desired.Backup) prometheus.Labels {
 	return l
 }
 
-// Set sets the gauges of a schedule. A single backup has no series of its own: it is
-// none that anybody waits for again.
+// Set sets the gauges of a schedule. A single backup has no series: it is
+// not awaited again.
 func (m *BackupMetrics) Set(q desired.Backup, f ScheduleFacts) {
 	if q.Schedule == nil {
 		return

@@ -13,14 +13,14 @@ import (
 
 // Board is what is known of every object, for people. It decides nothing.
 type Board struct {
-	// known is what the last look said, by the key of a cluster, backup or schedule.
+	// known is what the last pass found, by the key of a cluster, backup or schedule.
 	known memo.Map[knownStatus]
 
 	mu      sync.Mutex
 	orphans []schema.Status
 }
 
-// knownStatus is what one look said, and what has failed since.
+// knownStatus is what one pass found, and what has failed since.
 type knownStatus struct {
 	// list is never changed.
 	list []schema.Status
@@ -32,13 +32,13 @@ type knownStatus struct {
 // shownFailures keeps a conflict or a blip from being news.
 const shownFailures = 2
 
-// Note keeps what a look said.
+// Note keeps what a pass found.
 func (s *Board) Note(key string, list []schema.Status) {
 	s.change(key, func(k *knownStatus) { k.list = list })
 }
 
 // Failed keeps what a pass failed with; first is what is known where there was no
-// look before. The same error with other numbers in it is the same error.
+// pass before. The same error with other numbers in it is the same error.
 func (s *Board) Failed(key string, err error, first schema.Status) {
 	s.change(key, func(k *knownStatus) {
 		k.failures++
@@ -84,7 +84,7 @@ func (s *Board) change(key string, edit func(k *knownStatus)) {
 	})
 }
 
-// shown is what the look said, and instead of it what fails again and again.
+// shown is what the pass found, and instead of it what fails again and again.
 func (k knownStatus) shown() []schema.Status {
 	if k.failures < shownFailures {
 		return k.list
@@ -104,10 +104,10 @@ var numbered = regexp.MustCompile(`\S*[0-9]\S*`)
 
 func withoutNumbers(text string) string { return numbered.ReplaceAllString(text, "#") }
 
-// UnseenCluster is what is told of a cluster before the first look.
+// UnseenCluster is what is shown of a cluster before the first pass.
 func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindCluster, c.Metadata) }
 
-// UnseenBackup is what is told of a backup or schedule before the first look.
+// UnseenBackup is what is shown of a backup or schedule before the first pass.
 func UnseenBackup(q desired.Backup) schema.Status { return unseen(q.Kind(), q.Metadata) }
 
 func unseen(kind string, m schema.Metadata) schema.Status {
@@ -115,7 +115,7 @@ func unseen(kind string, m schema.Metadata) schema.Status {
 }
 
 // All is what is known of the named objects, and of the clusters that no file names.
-// whole is false while one of them was not looked at yet.
+// whole is false while one of them was not reconciled yet.
 func (s *Board) All(named map[string]schema.Status) (list []schema.Status, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -72,7 +72,7 @@ func NewMetrics(registry prometheus.Registerer) *Metrics {
 	return m
 }
 
-// observed sets the gauges that follow from one look.
+// observed sets the gauges that follow from one pass.
 func (m *Metrics) observed(v *observe.View, p decision.Plan) {
 	ns, name := v.Cluster.Metadata.Namespace, v.Cluster.Metadata.Name
 	m.wants(v.Cluster)
@@ -138,7 +138,7 @@ func (m *Metrics) acted(c desired.Cluster, action string) {
 	m.actions.WithLabelValues(c.Metadata.Namespace, c.Metadata.Name, action).Inc()
 }
 
-// maxManagers is how many field managers are told apart by name.
+// maxManagers is how many field managers are distinguished by name.
 const maxManagers = 20
 
 // The managers that are no names.
@@ -147,8 +147,8 @@ const (
 	managerOther   = "other"
 )
 
-// managers are the field managers that have a label of their own: the first that
-// were met. Anybody may invent one.
+// managers are the field managers that have their own label: the first that
+// were met. Any client may invent one.
 type managers struct {
 	mu    sync.Mutex
 	names map[string]bool
@@ -180,7 +180,7 @@ func (m *Metrics) failed(c desired.Cluster) {
 // Passed records how long a pass took.
 func (m *Metrics) Passed(took time.Duration) { m.passes.Observe(took.Seconds()) }
 
-// forget drops the series of a cluster that is no longer looked at.
+// forget drops the series of a cluster that is no longer reconciled.
 func (m *Metrics) forget(c desired.Cluster) {
 	m.versions.Forget(c.Key())
 	labels := prometheus.Labels{"namespace": c.Metadata.Namespace, "cluster": c.Metadata.Name}

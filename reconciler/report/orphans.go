@@ -6,10 +6,10 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// topicOrphan is told once, until a file names the cluster again.
+// topicOrphan is reported once, until a file names the cluster again.
 const topicOrphan = "orphan"
 
-// What is told of an orphan, and what a person can do.
+// What is reported of an orphan, and what a person can do.
 const (
 	orphanMessage = "no file that can be read names this cluster any more; it is left running and no longer looked at"
 	orphanDo      = "bring its file back; to delete the cluster, write state: Deleted into it"
@@ -26,7 +26,7 @@ func (r *Reporter) Orphaned(key string, cm *corev1.ConfigMap) {
 	}
 }
 
-// Adopted ends what was told of a cluster that a file names again.
+// Adopted ends what was reported of a cluster that a file names again.
 func (r *Reporter) Adopted(key string) { r.Said.Clear(key, topicOrphan) }
 
 // Orphans replaces the clusters that no file names, as they stand now.

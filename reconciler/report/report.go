@@ -45,7 +45,7 @@ func (r *Reporter) Planned(v *observe.View, p decision.Plan) {
 	}
 }
 
-// reportHold tells a hold once. What ends by itself is no Event of its own.
+// reportHold reports a hold once. What ends on its own gets no warning Event.
 func (r *Reporter) reportHold(v *observe.View, h decision.Hold) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicState, h.String()) {
 		return
@@ -59,7 +59,7 @@ func (r *Reporter) reportHold(v *observe.View, h decision.Hold) {
 }
 
 // Starting tells what is about to be done, before it is done. A step that
-// failed and is tried again was told already.
+// failed and is tried again was reported already.
 func (r *Reporter) Starting(v *observe.View, s decision.Step) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicStep, s.String()) {
 		return

@@ -25,7 +25,7 @@ type Reporter struct {
 
 	Said memo.Once
 	// revived are the clusters that Git brings back, until they are what it says:
-	// what is missing there was not deleted beside Git.
+	// what is missing there was not deleted out of band.
 	revived memo.Map[bool]
 	Board   Board
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// ClusterStatus is a cluster as one look shows it, without what the look has measured: two
-// looks between which nothing has happened give the same bytes.
+// ClusterStatus is a cluster as one pass shows it, without what the pass has measured: two
+// passes between which nothing has happened give the same bytes.
 func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 	phase, reason, message := phaseOf(p)
 	m := v.Cluster.Metadata
@@ -40,7 +40,7 @@ func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 	return s
 }
 
-// phaseOf says how far the cluster is, why, and what about it.
+// phaseOf returns how far the cluster is, why, and what about it.
 func phaseOf(p decision.Plan) (phase schema.Phase, reason, message string) {
 	switch h := p.Hold; {
 	case h == nil && len(p.Steps) == 0:
@@ -54,7 +54,7 @@ func phaseOf(p decision.Plan) (phase schema.Phase, reason, message string) {
 	}
 }
 
-// commitOf is the one that brought what the cluster is or is to become. One that only
+// commitOf is the one that declares what the cluster is or will become. One that only
 // changes others, or whose file cannot be read, brought nothing.
 func commitOf(v *observe.View) string {
 	if v.Record != nil && v.Record.Applied != nil && (v.Applied() || len(v.Cluster.Problems) > 0) {
@@ -63,7 +63,7 @@ func commitOf(v *observe.View) string {
 	return v.Cluster.Commit
 }
 
-// membersOf are those of the last look, and those of the record that it did not see.
+// membersOf are those of the last pass, and those of the record that it did not see.
 func membersOf(v *observe.View) []schema.MemberStatus {
 	var list []schema.MemberStatus
 	seen := map[string]bool{}
@@ -129,7 +129,7 @@ func replicasStatus(wanted int32, members []schema.MemberStatus) schema.Replicas
 	return s
 }
 
-// driftStatus leaves out when it was: somebody who changes an object again and again
+// driftStatus leaves out when it was: a writer that changes an object again and again
 // to the same is no news.
 func driftStatus(v *observe.View) []schema.DriftStatus {
 	var list []schema.DriftStatus

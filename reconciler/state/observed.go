@@ -13,7 +13,7 @@ import (
 type Desired struct {
 	Namespace string
 	Name      string
-	// Commit is the Git commit that says so.
+	// Commit is the Git commit that declares it.
 	Commit string
 	// Owner is the daemon that asks, and would act; none where it is only for a plan.
 	Owner Owner
@@ -23,13 +23,13 @@ type Desired struct {
 	SpecHash string
 	// Template is the hash of the pod template that the spec renders to.
 	Template string
-	// Waypoints are the rolls on the way there as Stops lists them, with their
+	// Waypoints are the rolls until there as Stops lists them, with their
 	// templates; empty where there is one roll only.
 	Waypoints []Waypoint
 	// BackupURL is the template of the place for backups; empty where neither
 	// the file nor the daemon names one.
 	BackupURL string
-	// Restore is what Git says of the backup that the cluster begins with; nil for
+	// Restore is what Git declares of the backup that the cluster begins with; nil for
 	// one that begins empty.
 	Restore *RestoreFrom
 	// Problems of the file that names this cluster. With any, the rest of
@@ -42,7 +42,7 @@ type Desired struct {
 type Observed struct {
 	// Record is what quorate wrote down about the cluster; nil when there is none.
 	Record *Record
-	// RecordProblem says why a record that exists cannot be used.
+	// RecordProblem is why a record that exists cannot be used.
 	RecordProblem string
 	// Certificates is the state of the Secrets with certificates.
 	Certificates Certificates
@@ -60,9 +60,9 @@ type Observed struct {
 	Volumes []Volume
 	// Restore is how far the restore of a volume is, while a recovery is under way.
 	Restore Restore
-	// Rounds are looks at the members' health, oldest first.
+	// Rounds are reports of the members' health, oldest first.
 	Rounds []Round
-	// Fleet is what the other clusters do; filled in only where Begins says so.
+	// Fleet is what the other clusters do; filled in only where Begins reports true.
 	Fleet Fleet
 }
 
@@ -110,7 +110,7 @@ type Record struct {
 	Backup *Backup
 	// Applied is the last spec that was applied completely.
 	Applied *Applied
-	// Owner is what looks after the cluster; nil in a record from before there
+	// Owner is the owner of the cluster; nil in a record from before there
 	// were owners.
 	Owner *Owner
 	// Compacted is the last compaction that quorate asked for.
@@ -126,7 +126,7 @@ type Record struct {
 	// Forced is when entries were last added to the log so that members save
 	// their state, nil when that was never needed or is over.
 	Forced *ForcedSnapshot
-	// Downgrade is the downgrade that quorate has told etcd of; nil when there is
+	// Downgrade is the downgrade that quorate has enabled in etcd; nil when there is
 	// none under way.
 	Downgrade *Downgrade
 }
@@ -183,7 +183,7 @@ type Recovering struct {
 // Recovered is a recovery that is over.
 type Recovered struct{ OneShot, ClusterID string }
 
-// RestoreState says how far the restore of a volume is.
+// RestoreState is how far the restore of a volume is.
 type RestoreState string
 
 // The states of a restore.
@@ -197,7 +197,7 @@ const (
 // Restore is the restore of one volume.
 type Restore struct {
 	State RestoreState
-	// Detail says what is awaited, or what failed, and Job is the name of the Job.
+	// Detail is what is awaited, or what failed, and Job is the name of the Job.
 	Detail, Job string
 	Since       time.Time
 }
@@ -259,7 +259,7 @@ type Certificates struct {
 	MissingSANs []string
 }
 
-// ObjectState says how an object differs from what quorate wants.
+// ObjectState is how an object differs from what quorate wants.
 type ObjectState string
 
 // The states of an object.
@@ -267,7 +267,7 @@ const (
 	ObjectMissing ObjectState = "missing"
 	ObjectInSync  ObjectState = "in sync"
 	ObjectDrifted ObjectState = "drifted"
-	// ObjectForeign was made by somebody else and is never touched.
+	// ObjectForeign was not made by quorate and is never changed.
 	ObjectForeign ObjectState = "foreign"
 )
 
@@ -276,7 +276,7 @@ type Object struct {
 	Kind  string
 	Name  string
 	State ObjectState
-	// Detail says what drifted and by whom, or who owns a foreign object.
+	// Detail is what drifted and by whom, or who owns a foreign object.
 	Detail string
 	// ChangedAt is when it drifted; zero when unknown.
 	ChangedAt time.Time
@@ -358,12 +358,12 @@ type Pod struct {
 	Unpulled bool
 	// Quota in bytes that the pod gives its member; 0 leaves it to etcd.
 	Quota int64
-	// Trouble says why the pod does not run, in Kubernetes' words.
+	// Trouble is why the pod does not run, in Kubernetes' words.
 	Trouble string
 	// Found is what the guard has found on the volume, without its advice; empty where
 	// it let etcd start.
 	Found string
-	// Damage says what is wrong with the member's data, as far as its pod tells: one
+	// Damage is what is wrong with the member's data, as far as its pod tells: one
 	// of the Damage constants, empty for nothing. DamageSince is since when the pod
 	// has not been ready.
 	Damage      string
@@ -374,12 +374,12 @@ type Pod struct {
 	NodeGoneSince time.Time
 }
 
-// What can be wrong with the data of a member, apart from what passes by itself:
+// What can be wrong with the data of a member, apart from what passes on its own:
 // a full disk, too little memory or a missing image are no damage.
 const (
 	// DamageEmpty means that the volume is empty although the member had joined.
 	DamageEmpty = "empty"
-	// DamageForeign means that the data may be somebody else's: another cluster's,
+	// DamageForeign means that the data may be foreign: another cluster's,
 	// another member's, or of an unknown origin. It is never deleted.
 	DamageForeign = "foreign"
 	// DamageOutdated means that the data is what an earlier member of that name has
@@ -391,15 +391,15 @@ const (
 	DamageLost = "lost"
 )
 
-// Round is one look at every member, all within a moment.
+// Round is one question to every member, all within a moment.
 type Round struct {
 	At time.Time
-	// Problem says why there is no member list.
+	// Problem is why there is no member list.
 	Problem string
 	// ClusterID in hexadecimal, as the member list's header has it.
 	ClusterID string
 	// Members of the list. While there is none, those that were asked: what each
-	// says of itself, which nobody else confirms, beside its Problem. One that did
+	// reports about itself, which no other member confirms, besides its Problem. One that did
 	// not even do that has no ID.
 	Members []Member
 	// Alarms that are on.
@@ -447,7 +447,7 @@ type Member struct {
 	ID      string
 	Name    string
 	Learner bool
-	// Problem says why the member's status or a linearizable read through it
+	// Problem is why the member's status or a linearizable read through it
 	// failed; empty when both answered. Denied says that it answers to a user only.
 	Problem string
 	Denied  bool
@@ -480,14 +480,14 @@ type Member struct {
 	Keys int64
 }
 
-// MemberError is an error that a member reports of itself.
+// MemberError is an error that a member reports about itself.
 type MemberError struct {
 	Text string
 	// Alarm is the kind of the alarm that it tells of; "" for any other error.
 	Alarm string
 }
 
-// Round returns the newest look, or nil.
+// Round returns the newest round, or nil.
 func (o *Observed) Round() *Round {
 	if len(o.Rounds) == 0 {
 		return nil

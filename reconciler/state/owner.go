@@ -2,7 +2,7 @@ package state
 
 import "fmt"
 
-// Owner is what looks after a cluster: one daemon that follows one place in Git.
+// Owner is what acts on a cluster: one daemon that follows one place in Git.
 type Owner struct {
 	// Source is what it follows: REPOSITORY@BRANCH:PATH, without credentials;
 	// empty for none.

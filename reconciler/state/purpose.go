@@ -3,7 +3,7 @@ package state
 import "strings"
 
 // Purpose is what a backup is taken for: what rests on a backup wants one that was
-// taken for it. Its text stands in the record, and this file alone knows its form.
+// taken for it. Its text is in the record, and this file alone knows its form.
 type Purpose string
 
 // The purposes that name nothing else.

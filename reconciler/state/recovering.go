@@ -3,7 +3,7 @@ package state
 // RevisionBump is by how many revisions a restored or recovered cluster is ahead of
 // what it was made from, at least: more than anything can have written since. What
 // clients saw of the lost cluster is never a revision of the future, and a watch from
-// there is told that it was compacted.
+// there gets the error that it was compacted.
 const RevisionBump = 1_000_000_000
 
 // Restores reports whether it is a backup that becomes a new cluster.
@@ -17,7 +17,7 @@ func (r Recovering) Noun() string {
 	return "the recovered cluster"
 }
 
-// Kept says where what was there before is.
+// Kept tells where what was there before is.
 func (r Recovering) Kept() string {
 	if r.Restores() {
 		return "the backup is as it was"

@@ -1,12 +1,12 @@
 package state
 
-// RestoreFrom is what Git says of a cluster that begins with a backup: an
+// RestoreFrom is what Git declares of a cluster that begins with a backup: an
 // EtcdRestore.
 type RestoreFrom struct {
 	// Name of the EtcdRestore, and SpecHash of its whole spec: together they are
 	// applied once. SourceHash is the hash of what names the backup.
 	Name, SpecHash, SourceHash string
-	// Source is the backup in words, without anything secret.
+	// Source describes the backup, without anything secret.
 	Source string
 	// InPlace says that Git declares a cluster of the same name as deleted, so that
 	// its kept volumes may stay beside those of the new one.

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Suspicious reports whether a look has a sign of members that hold different data:
+// Suspicious reports whether a round has a sign of members that hold different data:
 // then the data is compared once more.
 func Suspicious(r Round) bool {
 	a, _ := r.Differing()
@@ -49,7 +49,7 @@ func Comparable(a, b Member) bool {
 	return a.HashRevision == b.HashRevision && a.CompactRevision == b.CompactRevision
 }
 
-// Between is the least time between the two looks that confirm health.
+// Between is the least time between the two rounds that confirm health.
 const Between = 200 * time.Millisecond
 
 // The limits of the health gate.
@@ -71,7 +71,7 @@ func (r *Round) Alarmed(kind string) bool {
 	return slices.ContainsFunc(r.Alarms, func(a Alarm) bool { return a.Kind == kind })
 }
 
-// Keep takes over what a member holds from an earlier look: that all is well
+// Keep takes over what a member holds from an earlier round: that all is well
 // otherwise makes no database smaller.
 func (m *Member) Keep(before *Member) {
 	if before != nil {

@@ -30,19 +30,19 @@ type Volume struct {
 	// Kubernetes has not filled in yet.
 	Class string
 	// Holds is whose data quorate has seen on the volume: the ID of a member in
-	// hexadecimal, HoldsForeign, or "" where none was seen. It stands on the
+	// hexadecimal, HoldsForeign, or "" where none was seen. It is on the
 	// claim, and goes with it.
 	Holds string
 	// Bound says that there is a volume behind the claim.
 	Bound bool
 	// Terminating says that the claim is deleted as soon as no pod uses it.
 	Terminating bool
-	// Growing says how far a growth is, in Kubernetes' words, and since when.
+	// Growing is how far a growth is, in Kubernetes' words, and since when.
 	Growing      string
 	GrowingSince time.Time
-	// NotExpandable says why the volume cannot grow; only looked up when it should.
+	// NotExpandable is why the volume cannot grow; only read when it should.
 	NotExpandable string
-	// Trouble says why the claim has no volume, or no longer has it, or why the
+	// Trouble is why the claim has no volume, or no longer has it, or why the
 	// volume does not grow, in Kubernetes' words; empty while all is well.
 	Trouble string
 }

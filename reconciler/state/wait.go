@@ -4,5 +4,5 @@ import (
 	"time"
 )
 
-// MinRequeue is how long to wait before looking again at something that just moved.
+// MinRequeue is how long to wait before observing again something that just moved.
 const MinRequeue = 100 * time.Millisecond

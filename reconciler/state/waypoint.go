@@ -1,6 +1,6 @@
 package state
 
-// Waypoint is one roll on the way to what Git says. Most ways have one stop: what Git
+// Waypoint is one roll until what Git says. Most changes have one stop: what Git
 // says.
 type Waypoint struct {
 	// Version of etcd that every member runs at the stop.

@@ -1,6 +1,6 @@
 // Package action has what can be done: one small struct a kind, with its precondition,
 // its effect on a situation and its way back. Package plan chooses, package execute
-// carries out, and both need the same words.
+// executes, and both need the same words.
 package action
 
 import (
@@ -8,7 +8,7 @@ import (
 )
 
 // Action is one thing to do. Each kind carries its own precondition, which the
-// executor checks again, uncached, just before it acts. A kind stands in the
+// executor checks again, uncached, just before it acts. A kind is in the
 // file of its topic, action_*.go, with all that there is to say about it.
 //
 //sumtype:decl

@@ -60,7 +60,7 @@ func (IssueCertificates) After(s *situation.Situation) { s.Observed.Certificates
 // Undo implements Action.
 func (IssueCertificates) Undo(s *situation.Situation) Undo { return undoMade(s) }
 
-// ReissueCertificates issues certificates anew that name too few members, by the
+// ReissueCertificates reissues certificates that name too few members, by the
 // authority that has signed them.
 type ReissueCertificates struct{ Secrets []string }
 

@@ -167,7 +167,7 @@ func (a ResizeSet) After(s *situation.Situation) {
 // Undo implements Action.
 func (ResizeSet) Undo(*situation.Situation) Undo { return anytime("") }
 
-// DeletePod deletes one pod, which the StatefulSet makes anew where it wants it.
+// DeletePod deletes one pod, which the StatefulSet recreates where it wants it.
 type DeletePod struct{ Member, PodUID string }
 
 func (DeletePod) isAction() {}

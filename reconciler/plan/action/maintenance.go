@@ -46,7 +46,7 @@ func (Compact) Undo(s *situation.Situation) Undo {
 	return final("old revisions are gone")
 }
 
-// Defragment writes the database of one member anew, without the room that it no
+// Defragment rewrites the database of one member, without the room that it no
 // longer needs. The member does not answer meanwhile.
 type Defragment struct {
 	Member, ID string

@@ -35,8 +35,8 @@ func NewRecordAsleep(s *situation.Situation) RecordApplied {
 
 // NewDropLearner is the action that takes a join back. The claim that its pod has was made
 // for it: an unknown claim lets no join begin. But where the guard found
-// somebody's data on it, or a recovery has kept the data of the lost cluster beside
-// the new, nobody deletes that.
+// data on it, or a recovery has kept the data of the lost cluster next to
+// the new, that is never deleted.
 func NewDropLearner(s *situation.Situation, j state.Joining, failed bool) DropLearner {
 	p := s.Observed.Pod(j.Member)
 	foreign := p != nil && p.Damage == state.DamageForeign

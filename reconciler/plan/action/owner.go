@@ -5,8 +5,8 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// ClaimCluster records who looks after the cluster. It fails when somebody
-// else has done so in between.
+// ClaimCluster records the owner of the cluster. It fails when another owner
+// has done so in between.
 type ClaimCluster struct {
 	// From is the owner that the cluster is taken from; the zero Owner where its
 	// record names none.

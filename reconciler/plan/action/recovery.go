@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// BeginRecovery records what a lost cluster goes on from, and the identity
+// BeginRecovery records what a lost cluster is recovered from, and the identity
 // that it will have, before anything is touched. A backup is read and checked
 // first.
 type BeginRecovery struct {
@@ -19,7 +19,7 @@ type BeginRecovery struct {
 	Member, MemberID string
 	// ObjectURL of the backup; empty for the survivor's own data.
 	ObjectURL string
-	// Revision that the survivor is at; 0 for a backup, which says it itself.
+	// Revision that the survivor is at; 0 for a backup, which has it itself.
 	Revision int64
 	// Version that the members' pods will run.
 	Version string
@@ -52,7 +52,7 @@ func (BeginRecovery) Undo(*situation.Situation) Undo {
 	return final("what only the lost members had is given up; their volumes are kept")
 }
 
-// RestoreVolume has a pod of its own make the volume of the first member that of
+// RestoreVolume has a separate pod make the volume of the first member that of
 // the recovered cluster. What was on it is kept beside the new data.
 type RestoreVolume struct {
 	Member string
@@ -150,7 +150,7 @@ func (a EndRecovery) After(s *situation.Situation) {
 func (EndRecovery) Undo(*situation.Situation) Undo { return onlyNotes() }
 
 // RefuseRecovery records that a recovery stood in Git while the cluster had
-// a quorum, or, without one, that none stands there any more.
+// a quorum, or, without one, that none is there any more.
 type RefuseRecovery struct{ OneShot string }
 
 func (RefuseRecovery) isAction() {}
@@ -175,7 +175,7 @@ func (a RefuseRecovery) After(s *situation.Situation) { s.Observed.Record.Refuse
 // Undo implements Action.
 func (RefuseRecovery) Undo(*situation.Situation) Undo { return onlyNotes() }
 
-// recoverySource is what a recovery goes on from, in words.
+// recoverySource describes what a cluster is recovered from.
 func recoverySource(member, objectURL string) string {
 	if objectURL != "" {
 		return "a backup, on the volume of " + member

@@ -13,7 +13,7 @@ import (
 // begin with it, and the identity that it will have. Nothing else is made before.
 type BeginRestore struct {
 	// Restore is the name of the EtcdRestore, SpecHash of its spec, SourceHash of
-	// what names the backup, and Source the same in words.
+	// what names the backup, and Source describes it.
 	Restore, SpecHash, SourceHash, Source string
 	Owner                                 state.Owner
 	// Member is the first member, Version the release that it will run.

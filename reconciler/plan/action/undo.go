@@ -9,12 +9,12 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// UndoKind says how much of an action can be taken back.
+// UndoKind is how far an action can be undone.
 type UndoKind int
 
 // The kinds of undo.
 const (
-	// UndoUnknown cannot be told.
+	// UndoUnknown is unknown.
 	UndoUnknown UndoKind = iota
 	// UndoNothing is for an action that leaves nothing to take back.
 	UndoNothing
@@ -74,7 +74,7 @@ func final(why string) Undo { return undo(UndoFinal, why) }
 func onlyNotes() Undo { return harmless("it only writes down what is") }
 
 // untilLast is the undo of what a revert takes back until the last member runs a
-// version; rest says what comes then, "" for nothing.
+// version; rest tells what comes then, "" for nothing.
 func untilLast(version, rest string) Undo {
 	return Undo{UndoUntil, UndoUntil.String() + " " + version + rest}
 }
@@ -90,7 +90,7 @@ func undoMade(s *situation.Situation) Undo {
 
 // undoRestart says until when a member can get its old template back. The cluster
 // version moves when the last member of the old minor is gone, and then etcd
-// refuses the older binary before it was told of a downgrade, which it knows since
+// refuses the older binary before a downgrade was enabled, which it knows since
 // 3.6: everything before can be undone by a revert.
 func undoRestart(s *situation.Situation, a RestartMember) Undo {
 	from, to, known := parsePair(a.From, a.To)
@@ -136,7 +136,7 @@ func last(s *situation.Situation, a RestartMember) bool {
 	return true
 }
 
-// refusedBack says why a revert would be refused once the roll has ended, or "".
+// refusedBack returns why a revert would be refused once the roll has ended, or "".
 func refusedBack(from, to release.Version) string {
 	refused := situation.Messages(append(release.Bad(to), release.Hop(from, to)...), release.Refuse)
 	if from == to || len(refused) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// GrowVolume asks for a larger volume. The member goes on running.
+// GrowVolume asks for a larger volume. The member keeps running.
 type GrowVolume struct {
 	Claim, UID string
 	// Member whose volume it is.
@@ -48,7 +48,7 @@ func (GrowVolume) Undo(*situation.Situation) Undo {
 type ReleaseSet struct {
 	SetUID string
 	// PodUIDs that stay, by their UIDs in the order of their ordinals: with another
-	// pod among them the decision is made anew.
+	// pod among them it is decided again.
 	PodUIDs string
 }
 

@@ -14,19 +14,19 @@ import (
 
 // Plan is what to do about one cluster.
 type Plan struct {
-	// Hold says why nothing may be done now; nil when Steps[0] may be.
+	// Hold is why nothing may be done now; nil when Steps[0] may be.
 	Hold *Hold
 	// Steps in order. Steps behind the first, and all steps behind a Hold, are
 	// a forecast.
 	Steps []Step
-	// Warnings are about a wish that is carried out all the same.
+	// Warnings are about what is applied all the same.
 	Warnings []situation.Remark
 }
 
 // Step is an action and one sentence saying why.
 type Step struct {
 	Action action.Action
-	// Reason is the same from look to look, and Detail what this one has measured for
+	// Reason is the same from pass to pass, and Detail what this one has measured for
 	// it.
 	Reason, Detail string
 	// Undo says until when the step can be taken back, and how.
@@ -42,12 +42,12 @@ func (s Step) Steady() string { return s.Action.String() + ": " + s.Reason }
 // Because is the reason, with what was measured.
 func (s Step) Because() string { return state.WithDetail(s.Reason, s.Detail) }
 
-// HoldKind says what sort of waiting a Hold is.
+// HoldKind is the kind of waiting.
 type HoldKind string
 
 // The kinds of holds.
 const (
-	// Waiting ends by itself: something that was started is not over yet.
+	// Waiting ends on its own: something that was started is not over yet.
 	Waiting HoldKind = "Waiting"
 	// Confirm asks the caller for another round of health, then to plan again.
 	Confirm HoldKind = "Confirm"
@@ -57,28 +57,28 @@ const (
 	Stopped HoldKind = "Stopped"
 	// Refused ends with a new commit: what Git asks for is not safe.
 	Refused HoldKind = "Refused"
-	// ObserveOnly is a cluster that quorate may only look at.
+	// ObserveOnly is a cluster that quorate may only observe.
 	ObserveOnly HoldKind = "Observe"
 )
 
-// Hold says why nothing is done, and what would change that.
+// Hold is why nothing is done, and what would change that.
 type Hold struct {
 	Kind HoldKind
 	// Rule is the name of the rule that holds.
 	Rule string
 	// Member is the one that the hold is about; "" for none.
 	Member string
-	// Message says what is awaited, in one sentence that is the same from look to
-	// look.
+	// Message is what is awaited, in one sentence that is the same from pass to
+	// pass.
 	Message string
-	// Detail is what this look has measured: numbers, an error's words, times that
+	// Detail is what this pass has measured: numbers, an error's words, times that
 	// move.
 	Detail string
-	// Do says what a person can do; empty when the hold ends by itself.
+	// Do is what a person can do; empty when the hold ends on its own.
 	Do string
 	// Since is when the awaited thing began; zero when unknown.
 	Since time.Time
-	// Again is how long until the caller should look again.
+	// Again is how long until the next pass.
 	Again time.Duration
 
 	// awaits is what a forecast supposes to have come about behind the hold.
