@@ -12,7 +12,7 @@ import (
 // A cluster under an alarm takes no writes, so nothing here waits for a window.
 //
 //	NOSPACE  what a database keeps         then
-//	         little, in a large file       defragmentation, one by one
+//	         little, in a large file       defragmentation, one at a time
 //	         a lot                         backup, compaction, defragmentation
 //	         too much after that           a person raises the quota or deletes
 //	         less than the quota, by all   disarm, and a test write
@@ -95,7 +95,7 @@ func shrinkFiles(s *situation.Situation) verdict {
 	})
 }
 
-// full says what only a person can do. An unknown size is not
+// full tells what only a person can do. An unknown size is not
 // below any quota.
 func full(s *situation.Situation) verdict {
 	if m := s.FindMember(func(m state.Member) bool { return m.DBSize <= 0 }); m != nil {
@@ -112,7 +112,7 @@ func full(s *situation.Situation) verdict {
 		at(m.Name).measured("it needs %s", state.SizeText(m.DBInUse))
 }
 
-// disarm ends the alarms of one kind, one by one.
+// disarm ends the alarms of one kind, one at a time.
 func disarm(s *situation.Situation, kind, reason string) verdict {
 	for _, a := range s.Observed.Round().Alarms {
 		if a.Kind == kind {

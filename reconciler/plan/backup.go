@@ -23,7 +23,7 @@ func backup(s *situation.Situation) verdict {
 	})
 }
 
-// backupNeed says what a backup is wanted for.
+// backupNeed returns what a backup is wanted for.
 type backupNeed struct {
 	// avoid is a member whose data is not to be trusted; empty for none.
 	avoid string

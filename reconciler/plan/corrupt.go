@@ -12,7 +12,7 @@ import (
 // the one that etcd accused is a member no longer.
 func corrupt(s *situation.Situation) verdict {
 	why, proven := s.CorruptMember()
-	switch looks := s.DeepLooks(); {
+	switch looks := s.DeepRounds(); {
 	case len(looks) < 2:
 		return confirmIn(instant, "the members' data has not been compared twice yet")
 	case proven:

@@ -7,7 +7,7 @@ import (
 
 // defragment makes files smaller before they are a trouble: by thresholds inside
 // the maintenance windows, and on the schedule of the file. It comes last, when
-// nothing else is to be done, and asks for the gate twice before each member.
+// there is nothing else to do, and asks for the gate twice before each member.
 // When a member's last time was is in the record.
 func defragment(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Rolling() || s.Observed.Round() == nil {

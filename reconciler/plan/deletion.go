@@ -15,7 +15,7 @@ import (
 // no longer does. A file that is gone says nothing.
 //
 // The volumes are kept unless the file says otherwise, and with them the record
-// and the certificates: the same file in state Running goes on with the data.
+// and the certificates: the same file in state Running continues with the data.
 func deletion(s *situation.Situation) verdict {
 	r := s.Observed.Record
 	switch {
@@ -104,7 +104,7 @@ func deleteObjects(s *situation.Situation) verdict {
 
 // deleteVolumes deletes the volumes, the certificates and last the record: as
 // long as it is there, a crash loses nothing. A claim that has only the labels of a
-// member's, and another name, is somebody's copy.
+// member's, and another name, is a person's copy.
 func deleteVolumes(s *situation.Situation) verdict {
 	left := slices.DeleteFunc(slices.Clone(s.Observed.Volumes), func(v state.Volume) bool { return v.Member == "" })
 	for _, v := range left {

@@ -1,18 +1,18 @@
 // Package plan decides. It is pure: from what Git wants (Desired), what the
-// cluster is (Observed) and the time, Make says what to do next and why.
+// cluster is (Observed) and the time, Make returns what to do next and why.
 //
 // # Contract
 //
 //   - Make reads no clock, makes no call and keeps nothing. The same input gives
 //     the same Plan, so `quorate plan`, the status and the daemon cannot differ.
 //   - A Plan has a Hold, or Steps, or neither (nothing to do). Only Steps[0] may
-//     be carried out, and only when there is no Hold. The steps behind it are a
+//     be executed, and only when there is no Hold. The steps behind it are a
 //     forecast: what Make would say if each step went well.
 //   - After one step the caller observes again and asks again. Nothing is
 //     remembered between two calls, so a crash at any point loses nothing.
 //   - Unknown is never good news: what could not be observed holds.
 //
-// The order of the rules is the safety policy, and stands in one table: see
+// The order of the rules is the safety policy, and is in one table: see
 // rules.go.
 //
 // # Words
@@ -21,11 +21,11 @@
 //	ordinal    the pod's number in its StatefulSet
 //	template   the hash of a rendered pod template; a pod carries the hash of
 //	           the template that it was made from
-//	roll       replacing pods, one by one, until all carry the desired template
-//	stop       one roll on the way to what Git says; most ways have one
+//	roll       replacing pods, one at a time, until all carry the desired template
+//	stop       one roll until what Git says; most changes have one
 //	partition  the StatefulSet's cursor of a roll: only pods with an ordinal at
 //	           or above it may take the new template
-//	round      one look at every member's health
+//	round      one question to every member about its health
 //	window     a time in which members may be restarted
 //
 // # Invariants
@@ -47,7 +47,7 @@
 //	I12  absence (of a file, a branch, a record) is never an intent
 //	I13  nothing that was to happen once happens again
 //	I14  every hop of every reported version is one that etcd supports
-//	I15  healthy is what members say of themselves, by ID, twice in a row
+//	I15  healthy is what members report of themselves, by ID, twice in a row
 //	I16  no next step before everybody has caught up
 //	I17  nothing is killed because the cluster is down
 //	I18  no automatic restore and no forced new cluster
@@ -55,10 +55,10 @@
 //	I20  the right member: ordinals are numbers, the leader has moved before
 //	I21  one process a volume
 //	I22  certificates never change under members that run
-//	I23  defragmentation one by one, and never on an unsafe release
-//	I24  after an ambiguous answer look, and never repeat blindly
+//	I23  defragmentation one at a time, and never on an unsafe release
+//	I24  after an ambiguous answer check, and never repeat blindly
 //	I25  no side effects: nothing restarts that the plan does not say
-//	I26  no member stops outside a maintenance window, but to be mended or deleted
+//	I26  no member stops outside a maintenance window, except to be repaired or deleted
 //	I27  one daemon that follows one place in Git acts on a cluster
 //	I28  no more clusters are disrupted at once than were allowed, wave by wave
 package plan

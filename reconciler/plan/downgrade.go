@@ -9,16 +9,16 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// downgrade takes the cluster to the minor below by etcd's own way: it is told
+// downgrade takes the cluster to the minor below by etcd's own downgrade: it is enabled
 // first, then every member brings its storage down, and only then one after the
 // other gets the older binary. When Git asks for something else meanwhile, it is
-// told that, too.
+// cancelled.
 //
 //	Git asks for         the cluster      what is done
-//	the minor below      is above it      it is told: its version goes down at once
+//	the minor below      is above it      enabled: its version goes down at once
 //	the minor below      goes there       wait until every storage is there
 //	another minor        goes there       the downgrade is cancelled
-//	anything             has got there    etcd ends the downgrade by itself
+//	anything             has got there    etcd ends the downgrade on its own
 func downgrade(s *situation.Situation) verdict {
 	r := s.Observed.Round()
 	switch {
@@ -51,7 +51,7 @@ func enable(s *situation.Situation, r *state.Round) verdict {
 }
 
 // awaitStorage waits until every member that is to be replaced has brought its
-// storage down. One that runs the older minor already need not say so: before 3.6
+// storage down. One that runs the older minor already need not report it: before 3.6
 // none does.
 func awaitStorage(s *situation.Situation, r *state.Round) verdict {
 	target := s.WantedVersion().Line()
@@ -69,7 +69,7 @@ func awaitStorage(s *situation.Situation, r *state.Round) verdict {
 }
 
 // cancel takes a downgrade back that Git no longer asks for. One that has got
-// there ends by itself.
+// there ends on its own.
 func cancel(s *situation.Situation, r *state.Round) verdict {
 	for _, m := range r.Members {
 		if state.Minor(m.Version) == r.DowngradeTarget {

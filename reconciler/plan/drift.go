@@ -40,9 +40,9 @@ func drift(s *situation.Situation) verdict {
 	return pass()
 }
 
-// lostSet brings back a StatefulSet that was deleted beside Git, or that has
+// lostSet brings back a StatefulSet that was deleted out of band, or that has
 // released its pods. Those that run are taken over. Where none run, volumes are
-// there, so the members go on where they were; but only when nothing else changed,
+// there, so the members continue where they were; but only when nothing else changed,
 // because a new StatefulSet starts all its members at once.
 func lostSet(s *situation.Situation) verdict {
 	if s.Adoptable() && s.VolumesLeft() == s.MemberCount() {

@@ -8,8 +8,8 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// fight reports an object that somebody changes again and again. Nothing new
-// begins meanwhile; what has begun goes on, and so does all that repairs.
+// fight reports an object that another writer changes again and again. Nothing new
+// begins meanwhile; what has begun continues, and so does all that repairs.
 func fight(s *situation.Situation) verdict {
 	if s.Rolling() && !s.BeginsDisruption() {
 		return pass()

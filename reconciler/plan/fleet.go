@@ -29,7 +29,7 @@ func fleet(s *situation.Situation) verdict {
 	return pass()
 }
 
-// turn is the time between two looks at whether it is this cluster's turn: short
+// turn is the time between two checks whether it is this cluster's turn: short
 // beside a roll, and long for many clusters that wait.
 const turn = 10 * time.Second
 

@@ -14,7 +14,7 @@ const snapshotTime = 5 * time.Second
 
 // flush sees to it, at a stop that is there for that, that every member saves its
 // state beside its log: what the log holds from before is then never read again.
-// Saved counts what a member says of itself, after entries that came when every
+// Saved counts what a member reports about itself, after entries that came when every
 // member ran the release of the stop with the flag for it.
 func flush(s *situation.Situation) verdict {
 	if !s.Formed() || !s.Waypoint().Flush || s.Rolling() || s.Observed.Set.CurrentTemplate != s.Desired.Template {

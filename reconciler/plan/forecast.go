@@ -30,7 +30,7 @@ func forecast(rules []rule, s *situation.Situation, step decision.Step) []decisi
 	return steps
 }
 
-// forecastBehind lists the steps that follow a hold that ends by itself.
+// forecastBehind lists the steps that follow a hold that ends on its own.
 func forecastBehind(rules []rule, s *situation.Situation, h decision.Hold) []decision.Step {
 	if !passes(h) {
 		return nil
@@ -47,14 +47,14 @@ func forecastBehind(rules []rule, s *situation.Situation, h decision.Hold) []dec
 	return append([]decision.Step{judged(next, *v.step)}, forecast(rules, next, *v.step)...)
 }
 
-// passes reports whether a hold ends by itself.
+// passes reports whether a hold ends on its own.
 func passes(h decision.Hold) bool { return h.Kind == decision.Waiting || h.Kind == decision.Confirm }
 
 // awaited is the situation in which what a hold waits for has come true.
 func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
 	c := s.Clone()
 	c.Now = c.Now.Add(max(h.Again, state.Between))
-	// A hold asks to be looked at now and then; the window may be weeks away.
+	// A hold asks for a pass now and then; the window may be weeks away.
 	if opens, _ := s.NextOpening(); h.Awaits == decision.AwaitsWindow && opens.After(c.Now) {
 		c.Now = opens
 	}

@@ -10,7 +10,7 @@ import (
 
 // The limits of the health gate.
 const (
-	// fresh is how old a look may be that an action builds on.
+	// fresh is how old a round may be that an action builds on.
 	fresh = 15 * time.Second
 )
 
@@ -31,7 +31,7 @@ func health(s *situation.Situation) verdict {
 		problem = s.PodProblem()
 	}
 	for i := range s.Observed.Rounds {
-		// Data that once differed at a revision does not get better by itself.
+		// Data that once differed at a revision does not get better on its own.
 		if problem.None() {
 			problem = s.HashProblem(&s.Observed.Rounds[i])
 		}
@@ -43,7 +43,7 @@ func health(s *situation.Situation) verdict {
 }
 
 // confirm wants the gate to hold twice in a row, the first time with hashes, and
-// every member to have applied by the second look what the leader had committed
+// every member to have applied by the second round what the leader had committed
 // at the first.
 func confirm(s *situation.Situation) verdict {
 	if !s.Unfinished() || s.Alone() {
@@ -77,7 +77,7 @@ func twice(s *situation.Situation) verdict {
 	return pass()
 }
 
-// confirmIn asks for another look.
+// confirmIn asks for another round.
 func confirmIn(wait time.Duration, message string) verdict {
 	return verdict{hold: &decision.Hold{Kind: decision.Confirm, Message: message, Again: wait}}
 }

@@ -30,7 +30,7 @@ func holdings(s *situation.Situation) verdict {
 	return do(action.RecordHoldings{Volumes: all}, "only a volume that is known to hold a member's data is ever deleted")
 }
 
-// unknownVolume says why a volume is not deleted, and what to do.
+// unknownVolume tells why a volume is not deleted, and what to do.
 func unknownVolume(v *state.Volume) verdict {
 	what := "exists, but nobody has seen a member of this cluster on it"
 	switch v.Holds {

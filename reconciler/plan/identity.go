@@ -20,7 +20,7 @@ func readable(s *situation.Situation) verdict {
 		"mend the file in a new commit")
 }
 
-// ownership never touches what somebody else made: an object, or volumes left
+// ownership never changes what is foreign: an object, or volumes left
 // behind by an earlier cluster of the same name.
 func ownership(s *situation.Situation) verdict {
 	for _, obj := range s.Observed.Objects {

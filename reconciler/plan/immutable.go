@@ -2,7 +2,7 @@ package plan
 
 import "github.com/quorate/quorate/reconciler/plan/situation"
 
-// immutable refuses changes that have no safe way, and says which way there is.
+// immutable refuses changes that have no safe way, and tells which way there is.
 func immutable(s *situation.Situation) verdict {
 	if s.Observed.Set == nil {
 		return pass()

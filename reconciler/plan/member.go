@@ -12,7 +12,7 @@ import (
 )
 
 // settled waits until the StatefulSet controller has caught up with what it was
-// told, and stops a roll that was started from outside.
+// reported, and stops a roll that was started from outside.
 func settled(s *situation.Situation) verdict {
 	if !s.Formed() {
 		return pass()
@@ -104,7 +104,7 @@ func member(s *situation.Situation) verdict {
 	return pass()
 }
 
-// comingBack waits for one pod, in words that tell how long it has been.
+// comingBack waits for one pod, and tells how long it has been.
 func comingBack(s *situation.Situation, p state.Pod) verdict {
 	age := s.Now.Sub(p.Created)
 	cause := s.CauseOf(p)

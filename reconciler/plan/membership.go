@@ -160,7 +160,7 @@ func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict {
 
 // resize gives the StatefulSet as many pods as there are members, whatever else is
 // under way: the members are in the record, and pods that are missing or too many
-// stand in the way of everything.
+// block everything.
 func resize(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil {
 		return pass()
@@ -170,7 +170,7 @@ func resize(s *situation.Situation) verdict {
 
 // resize sets the number of pods to the highest ordinal of a member. The partition
 // of an open roll stays where it is, so that what comes back is what the
-// roll has made of it; else it stands above every pod.
+// roll has made of it; else it is above every pod.
 func resizeTo(s *situation.Situation) verdict {
 	from, to := s.Observed.Set.Replicas, s.PodCount()
 	if from == to {
@@ -238,7 +238,7 @@ func clearVolume(s *situation.Situation, member string) verdict {
 		return unknownVolume(volume)
 	}
 	// A learner that was never seen to run has most likely left nothing, and the next
-	// one may have its volume. If there is something, the guard says so in time.
+	// one may have its volume. If there is something, the guard reports it in time.
 	return pass()
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// obstacle says why a field does not change on a live cluster, and what a person
+// obstacle tells why a field does not change on a live cluster, and what a person
 // can do instead.
 type obstacle struct{ field, why, way string }
 
@@ -16,7 +16,7 @@ type obstacle struct{ field, why, way string }
 //	what changes instead, without a new cluster     by
 //	spec.storage.size, to more                      rule enlarge
 //	spec.storage.storageClassName                   spec.storage.classChange: Replace
-//	the content of named Secrets                    their owner: members read it anew
+//	the content of named Secrets                    their owner: members read it again
 func obstacles() []obstacle {
 	const elsewhere = ", or restore a backup into a new cluster that has it and move the clients there"
 	return []obstacle{

@@ -11,7 +11,7 @@ import (
 )
 
 // path refuses a change of version that etcd does not support, by what every
-// member itself reports. It looks at the whole way before its first roll.
+// member itself reports. It checks the whole path before its first roll.
 func path(s *situation.Situation) verdict {
 	if !s.Rolling() || (!s.Versioned() && !s.Intermediate()) {
 		return pass()

@@ -10,7 +10,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// Make says what to do next about one cluster, and why.
+// Make returns what to do next about one cluster, and why.
 func Make(d state.Desired, o state.Observed, now time.Time) decision.Plan {
 	return makeWith(table(), d, o, now)
 }

@@ -6,8 +6,8 @@ import (
 )
 
 // recovery speaks when what is left of the members is no quorum. It lists what
-// is there, so that a person can choose, and does nothing by itself: whatever
-// goes on from less than a quorum may lose what was acknowledged. What it does is
+// is there, so that a person can choose, and does nothing automatically: whatever
+// continues from less than a quorum may lose what was acknowledged. What it does is
 // what spec.recovery says, once.
 func recovery(s *situation.Situation) verdict {
 	if !s.Formed() {

@@ -10,8 +10,8 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// needlessRecovery answers a recovery that stands in Git while the cluster has a
-// quorum. It is recorded as refused: what somebody left in a file must never
+// needlessRecovery answers a recovery that is in Git while the cluster has a
+// quorum. It is recorded as refused: what was left in a file must never
 // be what a later loss finds there, as that would be automatic.
 func needlessRecovery(s *situation.Situation, oneShot string) verdict {
 	r := s.Observed.Round()
@@ -112,7 +112,7 @@ func usable(s *situation.Situation, name string) verdict {
 }
 
 // beginFromBackup begins with a backup, on the first volume that can be used. A
-// member that still answers is not asked: a person who names a backup does not want
+// member that still answers is not asked: a person that names a backup does not want
 // what the members have.
 func beginFromBackup(s *situation.Situation, oneShot string) verdict {
 	for _, m := range s.Remnants() {

@@ -21,7 +21,7 @@ import (
 //	lost     none   not done    restore the volume of the first member
 //	lost     none   done        record the new identity
 //	new      fewer  done        the StatefulSet up to the first member
-//	new      first  done        look at it, and record that it is over
+//	new      first  done        check it, and record that it is over
 func recovering(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Record.Recovering == nil {
 		return pass()
@@ -79,7 +79,7 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 	return do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID}, reason)
 }
 
-// startFirst starts the first member, and looks at what came of it.
+// startFirst starts the first member, and checks the result.
 func startFirst(s *situation.Situation, r state.Recovering) verdict {
 	want := naming.Ordinal(r.Member) + 1
 	switch {

@@ -12,14 +12,14 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// repair replaces a member whose data is lost for good: remove it, delete its
+// repair replaces a member whose data is lost permanently: remove it, delete its
 // volume, add a learner of the same name, promote that. It is the last way, so
 // everything else must be beyond doubt: one candidate, the others healthy, the
 // time of grace over, a backup taken.
 //
 // A pod that is gone, crashes, is out of memory or finds its disk full is no
 // candidate: its data is there, and removing the member would not help it. Nor is
-// one that has somebody else's data on its volume, see foreignVolume.
+// one that has foreign data on its volume, see foreignVolume.
 func repair(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil {
 		return pass()
@@ -75,7 +75,7 @@ func foreignVolumes(s *situation.Situation) verdict {
 }
 
 // foreignVolume holds while a pod has found data on its volume that may be
-// somebody else's only copy. Only the pod knows of it: whatever lets that go, or
+// the only copy of foreign data. Only the pod knows of it: whatever lets that go, or
 // removes its member, would end in deleting the volume.
 func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 	if p == nil || p.Damage != state.DamageForeign {
@@ -93,7 +93,7 @@ func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 		"bring the right volume back under that claim; or "+way).at(p.Name)
 }
 
-// repairable says why nothing is replaced now.
+// repairable tells why nothing is replaced now.
 func repairable(s *situation.Situation, lost []situation.Loss) verdict {
 	l, what := lost[0], describeLosses(lost)
 	if problem := s.Unremovable(s.Observed.Round(), l.Member); problem != "" {
@@ -120,7 +120,7 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict {
 	return seenTwice(s, l.Member)
 }
 
-// seenTwice wants two looks in which the others can do without a member.
+// seenTwice wants two rounds in which the others can do without a member.
 func seenTwice(s *situation.Situation, member string) verdict {
 	if len(s.Observed.Rounds) < 2 {
 		return confirmIn(instant, "that the others can do without a member counts when it was seen twice")

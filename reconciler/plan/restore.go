@@ -13,17 +13,17 @@ import (
 )
 
 // restore begins a cluster with the data of a backup, where nothing of its name
-// exists, and once. What exists is named and left as it is. Whatever follows is
-// in the record then, so that the rules below go on from there:
+// exists, and once. What exists is named and left unchanged. Whatever follows is
+// in the record then, so that the rules below continue from there:
 //
 //	Git's restore   the record            then
 //	is there        none, and nothing is  begin
 //	is there        none, but something   refuse, by name
-//	is there        this restore's        go on: certificates, bootstrap, recovering, grow, admit
-//	has changed     this restore's        go on while it is under way and of one backup, else refuse
+//	is there        this restore's        continue: certificates, bootstrap, recovering, grow, admit
+//	has changed     this restore's        continue while it is in progress and of one backup, else refuse
 //	is there        a deleted cluster's   begin beside its volumes, if Git still says Deleted
 //	is there        any other cluster's   refuse
-//	is gone         any                   a restore that has begun goes on, one that is over is over
+//	is gone         any                   a restore that has begun continues, one that is over is over
 func restore(s *situation.Situation) verdict {
 	w, r := s.Desired.Restore, s.Observed.Record
 	switch {
@@ -54,7 +54,7 @@ func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Rest
 	case was.SpecHash == w.SpecHash:
 		return pass()
 	case !was.Done && was.SourceHash == w.SourceHash:
-		return pass() // only the cluster is to be another one, and it is not in use yet
+		return pass() // only the cluster becomes another one, and it is not in use yet
 	case !was.Done:
 		return refuse(fmt.Sprintf("EtcdRestore %s is under way, and names another backup now", w.Name),
 			"revert that; or delete the half-made cluster first, with an EtcdCluster of its name, state: Deleted and deletion.volumes: Delete, and take a restore with another metadata.name")

@@ -77,7 +77,7 @@ func restartBroken(s *situation.Situation, a action.RestartMember) verdict {
 }
 
 // end closes a roll: it is over when the cluster's own version says so, not
-// when the pods do. Between two rolls the partition stands above every pod, so
+// when the pods do. Between two rolls the partition is above every pod, so
 // that an edit of the StatefulSet by hand restarts nothing.
 func end(s *situation.Situation) verdict {
 	if !s.Formed() || s.Rolling() {

@@ -10,7 +10,7 @@ import (
 )
 
 // verdict is what one rule says: nothing (the zero verdict), a hold, a step, or
-// that nothing is to be done whatever the rules below would say.
+// that there is nothing to do whatever the rules below would say.
 type verdict struct {
 	hold *decision.Hold
 	step *decision.Step
@@ -27,11 +27,11 @@ type rule struct {
 }
 
 // table is the safety policy: the first rule that has something to say wins, so
-// whatever stands above a rule is true when it is asked.
+// whatever is above a rule is true when it is asked.
 //
 //	rule          says                                                                         guards
 //	readable      a file with errors leaves its cluster alone                                  I12
-//	ownership     what somebody else made is never touched                                     I7
+//	ownership     foreign objects are never changed                                            I7
 //	owner         one daemon and one place in Git act on a cluster                             I27
 //	record        no record beside a live cluster: nothing is guessed                          I4 I12
 //	restore       a backup becomes a cluster where nothing exists, once                        I7 I9 I13
@@ -48,13 +48,13 @@ type rule struct {
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
 //	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
-//	repair        what is lost for good is replaced, one, backed up first                      I1 I5 I17
+//	repair        a permanently lost member is replaced, one, after a backup                   I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
 //	path          every hop of every member is one that etcd supports                          I14
-//	mend          a member that a given-up roll broke comes back before a way down             I15
+//	mend          a member broken by an abandoned roll comes back before a downgrade           I15
 //	member        a restarted member comes back, or the roll stops                             I2 I15
-//	health        the gate: every member, by ID, by its own words                              I1 I2 I15 I17
-//	fight         nothing begins while somebody undoes what quorate does                       I25
+//	health        the gate: every member, by ID, as it reports itself                          I1 I2 I15 I17
+//	fight         nothing begins while another writer undoes what quorate does                 I25
 //	fleet         few clusters at once are disrupted, wave by wave                             I28
 //	window        members restart inside a maintenance window                                  I26
 //	confirm       the gate again, with hashes and catch-up                                     I15 I16
@@ -63,16 +63,16 @@ type rule struct {
 //	shrink        one member at a time, the highest ordinal first                              I1 I20
 //	remove        volumes of removed members, where Git says so                                I6
 //	flush         no log holds what the next minor cannot read                                 I14
-//	downgrade     etcd is told before an older minor comes, and its storage is                 I14
+//	downgrade     etcd's downgrade API is called before an older minor starts                  I14
 //	start         the new template, touching no pod                                            I25
 //	soak          the last restarted member has been ready for a while                         I16
 //	leader        leadership leaves before its member stops                                    I20
 //	restart       one member, from the highest ordinal down                                    I2 I20
-//	end           over when the cluster version says so                                        I14
+//	end           done when the cluster version is the new one                                 I14
 //	volumes       they have grown, and new members get the same                                I25
 //	grow          one learner at a time, and only between two rolls                            I1 I19
 //	admit         clients come to a restored cluster when all members have joined              I7 I8
-//	defragment    files are made smaller, one by one, on safe releases only                    I23 I26
+//	defragment    databases are defragmented one at a time, on safe releases only             I23 I26
 //	applied       what was applied is recorded                                                 I13
 func table() []rule {
 	return []rule{
@@ -137,7 +137,7 @@ func first(rules []rule, s *situation.Situation) verdict {
 	return verdict{}
 }
 
-// The times between two looks, by what is awaited.
+// The times between two passes, by what is awaited.
 const (
 	quickly = 250 * time.Millisecond
 	soon    = 2 * time.Second
@@ -158,7 +158,7 @@ func do(a action.Action, reason string) verdict {
 	return verdict{step: &decision.Step{Action: a, Reason: reason}}
 }
 
-// wait is a hold that ends by itself.
+// wait is a hold that ends on its own.
 func wait(message string, since time.Time) verdict {
 	return verdict{hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: soon}}
 }

@@ -40,8 +40,8 @@ func grow(s *situation.Situation) verdict {
 	return pass()
 }
 
-// remove deletes the volumes of members that were removed for good, where Git
-// says so. Without that word they are kept until their ordinal is used again.
+// remove deletes the volumes of members that were removed permanently, where Git
+// says so. Otherwise they are kept until their ordinal is used again.
 func remove(s *situation.Situation) verdict {
 	if !s.Formed() || s.Desired.Spec.Storage.RemovedVolumes != schema.VolumesDelete {
 		return pass()

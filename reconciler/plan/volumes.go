@@ -26,13 +26,13 @@ func enlarge(s *situation.Situation) verdict {
 
 // volumes sees growth to its end: every volume has the size that it was asked
 // for, and then the StatefulSet asks for the same of members to come. Kubernetes
-// takes no change of that in place, so the StatefulSet is made anew around its
+// takes no change of that in place, so the StatefulSet is recreated around its
 // running pods.
 //
 //	volume      claim          then
-//	smaller     cannot grow    refused: the class says so
+//	smaller     cannot grow    refused: by the class
 //	smaller     asks for more  waiting for the disk and the file system
-//	as wanted   as wanted      the StatefulSet is made anew, if it says otherwise
+//	as wanted   as wanted      the StatefulSet is recreated, if it differs
 func volumes(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Rolling() {
 		return pass()
@@ -55,7 +55,7 @@ func volumes(s *situation.Situation) verdict {
 	return awaitPlaces(s)
 }
 
-// awaitPlaces says why members that are to be replaced for their volumes are not.
+// awaitPlaces tells why members that must be replaced for their volumes are not.
 func awaitPlaces(s *situation.Situation) verdict {
 	left := s.Misplaced()
 	if len(left) == 0 {
@@ -87,7 +87,7 @@ func awaitSize(v state.Volume) verdict {
 	return wait(text, v.GrowingSince).at(v.Member)
 }
 
-// reshape makes the StatefulSet anew when it asks for other volumes than Git
+// reshape recreates the StatefulSet when it asks for other volumes than Git
 // does: only when all its pods are as Git wants them, so that the new one finds
 // nothing to restart.
 func reshape(s *situation.Situation) verdict {

@@ -12,7 +12,7 @@ import (
 // longer wants, and sleep.
 //
 //	never waits                       because
-//	what stands above in the table    a member that restarts is seen back to its end
+//	what is above in the table        a member that restarts is seen back to its end
 //	a member that a roll has broken   bringing it back makes the cluster safer
 //	a larger quota under NOSPACE      the cluster takes no writes until it has it
 //	deletion                          the cluster is to serve no longer

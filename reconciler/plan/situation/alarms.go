@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// Compactable reports whether there is history left to drop: by the last look that
+// Compactable reports whether there is history left to drop: by the last round that
 // compared the data, and by the record. Members do not tell of a compaction that
 // no write has followed: their hash at that revision is the one from before it.
 func (s *Situation) Compactable() bool {
@@ -26,7 +26,7 @@ func (s *Situation) Compactable() bool {
 }
 
 // SizeIsOld reports whether what the member needs of its file was counted before the
-// last compaction took effect: etcd counts it anew with a write, and under the
+// last compaction took effect: etcd counts it again with a write, and under the
 // alarm there is none.
 func (s *Situation) SizeIsOld(m state.Member) bool {
 	c := s.Observed.Record.Compacted
@@ -44,7 +44,7 @@ func (s *Situation) FindMember(is func(state.Member) bool) *state.Member {
 	return nil
 }
 
-// UnsafeToDefragment says why the member's release must not be defragmented, or "".
+// UnsafeToDefragment tells why the member's release must not be defragmented, or "".
 func (s *Situation) UnsafeToDefragment(m state.Member) string {
 	v, err := release.Parse(m.Version)
 	if err != nil {

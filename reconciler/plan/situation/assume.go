@@ -8,10 +8,10 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// AssumedCluster stands for the cluster ID that only the real cluster knows.
+// AssumedCluster is in place of the cluster ID that only the real cluster knows.
 const AssumedCluster = "(assumed)"
 
-// Assume is a healthy cluster that is exactly what before says, looked at a
+// Assume is a healthy cluster that is exactly what before says, observed a
 // moment ago: formed, applied, every member ready and caught up, every object in
 // sync. It is what a plan without a cluster has to build on. leader is the
 // ordinal of the member that leads.
@@ -45,7 +45,7 @@ func assumedApplied(before state.Desired) *state.Applied {
 	return &state.Applied{SpecHash: before.SpecHash, Settings: s.Settings(), Version: before.Spec.Version, Commit: before.Commit}
 }
 
-// assumeRounds are two looks, the first with hashes, as the gate wants them.
+// assumeRounds are two rounds, the first with hashes, as the gate wants them.
 func assumeRounds(before state.Desired, o state.Observed, now time.Time, leader int32) []state.Round {
 	last := state.Round{At: now, ClusterID: AssumedCluster, ClusterVersion: clusterVersionOf(before.Spec.Version)}
 	for _, p := range o.Pods {

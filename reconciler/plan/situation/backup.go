@@ -29,7 +29,7 @@ func (s *Situation) NeedsBackup() bool {
 }
 
 // HasBackup reports whether the recorded backup is the one that this roll needs. It
-// may be older once the roll has begun: a way down begins when etcd is told of it,
+// may be older once the roll has begun: a downgrade begins when it is enabled in etcd,
 // whatever template an earlier try has left behind.
 func (s *Situation) HasBackup() bool {
 	begun := s.Descending() || (s.Started() && !s.GoesDown())
@@ -37,9 +37,9 @@ func (s *Situation) HasBackup() bool {
 }
 
 // endedEarly reports whether etcd has ended the downgrade that this roll is, before
-// its last member went down: a leader of etcd 3.5 does, as it looks at the cluster
-// version where it should look at what every member runs (isMatchedVersions of
-// etcdserver/cluster_util.go). The roll goes on, and its backup is the same.
+// its last member went down: a leader of etcd 3.5 does, as it reads the cluster
+// version where it should read what every member runs (isMatchedVersions of
+// etcdserver/cluster_util.go). The roll continues, and its backup is the same.
 func (s *Situation) endedEarly() bool {
 	d := s.Observed.Record.Downgrade
 	return s.Started() && !s.GoesDown() && d != nil && d.Minor == s.WantedVersion().Line() && s.BackedUpFor(state.ForDowngrade(s.Desired.Spec.Version))

@@ -11,17 +11,17 @@ import (
 )
 
 // CorruptMember is about the member that holds other data than all the others: how
-// that is known, and whether it is proven. It is, when in each of two looks every
+// that is known, and whether it is proven. It is, when in each of two rounds every
 // member was asked for its hash at one revision since one compaction, all but one
 // agree, they are a strict majority, that one is the same both times, and etcd
-// accuses no other. Else it is about a suspected member or none, and says what is
+// accuses no other. Else it is about a suspected member or none, and tells what is
 // missing; there is no remark where nothing is suspected.
 func (s *Situation) CorruptMember() (why Remark, proven bool) {
 	r := s.Observed.Round()
 	if !s.Formed() || r == nil || !slices.ContainsFunc(s.Observed.Rounds, state.Suspicious) {
 		return Remark{}, false
 	}
-	looks := s.DeepLooks()
+	looks := s.DeepRounds()
 	if len(looks) < 2 {
 		return Remark{Text: "the members' data has not been compared twice yet"}, false
 	}
@@ -51,8 +51,8 @@ func (s *Situation) CorruptMember() (why Remark, proven bool) {
 	return why, true
 }
 
-// DeepLooks are the looks that compared the data.
-func (s *Situation) DeepLooks() []*state.Round {
+// DeepRounds are the rounds that compared the data.
+func (s *Situation) DeepRounds() []*state.Round {
 	var looks []*state.Round
 	for i := range s.Observed.Rounds {
 		if r := &s.Observed.Rounds[i]; r.Deep && r.Problem == "" {
@@ -63,7 +63,7 @@ func (s *Situation) DeepLooks() []*state.Round {
 }
 
 // oddOne is the only member with another hash than all others, "" where all are
-// equal; the problem says why it cannot be told.
+// equal; the problem tells why it is unknown.
 func oddOne(r *state.Round) (odd string, problem Remark) {
 	byHash := map[uint32][]string{}
 	for _, m := range r.Members {
@@ -95,7 +95,7 @@ func hashGroups(r *state.Round) string {
 	return strings.Join(texts, ", ")
 }
 
-// contradicts says what speaks against the hashes, or "".
+// contradicts returns what speaks against the hashes, or "".
 func (s *Situation) contradicts(name string) string {
 	r, accused := s.Observed.Round(), false
 	for _, a := range r.Alarms {

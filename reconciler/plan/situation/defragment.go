@@ -20,8 +20,8 @@ const (
 	defragmentLate = time.Hour
 )
 
-// DefragmentReason is why the member is to be defragmented, none where its release must
-// not be: then a warning says so, and nothing else waits for it.
+// DefragmentReason is why the member needs defragmentation, none where its release must
+// not be: then a warning tells it, and nothing else waits for it.
 func (s *Situation) DefragmentReason(m state.Member) Remark {
 	if s.UnsafeToDefragment(m) != "" {
 		return Remark{}
@@ -29,7 +29,7 @@ func (s *Situation) DefragmentReason(m state.Member) Remark {
 	return s.defragmentReason(m)
 }
 
-// defragmentReason is why the member is to be defragmented.
+// defragmentReason is why the member needs defragmentation.
 func (s *Situation) defragmentReason(m state.Member) Remark {
 	spec := s.Desired.Spec.Defragmentation
 	if spec.Mode == schema.DefragmentationNever || m.Problem != "" || m.DBSize <= 0 {
@@ -60,7 +60,7 @@ func (s *Situation) scheduledAt(spec schema.DefragmentationSpec) time.Time {
 	schedule, err := schema.ParseSchedule(spec.Schedule, spec.TimeZone)
 	zone, errZone := time.LoadLocation(spec.TimeZone)
 	if err != nil || errZone != nil {
-		return time.Time{} // there is none, or validation says what is wrong with it
+		return time.Time{} // there is none, or validation reports what is wrong with it
 	}
 	var last time.Time
 	for next := schedule.Next(s.Now.Add(-defragmentLate)); !next.IsZero() && !next.After(s.Now); next = schedule.Next(next) {

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// descent keeps, in a forecast, a downgrade that is not over: it ends by itself
+// descent keeps, in a forecast, a downgrade that is not over: it ends on its own
 // when every member runs the minor that it goes to.
 func (s *Situation) descent(r *state.Round) {
 	last := s.Observed.Round()
@@ -24,7 +24,7 @@ func (s *Situation) descent(r *state.Round) {
 }
 
 // GoesDown reports whether Git asks for a minor below the cluster version: no member
-// starts with that before etcd was told.
+// starts with that before it was enabled in etcd.
 func (s *Situation) GoesDown() bool {
 	return state.Older(s.WantedVersion().Line(), state.Minor(s.ClusterVersion()))
 }
@@ -36,7 +36,7 @@ func (s *Situation) Descending() bool {
 }
 
 // ours reports whether a downgrade that is in progress is what Git asks for, or did
-// when quorate began it. Somebody else's is not touched.
+// when quorate began it. A foreign one is not touched.
 func (s *Situation) ours(r *state.Round) bool {
 	d := s.Observed.Record.Downgrade
 	return r.DowngradeTarget == s.WantedVersion().Line() || (d != nil && d.Minor == r.DowngradeTarget)

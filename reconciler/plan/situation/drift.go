@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Outgrown says why members could not start with the version that Git asks for, or
+// Outgrown tells why members could not start with the version that Git asks for, or
 // "": a roll that is not recorded as applied has brought a newer minor,
 // and the StatefulSet that knew how far it came is gone.
 func (s *Situation) Outgrown() string {

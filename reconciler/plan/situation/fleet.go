@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Begins reports whether the cluster would be disrupted anew: then, and only then,
+// Begins reports whether the cluster would be disrupted again: then, and only then,
 // the caller has to fill in Observed.Fleet before it asks for a plan.
 func Begins(d state.Desired, o state.Observed, now time.Time) bool {
 	return Of(d, o, now).BeginsDisruption()

@@ -26,7 +26,7 @@ func (s *Situation) Clone() *Situation {
 	return &c
 }
 
-// ReplacePod lets the StatefulSet make the pod of an ordinal anew.
+// ReplacePod lets the StatefulSet recreate the pod of an ordinal.
 func (s *Situation) ReplacePod(ordinal int32) {
 	for i := range s.Observed.Pods {
 		if s.Observed.Pods[i].Ordinal == ordinal {
@@ -145,7 +145,7 @@ func (s *Situation) agreedOn() string {
 	return version
 }
 
-// healthyRound is what the members say when all is well.
+// healthyRound is what the members report when all is well.
 func (s *Situation) healthyRound() state.Round {
 	r := state.Round{At: s.Now, ClusterID: "(new)", ClusterVersion: s.agreedOn()}
 	if s.Formed() {

@@ -53,7 +53,7 @@ func (s *Situation) removedByHand() string {
 	return gone
 }
 
-// Doubtful is a member that only one look has seen, that did not answer in it, and
+// Doubtful is a member that only one round has seen, that did not answer in it, and
 // that would count as broken if it did not in the next one either; empty for none.
 func (s *Situation) Doubtful() string {
 	if len(s.Observed.Rounds) > 1 {
@@ -67,7 +67,7 @@ func (s *Situation) Doubtful() string {
 	return ""
 }
 
-// HealthProblem is what is wrong with the cluster in one look.
+// HealthProblem is what is wrong with the cluster in one round.
 func (s *Situation) HealthProblem(r *state.Round) Remark {
 	exempt := s.Exempt()
 	for _, check := range []func(*state.Round, string) Remark{
@@ -80,7 +80,7 @@ func (s *Situation) HealthProblem(r *state.Round) Remark {
 	return Remark{}
 }
 
-// Exempt is the name of the member that the gate looks past, or "".
+// Exempt is the name of the member that the gate ignores, or "".
 func (s *Situation) Exempt() string {
 	if v := s.MendedByRoll(); v != nil {
 		return v.Name

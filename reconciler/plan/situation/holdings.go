@@ -2,7 +2,7 @@ package situation
 
 import "github.com/quorate/quorate/reconciler/state"
 
-// DataSeen is what a pod says of the volume that it is on: the ID of the member whose
+// DataSeen is what a pod reports about the volume that it is on: the ID of the member whose
 // data that is, HoldsForeign, or "" where it says nothing. One that is empty, or has
 // what an earlier member has left, holds nothing but this cluster's.
 func (s *Situation) DataSeen(p state.Pod) string {

@@ -6,7 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// EachMember changes the members in every look.
+// EachMember changes the members in every round.
 func (s *Situation) EachMember(change func(*state.Member)) {
 	for i := range s.Observed.Rounds {
 		s.Observed.Rounds[i].Members = slices.Clone(s.Observed.Rounds[i].Members)

@@ -31,7 +31,7 @@ func (s *Situation) AskController() string {
 	return fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.Desired.Namespace, s.Desired.Name)
 }
 
-// Unblock says what keeps the StatefulSet from replacing a pod: it goes down from
+// Unblock tells what keeps the StatefulSet from replacing a pod: it goes down from
 // the highest ordinal, and waits for each pod to be ready. Empty for nothing.
 func (s *Situation) Unblock(next state.Pod) string {
 	for _, p := range s.Observed.Pods {
@@ -42,7 +42,7 @@ func (s *Situation) Unblock(next state.Pod) string {
 	return ""
 }
 
-// Podless is the lowest member without a pod, or "". A pod that is nobody's makes up
+// Podless is the lowest member without a pod, or "". A pod without a member makes up
 // for none that is missing.
 func (s *Situation) Podless() string {
 	lowest := ""
@@ -70,8 +70,8 @@ func (s *Situation) OtherDown(loose []state.Pod) string {
 // ControllerCloses reports whether the roll before the desired one has reached every pod,
 // and only the StatefulSet controller's own book-keeping is missing. Until then
 // CurrentTemplate names a template that no pod has any more. A last one that is
-// still on its way counts, too: another roll that began now would let every pod
-// that restarts by itself come back as what CurrentTemplate says, which a cluster
+// still in progress counts, too: another roll that began now would let every pod
+// that restarts on its own come back as what CurrentTemplate says, which a cluster
 // of the next minor no longer takes. One that has trouble keeps no roll from being
 // given up. Nor does the controller close it while the pod of a place that is to
 // be filled is not ready: that comes first.

@@ -26,7 +26,7 @@ func (s *Situation) StillWanted(l state.Leaving) bool {
 	return !l.Replace && s.WantsMember(l.Member) && (p == nil || s.LossOf(*p) == nil)
 }
 
-// Unremovable says why the others cannot do without a member, or "". Etcd needs a
+// Unremovable tells why the others cannot do without a member, or "". Etcd needs a
 // quorum of the members that there are for the removal, and of the others after it.
 func (s *Situation) Unremovable(r *state.Round, member string) string {
 	voters, well, self := 0, 0, 0
@@ -56,7 +56,7 @@ func (s *Situation) Unremovable(r *state.Round, member string) string {
 	return ""
 }
 
-// keepsServing reports whether a member's pod goes on serving.
+// keepsServing reports whether a member's pod keeps serving.
 func (s *Situation) keepsServing(name string) bool {
 	p := s.Observed.Pod(name)
 	return p != nil && s.up(*p)
@@ -73,7 +73,7 @@ func (s *Situation) OtherLearner(member string) string {
 	return ""
 }
 
-// Electable says why a change of the member list would not get its quorum, or "".
+// Electable tells why a change of the member list would not get its quorum, or "".
 func (s *Situation) Electable() string {
 	voters, well := 0, 0
 	for _, m := range s.Observed.Round().Members {
@@ -135,7 +135,7 @@ func (s *Situation) RollAbandoned() bool {
 	return !s.Started() && !state.Older(state.Minor(s.Observed.Set.CurrentVersion), state.Minor(s.ClusterVersion()))
 }
 
-// PodCount is how many pods there are to be: up to the highest ordinal of those that
+// PodCount is how many pods there should be: up to the highest ordinal of those that
 // are members, join, or are being replaced.
 func (s *Situation) PodCount() int32 {
 	r := s.Observed.Record
@@ -166,8 +166,8 @@ func (s *Situation) Founders() int32 {
 	return s.Desired.Spec.Replicas
 }
 
-// MemberCount is how many members there are, as the record has it: somebody may
-// have scaled the StatefulSet by hand.
+// MemberCount is how many members there are, by the record: a person may
+// have scaled the StatefulSet manually.
 func (s *Situation) MemberCount() int {
 	if s.Formed() {
 		return len(s.Observed.Record.Members)

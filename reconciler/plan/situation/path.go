@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/schema/release"
 )
 
-// Blocked says why a member that runs v cannot go to the stop that is due or on
+// Blocked tells why a member that runs v cannot go to the stop that is due or on
 // from there, or "".
 func (s *Situation) Blocked(v release.Version) string {
 	if state.Older(s.WantedVersion().Line(), v.Line()) && !s.GoesDown() {
@@ -22,7 +22,7 @@ func (s *Situation) Blocked(v release.Version) string {
 	return ""
 }
 
-// noWayBack says why the members that run a newer minor cannot simply get the
+// noWayBack tells why the members that run a newer minor cannot simply get the
 // older binary again, or "". They can while the cluster version has not moved,
 // and it moves as soon as no member with the old minor is left.
 func (s *Situation) noWayBack() string {

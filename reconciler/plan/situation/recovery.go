@@ -39,7 +39,7 @@ func (s *Situation) furthest() string {
 // Remnant is what is left of one member.
 type Remnant struct {
 	Name string
-	// member is what it says of itself; nil when it does not answer.
+	// member is what it reports about itself; nil when it does not answer.
 	Member *state.Member
 	// Why it does not answer.
 	Why Remark
@@ -50,7 +50,7 @@ type Remnant struct {
 // QuorumLost reports whether too few members are left to agree on anything, and no
 // more are on their way back. A list of the members is an agreement: with one,
 // there is a quorum. A roll of a cluster that cannot keep its quorum without one
-// member is no loss, unless somebody asks for a recovery.
+// member is no loss, unless a recovery is asked for.
 func (s *Situation) QuorumLost(asked bool) bool {
 	r := s.Observed.Round()
 	if r == nil || r.Problem == "" {

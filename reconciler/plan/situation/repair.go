@@ -8,10 +8,10 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Loss is a member that does not come back by itself.
+// Loss is a member that does not come back on its own.
 type Loss struct {
 	Member string
-	// Why is what a look of another time would say, too, and Detail what this one has
+	// Why is what a later pass would say, too, and Detail what this one has
 	// measured.
 	Why, Detail string
 	// since is when it was lost; zero for a loss that cannot pass: one
@@ -21,7 +21,7 @@ type Loss struct {
 	Asked bool
 }
 
-// LossOf says why the data of a pod is lost for good, or nil.
+// LossOf returns why the data of a pod is lost permanently, or nil.
 func (s *Situation) LossOf(p state.Pod) *Loss {
 	switch {
 	case p.Damage == state.DamageEmpty:
@@ -59,7 +59,7 @@ func ContainsLoss(lost []Loss, member string) bool {
 	return slices.ContainsFunc(lost, func(l Loss) bool { return l.Member == member })
 }
 
-// Vacant is the lowest place below an ordinal that has a pod and no member: nobody
+// Vacant is the lowest place below an ordinal that has a pod and no member: nothing
 // makes that pod ready. Empty for none.
 func (s *Situation) Vacant(below int32) string {
 	for ordinal := range below {

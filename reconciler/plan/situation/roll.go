@@ -45,7 +45,7 @@ func (s *Situation) Transferee(leaving string) *state.Member {
 	return best
 }
 
-// RestartReason says why it is this member's turn.
+// RestartReason tells why it is this member's turn.
 func (s *Situation) RestartReason(t *state.Pod) string {
 	switch left := len(s.Outdated()); {
 	case s.Small():
@@ -59,8 +59,8 @@ func (s *Situation) RestartReason(t *state.Pod) string {
 	}
 }
 
-// Settings is a hash of what the file says of the members themselves: what it
-// says of their number, their sleep, backups and times does not change them.
+// Settings is a hash of what the file declares of the members themselves: what it
+// declares of their number, hibernation, backups and times does not change them.
 func (s *Situation) Settings() string {
 	spec := s.Desired.Spec
 	spec.Replicas, spec.State, spec.Mode, spec.Deletion = 0, "", "", schema.DeletionSpec{}

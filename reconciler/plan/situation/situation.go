@@ -1,6 +1,6 @@
 // Package situation answers the questions about one cluster that several rules ask, and
 // plays through what an action or a wait leads to, for a forecast. It is pure, and
-// decides nothing: what is to be done is for the rules of package plan to say.
+// decides nothing: what to do is for the rules of package plan to say.
 package situation
 
 import (
@@ -25,7 +25,7 @@ type Situation struct {
 	Waypoints []state.Waypoint
 	Observed  state.Observed
 	Now       time.Time
-	// tolerant looks past the alarm NOSPACE and full databases: so that what
+	// tolerant ignores the alarm NOSPACE and full databases: so that what
 	// frees space is kept from working by nothing but other troubles.
 	tolerant bool
 }
@@ -49,7 +49,7 @@ func (s *Situation) Formed() bool { return s.Observed.Record.Formed() }
 func (s *Situation) Started() bool { return s.Observed.Set.Template == s.Desired.Template }
 
 // Rolling reports whether a pod or the StatefulSet still has another template
-// than the desired one. Members that are put to sleep sleep as they are, unless a
+// than the desired one. Members that are hibernated stay unchanged, unless a
 // roll is half done.
 func (s *Situation) Rolling() bool {
 	if s.Observed.Set == nil || !s.Formed() || (s.Desired.Spec.State == schema.StateHibernated && !s.RollOpen()) {
@@ -142,9 +142,9 @@ func (s *Situation) HealthyNow(p state.Pod) bool {
 	return s.up(p) && m != nil && m.Problem == ""
 }
 
-// up reports whether a pod goes on running, as far as Kubernetes knows. While the
+// up reports whether a pod keeps running, as far as Kubernetes knows. While the
 // alarm CORRUPT stands, etcd calls no member ready, be it ever so well: then what
-// it says of itself must do.
+// it reports about itself must do.
 func (s *Situation) up(p state.Pod) bool {
 	r := s.Observed.Round()
 	ready := p.Ready || (p.Trouble == "" && r != nil && r.Alarmed(state.Corrupt))
@@ -152,7 +152,7 @@ func (s *Situation) up(p state.Pod) bool {
 }
 
 // healthyLately reports whether the pod is ready and its member was fine in one of the
-// looks: one lost answer breaks no member, bad is seen twice like good.
+// rounds: one lost answer breaks no member, bad is seen twice like good.
 func (s *Situation) healthyLately(p state.Pod) bool {
 	if !p.Ready || p.Terminating {
 		return false
@@ -290,7 +290,7 @@ func (s *Situation) Warnings() []Remark {
 	return slices.Compact(warnings)
 }
 
-// defaultsChanged says what members will do otherwise although no setting
+// defaultsChanged tells what members will do otherwise although no setting
 // changes.
 func (s *Situation) defaultsChanged() []string {
 	var texts []string

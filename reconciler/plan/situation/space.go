@@ -69,9 +69,9 @@ func share(part, whole int64) int64 {
 	return part * 100 / whole
 }
 
-// toleratesNoSpace reports whether the alarm NOSPACE and full databases do not stand in the
-// way: that of the rule that frees space, that of a roll to a larger quota, and that
-// of a roll that fixes the member it broke, without which no space is freed. They are the
+// toleratesNoSpace reports whether the alarm NOSPACE and full databases do not block the
+// caller: the rule that frees space, a roll to a larger quota, and
+// a roll that fixes the member it broke, without which no space is freed. They are the
 // ways out of it.
 func (s *Situation) toleratesNoSpace(r *state.Round) bool {
 	return onlyAlarm(r.Alarms, state.NoSpace) && (s.tolerant || s.EndsNoSpace() || s.MendedByRoll() != nil)

@@ -20,7 +20,7 @@ func (s *Situation) Growing() []state.Volume {
 }
 
 // MemberVolumes are the volumes of the recorded members, by ordinal. What holds
-// somebody else's data is no member's, whatever its name.
+// foreign data is no member's, whatever its name.
 func (s *Situation) MemberVolumes() []state.Volume {
 	if !s.Formed() {
 		return nil
@@ -63,8 +63,8 @@ func (s *Situation) ClassChanges() bool {
 }
 
 // Misplaced are the members whose volume is of another class than Git asks for,
-// from the highest ordinal down: each is to be replaced by a new member, one by
-// one. There are none before the StatefulSet gives new members the right ones.
+// from the highest ordinal down: each is replaced by a new member, one at
+// a time. There are none before the StatefulSet gives new members the right ones.
 func (s *Situation) Misplaced() []string {
 	if s.Observed.Set == nil || !s.ClassChanges() || s.Observed.Set.ClaimClass != state.StorageClass(s.Desired.Spec.Storage) {
 		return nil

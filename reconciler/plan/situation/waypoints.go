@@ -36,7 +36,7 @@ func Waypoints(spec schema.ClusterSpec, o state.Observed) []state.Waypoint {
 	return s.flushing(low, stops)
 }
 
-// walk are the versions on the way. Where there is no way the path rule says so.
+// walk are the versions in between. Where there is no path the path rule reports it.
 // A roll that is not closed counts as not begun: the walk stays at its stop until
 // every pod is ready there, and with it at the first member that does not come back.
 func (s *Situation) walk(low, high release.Version) []string {

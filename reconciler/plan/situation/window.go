@@ -37,7 +37,7 @@ func (s *Situation) willWait() []string {
 
 // NextOpening is when members may be restarted: now, inside of a window or without
 // any, else when the next window opens, in that window's zone. The problem says
-// why it cannot be told.
+// why it is unknown.
 func (s *Situation) NextOpening() (opens time.Time, problem string) {
 	if len(s.Desired.Spec.Maintenance) == 0 {
 		return s.Now, ""
@@ -71,7 +71,7 @@ func OpeningOf(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
 		return time.Time{}, err
 	}
 	// An opening keeps the window open for its duration, so it is open when one
-	// came in that time: the first start since then says so.
+	// came in that time: the first start since then tells it.
 	if begun := schedule.Next(now.Add(-w.Duration.Duration)); !begun.IsZero() && !begun.After(now) {
 		return now, nil
 	}
