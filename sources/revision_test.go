@@ -290,7 +290,7 @@ func TestReadRevisionRefusesRepositoriesThatItCannotRead(t *testing.T) {
 		},
 		"a dangling .git": {
 			func(u *upstream, dir string) { write(u.tb, filepath.Join(dir, ".git"), "gitdir: /nowhere\n") },
-			sources.ErrRepositoryNotFound, "is no Git repository; clone it again",
+			sources.ErrRepositoryNotFound, "is not a Git repository; clone it again",
 		},
 		"no commits": {
 			func(u *upstream, dir string) { u.git(dir, "init", "--quiet") },
