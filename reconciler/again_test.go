@@ -15,7 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// I3: each fact that the second decision rests on is read anew, and one that cannot
+// I3: each fact that the second decision rests on is read again, and one that cannot
 // be had is an error: nothing is decided on half of them.
 func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 	roll := action.StartRoll{Partition: 3}
@@ -35,7 +35,7 @@ func TestTheSecondDecisionNeedsEveryFact(t *testing.T) {
 			reconcilertest.Ill(w, w.Pod("orders-1").CreationTimestamp.Time, func(*corev1.Pod) {})
 			reconcilertest.Tie(w, corev1.ClaimBound, "host-1")
 			reconcilertest.Away(w, "nodes")
-		}, "look for the node of orders-1: "},
+		}, "get the node of orders-1: "},
 		"the restore": {roll, func(w *reconcilertest.World, _ *observe.View) {
 			reconcilertest.Asleep(w)
 			reconcilertest.Away(w, "jobs")

@@ -79,7 +79,7 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 	if fresh {
 		live, err := r.Observer.Standings(ctx)
 		if err != nil {
-			return state.Fleet{}, fmt.Errorf("look at the other clusters: %w", err)
+			return state.Fleet{}, fmt.Errorf("read the state of the other clusters: %w", err)
 		}
 		read = func(o desired.Cluster) (observe.Standing, error) { return live[o.Key()], nil }
 	}
@@ -88,7 +88,7 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 	for _, o := range others {
 		s, err := read(o)
 		if err != nil {
-			return state.Fleet{}, fmt.Errorf("look at %s: %w", o.Key(), err)
+			return state.Fleet{}, fmt.Errorf("read the state of %s: %w", o.Key(), err)
 		}
 		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
 		n.Why = disrupted(s, o)
@@ -131,7 +131,7 @@ func (r *Reconciler) lookBelow(ctx context.Context, clusters []desired.Cluster) 
 		v, err := r.Observer.Observe(ctx, o)
 		why := ""
 		if err != nil {
-			why = "it cannot be looked at: " + err.Error()
+			why = "its state cannot be read: " + err.Error()
 		} else {
 			why = leftToDo(plan.Make(v.Desired, v.Observed, r.now()))
 		}
@@ -216,7 +216,7 @@ func unfinished(s observe.Standing, c desired.Cluster) string {
 	case err != nil:
 		return "its record cannot be read"
 	case rec.Applied == nil || rec.Applied.SpecHash != schema.SpecHash(c.Spec):
-		return "its file has not been carried out yet"
+		return "its file has not been applied yet"
 	}
 	return disrupted(s, c)
 }

@@ -93,8 +93,8 @@ func TestWhatIsPlainlyUnfinished(t *testing.T) {
 		"hibernated":         {observe.Standing{}, asleep, ""},
 		"never made":         {observe.Standing{}, c, "it has not been made yet"},
 		"a damaged record":   {damaged, c, "its record cannot be read"},
-		"never applied":      {applied(""), c, "its file has not been carried out yet"},
-		"another file":       {applied("other"), c, "its file has not been carried out yet"},
+		"never applied":      {applied(""), c, "its file has not been applied yet"},
+		"another file":       {applied("other"), c, "its file has not been applied yet"},
 	} {
 		if got := unfinished(test.standing, test.file); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)

@@ -283,7 +283,7 @@ func TestWavesGoOneAfterTheOther(t *testing.T) {
 				t.Errorf("want %q, error %v, plan:\n%s", why, err, p.Text())
 			}
 		}
-		waits("its file has not been carried out yet")
+		waits("its file has not been applied yet")
 		f.untilDone(canary)
 		// Kubernetes and the record are content; a member is not.
 		f.etcds["shop/canary"].Change = func(r *state.Round) { r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "a1"}} }

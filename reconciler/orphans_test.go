@@ -31,7 +31,7 @@ func inOrphaned(t *testing.T, owner state.Owner, test func(w *reconcilertest.Wor
 	})
 }
 
-// 130: whoever starts anew sees an orphan, too; it is told once, and not touched.
+// 130: whoever restarts sees an orphan, too; it is told once, and not touched.
 func TestOrphanIsSeenAfterARestart(t *testing.T) {
 	inOrphaned(t, reconcilertest.Us(), func(w *reconcilertest.World, registry *prometheus.Registry) {
 		for range 3 {
@@ -41,7 +41,7 @@ func TestOrphanIsSeenAfterARestart(t *testing.T) {
 		if orphans := w.Lines("cluster is not in Git any more", "cluster"); !slices.Equal(orphans, []string{"shop/orders"}) {
 			t.Errorf("orphans %q", orphans)
 		}
-		if events := w.DrainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Orphaned no file that can be read names this cluster") {
+		if events := w.DrainEvents(); len(events) != 1 || !strings.HasPrefix(events[0], "Warning Orphaned no readable file names this cluster") {
 			t.Errorf("Events %q", events)
 		}
 		if requests := w.API.Requests(); len(requests) > 0 {
@@ -118,7 +118,7 @@ func TestDeletedClusterIsNoOrphan(t *testing.T) {
 }
 
 // A daemon without an owner of its own misses whatever loses its file.
-func TestNobodyMissesEverybodysCluster(t *testing.T) {
+func TestWithoutAnOwnerEveryLostClusterIsAnOrphan(t *testing.T) {
 	inOrphaned(t, reconcilertest.Them(), func(w *reconcilertest.World, _ *prometheus.Registry) {
 		w.As(state.Owner{})
 		w.R.SetDesired([]desired.Cluster{w.Wish})

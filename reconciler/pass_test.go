@@ -106,8 +106,8 @@ func TestStatusOfFailures(t *testing.T) {
 	})
 }
 
-// A step that did not disrupt the cluster anew when it was decided, and does when it
-// is looked at again, has no place among those that may: it is decided anew.
+// A step that did not disrupt the cluster again when it was decided, and does when it
+// is looked at again, has no place among those that may: it is decided again.
 func TestStepThatBeginsMeanwhileIsDecidedAnew(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })

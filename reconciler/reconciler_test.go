@@ -340,7 +340,7 @@ func TestTheEndIsNoFailure(t *testing.T) {
 	})
 }
 
-// A step that somebody undoes each time is taken less and less often.
+// A step that another writer undoes each time is taken less and less often.
 func TestAStepThatIsUndoneIsSlowedDown(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		var waits []time.Duration

@@ -187,7 +187,7 @@ func driftEdits() []driftEdit {
 	}
 }
 
-// TestDriftFight is the whole story: somebody edits, quorate sees what, who and
+// TestDriftFight is the whole story: another writer edits, quorate sees what, who and
 // when, applies, and the drift is gone.
 func TestDriftFight(t *testing.T) {
 	for _, test := range driftEdits() {
@@ -363,7 +363,7 @@ func TestDriftOfIntent(t *testing.T) {
 	}
 }
 
-// TestDriftOfARemoval: what somebody has removed is nobody's any more, and is no change
+// TestDriftOfARemoval: what another writer has removed has no owner, and is no change
 // of the wish.
 func TestDriftOfARemoval(t *testing.T) {
 	a := applyManifests(t, clustertest.Orders())

@@ -320,7 +320,7 @@ var (
 	// ErrCompacted says that the revision is compacted.
 	ErrCompacted = errors.New("etcd has compacted that revision")
 	// ErrCorrupt means that the alarm CORRUPT is on: etcd refuses to serve.
-	ErrCorrupt = errors.New("etcd serves nobody while the alarm CORRUPT is on")
+	ErrCorrupt = errors.New("etcd refuses to serve while the alarm CORRUPT is on")
 )
 
 // CountKeys asks the member itself how many keys there are at a revision, 0 for the
@@ -407,7 +407,7 @@ func eachAlone(answers []*answer) []state.Member {
 		// Only a learner has answered all that it is asked.
 		describe(&m, a)
 		if m.Problem == "" {
-			m.Problem = "nobody lists it"
+			m.Problem = "no member lists it"
 		}
 		members = append(members, m)
 	}

@@ -115,7 +115,7 @@ func (l *lineage) snapshots() int64 {
 	return n
 }
 
-// exited waits for a member to end by itself, and returns what it said.
+// exited waits for a member to end on its own, and returns what it said.
 func (l *lineage) exited(i int) string {
 	l.Helper()
 	done := make(chan error, 1)

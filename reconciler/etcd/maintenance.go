@@ -165,7 +165,7 @@ func (m *Conn) identify(ctx context.Context, t Target) (*pb.StatusResponse, erro
 	case of != t.ClusterID:
 		return nil, fmt.Errorf("%w: it answers for cluster %s, not %s", ErrOtherCluster, of, t.ClusterID)
 	case id != t.ID:
-		return nil, fmt.Errorf("it answers as member %s, not %s; quorate looks again", id, t.ID)
+		return nil, fmt.Errorf("it answers as member %s, not %s; quorate retries", id, t.ID)
 	}
 	return status, nil
 }

@@ -158,9 +158,9 @@ func TestSpaceIsFreed(t *testing.T) {
 	}
 }
 
-// I3: whoever answers at a member's address is asked who it is, and does nothing
-// when it is somebody else.
-func TestNothingIsAskedOfSomebodyElse(t *testing.T) {
+// I3: what answers at a member's address is asked which member it is, and does nothing
+// when it is another one.
+func TestNothingIsAskedOfAnotherMember(t *testing.T) {
 	s := startEtcd(t, etcdtest.V36, 3, false)
 	r := s.round(false)
 	leader, other := s.leader(r)

@@ -121,7 +121,7 @@ func (c *Client) changeMembers(ctx context.Context, ask membersToAsk, done func(
 	}
 	answered := sendChange(ctx, list.client.etcd, change)
 	if list, err = c.listMembers(ctx, ask); err != nil {
-		return errors.Join(answered, fmt.Errorf("whether it was carried out is unknown until the members answer: %w", err))
+		return errors.Join(answered, fmt.Errorf("whether it was applied is unknown until the members answer: %w", err))
 	}
 	switch ok, err := done(list); {
 	case ok:

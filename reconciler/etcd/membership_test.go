@@ -416,7 +416,7 @@ func promoteThroughProxy(t *testing.T, s *etcdServers, cluster, id string) {
 
 // Nobody who could be asked, or nobody who answers: nothing is known, and that is
 // said.
-func TestMembershipWithoutAnybodyToAsk(t *testing.T) {
+func TestMembershipWithoutAMemberToAsk(t *testing.T) {
 	clients := New()
 	t.Cleanup(func() { clients.Forget("shop/orders") })
 	_, err := clients.AddLearner(t.Context(), "shop/orders", "c1", nil, "http://127.0.0.1:1")

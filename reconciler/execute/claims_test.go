@@ -111,8 +111,8 @@ func TestHoldingsAreWrittenOnTheClaimsSeen(t *testing.T) {
 }
 
 // I6, I7: a volume on which no member was seen is not deleted, whatever was planned.
-func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
-	for what, found := range map[string]string{"nobody's": "", "somebody's": state.HoldsForeign} {
+func TestAnUnknownVolumeStays(t *testing.T) {
+	for what, found := range map[string]string{"no member's": "", "a foreign one's": state.HoldsForeign} {
 		t.Run(what, func(t *testing.T) {
 			leaving(t, func(w *reconcilertest.World) {
 				w.MustDo(action.RemoveMember{Member: "orders-4", ID: "a4"})
@@ -124,7 +124,7 @@ func TestAVolumeThatNobodyKnowsStays(t *testing.T) {
 				}
 				marked(found)
 				volume := action.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
-				backuptest.WantError(t, w.Do(volume), "delete the volume claim data-orders-4", "nobody has seen a member of this cluster on it")
+				backuptest.WantError(t, w.Do(volume), "delete the volume claim data-orders-4", "no member of this cluster was seen on it")
 				if len(claimsOf(w)) != 5 {
 					t.Errorf("the claims are %q", claimsOf(w))
 				}

@@ -75,7 +75,7 @@ func (e *Executor) issueCertificates(ctx context.Context, v *observe.View) error
 	for _, secret := range missing {
 		_, err := secrets.Create(ctx, secret, metav1.CreateOptions{FieldManager: naming.FieldManager})
 		if apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or somebody was faster", secret.Name)
+			return fmt.Errorf("create Secret %s: it exists, but is not labelled as this cluster's, or another writer was faster", secret.Name)
 		}
 		if err != nil {
 			return fmt.Errorf("create Secret %s: %w", secret.Name, err)

@@ -119,7 +119,7 @@ func TestRecordFormedWritesTheIDs(t *testing.T) {
 	})
 }
 
-// Somebody who writes the record between the read and the write wins.
+// A writer that writes the record between the read and the write wins.
 func TestRecordChangedInBetweenIsNotOverwritten(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		configMaps := corev1.SchemeGroupVersion.WithResource("configmaps")

@@ -25,14 +25,14 @@ import (
 )
 
 // I7: what does not carry quorate's labels is somebody else's, whatever its name.
-func TestDeletionTouchesNothingOfSomebodyElse(t *testing.T) {
+func TestDeletionTouchesNoForeignObject(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		set := w.Set()
 		set.Labels = map[string]string{"app": "theirs"}
 		w.Put(reconcilertest.SetsResource(), set)
 		err := w.R.Executor.DeleteObject(w.Context(), w.Look(), action.DeleteObject{ObjectKind: "StatefulSet", Name: "orders"})
-		if err == nil || !strings.Contains(err.Error(), "somebody else's") {
-			t.Errorf("the StatefulSet of somebody else: error %v", err)
+		if err == nil || !strings.Contains(err.Error(), "so it is foreign") {
+			t.Errorf("a foreign StatefulSet: error %v", err)
 		}
 		if w.Set() == nil {
 			t.Error("it is gone")
@@ -60,7 +60,7 @@ func TestDeletionNamesTheObjectThatWasRead(t *testing.T) {
 }
 
 // A deletion that forgets what was applied would let a cluster that comes back roll
-// by itself; only one that names it writes it down.
+// on its own; only one that names it writes it down.
 func TestADeletionKeepsWhatWasApplied(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		was := w.Record().Applied

@@ -248,7 +248,7 @@ func (e *Executor) foundOwn(ctx context.Context, v *observe.View, member string)
 	case err != nil:
 		return fmt.Errorf("read pod %s: %w", member, err)
 	case live != nil && pods.Damage(live) == state.DamageForeign:
-		return fmt.Errorf("delete the volume of %s: its guard says that the data may be somebody else's: %s", member, pods.Trouble(live))
+		return fmt.Errorf("delete the volume of %s: its guard reports that the data may be foreign: %s", member, pods.Trouble(live))
 	}
 	return nil
 }
@@ -268,7 +268,7 @@ func (e *Executor) deleteClaim(ctx context.Context, v *observe.View, a action.De
 	case live.DeletionTimestamp != nil:
 		return nil
 	case formed && !v.Volume(live).Own():
-		return fmt.Errorf("delete the volume claim %s: nobody has seen a member of this cluster on it, so that its data may be somebody else's", a.Claim)
+		return fmt.Errorf("delete the volume claim %s: no member of this cluster was seen on it, so its data may be foreign", a.Claim)
 	}
 	err = claims.Delete(ctx, a.Claim, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})
 	if err != nil && !apierrors.IsNotFound(err) {

@@ -54,7 +54,7 @@ func claimUID(w *reconcilertest.World, member string) string {
 	return string(claim.UID)
 }
 
-// stepsOf carries out each action twice, and lets the world answer.
+// stepsOf executes each action twice, and lets the world answer.
 func stepsOf(w *reconcilertest.World, actions ...action.Action) {
 	w.Helper()
 	for _, a := range actions {
@@ -186,7 +186,7 @@ func TestAKnownLearnerIsNotAddedAgain(t *testing.T) {
 	})
 }
 
-// leaving is a world of five members in which orders-4 is on its way out.
+// leaving is a world of five members in which orders-4 is being deleted.
 func leaving(t *testing.T, test func(w *reconcilertest.World)) {
 	t.Helper()
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
@@ -464,7 +464,7 @@ func TestVolumeGoesLast(t *testing.T) {
 		kept("of another member", state.ErrChanged.Error())
 		volume.UID, volume.Claim = uid, "data-orders-4"
 		guardSays(w, "orders-4", guard.ExitForeign)
-		kept("with somebody else's data", "its guard says that the data may be somebody else's: guard: the volume is not its own")
+		kept("with somebody else's data", "its guard reports that the data may be foreign: guard: the volume is not its own")
 		guardSays(w, "orders-4", guard.ExitOutdated)
 		stepsOf(w, volume)
 		if len(claimsOf(w)) != 4 || len(w.Record().Retired) != 0 {
@@ -625,7 +625,7 @@ func TestReplicasFollowTheMembers(t *testing.T) {
 	})
 }
 
-// Certificates for fewer members than Git wants are issued anew by the same
+// Certificates for fewer members than Git wants are reissued by the same
 // authority, and nothing else of them is touched.
 func TestWidenCertificates(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {

@@ -32,7 +32,7 @@ func TestClaimIsIdempotent(t *testing.T) {
 }
 
 // 142: of two daemons that reach for one cluster, the second lets go.
-func TestSomebodyWhoWasFasterStaysTheOwner(t *testing.T) {
+func TestAFasterOwnerStaysTheOwner(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.MustDo(action.ClaimCluster{To: reconcilertest.Claimed(reconcilertest.Them(), 1)})
 		if err := w.Do(action.ClaimCluster{To: reconcilertest.Claimed(reconcilertest.Us(), 1)}); !errors.Is(err, state.ErrChanged) {

@@ -108,7 +108,7 @@ func TestALostClusterIsRecovered(t *testing.T) {
 	})
 }
 
-// 84, I18: the same by itself, pass after pass, once Git says so; and never again.
+// 84, I18: the same on its own, pass after pass, once Git says so; and never again.
 func TestRecoveryRunsToItsEndByItself(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		loseQuorum(w, "orders-1")

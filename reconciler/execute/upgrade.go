@@ -21,7 +21,7 @@ func (e *Executor) nudge(ctx context.Context, v *observe.View, a action.ForceSna
 	saved := etcd.SnapshotCounts(ctx, e.Members, v.Cluster.Key(), v.Endpoints)
 	for name := range v.Record.Members {
 		if _, known := saved[name]; !known {
-			return fmt.Errorf("add to the log: %s does not say how often it has saved its state", name)
+			return fmt.Errorf("add to the log: %s does not report how often it has saved its state", name)
 		}
 	}
 	now := e.Now().UTC()

@@ -248,7 +248,7 @@ func TestNudgeTwice(t *testing.T) {
 			}
 			return down(member)
 		}
-		if err := w.Do(action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "v"}); err == nil || !strings.Contains(err.Error(), "orders-1 does not say how often it has saved its state") {
+		if err := w.Do(action.ForceSnapshot{Member: "orders-0", MemberID: "a0", Template: "v"}); err == nil || !strings.Contains(err.Error(), "orders-1 does not report how often it has saved its state") {
 			t.Errorf("%v", err)
 		}
 		if w.Record().Nudged.Template == "v" {

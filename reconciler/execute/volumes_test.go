@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Growth is carried to its end, and restarts nobody.
+// Growth is carried to its end, and restarts no member.
 func TestVolumesGrowOnline(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Disks(true)

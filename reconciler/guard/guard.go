@@ -99,11 +99,11 @@ type volumeState struct {
 func Check(recordPath, volume, member string) error {
 	text, err := os.ReadFile(recordPath)
 	if err != nil {
-		return fmt.Errorf("the cluster's record cannot be read, so %s does not start; restore the record and the pod goes on by itself: %w", member, err)
+		return fmt.Errorf("the cluster's record cannot be read, so %s does not start; restore the record and the pod continues: %w", member, err)
 	}
 	core, err := ParseRecord(text)
 	if err != nil {
-		return fmt.Errorf("the cluster's record is damaged, so %s does not start; mend the record and the pod goes on by itself: %w", member, err)
+		return fmt.Errorf("the cluster's record is damaged, so %s does not start; fix the record and the pod continues: %w", member, err)
 	}
 	if core.stopped() {
 		return refuse(ExitNotAMember, "%s; %s does not start meanwhile", core.way(), member)
@@ -164,7 +164,7 @@ func decideStart(core Record, v volumeState, member string) (mark *volumeMarker,
 	case v.damage != nil && (v.marker != nil || core.ownsLog(v.log, member)):
 		return nil, refuse(ExitCorrupt, "the data of %s is damaged: %s", member, v.damage)
 	case v.damage != nil:
-		return nil, refuse(ExitForeign, "the volume of %s does not say whose it is (%s), and this is %s; put back the volume that belongs to this member", member, v.damage, core.name())
+		return nil, refuse(ExitForeign, "the volume of %s does not name its owner (%s), and this is %s; put back the volume that belongs to this member", member, v.damage, core.name())
 	case v.marker == nil && len(v.strangers) > 0:
 		return nil, refuse(ExitForeign, "the volume of %s holds foreign data (%s) and no %s%s, and this is %s; empty the volume, or put back the one that belongs to this member", member, strings.Join(v.strangers, ", "), MarkerFile, v.log.named(), core.name())
 	case !core.formed() && v.marker == nil:

@@ -99,7 +99,7 @@ func TestGuard(t *testing.T) {
 		another   = with(`"revision":9,"joining":{"member":"orders-1","id":"92"}`)
 		somebody  = with(`"revision":9,"joining":{"member":"orders-3","id":"92"}`)
 		own       = logOf(0x91, 0xcdf8)
-		// The cluster lost its quorum once, and went on under another token.
+		// The cluster lost its quorum once, and continued under another token.
 		recovered = func(record string) string {
 			return strings.Replace(record, `:1,`, `:1,"recovered":[{"clusterID":"aaaa","token":"old"}],`, 1)
 		}
@@ -131,7 +131,7 @@ func TestGuard(t *testing.T) {
 		{"wiped log", formed, volume{"quorate.json": ownMarker, "data/member/wal": dir, "data/member/snap/db": "x"}, 3, "wiped"},
 		{"log without a finished file", formed, volume{"quorate.json": ownMarker, "data/member/wal/0.tmp": "\x00"}, 3, "wiped"},
 		{"data without marker", formed, volume{walFile: own}, 4, "foreign data (data) and no quorate.json, and a log of member 91 of cluster cdf8, and this is cluster cdf8 of token orders-1f2e"},
-		{"somebody's damaged log", formed, volume{walFile: "x"}, 4, "does not say whose it is"},
+		{"somebody's damaged log", formed, volume{walFile: "x"}, 4, "does not name its owner"},
 		{"another incarnation's damaged log", formed, volume{"quorate.json": `{"token":"old","member":"orders-1"}`, walFile: "x"}, 4, "cluster token old, and this is member orders-1 of cluster token orders-1f2e"},
 		{"data without marker before forming", unformed, volume{walFile: own}, 4, "foreign data (data)"},
 		{"somebody's files", unformed, volume{"pgdata/PG_VERSION": "17"}, 4, "foreign data (pgdata)"},
@@ -156,9 +156,9 @@ func TestGuard(t *testing.T) {
 		{"an unknown incarnation's volume, joining", recovered(joining), volume{"quorate.json": `{"token":"older","member":"orders-1"}`, walFile: own}, 4, "cluster token older"},
 		{"damaged marker", formed, volume{"quorate.json": "{", walFile: own}, 5, "quorate.json is damaged"},
 		{"damaged marker beside an earlier ID's log", formed, volume{"quorate.json": "{", walFile: logOf(0x90, 0xcdf8)}, 5, "quorate.json is damaged"},
-		{"damaged marker beside another cluster's log", formed, volume{"quorate.json": "{", walFile: logOf(0x91, 0xcdf9)}, 4, "does not say whose it is (quorate.json is damaged"},
-		{"damaged marker beside another member's log", formed, volume{"quorate.json": "{", walFile: logOf(0x8e, 0xcdf8)}, 4, "does not say whose it is"},
-		{"damaged marker and log", formed, volume{"quorate.json": "{", walFile: "x"}, 4, "does not say whose it is"},
+		{"damaged marker beside another cluster's log", formed, volume{"quorate.json": "{", walFile: logOf(0x91, 0xcdf9)}, 4, "does not name its owner (quorate.json is damaged"},
+		{"damaged marker beside another member's log", formed, volume{"quorate.json": "{", walFile: logOf(0x8e, 0xcdf8)}, 4, "does not name its owner"},
+		{"damaged marker and log", formed, volume{"quorate.json": "{", walFile: "x"}, 4, "does not name its owner"},
 		{"damaged marker and nothing else", formed, volume{"quorate.json": "{"}, 4, "this is cluster cdf8 of token orders-1f2e"},
 		{"damaged marker before forming", unformed, volume{"quorate.json": "{"}, 4, "this is cluster token orders-1f2e"},
 		{"empty marker", unformed, volume{"quorate.json": "{}"}, 4, "quorate.json is damaged"},

@@ -93,7 +93,7 @@ func DeleteOwn[L metav1.Object](ctx context.Context, client Deleter[L], c schema
 		return err
 	}
 	if !naming.Owns(live, c) {
-		return errors.New("it does not carry quorate's labels, so it is somebody else's: look at it and delete it by hand")
+		return errors.New("it does not carry quorate's labels, so it is foreign: check it and delete it manually")
 	}
 	uid := live.GetUID()
 	err = client.Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}, PropagationPolicy: &how})

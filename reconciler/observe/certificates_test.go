@@ -20,7 +20,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// 144 148: what is wrong with Secrets that somebody else makes is named, with
+// 144 148: what is wrong with Secrets that another program makes is named, with
 // the Secret and the key; nothing of it is ever missing in the sense that quorate
 // would issue it.
 func TestNamedCertificatesAreChecked(t *testing.T) {
@@ -126,9 +126,9 @@ func TestNamedCertificatesAreChecked(t *testing.T) {
 	}
 }
 
-// 144: a cluster comes up with Secrets of somebody else, waits for them, uses
+// 144: a cluster comes up with Secrets of another issuer, waits for them, uses
 // them for its own connections, and writes to none of them.
-func TestAClusterWithSecretsOfSomebodyElse(t *testing.T) {
+func TestAClusterWithSecretsOfAnotherIssuer(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		w.WantHold(decision.Unhealthy, "certificates", "their-server does not exist: create the Secret")
 		if writes := w.API.Writes(); len(writes) > 0 {
@@ -175,7 +175,7 @@ func TestOtherNamesOfSecretsAreReadAtOnce(t *testing.T) {
 
 // 145: Secrets that their maker renews are taken up within the time in which they
 // are read again, and one that goes wrong holds the cluster.
-func TestRenewedSecretsOfSomebodyElseAreTakenUp(t *testing.T) {
+func TestRenewedSecretsOfAnotherIssuerAreTakenUp(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		a := observe.NewTheirs(t, time.Now(), 10*observe.Day, nil)
 		w.PutTheirs(observe.TheirSecrets(a))
@@ -204,8 +204,8 @@ func TestRenewedSecretsOfSomebodyElseAreTakenUp(t *testing.T) {
 	}, clustertest.NamedTLS)
 }
 
-// 145: an option rolls a cluster with Secrets of somebody else, as any other.
-func TestAnOptionRollsAClusterWithSecretsOfSomebodyElse(t *testing.T) {
+// 145: an option rolls a cluster with Secrets of another issuer, as any other.
+func TestAnOptionRollsAClusterWithSecretsOfAnotherIssuer(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		w.PutTheirs(observe.TheirSecrets(observe.NewTheirs(t, time.Now(), 10*observe.Day, nil)))
 		w.UntilIdle()

@@ -44,7 +44,7 @@ func (o *Observer) findForeign(ctx context.Context, c desired.Cluster) (foreign 
 		switch {
 		case apierrors.IsNotFound(err):
 		case err != nil:
-			return nil, fmt.Errorf("look for %s %s: %w", l.kind, l.name, err)
+			return nil, fmt.Errorf("list %s %s: %w", l.kind, l.name, err)
 		case !naming.Owns(found, c.EtcdCluster):
 			foreign = append(foreign, state.Object{Kind: l.kind, Name: l.name, State: state.ObjectForeign, Detail: "it carries none of quorate's labels for this cluster"})
 		}

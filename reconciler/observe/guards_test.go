@@ -27,7 +27,7 @@ func TestForeignObjectsThatCannotBeLookedForStopTheBootstrap(t *testing.T) {
 		reconcilertest.Run(t, func(w *reconcilertest.World) {
 			reconcilertest.Away(w, resource)
 			_, err := w.Pass()
-			backuptest.WantError(t, err, "observe shop/orders", "look for "+kind, "away")
+			backuptest.WantError(t, err, "observe shop/orders", "list "+kind, "away")
 			if writes := w.API.Writes(); len(writes) > 0 {
 				t.Errorf("%s: it wrote %q", resource, writes)
 			}
@@ -57,7 +57,7 @@ func TestClassThatCannotBeReadStopsTheGrowth(t *testing.T) {
 	})
 }
 
-// A cluster that formed and has nobody to ask is one that nobody answers for, and
+// A cluster that formed and has nobody to ask is one that no member answers for, and
 // not one that was not asked.
 func TestFormedClusterWithoutAddressesIsAsked(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {

@@ -69,7 +69,7 @@ func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.Pe
 	case apierrors.IsForbidden(err):
 		return false, time.Time{}, nil
 	case err != nil:
-		return false, time.Time{}, fmt.Errorf("look for the node of %s: %w", p.Name, err)
+		return false, time.Time{}, fmt.Errorf("get the node of %s: %w", p.Name, err)
 	case host == "":
 		return false, time.Time{}, nil
 	case len(nodes.Items) == 0:

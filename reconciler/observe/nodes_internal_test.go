@@ -94,7 +94,7 @@ func TestSinceWhenAPodIsNotReady(t *testing.T) {
 		want      time.Time
 	}{
 		"it ceased to be":         {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(turned)}, turned},
-		"nobody knows":            {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(turned)}, turned},
+		"unknown":                 {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionUnknown, LastTransitionTime: metav1.NewTime(turned)}, turned},
 		"nobody wrote down when":  {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionFalse}, created},
 		"it is":                   {corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.NewTime(turned)}, created},
 		"something else ceased":   {corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, LastTransitionTime: metav1.NewTime(turned)}, created},

@@ -83,12 +83,12 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 			return true, nil, errors.New("the API server is away")
 		})
 		_, err := w.R.Observer.Observe(w.Context(), w.Wish)
-		backuptest.WantError(t, err, "look for the node of orders-1", "away")
+		backuptest.WantError(t, err, "get the node of orders-1", "away")
 		w.API.PrependReactor("get", "persistentvolumes", func(clienttesting.Action) (bool, runtime.Object, error) {
 			return true, nil, errors.New("the volume is not told")
 		})
 		_, err = w.R.Observer.Observe(w.Context(), w.Wish)
-		backuptest.WantError(t, err, "look for the node of orders-1", "the volume is not told")
+		backuptest.WantError(t, err, "get the node of orders-1", "the volume is not told")
 	})
 }
 

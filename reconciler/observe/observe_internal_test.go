@@ -195,7 +195,7 @@ func TestPodThatHasCrashed(t *testing.T) {
 		"runs after a crash":        {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, LastTerminationState: ended(2), RestartCount: 1}, true},
 		"runs after it was stopped": {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, LastTerminationState: ended(0), RestartCount: 1}, false},
 		"has just crashed":          {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: ended(137)}, true},
-		"nobody knows why":          {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, RestartCount: 1}, true},
+		"unknown reason":            {corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, RestartCount: 1}, true},
 		"another container":         {corev1.ContainerStatus{Name: "sidecar", State: running, LastTerminationState: ended(1), RestartCount: 1}, false},
 	} {
 		if pod := pods.Describe(&corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{test.status}}}); pod.Crashed != test.want {

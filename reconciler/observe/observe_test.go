@@ -58,7 +58,7 @@ func TestControllerThatHasNotSeenTheChangeIsUnsettled(t *testing.T) {
 }
 
 // A member is dialled by its pod's address, under the name in its certificate,
-// and dialled anew when either changes.
+// and dialled again when either changes.
 func TestEndpointsFollowPodsAndCredentials(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		before := w.Look().Endpoints[1]

@@ -35,7 +35,7 @@ func TestEveryIntentIsMoving(t *testing.T) {
 	}
 }
 
-// Nobody else may stop a member that the quorum needs, also of a cluster that has
+// No other may stop a member that the quorum needs, also of a cluster that has
 // not formed yet, or that is about to lose a voter.
 func TestDisruptionsKeepTheQuorum(t *testing.T) {
 	five := func(edits ...func(*record.Record)) record.Record {

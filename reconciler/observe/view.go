@@ -65,7 +65,7 @@ func (v *View) KeepTemplate() (appsv1ac.StatefulSetApplyConfiguration, error) {
 		return keep, fmt.Errorf("apply StatefulSet %s: %w", v.Set.Name, err)
 	}
 	if owned.Spec == nil || owned.Spec.Template == nil {
-		return keep, fmt.Errorf("apply StatefulSet %s: quorate does not own its template, so it cannot be kept as it is; wait for the roll to end", v.Set.Name)
+		return keep, fmt.Errorf("apply StatefulSet %s: quorate does not own its template, so it cannot be kept unchanged; wait for the rollout to end", v.Set.Name)
 	}
 	spec.Template = owned.Spec.Template
 	return keep, nil

@@ -45,7 +45,7 @@ func noSpace(s *situation.Situation) verdict {
 		return pass()
 	}
 	if problem := mending.PodProblem(); !problem.None() {
-		return unhealthy(problem.Text+", and space is freed (alarm NOSPACE) only in a cluster that is well otherwise", "look at the member named here").about(problem)
+		return unhealthy(problem.Text+", and space is freed (alarm NOSPACE) only in a cluster that is healthy otherwise", "check the member named here").about(problem)
 	}
 	if v := twice(mending); !v.silent() {
 		return v
@@ -67,7 +67,7 @@ func compact(s *situation.Situation) verdict {
 	}
 	v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		what: "the compaction that frees space", setting: "spec.upgrade.backup", purpose: state.ForCompaction, why: "compaction under NOSPACE",
-		reason: fmt.Sprintf("the database of %s is full, and only dropping old revisions makes room; whoever needs one finds it in this backup", m.Name),
+		reason: fmt.Sprintf("the database of %s is full, and only dropping old revisions makes room; this backup has them", m.Name),
 	})
 	if !v.silent() {
 		return v
@@ -99,7 +99,7 @@ func shrinkFiles(s *situation.Situation) verdict {
 // below any quota.
 func full(s *situation.Situation) verdict {
 	if m := s.FindMember(func(m state.Member) bool { return m.DBSize <= 0 }); m != nil {
-		return unhealthy("nobody knows how large the database of "+m.Name+" is, so the alarm NOSPACE stays on", "look at the member named here").at(m.Name)
+		return unhealthy("the size of the database of "+m.Name+" is unknown, so the alarm NOSPACE stays on", "check the member named here").at(m.Name)
 	}
 	m := s.FindMember(s.OverQuota)
 	if m == nil {
@@ -151,7 +151,7 @@ func defragmentOne(s *situation.Situation, reason func(state.Member) situation.R
 func defragmentMember(s *situation.Situation, m state.Member, reason situation.Remark) verdict {
 	if unsafe := s.UnsafeToDefragment(m); unsafe != "" {
 		return refuse(fmt.Sprintf("%s should be defragmented because %s; it is not: %s", m.Name, reason.Text, unsafe),
-			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a commit of its own").about(reason)
+			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a separate commit").about(reason)
 	}
 	return do(action.Defragment{Member: m.Name, ID: m.ID}, reason.Text).about(reason)
 }

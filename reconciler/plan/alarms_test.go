@@ -67,7 +67,7 @@ func backedUpForCompaction(age time.Duration) mutation {
 	}
 }
 
-// raised asks for a quota in Mi, in a commit of its own.
+// raised asks for a quota in Mi, in a separate commit.
 func raised(quota int64) mutation {
 	return with(commit(oldVersion), func(s *situation.Situation) {
 		s.Desired.Spec.Etcd.QuotaBackendBytes = resource.NewQuantity(quota*mi, resource.BinarySI)
@@ -90,15 +90,15 @@ func TestAlarms(t *testing.T) {
 		{name: "an unformed cluster", change: unformed},
 		{name: "nor is there one in a cluster that has not formed", change: with(alarmed(state.Alarm{Kind: state.Corrupt, MemberID: "m1"}), compared(1, 2, 1), func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
 		{name: "a list that cannot be had says nothing", change: with(alarmed(state.Alarm{Kind: state.Corrupt, MemberID: "m1"}), now(func(r *state.Round) { r.Problem = "timeout" }))},
-		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
-		{name: "an alarm that nobody knows is the gate's", change: alarmed(state.Alarm{Kind: "LATER", MemberID: "m1"})},
+		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
+		{name: "an alarm that is unknown is the gate's", change: alarmed(state.Alarm{Kind: "LATER", MemberID: "m1"})},
 		{name: "and so is one beside NOSPACE", change: with(full, alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}, state.Alarm{Kind: "LATER", MemberID: "m1"}))},
 
 		{name: "91: history is dropped only after a backup", change: full, want: "back up through orders-2: the database of orders-0 is full"},
 		{name: "91: a backup for something else does not do", change: with(full, backedUp(time.Minute)), want: "back up through orders-2"},
 		{name: "91: nor does an old one", change: with(full, backedUpForCompaction(16*time.Minute)), want: "back up through orders-2"},
 		{name: "91: nor one of another cluster", change: with(full, backedUpForCompaction(time.Minute), func(s *situation.Situation) { s.Observed.Record.Backup.ClusterID = "c2" }), want: "back up through orders-2"},
-		{name: "91: a backup that nobody can store", change: with(full, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the compaction that frees space needs a backup first"},
+		{name: "91: a backup that cannot be stored", change: with(full, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the compaction that frees space needs a backup first"},
 		{name: "91: with the backup history goes", change: with(full, backedUpForCompaction(time.Minute)), want: "compact the history: orders-0 needs most of its quota of 100Mi, old revisions included; the newest value of every key stays (it needs 99Mi)"},
 		{name: "91: without one where Git says so", change: with(full, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: "compact the history"},
 		{name: "91: history is not dropped where a smaller file helps", change: with(noSpace, holds(100, 10, 100)), want: "defragment orders-1: its file comes near its quota of 100Mi, and some of it can be given back (90Mi of 100Mi)"},
@@ -114,13 +114,13 @@ func TestAlarms(t *testing.T) {
 				s.Observed.Pods[i].Quota = 100 * mi
 			}
 		}), want: "defragment orders-1"},
-		{name: "91: and one that nobody tells is etcd's own", change: with(noSpace, holds(1000, 10, 0)), want: "disarm NOSPACE on member m1"},
+		{name: "91: and one that no member reports is etcd's own", change: with(noSpace, holds(1000, 10, 0)), want: "disarm NOSPACE on member m1"},
 
 		{name: "I23: the leader goes last, and leads no longer", change: with(noSpace, holds(10, 10, 100), database(2, 100, 10)), want: "move the leader orders-2 → orders-0: orders-2 is defragmented next"},
-		{name: "I23: a single member has nobody to lead", size: 1, change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}), holds(100, 10, 100)), want: "defragment orders-0"},
+		{name: "I23: a single member has no other to lead", size: 1, change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}), holds(100, 10, 100)), want: "defragment orders-0"},
 		{name: "I23: another follower goes first", change: with(noSpace, holds(100, 10, 100), leads(1)), want: "defragment orders-2"},
 		{name: "I23: not on an unsafe release", change: with(noSpace, holds(100, 10, 100), release("3.5.22"), samePods("3.5.22")), want: "Refused: orders-1 should be defragmented because its file comes near its quota of 100Mi, and some of it can be given back; it is not: a defragmentation of 3.5.22 may corrupt its data: that is fixed in 3.5.23 (90Mi of 100Mi); upgrade first; under the alarm NOSPACE raise"},
-		{name: "I23: nor on one that nobody knows", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "it is not: nobody knows which release it runs"},
+		{name: "I23: nor on one that is unknown", change: with(noSpace, holds(100, 10, 100), release("?"), samePods("?")), want: "it is not: its release is unknown"},
 		{name: "47: a pod of no member is not asked", change: with(noSpace, holds(100, 10, 100), func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Ready: true})
 		}), want: "defragment orders-1"},
@@ -138,7 +138,7 @@ func TestAlarms(t *testing.T) {
 
 		{name: "91: what cannot be freed is a person's", change: with(full, compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-0 has reached its quota of 100Mi, and there is nothing left to compact or to give back (it needs 99Mi)"},
 		{name: "91: not disarmed while one is over its quota", change: with(noSpace, holds(10, 10, 100), database(1, 100, 99), compacted), want: "Unhealthy: the cluster takes no writes (NOSPACE): orders-1 has reached its quota of 100Mi, and there is nothing left to compact or to give back (it needs 99Mi); raise spec.etcd.quotaBackendBytes"},
-		{name: "91: nor while one has a size that nobody knows", change: with(noSpace, holds(10, 10, 100), database(1, 0, 0)), want: "Unhealthy: nobody knows how large the database of orders-1 is"},
+		{name: "91: nor while one has a size that is unknown", change: with(noSpace, holds(10, 10, 100), database(1, 0, 0)), want: "Unhealthy: the size of the database of orders-1 is unknown"},
 		{name: "91: disarmed when all are below", change: with(noSpace, holds(79, 79, 100)), want: "disarm NOSPACE on member m1: every database is below its quota again"},
 		{name: "91: one alarm after the other", change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m0"}, state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), holds(10, 10, 100)), want: "disarm NOSPACE on member m0"},
 

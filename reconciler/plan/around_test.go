@@ -19,7 +19,7 @@ type surroundings struct {
 	// crowded: as many other clusters are disrupted as may be; ahead: a lower wave
 	// is not done.
 	crowded, ahead bool
-	// meddled is until when an object that somebody changes again and again is left
+	// meddled is until when an object that another writer changes again and again is left
 	// alone, 0 for nobody does.
 	meddled int32
 }
@@ -82,7 +82,7 @@ func (w *world) lookAround(o *state.Observed) {
 	}
 }
 
-// fight is what an object says that somebody changes again and again.
+// fight is what an object says that another writer changes again and again.
 func (w *world) fight() *state.Fight {
 	if w.around.meddled == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (w *world) claim(a action.ClaimCluster) {
 }
 
 // judgeAround wants one daemon to act, no more clusters disrupted than may be, and
-// nothing to begin while somebody undoes what quorate does.
+// nothing to begin while another writer undoes what quorate does.
 func judgeAround(w *world, s sight, a action.Action) string {
 	if c, claims := a.(action.ClaimCluster); claims {
 		if was := w.record.owner; was.who != 0 && (was != ownerNamed(c.From) || w.around.takeOver != was) {
@@ -149,7 +149,7 @@ func beginsSomething(w *world, s sight, a action.Action) bool {
 	return false
 }
 
-// The surroundings calm down by themselves, or a person sees to it.
+// The surroundings calm down on their own, or a person sees to it.
 func (w *world) calm() {
 	w.around.crowded, w.around.ahead = false, false
 }
@@ -164,7 +164,7 @@ func aroundMutants() []mutant {
 			}
 		}), from: sharedStart},
 		{name: "any number of clusters is disrupted", breaks: "I28", table: lacking("fleet"), from: sharedStart},
-		{name: "a fight goes on for ever", breaks: "I25", table: blind("drift", func(s *situation.Situation) {
+		{name: "a fight never ends", breaks: "I25", table: blind("drift", func(s *situation.Situation) {
 			for i := range s.Observed.Objects {
 				s.Observed.Objects[i].Fight = nil
 			}

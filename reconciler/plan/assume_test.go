@@ -154,8 +154,8 @@ func TestARevertInTheMiddle(t *testing.T) {
 }
 
 // 21: a file that is deleted in the middle of an upgrade stops it where it is:
-// nobody plans, and the cluster by itself takes no further member. The file back,
-// the upgrade goes on.
+// nobody plans, and the cluster on its own takes no further member. The file back,
+// the upgrade continues.
 func TestAFileThatIsDeletedInTheMiddle(t *testing.T) {
 	w := midway(t)
 	for range 100 {

@@ -47,7 +47,7 @@ func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupNee
 // takeBackup takes a backup through the leader.
 func takeBackup(s *situation.Situation, w backupNeed) verdict {
 	if s.Desired.BackupURL == "" {
-		return refuse(w.what+" needs a backup first, and nothing says where to put it",
+		return refuse(w.what+" needs a backup first, and no place for it is set",
 			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or "+w.setting+": Skip to go without")
 	}
 	m := s.BackupMember(w.avoid)

@@ -32,7 +32,7 @@ func TestBackup(t *testing.T) {
 		}), want: "back up through orders-2: before 3.5.35 → 3.6.15"},
 		{name: "60: Skip needs none", change: with(commit(newVersion), skip)},
 		{name: "62: giving a roll up needs none", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template, s.Desired.Spec.Version = "a", oldVersion })},
-		{name: "60: no destination", change: with(commit(newVersion), func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the upgrade needs a backup first, and nothing says where to put it; set spec.backup.destination.objectURLTemplate"},
+		{name: "60: no destination", change: with(commit(newVersion), func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the upgrade needs a backup first, and no place for it is set; set spec.backup.destination.objectURLTemplate"},
 		{name: "60: nobody to take it from", change: with(commit(newVersion), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Refused: the upgrade needs a backup first, and no member can give one"},
 	})
 }

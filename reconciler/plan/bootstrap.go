@@ -32,7 +32,7 @@ func certificates(s *situation.Situation) verdict {
 		return pass()
 	}
 	return do(action.IssueCertificates{Secrets: s.Observed.Certificates.Missing},
-		"members and clients prove who they are with certificates; missing: "+strings.Join(s.Observed.Certificates.Missing, ", "))
+		"members and clients identify themselves with certificates; missing: "+strings.Join(s.Observed.Certificates.Missing, ", "))
 }
 
 // bootstrap makes a new cluster: what a member needs before it starts, then
@@ -45,7 +45,7 @@ func bootstrap(s *situation.Situation) verdict {
 		return refuse(refused[0], "name another release in spec.version")
 	}
 	if s.Observed.Record == nil {
-		return do(action.CreateRecord{Owner: s.NextOwner(), Founders: s.Desired.Spec.Replicas}, "no cluster of this name exists: its record, with a token of its own, comes before anything else")
+		return do(action.CreateRecord{Owner: s.NextOwner(), Founders: s.Desired.Spec.Replicas}, "no cluster of this name exists: its record, with its own token, comes before anything else")
 	}
 	for _, obj := range s.Observed.Objects {
 		if obj.State == state.ObjectMissing {
@@ -55,7 +55,7 @@ func bootstrap(s *situation.Situation) verdict {
 	restoring := s.Observed.Record.Recovering
 	switch {
 	case restoring != nil && s.Observed.Set == nil:
-		return do(action.CreateSet{Replicas: 0}, "it says where and as whom the first member will run; no pod starts before its volume is restored")
+		return do(action.CreateSet{Replicas: 0}, "it defines where and as which member the first one will run; no pod starts before its volume is restored")
 	case restoring != nil && !s.Started():
 		a := action.NewStartRoll(s)
 		a.Partition = 0
@@ -98,7 +98,7 @@ func forming(s *situation.Situation) verdict {
 		}
 		v := wait("the cluster is forming: "+problem.Text, s.OldestPod()).about(problem)
 		if began := s.OldestPod(); !began.IsZero() && s.Now.Sub(began) > situation.ComebackTime {
-			v.hold.Do = "a cluster that never held data can be begun anew: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
+			v.hold.Do = "a cluster that never held data can be started over: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
 		}
 		return v
 	}

@@ -15,7 +15,7 @@ func TestCertificates(t *testing.T) {
 	missing := func(s *situation.Situation) { s.Observed.Certificates.Missing = []string{"orders-ca", "orders-peer"} }
 	checkRule(t, certificates, []ruleCase{
 		{name: "143: good ones pass"},
-		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients prove who they are with certificates; missing: orders-ca, orders-peer"},
+		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients identify themselves with certificates; missing: orders-ca, orders-peer"},
 		{name: "the record comes first", change: with(missing, func(s *situation.Situation) { s.Observed.Record = nil })},
 		{name: "148: an expired one holds, whatever is missing", change: with(missing, func(s *situation.Situation) {
 			s.Observed.Certificates.Problems = []string{"orders-server expired on 2026-02-28"}
@@ -65,8 +65,8 @@ func TestBootstrap(t *testing.T) {
 		}), want: "create 3 members: "},
 		{name: "27: one member", size: 1, change: with(unformed, func(s *situation.Situation) { s.Observed.Set = nil }), want: "create 1 member: "},
 		{name: "a release that must not be run is refused", change: with(unformed, func(s *situation.Situation) { s.Desired.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
-		{name: "30: nobody was asked", change: forming, want: "Waiting: the cluster is forming: no member was asked yet"},
-		{name: "50: pods that somebody has scaled away", change: with(forming, func(s *situation.Situation) { s.Observed.Set.Replicas = 1 }), want: "resize the StatefulSet 1 → 3"},
+		{name: "30: no member was asked", change: forming, want: "Waiting: the cluster is forming: no member was asked yet"},
+		{name: "50: pods that another writer has scaled away", change: with(forming, func(s *situation.Situation) { s.Observed.Set.Replicas = 1 }), want: "resize the StatefulSet 1 → 3"},
 		{name: "142: the record of nobody's plan names nobody", change: with(asks(us()), func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }), want: "create the record"},
 		{name: "31: a pod that is not scheduled is named", change: with(unformed, newPods(time.Minute, "not scheduled: no node")), want: "Waiting: the cluster is forming: orders-2: not scheduled: no node"},
 		{name: "32: no answer", change: look(func(r *state.Round) { r.Problem = "no such host" }), want: "Waiting: the cluster is forming: the members cannot be listed (no such host)"},
@@ -79,7 +79,7 @@ func TestBootstrap(t *testing.T) {
 		{name: "a member does not answer", change: look(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "member orders-0 does not answer (timeout)"},
 		{name: "a member that has not started has no name", change: look(func(r *state.Round) { r.Members[0].Name = "" }), want: "member m0"},
 		{name: "28: all have joined", change: with(forming, joined), want: "record cluster c1: every member has joined"},
-		{name: "after five minutes a person is told what to do", change: with(unformed, newPods(6*time.Minute, "")), want: "can be begun anew: delete its StatefulSet, its volume claims and ConfigMap orders-record"},
+		{name: "after five minutes a person is told what to do", change: with(unformed, newPods(6*time.Minute, "")), want: "can be started over: delete its StatefulSet, its volume claims and ConfigMap orders-record"},
 		{name: "before five minutes nobody is", change: forming, want: "no member was asked yet"},
 		{name: "61: a bad image and no new commit waits", change: pulling, want: "Waiting: the cluster is forming: orders-2: ImagePullBackOff"},
 		{name: "61: a bad image and a new commit gets the new template", change: with(pulling, commit(newVersion)), want: "start the roll 3.5.35 → 3.6.16: the cluster has never formed, because of orders-2: ImagePullBackOff"},
@@ -89,8 +89,8 @@ func TestBootstrap(t *testing.T) {
 				s.Observed.Pods[i].Trouble = ""
 			}
 		}), want: "Waiting: the cluster is forming"},
-		{name: "one that is on its way out is not deleted twice", change: with(pulling, commit(newVersion), begun, func(s *situation.Situation) { s.Observed.Pods[0].Terminating = true }), want: "restart orders-1 "},
-		{name: "33: etcd that ran once may hold data, so nothing is begun anew", change: with(pulling, commit(newVersion), func(s *situation.Situation) { s.Observed.Pods[2].Ran = true }), want: "Waiting: the cluster is forming"},
+		{name: "one that is being deleted is not deleted twice", change: with(pulling, commit(newVersion), begun, func(s *situation.Situation) { s.Observed.Pods[0].Terminating = true }), want: "restart orders-1 "},
+		{name: "33: etcd that ran once may hold data, so nothing is started over", change: with(pulling, commit(newVersion), func(s *situation.Situation) { s.Observed.Pods[2].Ran = true }), want: "Waiting: the cluster is forming"},
 	})
 }
 

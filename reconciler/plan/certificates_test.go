@@ -7,7 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// Certificates for too few members are issued anew before anything joins; one
+// Certificates for too few members are reissued before anything joins; one
 // that is missing comes first, and one that is bad holds.
 func TestCertificatesThatAreNarrow(t *testing.T) {
 	for name, test := range map[string]struct {

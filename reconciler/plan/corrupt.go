@@ -16,11 +16,11 @@ func corrupt(s *situation.Situation) verdict {
 	case len(looks) < 2:
 		return confirmIn(instant, "the members' data has not been compared twice yet")
 	case proven:
-		return unhealthy("alarm CORRUPT: "+why.Text, why.Member+" is replaced by a new member as soon as the others are well; etcd serves nobody until then").about(why)
+		return unhealthy("alarm CORRUPT: "+why.Text, why.Member+" is replaced by a new member as soon as the others are healthy; etcd refuses to serve until then").about(why)
 	case why.Member == "" && s.SameData(looks) && s.AccusedReplaced():
 		return disarm(s, state.Corrupt, "all members hold the same data, and the one that did not is a member no longer")
 	}
 	return unhealthy(
-		fmt.Sprintf("%s: etcd serves nobody, and quorate cannot prove which member is wrong: %s", situation.AlarmList(s.Observed.Round().Alarms), why.Text),
+		fmt.Sprintf("%s: etcd refuses to serve, and quorate cannot prove which member is wrong: %s", situation.AlarmList(s.Observed.Round().Alarms), why.Text),
 		"compare the members with `etcdctl endpoint hashkv --cluster`; then either delete the pod and the volume claim of the one that is wrong, which is then replaced, or restore a backup into a new cluster, or, if all agree, end the alarm with `etcdctl alarm disarm`").about(why)
 }

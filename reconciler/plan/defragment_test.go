@@ -55,25 +55,25 @@ func TestDefragment(t *testing.T) {
 		{name: "160: the leader last, and it hands over first", change: with(small, database(2, 300, 50)), want: "move the leader orders-2 → orders-0: orders-2 is defragmented next"},
 		{name: "160: the leader has handed over", change: with(small, database(2, 300, 50), leads(0)), want: "defragment orders-2"},
 		{name: "160: a single member", size: 1, change: roomy, want: "defragment orders-0"},
-		{name: "a size that nobody knows", change: holds(300, 0, 2048)},
+		{name: "a size that is unknown", change: holds(300, 0, 2048)},
 		{name: "Git says never", change: with(roomy, never)},
 		{name: "not again at once", change: with(roomy, last(59*time.Minute, 0, 1, 2))},
 		{name: "but after an hour", change: with(roomy, last(time.Hour, 0, 1, 2)), want: "defragment orders-1"},
 		{name: "I26: thresholds keep to the windows", change: with(roomy, closed)},
 		{name: "I26: inside of one", change: with(roomy, open), want: "defragment orders-1"},
-		{name: "I26: windows that nobody can read are closed", change: with(roomy, func(s *situation.Situation) {
+		{name: "I26: windows that cannot be read are closed", change: with(roomy, func(s *situation.Situation) {
 			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "2h", "UTC")}
 		})},
-		{name: "the schedule waits for no window", change: with(small, closed, schedule("30 11 * * 0", "UTC")), want: "defragment orders-1: spec.defragmentation.schedule says so: Sun 2026-03-01 11:30 UTC"},
-		{name: "the schedule in its zone", change: with(small, schedule("30 12 * * 0", "Europe/Berlin")), want: "defragment orders-1: spec.defragmentation.schedule says so: Sun 2026-03-01 12:30 CET"},
+		{name: "the schedule waits for no window", change: with(small, closed, schedule("30 11 * * 0", "UTC")), want: "defragment orders-1: by spec.defragmentation.schedule: Sun 2026-03-01 11:30 UTC"},
+		{name: "the schedule in its zone", change: with(small, schedule("30 12 * * 0", "Europe/Berlin")), want: "defragment orders-1: by spec.defragmentation.schedule: Sun 2026-03-01 12:30 CET"},
 		{name: "the schedule has not struck", change: with(small, schedule("30 12 * * 0", "UTC"))},
 		{name: "97: a time that was missed is not made good", change: with(small, schedule("59 10 * * 0", "UTC"))},
 		{name: "the schedule takes each member once", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 1)), want: "defragment orders-0"},
 		{name: "the time before does not count", change: with(small, schedule("30 11 * * 0", "UTC"), last(time.Hour, 0, 1, 2)), want: "defragment orders-1"},
 		{name: "all have been taken", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 0, 1, 2))},
-		{name: "the last of several times counts", change: with(small, schedule("*/20 * * * *", "UTC"), last(10*time.Minute, 0, 1, 2)), want: "says so: Sun 2026-03-01 12:00 UTC"},
+		{name: "the last of several times counts", change: with(small, schedule("*/20 * * * *", "UTC"), last(10*time.Minute, 0, 1, 2)), want: "by spec.defragmentation.schedule: Sun 2026-03-01 12:00 UTC"},
 		{name: "I23: never on an unsafe release", change: with(roomy, version("3.5.22"))},
-		{name: "I23: nor on one that nobody knows", change: with(roomy, looks(func(r *state.Round) {
+		{name: "I23: nor on one that is unknown", change: with(roomy, looks(func(r *state.Round) {
 			for i := range r.Members {
 				r.Members[i].Version = ""
 			}
@@ -86,14 +86,14 @@ func TestDefragment(t *testing.T) {
 		{name: "also one whose members answer", change: with(roomy, func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
 		{name: "no StatefulSet", change: with(roomy, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "a member that does not answer", change: with(small, database(0, 300, 50), down(0))},
-		{name: "a file that nobody knows", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 1, 2), database(0, 0, 0))},
-		{name: "a schedule that nobody can read", change: with(small, schedule("at noon", "UTC"))},
-		{name: "a zone that nobody knows", change: with(small, schedule("30 11 * * 0", "Mars/Olympus"))},
-		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
+		{name: "a file that is unknown", change: with(small, schedule("30 11 * * 0", "UTC"), last(10*time.Minute, 1, 2), database(0, 0, 0))},
+		{name: "a schedule that cannot be read", change: with(small, schedule("at noon", "UTC"))},
+		{name: "a zone that is unknown", change: with(small, schedule("30 11 * * 0", "Mars/Olympus"))},
+		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
 	})
 	for name, change := range map[string]mutation{
 		"a cluster that has not formed": with(roomy, version("3.5.22"), func(s *situation.Situation) { s.Observed.Record = &state.Record{} }),
-		"a release that nobody knows":   with(roomy, version("")),
+		"a release that is unknown":     with(roomy, version("")),
 	} {
 		s := healthy(3)
 		if change(s); len(s.NotDefragmented()) != 0 {

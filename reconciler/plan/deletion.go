@@ -20,7 +20,7 @@ func deletion(s *situation.Situation) verdict {
 	r := s.Observed.Record
 	switch {
 	case s.Desired.Spec.State != schema.StateDeleted && r != nil && r.Deleted:
-		return do(action.Revive{}, "spec.state is no longer Deleted; the cluster goes on from the volumes that are left")
+		return do(action.Revive{}, "spec.state is no longer Deleted; the cluster continues from the volumes that are left")
 	case s.Desired.Spec.State != schema.StateDeleted:
 		return pass()
 	case r == nil:
@@ -96,7 +96,7 @@ func deleteObjects(s *situation.Situation) verdict {
 	}
 	for _, obj := range s.Observed.Objects {
 		if obj.State == state.ObjectInSync || obj.State == state.ObjectDrifted {
-			return do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "nobody uses it any more")
+			return do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is no longer used")
 		}
 	}
 	return pass()

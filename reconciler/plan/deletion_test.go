@@ -41,14 +41,14 @@ func TestDeletion(t *testing.T) {
 	checkRule(t, deletion, []ruleCase{
 		{name: "130: what is to run passes"},
 		{name: "130: nothing is deleted before a backup", change: with(gone, volumes("")), want: "back up through orders-2: before the cluster is deleted"},
-		{name: "80: not while a volume holds somebody else's data", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), damaged(1, state.DamageForeign, time.Hour)), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1"},
+		{name: "80: not while a volume holds foreign data", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), damaged(1, state.DamageForeign, time.Hour)), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1"},
 		{name: "80: nor where it never formed", change: with(unformed, gone, volumes(schema.VolumesDelete), func(s *situation.Situation) {
 			s.Observed.Pods = []state.Pod{{Name: "orders-1", Damage: state.DamageForeign}}
 		}), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "I6: whose the volumes are is known before they go", change: with(gone, savedFor("deletion"), volumes(schema.VolumesDelete), holding(1, "")), want: "record whose data volume claim data-orders-1 holds"},
-		{name: "130: then it is written down", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
+		{name: "130: then it is recorded", change: with(gone, savedFor("deletion")), want: "begin the deletion: spec.state is Deleted; the volumes are kept"},
 		{name: "130: Git goes without a backup", change: with(gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion: spec.state is Deleted; the volumes are deleted, too"},
-		{name: "60: nobody can give a backup", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
+		{name: "60: no member can give a backup", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Members[2].Leader = "" }), want: "Refused: the deletion needs a backup first, and no member can give one"},
 		{name: "50: pods that are missing come back first: who else gives the backup", change: with(gone, func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }), want: "resize the StatefulSet 0 → 3"},
 		{name: "84: a list that cannot be had", change: with(gone, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed (timeout)"},
 		{name: "I5: another cluster answers", change: with(gone, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2"},
@@ -56,12 +56,12 @@ func TestDeletion(t *testing.T) {
 		{name: "a half done roll ends first where the volumes are kept", change: with(gone, commit(newVersion), begun, rolled(newVersion, 2), gone)},
 		{name: "but not where they go", change: with(commit(newVersion), begun, rolled(newVersion, 2), gone, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion"},
 		{name: "nor where they sleep already", change: with(gone, asleep, stopped, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "b" }), want: "begin the deletion"},
-		{name: "somebody has deleted the StatefulSet, and it comes back to give the backup", change: with(gone, noSet)},
+		{name: "another writer has deleted the StatefulSet, and it comes back to give the backup", change: with(gone, noSet)},
 		{name: "or goes without one", change: with(gone, noBackup, noSet), want: "begin the deletion"},
 		{name: "what sleeps and is kept needs no backup", change: with(gone, asleep, stopped), want: "begin the deletion"},
 		{name: "what sleeps and goes needs one", change: with(gone, asleep, stopped, volumes(schema.VolumesDelete)), want: "Refused: the deletion needs a backup first, and members that sleep give none; set spec.state: Running to wake them for it, or spec.deletion.backup: Skip"},
 		{name: "what sleeps and goes needs one, with or without a StatefulSet", change: with(gone, asleep, stopped, noSet, volumes(schema.VolumesDelete)), want: "Refused: the deletion needs a backup first, and members that sleep give none"},
-		{name: "I6: a StatefulSet that somebody has deleted is no way around the backup", change: with(gone, noSet, volumes(schema.VolumesDelete))},
+		{name: "I6: a StatefulSet that another writer has deleted is no way around the backup", change: with(gone, noSet, volumes(schema.VolumesDelete))},
 		{name: "I6: nor where the volumes are kept", change: with(gone, noSet)},
 		{name: "but without a backup nobody needs it", change: with(gone, noSet, noBackup, volumes(schema.VolumesDelete)), want: "begin the deletion"},
 		{name: "what never formed needs none", change: with(unformed, gone), want: "begin the deletion"},
@@ -69,8 +69,8 @@ func TestDeletion(t *testing.T) {
 		{name: "then the StatefulSet", change: with(gone, deleted, stopped), want: "delete StatefulSet orders: no pod of it is left"},
 		{name: "pods that nothing stops", change: with(gone, deleted, noSet), want: "delete the pod of orders-2: no StatefulSet stops it"},
 		{name: "pods on their way out", change: with(gone, deleted, noSet, leaving), want: "Waiting: 3 pods shut down"},
-		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: nobody uses it any more"},
-		{name: "also what somebody has changed", change: with(gone, deleted, stopped, noSet, objects(state.ObjectDrifted)), want: "delete Service orders"},
+		{name: "then the rest", change: with(gone, deleted, stopped, noSet), want: "delete Service orders: it is no longer used"},
+		{name: "also what another writer has changed", change: with(gone, deleted, stopped, noSet, objects(state.ObjectDrifted)), want: "delete Service orders"},
 		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(state.ObjectForeign))},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
 		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes are being deleted"},
@@ -116,7 +116,7 @@ func TestDeletion(t *testing.T) {
 			t.Errorf("130: %s: %+v", name, a)
 		}
 	}
-	// The same file in state Running goes on where it was.
+	// The same file in state Running continues where it was.
 	s := healthy(3)
 	with(empty, volumes(""))(s)
 	s.Observed.Record.Applied.Settings = s.Settings()

@@ -40,7 +40,7 @@ func downgrade(s *situation.Situation) verdict {
 func enable(s *situation.Situation, r *state.Round) verdict {
 	l := r.Leader()
 	if l == nil {
-		return unhealthy("there is no leader to be told of the downgrade", "")
+		return unhealthy("there is no leader to enable the downgrade", "")
 	}
 	a := action.EnableDowngrade{Member: l.Name, MemberID: l.ID, From: state.Minor(r.ClusterVersion), To: s.WantedVersion().Line()}
 	if s.Desired.Spec.Upgrade.Backup != schema.BackupSkip {
@@ -61,7 +61,7 @@ func awaitStorage(s *situation.Situation, r *state.Round) verdict {
 		}
 		v := wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince()).at(m.Name)
 		if since := v.hold.Since; !since.IsZero() && s.Now.Sub(since) > situation.ComebackTime {
-			v.hold.Do = fmt.Sprintf("look at the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
+			v.hold.Do = fmt.Sprintf("check the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
 		}
 		return v
 	}
@@ -82,5 +82,5 @@ func cancel(s *situation.Situation, r *state.Round) verdict {
 		return do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Minor: r.DowngradeTarget},
 			fmt.Sprintf("Git asks for %s now; while a member runs it, the downgrade can be taken back", s.Desired.Spec.Version))
 	}
-	return wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade by itself within seconds", s.Observed.Record.DowngradeSince())
+	return wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade within seconds", s.Observed.Record.DowngradeSince())
 }

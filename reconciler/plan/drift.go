@@ -49,8 +49,8 @@ func lostSet(s *situation.Situation) verdict {
 		return do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts")
 	}
 	if !s.SameSettings() {
-		return refuse("the StatefulSet is gone, and the file has changed since it was last carried out",
-			"revert the file to what was last applied, so that the members can come back as they were")
+		return refuse("the StatefulSet is gone, and the file has changed since it was last applied",
+			"revert the file to what was last applied, so that the members can come back unchanged")
 	}
 	if why := s.Outgrown(); why != "" {
 		return refuse("the StatefulSet is gone, and "+why, "set spec.version to a release that the members run, so that each can restart as what it is")
@@ -60,5 +60,5 @@ func lostSet(s *situation.Situation) verdict {
 			fmt.Sprintf("the StatefulSet is gone, and so are volumes: %d of %d are left", left, s.MemberCount()),
 			"bring the volumes back, or restore a backup into a new cluster; nothing is begun on empty volumes under the old identity")
 	}
-	return do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone; its members go on from their volumes")
+	return do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone; its members continue from their volumes")
 }

@@ -30,6 +30,6 @@ func TestDrift(t *testing.T) {
 		{name: "nor does the volume of a stranger stand in for one", change: with(noSet, volumes, func(s *situation.Situation) {
 			s.Observed.Volumes[2] = memberVolume("data-orders-7", 8<<30)
 		}), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
-		{name: "86: without any volume there is nothing to go on from", change: noSet, want: "Refused: "},
+		{name: "86: without any volume there is nothing to continue from", change: noSet, want: "Refused: "},
 	})
 }

@@ -13,7 +13,7 @@ func (w *world) compact(a action.Compact, f fate) {
 	}
 }
 
-// defragment writes a database anew. It keeps what it holds: keys, and history
+// defragment rewrites a database. It keeps what it holds: keys, and history
 // that was not dropped.
 func (w *world) defragment(i int8) {
 	if i < 0 || !w.runs(i) {

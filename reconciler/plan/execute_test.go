@@ -37,7 +37,7 @@ type hand struct {
 	trusting bool
 	// careless: it does not compare UIDs.
 	careless bool
-	// alter changes an action before it is carried out.
+	// alter changes an action before it is applied.
 	alter func(w *world, a action.Action) action.Action
 	// hasty records a backup before the store has it.
 	hasty bool
@@ -150,7 +150,7 @@ func (e *engine) execute(w *world, a action.Action, f fate) {
 }
 
 // goneWay is about members that come back as what they were before a roll which
-// nobody has written down: with the StatefulSet and the last pod all is gone that
+// nobody has recorded: with the StatefulSet and the last pod all is gone that
 // knew of it. Etcd itself refuses to start then, and leaves the data alone.
 func (w *world) goneWay(template int8) {
 	alone := !slices.ContainsFunc(w.pods[:], func(p fakePod) bool { return p.state != podAbsent })
@@ -169,7 +169,7 @@ func (w *world) createRecord(a action.CreateRecord) {
 // applySet applies the StatefulSet of the stop that is due, with a partition.
 func (e *engine) applySet(w *world, partition int8) { w.changeSet(variantOf(e.due), partition) }
 
-// NewRecordApplied notes that the spec is carried out. A release that has read every
+// NewRecordApplied notes that the spec is applied. A release that has read every
 // log to be started has found it clean.
 func (w *world) recordApplied(a action.RecordApplied) {
 	r := &w.record
@@ -206,7 +206,7 @@ func (w *world) applyObject(a action.ApplyObject) {
 
 func (e *engine) recordFormed(w *world, a action.RecordFormed) {
 	if w.set.template != w.set.current {
-		// It was begun anew while it came up, and nothing of anybody's is in its logs.
+		// It was started over while it came up, and nothing of anybody's is in its logs.
 		for i := range w.claims {
 			w.claims[i].raw = false
 		}

@@ -26,12 +26,12 @@ func TestFight(t *testing.T) {
 		{name: "the time is over", change: over},
 		{name: "what is in sync is no fight any more", change: with(service, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectInSync })},
 		{name: "no roll begins meanwhile", change: with(service, commit(newVersion)), want: says},
-		{name: "a roll that has begun goes on", change: with(service, commit(newVersion), begun, rolled(newVersion, 2))},
+		{name: "a roll that has begun continues", change: with(service, commit(newVersion), begun, rolled(newVersion, 2))},
 	})
 	checkRule(t, drift, []ruleCase{
 		{name: "50: a contested Service waits, and nothing waits for it", change: service},
 		{name: "50: when its time comes it is put back", change: over, want: "apply Service orders: it differs from what Git says"},
-		{name: "50: nothing happens to a StatefulSet that somebody else changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back again and again"},
+		{name: "50: nothing happens to a StatefulSet that another writer changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back again and again"},
 		{name: "a deleted object comes back at once", change: with(service, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }), want: "apply Service orders: it is gone"},
 		{name: "another object is put back meanwhile", change: with(service, func(s *situation.Situation) {
 			s.Observed.Objects = append(s.Observed.Objects, state.Object{Kind: "PodDisruptionBudget", Name: "orders", State: state.ObjectDrifted})

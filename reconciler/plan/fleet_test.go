@@ -25,32 +25,32 @@ func behind(unfinished ...state.Neighbour) mutation {
 func TestFleet(t *testing.T) {
 	upgrade := with(commit(newVersion), backedUp(0))
 	rolls := neighbour("db/baskets", "it is being rolled")
-	late := neighbour("db/test", "its file has not been carried out yet")
+	late := neighbour("db/test", "its file has not been applied yet")
 	full := atMost(1, rolls)
 	moving := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
 	checkRule(t, fleet, []ruleCase{
 		{name: "nothing to do needs no place", change: full},
-		{name: "nobody else is disrupted", change: with(upgrade, atMost(1))},
+		{name: "no other cluster is disrupted", change: with(upgrade, atMost(1))},
 		{name: "one who plans alone knows no limit", change: with(upgrade, atMost(0, rolls))},
 		{name: "the places are taken", change: with(upgrade, full), want: "Waiting: at most 1 cluster may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled)"},
 		{name: "one place is left", change: with(upgrade, atMost(2, rolls))},
 		{name: "none is left of two", change: with(upgrade, atMost(2, rolls, neighbour("db/users", "2 of 3 members are ready"))), want: "at most 2 clusters may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled), db/users (2 of 3 members are ready)"},
 		{name: "a change of settings disrupts as much", change: with(commit(oldVersion), full), want: "Waiting: at most 1"},
-		{name: "a lower wave is not done", change: with(upgrade, atMost(1), behind(late)), want: "Waiting: wave 2 begins when every lower wave is done; not yet: db/test (its file has not been carried out yet)"},
-		{name: "many are not done", change: with(upgrade, behind(late, late, late, late, late)), want: "carried out yet), db/test (its file has not been carried out yet) and 2 more"},
+		{name: "a lower wave is not done", change: with(upgrade, atMost(1), behind(late)), want: "Waiting: wave 2 begins when every lower wave is done; not yet: db/test (its file has not been applied yet)"},
+		{name: "many are not done", change: with(upgrade, behind(late, late, late, late, late)), want: "applied yet), db/test (its file has not been applied yet) and 2 more"},
 		{name: "every lower wave is done", change: with(upgrade, atMost(1), behind())},
-		{name: "a roll that has begun goes on", change: with(upgrade, begun, full, behind(late))},
-		{name: "a roll in the middle goes on", change: with(upgrade, begun, rolled(newVersion, 2), full, behind(late))},
+		{name: "a roll that has begun continues", change: with(upgrade, begun, full, behind(late))},
+		{name: "a roll in the middle continues", change: with(upgrade, begun, rolled(newVersion, 2), full, behind(late))},
 		{name: "a roll in the middle turns to a newer file", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "c" }, full, behind(late))},
 		{name: "a roll in the middle is given up", change: with(upgrade, begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "a" }, full, behind(late))},
-		{name: "a member that an abandoned roll broke is mended", change: with(upgrade, begun, rolled(newVersion, 2), down(2), func(s *situation.Situation) { s.Desired.Template = "c" }, full, behind(late))},
-		{name: "a member whose image cannot be had is mended", change: with(upgrade, down(2), func(s *situation.Situation) {
+		{name: "a member that an abandoned roll broke is fixed", change: with(upgrade, begun, rolled(newVersion, 2), down(2), func(s *situation.Situation) { s.Desired.Template = "c" }, full, behind(late))},
+		{name: "a member whose image cannot be had is fixed", change: with(upgrade, down(2), func(s *situation.Situation) {
 			podAt(s, 2).Ran, podAt(s, 2).Unpulled, podAt(s, 2).Trouble = false, true, "ImagePullBackOff"
 		}, full, behind(late))},
 		{name: "a change of the number of members takes a place", change: with(full, func(s *situation.Situation) { s.Desired.Spec.Replicas = 5 }), want: "Waiting: at most 1"},
 		{name: "5: so does one of the class of the volumes", change: with(moving, full), want: "Waiting: at most 1"},
 		{name: "5: which the only member cannot begin", size: 1, change: with(moving, full)},
-		{name: "a change of the number of members that has begun goes on", change: with(full, func(s *situation.Situation) {
+		{name: "a change of the number of members that has begun continues", change: with(full, func(s *situation.Situation) {
 			s.Desired.Spec.Replicas = 5
 			s.Observed.Record.Joining = &state.Joining{Member: "orders-3"}
 		})},
@@ -58,9 +58,9 @@ func TestFleet(t *testing.T) {
 			delete(s.Observed.Record.Members, "orders-2")
 			s.Observed.Record.Replacing = "orders-2"
 		})},
-		{name: "one that leaves goes on", change: with(full, wanting(1), leaving(2, false))},
+		{name: "one that leaves continues", change: with(full, wanting(1), leaving(2, false))},
 		{name: "a StatefulSet that is gone comes back", change: with(full, wanting(5), func(s *situation.Situation) { s.Observed.Set = nil })},
-		{name: "91: a roll that ends an alarm goes on", change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), holds(90, 90, 100), raised(200), full)},
+		{name: "91: a roll that ends an alarm continues", change: with(alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), holds(90, 90, 100), raised(200), full)},
 		{name: "etcd was told to go down", change: with(upgrade, full, func(s *situation.Situation) { s.Observed.Round().Downgrading = true })},
 		{name: "a cluster that has never formed comes up", change: with(unformed, full, behind(late))},
 	})

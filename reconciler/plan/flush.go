@@ -34,7 +34,7 @@ func flush(s *situation.Situation) verdict {
 	}
 	v := wait(waiting+" saves its state beside its log, which takes a moment", n.Since).at(waiting)
 	if s.Now.Sub(n.Since) > situation.ComebackTime {
-		v.hold.Do = "look at the log of " + waiting + ": it does not save snapshots; nothing goes to the next minor before that"
+		v.hold.Do = "check the log of " + waiting + ": it does not save snapshots; nothing goes to the next minor before that"
 	}
 	return v
 }

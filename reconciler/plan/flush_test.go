@@ -42,18 +42,18 @@ func TestFlush(t *testing.T) {
 		{name: "55: what was added under another template counts for nothing", change: with(at, nudged(time.Second, 0), saved(5, 5, 5), func(s *situation.Situation) { s.Observed.Record.Forced.Template = "b" }), want: first},
 		{name: "55: all have saved since", change: with(at, nudged(time.Second, 2), saved(3, 4, 3)), want: "record that every member has saved its state: "},
 		{name: "55: one has not", change: with(at, nudged(time.Second, 2), saved(3, 2, 3)), want: "Waiting: orders-1 saves its state beside its log, which takes a moment"},
-		{name: "55: one has started anew, and counts from nothing", change: with(at, nudged(time.Second, 2), saved(3, 1, 3)), want: "Waiting: orders-1 saves"},
+		{name: "55: one has restarted, and counts from nothing", change: with(at, nudged(time.Second, 2), saved(3, 1, 3)), want: "Waiting: orders-1 saves"},
 		{name: "55: one does not answer", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), down(1)), want: "Waiting: orders-1 saves"},
-		{name: "55: nobody was asked", change: with(at, nudged(time.Second, 2), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: orders-0 saves"},
+		{name: "55: no member was asked", change: with(at, nudged(time.Second, 2), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Waiting: orders-0 saves"},
 		{name: "55: one of which nobody knew how often", change: with(at, nudged(time.Second, 2), saved(3, 3, 3), func(s *situation.Situation) { delete(s.Observed.Record.Forced.Before, "orders-2") }), want: "Waiting: orders-2 saves"},
 		{name: "55: some time later a few more are added", change: with(at, nudged(snapshotTime, 2), saved(3, 3, 2)), want: "add to the log: orders-2 has not saved its state beside its log since the last entries; a few more are added"},
-		{name: "55: a long time later a person is asked", change: with(at, nudged(time.Second, 2), since(time.Hour), saved(3, 3, 2)), want: "look at the log of orders-2: it does not save snapshots"},
-		{name: "55: nobody leads", change: with(at, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
+		{name: "55: a long time later a person is asked", change: with(at, nudged(time.Second, 2), since(time.Hour), saved(3, 3, 2)), want: "check the log of orders-2: it does not save snapshots"},
+		{name: "55: there is no leader", change: with(at, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: there is no leader to add entries"},
 	})
 }
 
-// 55: without the rule nothing goes on to 3.7, although every pod has the template
-// of the stop: what nobody has seen to have happened has not.
+// 55: without the rule nothing continues to 3.7, although every pod has the template
+// of the stop: what was never seen to have happened has not.
 func TestWithoutTheFlushRuleNothingGoesTo37(t *testing.T) {
 	s := healthy(3)
 	with(runs("3.6.16"), exposedTo35)(s)

@@ -44,14 +44,14 @@ func essences(steps []decision.Step) []string {
 }
 
 // shown is a plan of a run, and how many steps had
-// been carried out before.
+// been applied before.
 type shown struct {
 	plan decision.Plan
 	done int
 }
 
 // run makes passes without faults until nothing is left to do or to wait for,
-// and returns what was carried out and every plan that was shown.
+// and returns what was applied and every plan that was shown.
 func run(t *testing.T, w world) (executed []string, plans []shown) {
 	t.Helper()
 	for range 400 {
@@ -131,7 +131,7 @@ func TestEveryPlanOfARunShowsTheRest(t *testing.T) {
 	}
 }
 
-// 61: a cluster that could not form is begun anew, and then just forms.
+// 61: a cluster that could not form is started over, and then just forms.
 func TestForecastOfAReform(t *testing.T) {
 	w := newWorld(3)
 	w.ask.variant = 3 // an image that does not exist
@@ -162,7 +162,7 @@ func TestForecastOfAReform(t *testing.T) {
 	}
 }
 
-// A hold that does not end by itself has nothing behind it.
+// A hold that does not end on its own has nothing behind it.
 func TestOnlyAWaitHasAForecast(t *testing.T) {
 	for kind, want := range map[decision.HoldKind]bool{
 		decision.Waiting: true, decision.Confirm: true, decision.Unhealthy: false, decision.Stopped: false, decision.Refused: false, decision.ObserveOnly: false,
@@ -237,7 +237,7 @@ func TestAfterAnAction(t *testing.T) {
 	}
 }
 
-// Behind a hold that a person must end nobody knows what comes.
+// Behind a hold that a person must end, what comes is unknown.
 func TestForecastEndsAtAPerson(t *testing.T) {
 	s := healthy(3)
 	done := decision.Step{Action: action.ForceSnapshot{}}

@@ -52,13 +52,13 @@ func (w *world) listIsKnown() bool {
 	return true
 }
 
-// lost reports whether a member's data is gone for good.
+// lost reports whether a member's data is gone permanently.
 func (w *world) lost(i int8) bool {
 	c := &w.claims[i]
 	return w.seats[i].id != 0 && !w.seats[i].learner && (c.data != w.seats[i].id || c.corrupt || c.pinned)
 }
 
-// losses counts the voters whose data is gone for good.
+// losses counts the voters whose data is gone permanently.
 func (w *world) losses() int8 {
 	n := int8(0)
 	for i := range int8(most) {

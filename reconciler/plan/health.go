@@ -24,7 +24,7 @@ func health(s *situation.Situation) verdict {
 		return confirmIn(instant, "no member was asked yet")
 	}
 	if name := s.Doubtful(); name != "" {
-		return confirmIn(state.Between, name+" did not answer, and whether the abandoned roll broke it is seen in two looks").at(name)
+		return confirmIn(state.Between, name+" did not answer, and whether the abandoned rollout broke it is seen in two checks").at(name)
 	}
 	problem := s.HealthProblem(s.Observed.Round())
 	if problem.None() {
@@ -56,7 +56,7 @@ func confirm(s *situation.Situation) verdict {
 func twice(s *situation.Situation) verdict {
 	last := s.Observed.Round()
 	if s.Now.Sub(last.At) > fresh {
-		return confirmIn(instant, "the last look at the members is too old to act on")
+		return confirmIn(instant, "the last check of the members is too old to act on")
 	}
 	if len(s.Observed.Rounds) < 2 {
 		return confirmIn(instant, "health counts when it was seen twice")
@@ -66,7 +66,7 @@ func twice(s *situation.Situation) verdict {
 		return confirmIn(instant, "the members' data has not been compared yet")
 	}
 	if last.At.Sub(before.At) < state.Between {
-		return confirmIn(state.Between, "the two looks at the members were too close to each other")
+		return confirmIn(state.Between, "the two checks of the members were too close to each other")
 	}
 	if problem := s.HealthProblem(before); !problem.None() {
 		return confirmIn(state.Between, "healthy now, but a moment ago: "+problem.Text).about(problem)

@@ -38,16 +38,16 @@ func TestHealth(t *testing.T) {
 	checkRule(t, health, []ruleCase{
 		{name: "17: a healthy cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: unformed},
-		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }, want: "Confirm: no member was asked yet"},
-		{name: "84: no quorum", change: now(func(r *state.Round) { *r = state.Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed (no linearizable answer); nothing is restarted until the cluster is healthy; look at the pods of its members"},
+		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }, want: "Confirm: no member was asked yet"},
+		{name: "84: no quorum", change: now(func(r *state.Round) { *r = state.Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed (no linearizable answer); nothing is restarted until the cluster is healthy; check the pods of its members"},
 		{name: "80: another cluster", change: now(func(r *state.Round) { r.ClusterID = "c2" }), want: "the members say that they are cluster c2, the record says c1"},
-		{name: "58: a learner", change: of(1, func(m *state.Member) { m.Learner = true }), want: "orders-1 is a learner, which nobody asked for; nothing is restarted until the cluster is healthy; look at the member named here"},
+		{name: "58: a learner", change: of(1, func(m *state.Member) { m.Learner = true }), want: "orders-1 is a learner that quorate did not add; nothing is restarted until the cluster is healthy; check the member named here"},
 		{name: "58: a learner that has not started", change: of(1, func(m *state.Member) { m.Learner, m.Name = true, "" }), want: "m1 is a learner"},
 		{name: "46: a member too many", change: now(func(r *state.Round) { r.Members = append(r.Members, state.Member{ID: "m9", Name: "orders-9"}) }), want: "the member list (orders-0=m0 orders-1=m1 orders-2=m2 orders-9=m9) is not the recorded one (orders-0=m0 orders-1=m1 orders-2=m2)"},
-		{name: "94: one that somebody has removed", change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "somebody has removed orders-0: delete its pod and its volume claim data-orders-0"},
-		{name: "94: while another one joins", change: now(func(r *state.Round) { r.Members[0] = state.Member{ID: "m9", Name: "orders-9"} }), want: "look at the member named here"},
-		{name: "94: who has removed whom is not clear", change: now(func(r *state.Round) { r.Members = r.Members[1:]; r.Members[0].Name = "orders-0" }), want: "look at the member named here"},
-		{name: "94: of two members nobody can be replaced", size: 2, change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "look at the member named here"},
+		{name: "94: one that was removed manually", change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "orders-0 was removed manually: delete its pod and its volume claim data-orders-0"},
+		{name: "94: while another one joins", change: now(func(r *state.Round) { r.Members[0] = state.Member{ID: "m9", Name: "orders-9"} }), want: "check the member named here"},
+		{name: "94: who has removed whom is not clear", change: now(func(r *state.Round) { r.Members = r.Members[1:]; r.Members[0].Name = "orders-0" }), want: "check the member named here"},
+		{name: "94: of two members no member can be replaced", size: 2, change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "check the member named here"},
 		{name: "94: a member with another ID", change: of(0, func(m *state.Member) { m.ID = "m7" }), want: "is not the recorded one"},
 		{name: "57: a member is down", change: down(1), want: "Unhealthy: orders-1 does not answer (connection refused)"},
 		{name: "46: a member without a pod", change: with(down(1), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 1, 2) }), want: "Unhealthy: orders-1 does not answer (connection refused)"},
@@ -62,8 +62,8 @@ func TestHealth(t *testing.T) {
 		{name: "59: an alarm", change: now(func(r *state.Round) {
 			r.Alarms = []state.Alarm{{Kind: state.NoSpace, MemberID: "m1"}, {Kind: state.Corrupt, MemberID: state.UnknownMember}}
 		}), want: "alarm: NOSPACE on member m1, CORRUPT on an unknown member"},
-		{name: "a downgrade that nobody asked for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "a downgrade to 3.4 is in progress, which nobody asked for in Git"},
-		{name: "a downgrade to where nobody knows", change: now(func(r *state.Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which nobody"},
+		{name: "a downgrade that was not asked for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), want: "a downgrade to 3.4 is in progress, which Git does not ask for"},
+		{name: "a downgrade to an unknown minor", change: now(func(r *state.Round) { r.Downgrading = true }), want: "a downgrade to another release is in progress, which Git"},
 		{name: "the downgrade that Git asks for", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
 		{name: "a downgrade that Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.4"} })},
 		{name: "another one than Git asked for before", change: with(now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.4" }), func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Minor: "3.3"} }), want: "a downgrade to 3.4 is in progress"},
@@ -75,7 +75,7 @@ func TestHealth(t *testing.T) {
 		{name: "a quota that is not known", change: of(1, func(m *state.Member) { m.DBSize = 100 })},
 		{name: "69: a version that is not the image's", change: of(1, func(m *state.Member) { m.Version = newVersion }), want: "orders-1 runs etcd 3.6.16, but its pod was made for 3.5.35"},
 		{name: "82: a crash loop", change: crashes(1), want: "delete its pod and its volume claim data-orders-1, and a new member takes its place"},
-		{name: "82: no such advice for who may be all that is left", size: 1, change: crashes(0), want: "look at the member named here"},
+		{name: "82: no such advice for who may be all that is left", size: 1, change: crashes(0), want: "check the member named here"},
 		{name: "82: nor for a broken roll", change: with(commit(newVersion), begun, crashes(1)), want: "what Git asks for would reach orders-2 first, which serves; bring orders-1 back by other means"},
 		{name: "other data", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = true })), want: "orders-1 and orders-2 hold different data (compared at revision 0)"},
 		{name: "other data after another compaction cannot be compared", change: with(of(1, func(m *state.Member) { m.Hash, m.CompactRevision = 1, 9 }), now(func(r *state.Round) { r.Deep = true }))},
@@ -85,7 +85,7 @@ func TestHealth(t *testing.T) {
 				s.Observed.Rounds[0].Members[i].Leader = ""
 			}
 		}},
-		{name: "I15: other data in the first look is other data for good", change: func(s *situation.Situation) { s.Observed.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data (compared at revision 0)"},
+		{name: "I15: other data in the first look is permanently other data", change: func(s *situation.Situation) { s.Observed.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data (compared at revision 0)"},
 		{name: "hashes count only where they were asked for", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = false }))},
 		{name: "87: a pod that is not ready", change: func(s *situation.Situation) { podAt(s, 0).Ready = false }, want: "the pod of orders-0 is not ready"},
 		{name: "68: a pod that is drained", change: func(s *situation.Situation) { podAt(s, 0).Terminating = true }, want: "the pod of orders-0 is not ready"},
@@ -93,22 +93,22 @@ func TestHealth(t *testing.T) {
 		{name: "I15: one that is ready and has lost one answer is no victim", change: with(victim, func(s *situation.Situation) {
 			podAt(s, 1).Ready, s.Observed.Rounds[0].Member("orders-1").Problem = true, ""
 		}), want: "orders-1 does not answer"},
-		{name: "I15: with one look nobody can tell", change: with(victim, func(s *situation.Situation) { podAt(s, 1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
+		{name: "I15: with one look it is unknown", change: with(victim, func(s *situation.Situation) { podAt(s, 1).Ready = true }, oneLook), want: "Confirm: orders-1 did not answer"},
 		{name: "62: one that is ready, and silent twice, is one", change: with(victim, func(s *situation.Situation) { podAt(s, 1).Ready = true })},
 		{name: "57: who is put to sleep is broken by no roll", change: with(commit(newVersion), asksState(schema.StateHibernated), down(1), func(s *situation.Situation) { podAt(s, 1).Ran, podAt(s, 1).Unpulled = false, true }), want: "Unhealthy: orders-1 does not answer"},
 		{name: "I15: nor of one that the last template made", change: with(victim, oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 1).Template = true, "a" }), want: "Unhealthy: orders-1 does not answer"},
 		{name: "62: one that is not ready is a victim after one look", change: with(victim, oneLook)},
 		{name: "62: so is one that shuts down", change: with(victim, oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 1).Terminating = true, true })},
-		{name: "62: what the victim complains of stops nobody", change: with(victim, of(1, func(m *state.Member) { m.Errors = []state.MemberError{{Text: "disk slow"}} }))},
+		{name: "62: what the victim complains of stops no member", change: with(victim, of(1, func(m *state.Member) { m.Errors = []state.MemberError{{Text: "disk slow"}} }))},
 		{name: "57: another one that is down does not", change: with(victim, down(0)), want: "orders-0 does not answer"},
 		{name: "57: nor do two that the roll broke", change: with(victim, down(2)), want: "orders-1 does not answer"},
-		{name: "57: without a roll nobody is broken by one", change: with(down(1), func(s *situation.Situation) {
+		{name: "57: without a roll no member is broken by one", change: with(down(1), func(s *situation.Situation) {
 			podAt(s, 1).Template, s.Observed.Set.Template, s.Desired.Template = "b", "b", "b"
 		}), want: "orders-1 does not answer"},
 		{name: "62: one member alone that never ran passes", size: 1, change: lonely},
 		{name: "84: one member alone that ran does not", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Ran = true }), want: "Unhealthy: the members cannot be listed (no answer)"},
 		{name: "84: nor does one that may still start", size: 1, change: with(lonely, func(s *situation.Situation) { podAt(s, 0).Trouble = "" }), want: "Unhealthy: the members cannot be listed (no answer)"},
-		{name: "57: while the last template is unknown, nobody is broken by a roll", change: with(commit(newVersion), down(1), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = "", "" }), want: "Unhealthy: orders-1 does not answer"},
+		{name: "57: while the last template is unknown, no member is broken by a roll", change: with(commit(newVersion), down(1), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = "", "" }), want: "Unhealthy: orders-1 does not answer"},
 	})
 }
 
@@ -172,9 +172,9 @@ func TestConfirm(t *testing.T) {
 		{name: "two good looks pass", change: commit(newVersion)},
 		{name: "I15: one look is not enough", change: with(commit(newVersion), func(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }), want: "Confirm: health counts when it was seen twice"},
 		{name: "I15: nor for the others of one that never ran", change: with(commit(newVersion), begun, rolled(newVersion, 2), down(2), neverRan(2), leads(0), oneLook), want: "Confirm: health counts when it was seen twice"},
-		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation.Situation) { s.Now = noon.Add(16 * time.Second) }), want: "Confirm: the last look at the members is too old"},
+		{name: "an old look is not enough", change: with(commit(newVersion), func(s *situation.Situation) { s.Now = noon.Add(16 * time.Second) }), want: "Confirm: the last check of the members is too old"},
 		{name: "hashes are wanted", change: before(func(r *state.Round) { r.Deep = false }), want: "Confirm: the members' data has not been compared yet"},
-		{name: "two looks at once are one", change: before(func(r *state.Round) { r.At = noon.Add(-state.Between / 2) }), want: "Confirm: the two looks at the members were too close"},
+		{name: "two looks at once are one", change: before(func(r *state.Round) { r.At = noon.Add(-state.Between / 2) }), want: "Confirm: the two checks of the members were too close"},
 		{name: "87: sick a moment ago", change: before(func(r *state.Round) { r.Members[0].Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago: orders-0 does not answer (timeout)"},
 		{name: "no list a moment ago", change: before(func(r *state.Round) { *r = state.Round{At: r.At, Deep: true, Problem: "timeout"} }), want: "Confirm: healthy now, but a moment ago: the members cannot be listed (timeout)"},
 		{name: "I16: not caught up", change: before(func(r *state.Round) { r.Member("orders-2").CommitIndex = 5100 }), want: "Confirm: orders-0 has not applied yet what the leader had committed (5000 of 5100 entries)"},

@@ -23,7 +23,7 @@ func hibernate(s *situation.Situation) verdict {
 	}); !v.silent() {
 		return v
 	}
-	return do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept, and wake as they are")
+	return do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept unchanged")
 }
 
 // hibernated keeps a cluster asleep, or wakes it. While it sleeps there is no member
@@ -33,13 +33,13 @@ func hibernated(s *situation.Situation) verdict {
 		return pass()
 	}
 	if s.Desired.Spec.State != schema.StateHibernated {
-		return do(action.Wake{}, "spec.state is no longer Hibernated; every member goes on from its own volume")
+		return do(action.Wake{}, "spec.state is no longer Hibernated; every member continues from its own volume")
 	}
 	if v := stopAll(s); !v.silent() {
 		return v
 	}
 	if a := s.Observed.Record.Applied; a == nil || a.SpecHash != s.Desired.SpecHash {
-		return do(action.NewRecordAsleep(s), "every member sleeps; what else has changed is carried out when they wake")
+		return do(action.NewRecordAsleep(s), "every member is stopped; what else has changed is applied when they start again")
 	}
 	return idle()
 }

@@ -43,7 +43,7 @@ func TestHibernated(t *testing.T) {
 		{name: "a cluster that is awake passes"},
 		{name: "its pods go", change: sleep, want: "resize the StatefulSet 3 → 0: no member is to run"},
 		{name: "until the last one has gone", change: with(sleep, func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }), want: "Waiting: 3 pods shut down"},
-		{name: "what sleeps is what Git wants", change: with(sleep, stopped), want: "record that 3.5.35 is applied: every member sleeps"},
+		{name: "what sleeps is what Git wants", change: with(sleep, stopped), want: "record that 3.5.35 is applied: every member is stopped"},
 		{name: "whatever else Git says meanwhile", change: with(commit(newVersion), sleep, stopped), want: "record that 3.5.35 is applied"},
 		{name: "it wakes", change: with(asleep, stopped), want: "wake the members: spec.state is no longer Hibernated"},
 		{name: "nothing was ever applied", change: with(sleep, stopped, func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "record that 3.5.35 is applied"},

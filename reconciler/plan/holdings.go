@@ -32,13 +32,13 @@ func holdings(s *situation.Situation) verdict {
 
 // unknownVolume tells why a volume is not deleted, and what to do.
 func unknownVolume(v *state.Volume) verdict {
-	what := "exists, but nobody has seen a member of this cluster on it"
+	what := "exists, but no member of this cluster was seen on it"
 	switch v.Holds {
 	case "":
 	case state.HoldsForeign:
 		what = "holds what is not the data of " + v.Member + " in this cluster"
 	default:
-		what = "holds the data of member " + v.Holds + ", which the record knows nothing of"
+		what = "holds the data of member " + v.Holds + ", which is not in the record"
 	}
-	return refuse("volume claim "+v.Claim+" "+what+": it may be somebody's only copy", "delete the claim if its data is not needed").at(v.Member)
+	return refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", "delete the claim if its data is not needed").at(v.Member)
 }

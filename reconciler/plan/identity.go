@@ -16,8 +16,8 @@ func readable(s *situation.Situation) verdict {
 		return pass()
 	}
 	return refuse(
-		"the file of this cluster has errors, so the cluster is left as it is: "+strings.Join(s.Desired.Problems, "; "),
-		"mend the file in a new commit")
+		"the file of this cluster has errors, so the cluster is left unchanged: "+strings.Join(s.Desired.Problems, "; "),
+		"fix the file in a new commit")
 }
 
 // ownership never changes what is foreign: an object, or volumes left
@@ -33,7 +33,7 @@ func ownership(s *situation.Situation) verdict {
 	begins := s.Desired.Spec.State != schema.StateDeleted || s.Desired.Restore != nil
 	if begins && s.Observed.Record == nil && s.Observed.Set == nil && s.Observed.RecordProblem == "" && len(s.Observed.Volumes) > 0 {
 		return refuse(
-			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be somebody's only copy",
+			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be the only copy",
 				s.Observed.Volumes[0].Claim, s.Desired.Name),
 			"rename the cluster, or delete the claim if its data is not needed")
 	}

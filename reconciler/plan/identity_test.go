@@ -13,7 +13,7 @@ func TestReadable(t *testing.T) {
 		{name: "a good file passes"},
 		{name: "14: all errors of the file are told", change: func(s *situation.Situation) {
 			s.Desired.Problems = []string{"orders.yaml:3: bad version", "orders.yaml:5: bad size"}
-		}, want: "Refused: the file of this cluster has errors, so the cluster is left as it is: orders.yaml:3: bad version; orders.yaml:5: bad size"},
+		}, want: "Refused: the file of this cluster has errors, so the cluster is left unchanged: orders.yaml:3: bad version; orders.yaml:5: bad size"},
 	})
 }
 

@@ -52,7 +52,7 @@ func judgeBeginJoin(w *world, s sight, a action.BeginJoin) string {
 	case w.seats[i].id != 0 && s.second.seats[i].id != 0:
 		return "I24: a member is to be added that etcd lists already"
 	case w.claims[i].data != 0 && !w.claims[i].terminating && (w.claims[i].held != 0 || w.record.retired[i] == 0):
-		// What nobody has seen the guard looks at.
+		// What was never seen the guard looks at.
 		return fmt.Sprintf("I5: member %d is to join on a volume that is not empty", i)
 	case i >= w.ask.replicas:
 		return "I25: a member is to join that Git does not want"
@@ -160,7 +160,7 @@ func judgeRemove(w *world, s sight, a action.RemoveMember) string {
 			}
 		}
 	}
-	// A repair that has begun goes on when the data is back.
+	// A repair that has begun continues when the data is back.
 	if i < w.ask.replicas && !w.record.leaving.replace && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
 		return fmt.Sprintf("I17: removes member %d, which runs and is wanted", i)
 	}
@@ -183,7 +183,7 @@ func judgeResize(w *world, a action.ResizeSet) string {
 	return ""
 }
 
-// judgePod wants only pods of nobody to be deleted.
+// judgePod wants only pods without a member to be deleted.
 func judgePod(w *world, i int8) string {
 	if w.record.deleted {
 		return ""
@@ -216,7 +216,7 @@ func judgeVolume(w *world, a action.DeleteVolume) string {
 	case w.record.members[i] != 0 || w.seats[i].id != 0:
 		return fmt.Sprintf("I6: deletes the volume of member %d before it has left", i)
 	case w.record.retired[i] == 0:
-		return fmt.Sprintf("I7: deletes a volume of member %d that nobody knows", i)
+		return fmt.Sprintf("I7: deletes a volume of member %d that is unknown", i)
 	case i >= w.ask.replicas && !w.ask.sweep:
 		return fmt.Sprintf("I6: deletes the volume of member %d, which is to be kept", i)
 	}

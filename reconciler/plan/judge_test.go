@@ -10,7 +10,7 @@ import (
 
 // The judge knows the world as it is and what quorate has seen of it, and holds
 // every action against the invariants of doc.go. It shares no code with the
-// rules: what they and it both need to know, it works out by itself.
+// rules: what they and it both need to know, it works out on its own.
 
 // judge says which invariant an action would break in this world, or "". What
 // Kubernetes says is judged as it is, since the executor reads it again; what
@@ -77,14 +77,14 @@ func memberCount(w *world) int8 {
 }
 
 // disturbs reports whether an action disturbs clients of a cluster in which no
-// member needs to be mended by it.
+// member needs to be fixed by it.
 func disturbs(w *world, s sight, a action.Action) bool {
 	if !w.record.formed {
 		return false
 	}
 	switch a := a.(type) {
 	case action.MoveLeader:
-		return !w.record.leaving.there && !w.alarm && !s.second.alarm // a removal that has begun is finished, a full cluster mended
+		return !w.record.leaving.there && !w.alarm && !s.second.alarm // a removal that has begun is finished, a full cluster fixed
 	case action.RestartMember:
 		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
 	case action.StartRoll:
@@ -112,7 +112,7 @@ func judgeCreate(w *world) string {
 	return ""
 }
 
-// judgeFormed wants what is written down to be what the members said.
+// judgeFormed wants what is recorded to be what the members said.
 func judgeFormed(w *world, s sight, a action.RecordFormed) string {
 	if voters, up := s.second.votes(); up < voters || voters != w.record.founders || s.second.leader < 0 {
 		return "I4: recorded a cluster that has not formed"

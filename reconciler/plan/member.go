@@ -36,7 +36,7 @@ func settled(s *situation.Situation) verdict {
 			return v
 		}
 		return do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Observed.Set.Template, Replicas: s.Observed.Set.Replicas},
-			"every pod has the last template; the partition goes back above them all before the next roll, so that no edit by hand restarts one")
+			"every pod has the last template; the partition goes back above them all before the next rollout, so that no manual edit restarts one")
 	}
 	if !s.Started() {
 		return recall(s)
@@ -116,7 +116,7 @@ func comingBack(s *situation.Situation, p state.Pod) verdict {
 		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause.Text),
 		Member:  p.Name,
 		Detail:  cause.Detail,
-		Do:      "revert the commit to go back, or mend the cause in a new one",
+		Do:      "revert the commit to go back, or fix the cause in a new one",
 		Since:   p.Created,
 		Again:   soon,
 	}}

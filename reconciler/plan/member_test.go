@@ -20,7 +20,7 @@ func TestSettled(t *testing.T) {
 		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas = 4 })},
 		{name: "43: but a member's is awaited beside it", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 4, s.Observed.Pods[:2] }), want: "Waiting: 2 of 4 pods exist"},
 		{name: "43: also where the learner has been promoted", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Record.Members["orders-3"] = 4, "m3" }), want: "Waiting: 3 of 4 pods exist"},
-		{name: "75: a pod of nobody makes up for none of a member", change: func(s *situation.Situation) {
+		{name: "75: a pod without a member makes up for none of a member", change: func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods[:2:2], state.Pod{Name: "orders-3", Ordinal: 3})
 		}, want: "does not exist; the StatefulSet creates it"},
 		{name: "a roll whose partition is above every pod", change: rolling},
@@ -33,7 +33,7 @@ func TestSettled(t *testing.T) {
 		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "Waiting: the StatefulSet replaces orders-0; it waits for the pod of orders-1 first"},
 		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
 		{name: "20: a pod of no member was let go for nothing", change: with(rolling, partition(2), gone(2), func(s *situation.Situation) { s.Desired.Template = "c" })},
-		{name: "50: nor is one taken back that somebody has scaled away", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Replicas = "c", 2 })},
+		{name: "50: nor is one taken back that another writer has scaled away", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Replicas = "c", 2 })},
 		{name: "one that has gone", change: with(rolling, rolled(newVersion, 2), partition(2))},
 		{name: "I2: a partition that lets two go", change: with(rolling, partition(1)), want: "start the roll 3.5.35 → 3.6.16: the partition is 1 and would let 2 members go at once"},
 		{name: "a roll that the controller has not closed, and a new commit", change: closing, want: "Waiting: every pod has the last template; the StatefulSet controller closes that roll first"},
@@ -106,8 +106,8 @@ func TestSoak(t *testing.T) {
 		{name: "be the soak as short as it may", change: with(since(0), crashed, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak = nil }), want: "Waiting: orders-2 is back after a crash and soaks for 1m0s"},
 		{name: "and no longer", change: with(since(time.Minute), crashed)},
 		{name: "but for as long as Git asks", change: with(since(time.Minute), crashed, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak = seconds(90) }), want: "Waiting: orders-2 is back after a crash and soaks for 1m30s"},
-		{name: "nobody soaks without a roll", change: func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak, podAt(s, 2).ReadySince = seconds(10), noon }},
-		{name: "an old member that has restarted by itself needs none", change: with(since(time.Minute), func(s *situation.Situation) { podAt(s, 0).ReadySince = noon })},
+		{name: "no member soaks without a roll", change: func(s *situation.Situation) { s.Desired.Spec.Upgrade.Soak, podAt(s, 2).ReadySince = seconds(10), noon }},
+		{name: "an old member that has restarted on its own needs none", change: with(since(time.Minute), func(s *situation.Situation) { podAt(s, 0).ReadySince = noon })},
 	})
 	s := healthy(3)
 	since(4 * time.Second)(s)

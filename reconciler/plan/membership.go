@@ -62,8 +62,8 @@ func leave(s *situation.Situation, l state.Leaving) verdict {
 		if lost := losses(s); !l.Replace && len(lost) > 0 && !situation.ContainsLoss(lost, l.Member) {
 			return do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").about(describeLosses(lost))
 		}
-		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s", l.Member, l.Why, problem),
-			"nothing is removed until the others are healthy; look at the members named here").at(l.Member)
+		return unhealthy(fmt.Sprintf("%s will be removed (%s), but %s", l.Member, l.Why, problem),
+			"nothing is removed until the others are healthy; check the members named here").at(l.Member)
 	}
 	if v := seenTwice(s, l.Member); !v.silent() {
 		return v
@@ -73,7 +73,7 @@ func leave(s *situation.Situation, l state.Leaving) verdict {
 		return confirmIn(state.Between, problem.Text).about(problem)
 	}
 	if problem := cmp.Or(s.HashProblem(before), s.HashProblem(r)); !problem.None() && !l.Replace {
-		return unhealthy(fmt.Sprintf("%s is to be removed (%s), but %s, and nobody knows yet which is right", l.Member, l.Why, problem.Text),
+		return unhealthy(fmt.Sprintf("%s will be removed (%s), but %s, and it is not known yet which is right", l.Member, l.Why, problem.Text),
 			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").about(problem)
 	}
 	if lead := r.Leader(); lead.ID == l.ID {
@@ -91,10 +91,10 @@ func listed(s *situation.Situation) verdict {
 	case r == nil || s.Now.Sub(r.At) > fresh:
 		return confirmIn(instant, "the members have not been asked a moment ago")
 	case r.Problem != "":
-		return unhealthy("the members cannot be listed", "nothing changes among the members until they answer; look at their pods").measured("%s", r.Problem)
+		return unhealthy("the members cannot be listed", "nothing changes among the members until they answer; check their pods").measured("%s", r.Problem)
 	case r.ClusterID != s.Observed.Record.ClusterID:
 		return refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID),
-			"find out who answers under the names of this cluster; nothing is changed until then")
+			"find out what answers under the names of this cluster; nothing is changed until then")
 	}
 	return pass()
 }
@@ -111,15 +111,15 @@ func join(s *situation.Situation, j state.Joining) verdict {
 	case !s.WantsMember(j.Member):
 		return do(action.NewDropLearner(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
 	case j.ID == "" && s.OtherLearner(j.Member) != "":
-		return unhealthy(fmt.Sprintf("%s is to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
-			"where nobody knows of that learner, remove it with `etcdctl member remove`").at(s.OtherLearner(j.Member))
+		return unhealthy(fmt.Sprintf("%s is about to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
+			"where that learner is not wanted, remove it with `etcdctl member remove`").at(s.OtherLearner(j.Member))
 	case j.ID == "":
 		if problem := s.Electable(); problem != "" {
-			return unhealthy(j.Member+" is to join, but "+problem, "look at the members named here").at(j.Member)
+			return unhealthy(j.Member+" is about to join, but "+problem, "check the members named here").at(j.Member)
 		}
 		return do(action.AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
 	case m == nil:
-		return do(action.NewDropLearner(s, j, true), "the member list no longer has it: somebody has removed it")
+		return do(action.NewDropLearner(s, j, true), "the member list no longer has it: it was removed manually")
 	}
 	return catchUp(s, j, *m)
 }
@@ -130,13 +130,13 @@ func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict {
 	problem := s.LearnerProblem(j, m)
 	if problem.None() {
 		if len(s.Observed.Rounds) < 2 {
-			return confirmIn(instant, "that a learner has caught up is seen in two looks").at(j.Member)
+			return confirmIn(instant, "that a learner has caught up is seen in two checks").at(j.Member)
 		}
 		before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 		if lead := before.Leader(); lead == nil || m.AppliedIndex < lead.CommitIndex {
 			problem.Text = "it has not applied yet what the leader had committed"
 		} else if s.Observed.Round().At.Sub(before.At) < state.Between {
-			return confirmIn(state.Between, "the two looks at the members were too close to each other")
+			return confirmIn(state.Between, "the two checks of the members were too close to each other")
 		}
 	}
 	if problem.None() {
@@ -183,7 +183,7 @@ func resizeTo(s *situation.Situation) verdict {
 	detail, reason := "", fmt.Sprintf("its pods are those of %s", state.Plural(len(s.Observed.Record.Members), "member"))
 	switch j := s.Observed.Record.Joining; {
 	case s.Observed.Set.ScaledBy != "":
-		reason = fmt.Sprintf("somebody else has set it to %d (%s), and the members are in the record, not there", from, s.Observed.Set.ScaledBy)
+		reason = fmt.Sprintf("another writer has set it to %d (%s), and the members are in the record, not there", from, s.Observed.Set.ScaledBy)
 		if at := s.Observed.Set.ScaledAt; !at.IsZero() {
 			detail = "at " + at.UTC().Format(time.RFC3339)
 		}
@@ -205,7 +205,7 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 			return verdict{hold: &decision.Hold{
 				Kind: decision.Stopped, Member: member, Since: f.At, Again: min(left, rarely),
 				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, state.Plural(times, "time"), pause),
-				Do:      "look at its pod and its node meanwhile",
+				Do:      "check its pod and its node meanwhile",
 			}}
 		}
 	}
@@ -217,7 +217,7 @@ func rejoin(s *situation.Situation, member, reason string, replace bool) verdict
 func clearVolume(s *situation.Situation, member string) verdict {
 	volume, pod := s.Observed.Volume(member), s.Observed.Pod(member)
 	if pod != nil && !pod.Terminating && pod.Template != s.TemplateFor(pod.Ordinal) {
-		return do(action.DeletePod{Member: member, PodUID: pod.UID}, "an earlier roll has left it, and the StatefulSet would never make it anew")
+		return do(action.DeletePod{Member: member, PodUID: pod.UID}, "an earlier rollout has left it, and the StatefulSet would never recreate it")
 	}
 	_, retired := s.Observed.Record.Retired[member]
 	switch {

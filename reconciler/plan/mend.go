@@ -21,10 +21,10 @@ func mend(s *situation.Situation) verdict {
 	}
 	if p.Ordinal >= s.Observed.Set.Partition {
 		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: s.Observed.Set.Replicas},
-			fmt.Sprintf("the roll that broke %s (%s) is given up, so that it can come back as it was", p.Name, p.Trouble))
+			fmt.Sprintf("the rollout that broke %s (%s) is abandoned, so that it can come back unchanged", p.Name, p.Trouble))
 	}
 	return do(action.RestartMember{
 		SetUID: s.Observed.Set.UID, Member: p.Name, Ordinal: p.Ordinal, PodUID: p.UID, MemberID: s.Observed.Record.Members[p.Name],
 		Partition: s.Observed.Set.Partition, ByDeletion: true, From: p.Version, To: s.Observed.Set.CurrentVersion,
-	}, "an abandoned roll left it broken; it comes back as it was before that roll, and the way down begins with every member")
+	}, "an abandoned rollout left it broken; it comes back as it was before that rollout, and the downgrade begins with every member")
 }

@@ -20,8 +20,8 @@ func TestMend(t *testing.T) {
 	checkRule(t, mend, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: unformed},
-		{name: "62: first the roll is given up", change: with(broken, aimed), want: "set the StatefulSet's partition to 3: the roll that broke orders-2 (ImagePullBackOff) is given up"},
-		{name: "62: then the pod comes back as it was", change: with(broken, above, aimed), want: "restart orders-2 on 3.6.16: an abandoned roll left it broken"},
+		{name: "62: first the roll is given up", change: with(broken, aimed), want: "set the StatefulSet's partition to 3: the rollout that broke orders-2 (ImagePullBackOff) is abandoned"},
+		{name: "62: then the pod comes back as it was", change: with(broken, above, aimed), want: "restart orders-2 on 3.6.16: an abandoned rollout left it broken"},
 		{name: "I17: not one that runs", change: with(broken, above, func(s *situation.Situation) { podAt(s, 2).Ready = true }, aimed)},
 		{name: "I17: nor one that only starts", change: with(broken, above, func(s *situation.Situation) { podAt(s, 2).Trouble = "" }, aimed)},
 		{name: "one that the last roll made is no victim of another", change: with(broken, above, func(s *situation.Situation) { podAt(s, 2).Template = s.Observed.Set.CurrentTemplate }, aimed)},

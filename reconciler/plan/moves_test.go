@@ -65,7 +65,7 @@ func (m move) fault() bool { return m.kind > faults }
 
 func (m move) String() string { return fmt.Sprintf("%s (%d)", moveTexts[m.kind], m.i) }
 
-// moves appends all things that can happen next, what happens by itself first.
+// moves appends all things that can happen next, what happens on its own first.
 func (w *world) moves(all []move) []move {
 	if w.set.there && !w.set.settled {
 		all = append(all, move{kind: controllerNotices})
@@ -189,7 +189,7 @@ func (w *world) podMoves(all []move, i int8) []move {
 	return all
 }
 
-// handMoves are faults, and what people do beside Git.
+// handMoves are faults, and what people do out of band.
 func (w *world) handMoves(all []move) []move {
 	for i := range int8(most) {
 		switch w.pods[i].state {
@@ -343,7 +343,7 @@ func (w *world) startEtcd(i int8) string {
 	if m := variants[p.template].minor; c.ran > m && w.downgrading == m && !c.low && !w.tampered {
 		return fmt.Sprintf("I14: member %d gets the older minor before its storage is brought down", i)
 	}
-	// What could not form is begun anew while a pod of it comes up all the same: it
+	// What could not form is started over while a pod of it comes up all the same: it
 	// may not form again, and nobody has anything in it.
 	reformed := !w.record.formed && w.set.template != w.set.current
 	if c.raw && variants[p.template].minor > 6 && !reformed {

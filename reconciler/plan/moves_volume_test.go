@@ -1,7 +1,7 @@
 package plan
 
 // volumeMoves are the ways to lose the data of a member. Before the IDs are
-// written down nobody could tell.
+// recorded it would be unknown.
 func (w *world) volumeMoves(all []move, i int8) []move {
 	c := &w.claims[i]
 	switch {
@@ -17,7 +17,7 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 	return all
 }
 
-// loses reports whether a move takes a member's data for good.
+// loses reports whether a move takes a member's data permanently.
 func (m move) loses() bool {
 	return m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == nodeIsLost
 }

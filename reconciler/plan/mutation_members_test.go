@@ -27,12 +27,12 @@ func quorumSpoilt() []mutant {
 				}
 			}
 		})},
-		{name: "a removal goes on although Git wants the member again", breaks: "I17", table: blind("membership", func(s *situation.Situation) {
+		{name: "a removal continues although Git wants the member again", breaks: "I17", table: blind("membership", func(s *situation.Situation) {
 			if l := s.Observed.Record.Leaving; l != nil {
 				s.Desired.Spec.Replicas = naming.Ordinal(l.Member)
 			}
 		}), from: shrinking},
-		{name: "a lost quorum is recovered by itself", breaks: "I18", table: blind("recovery", func(s *situation.Situation) {
+		{name: "a lost quorum is recovered automatically", breaks: "I18", table: blind("recovery", func(s *situation.Situation) {
 			s.Desired.Spec.Recovery.ClusterID, s.Desired.Spec.Recovery.ObjectURL = s.Observed.Record.ClusterID, "s3://backups/last.db"
 		})},
 		{name: "the leader is removed as it leads", breaks: "I20", hand: hand{alter: func(w *world, a action.Action) action.Action {
@@ -64,7 +64,7 @@ func identitySpoilt() []mutant {
 		{name: "volumes of removed members go although Git keeps them", breaks: "I6", table: blind("remove", func(s *situation.Situation) {
 			s.Desired.Spec.Storage.RemovedVolumes = "Delete"
 		}), from: shrinking},
-		{name: "volumes that nobody has seen go, too", breaks: "I7", hand: hand{careless: true}, table: blind("repair grow remove deletion", func(s *situation.Situation) {
+		{name: "volumes on which no member was seen go, too", breaks: "I7", hand: hand{careless: true}, table: blind("repair grow remove deletion", func(s *situation.Situation) {
 			for i := range s.Observed.Pods {
 				s.Observed.Pods[i].Damage = ""
 			}
@@ -76,7 +76,7 @@ func identitySpoilt() []mutant {
 			w.ask.state, w.ask.wipe = askDeleted, true
 			return w
 		}},
-		{name: "somebody else's data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("holdings membership repair deletion", func(s *situation.Situation) {
+		{name: "foreign data counts as what the member had left", breaks: "I7", hand: hand{careless: true}, table: blind("holdings membership repair deletion", func(s *situation.Situation) {
 			for i := range s.Observed.Pods {
 				if p := &s.Observed.Pods[i]; p.Damage == state.DamageForeign {
 					p.Damage = state.DamageOutdated
@@ -88,7 +88,7 @@ func identitySpoilt() []mutant {
 				r.Members = slices.DeleteFunc(slices.Clone(r.Members), func(m state.Member) bool { return m.ID == l.ID })
 			}
 		})), from: shrinking},
-		{name: "a member is removed before that was written down", breaks: "I24", hand: hand{alter: func(_ *world, a action.Action) action.Action {
+		{name: "a member is removed before that was recorded", breaks: "I24", hand: hand{alter: func(_ *world, a action.Action) action.Action {
 			if it, ok := a.(action.BeginLeave); ok {
 				return action.RemoveMember{Member: it.Member, ID: it.ID}
 			}
@@ -102,7 +102,7 @@ func identitySpoilt() []mutant {
 func learnersSpoilt() []mutant {
 	return []mutant{
 		{name: "a learner is promoted before it has caught up", breaks: "I19", table: blind("membership", everyMember(func(m *state.Member) { m.AppliedIndex = m.CommitIndex })), from: growing},
-		{name: "a learner is written down as a member", breaks: "I19", table: blind("membership", everyMember(func(m *state.Member) { m.Learner = false })), from: growing},
+		{name: "a learner is recorded as a member", breaks: "I19", table: blind("membership", everyMember(func(m *state.Member) { m.Learner = false })), from: growing},
 		{name: "a second member begins to join", breaks: "I2", table: func(rules []rule) []rule {
 			return blind("grow", func(s *situation.Situation) { s.Observed.Record.Joining = nil })(lacking("membership")(rules))
 		}, from: growing},
@@ -131,7 +131,7 @@ func spaceSpoilt() []mutant {
 // oncesSpoilt are about what happens once.
 func oncesSpoilt() []mutant {
 	return []mutant{
-		{name: "what was applied is written down again and again", breaks: "I13", table: blind("applied", func(s *situation.Situation) { s.Observed.Record.Applied = nil })},
+		{name: "what was applied is recorded again and again", breaks: "I13", table: blind("applied", func(s *situation.Situation) { s.Observed.Record.Applied = nil })},
 		{name: "the same backup is taken again and again", breaks: "I13", table: blind("backup", func(s *situation.Situation) { s.Observed.Record.Backup = nil })},
 	}
 }

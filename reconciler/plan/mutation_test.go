@@ -242,7 +242,7 @@ func actionsChanged() []mutant {
 		})},
 		{name: "a roll starts with its partition at 0", breaks: "I2", hand: changed(func(_ *world, a *action.StartRoll) { a.Partition = 0 })},
 		{name: "the leader is asked to hand over to itself", breaks: "liveness", hand: changed(func(_ *world, a *action.MoveLeader) { a.ToID = a.FromID }), from: mixed},
-		{name: "the IDs of two members are written down the wrong way round", breaks: "I20", hand: changed(func(_ *world, a *action.RecordFormed) {
+		{name: "the IDs of two members are recorded the wrong way round", breaks: "I20", hand: changed(func(_ *world, a *action.RecordFormed) {
 			a.Members = map[string]string{podNames[0]: memberIDs[2], podNames[1]: memberIDs[1]}
 		}), from: newborn},
 		{name: "a roll is ended by hand before it has reached everybody", breaks: "liveness", hand: changed(func(_ *world, a *action.EndRoll) { a.Replicas = 0 })},

@@ -21,9 +21,9 @@ func obstacles() []obstacle {
 	const elsewhere = ", or restore a backup into a new cluster that has it and move the clients there"
 	return []obstacle{
 		{state.FieldSize, "no volume shrinks", "set the size back" + elsewhere},
-		{state.FieldClass, "a volume stays in its class", "set the class back, or write spec.storage.classChange: Replace to have every member replaced by a new one on a new volume, one by one"},
-		{state.FieldTLSMode, "members of two modes do not understand each other, so the roll between them would have no quorum", "set the mode back" + elsewhere},
-		{state.FieldTLSSecrets, "members with Secrets of two authorities would not trust each other in the middle of a roll", "set the name back and renew the Secret's content, which members read anew" + elsewhere},
+		{state.FieldClass, "a volume stays in its class", "set the class back, or write spec.storage.classChange: Replace to have every member replaced by a new one on a new volume, one at a time"},
+		{state.FieldTLSMode, "members of two modes cannot talk to each other, so the rollout between them would have no quorum", "set the mode back" + elsewhere},
+		{state.FieldTLSSecrets, "members with Secrets of two authorities would not trust each other in the middle of a rollout", "set the name back and renew the Secret's content, which members read again" + elsewhere},
 		{state.FieldFamily, "the first family is that of the Services' addresses", "put that family first again, where another one may follow it" + elsewhere},
 		{state.FieldDomain, "the certificates of running members name the domain", "set the domain back" + elsewhere},
 		{state.FieldDaemonDomain, "the certificates of running members name the domain", "start quorate with the --cluster-domain that they were issued for, or write that one to spec.network.clusterDomain"},

@@ -49,7 +49,7 @@ func TestOwner(t *testing.T) {
 		},
 		{name: "another instance's is left alone", change: with(asks(us()), belongs(eu, 1)), want: "Refused: the cluster belongs to " + eu.String() + "/1, and this is " + us().String()},
 		{name: "a person's word takes it over", change: with(asks(us()), belongs(them(), 1), takeOver(old+"/1")), want: "take the cluster over from " + old + "/1: spec.takeOver names its owner"},
-		{name: "the word does not work twice", change: with(asks(us()), belongs(them(), 3), takeOver(old+"/1")), want: "Refused: the cluster belongs to " + old + "/3, and this is " + us().String() + " (spec.takeOver names " + old + "/1, who does not own it)"},
+		{name: "the word does not work twice", change: with(asks(us()), belongs(them(), 3), takeOver(old+"/1")), want: "Refused: the cluster belongs to " + old + "/3, and this is " + us().String() + " (spec.takeOver names " + old + "/1, which does not own it)"},
 		{name: "nor for somebody else's cluster", change: with(asks(us()), belongs(eu, 1), takeOver(old+"/1")), want: "Refused: "},
 	})
 }

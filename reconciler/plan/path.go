@@ -26,7 +26,7 @@ func path(s *situation.Situation) verdict {
 		}
 		if _, known := versions[p.Name]; !known {
 			return refuse(fmt.Sprintf("the etcd version of %s is unknown, so the change to %s cannot be checked", p.Name, s.WantedVersion()),
-				"look at that member; quorate goes on when it reports a release").at(p.Name)
+				"check that member; quorate continues when it reports a release").at(p.Name)
 		}
 	}
 	if s.Desired.Template == "" {
@@ -38,8 +38,8 @@ func path(s *situation.Situation) verdict {
 		return v
 	}
 	if back := s.WantedVersion(); s.ClusterVersion() == "" && s.NewerThan(back.Line(), versions) && !s.NeverLeft() {
-		return unhealthy(fmt.Sprintf("no member tells the cluster version, so nobody can say whether the way back to %s is still open", back),
-			"look at the members; quorate goes on when one tells it, or when spec.version is a release that every member can go to").measured("%s", s.WhyUnlisted())
+		return unhealthy(fmt.Sprintf("no member reports the cluster version, so whether %s can still be reached is unknown", back),
+			"check the members; quorate continues when one reports it, or when spec.version is a release that every member can go to").measured("%s", s.WhyUnlisted())
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		if why := s.Blocked(versions[name]); why != "" {

@@ -44,21 +44,21 @@ func TestPath(t *testing.T) {
 		{name: "62: back while one member is old", change: with(mixed(oldVersion, newVersion), back)},
 		{name: "63: not when every member is new", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back), want: "Waiting: no member reports 3.5 any more, so the cluster version moves within seconds; then the way back is a downgrade"},
 		{name: "63: not when every member is new and there is no way down", change: with(runs("3.4.45"), commit(oldVersion), begun, rolled(oldVersion, 0, 1, 2), back), want: "Refused: orders-0 cannot go from 3.5.35 to 3.4.45: no member reports 3.4 any more, so the cluster version is about to move"},
-		{name: "63: nor when nobody is listed", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back, func(s *situation.Situation) { s.Observed.Round().Members = nil }), want: "Refused: orders-0 cannot go from 3.6.16 to 3.5.35: no member reports 3.5 any more"},
+		{name: "63: nor when no member is listed", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), back, func(s *situation.Situation) { s.Observed.Round().Members = nil }), want: "Refused: orders-0 cannot go from 3.6.16 to 3.5.35: no member reports 3.5 any more"},
 		{name: "63: a downgrade when the cluster version has moved", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.6.0"))},
 		{name: "63: refused when it has moved and there is no way down", change: with(runs("3.4.45"), mixedUp(oldVersion), back, clusterVersion("3.5.0")), want: "etcd 3.5 has no downgrade"},
-		{name: "63: a downgrade under way goes on", change: with(runs("3.7.3"), commit(newVersion), clusterVersion("3.6.0"), descends)},
+		{name: "63: a downgrade under way continues", change: with(runs("3.7.3"), commit(newVersion), clusterVersion("3.6.0"), descends)},
 		{name: "63: the cluster version is below both", change: with(mixed(oldVersion, newVersion), back, clusterVersion("3.4.0")), want: "the cluster version is 3.4.0, which is below both"},
-		{name: "63: not when the cluster version is unknown", change: with(mixed(oldVersion, newVersion), back, clusterVersion("")), want: "Unhealthy: no member tells the cluster version, so nobody can say whether the way back to 3.5.35 is still open"},
-		{name: "63: and why nobody tells it", change: with(mixed(oldVersion, newVersion), back, clusterVersion(""), now(func(r *state.Round) { r.Problem = "orders-0: status: refused" })), want: "is still open (orders-0: status: refused)"},
+		{name: "63: not when the cluster version is unknown", change: with(mixed(oldVersion, newVersion), back, clusterVersion("")), want: "Unhealthy: no member reports the cluster version, so whether 3.5.35 can still be reached is unknown"},
+		{name: "63: and why no member reports it", change: with(mixed(oldVersion, newVersion), back, clusterVersion(""), now(func(r *state.Round) { r.Problem = "orders-0: status: refused" })), want: "can still be reached is unknown (orders-0: status: refused)"},
 		{name: "53: up it may be unknown", change: with(commit(newVersion), clusterVersion(""))},
-		{name: "63: in the middle of a downgrade, too", change: with(runs("3.7.3"), commit(newVersion), begun, rolled(newVersion, 2), clusterVersion("")), want: "Unhealthy: no member tells the cluster version, so nobody can say whether the way back to 3.6.16"},
-		{name: "63: not when nobody was asked", change: with(mixed(oldVersion, newVersion), back, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: no member tells the cluster version"},
+		{name: "63: in the middle of a downgrade, too", change: with(runs("3.7.3"), commit(newVersion), begun, rolled(newVersion, 2), clusterVersion("")), want: "Unhealthy: no member reports the cluster version, so whether 3.6.16"},
+		{name: "63: not when no member was asked", change: with(mixed(oldVersion, newVersion), back, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: no member reports the cluster version"},
 		{name: "63: an old member that does not answer does not count", change: with(commit(newVersion), begun, rolled(newVersion, 1, 2), down(0), back), want: "no member reports 3.5 any more"},
 		{name: "69: what a member reports counts, not its pod", change: with(commit(newVersion), func(s *situation.Situation) { memberAt(s, 2).Version = "3.4.45" }), want: "Refused: orders-2 cannot go from 3.4.45"},
 		{name: "62: one member alone whose new etcd never ran goes back", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), back)},
-		{name: "63: but not to another old release", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), clusterVersion(""), func(s *situation.Situation) { s.Desired.Template, s.Desired.Spec.Version = "c", "3.5.34" }), want: "Unhealthy: no member tells the cluster version, so nobody can say whether the way back to 3.5.34"},
-		{name: "I14: a version that nobody knows blocks", change: with(commit(newVersion), func(s *situation.Situation) { podAt(s, 1).Version, memberAt(s, 1).Version = "", "" }), want: "Refused: "},
+		{name: "63: but not to another old release", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), clusterVersion(""), func(s *situation.Situation) { s.Desired.Template, s.Desired.Spec.Version = "c", "3.5.34" }), want: "Unhealthy: no member reports the cluster version, so whether 3.5.34"},
+		{name: "I14: a version that is unknown blocks", change: with(commit(newVersion), func(s *situation.Situation) { podAt(s, 1).Version, memberAt(s, 1).Version = "", "" }), want: "Refused: "},
 		{name: "I14: unless it is that of no member", change: with(commit(newVersion), func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3})
 		})},
@@ -91,7 +91,7 @@ func stepwise(s *situation.Situation) { s.Desired.Spec.Upgrade.Path = schema.Pat
 // pins lets the file name the digest of its image.
 func pins(s *situation.Situation) { s.Desired.Spec.Image.Digest = "sha256:feed" }
 
-// exposedTo35 is a cluster of which nobody knows whether 3.5 ever ran.
+// exposedTo35 is a cluster of which it is unknown whether 3.5 ever ran.
 func exposedTo35(s *situation.Situation) { s.Observed.Record.BornOn = "" }
 
 // mixedUp is a roll to another minor after two of three members.

@@ -104,7 +104,7 @@ func TestAHoldNamesItsRule(t *testing.T) {
 	s := healthy(3)
 	down(1)(s)
 	h := Make(s.Desired, s.Observed, noon).Hold
-	if h == nil || h.Rule != "health" || h.Again <= 0 || !strings.Contains(h.String(), "look at the member named here") {
+	if h == nil || h.Rule != "health" || h.Again <= 0 || !strings.Contains(h.String(), "check the member named here") {
 		t.Errorf("hold %+v", h)
 	}
 }
@@ -217,7 +217,7 @@ func decidesOtherwise(d state.Desired, o state.Observed, p decision.Plan) string
 	return ""
 }
 
-// What nobody has seen yet has no answers, and is no reason to panic.
+// What was never seen yet has no answers, and is no reason to panic.
 func TestNothingSeenYet(t *testing.T) {
 	var r *state.Round
 	if r.ByID("m0") != nil || r.Leader() != nil || r.Member("orders-0") != nil {
@@ -225,7 +225,7 @@ func TestNothingSeenYet(t *testing.T) {
 	}
 	named := state.Round{Members: []state.Member{{Name: "orders-0"}}}
 	if named.ByID("") != nil || named.Leader() != nil {
-		t.Error("a member whose ID nobody knows is found by none, or leads")
+		t.Error("a member whose ID is unknown is found by none, or leads")
 	}
 	var record *state.Record
 	if since := record.DowngradeSince(); !since.IsZero() {

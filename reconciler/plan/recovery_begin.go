@@ -35,7 +35,7 @@ func begin(s *situation.Situation, oneShot string) verdict {
 	case spec.ClusterID != id:
 		return refuseRecovery(s, fmt.Sprintf("it names cluster %s, and this is cluster %s", spec.ClusterID, id), "name this cluster, if it is the one that you mean")
 	case s.Observed.Record.RefusedRecovery == oneShot:
-		return refuseRecovery(s, "it stood in Git before the quorum was lost, so nobody has decided it for this loss",
+		return refuseRecovery(s, "it was in Git before the quorum was lost, so it was not decided for this loss",
 			"take it out in one commit, and write it again in the next one if you still want it")
 	case spec.ObjectURL != "":
 		return beginFromBackup(s, oneShot)
@@ -61,7 +61,7 @@ func beginFromMember(s *situation.Situation, oneShot string) verdict {
 	}
 	chosen := s.Remnant(name, id)
 	if chosen.Member == nil {
-		why := name + " does not answer, so nobody knows what it has"
+		why := name + " does not answer, so its data is unknown"
 		if !chosen.Why.None() {
 			why += ": " + chosen.Why.Text
 		}
@@ -81,7 +81,7 @@ func beginFromMember(s *situation.Situation, oneShot string) verdict {
 	return do(action.BeginRecovery{
 		OneShot: oneShot, ClusterID: s.Observed.Record.ClusterID, Member: name, MemberID: id,
 		Revision: chosen.Member.Revision, Version: s.Observed.Set.Version,
-	}, fmt.Sprintf("Git says so: the cluster goes on from what %s has; what only the others had is lost", name)).
+	}, fmt.Sprintf("as Git says: the cluster continues from what %s has; what only the others had is lost", name)).
 		measured("revision %d", chosen.Member.Revision)
 }
 
@@ -123,8 +123,8 @@ func beginFromBackup(s *situation.Situation, oneShot string) verdict {
 		return do(action.BeginRecovery{
 			OneShot: oneShot, ClusterID: s.Observed.Record.ClusterID, Member: m.Name, MemberID: s.Observed.Record.Members[m.Name],
 			ObjectURL: s.Desired.Spec.Recovery.ObjectURL, Version: s.Observed.Set.Version,
-		}, "Git says so: the cluster goes on from the backup; what was written after it is lost")
+		}, "as Git says: the cluster continues from the backup; what was written after it is lost")
 	}
 	return refuseRecovery(s, "no member has a pod and a volume that the backup could be put on",
-		"bring back a node, or delete the pods and claims that are lost for good, so that the StatefulSet makes new ones")
+		"bring back a node, or delete the pods and claims that are lost permanently, so that the StatefulSet creates new ones")
 }

@@ -34,7 +34,7 @@ func recovering(s *situation.Situation) verdict {
 		return startFirst(s, r)
 	}
 	return refuse(fmt.Sprintf("a recovery of cluster %s is under way, but the record is of cluster %s", r.ClusterID, s.Observed.Record.ClusterID),
-		"put back the record as it was; nothing is done until then")
+		"restore the record; nothing is done until then")
 }
 
 // restoreFirst stops what is left of the lost cluster, and restores the volume of
@@ -52,7 +52,7 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 		p := s.Observed.Pods[0]
 		v := wait(fmt.Sprintf("the recovery waits for %s to be gone", p.Name), r.Since).at(p.Name)
 		if s.Now.Sub(r.Since) > situation.ComebackTime {
-			v.hold.Do = "if its node is off for good, delete the node or the pod by force; as long as it might run, nothing goes on"
+			v.hold.Do = "if its node is off permanently, force-delete the node or the pod; as long as it might run, nothing continues"
 		}
 		return v
 	}
@@ -61,7 +61,7 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 		return wait(cmp.Or(s.Observed.Restore.Detail, "the volume of "+r.Member+" is being restored"), s.Observed.Restore.Since)
 	case state.RestoreFailed:
 		return unhealthy(fmt.Sprintf("the volume of %s could not be restored: %s", r.Member, s.Observed.Restore.Detail),
-			fmt.Sprintf("nothing that was on it is lost; mend the cause and delete Job %s, and it is tried again", s.Observed.Restore.Job))
+			fmt.Sprintf("nothing that was on it is lost; fix the cause and delete Job %s, and it is tried again", s.Observed.Restore.Job))
 	case state.RestoreDone:
 		return do(action.AdoptRecovery{From: r.ClusterID, ClusterID: r.NewClusterID, Member: r.Member, MemberID: r.NewMemberID},
 			"the volume of "+r.Member+" is that of "+r.Noun())
@@ -69,8 +69,8 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 	}
 	volume := s.Observed.Volume(r.Member)
 	if volume == nil || volume.Terminating {
-		return unhealthy("the volume claim of "+r.Member+", which the cluster is to go on from, is gone or being deleted",
-			"put the claim back on its volume; nothing goes on without it")
+		return unhealthy("the volume claim of "+r.Member+", which the cluster is recovered from, is gone or being deleted",
+			"put the claim back on its volume; nothing continues without it")
 	}
 	reason := "all members have stopped; the old data stays on the volume, beside the new"
 	if r.Restores() {
@@ -106,12 +106,12 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 	if got, least := s.Observed.Round().Member(r.Member).Revision, r.Revision+state.RevisionBump; got < least {
 		return verdict{hold: &decision.Hold{
 			Kind: decision.Stopped, Member: r.Member, Since: since, Again: rarely,
-			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is",
+			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left unchanged",
 			Detail:  fmt.Sprintf("revision %d instead of %d or later", got, least),
 			Do:      "keep clients away from it, and report this as a bug; " + r.Kept(),
 		}}
 	}
 	return do(action.EndRecovery{OneShot: r.OneShot, ClusterID: r.ClusterID},
-		fmt.Sprintf("%s answers as cluster %s; the others join it one by one", r.Member, r.NewClusterID)).
+		fmt.Sprintf("%s answers as cluster %s; the others join it one at a time", r.Member, r.NewClusterID)).
 		measured("at revision %d", s.Observed.Round().Member(r.Member).Revision)
 }

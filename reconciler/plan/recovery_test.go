@@ -64,7 +64,7 @@ func TestQuorumLoss(t *testing.T) {
 	checkRule(t, recovery, []ruleCase{
 		{name: "a healthy cluster passes"},
 		{name: "an unformed one is the bootstrap's", change: unformed},
-		{name: "nobody was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
+		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
 		{name: "an unformed one whose members cannot be listed", change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Record = &state.Record{} })},
 		{name: "85: a StatefulSet that is gone comes back first", change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "a list without anybody is an agreement, too", change: with(leftAlone(0), now(func(r *state.Round) { r.Problem, r.Members = "", nil }))},
@@ -100,16 +100,16 @@ func TestQuorumLoss(t *testing.T) {
 		{name: "nor is a roll that is given up", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) { s.Desired.Template = "a" }, leftAlone())},
 		{name: "but two of three in a roll are", change: with(commit(newVersion), begun, leftAlone(0)), want: "the quorum is lost"},
 		{name: "93: the choice is the one that is furthest", size: 5, change: leftAlone(0, 4), want: `{clusterID: "c1", member: orders-4}`},
-		{name: "86: nobody is left to choose", change: leftAlone(), want: `commit spec.recovery: {clusterID: "c1", objectURL: the URL of a backup}`},
+		{name: "86: no member is left to choose", change: leftAlone(), want: `commit spec.recovery: {clusterID: "c1", objectURL: the URL of a backup}`},
 		{name: "93: whoever is asked last", size: 5, change: with(leftAlone(0, 4), of(0, func(m *state.Member) { m.Revision = 2000 })), want: `{clusterID: "c1", member: orders-0}`},
 		{name: "47: one that may have been promoted has a vote", size: 1, change: with(leftAlone(0), func(s *situation.Situation) {
 			s.Observed.Record.Joining = &state.Joining{Member: "orders-1", ID: "n1", Promoting: true}
 		}), want: "it takes 2 of 2 members, and 1 answer"},
-		{name: "47: and one that is written down already has one, not two", change: with(leftAlone(0, 1), func(s *situation.Situation) {
+		{name: "47: and one that is recorded already has one, not two", change: with(leftAlone(0, 1), func(s *situation.Situation) {
 			s.Observed.Record.Joining = &state.Joining{Member: "orders-2", ID: "m2", Promoting: true}
 		})},
 		{name: "43: a learner has none", size: 1, change: with(leftAlone(0), func(s *situation.Situation) { s.Observed.Record.Joining = &state.Joining{Member: "orders-1", ID: "n1"} })},
-		{name: "17: nothing is done by itself", change: leftAlone(0), want: `or, to give up what only they have, commit spec.recovery: {clusterID: "c1", member: orders-0} or {clusterID: "c1", objectURL: the URL of a backup}`},
+		{name: "17: nothing is done on its own", change: leftAlone(0), want: `or, to give up what only they have, commit spec.recovery: {clusterID: "c1", member: orders-0} or {clusterID: "c1", objectURL: the URL of a backup}`},
 	})
 }
 
@@ -128,8 +128,8 @@ func TestBeginRecovery(t *testing.T) {
 	fromBackup := with(leftAlone(0), asksFor("c1", "", backupURL))
 	record := func(f func(*state.Record)) mutation { return func(s *situation.Situation) { f(s.Observed.Record) } }
 	checkRule(t, recovery, []ruleCase{
-		{name: "84, 93: the survivor that Git names", change: survivor, want: "begin to recover cluster c1 from what orders-0 has: Git says so: the cluster goes on from what orders-0 has; what only the others had is lost (revision 1000)"},
-		{name: "84: a backup that Git names", change: fromBackup, want: "begin to recover cluster c1 from a backup, on the volume of orders-0: Git says so"},
+		{name: "84, 93: the survivor that Git names", change: survivor, want: "begin to recover cluster c1 from what orders-0 has: as Git says: the cluster continues from what orders-0 has; what only the others had is lost (revision 1000)"},
+		{name: "84: a backup that Git names", change: fromBackup, want: "begin to recover cluster c1 from a backup, on the volume of orders-0: as Git says"},
 		{name: "I18: without Git nothing", change: leftAlone(0), want: "Unhealthy: the quorum is lost"},
 		{name: "I13: another cluster is not recovered", change: with(survivor, asksFor("c9", "orders-0", "")), want: "Refused: spec.recovery is refused: it names cluster c9, and this is cluster c1; the quorum is lost: it takes"},
 		{name: "I13: what was done is not done again", change: with(survivor, record(func(r *state.Record) {
@@ -143,15 +143,15 @@ func TestBeginRecovery(t *testing.T) {
 		}))},
 		{name: "I18: a healthy cluster is not recovered", change: asksFor("c1", "orders-0", ""), want: "refuse the recovery of c1 from member orders-0: the cluster has a quorum"},
 		{name: "I18: and says so", change: with(asksFor("c1", "orders-0", ""), record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "Refused: spec.recovery is refused: the cluster has a quorum"},
-		{name: "I18: nor when it is lost later", change: with(survivor, record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "it stood in Git before the quorum was lost"},
-		{name: "I18: until Git has asked anew", change: with(leftAlone(0), record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "forget the refused recovery: Git no longer asks for it"},
+		{name: "I18: nor when it is lost later", change: with(survivor, record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "it was in Git before the quorum was lost"},
+		{name: "I18: until Git has asked again", change: with(leftAlone(0), record(func(r *state.Record) { r.RefusedRecovery = "c1 from member orders-0" })), want: "forget the refused recovery: Git no longer asks for it"},
 		{name: "one of three is no loss", change: with(down(1), asksFor("c1", "orders-0", "")), want: "refuse the recovery"},
 		{name: "87: who may come back is waited for", change: with(survivor, born(1, time.Minute)), want: "Waiting: it is not certain yet that the quorum is lost"},
-		{name: "a member that does not answer", change: with(survivor, asksFor("c1", "orders-1", "")), want: "orders-1 does not answer, so nobody knows what it has; "},
+		{name: "a member that does not answer", change: with(survivor, asksFor("c1", "orders-1", "")), want: "orders-1 does not answer, so its data is unknown; "},
 		{name: "a member that there is not", change: with(survivor, asksFor("c1", "orders-7", "")), want: "orders-7 is no recorded member"},
 		{name: "93: one that another is ahead of", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", "")), want: "orders-4 is further than orders-0"},
 		{name: "93: in the log alone", size: 5, change: with(leftAlone(0, 4), asksFor("c1", "orders-0", ""), of(0, func(m *state.Member) { m.Revision = 1004 }), of(4, func(m *state.Member) { m.AppliedIndex++ })), want: "orders-4 is further than orders-0"},
-		{name: "82: a volume that is on its way out", size: 5, change: with(leftAlone(2), asksFor("c1", "orders-2", "")), want: "the volume claim of orders-2 is being deleted"},
+		{name: "82: a volume that is being deleted", size: 5, change: with(leftAlone(2), asksFor("c1", "orders-2", "")), want: "the volume claim of orders-2 is being deleted"},
 		{name: "82: a volume that is gone", size: 5, change: with(leftAlone(4), asksFor("c1", "orders-4", "")), want: "the volume claim of orders-4 does not exist"},
 		{name: "127: data of a newer release", change: with(survivor, of(0, func(m *state.Member) { m.Version = newVersion })), want: "the pods are made for etcd 3.5.35, which cannot start on data of 3.6.16"},
 		{name: "127: data of one release before", change: with(survivor, func(s *situation.Situation) { s.Observed.Set.Version = newVersion }), want: "begin to recover"},
@@ -170,7 +170,7 @@ func TestBeginRecovery(t *testing.T) {
 		{name: "a backup goes to nobody whom Git does not want", size: 5, change: with(fromBackup, wanting(1), func(s *situation.Situation) {
 			s.Observed.Volumes = []state.Volume{{Member: "orders-1", Ordinal: 1}}
 		}), want: "no member has a pod and a volume"},
-		{name: "nobody was asked", change: with(fromBackup, func(s *situation.Situation) { s.Observed.Rounds = nil })},
+		{name: "no member was asked", change: with(fromBackup, func(s *situation.Situation) { s.Observed.Rounds = nil })},
 		{name: "a backup goes to the first volume that can be used", change: with(fromBackup, func(s *situation.Situation) {
 			s.Observed.Volumes = []state.Volume{{Member: "orders-0", Trouble: "lost"}, {Member: "orders-1", Ordinal: 1}}
 		}), want: "on the volume of orders-1"},
@@ -212,24 +212,24 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "the members stop", change: lost, want: "resize the StatefulSet 3 → 0"},
 		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation.Situation) { s.Observed.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
 		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
-		{name: "a StatefulSet that is gone stops nobody", change: with(empty, func(s *situation.Situation) { s.Observed.Set = nil }), want: "restore the volume of orders-1"},
+		{name: "a StatefulSet that is gone stops no member", change: with(empty, func(s *situation.Situation) { s.Observed.Set = nil }), want: "restore the volume of orders-1"},
 		{name: "I21: nothing before all are gone", change: with(empty, func(s *situation.Situation) { s.Observed.Pods = []state.Pod{{Name: "orders-2", Terminating: true}} }), want: "Waiting: the recovery waits for orders-2 to be gone"},
-		{name: "76: a node that is gone for good", change: with(empty, func(s *situation.Situation) {
+		{name: "76: a node that is gone permanently", change: with(empty, func(s *situation.Situation) {
 			s.Observed.Pods, s.Observed.Record.Recovering.Since = []state.Pod{{Name: "orders-2"}}, noon.Add(-time.Hour)
-		}), want: "if its node is off for good, delete the node or the pod by force"},
+		}), want: "if its node is off permanently, force-delete the node or the pod"},
 		{name: "the volume is restored", change: empty, want: "restore the volume of orders-1: all members have stopped"},
-		{name: "I6: no volume, no restore", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "Unhealthy: the volume claim of orders-1, which the cluster is to go on from, is gone or being deleted"},
-		{name: "I6: nor one that is on its way out", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
+		{name: "I6: no volume, no restore", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "Unhealthy: the volume claim of orders-1, which the cluster is recovered from, is gone or being deleted"},
+		{name: "I6: nor one that is being deleted", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
 		{name: "it takes a while", change: with(empty, restore(state.Restore{State: state.RestoreRunning})), want: "Waiting: the volume of orders-1 is being restored"},
-		{name: "120: it fails", change: with(empty, restore(state.Restore{State: state.RestoreFailed, Detail: "no space left on device", Job: "orders-recovery-1"})), want: "Unhealthy: the volume of orders-1 could not be restored: no space left on device; nothing that was on it is lost; mend the cause and delete Job orders-recovery-1"},
-		{name: "it is done", change: with(empty, restore(state.Restore{State: state.RestoreDone})), want: "record that cluster c1 goes on as c2"},
+		{name: "120: it fails", change: with(empty, restore(state.Restore{State: state.RestoreFailed, Detail: "no space left on device", Job: "orders-recovery-1"})), want: "Unhealthy: the volume of orders-1 could not be restored: no space left on device; nothing that was on it is lost; fix the cause and delete Job orders-recovery-1"},
+		{name: "it is done", change: with(empty, restore(state.Restore{State: state.RestoreDone})), want: "record that cluster c1 continues as c2"},
 		{name: "I21: somebody scales meanwhile", change: with(lost, restore(state.Restore{State: state.RestoreDone})), want: "resize the StatefulSet 3 → 0"},
 		{name: "20: what Git says meanwhile does not matter", change: with(empty, asksFor("c1", "orders-0", "")), want: "restore the volume of orders-1"},
 		{name: "the first member starts", change: with(reborn, allStopped), want: "resize the StatefulSet 0 → 2: the recovered cluster begins with orders-1"},
 		{name: "the StatefulSet is gone", change: with(reborn, func(s *situation.Situation) { s.Observed.Set = nil }), want: "create 2 members"},
 		{name: "it has no pod yet", change: with(reborn, withoutPod(1)), want: "Waiting: orders-1, the first member of the recovered cluster, starts: it has no pod yet"},
 		{name: "it does not start", change: with(reborn, stuck(1, "etcd: panic")), want: "starts: etcd: panic; the old data is kept on its volume"},
-		{name: "nobody was asked", change: with(reborn, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "it was not asked yet"},
+		{name: "no member was asked", change: with(reborn, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "it was not asked yet"},
 		{name: "I15: it does not answer", change: again(func(r *state.Round, _ *state.Member) { *r = state.Round{Problem: "refused"} }), want: "starts: it does not answer yet (refused)"},
 		{name: "I15: it answers as the lost cluster", change: again(func(r *state.Round, _ *state.Member) { r.ClusterID = "c1" }), want: "it answers as member n1 of cluster c1"},
 		{name: "I15: as another member", change: again(func(_ *state.Round, m *state.Member) { m.ID = "m1" }), want: "it answers as member m1 of cluster c2"},
@@ -240,8 +240,8 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "it does not lead", change: again(func(_ *state.Round, m *state.Member) { m.Leader = "" }), want: "it does not lead yet"},
 		{name: "it has a problem", change: again(func(_ *state.Round, m *state.Member) { m.Problem = "status: x" }), want: "starts: it does not answer yet (status: x)"},
 		{name: "its pod is not ready", change: with(reborn, func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "its pod is not ready yet"},
-		{name: "I8: revisions never go back", change: again(func(_ *state.Round, m *state.Member) { m.Revision-- }), want: "Stopped: the recovered cluster is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is (revision 1000001199 instead of 1000001200 or later)"},
-		{name: "it is over", change: reborn, want: "record that cluster c1 was recovered: orders-1 answers as cluster c2; the others join it one by one (at revision 1000001200)"},
+		{name: "I8: revisions never go back", change: again(func(_ *state.Round, m *state.Member) { m.Revision-- }), want: "Stopped: the recovered cluster is at an earlier revision than it should be, so that clients would see revisions go back; it is left unchanged (revision 1000001199 instead of 1000001200 or later)"},
+		{name: "it is over", change: reborn, want: "record that cluster c1 was recovered: orders-1 answers as cluster c2; the others join it one at a time (at revision 1000001200)"},
 		{name: "I12: another record", change: with(reborn, func(s *situation.Situation) { s.Observed.Record.ClusterID = "c9" }), want: "Refused: a recovery of cluster c1 is under way, but the record is of cluster c9"},
 	})
 }
@@ -267,7 +267,7 @@ func TestRecoveryIsForecast(t *testing.T) {
 	}
 	want := []string{
 		"begin to recover cluster c1 from what orders-0 has", "resize the StatefulSet 3 → 0", "restore the volume of orders-0",
-		"record that cluster c1 goes on as (new)", "resize the StatefulSet 0 → 1", "record that cluster c1 was recovered",
+		"record that cluster c1 continues as (new)", "resize the StatefulSet 0 → 1", "record that cluster c1 was recovered",
 	}
 	if strings.Join(steps, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got %q, want %q", steps, want)

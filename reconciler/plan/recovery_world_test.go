@@ -239,7 +239,7 @@ func lossRules() []rule { return []rule{{"recovering", recovering}, {"recovery",
 
 // 84, 121, I5, I8, I13, I18, I21, I24: quorate may die before or after any action,
 // and look at any moment. No order of events breaks an invariant, and there is
-// always somebody who can go on.
+// always somebody who can continue.
 func TestEveryReachableStateOfARecovery(t *testing.T) {
 	k, took := lossWalk{rules: lossRules()}, stopwatch()
 	if broken := k.explore(); broken != "" {
@@ -263,7 +263,7 @@ func lossMutants() []mutant {
 		{name: "a lost quorum is recovered unasked", breaks: "I18", table: blind("recovery", asksFor("c1", "orders-0", ""))},
 		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", func(s *situation.Situation) { s.Observed.Pods = nil })},
 		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", func(s *situation.Situation) { s.Observed.Restore.State = state.RestoreDone })},
-		{name: "a failed restore holds, and nobody is told", breaks: "liveness", table: speechless},
+		{name: "a failed restore holds, and no person is told", breaks: "liveness", table: speechless},
 	}
 }
 

@@ -61,7 +61,7 @@ func repair(s *situation.Situation) verdict {
 		first = "no two members share a name"
 	}
 	return do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true},
-		l.Why+"; it is removed first, because "+first+", and then joins anew").measured("%s", l.Detail)
+		l.Why+"; it is removed first, because "+first+", and then joins as a new member").measured("%s", l.Detail)
 }
 
 // foreignVolumes is foreignVolume for each pod.
@@ -83,13 +83,13 @@ func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 	}
 	way := "restore a backup into a new cluster"
 	if s.MemberCount() > 1 {
-		way = "if nobody needs that data, or its PersistentVolume is set to Retain, delete the claim and its pod by hand, and a new member takes its place"
+		way = "if that data is not needed, or its PersistentVolume is set to Retain, delete the claim and its pod, and a new member takes its place"
 	}
 	what := fmt.Sprintf("volume claim %s holds what is not the data of %s in this cluster", s.Claim(p.Name), p.Name)
 	if p.Found != "" {
 		what += " (guard: " + p.Found + ")"
 	}
-	return unhealthy(what+"; quorate never deletes what may be somebody's only copy",
+	return unhealthy(what+"; quorate never deletes what may be the only copy",
 		"bring the right volume back under that claim; or "+way).at(p.Name)
 }
 
@@ -106,10 +106,10 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict {
 		return unhealthy(what.Text, "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back").about(what)
 	case len(lost) > 1 && mode != schema.RepairOneByOne:
 		return unhealthy(what.Text+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
-			"mend the cause, or set spec.repair.mode to OneByOne to have them replaced one after the other").about(what)
+			"fix the cause, or set spec.repair.mode to OneByOne to have them replaced one at a time").about(what)
 	}
 	if problem := s.OthersHealthy(lost); !problem.None() {
-		return unhealthy(what.Text+"; it is replaced when the others are healthy, but "+problem.Text, "look at the member named here").about(problem)
+		return unhealthy(what.Text+"; it is replaced when the others are healthy, but "+problem.Text, "check the member named here").about(problem)
 	}
 	if left := after - s.Now.Sub(l.Since); left > 0 && s.WantsMember(l.Member) {
 		// No countdown: each of its seconds would be a line in the log.
@@ -127,7 +127,7 @@ func seenTwice(s *situation.Situation, member string) verdict {
 	}
 	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 	if s.Observed.Round().At.Sub(before.At) < state.Between {
-		return confirmIn(state.Between, "the two looks at the members were too close to each other")
+		return confirmIn(state.Between, "the two checks of the members were too close to each other")
 	}
 	if problem := s.Unremovable(before, member); problem != "" {
 		return confirmIn(state.Between, "healthy now, but a moment ago: "+problem)

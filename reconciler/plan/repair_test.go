@@ -11,7 +11,7 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// damaged takes a member away for good, since some time.
+// damaged takes a member away permanently, since some time.
 func damaged(ordinal int32, damage string, age time.Duration) mutation {
 	return with(down(ordinal), func(s *situation.Situation) {
 		podAt(s, ordinal).Damage, podAt(s, ordinal).DamageSince = damage, noon.Add(-age)
@@ -47,10 +47,10 @@ func TestRepair(t *testing.T) {
 	crashed := func(s *situation.Situation) { podAt(s, 0).Trouble = "etcd: panic" }
 	drained := func(s *situation.Situation) { podAt(s, 0).Terminating = true }
 	checkRule(t, repair, []ruleCase{
-		{name: "90: the one that differs is replaced, although nobody is ready", change: differs, want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others"},
+		{name: "90: the one that differs is replaced, although no member is ready", change: differs, want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others"},
 		{name: "90: not while another one crashes", change: with(differs, crashed), want: "only 1 of the 2 others are healthy"},
 		{name: "90: nor while another one shuts down", change: with(differs, drained), want: "only 1 of the 2 others are healthy"},
-		{name: "90: nor where etcd has no reason to call nobody ready", change: with(differs, alarmed()), want: "only 0 of the 2 others are healthy"},
+		{name: "90: nor where etcd has no reason to call no member ready", change: with(differs, alarmed()), want: "only 0 of the 2 others are healthy"},
 		{name: "17: a quiet cluster passes"},
 		{name: "86: an unformed cluster is the bootstrap's", change: unformed},
 		{name: "75: a pod that is gone is the StatefulSet's", change: func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] }},
@@ -63,16 +63,16 @@ func TestRepair(t *testing.T) {
 		{name: "78: then the removal", change: with(lost, savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data: its volume is empty; it is removed first"},
 		{name: "I11: a backup for something else is none", change: with(lost, savedFor("repair orders-2")), want: "back up through"},
 		{name: "Git goes without a backup", change: with(lost, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: "write down that orders-1 leaves"},
-		{name: "60: nowhere to put it", change: with(lost, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and nothing says where to put it"},
+		{name: "60: nowhere to put it", change: with(lost, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and no place for it is set"},
 		{name: "79: corrupt data", change: with(damaged(1, state.DamageCorrupt, time.Hour), savedFor("repair orders-1")), want: "the data of orders-1 is corrupt"},
 		{name: "77: a volume that is gone", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
 		{name: "80: what an earlier member has left", change: with(damaged(1, state.DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds what an earlier member of that name has left"},
-		{name: "80: the volume of another is nobody's to delete", change: with(foreign, savedFor("repair orders-1")), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1 in this cluster (guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new); quorate never deletes what may be somebody's only copy; bring the right volume back under that claim; or if nobody needs that data, or its PersistentVolume is set to Retain, delete the claim and its pod by hand, and a new member takes its place"},
+		{name: "80: the volume of another is nobody's to delete", change: with(foreign, savedFor("repair orders-1")), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1 in this cluster (guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new); quorate never deletes what may be the only copy; bring the right volume back under that claim; or if that data is not needed, or its PersistentVolume is set to Retain, delete the claim and its pod, and a new member takes its place"},
 		{name: "80: after a restore in place its claim has another name", change: with(foreign, func(s *situation.Situation) { s.Observed.Record.ClaimPrefix = "data-ab12" }), want: "Unhealthy: volume claim data-ab12-orders-1 holds what is not the data of orders-1"},
 		{name: "80: nor where Git wants one member after the other replaced", change: with(foreign, savedFor("repair orders-1"), mode(schema.RepairOneByOne)), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "80: nor where Git wants fewer members", change: with(foreign, savedFor("repair orders-1"), wanting(1)), want: "Unhealthy: volume claim data-orders-1"},
 		{name: "80: nor that of a member that is being replaced", change: with(foreign, func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-1" }), want: "Unhealthy: volume claim data-orders-1"},
-		{name: "80: the only member has nobody to join", size: 1, change: damaged(0, state.DamageForeign, time.Hour), want: "or restore a backup into a new cluster"},
+		{name: "80: the only member has no other to join", size: 1, change: damaged(0, state.DamageForeign, time.Hour), want: "or restore a backup into a new cluster"},
 		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation.Situation) {
 			podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, noon.Add(-time.Hour)
 		}), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
@@ -99,9 +99,9 @@ func TestRepair(t *testing.T) {
 		{name: "I2: another one is down, too", size: 5, change: with(damaged(1, state.DamageEmpty, time.Hour), down(3), leads(0)), want: "it is replaced when the others are healthy, but orders-3: its pod is not ready yet"},
 		{name: "I2: another one has no pod", size: 5, change: with(damaged(4, state.DamageEmpty, time.Hour), withoutPod(1)), want: "it is replaced when the others are healthy, but the pod of orders-1 does not exist"},
 		{name: "I15: seen twice", change: with(lost, oneLook), want: "Confirm: that the others can do without a member counts when it was seen twice"},
-		{name: "I15: two looks apart", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].At = noon }), want: "Confirm: the two looks at the members were too close"},
+		{name: "I15: two looks apart", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].At = noon }), want: "Confirm: the two checks of the members were too close"},
 		{name: "I15: another one was down a moment ago", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].Member("orders-0").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},
-		{name: "41: of too many the unhealthy one goes first, at once and for good", size: 5, change: with(wanting(3), damaged(4, state.DamageEmpty, 0), leads(0)), want: "write down that orders-4 leaves: of the members that are too many the unhealthy one goes first"},
+		{name: "41: of too many the unhealthy one goes first, at once and permanently", size: 5, change: with(wanting(3), damaged(4, state.DamageEmpty, 0), leads(0)), want: "write down that orders-4 leaves: of the members that are too many the unhealthy one goes first"},
 		{name: "a list that cannot be had", change: with(lost, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed"},
 	})
 }
@@ -135,12 +135,12 @@ func TestRepairReplaces(t *testing.T) {
 		{name: "before that step the old one", change: with(last, func(s *situation.Situation) { s.Observed.Round().ClusterVersion = "3.5.0" }), want: "write down that orders-0 joins"},
 		{name: "what Git wants is no such template", change: with(last, func(s *situation.Situation) {
 			s.Observed.Set.Partition, s.Observed.Round().ClusterVersion = 0, "3.5.0"
-		}), want: "delete the pod of orders-0: an earlier roll has left it"},
+		}), want: "delete the pod of orders-0: an earlier rollout has left it"},
 		{name: "nor is what it comes back with below the partition", change: with(last, func(s *situation.Situation) {
 			s.Desired.Template, s.Observed.Round().ClusterVersion = "c", "3.5.0"
 		}), want: "write down that orders-0 joins"},
-		{name: "that of the others can be too old", change: with(last, func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Partition = "c", 0 }), want: "delete the pod of orders-0: an earlier roll has left it"},
-		{name: "a cluster version that nobody knows moves nothing", change: with(last, func(s *situation.Situation) { s.Observed.Round().ClusterVersion = "" }), want: "write down that orders-0 joins"},
+		{name: "that of the others can be too old", change: with(last, func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Partition = "c", 0 }), want: "delete the pod of orders-0: an earlier rollout has left it"},
+		{name: "a cluster version that is unknown moves nothing", change: with(last, func(s *situation.Situation) { s.Observed.Round().ClusterVersion = "" }), want: "write down that orders-0 joins"},
 		{name: "a template of another minor does not fit", change: with(last, func(s *situation.Situation) { s.Observed.Set.Version = "3.7.3" }), want: "Refused: orders-0 cannot take its place"},
 		{name: "I2: never past a member that would restart, too", change: with(last, func(s *situation.Situation) { s.Observed.Set.Template = "x" }), want: "start the roll 3.5.35 → 3.6.16: the others have this template already"},
 		{name: "on the way down the newer one can start", change: with(last, func(s *situation.Situation) {

@@ -42,14 +42,14 @@ func restore(s *situation.Situation) verdict {
 	return do(action.BeginRestore{
 		Restore: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Source: w.Source, Owner: s.NextOwner(),
 		Member: naming.Member(s.Desired.Name, 0), Version: s.Desired.Spec.Version, InPlace: r != nil,
-	}, "Git says so, and nothing of that name is in the way; the backup is read and checked first")
+	}, "as Git says, and no object of that name exists; the backup is read and checked first")
 }
 
 // restoredAlready reports whether what Git asks for is what was begun, or done.
 func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Restored) verdict {
 	switch {
 	case was.SpecHash == w.SpecHash && s.Observed.Record.Deleted && was.Done:
-		return refuse(fmt.Sprintf("EtcdRestore %s was carried out, and its cluster was deleted since: it is not restored again", w.Name),
+		return refuse(fmt.Sprintf("EtcdRestore %s is complete, and its cluster was deleted since: it is not restored again", w.Name),
 			"to restore the backup once more, give the EtcdRestore another metadata.name; to get the deleted cluster back, commit it as an EtcdCluster")
 	case was.SpecHash == w.SpecHash:
 		return pass()
@@ -68,10 +68,10 @@ func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Rest
 func fillVolume(s *situation.Situation, r state.Recovering) verdict {
 	switch volume := s.Observed.Volume(r.Member); {
 	case volume == nil && s.Observed.Restore.State == state.RestoreNone:
-		return do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume of its own, before the first member starts on it")
+		return do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume before the first member starts on it")
 	case volume == nil:
 		return unhealthy("the volume claim of "+r.Member+" is gone, which the backup was put on",
-			fmt.Sprintf("delete Job %s, and the claim is made anew and filled again", s.Observed.Restore.Job))
+			fmt.Sprintf("delete Job %s, and the claim is recreated and filled again", s.Observed.Restore.Job))
 	}
 	return restoreFirst(s, r)
 }

@@ -40,7 +40,7 @@ func TestRestore(t *testing.T) {
 	checkRule(t, restore, []ruleCase{
 		{name: "without a restore in Git nothing"},
 		{name: "nor where nothing is", change: nothing},
-		{name: "117: where nothing is, a cluster begins with the backup", change: fresh, want: "begin to restore s3://backups/1.db (back): Git says so, and nothing of that name is in the way"},
+		{name: "117: where nothing is, a cluster begins with the backup", change: fresh, want: "begin to restore s3://backups/1.db (back): as Git says, and no object of that name exists"},
 		{name: "a cluster that Git wants gone begins with nothing", change: only(func(s *situation.Situation) { s.Desired.Spec.State = schema.StateDeleted })},
 		{name: "a release that nobody should run", change: only(func(s *situation.Situation) { s.Desired.Spec.Version = "3.5.1" }), want: "Refused: 3.5.1 "},
 		{name: "118, I7: a living cluster", change: wishesRestore, want: "Refused: EtcdRestore back is refused: a restore makes a new cluster and touches nothing that exists, and there is ConfigMap orders-record, StatefulSet orders, pod orders-2, pod orders-1, pod orders-0, "},
@@ -59,10 +59,10 @@ func TestRestore(t *testing.T) {
 			s.Observed.Objects = []state.Object{{Kind: "Service", Name: "orders-client", State: state.ObjectInSync}}
 		}), want: "there is Service orders-client; "},
 		{name: "I7: in the place of nobody alive", change: with(inPlace, func(s *situation.Situation) { s.Observed.Record.Deleted = false }), want: "there is ConfigMap orders-record, volume claim data-orders-0; "},
-		{name: "121: what was begun goes on", change: alive(restoredAs("back", "r1", "b1", false))},
+		{name: "121: what was begun continues", change: alive(restoredAs("back", "r1", "b1", false))},
 		{name: "119, I13: what was done is done", change: alive(restoredAs("back", "r1", "b1", true))},
 		{name: "119, I13: with another spec, too", change: alive(restoredAs("back", "r0", "b1", true)), want: "Refused: EtcdRestore back is complete; later changes to it are ignored; replace the document by an EtcdCluster"},
-		{name: "119, I13: also when its cluster was deleted", change: alive(deletedKept, restoredAs("back", "r1", "b1", true)), want: "Refused: EtcdRestore back was carried out, and its cluster was deleted since"},
+		{name: "119, I13: also when its cluster was deleted", change: alive(deletedKept, restoredAs("back", "r1", "b1", true)), want: "Refused: EtcdRestore back is complete, and its cluster was deleted since"},
 		{name: "what is under way may become another cluster", change: alive(restoredAs("back", "r0", "b1", false))},
 		{name: "but not of another backup", change: alive(restoredAs("back", "r0", "b0", false)), want: "Refused: EtcdRestore back is under way, and names another backup now"},
 		{name: "118: another restore's cluster", change: alive(restoredAs("before", "r1", "b1", true)), want: "there is ConfigMap orders-record, StatefulSet orders"},
@@ -103,25 +103,25 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"but not that of the clients", "create the volume claim of orders-0", func(s *situation.Situation) {
 			s.Observed.Objects = []state.Object{{Kind: "Service", Name: "orders-client", State: state.ObjectMissing}}
 		}},
-		{"I21: a StatefulSet without members", "create the StatefulSet, without members: it says where", func(s *situation.Situation) { s.Observed.Set = nil }},
+		{"I21: a StatefulSet without members", "create the StatefulSet, without members: it defines where", func(s *situation.Situation) { s.Observed.Set = nil }},
 		{"a template that Git has changed", "start the roll on 3.5.35: no member has started yet, and Git now says otherwise", func(s *situation.Situation) { s.Observed.Set.Template = "z" }},
-		{"a volume of its own", "create the volume claim of orders-0: the backup is put on a volume of its own", nil},
+		{"a volume of its own", "create the volume claim of orders-0: the backup is put on a volume before", nil},
 		{"I21: nobody runs meanwhile", "resize the StatefulSet 2 → 0", with(volume, func(s *situation.Situation) { s.Observed.Set.Replicas = 2 })},
 		{"the backup is put on it", "restore the volume of orders-0", volume},
 		{"it takes a while", "Waiting: the volume of orders-0 is being restored", with(volume, job(state.Restore{State: state.RestoreRunning}))},
-		{"120: it fails", "Unhealthy: the volume of orders-0 could not be restored: no space; nothing that was on it is lost; mend the cause and delete Job j", with(volume, job(state.Restore{State: state.RestoreFailed, Detail: "no space", Job: "j"}))},
+		{"120: it fails", "Unhealthy: the volume of orders-0 could not be restored: no space; nothing that was on it is lost; fix the cause and delete Job j", with(volume, job(state.Restore{State: state.RestoreFailed, Detail: "no space", Job: "j"}))},
 		{"I5: the volume goes after it", "Unhealthy: the volume claim of orders-0 is gone, which the backup was put on; delete Job j", job(state.Restore{State: state.RestoreDone, Job: "j"})},
 		{"I5: the volume goes while it is filled", "Unhealthy: the volume claim of orders-0 is gone", job(state.Restore{State: state.RestoreRunning, Job: "j"})},
 		{"I4: the identity is written down before anybody starts", "record that the restored cluster is c2", with(volume, job(state.Restore{State: state.RestoreDone}))},
 		{"the first member starts", "resize the StatefulSet 0 → 1: the restored cluster begins with orders-0", with(seeded, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 0, nil })},
-		{"it takes its time", "Waiting: orders-0, the first member of the restored cluster, starts: its pod is not ready yet; the backup is as it was", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
+		{"it takes its time", "Waiting: orders-0, the first member of the restored cluster, starts: its pod is not ready yet; the backup is unchanged", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
 		{"123: it wants a user", "the backup has authentication switched on", with(seeded, func(s *situation.Situation) {
 			memberAt(s, 0).Problem, memberAt(s, 0).Denied = "status: etcdserver: user name is empty", true
 		})},
 		{"a template that cannot run, mended", "start the roll on 3.5.35: the cluster has never formed, because of orders-0: no such image", with(seeded, func(s *situation.Situation) {
 			podAt(s, 0).Trouble, podAt(s, 0).Ran, podAt(s, 0).Template, s.Observed.Set.Template, podAt(s, 0).Ready = "no such image", false, "z", "z", false
 		})},
-		{"125, I8: revisions never go back", "Stopped: the restored cluster is at an earlier revision than it should be, so that clients would see revisions go back; it is left as it is (revision 1000001199 instead of 1000001200 or later)", with(seeded, func(s *situation.Situation) { memberAt(s, 0).Revision-- })},
+		{"125, I8: revisions never go back", "Stopped: the restored cluster is at an earlier revision than it should be, so that clients would see revisions go back; it is left unchanged (revision 1000001199 instead of 1000001200 or later)", with(seeded, func(s *situation.Situation) { memberAt(s, 0).Revision-- })},
 		{"125, I8: it is checked", "record that the first member of the restored cluster is well", seeded},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -20,7 +20,7 @@ func start(s *situation.Situation) verdict {
 	if s.Waypoint().Flush {
 		return do(action.NewStartRoll(s), s.FlushReason())
 	}
-	return do(action.NewStartRoll(s), "the StatefulSet learns the new template; its partition stands above every pod, so none restarts yet")
+	return do(action.NewStartRoll(s), "the StatefulSet gets the new template; its partition is above every pod, so none restarts yet")
 }
 
 // leader moves the leadership off the member that is about to stop, so that the
@@ -64,16 +64,16 @@ func restartBroken(s *situation.Situation, a action.RestartMember) verdict {
 	if p := s.Observed.Pod(a.Member); p.Template == s.Observed.Set.CurrentTemplate {
 		return refuse(
 			fmt.Sprintf("%s cannot start (%s), and a new pod for it would be the same; the roll would have to take a healthy member first", a.Member, p.Trouble),
-			"mend what keeps that pod from starting").at(a.Member)
+			"fix what keeps that pod from starting").at(a.Member)
 	}
 	if version := s.ClusterVersion(); !s.Alone() && state.Minor(s.Observed.Set.CurrentVersion) != state.Minor(version) {
 		return refuse(
 			fmt.Sprintf("%s is broken and would come back with etcd %s, while the cluster version is %s",
 				a.Member, s.Observed.Set.CurrentVersion, cmp.Or(version, "unknown")),
-			"restore that member by hand").at(a.Member)
+			"restore that member manually").at(a.Member)
 	}
 	a.ByDeletion, a.Partition, a.To = true, s.Observed.Set.Partition, s.Observed.Set.CurrentVersion
-	return do(a, "an abandoned roll left it broken; it comes back as it was before that roll, while the others keep the quorum")
+	return do(a, "an abandoned rollout left it broken; it comes back as it was before that rollout, while the others keep the quorum")
 }
 
 // end closes a roll: it is over when the cluster's own version says so, not
@@ -90,7 +90,7 @@ func end(s *situation.Situation) verdict {
 		return v
 	}
 	if r := s.Observed.Round(); s.Unfinished() && r.Downgrading {
-		v := wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade by itself within seconds", s.Desired.Spec.Version), s.NewestPod())
+		v := wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod())
 		v.hold.Again = quickly
 		return v
 	}
@@ -99,7 +99,7 @@ func end(s *situation.Situation) verdict {
 	}
 	if s.Observed.Set.Partition != s.Observed.Set.Replicas {
 		return do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Desired.Template, Replicas: s.Observed.Set.Replicas},
-			"every pod has the template; the partition goes back above them all, so that no edit by hand restarts one")
+			"every pod has the template; the partition goes back above them all, so that no manual edit restarts one")
 	}
 	return pass()
 }
@@ -110,5 +110,5 @@ func applied(s *situation.Situation) verdict {
 		return pass()
 	}
 	return do(action.NewRecordApplied(s, s.Desired.Spec.Version),
-		fmt.Sprintf("every member runs etcd %s and is healthy, and the cluster version says so too", s.Desired.Spec.Version))
+		fmt.Sprintf("every member runs etcd %s and is healthy, and so is the cluster version", s.Desired.Spec.Version))
 }

@@ -27,7 +27,7 @@ func TestStart(t *testing.T) {
 func TestLeader(t *testing.T) {
 	rolling := with(commit(newVersion), begun)
 	checkRule(t, leader, []ruleCase{
-		{name: "17: without a roll nobody moves"},
+		{name: "17: without a roll no member moves"},
 		{name: "64: the leader is next, and the one that restarts last takes over", change: rolling, want: "move the leader orders-2 → orders-0: orders-2 restarts next"},
 		{name: "64: the leader is not next", change: with(rolling, leads(1))},
 		{name: "64: an upgraded member takes over before any other", change: with(rolling, rolled(newVersion, 2), leads(1)), want: "move the leader orders-1 → orders-2"},
@@ -54,8 +54,8 @@ func TestRestart(t *testing.T) {
 		{name: "then the next", change: with(rolling, rolled(newVersion, 2)), want: "restart orders-1 3.5.35 → 3.6.16: all members are healthy and caught up, the others keep the quorum; 2 left to go"},
 		{name: "38: 10 is higher than 9", size: 11, change: rolling, want: "restart orders-10 "},
 		{name: "27: one member does not serve meanwhile", size: 1, change: rolling, want: "restart orders-0 3.5.35 → 3.6.16: 1 member to go; a cluster of 1 member does not serve while one restarts"},
-		{name: "62: a broken member goes first", change: abandoned, want: "restart orders-1 3.6.16 → 3.5.35: an abandoned roll left it broken; it comes back as it was before that roll"},
-		{name: "62: the broken member is the highest", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "c" }, begun, down(2)), want: "restart orders-2 on 3.6.16: an abandoned roll left it broken; the others keep the quorum"},
+		{name: "62: a broken member goes first", change: abandoned, want: "restart orders-1 3.6.16 → 3.5.35: an abandoned rollout left it broken; it comes back as it was before that rollout"},
+		{name: "62: the broken member is the highest", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "c" }, begun, down(2)), want: "restart orders-2 on 3.6.16: an abandoned rollout left it broken; the others keep the quorum"},
 		{name: "63: a broken member that would come back too old", change: with(abandoned, now(func(r *state.Round) { r.ClusterVersion = "3.6.0" })), want: "Refused: orders-1 is broken and would come back with etcd 3.5.35, while the cluster version is 3.6.0"},
 		{name: "a broken member of a cluster that says no version is left alone", change: with(abandoned, now(func(r *state.Round) { r.ClusterVersion = "" })), want: "Refused: "},
 		{name: "a broken member of a cluster that nobody has asked is left alone", change: with(abandoned, func(s *situation.Situation) {
@@ -95,21 +95,21 @@ func TestEnd(t *testing.T) {
 		{name: "nor for a downgrade", change: now(func(r *state.Round) { r.Downgrading, r.DowngradeTarget = true, "3.5" })},
 		{name: "17: a quiet cluster passes"},
 		{name: "a cluster that has not formed passes", change: unformed},
-		{name: "a roll that goes on passes", change: commit(newVersion)},
+		{name: "a roll that continues passes", change: commit(newVersion)},
 		{name: "71: the cluster version has not moved", change: over, want: "Waiting: every member runs etcd 3.6.16; the cluster version is still 3.5.0 and follows within seconds"},
 		{name: "the controller has not closed the roll", change: with(over, moved), want: "Waiting: every pod has the template; the StatefulSet controller closes the roll"},
 		{name: "the partition goes up again", change: with(over, moved, closed, lowered), want: "end the roll: "},
 		{name: "the end passes", change: with(over, moved, closed)},
-		{name: "53: etcd has not ended the downgrade", change: with(over, moved, closed, descends), want: "Waiting: every member runs etcd 3.6.16; etcd ends the downgrade by itself within seconds"},
+		{name: "53: etcd has not ended the downgrade", change: with(over, moved, closed, descends), want: "Waiting: every member runs etcd 3.6.16; etcd ends the downgrade within seconds"},
 		{name: "I25: a partition that was lowered by hand goes up", change: lowered, want: "end the roll: "},
 	})
 }
 
 func TestApplied(t *testing.T) {
 	checkRule(t, applied, []ruleCase{
-		{name: "17: what is written down passes"},
-		{name: "a new spec is written down", change: commit(oldVersion), want: "record that 3.5.35 is applied: "},
-		{name: "28: a new cluster's first spec is written down", change: func(s *situation.Situation) { s.Observed.Record.Applied = nil }, want: "record that 3.5.35 is applied: "},
+		{name: "17: what is recorded passes"},
+		{name: "a new spec is recorded", change: commit(oldVersion), want: "record that 3.5.35 is applied: "},
+		{name: "28: a new cluster's first spec is recorded", change: func(s *situation.Situation) { s.Observed.Record.Applied = nil }, want: "record that 3.5.35 is applied: "},
 		{name: "53: a stop on the way is not", change: with(runs("3.4.34"), commit(newVersion), stepwise)},
 		{name: "a cluster that has not formed passes", change: unformed},
 		{name: "a cluster without a record passes", change: func(s *situation.Situation) { s.Observed.Record = nil }},
@@ -138,7 +138,7 @@ func TestOrdinalsAreNumbers(t *testing.T) {
 }
 
 // Two members have no quorum while one is broken: what the roll broke has to
-// come back first, and nobody answers meanwhile.
+// come back first, and no member answers meanwhile.
 func TestTwoMembersWithoutAQuorum(t *testing.T) {
 	// broken is a roll to "b" whose image orders-0 cannot pull.
 	broken := with(commit(newVersion), begun, rolled(newVersion, 0), down(0), neverRan(0), func(s *situation.Situation) { s.Observed.Rounds = nil })
@@ -148,7 +148,7 @@ func TestTwoMembersWithoutAQuorum(t *testing.T) {
 		}, begun)
 	}
 	checkRule(t, func(s *situation.Situation) verdict { return first(table(), s) }, []ruleCase{
-		{name: "62: the other had restarted by itself, and Git goes forward", size: 2, change: with(broken, given("c", newVersion)), want: "orders-0"},
+		{name: "62: the other had restarted on its own, and Git goes forward", size: 2, change: with(broken, given("c", newVersion)), want: "orders-0"},
 		{name: "62: the other was upgraded before, and Git goes back", size: 2, change: with(rolled(newVersion, 1), broken, given("a", oldVersion), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "restart orders-0 3.6.16 → 3.5.35"},
 	})
 }
@@ -168,7 +168,7 @@ func TestABrokenTemplateThatWasNeverRolledBack(t *testing.T) {
 }
 
 // Members that are put to sleep sleep as they are; only a roll that is half done
-// goes on.
+// continues.
 func TestRolling(t *testing.T) {
 	sleep := asksState(schema.StateHibernated)
 	for _, c := range []struct {
@@ -190,7 +190,7 @@ func TestRolling(t *testing.T) {
 	}
 }
 
-// Of those whom an abandoned roll has broken, one that never ran is mended first.
+// Of those whom an abandoned roll has broken, one that never ran is fixed first.
 func TestVictim(t *testing.T) {
 	// broken lets members 1 and 2 be down with a template that was given up.
 	broken := with(commit(newVersion), down(1), down(2), leads(0), func(s *situation.Situation) {

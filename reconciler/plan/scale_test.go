@@ -46,13 +46,13 @@ func TestGrow(t *testing.T) {
 		{name: "37: up: the lowest free ordinal", change: wanting(5), want: "write down that orders-3 joins: Git wants 5 members, and there are 3"},
 		{name: "13: a pod that an abandoned roll has left makes way", change: with(gone(1), func(s *situation.Situation) {
 			s.Observed.Volumes, s.Observed.Record.Retired, podAt(s, 1).Template = nil, nil, "broken"
-		}), want: "delete the pod of orders-1: an earlier roll has left it"},
+		}), want: "delete the pod of orders-1: an earlier rollout has left it"},
 		{name: "89: a hole is filled before anything else grows", change: with(gone(1), func(s *situation.Situation) { s.Observed.Volumes, s.Observed.Record.Retired = nil, nil }, wanting(5)), want: "write down that orders-1 joins"},
 		{name: "49: not within a roll", change: with(commit(newVersion), wanting(5))},
 		{name: "48: the volume of a former member goes first", change: with(wanting(5), func(s *situation.Situation) {
 			s.Observed.Record.Retired, s.Observed.Volumes = map[string]string{"orders-3": "m3"}, []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
 		}), want: "delete the volume claim data-orders-3: orders-3 was removed from the cluster"},
-		{name: "48: one that is on its way out", change: with(wanting(5), func(s *situation.Situation) {
+		{name: "48: one that is being deleted", change: with(wanting(5), func(s *situation.Situation) {
 			v := memberVolume(naming.Claim("", "orders-3"), 8<<30)
 			v.Terminating = true
 			s.Observed.Volumes = []state.Volume{v}
@@ -61,19 +61,19 @@ func TestGrow(t *testing.T) {
 			s.Observed.Volumes = []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
 			s.Observed.Record.Kept = map[string]bool{"orders-3": true}
 		}), want: "write down that orders-3 joins"},
-		{name: "35: a volume that nobody knows is never touched", change: with(wanting(5), func(s *situation.Situation) {
+		{name: "35: a volume that is unknown is never touched", change: with(wanting(5), func(s *situation.Situation) {
 			s.Observed.Volumes = []state.Volume{memberVolume(naming.Claim("", "orders-3"), 8<<30)}
-		}), want: "Refused: volume claim data-orders-3 holds the data of member m3, which the record knows nothing of: it may be somebody's only copy"},
-		{name: "48: a known one that is on its way out", change: with(wanting(5), known, left(leaves)), want: "Waiting: the volume of the former orders-3 is being deleted"},
+		}), want: "Refused: volume claim data-orders-3 holds the data of member m3, which is not in the record: it may be the only copy"},
+		{name: "48: a known one that is being deleted", change: with(wanting(5), known, left(leaves)), want: "Waiting: the volume of the former orders-3 is being deleted"},
 		{name: "48: one that its pod still holds, and lets go", change: with(wanting(5), left(leaves), stands(func(p *state.Pod) { p.Terminating = true })), want: "Waiting: the volume of the former orders-3 is being deleted"},
 		{name: "48: one that its pod holds", change: with(wanting(5), left(leaves), stands(func(*state.Pod) {})), want: "delete the pod of orders-3: the old volume goes when no pod uses it"},
 		{name: "48: one that a pod was just made beside", change: with(wanting(5), left(leaves), stands(func(p *state.Pod) { p.Created = noon.Add(-time.Second) })), want: "Waiting: the volume of the former orders-3 is being deleted"},
-		{name: "13: a pod of another template that goes by itself", change: with(wanting(5), stands(func(p *state.Pod) { p.Template, p.Terminating = "broken", true })), want: "write down that orders-3 joins"},
+		{name: "13: a pod of another template that goes on its own", change: with(wanting(5), stands(func(p *state.Pod) { p.Template, p.Terminating = "broken", true })), want: "write down that orders-3 joins"},
 		{name: "13: a pod that stands above the partition of no roll", change: with(wanting(5), stands(func(*state.Pod) {}), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate, s.Observed.Set.Partition = "", 9 }), want: "write down that orders-3 joins"},
 		{name: "35: behind a claim that is not bound there is nothing", change: with(wanting(5), left(func(v *state.Volume) { v.Bound, v.Holds = false, "" })), want: "write down that orders-3 joins"},
 		{name: "35: a pod is there, and the guard in it will say whose the volume is", change: with(wanting(5), left(func(v *state.Volume) { v.Holds = "" }), stands(func(*state.Pod) {})), want: "write down that orders-3 joins"},
 		{name: "I7: the guard has said that it is somebody's", change: with(wanting(5), left(func(v *state.Volume) { v.Holds = state.HoldsForeign }), stands(func(*state.Pod) {})), want: "Refused: volume claim data-orders-3 holds what is not the data of orders-3"},
-		{name: "43: three tries have failed on a volume that nobody knows", change: with(wanting(5), fails, left(func(v *state.Volume) { v.Holds = "" }), stands(func(*state.Pod) {})), want: "Refused: volume claim data-orders-3 exists, but nobody has seen"},
+		{name: "43: three tries have failed on a volume that is unknown", change: with(wanting(5), fails, left(func(v *state.Volume) { v.Holds = "" }), stands(func(*state.Pod) {})), want: "Refused: volume claim data-orders-3 exists, but no member"},
 		{name: "43: three tries have failed on one of its own", change: with(wanting(5), fails, left(func(*state.Volume) {}), stands(func(*state.Pod) {})), want: "write down that orders-3 joins"},
 		{name: "94: the record still speaks of a volume that is gone", change: with(wanting(5), func(s *situation.Situation) { s.Observed.Record.Retired = map[string]string{"orders-3": "m3"} }), want: "record that the volume claim data-orders-3 is gone"},
 		{name: "43: after a failure not at once", change: with(wanting(5), func(s *situation.Situation) {

@@ -56,7 +56,7 @@ func (e *engine) settle(w *world) string {
 	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.hold, v.step)
 }
 
-// proceed lets the next thing happen that happens by itself, and time go by:
+// proceed lets the next thing happen that happens on its own, and time go by:
 // more of it when nothing else happens.
 func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
 	e.moves = w.moves(e.moves[:0])
@@ -73,7 +73,7 @@ func (e *engine) proceed(w *world, quiet int) (moved bool, trouble string) {
 	return true, w.apply(e.moves[0])
 }
 
-// heldFor wants a hold that does not end by itself to say what a person can do,
+// heldFor wants a hold that does not end on its own to say what a person can do,
 // and to hold for a reason.
 func (e *engine) heldFor(w *world, h *decision.Hold) string {
 	switch {
@@ -88,7 +88,7 @@ func (e *engine) heldFor(w *world, h *decision.Hold) string {
 }
 
 // wayOut is a clause that begins with what a person can do.
-var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|commit|compare|delete|find|keep|leave|look|mend|name|put|raise|remove|rename|replace|restore|revert|set|take|upgrade) `)
+var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|check|commit|compare|delete|find|fix|force-delete|keep|leave|name|put|raise|remove|rename|replace|restore|revert|set|take|upgrade) `)
 
 // tellsAPerson reports whether a hold names something that a person can do, and
 // names whom it speaks of where it speaks of somebody named.
@@ -149,7 +149,7 @@ func (w *world) awake() string {
 // undeleted says what a cluster still has that is deleted, or "".
 func (w *world) undeleted() string {
 	if w.record.lost && !w.set.there {
-		return "" // nobody knows what is quorate's any more
+		return "" // it is unknown what is quorate's
 	}
 	if w.set.there || w.missing != 7 && w.record.there {
 		return "liveness: at rest although the cluster should be deleted"
@@ -171,18 +171,18 @@ func (w *world) anyPod() string {
 	return ""
 }
 
-// sound reports whether nothing stands in the way of what Git says: a hold for good
+// sound reports whether nothing stands in the way of what Git says: a permanent hold
 // would be a mistake then.
 func (w *world) sound() bool {
 	switch {
 	case w.foreign, w.record.owner.who == 2, w.record.lost, w.alarm && !w.shrinkable(), w.corrupt, w.tampered, !w.sensible():
 		return false
 	case !w.set.there && w.record.vague && w.record.settings == 0:
-		return false // nobody knows what its members were
+		return false // its members are unknown
 	case w.record.hibernated && !w.record.deleted && w.ask.state == askDeleted && w.ask.wipe:
 		return false // a backup comes first, and members that sleep give none
 	case !w.record.formed && w.elected:
-		return false // its quorum was lost before its IDs were written down
+		return false // its quorum was lost before its IDs were recorded
 	case w.record.replacing > 0 && variants[w.set.current].minor < w.version && w.set.current != w.set.template:
 		return false // its pod would be of an older release than the cluster's: a commit was too early
 	case w.record.formed && !w.set.there && w.outgrown():
@@ -199,7 +199,7 @@ func (w *world) sound() bool {
 			return false // only a person knows what is on it
 		}
 		if gone := w.record.members[i] != 0 && !w.claims[i].there; w.record.formed && !w.set.there && (gone || w.claims[i].terminating) {
-			return false // with the StatefulSet a volume is gone, or was on its way out when Git took a deletion back
+			return false // with the StatefulSet a volume is gone, or was being deleted when Git took a deletion back
 		}
 		p := &w.pods[i]
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
@@ -221,13 +221,13 @@ func (w *world) outgrown() bool {
 	return newer || w.record.downgrade != 0 || w.version > to
 }
 
-// unclear reports whether a volume that nobody has seen a member on stands in the way.
+// unclear reports whether a volume on which no member was seen is in the way.
 func (w *world) unclear(i int8) bool {
 	switch f := &w.record.failed; {
 	case w.ask.state == askDeleted:
 		return w.ask.wipe
 	case w.claims[i].data == strangers:
-		return i < w.ask.replicas || w.pods[i].state != podAbsent // it may be somebody's only copy
+		return i < w.ask.replicas || w.pods[i].state != podAbsent // it may be the only copy
 	default:
 		return f.there && f.i == i && f.times >= 3
 	}
@@ -302,7 +302,7 @@ func (w *world) mend() {
 	w.vote()
 }
 
-// A member that the roll itself broke is mended while the window is closed, and
+// A member that the roll itself broke is fixed while the window is closed, and
 // no other member is touched.
 func TestAClosedWindowLetsABrokenMemberBeMended(t *testing.T) {
 	e := newEngine(table())

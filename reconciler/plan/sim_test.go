@@ -122,7 +122,7 @@ func (e *engine) play(h history, from func(dice) world, trace *[]string) string 
 }
 
 // rest lets the world come to rest, first as it is, then after a person has
-// mended what only a person can.
+// fixed what only a person can.
 func (p *played) rest() string {
 	p.tell("the faults end")
 	if broken := p.e.settle(&p.w); broken != "" {
@@ -156,7 +156,7 @@ func (p *played) event(d dice) string {
 	return p.look(&d)
 }
 
-// ordinary lets something happen that happens by itself.
+// ordinary lets something happen that happens on its own.
 func (p *played) ordinary(d *dice) string {
 	p.e.moves = p.w.moves(p.e.moves[:0])
 	n := 0
@@ -325,7 +325,7 @@ func TestSimulation(t *testing.T) {
 		defer set("rapid.checks", "20000")()
 	} else {
 		// The same histories each time: a test that fails says that something has
-		// changed. make sim looks for what nobody has seen.
+		// changed. make sim looks for what was never seen.
 		defer set("rapid.checks", "2000")()
 		defer set("rapid.seed", "161")()
 	}

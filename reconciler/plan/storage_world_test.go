@@ -96,7 +96,7 @@ func storageMutants() []mutant {
 	return []mutant{
 		{name: "volumes never grow", breaks: "liveness", table: lacking("enlarge"), from: storageStart},
 		{name: "nobody sees growth to its end", breaks: "liveness", table: lacking("volumes"), from: storageStart},
-		{name: "the StatefulSet is made anew in the midst of a roll", breaks: "I25", table: func(rules []rule) []rule {
+		{name: "the StatefulSet is recreated in the midst of a roll", breaks: "I25", table: func(rules []rule) []rule {
 			return below("volumes", "path")(blind("volumes", asIfRolled)(rules))
 		}, from: storageStart},
 		{name: "a class changes outside the window", breaks: "I26", table: blind("repair", func(s *situation.Situation) { s.Desired.Spec.Maintenance = nil }), from: storageStart},

@@ -61,7 +61,7 @@ func awaitPlaces(s *situation.Situation) verdict {
 	if len(left) == 0 {
 		return pass()
 	}
-	text := fmt.Sprintf("volumes of %s are to be of %s: %s", state.Plural(len(left), "member"), situation.ClassName(s.Observed.Set.ClaimClass), strings.Join(left, ", "))
+	text := fmt.Sprintf("volumes of %s must change to %s: %s", state.Plural(len(left), "member"), situation.ClassName(s.Observed.Set.ClaimClass), strings.Join(left, ", "))
 	if !s.Replaceable() {
 		return refuse(text+"; there is no other member to replicate from",
 			"raise spec.replicas to 3 first, and lower it again after that; or restore a backup into a new cluster")
@@ -70,7 +70,7 @@ func awaitPlaces(s *situation.Situation) verdict {
 	if problem != "" || !opens.After(s.Now) {
 		return pass()
 	}
-	v := wait(text+", one by one, once the maintenance window opens at "+opens.Format(situation.OpeningLayout), time.Time{})
+	v := wait(text+", one at a time, once the maintenance window opens at "+opens.Format(situation.OpeningLayout), time.Time{})
 	v.hold.Again = min(opens.Sub(s.Now), rarely)
 	return v
 }
@@ -79,7 +79,7 @@ func awaitPlaces(s *situation.Situation) verdict {
 func awaitSize(v state.Volume) verdict {
 	text := fmt.Sprintf("the volume of %s grows from %s to %s", v.Member, state.SizeText(v.Capacity), state.SizeText(v.Size))
 	if v.Trouble != "" {
-		return unhealthy(text+", but "+v.Trouble, "look at its claim "+v.Claim+"; nothing is lost, and the provisioner tries again").at(v.Member)
+		return unhealthy(text+", but "+v.Trouble, "check its claim "+v.Claim+"; nothing is lost, and the provisioner tries again").at(v.Member)
 	}
 	if v.Growing != "" {
 		text += " (" + v.Growing + ")"
@@ -102,7 +102,7 @@ func reshape(s *situation.Situation) verdict {
 	if why == "" || len(s.Observed.Pods) != int(set.Replicas) {
 		return pass()
 	}
-	return do(action.ReleaseSet{SetUID: set.UID, PodUIDs: s.PodUIDs()}, why+": it is made anew around its pods, and none of them restarts")
+	return do(action.ReleaseSet{SetUID: set.UID, PodUIDs: s.PodUIDs()}, why+": it is recreated around its pods, and none of them restarts")
 }
 
 // nextMisplaced is the member that is replaced next for the sake of its volume, or

@@ -68,7 +68,7 @@ func TestEnlarge(t *testing.T) {
 		{name: "one that cannot grow does not keep the others from it", change: with(larger, ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "grow the volume of orders-1"},
 		{name: "one that is being deleted is left alone", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Terminating = true })), want: "grow the volume of orders-1"},
 		{name: "one that has no volume yet has the size of its claim", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Bound = false })), want: "grow the volume of orders-1"},
-		{name: "I7: nor one with somebody else's data", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "grow the volume of orders-1"},
+		{name: "I7: nor one with foreign data", change: with(larger, ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "grow the volume of orders-1"},
 		{name: "48: one that no member has is left alone", change: with(larger, grown(16, 0, 1, 2), func(s *situation.Situation) {
 			s.Observed.Volumes = append(s.Observed.Volumes, memberVolume("data-orders-3", 8<<30))
 		})},
@@ -87,12 +87,12 @@ func TestVolumes(t *testing.T) {
 		})), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi: its StorageClass fast does not allow it (allowVolumeExpansion); set spec.storage.size back, or let the StorageClass"},
 		{name: "5: unless its member makes way for one of another class", change: with(larger, wantsClass(schema.ClassChangeReplace), grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi"},
 		{name: "5: which the only member cannot", size: 1, change: with(larger, wantsClass(schema.ClassChangeReplace), ofVolume(0, func(v *state.Volume) { v.NotExpandable = "no" })), want: "Refused: the volume of orders-0 has 8Gi and cannot grow to 16Gi"},
-		{name: "I7: what holds somebody else's data is not waited for", change: with(larger, grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "release the pods"},
+		{name: "I7: what holds foreign data is not waited for", change: with(larger, grown(16, 1, 2), ofVolume(0, func(v *state.Volume) { v.Holds = state.HoldsForeign })), want: "release the pods"},
 		{name: "the disk", change: asked, want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi"},
 		{name: "the file system", change: with(asked, ofVolume(0, func(v *state.Volume) { v.Growing = "FileSystemResizePending: on the node" })), want: "Waiting: the volume of orders-0 grows from 8Gi to 16Gi (FileSystemResizePending: on the node)"},
-		{name: "a provisioner that cannot", change: with(asked, ofVolume(0, func(v *state.Volume) { v.Trouble = "NodeResizeError: no" })), want: "Unhealthy: the volume of orders-0 grows from 8Gi to 16Gi, but NodeResizeError: no; look at its claim data-orders-0"},
+		{name: "a provisioner that cannot", change: with(asked, ofVolume(0, func(v *state.Volume) { v.Trouble = "NodeResizeError: no" })), want: "Unhealthy: the volume of orders-0 grows from 8Gi to 16Gi, but NodeResizeError: no; check its claim data-orders-0"},
 		{name: "one is still missing", change: with(done, grown(8, 2)), want: "Waiting: the volume of orders-2 grows"},
-		{name: "then the StatefulSet", change: done, want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi: it is made anew around its pods, and none of them restarts"},
+		{name: "then the StatefulSet", change: done, want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi: it is recreated around its pods, and none of them restarts"},
 		{name: "not in the middle of a roll", change: with(done, commit(newVersion))},
 		{name: "not while a pod is missing", change: with(done, func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] })},
 		{name: "6: a smaller wish is not this rule's", change: with(stored, wants("4Gi"))},
@@ -104,7 +104,7 @@ func TestVolumes(t *testing.T) {
 		{name: "no StatefulSet", change: with(done, func(s *situation.Situation) { s.Observed.Set = nil })},
 		{name: "one that goes anyhow is not waited for", change: with(done, grown(8, 2), ofVolume(2, func(v *state.Volume) { v.Terminating = true })), want: "release the pods"},
 		{name: "nor one that has no disk yet", change: with(done, grown(8, 2), ofVolume(2, func(v *state.Volume) { v.Bound = false })), want: "release the pods"},
-		{name: "what nobody knows is not too small", change: with(done, func(s *situation.Situation) { s.Observed.Set.ClaimSize = 0 })},
+		{name: "an unknown size is not too small", change: with(done, func(s *situation.Situation) { s.Observed.Set.ClaimSize = 0 })},
 	})
 }
 
@@ -125,8 +125,8 @@ func TestReleasedPodsAreTakenOver(t *testing.T) {
 		{name: "I14: nor while nobody tells the cluster version", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion }), looks(func(r *state.Round) { r.ClusterVersion = "" })), want: "Refused: the StatefulSet is gone, and members run a newer minor than 3.5"},
 		{name: "I14: nor when all have gone in the midst of a downgrade", change: with(outgrown, func(s *situation.Situation) {
 			s.Observed.Pods, s.Observed.Record.Downgrade = nil, &state.Downgrade{Minor: "3.5"}
-		}), want: "Refused: the StatefulSet is gone, and etcd was told to go down to 3.5, and no member is there to say how far it has come"},
-		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members go on"},
+		}), want: "Refused: the StatefulSet is gone, and etcd is being downgraded to 3.5, and no member is there to report how far it has come"},
+		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members continue"},
 		{name: "I5: not when a volume is gone", change: with(released, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[1:] }), want: "Refused"},
 		{name: "85: none is left, and the file has changed", change: with(released, func(s *situation.Situation) { s.Observed.Pods = nil }), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "not before the old one is gone", change: func(s *situation.Situation) { s.Observed.Set.Terminating = true }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},
@@ -179,11 +179,11 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "I2: not in a roll", change: with(reshaped, backed, commit(newVersion))},
 		{name: "I20: one that Git does not want goes in its turn", change: with(reshaped, wanting(1), ofVolume(0, func(v *state.Volume) { v.Class = "slow" }))},
 		{name: "I28: not while as many clusters are disrupted as may be", change: with(reshaped, backed, atMost(1, neighbour("db/baskets", "it is being rolled")))},
-		{name: "I25: not while somebody undoes what quorate does", change: with(reshaped, backed, fought("Service", time.Minute))},
+		{name: "I25: not while another writer undoes what quorate does", change: with(reshaped, backed, fought("Service", time.Minute))},
 		{name: "although nothing is to be repaired", change: with(reshaped, backed, func(s *situation.Situation) { s.Desired.Spec.Repair.Mode = schema.RepairNever }), want: "write down that orders-2 leaves"},
 		{name: "I1: not while another one is down", change: with(reshaped, backed, down(0))},
 		{name: "I15: nor while one does not answer", change: with(reshaped, backed, of(0, func(m *state.Member) { m.Problem = "timeout" }))},
-		{name: "nor while nobody was asked", change: with(reshaped, backed, func(s *situation.Situation) { s.Observed.Rounds = nil })},
+		{name: "nor while no member was asked", change: with(reshaped, backed, func(s *situation.Situation) { s.Observed.Rounds = nil })},
 		{name: "I2: not while a pod is not ready", change: with(reshaped, backed, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
 		{name: "the only member stays", size: 1, change: with(reshaped, backed)},
 		{name: "all are in place", change: with(reshaped, backed, func(s *situation.Situation) {
@@ -193,12 +193,12 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		})},
 	})
 	checkRule(t, volumes, []ruleCase{
-		{name: "outside the windows the rest waits", change: with(reshaped, closed), want: "Waiting: volumes of 3 members are to be of class slow: orders-2, orders-1, orders-0, one by one, once the maintenance window opens at Sat 2026-03-07 02:00 UTC"},
+		{name: "outside the windows the rest waits", change: with(reshaped, closed), want: "Waiting: volumes of 3 members must change to class slow: orders-2, orders-1, orders-0, one at a time, once the maintenance window opens at Sat 2026-03-07 02:00 UTC"},
 		{name: "inside of them repair replaces", change: reshaped},
-		{name: "windows that nobody can read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
+		{name: "windows that cannot be read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
 			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}
 		})},
-		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member are to be of class slow: orders-0; there is no other member to replicate from; raise spec.replicas to 3 first"},
+		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member must change to class slow: orders-0; there is no other member to replicate from; raise spec.replicas to 3 first"},
 	})
 }
 
@@ -223,7 +223,7 @@ func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 	}
 }
 
-// I25: growth restarts nobody, and the forecast says so.
+// I25: growth restarts no member, and the forecast says so.
 func TestGrowthRestartsNobody(t *testing.T) {
 	s := healthy(3)
 	with(stored, wants("16Gi"))(s)

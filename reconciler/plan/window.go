@@ -28,7 +28,7 @@ func window(s *situation.Situation) verdict {
 	opens, problem := s.NextOpening()
 	switch {
 	case problem != "":
-		return refuse(problem, "mend spec.maintenance in a new commit; no member is stopped until then")
+		return refuse(problem, "fix spec.maintenance in a new commit; no member is stopped until then")
 	case !opens.After(s.Now):
 		return pass()
 	}

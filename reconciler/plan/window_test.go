@@ -111,15 +111,15 @@ func TestWindow(t *testing.T) {
 			s.Observed.Set.Template, s.Observed.Set.Version = "x", newVersion
 			podAt(s, 2).Template = "x"
 		}, closed), want: says},
-		{name: "a member that a roll has broken is mended at any time", change: with(upgrade, closed, down(1), func(s *situation.Situation) {
+		{name: "a member that a roll has broken is fixed at any time", change: with(upgrade, closed, down(1), func(s *situation.Situation) {
 			podAt(s, 1).Template, podAt(s, 1).Trouble = "x", "CrashLoopBackOff"
 		})},
 		{name: "the first backup of an upgrade does not wait", change: with(commit(newVersion), closed)},
 		{name: "a backup that has become too old waits for the window", change: with(commit(newVersion), backedUp(time.Hour), closed), want: says},
 		{name: "a backup for another target is none", change: with(commit(newVersion), backedUp(time.Hour), closed, func(s *situation.Situation) { s.Observed.Record.Backup.For = "3.5.36" })},
 		{name: "without a backup the start waits", change: with(commit(newVersion), closed, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: says},
-		{name: "a schedule that cannot be read never counts as open", change: with(upgrade, only(windowOf("often", "1h", "UTC"))), want: "Refused: nobody can say when spec.maintenance[0] opens: "},
-		{name: "nor does a zone that nobody knows", change: with(upgrade, only(saturdays, windowOf("0 2 * * 6", "1h", "Mars/Olympus"))), want: "nobody can say when spec.maintenance[1] opens: "},
+		{name: "a schedule that cannot be read never counts as open", change: with(upgrade, only(windowOf("often", "1h", "UTC"))), want: "Refused: it is unknown when spec.maintenance[0] opens: "},
+		{name: "nor does a zone that is unknown", change: with(upgrade, only(saturdays, windowOf("0 2 * * 6", "1h", "Mars/Olympus"))), want: "it is unknown when spec.maintenance[1] opens: "},
 	})
 }
 

@@ -184,7 +184,7 @@ type fakeSet struct {
 // fakeRecord is the cluster's record.
 type fakeRecord struct {
 	there, formed bool
-	// lost: somebody has deleted it.
+	// lost: another writer has deleted it.
 	lost     bool
 	founders int8
 	members  [most]int8
@@ -196,7 +196,7 @@ type fakeRecord struct {
 	// release is the number of the version that it was applied with, 0 for that of
 	// applied.
 	release int8
-	// vague: it was written down for a deletion, and no spec was applied.
+	// vague: it was recorded for a deletion, and no spec was applied.
 	vague bool
 
 	joining fakeJoining
@@ -210,7 +210,7 @@ type fakeRecord struct {
 	failed              fakeFailed
 	hibernated, deleted bool
 
-	// bornOn is the lowest minor that the cluster has run, 0 for nobody knows, and
+	// bornOn is the lowest minor that the cluster has run, 0 for unknown, and
 	// flushed are the members whose logs hold nothing from before 3.6.
 	bornOn  int8
 	flushed [most]int8

@@ -165,7 +165,7 @@ func (r *Report) glance() block {
 		}
 	}
 	if len(b.lines) == 0 {
-		return block{head: []string{"Nothing is to be done."}}
+		return block{head: []string{"There is nothing to do."}}
 	}
 	return b
 }

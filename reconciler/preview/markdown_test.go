@@ -258,7 +258,7 @@ func TestNothingToTell(t *testing.T) {
 	r := &Report{Offline: true, Base: "c48b9a9d1e"}
 	r.Count(3)
 	parts := r.Markdown(comment(60000))
-	want := "<!-- quorate-plan part 1 -->\n**quorate plan**: no cluster changes, 3 unchanged · base `c48b9a9` → files on disk\n\nNothing is to be done.\n"
+	want := "<!-- quorate-plan part 1 -->\n**quorate plan**: no cluster changes, 3 unchanged · base `c48b9a9` → files on disk\n\nThere is nothing to do.\n"
 	if len(parts) != 1 || parts[0] != want {
 		t.Errorf("%q", parts)
 	}

@@ -92,7 +92,7 @@ func clusterOffline(before, after *desired.Cluster, options Options) (ClusterRep
 	case len(before.Problems) > 0:
 		report := newClusterReport(declaredBy(*after, options), decision.Plan{}, 0, 0)
 		report.Change = Changed
-		report.Unknown = []string{"what a cluster is whose file had errors at the base: its steps cannot be told"}
+		report.Unknown = []string{"the state of a cluster whose file had errors at the base, and so its steps"}
 		return report, nil
 	}
 	if w := after.Restore; w != nil && w.Former != nil && before.Spec.State != schema.StateDeleted && before.Restore == nil {
@@ -105,7 +105,7 @@ func clusterOffline(before, after *desired.Cluster, options Options) (ClusterRep
 func orphaned(before desired.Cluster) ClusterReport {
 	report := newClusterReport(state.Desired{Namespace: before.Metadata.Namespace, Name: before.Metadata.Name}, decision.Plan{}, 0, 0)
 	report.Change = Removed
-	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and nobody looks after it; absence from Git is never a wish to delete"}
+	report.Warnings = []string{"no file names this cluster any more: it is left running as an orphan, and is no longer reconciled; absence from Git never deletes"}
 	return report
 }
 
@@ -224,7 +224,7 @@ func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) Clu
 	report := newClusterReport(v.Desired, shown, slices.Min(moves), slices.Max(moves))
 	report.Unknown = append(unknowns(shown.Steps), secretUnknowns(v.Cluster)...)
 	if source := recovery.Source(); source != "" {
-		report.Unknown = append(report.Unknown, fmt.Sprintf("whether cluster %s has lost its quorum, and can go on from %s: with a quorum, spec.recovery is refused", recovery.ClusterID, source))
+		report.Unknown = append(report.Unknown, fmt.Sprintf("whether cluster %s has lost its quorum, and can be recovered from %s: with a quorum, spec.recovery is refused", recovery.ClusterID, source))
 	}
 	report.Unknown = append(report.Unknown, fleetUnknowns(v.Cluster, shown.Steps)...)
 	if len(was.Cluster.Spec.Network.IPFamilies) == 0 && len(v.Cluster.Spec.Network.IPFamilies) > 0 {
@@ -255,7 +255,7 @@ func secretUnknowns(c desired.Cluster) []string {
 
 // unknowns is what decides beside the two files.
 func unknowns(steps []decision.Step) []string {
-	texts := []string{"whether the base has been carried out: what is under way is finished or given up first"}
+	texts := []string{"whether the base has been applied: what is in progress is finished or abandoned first"}
 	if len(steps) == 0 {
 		return texts
 	}
@@ -273,7 +273,7 @@ func unknowns(steps []decision.Step) []string {
 		if _, backup := s.Action.(action.TakeBackup); backup {
 			texts = append(texts,
 				"whether the store takes a backup, and whether one of the last minutes is there already",
-				"whether authentication is on: then the backup needs a user who may read everything")
+				"whether authentication is on: then the backup needs a user that may read everything")
 		}
 	}
 	return texts

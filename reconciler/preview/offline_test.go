@@ -143,21 +143,21 @@ func TestUnknownOffline(t *testing.T) {
 		before, after *desired.Cluster
 		want          []string
 	}{
-		"an upgrade":    {clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "the store takes a backup", "authentication"}},
-		"a label":       {clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"a": "b"} }), []string{"has been carried out", "health and alarms"}},
+		"an upgrade":    {clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), []string{"has been applied", "health and alarms", "really report", "which member leads", "the nodes have room", "the store takes a backup", "authentication"}},
+		"a label":       {clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"a": "b"} }), []string{"has been applied", "health and alarms"}},
 		"a new cluster": {nil, clustertest.InGit(), []string{"exists already", "the nodes have room"}},
 		"clear text":    {nil, clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.TLS.Mode = schema.TLSDisabled }), []string{"exists already", "the nodes have room"}},
 		"a second address family": {clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol} }), clustertest.InGit(func(c *schema.EtcdCluster) {
 			c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv4Protocol, corev1.IPv6Protocol}
-		}), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room"}},
+		}), []string{"has been applied", "health and alarms", "really report", "which member leads", "the nodes have room"}},
 		"somebody's certificates": {nil, clustertest.InGit(fromSecrets), []string{"the Secrets of spec.tls.secrets", "exists already", "the nodes have room"}},
-		"an address family":       {clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
+		"an address family":       {clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) { c.Spec.Network.IPFamilies = []corev1.IPFamily{corev1.IPv6Protocol} }), []string{"has been applied", "health and alarms", "really report", "which member leads", "the nodes have room", "which address family"}},
 		"a recovery": {clustertest.InGit(), clustertest.InGit(func(c *schema.EtcdCluster) {
 			c.Spec.Recovery = schema.RecoverySpec{ClusterID: "c1", Member: "orders-0"}
-		}), []string{"has been carried out", "health and alarms", "whether cluster c1 has lost its quorum, and can go on from member orders-0"}},
+		}), []string{"has been applied", "health and alarms", "whether cluster c1 has lost its quorum, and can be recovered from member orders-0"}},
 		"a removed file":   {clustertest.InGit(), nil, nil},
-		"a refused change": {clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.4.45")), []string{"has been carried out"}},
-		"the log of 3.5":   {clustertest.InGit(clustertest.ToVersion("3.6.16")), clustertest.InGit(clustertest.ToVersion("3.7.3")), []string{"has been carried out", "health and alarms", "really report", "which member leads", "the nodes have room", "may hold entries of 3.5", "the store takes a backup", "authentication"}},
+		"a refused change": {clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.4.45")), []string{"has been applied"}},
+		"the log of 3.5":   {clustertest.InGit(clustertest.ToVersion("3.6.16")), clustertest.InGit(clustertest.ToVersion("3.7.3")), []string{"has been applied", "health and alarms", "really report", "which member leads", "the nodes have room", "may hold entries of 3.5", "the store takes a backup", "authentication"}},
 	} {
 		r, err := clusterOffline(test.before, test.after, offlineOptions())
 		if err != nil || len(r.Unknown) != len(test.want) {
@@ -184,7 +184,7 @@ func TestBackupOffline(t *testing.T) {
 	}
 	options.BackupURL = ""
 	r, err = clusterOffline(clustertest.InGit(), clustertest.InGit(clustertest.ToVersion("3.6.16")), options)
-	if err != nil || r.Hold == nil || !strings.Contains(r.Hold.Message, "nothing says where to put it") {
+	if err != nil || r.Hold == nil || !strings.Contains(r.Hold.Message, "no place for it is set") {
 		t.Errorf("%v %+v", err, r.Hold)
 	}
 }

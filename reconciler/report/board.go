@@ -111,7 +111,7 @@ func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindC
 func UnseenBackup(q desired.Backup) schema.Status { return unseen(q.Kind(), q.Metadata) }
 
 func unseen(kind string, m schema.Metadata) schema.Status {
-	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
+	return schema.NewStatus(kind, m.Namespace, m.Name, schema.PhaseUnknown, "NotLookedAt", "not reconciled yet")
 }
 
 // All is what is known of the named objects, and of the clusters that no file names.

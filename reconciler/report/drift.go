@@ -32,7 +32,7 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 		what = "had deleted it"
 	}
 	if manager == managerUnknown {
-		manager = "somebody"
+		manager = "an unknown writer"
 	}
 	message := fmt.Sprintf("%s %s: %s %s; Git wins", kind, name, manager, what)
 	r.Log.Warn("drift corrected", "cluster", v.Cluster.Key(), "object", kind+" "+name, "manager", manager, "change", what)

@@ -37,7 +37,7 @@ func TestCorrectionSaysWho(t *testing.T) {
 func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		budget := action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}
-		for own, want := range map[bool]string{true: "", false: "somebody had changed .spec.minAvailable"} {
+		for own, want := range map[bool]string{true: "", false: "an unknown writer had changed .spec.minAvailable"} {
 			w.DrainEvents()
 			v := w.Look()
 			v.Drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Own: own}
@@ -60,7 +60,7 @@ func TestDeletedServiceComesBackAndIsCounted(t *testing.T) {
 		w.MustPass()
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=Service,manager=unknown}": 1})
 		told := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
-		if len(told) != 1 || !strings.Contains(told[0], "Service orders-client: somebody had deleted it; Git wins") {
+		if len(told) != 1 || !strings.Contains(told[0], "Service orders-client: an unknown writer had deleted it; Git wins") {
 			t.Errorf("Events %q", told)
 		}
 	})
@@ -75,7 +75,7 @@ func TestDeletedSetIsToldOnTheRecord(t *testing.T) {
 		synctest.Wait()
 		w.MustPass()
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=unknown}": 1})
-		if told := strings.Join(w.DrainEvents(), "\n"); !strings.Contains(told, "Warning DriftCorrected StatefulSet orders: somebody had deleted it; Git wins") {
+		if told := strings.Join(w.DrainEvents(), "\n"); !strings.Contains(told, "Warning DriftCorrected StatefulSet orders: an unknown writer had deleted it; Git wins") {
 			t.Errorf("Events %s", told)
 		}
 	})

@@ -11,7 +11,7 @@ const topicOrphan = "orphan"
 
 // What is reported of an orphan, and what a person can do.
 const (
-	orphanMessage = "no file that can be read names this cluster any more; it is left running and no longer looked at"
+	orphanMessage = "no readable file names this cluster any more; it is left running and no longer reconciled"
 	orphanDo      = "bring its file back; to delete the cluster, write state: Deleted into it"
 )
 

@@ -3,4 +3,4 @@ package state
 import "errors"
 
 // ErrChanged says that the world moved between the decision and the action.
-var ErrChanged = errors.New("the cluster changed between the decision and the action; quorate looks again")
+var ErrChanged = errors.New("the cluster changed between the decision and the action; quorate retries")

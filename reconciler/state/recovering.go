@@ -20,7 +20,7 @@ func (r Recovering) Noun() string {
 // Kept tells where what was there before is.
 func (r Recovering) Kept() string {
 	if r.Restores() {
-		return "the backup is as it was"
+		return "the backup is unchanged"
 	}
 	return "the old data is kept on its volume, in a directory beside the new"
 }
@@ -29,7 +29,7 @@ func (r Recovering) Kept() string {
 // answers to a user only, as etcd does with authentication on.
 func (r Recovering) HelpStart(denied bool) string {
 	if denied {
-		return "the backup has authentication switched on, and quorate has no user in it that may look: with tls.mode Managed its certificate is that of user root; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
+		return "the backup has authentication switched on, and quorate has no user in it that may read: with tls.mode Managed its certificate is that of user root; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
 	}
-	return r.Kept() + "; look at the pod if this lasts"
+	return r.Kept() + "; check the pod if this lasts"
 }

@@ -228,7 +228,7 @@ func (w *world) swapVolume(member string) {
 		return strings.Contains(w.guardSaid(ctx, member), "belongs to member orders-1"), nil
 	})
 	members, mark := w.record().Members, w.mark
-	hold := w.awaitHold("Unhealthy", rollLimit, "volume claim data-"+member, "belongs to member orders-1", "quorate never deletes", "delete the claim and its pod by hand")
+	hold := w.awaitHold("Unhealthy", rollLimit, "volume claim data-"+member, "belongs to member orders-1", "quorate never deletes", "delete the claim and its pod")
 	w.Logf("quorate says: %s", hold.Hold())
 	w.expectNothingDone(mark, members)
 	w.loseVolume(member)

@@ -69,7 +69,7 @@ func TestLearnerTooLate(t *testing.T) {
 	w.commit("Add a member", want)
 	w.awaitHold("Waiting", rollLimit, "orders-1 joins: its pod does not exist yet")
 	w.editRecord(func(r *record.Record) { r.Joining.Since = r.Joining.Since.Add(-time.Hour) })
-	w.awaitHold("Stopped", rollLimit, "orders-1 could not join, 1 time in a row", "look at its pod and its node")
+	w.awaitHold("Stopped", rollLimit, "orders-1 could not join, 1 time in a row", "check its pod and its node")
 	w.expectSizes(sizes, "1", "1+1", "1")
 	w.expectProgress(history)
 

@@ -77,7 +77,7 @@ func (a RemoveMember) After(s *situation.Situation) { s.Unlist(a.ID) }
 
 // Undo implements Action.
 func (RemoveMember) Undo(*situation.Situation) Undo {
-	return final("who comes back joins anew, with the data of the others")
+	return final("a member that comes back joins as a new one, with the data of the others")
 }
 
 // EndLeave records that a member has left.

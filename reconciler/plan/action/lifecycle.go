@@ -135,7 +135,7 @@ func (a DeleteObject) After(s *situation.Situation) {
 
 // Undo implements Action.
 func (DeleteObject) Undo(*situation.Situation) Undo {
-	return harmless("it is made anew when the cluster is wanted again")
+	return harmless("it is recreated when the cluster is wanted again")
 }
 
 // ForgetCluster deletes the record of a cluster of which nothing is left.

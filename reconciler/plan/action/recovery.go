@@ -94,7 +94,7 @@ func (a AdoptRecovery) String() string {
 	if a.From == "" {
 		return "record that the restored cluster is " + a.ClusterID
 	}
-	return fmt.Sprintf("record that cluster %s goes on as %s", a.From, a.ClusterID)
+	return fmt.Sprintf("record that cluster %s continues as %s", a.From, a.ClusterID)
 }
 
 // Disruptive implements Action: no member runs.

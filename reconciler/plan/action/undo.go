@@ -43,7 +43,7 @@ func (k UndoKind) String() string {
 	case UndoFinal:
 		return "not reversible by a revert"
 	default:
-		return "nobody knows"
+		return "unknown"
 	}
 }
 
@@ -113,7 +113,7 @@ func undoRestart(s *situation.Situation, a RestartMember) Undo {
 // undoUpgrade is undoRestart for a step up to another minor.
 func undoUpgrade(s *situation.Situation, a RestartMember, from, to release.Version) Undo {
 	if last(s, a) && refusedBack(to, from) == "" {
-		return byDowngrade(fmt.Sprintf("the cluster version is %s then, and etcd is told before a member gets %s back", to.Line(), from))
+		return byDowngrade(fmt.Sprintf("the cluster version is %s then, and etcd's downgrade API is called before a member gets %s back", to.Line(), from))
 	}
 	if last(s, a) {
 		way := "the way back is a restore of the backup that was taken before"

@@ -68,5 +68,5 @@ func (ReleaseSet) After(s *situation.Situation) { s.Observed.Set = nil }
 
 // Undo implements Action.
 func (ReleaseSet) Undo(*situation.Situation) Undo {
-	return harmless("the pods go on, and the next step makes a StatefulSet for them")
+	return harmless("the pods keep running, and the next step creates a StatefulSet for them")
 }

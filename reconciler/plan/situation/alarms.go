@@ -48,7 +48,7 @@ func (s *Situation) FindMember(is func(state.Member) bool) *state.Member {
 func (s *Situation) UnsafeToDefragment(m state.Member) string {
 	v, err := release.Parse(m.Version)
 	if err != nil {
-		return "nobody knows which release it runs"
+		return "its release is unknown"
 	}
 	return release.UnsafeDefragmentation(v)
 }

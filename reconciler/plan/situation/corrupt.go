@@ -32,7 +32,7 @@ func (s *Situation) CorruptMember() (why Remark, proven bool) {
 		case !problem.None():
 			return problem, false
 		case name != "" && name != odd:
-			return Remark{Text: fmt.Sprintf("%s differed from all others in one look, and %s in another", name, odd)}, false
+			return Remark{Text: fmt.Sprintf("%s differed from all others in one check, and %s in another", name, odd)}, false
 		}
 		name = odd
 	}

@@ -37,7 +37,7 @@ func (s *Situation) defragmentReason(m state.Member) Remark {
 	}
 	last := s.Observed.Record.Defragmented[m.Name]
 	if scheduled := s.scheduledAt(spec); last.Before(scheduled) {
-		return Remark{Text: "spec.defragmentation.schedule says so: " + scheduled.Format(OpeningLayout)}
+		return Remark{Text: "by spec.defragmentation.schedule: " + scheduled.Format(OpeningLayout)}
 	}
 	if !s.WindowOpen() || s.Now.Sub(last) < defragmentRest {
 		return Remark{}

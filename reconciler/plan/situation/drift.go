@@ -16,7 +16,7 @@ func (s *Situation) Outgrown() string {
 	case state.Older(old, version):
 		return fmt.Sprintf("the cluster version is %s, which etcd %s does not start in", version, s.WantedVersion())
 	case s.Observed.Record.Downgrade != nil && len(s.Observed.Pods) == 0:
-		return fmt.Sprintf("etcd was told to go down to %s, and no member is there to say how far it has come", s.Observed.Record.Downgrade.Minor)
+		return fmt.Sprintf("etcd is being downgraded to %s, and no member is there to report how far it has come", s.Observed.Record.Downgrade.Minor)
 	case s.NewerThan(old, s.Versions()) && (version == "" || !s.reports(old)):
 		return fmt.Sprintf("members run a newer minor than %s, and none reports that one, so they may not start with it", old)
 	}

@@ -18,21 +18,21 @@ func (s *Situation) HealthChoices(problem Remark) string {
 			continue
 		}
 		if next := s.NextRestart(); s.Rolling() && next != nil && next.Name != p.Name {
-			return fmt.Sprintf("what Git asks for would reach %s first, which serves; bring %s back by other means, and the roll goes on", next.Name, p.Name)
+			return fmt.Sprintf("what Git asks for would reach %s first, which serves; bring %s back by other means, and the rollout continues", next.Name, p.Name)
 		}
 		if s.MemberCount() > 2 && !s.Rolling() {
-			return fmt.Sprintf("%s comes back by itself once the cause is mended; if its data is worth nothing, delete its pod and its volume claim %s, and a new member takes its place",
+			return fmt.Sprintf("%s comes back once the cause is fixed; if its data is not needed, delete its pod and its volume claim %s, and a new member takes its place",
 				p.Name, s.Claim(p.Name))
 		}
 	}
 	if gone := s.removedByHand(); gone != "" && s.MemberCount() > 2 {
-		return fmt.Sprintf("somebody has removed %s: delete its pod and its volume claim %s, which are worth nothing to etcd any more, and a new member takes its place",
+		return fmt.Sprintf("%s was removed manually: delete its pod and its volume claim %s, which etcd no longer uses, and a new member takes its place",
 			gone, s.Claim(gone))
 	}
 	if problem.Member != "" {
-		return "look at the member named here"
+		return "check the member named here"
 	}
-	return "look at the pods of its members"
+	return "check the pods of its members"
 }
 
 // removedByHand is the recorded member that the list no longer has, where it has
@@ -99,7 +99,7 @@ func (s *Situation) listProblem(r *state.Round, _ string) Remark {
 	listed := map[string]string{}
 	for _, m := range r.Members {
 		if m.Learner {
-			return Remark{Member: state.NameOf(m), Text: state.NameOf(m) + " is a learner, which nobody asked for"}
+			return Remark{Member: state.NameOf(m), Text: state.NameOf(m) + " is a learner that quorate did not add"}
 		}
 		listed[m.Name] = m.ID
 	}
@@ -176,7 +176,7 @@ func (s *Situation) alarmProblem(r *state.Round, exempt string) Remark {
 		return Remark{Member: nameOf(s.Observed.Record.Members, r.Alarms[0].MemberID), Text: "alarm: " + AlarmList(r.Alarms)}
 	}
 	if r.Downgrading && !s.ours(r) {
-		return Remark{Text: fmt.Sprintf("a downgrade to %s is in progress, which nobody asked for in Git; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))}
+		return Remark{Text: fmt.Sprintf("a downgrade to %s is in progress, which Git does not ask for; `etcdctl downgrade cancel` ends it", cmp.Or(r.DowngradeTarget, "another release"))}
 	}
 	for _, m := range r.Members {
 		switch {

@@ -28,7 +28,7 @@ func (s *Situation) PendingJoin() int {
 
 // AskController is how a person finds out why a StatefulSet makes no progress.
 func (s *Situation) AskController() string {
-	return fmt.Sprintf("if that lasts, look at why: `kubectl -n %s describe statefulset %s`", s.Desired.Namespace, s.Desired.Name)
+	return fmt.Sprintf("if that lasts, find out why: `kubectl -n %s describe statefulset %s`", s.Desired.Namespace, s.Desired.Name)
 }
 
 // Unblock tells what keeps the StatefulSet from replacing a pod: it goes down from
@@ -36,7 +36,7 @@ func (s *Situation) AskController() string {
 func (s *Situation) Unblock(next state.Pod) string {
 	for _, p := range s.Observed.Pods {
 		if p.Ordinal > next.Ordinal && !p.Ready {
-			return fmt.Sprintf("it waits for the pod of %s first; if that lasts, look at why it is not ready", p.Name)
+			return fmt.Sprintf("it waits for the pod of %s first; if that lasts, find out why it is not ready", p.Name)
 		}
 	}
 	return ""

@@ -23,7 +23,7 @@ func (s *Situation) NextOwner() state.Owner {
 func (s *Situation) OwnerConflict(was state.Owner) string {
 	text := fmt.Sprintf("the cluster belongs to %s, and this is %s", was, s.Desired.Owner)
 	if named := s.Desired.Spec.TakeOver; named != "" {
-		text += fmt.Sprintf(" (spec.takeOver names %s, who does not own it)", named)
+		text += fmt.Sprintf(" (spec.takeOver names %s, which does not own it)", named)
 	}
 	return text
 }

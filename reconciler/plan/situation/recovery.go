@@ -18,7 +18,7 @@ func (s *Situation) Choices() string {
 		from = append(from, fmt.Sprintf("{clusterID: %q, member: %s}", id, best))
 	}
 	from = append(from, fmt.Sprintf("{clusterID: %q, objectURL: the URL of a backup}", id))
-	return "bring back a node or a volume of those that are missing, and the cluster goes on by itself; " +
+	return "bring back a node or a volume of those that are missing, and the cluster continues; " +
 		"or, to give up what only they have, commit spec.recovery: " + strings.Join(from, " or ")
 }
 

@@ -51,9 +51,9 @@ func (s *Situation) RestartReason(t *state.Pod) string {
 	case s.Small():
 		return fmt.Sprintf("%s to go; a cluster of %s does not serve while one restarts", state.Plural(left, "member"), state.Plural(len(s.Observed.Pods), "member"))
 	case !s.HealthyNow(*t) && s.remedied(*t):
-		return fmt.Sprintf("it does not run as it is (%s), so restarting it causes no disruption; the others keep the quorum", t.Trouble)
+		return fmt.Sprintf("it does not run (%s), so restarting it causes no disruption; the others keep the quorum", t.Trouble)
 	case !s.HealthyNow(*t):
-		return "an abandoned roll left it broken; the others keep the quorum"
+		return "an abandoned rollout left it broken; the others keep the quorum"
 	default:
 		return fmt.Sprintf("all members are healthy and caught up, the others keep the quorum; %d left to go", left)
 	}

@@ -45,7 +45,7 @@ func (s *Situation) NextOpening() (opens time.Time, problem string) {
 	for i, w := range s.Desired.Spec.Maintenance {
 		next, err := OpeningOf(w, s.Now)
 		if err != nil {
-			return time.Time{}, fmt.Sprintf("nobody can say when spec.maintenance[%d] opens: %s", i, err)
+			return time.Time{}, fmt.Sprintf("it is unknown when spec.maintenance[%d] opens: %s", i, err)
 		}
 		if !next.IsZero() && (opens.IsZero() || next.Before(opens)) {
 			opens = next

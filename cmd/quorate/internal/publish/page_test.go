@@ -24,7 +24,7 @@ func TestStatusPage(t *testing.T) {
 	backup.Status.Backup = &schema.BackupRunStatus{Cluster: "shop/orders"}
 	restore := schema.NewStatus(schema.KindRestore, "shop", "back", schema.PhaseReady, "Restored", "the cluster began with s3://backups/a.db")
 	restore.Status.Restore = &schema.RestoreStatus{Cluster: "shop/billing", Time: "2026-03-01T09:30:00Z"}
-	unseen := schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not looked at yet")
+	unseen := schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not reconciled yet")
 	list := []schema.Status{
 		cmdtest.Ready("billing"), cmdtest.Ready("carts"), unseen,
 		cmdtest.Cluster("orders", schema.PhaseStalled, "Blocked", "orders-1 does not answer; check its pod"),

@@ -191,7 +191,7 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 
 	f.pull(7, "README.md", "3") // it takes the change back
 	f.round()
-	f.wantComment(7, "Nothing is to be done")
+	f.wantComment(7, "There is nothing to do")
 	f.wantWritten(1)
 
 	// What the branch got since is no change of the pull request.
