@@ -179,7 +179,7 @@ func checkPlace(object *url.URL, example string) error {
 	case strings.Trim(object.Path, "/") == "" || strings.HasSuffix(object.Path, "/"):
 		return fmt.Errorf("name the object, as in s3://bucket/%s", example)
 	case slices.Contains(strings.Split(object.Path, "/"), ".."):
-		return errors.New("the path must not contain ..")
+		return errors.New("the path must not contain the segment ..: leave it out")
 	}
 	return nil
 }

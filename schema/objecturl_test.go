@@ -49,7 +49,7 @@ func TestExpandObjectURLRefuses(t *testing.T) {
 		{"12 scheme of tests", "mem://b/{{ .UID }}", "the scheme must be"},
 		{"12 no bucket", "s3:///{{ .UID }}", "name the bucket"},
 		{"12 file with host", "file://b/{{ .UID }}", "absolute path"},
-		{"12 climbing", "file:///backups/../{{ .UID }}", "must not contain .."},
+		{"12 climbing", "file:///backups/../{{ .UID }}", "must not contain the segment .."},
 		{"12 directory", "s3://b/{{ .UID }}/", "name the object"},
 		{"12 fragment", "s3://b/{{ .UID }}#x", "after #"},
 		{"12 long", "s3://b/{{ .UID }}" + strings.Repeat("x", 3000), "longer than"},

@@ -14,7 +14,7 @@ func TestNoNodeForAFirstMember(t *testing.T) {
 	want := spec{version: "3.6.16", replicas: 3, more: "  podTemplate:\n    spec:\n      nodeSelector: {disk: of-gold}\n"}
 	w.commit("Add orders, for nodes that do not exist", want)
 	w.start()
-	hold := w.awaitHold("Waiting", createLimit, "the cluster is forming", "orders-0", "node")
+	hold := w.awaitHold("Waiting", createLimit, "the cluster is forming", "not scheduled", "node")
 	t.Logf("quorate says: %s", hold.Hold())
 	time.Sleep(quiet)
 	if r := w.record(); r.Formed() {
