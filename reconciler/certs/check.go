@@ -24,9 +24,21 @@ type Status struct {
 	// MissingSANs names the Secrets whose certificate is good but for the names of
 	// members that the cluster has none of yet.
 	MissingSANs []string
+	// Due names the Secrets whose certificate is past two thirds of its life, or over,
+	// is good otherwise, and can be issued again by its authority for longer.
+	Due []string
+	// Ending is the certificate that expires first of those that quorate cannot issue
+	// again: an authority, or one in a Secret that the file names. Zero for none.
+	Ending Ending
 	// NotAfter is when the first of them expires, authorities included. Zero
 	// when none could be read.
 	NotAfter time.Time
+}
+
+// Ending is a certificate that only a person can replace, and when it expires.
+type Ending struct {
+	Secret string
+	At     time.Time
 }
 
 // Check compares the cluster's certificates with what it needs at
@@ -73,10 +85,23 @@ func (s *Status) usable(c schema.EtcdCluster, name string, secret *corev1.Secret
 	return true
 }
 
-// checkDates records the expiry, and whether now is outside the certificate's
-// life.
+// checkDates records the expiry of a certificate that quorate cannot issue again, and
+// whether now is outside its life.
 func (s *Status) checkDates(name string, cert *x509.Certificate, now time.Time) {
-	s.NotAfter = earliestTime(s.NotAfter, cert.NotAfter)
+	s.ends(name, cert.NotAfter)
+	s.checkLife(name, cert, now)
+}
+
+// ends records when a certificate expires that quorate cannot issue again.
+func (s *Status) ends(name string, at time.Time) {
+	s.NotAfter = earliestTime(s.NotAfter, at)
+	if s.Ending.At.IsZero() || at.Before(s.Ending.At) {
+		s.Ending = Ending{name, at}
+	}
+}
+
+// checkLife records whether now is outside the certificate's life.
+func (s *Status) checkLife(name string, cert *x509.Certificate, now time.Time) {
 	if now.After(cert.NotAfter) {
 		s.problem(name, "expired on %s", day(cert.NotAfter))
 	}
@@ -117,7 +142,12 @@ func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, 
 		s.problem(l.Secret, "has no usable %s and %s: %v", corev1.TLSCertKey, corev1.TLSPrivateKeyKey, err)
 		return
 	}
-	s.checkDates(l.Secret, pair.Leaf, now)
+	s.NotAfter = earliestTime(s.NotAfter, pair.Leaf.NotAfter)
+	if due(pair.Leaf, authority, now) {
+		s.Due = append(s.Due, l.Secret)
+	} else {
+		s.checkLife(l.Secret, pair.Leaf, now)
+	}
 	s.checkUse(l, pair.Leaf)
 	s.checkMembers(c, l, pair.Leaf)
 	if authority != nil && pair.Leaf.CheckSignatureFrom(authority) != nil {
@@ -130,6 +160,17 @@ func (s *Status) checkLeaf(c schema.EtcdCluster, l Leaf, secret *corev1.Secret, 
 	if !leafTrusted(roots, pair.Leaf) {
 		s.problem(l.Secret, "does not trust its own authority: its %s is not that of %s", naming.AuthorityCertKey, l.Authority)
 	}
+}
+
+// due reports whether a leaf is to be issued again: two thirds of its life are over, and
+// its authority can give it more. One that ends with its authority cannot live longer,
+// however often it is issued.
+func due(leaf, authority *x509.Certificate, now time.Time) bool {
+	if authority == nil || now.After(authority.NotAfter) || now.Before(authority.NotBefore) || leaf.CheckSignatureFrom(authority) != nil {
+		return false
+	}
+	renewal := leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) * 2 / 3)
+	return !now.Before(renewal) && earliestTime(now.Add(leafLifetime), authority.NotAfter).After(leaf.NotAfter)
 }
 
 // checkMembers compares the members that a certificate names with those that are

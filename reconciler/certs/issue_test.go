@@ -294,7 +294,7 @@ func TestCheckCertificatesFindsProblems(t *testing.T) {
 		now     time.Time
 		want    string
 	}{
-		"expired":           {c, all, certificateEpoch.Add(leafLifetime + time.Minute), "orders-peer expired on 2027-11-20"},
+		"expired":           {c, all, certificateEpoch.Add(authorityLifetime + time.Minute), "orders-peer expired on 2027-11-20"},
 		"not yet":           {c, all, certificateEpoch.Add(-time.Hour), "orders-ca is not valid before 2026-11-20T11:55:00Z"},
 		"elsewhere":         {moved, all, certificateEpoch, "orders-peer does not cover orders-0.orders-peers.other.svc"},
 		"foreign leaf":      {c, with("orders-client", fresh["orders-client"]), certificateEpoch, "orders-client is not signed by orders-ca"},

@@ -97,9 +97,10 @@ func (e *Executor) liveSecrets(ctx context.Context, c schema.EtcdCluster) (map[s
 	return live, nil
 }
 
-// widenCertificates replaces certificates that name too few members. Secrets and
-// authorities are read past the caches; one that has changed in between stays.
-func (e *Executor) widenCertificates(ctx context.Context, v *observe.View, a action.ReissueCertificates) error {
+// reissueCertificates replaces certificates that name too few members or grow old.
+// Secrets and authorities are read past the caches; one that has changed in between
+// stays.
+func (e *Executor) reissueCertificates(ctx context.Context, v *observe.View, names []string) error {
 	c := v.Cluster.EtcdCluster
 	secrets, domain := e.Kube.CoreV1().Secrets(c.Metadata.Namespace), e.Options.ClusterDomain
 	live, err := e.liveSecrets(ctx, c)
@@ -110,15 +111,16 @@ func (e *Executor) widenCertificates(ctx context.Context, v *observe.View, a act
 	if len(status.Missing)+len(status.Problems) > 0 {
 		return state.ErrChanged
 	}
+	old := slices.Concat(status.MissingSANs, status.Due)
 	for _, l := range certs.Leaves(c, domain) {
-		if !slices.Contains(a.Secrets, l.Secret) || !slices.Contains(status.MissingSANs, l.Secret) {
+		if !slices.Contains(names, l.Secret) || !slices.Contains(old, l.Secret) {
 			continue
 		}
-		wide, err := certs.Reissue(c, domain, live[l.Secret], live[l.Authority], e.Now())
+		issued, err := certs.Reissue(c, domain, live[l.Secret], live[l.Authority], e.Now())
 		if err != nil {
 			return err
 		}
-		if _, err := secrets.Update(ctx, wide, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
+		if _, err := secrets.Update(ctx, issued, metav1.UpdateOptions{FieldManager: naming.FieldManager}); err != nil {
 			return fmt.Errorf("update Secret %s: %w", l.Secret, err)
 		}
 	}

@@ -24,7 +24,9 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.IssueCertificates:
 		return e.issueCertificates(ctx, v)
 	case action.ReissueCertificates:
-		return e.widenCertificates(ctx, v, a)
+		return e.reissueCertificates(ctx, v, a.Secrets)
+	case action.RenewCertificates:
+		return e.reissueCertificates(ctx, v, a.Secrets)
 	case action.ApplyObject:
 		return e.applyObject(ctx, v, a)
 	case action.CreateSet:

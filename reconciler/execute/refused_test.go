@@ -77,6 +77,7 @@ func attempts() []attempt {
 			w.MustDo(action.DeleteObject{ObjectKind: "Secret", Name: "orders-client"})
 		}, action.IssueCertificates{}),
 		does("widen certificates", nil, action.ReissueCertificates{Secrets: []string{"orders-peer"}}),
+		does("renew certificates", grownOld, action.RenewCertificates{Secrets: []string{"orders-peer"}}),
 		does("headless service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-peers"}),
 		does("client service", nil, action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}),
 		does("budget", nil, action.ApplyObject{ObjectKind: "PodDisruptionBudget", Name: "orders"}),

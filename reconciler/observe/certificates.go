@@ -47,7 +47,10 @@ func (o *Observer) secretsOf(ctx context.Context, c desired.Cluster, own map[str
 // describeCertificates is what was found about the certificates.
 func (v *View) describeCertificates(check certificateCheck) {
 	v.Expiry, v.domain = check.status.NotAfter, check.domain
-	v.Observed.Certificates = state.Certificates{Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs}
+	v.Observed.Certificates = state.Certificates{
+		Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs,
+		Due: check.status.Due, Ending: check.status.Ending.Secret, Ends: check.status.Ending.At,
+	}
 }
 
 // certificateCheck is what was found in one version of a cluster's Secrets.

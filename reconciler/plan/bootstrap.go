@@ -2,38 +2,13 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
-	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
 )
-
-// certificates issues what is missing and holds on what is wrong.
-func certificates(s *situation.Situation) verdict {
-	if len(s.Observed.Certificates.Problems) > 0 {
-		return verdict{hold: &decision.Hold{
-			Kind:    decision.Unhealthy,
-			Message: "certificates: " + strings.Join(s.Observed.Certificates.Problems, "; "),
-			Do:      "nothing is restarted meanwhile, since a member that restarts could not rejoin; replace the Secrets named here",
-			Again:   later,
-		}}
-	}
-	switch {
-	case s.Observed.Record == nil:
-		return pass()
-	case len(s.Observed.Certificates.Missing) == 0 && len(s.Observed.Certificates.MissingSANs) > 0:
-		return do(action.ReissueCertificates{Secrets: s.Observed.Certificates.MissingSANs},
-			"they were issued for fewer members than Git wants; the same authority signs, and members load a certificate when they need it")
-	case len(s.Observed.Certificates.Missing) == 0:
-		return pass()
-	}
-	return do(action.IssueCertificates{Secrets: s.Observed.Certificates.Missing},
-		"members and clients identify themselves with certificates; missing: "+strings.Join(s.Observed.Certificates.Missing, ", "))
-}
 
 // bootstrap makes a new cluster: what a member needs before it starts, then
 // all members at once, then the record of their identities.

@@ -11,18 +11,6 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-func TestCertificates(t *testing.T) {
-	missing := func(s *situation.Situation) { s.Observed.Certificates.Missing = []string{"orders-ca", "orders-peer"} }
-	checkRule(t, certificates, []ruleCase{
-		{name: "143: good ones pass"},
-		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients identify themselves with certificates; missing: orders-ca, orders-peer"},
-		{name: "the record comes first", change: with(missing, func(s *situation.Situation) { s.Observed.Record = nil })},
-		{name: "148: an expired one holds, whatever is missing", change: with(missing, func(s *situation.Situation) {
-			s.Observed.Certificates.Problems = []string{"orders-server expired on 2026-02-28"}
-		}), want: "Unhealthy: certificates: orders-server expired on 2026-02-28; nothing is restarted meanwhile"},
-	})
-}
-
 // newPods are pods of an unformed cluster, started age ago with the first
 // template.
 func newPods(age time.Duration, trouble string) mutation {

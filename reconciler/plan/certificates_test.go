@@ -2,33 +2,45 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
-// Certificates for too few members are reissued before anything joins; one
-// that is missing comes first, and one that is bad holds.
-func TestCertificatesThatAreNarrow(t *testing.T) {
-	for name, test := range map[string]struct {
-		certificates state.Certificates
-		want         string
-	}{
-		"good":              {state.Certificates{}, ""},
-		"narrow":            {state.Certificates{MissingSANs: []string{"orders-peer"}}, "widen certificates"},
-		"narrow and gone":   {state.Certificates{MissingSANs: []string{"orders-peer"}, Missing: []string{"orders-server"}}, "issue certificates"},
-		"narrow and broken": {state.Certificates{MissingSANs: []string{"orders-peer"}, Problems: []string{"orders-ca expired"}}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := &situation.Situation{Observed: state.Observed{Record: &state.Record{}, Certificates: test.certificates}}
-			v := certificates(s)
-			got := ""
-			if v.step != nil {
-				got = v.step.Action.String()
-			}
-			if got != test.want || (v.hold != nil) != (len(test.certificates.Problems) > 0) {
-				t.Errorf("step %q, hold %+v, want %q", got, v.hold, test.want)
-			}
-		})
+func TestCertificates(t *testing.T) {
+	found := func(change func(*state.Certificates)) mutation {
+		return func(s *situation.Situation) { change(&s.Observed.Certificates) }
 	}
+	missing := found(func(c *state.Certificates) { c.Missing = []string{"orders-ca", "orders-peer"} })
+	narrow := found(func(c *state.Certificates) { c.MissingSANs = []string{"orders-peer"} })
+	old := found(func(c *state.Certificates) { c.Due = []string{"orders-server"} })
+	bad := found(func(c *state.Certificates) { c.Problems = []string{"orders-server expired on 2026-02-28"} })
+	checkRule(t, certificates, []ruleCase{
+		{name: "143: good ones pass"},
+		{name: "143: missing ones are issued", change: missing, want: "issue certificates: members and clients identify themselves with certificates; missing: orders-ca, orders-peer"},
+		{name: "the record comes first", change: with(missing, old, func(s *situation.Situation) { s.Observed.Record = nil })},
+		{name: "148: an expired one holds, whatever is missing", change: with(missing, old, bad), want: "Unhealthy: certificates: orders-server expired on 2026-02-28; nothing is restarted meanwhile"},
+		{name: "those for too few members are issued again", change: narrow, want: "widen certificates: they were issued for fewer members"},
+		{name: "but not before those that are missing", change: with(narrow, missing), want: "issue certificates"},
+		{name: "nor beside one that is bad", change: with(narrow, bad), want: "Unhealthy: certificates"},
+		{name: "145: old ones are issued again", change: old, want: "renew certificates: two thirds of their life are over"},
+		{name: "those for too few members first, which makes them young", change: with(narrow, old), want: "widen certificates"},
+	})
+}
+
+func TestExpiry(t *testing.T) {
+	ending := func(mode schema.TLSMode, in time.Duration) mutation {
+		return func(s *situation.Situation) {
+			s.Desired.Spec.TLS.Mode = mode
+			s.Observed.Certificates.Ending, s.Observed.Certificates.Ends = "orders-ca", noon.Add(in)
+		}
+	}
+	checkRule(t, expiry, []ruleCase{
+		{name: "without certificates there is none to expire"},
+		{name: "148: more than a month is time enough", change: ending(schema.TLSSecrets, state.ExpiryNotice+time.Second)},
+		{name: "148: a person's is reported a month before", change: ending(schema.TLSSecrets, state.ExpiryNotice), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-31, and quorate cannot renew it; replace the content of that Secret"},
+		{name: "148: and so is an authority of quorate's", change: ending(schema.TLSManaged, time.Hour), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-01, and quorate cannot renew it; restore a backup into a cluster of another name"},
+	})
 }

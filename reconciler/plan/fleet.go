@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -22,9 +21,9 @@ func fleet(s *situation.Situation) verdict {
 	case !s.BeginsDisruption():
 		return pass()
 	case len(f.Unfinished) > 0:
-		return awaitOthers(fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, neighbours(f.Unfinished)))
+		return awaitOthers(fmt.Sprintf("wave %d begins when every lower wave is done; not yet: %s", s.Desired.Spec.Upgrade.Wave, state.Neighbours(f.Unfinished)))
 	case f.Limit > 0 && len(f.Disrupted) >= f.Limit:
-		return awaitOthers(fmt.Sprintf("at most %s may be disrupted at once (--max-disrupted), and now it is %s", state.Plural(f.Limit, "cluster"), neighbours(f.Disrupted)))
+		return awaitOthers(fmt.Sprintf("at most %s may be disrupted at once (--max-disrupted), and now it is %s", state.Plural(f.Limit, "cluster"), state.Neighbours(f.Disrupted)))
 	}
 	return pass()
 }
@@ -38,18 +37,4 @@ func awaitOthers(message string) verdict {
 	v := wait(message, time.Time{})
 	v.hold.Again, v.hold.Awaits = turn, decision.AwaitsFleet
 	return v
-}
-
-// neighbours names the first neighbours, and counts the others.
-func neighbours(all []state.Neighbour) string {
-	const maxNamed = 3
-	var names []string
-	for _, n := range all[:min(maxNamed, len(all))] {
-		names = append(names, n.String())
-	}
-	text := strings.Join(names, ", ")
-	if more := len(all) - maxNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

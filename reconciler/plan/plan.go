@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -44,22 +43,11 @@ func decide(v verdict, s *situation.Situation) decision.Plan {
 	case v.hold != nil:
 		return decision.Plan{Hold: v.hold}
 	case v.step != nil:
-		return observeOnly(s.Desired, decision.Plan{Steps: []decision.Step{judged(s, *v.step)}})
-	}
-	return decision.Plan{}
-}
-
-// observeOnly turns a plan into a report where the file asks for that.
-func observeOnly(d state.Desired, p decision.Plan) decision.Plan {
-	if d.Spec.Mode != schema.ModeObserve || len(p.Steps) == 0 || p.Hold != nil {
+		p := decision.Plan{Steps: []decision.Step{judged(s, *v.step)}}
+		if s.Desired.Spec.Mode == schema.ModeObserve {
+			p = p.ObserveOnly()
+		}
 		return p
 	}
-	p.Hold = &decision.Hold{
-		Kind:    decision.ObserveOnly,
-		Rule:    "observe",
-		Message: fmt.Sprintf("mode is Observe: quorate would %s, and touches nothing", p.Steps[0].Action),
-		Do:      "set spec.mode to Enforce to let it act",
-		Again:   5 * time.Minute,
-	}
-	return p
+	return decision.Plan{}
 }

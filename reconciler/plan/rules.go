@@ -74,6 +74,7 @@ type rule struct {
 //	admit         clients come to a restored cluster when all members have joined              I7 I8
 //	defragment    databases are defragmented one at a time, on safe releases only             I23 I26
 //	applied       what was applied is recorded                                                 I13
+//	expiry        certificates that only a person can replace are reported before they end     I22
 func table() []rule {
 	return []rule{
 		{"readable", readable},
@@ -120,6 +121,7 @@ func table() []rule {
 		{"admit", admit},
 		{"defragment", defragment},
 		{"applied", applied},
+		{"expiry", expiry},
 	}
 }
 

@@ -129,7 +129,7 @@ func vocabulary() map[string]string {
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented",
-		"certificates": "missing problem",
+		"certificates": "missing problem due ending ends",
 		"fleet":        "limit state name wave why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
@@ -325,7 +325,10 @@ func (a archive) observeFleet(t *testing.T, o *state.Observed) {
 func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	t.Helper()
 	s, _ := a.read(t, "certificates")
-	o.Certificates = state.Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), MissingSANs: list(s["narrow"])}
+	o.Certificates = state.Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Due: list(s["due"]), Ending: s["ending"]}
+	if left, err := time.ParseDuration(s["ends"]); err == nil {
+		o.Certificates.Ends = noon.Add(left)
+	}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {
 		v := volumeOf(t, r)

@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"strings"
 )
 
 // Fleet is what the other clusters of the same daemon are doing, as far as it
@@ -27,3 +28,17 @@ type Neighbour struct {
 
 // String is the neighbour in a list.
 func (n Neighbour) String() string { return fmt.Sprintf("%s (%s)", n.Name, n.Why) }
+
+// Neighbours names the first of several neighbours, and counts the others.
+func Neighbours(all []Neighbour) string {
+	const maxNamed = 3
+	var names []string
+	for _, n := range all[:min(maxNamed, len(all))] {
+		names = append(names, n.String())
+	}
+	text := strings.Join(names, ", ")
+	if more := len(all) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

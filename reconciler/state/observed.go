@@ -257,6 +257,23 @@ type Certificates struct {
 	// MissingSANs are the names of Secrets whose certificate does not name all members
 	// that are wanted, and is good otherwise.
 	MissingSANs []string
+	// Due are the names of Secrets whose certificate is past two thirds of its life, or
+	// over, and can be issued again by its authority.
+	Due []string
+	// Ending is the Secret of the certificate that expires first of those that quorate
+	// cannot issue again, and Ends when it does. "" for none.
+	Ending string
+	Ends   time.Time
+}
+
+// ExpiryNotice is how long before its end a certificate that only a person can replace
+// is reported.
+const ExpiryNotice = 30 * 24 * time.Hour
+
+// Expiring reports whether a certificate that only a person can replace is about to
+// expire.
+func (c Certificates) Expiring(now time.Time) bool {
+	return c.Ending != "" && !now.Before(c.Ends.Add(-ExpiryNotice))
 }
 
 // ObjectState is how an object differs from what quorate wants.

@@ -1,72 +1,108 @@
 package e2e
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"net"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/test/lab"
 )
 
-// TestExpiredCertificate lets a member's certificate expire before an upgrade: a
-// member that restarts could not rejoin, so none does.
-func TestExpiredCertificate(t *testing.T) {
+// TestCertificatesAreRenewed lets the certificates of a cluster run out, one after it has
+// ended and one before: both are issued again by the authority that the members trust,
+// the members take them up without a restart, and clients are served throughout (145).
+func TestCertificatesAreRenewed(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
-	w := newWorld(t, "expired")
-	want := spec{version: "3.5.21", replicas: 1}
+	w := newWorld(t, "renewed")
+	want := spec{version: "3.5.21", replicas: 3}
 	w.create(want)
+	writer := w.load()
 	before := w.uids()
-	secrets := w.cluster.Client.CoreV1().Secrets(w.namespace)
-	good, err := secrets.Get(t.Context(), name+"-peer", metav1.GetOptions{})
-	w.must(err)
+	// Not older than the authorities, which are new.
+	w.setLeaf(name+"-peer", name+"-peer-ca", -4*time.Minute, -time.Minute)
+	w.awaitRenewal()
+	w.setLeaf(name+"-server", name+"-ca", -4*time.Minute, time.Minute)
+	w.awaitRenewal()
 
-	w.mark = w.daemon.Log.Mark()
-	w.setCertificate(name+"-peer", w.expire(good))
-	w.awaitHold("Unhealthy", holdLimit, "certificates: orders-peer expired on ", "nothing is restarted meanwhile")
-	want.version = "3.5.35"
-	w.commit("Upgrade", want)
-	time.Sleep(quiet)
-	after := w.uids()
-	if before["orders-0"] != after["orders-0"] {
-		t.Error("the member was restarted")
+	w.eventually("every member to show its new certificate", changeLimit, func(ctx context.Context) (bool, error) {
+		pods, err := w.cluster.Pods(ctx, w.namespace, name)
+		if err != nil {
+			return false, err
+		}
+		for i := range pods {
+			if shown, err := w.shownBy(ctx, &pods[i]); err != nil || time.Until(shown.NotAfter) < 300*24*time.Hour {
+				return false, err
+			}
+		}
+		return len(pods) == 3, nil
+	})
+	for pod, uid := range w.uids() {
+		if before[pod] != uid {
+			t.Errorf("%s was restarted", pod)
+		}
 	}
-	w.expectServing(1)
-
-	w.setCertificate(name+"-peer", good.Data[corev1.TLSCertKey])
-	w.awaitIdle(want.version, rollLimit)
-	w.expectVersion(1, want.version)
+	want.version = "3.5.35"
+	w.apply("Upgrade", want)
+	w.expectVersion(3, want.version)
+	w.finishLoad(writer)
 }
 
-// setCertificate replaces the certificate in a Secret.
-func (w *world) setCertificate(secret string, certificate []byte) {
+// awaitRenewal waits until certificates were issued again.
+func (w *world) awaitRenewal() {
+	w.Helper()
+	w.await("certificates to be renewed", holdLimit, func(l lab.LogLine) bool {
+		return l.Msg == "step done" && l.Cluster == w.key() && l.Action == "renew certificates"
+	})
+}
+
+// shownBy is the certificate that a member shows to clients now.
+func (w *world) shownBy(ctx context.Context, pod *corev1.Pod) (*x509.Certificate, error) {
+	secret, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(ctx, name+"-client", metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	config, err := certs.ClientTLS(secret, "localhost")
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&tls.Dialer{Config: config}).DialContext(ctx, "tcp", net.JoinHostPort(pod.Status.PodIP, "2379"))
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+}
+
+// setLeaf issues the certificate in a Secret by its authority for another time, counted
+// from now.
+func (w *world) setLeaf(leaf, authority string, from, to time.Duration) {
 	w.Helper()
 	secrets := w.cluster.Client.CoreV1().Secrets(w.namespace)
-	s, err := secrets.Get(w.Context(), secret, metav1.GetOptions{})
+	secret, err := secrets.Get(w.Context(), leaf, metav1.GetOptions{})
 	w.must(err)
-	s.Data[corev1.TLSCertKey] = certificate
-	_, err = secrets.Update(w.Context(), s, metav1.UpdateOptions{})
+	signer, err := secrets.Get(w.Context(), authority, metav1.GetOptions{})
 	w.must(err)
-}
-
-// expire is the certificate of a Secret, issued by the same authority for the
-// same key, but for a time that is over.
-func (w *world) expire(leaf *corev1.Secret) []byte {
-	w.Helper()
-	authority, err := w.cluster.Client.CoreV1().Secrets(w.namespace).Get(w.Context(), name+"-peer-ca", metav1.GetOptions{})
+	ca, err := tls.X509KeyPair(signer.Data["ca.crt"], signer.Data["ca.key"])
 	w.must(err)
-	ca, err := tls.X509KeyPair(authority.Data["ca.crt"], authority.Data["ca.key"])
-	w.must(err)
-	pair, err := tls.X509KeyPair(leaf.Data[corev1.TLSCertKey], leaf.Data[corev1.TLSPrivateKeyKey])
+	pair, err := tls.X509KeyPair(secret.Data[corev1.TLSCertKey], secret.Data[corev1.TLSPrivateKeyKey])
 	w.must(err)
 	template := *pair.Leaf
 	template.SerialNumber = nil
-	template.NotBefore, template.NotAfter = time.Now().Add(-48*time.Hour), time.Now().Add(-24*time.Hour)
+	template.NotBefore, template.NotAfter = time.Now().Add(from), time.Now().Add(to)
 	der, err := x509.CreateCertificate(rand.Reader, &template, ca.Leaf, pair.Leaf.PublicKey, ca.PrivateKey)
 	w.must(err)
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	w.mark = w.daemon.Log.Mark()
+	secret.Data[corev1.TLSCertKey] = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	_, err = secrets.Update(w.Context(), secret, metav1.UpdateOptions{})
+	w.must(err)
 }

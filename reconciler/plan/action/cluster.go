@@ -84,6 +84,30 @@ func (ReissueCertificates) Undo(*situation.Situation) Undo {
 	return harmless("the certificates name more members, and all that they named before")
 }
 
+// RenewCertificates issues certificates again that grow old, by the authority that has
+// signed them.
+type RenewCertificates struct{ Secrets []string }
+
+func (RenewCertificates) isAction() {}
+
+// Kind implements Action.
+func (RenewCertificates) Kind() string { return "RenewCertificates" }
+
+// String implements Action.
+func (RenewCertificates) String() string { return "renew certificates" }
+
+// Disruptive implements Action: no member stops, for a certificate is loaded at
+// each handshake.
+func (RenewCertificates) Disruptive() bool { return false }
+
+// After implements Action.
+func (RenewCertificates) After(s *situation.Situation) { s.Observed.Certificates.Due = nil }
+
+// Undo implements Action.
+func (RenewCertificates) Undo(*situation.Situation) Undo {
+	return harmless("the certificates name what they named before, and live longer")
+}
+
 // ApplyObject makes one Kubernetes object what quorate wants.
 type ApplyObject struct{ ObjectKind, Name string }
 

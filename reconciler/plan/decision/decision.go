@@ -112,6 +112,19 @@ func (h Hold) withDo(message string) string {
 	return message + "; " + h.Do
 }
 
+// ObserveOnly turns a plan with a step into a report of it, for a cluster that quorate
+// may only observe.
+func (p Plan) ObserveOnly() Plan {
+	p.Hold = &Hold{
+		Kind:    ObserveOnly,
+		Rule:    "observe",
+		Message: fmt.Sprintf("mode is Observe: quorate would %s, and touches nothing", p.Steps[0].Action),
+		Do:      "set spec.mode to Enforce to let it act",
+		Again:   5 * time.Minute,
+	}
+	return p
+}
+
 // Idle says that there is nothing to do and nothing to wait for.
 func (p Plan) Idle() bool { return p.Hold == nil && len(p.Steps) == 0 }
 
