@@ -35,14 +35,21 @@ type RestoreSource struct {
 	// "s3://backups/shop/orders/0123456789ab.db?region=eu-west-1".
 	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
 	// Schedule is an EtcdBackupSchedule of the same namespace: its newest
-	// verified backup is restored.
+	// verified backup is restored. Where it is not clear which one that is, because
+	// the backups are of several clusters, or the newest is dated in the future or of
+	// what looks like a cluster that began empty, none is, and all are named: name one
+	// with ObjectURL, ClusterID or Before.
 	Schedule string `json:"schedule,omitempty" jsonschema:"form=label"`
 	// ClusterName is an EtcdCluster of the same namespace: the newest verified
-	// backup under the destination of its spec.backup is restored.
+	// backup under the destination of its spec.backup is restored, as of Schedule.
 	ClusterName string `json:"clusterName,omitempty" jsonschema:"form=label,maxLength=40"`
 	// Before takes the newest backup of Schedule or ClusterName that was taken
 	// before this time, in RFC 3339, for example "2026-11-20T08:00:00Z".
 	Before *metav1.Time `json:"before,omitempty"`
+	// ClusterID is the ID in hexadecimal of the cluster whose newest backup is restored,
+	// where Schedule or ClusterName has backups of several. Default: the one that the
+	// record of the cluster names, or the only one there is.
+	ClusterID string `json:"clusterID,omitempty" jsonschema:"form=clusterID"`
 	// Credentials for the store of ObjectURL. Default: those of the daemon's
 	// environment or service account.
 	Credentials CredentialsSpec `json:"credentials,omitzero"`

@@ -11,9 +11,7 @@ func (v *validator) recovery(r RecoverySpec) {
 	if r == (RecoverySpec{}) {
 		return
 	}
-	if id, err := strconv.ParseUint(r.ClusterID, 16, 64); err != nil || id == 0 || r.ClusterID != strconv.FormatUint(id, 16) {
-		v.fail("recovery.clusterID", "%s is not the ID of a cluster: write it in hexadecimal, as the hold names it, in quotes", clip(r.ClusterID))
-	}
+	v.clusterID("recovery.clusterID", r.ClusterID)
 	switch {
 	case r.Member == "" && r.ObjectURL == "":
 		v.fail("recovery", "names no source: write member or objectURL")
@@ -25,6 +23,13 @@ func (v *validator) recovery(r RecoverySpec) {
 	v.secret("recovery.decryption.secretName", r.Decryption.SecretName)
 	if r.Decryption.SecretName != "" && r.ObjectURL == "" {
 		v.fail("recovery.decryption", "is used with objectURL only: a member's data is not encrypted")
+	}
+}
+
+// clusterID checks the ID that etcd gives a cluster.
+func (v *validator) clusterID(field, text string) {
+	if id, err := strconv.ParseUint(text, 16, 64); err != nil || id == 0 || text != strconv.FormatUint(id, 16) {
+		v.fail(field, "%s is not the ID of a cluster: write it in hexadecimal, as the hold names it, in quotes", clip(text))
 	}
 }
 

@@ -57,6 +57,12 @@ func (v *validator) restoreSource(s RestoreSource) {
 	if s.Before != nil && s.ObjectURL != "" {
 		v.fail(field+".before", "is used with schedule or clusterName only: an objectURL names one backup")
 	}
+	if s.ClusterID != "" {
+		v.clusterID(field+".clusterID", s.ClusterID)
+		if s.ObjectURL != "" {
+			v.fail(field+".clusterID", "is used with schedule or clusterName only: an objectURL names one backup")
+		}
+	}
 	if s.Credentials.SecretName != "" && s.ObjectURL == "" {
 		v.fail(field+".credentials", "is used with objectURL only: a schedule or a cluster has its own")
 	}

@@ -62,6 +62,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.StringVar(&r.Former, "former-token", "", "token of the lost cluster; without one the volume must be empty")
 	f.StringVar(&r.Token, "token", "", "token of the recovered or restored cluster")
 	f.Int64Var(&r.AtLeast, "at-least", 0, "revision that the data must have reached")
+	f.Int64Var(&r.Above, "above", 0, "highest revision that is known of the clusters that had this name before: the new one begins above it")
 	f.Uint32Var(&r.Keys.Hash, "hash", 0, "etcd's hash of the keys in the backup")
 	f.Int64Var(&r.Keys.Revision, "hash-revision", 0, "revision up to which they were hashed; 0 compares nothing")
 	f.Int64Var(&r.Keys.CompactRevision, "compact-revision", 0, "revision up to which history was compacted then")

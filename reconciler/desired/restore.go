@@ -53,6 +53,9 @@ func SourceText(s schema.RestoreSource) string {
 	default:
 		text = "the newest backup of cluster " + s.ClusterName
 	}
+	if s.ClusterID != "" {
+		text += " with cluster ID " + s.ClusterID
+	}
 	if s.Before != nil {
 		text += " before " + s.Before.UTC().Format("2006-01-02T15:04:05Z")
 	}

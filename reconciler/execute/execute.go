@@ -84,7 +84,10 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.DeleteVolume:
 		return e.deleteVolume(ctx, v, a)
 	case action.Hibernate:
-		return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = true })
+		return e.note(ctx, v, func(rec *record.Record) {
+			rec.Hibernated = true
+			rec.Saw(highest(v.Observed.Rounds))
+		})
 	case action.Wake:
 		return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = false })
 	case action.BeginDeletion:

@@ -18,6 +18,7 @@ import (
 func (e *Executor) beginDeletion(ctx context.Context, v *observe.View, a action.BeginDeletion) error {
 	return e.note(ctx, v, func(rec *record.Record) {
 		rec.Deleted = true
+		rec.Saw(highest(v.Observed.Rounds)) // the last time that its members are asked
 		if a.Version != "" {
 			rec.Applied = &record.Applied{Settings: a.Settings, Version: a.Version, Commit: v.Cluster.Commit}
 		}

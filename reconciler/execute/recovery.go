@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -85,8 +86,29 @@ func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.
 			return fmt.Errorf("begin the recovery: %w", err)
 		}
 	}
-	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.BeginRecovery(g) })
+	if g.Above, err = aboveLost(ctx, e, v, g.Revision); err != nil {
+		return fmt.Errorf("begin the recovery: %w", err)
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool {
+		m.Saw(g.Above)
+		return m.BeginRecovery(g)
+	})
 }
+
+// aboveLost is above for a lost cluster: its record and its members know the most, so that
+// a store is not waited for.
+func aboveLost(ctx context.Context, e *Executor, v *observe.View, from int64) (int64, error) {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, recoveryListTime)
+	defer cancel()
+	return above(ctx, e.Stores, v, &rec, from, 0)
+}
+
+// recoveryListTime is how long a recovery asks the store how far backups have come.
+const recoveryListTime = 30 * time.Second
 
 // restoreVolume creates the Job that restores, when no member runs and the claim
 // is the one that the decision was made on.
@@ -155,5 +177,8 @@ func (e *Executor) endRecovery(ctx context.Context, v *observe.View, a action.En
 			return fmt.Errorf("end the recovery: %w", err)
 		}
 	}
-	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRecovery(a, e.Now()) })
+	return e.noteIf(ctx, v, func(m *record.Record) bool {
+		m.Saw(highest(v.Observed.Rounds))
+		return m.EndRecovery(a, e.Now())
+	})
 }

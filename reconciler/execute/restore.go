@@ -35,25 +35,10 @@ func (e *Executor) beginRestore(ctx context.Context, v *observe.View, a action.B
 	if err := e.nothingInTheWay(ctx, v, a.InPlace); err != nil {
 		return err
 	}
-	m, url, err := e.Stores.Find(ctx, v.Cluster.Metadata.Namespace, *v.Cluster.Restore)
+	rec, random, err := restored(ctx, e, v, a, was)
 	if err != nil {
 		return fmt.Errorf("restore %s: %w", a.Restore, err)
 	}
-	if err := stores.FitsRelease(m, a.Version); err != nil {
-		return fmt.Errorf("restore %s: %w", a.Restore, err)
-	}
-	random, err := naming.Random(8)
-	if err != nil {
-		return fmt.Errorf("restore %s: %w", a.Restore, err)
-	}
-	g := record.Recovering{Token: c.Metadata.Name + "-" + random, ObjectURL: url, Credentials: v.Cluster.Restore.Credentials()}
-	if g.Verified, err = m.Verified(v.Cluster.Restore.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
-		return fmt.Errorf("restore %s: %w", a.Restore, err)
-	}
-	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
-		return fmt.Errorf("restore %s: %w", a.Restore, err)
-	}
-	rec := record.NewRestore(a, m, g, e.Now())
 	rec.Owner = record.OwnerRecord(a.Owner)
 	if was != nil {
 		if err := rec.Succeed(*was, random[:6], e.Now()); err != nil {
@@ -61,6 +46,73 @@ func (e *Executor) beginRestore(ctx context.Context, v *observe.View, a action.B
 		}
 	}
 	return e.Records.Replace(ctx, c, rec, live)
+}
+
+// restored is the record of a cluster that is to begin with a backup, which is read
+// whole and checked. random is what its token ends with.
+func restored(ctx context.Context, e *Executor, v *observe.View, a action.BeginRestore, was *record.Record) (rec record.Record, random string, err error) {
+	c, w := v.Cluster.EtcdCluster, *v.Cluster.Restore
+	f, err := e.Stores.Find(ctx, c.Metadata.Namespace, w, a.Object, e.Now())
+	if err != nil {
+		return rec, "", err
+	}
+	if err := stores.FitsRelease(f.Manifest, a.Version); err != nil {
+		return rec, "", err
+	}
+	if random, err = naming.Random(8); err != nil {
+		return rec, "", err
+	}
+	g := record.Recovering{Token: c.Metadata.Name + "-" + random, ObjectURL: f.URL, Credentials: w.Credentials()}
+	if g.Verified, err = f.Verified(w.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
+		return rec, "", err
+	}
+	if g.Above, err = above(ctx, e.Stores, v, was, f.Revision, stores.HighestRevision(f.Beside, v.Cluster)); err != nil {
+		return rec, "", err
+	}
+	if g.NewClusterID, g.NewMemberID, err = restore.Identity(g.Token, a.Member, naming.PeerURL(c, a.Member)); err != nil {
+		return rec, "", err
+	}
+	rec = record.NewRestore(a, f.Manifest, g, e.Now())
+	rec.Restored.Chosen = f.Text
+	return rec, random, nil
+}
+
+// above is the highest revision that clusters of this name are known to have had, 0
+// where that is not above the one that the next begins with: from what their record
+// says, if there is one, what a member says that still answers, and what the manifests
+// of their backups say. A place that cannot be listed is in the way only where there is no
+// record: a revision that goes back makes every client that watches miss what is written.
+func above(ctx context.Context, s stores.Stores, v *observe.View, was *record.Record, from, known int64) (int64, error) {
+	known = max(known, highest(v.Observed.Rounds))
+	if was != nil {
+		recorded, err := was.Reached()
+		if err != nil {
+			return 0, err
+		}
+		known = max(known, recorded)
+	}
+	listed, err := s.Reached(ctx, v.Cluster)
+	if err != nil && was == nil {
+		return 0, fmt.Errorf("how far earlier clusters of this name had come is unknown, and revisions must not go back: %w; correct that, or give the new cluster another name or another backup.destination", err)
+	}
+	known = max(known, listed)
+	switch {
+	case known > state.MaxRevision:
+		return 0, fmt.Errorf("an earlier cluster of this name, or the manifest of one of its backups, tells of revision %d, which cannot be true: correct that manifest, or give the new cluster another name", known)
+	case known <= from:
+		return 0, nil
+	}
+	return known, nil
+}
+
+// highest is the highest revision that a member has named.
+func highest(rounds []state.Round) (revision int64) {
+	for _, r := range rounds {
+		for _, m := range r.Members {
+			revision = max(revision, m.Revision)
+		}
+	}
+	return revision
 }
 
 // recordToSucceed is the record that a restore takes the place of, if any: that of

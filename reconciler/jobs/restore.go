@@ -94,6 +94,9 @@ func restoreStep(c desired.Cluster, image, name string, g record.Recovering) cor
 		args = append(args, "--former-token="+g.FormerToken)
 	}
 	args = append(args, "--token="+g.Token, atLeast(g.Verified))
+	if g.Above > 0 {
+		args = append(args, fmt.Sprintf("--above=%d", g.Above))
+	}
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
 		args, env = append(args, backupArgs(g.Verified)...), backupEnv(g.Verified, name)

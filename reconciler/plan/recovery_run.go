@@ -103,7 +103,7 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 		}
 		return v
 	}
-	if got, least := s.Observed.Round().Member(r.Member).Revision, r.Revision+state.RevisionBump; got < least {
+	if got, least := s.Observed.Round().Member(r.Member).Revision, r.First(); got < least {
 		return verdict{hold: &decision.Hold{
 			Kind: decision.Stopped, Member: r.Member, Since: since, Again: rarely,
 			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left unchanged",

@@ -55,6 +55,10 @@ type Record struct {
 	Membership
 	Recovery
 	Restore
+	// HighestRevision is the highest revision that the cluster, or one whose place it
+	// has taken, was ever seen at: the next one of this name begins above it. 0 in a
+	// record from before that was noted; see Reached.
+	HighestRevision int64 `json:"highestRevision,omitempty"`
 	// Compacted is the last compaction that quorate asked for.
 	Compacted *Compacted `json:"compacted,omitempty"`
 	// Defragmented is when each member was last defragmented by quorate, by name.

@@ -41,6 +41,9 @@ type Recovering struct {
 	// Credentials is the Secret that opens its store; empty for the daemon's own way.
 	Credentials string `json:"credentials,omitempty"`
 	backup.Verified
+	// Above is the highest revision that is known of the clusters that had this name
+	// before; 0 where that is not above Revision.
+	Above int64 `json:"above,omitempty"`
 	// Members are the IDs in hex of the lost members by name.
 	Members map[string]string `json:"members"`
 	// Since is when it was decided.
@@ -70,7 +73,7 @@ func (r Recovery) addTo(p *state.Record) {
 	if g := r.Recovering; g != nil {
 		p.Recovering = &state.Recovering{
 			OneShot: g.OneShot, ClusterID: g.ClusterID, NewClusterID: g.NewClusterID, NewMemberID: g.NewMemberID,
-			Member: g.Member, ObjectURL: g.ObjectURL, Revision: g.Revision, Since: g.Since,
+			Member: g.Member, ObjectURL: g.ObjectURL, Revision: g.Revision, Above: g.Above, Since: g.Since,
 		}
 	}
 	for _, done := range r.Recovered {
@@ -139,6 +142,7 @@ func (r *Record) EndRecovery(a action.EndRecovery, now time.Time) bool {
 		return false
 	}
 	r.Recovering = nil
+	r.Saw(max(g.Revision, g.Above) + state.RevisionBump) // it has begun there, or above
 	if g.ClusterID == "" {
 		return true // a restore has lost no cluster; what it is, Restored says
 	}

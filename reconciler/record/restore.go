@@ -37,6 +37,8 @@ type Restored struct {
 	FromCluster string `json:"fromCluster,omitempty"`
 	EtcdVersion string `json:"etcdVersion"`
 	Revision    int64  `json:"revision"`
+	// Chosen describes the backup, and how many newer ones there were and whose.
+	Chosen string `json:"chosen,omitempty"`
 	// At is when clients could come; zero until then.
 	At time.Time `json:"at,omitzero"`
 }
@@ -55,7 +57,7 @@ type Predecessor struct {
 func (r Restore) addTo(p *state.Record) {
 	p.ClaimPrefix = r.ClaimPrefix
 	if w := r.Restored; w != nil {
-		p.Restored = &state.Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Done: !w.At.IsZero()}
+		p.Restored = &state.Restored{Name: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Chosen: w.Chosen, Done: !w.At.IsZero()}
 	}
 }
 
@@ -78,6 +80,7 @@ func NewRestore(a action.BeginRestore, m backup.Manifest, g Recovering, now time
 	r.Founders = 1
 	g.OneShot, g.Member, g.Since = "restore "+a.Restore, a.Member, now.UTC()
 	g.Members = map[string]string{}
+	r.Saw(g.Above)
 	r.Recovering = &g
 	r.Restored = &Restored{
 		Name: a.Restore, SpecHash: a.SpecHash, SourceHash: a.SourceHash,

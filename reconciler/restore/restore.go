@@ -49,6 +49,9 @@ type Request struct {
 	Former, Token string
 	// AtLeast is the revision that the source must have reached.
 	AtLeast int64
+	// Above is the highest revision that is known of the clusters that had this name
+	// before: the new one begins state.RevisionBump above it. 0: the source says enough.
+	Above int64
 	// Keys is what etcd said of the keys when the backup was taken.
 	Keys KeyHash
 	// Trial says that nobody will ever use what becomes of the backup but who looks
@@ -110,12 +113,9 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 			return err
 		}
 	}
-	last, reached, err := revisions(source)
+	bump, err := r.bump(source)
 	if err != nil {
-		return unfit(err)
-	}
-	if reached < r.AtLeast {
-		return unfit(fmt.Errorf("its database is at revision %d and was to be at %d or later; nothing is touched", reached, r.AtLeast))
+		return err
 	}
 	if err := r.Keys.check(source); err != nil {
 		return unfit(err)
@@ -131,7 +131,7 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 		SkipHashCheck: r.Fetch == nil,
 	}
 	if !r.Trial {
-		config.RevisionBump, config.MarkCompacted = uint64(state.RevisionBump+max(0, reached-last)), true
+		config.RevisionBump, config.MarkCompacted = bump, true
 	}
 	if err := snapshot.NewV3(log).Restore(config); err != nil {
 		return unfit(err)
@@ -145,6 +145,24 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 		return err
 	}
 	return os.Rename(draft, h.PreparedDir())
+}
+
+// bump is by how much the revision rises, so that the new cluster begins above what the
+// source has reached and above what clients may have seen of those before it. A
+// revision with which etcd's numbers would overflow is refused.
+func (r Request) bump(source string) (uint64, error) {
+	last, reached, err := revisions(source)
+	switch {
+	case err != nil:
+		return 0, unfit(err)
+	case reached < r.AtLeast:
+		return 0, unfit(fmt.Errorf("its database is at revision %d and was to be at %d or later; nothing is touched", reached, r.AtLeast))
+	case reached > state.MaxRevision:
+		return 0, unfit(fmt.Errorf("its database is at revision %d, which cannot be true; nothing is touched", reached))
+	case r.Above > state.MaxRevision:
+		return 0, fmt.Errorf("the new cluster is to begin above revision %d, which cannot be true; nothing is touched", r.Above)
+	}
+	return uint64(state.RevisionBump + max(reached, r.Above) - last), nil
 }
 
 // fetch gets the backup; what an earlier try has left makes way.

@@ -95,8 +95,8 @@ func TestABackupThatIsFoundBadRemovesNoGoodOne(t *testing.T) {
 		if list[0].Drill.Result != backup.DrillPassed || list[1].Drill.Result != "the hash differs" {
 			t.Errorf("%+v, %+v", list[0].Drill, list[1].Drill)
 		}
-		if newest := stores.Newest(list, "shop", desired.RestoreFrom{Cluster: "orders"}, time.Time{}); newest == nil || newest.Object != list[0].Object {
-			t.Errorf("%+v would be restored", newest)
+		if restorable := stores.Candidates(list, "shop", desired.RestoreFrom{Cluster: "orders"}, schema.RestoreSource{}); len(restorable) == 0 || restorable[0].Object != list[0].Object {
+			t.Errorf("%+v would be restored", restorable)
 		}
 		w.WantMetric("quorate_backup_drill_failed" + scheduler.DrillLabels + "1")
 		if events := w.DrainEvents(); !slices.ContainsFunc(events, func(e string) bool {

@@ -175,9 +175,10 @@ type Recovering struct {
 	NewClusterID, NewMemberID string
 	// Member is the first member, ObjectURL the backup if it is one.
 	Member, ObjectURL string
-	// Revision that is recovered, at least.
-	Revision int64
-	Since    time.Time
+	// Revision that is recovered, at least, and Above the highest one that is known of
+	// the clusters that had this name before; 0 where that is not above it.
+	Revision, Above int64
+	Since           time.Time
 }
 
 // Recovered is a recovery that is over.

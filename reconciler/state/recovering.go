@@ -6,6 +6,13 @@ package state
 // there gets the error that it was compacted.
 const RevisionBump = 1_000_000_000
 
+// MaxRevision is the highest revision that a cluster is restored from or above: a
+// real one is far below, and above it bumps might no longer fit into etcd's numbers.
+const MaxRevision = 1 << 62
+
+// First is the least revision at which the cluster must begin.
+func (r Recovering) First() int64 { return max(r.Revision, r.Above) + RevisionBump }
+
 // Restores reports whether it is a backup that becomes a new cluster.
 func (r Recovering) Restores() bool { return r.ClusterID == "" }
 

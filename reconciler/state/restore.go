@@ -8,15 +8,42 @@ type RestoreFrom struct {
 	Name, SpecHash, SourceHash string
 	// Source describes the backup, without anything secret.
 	Source string
+	// Newest says that Source is no URL but the newest backup of something, and Chosen
+	// which one that is now; the zero value where none was looked up.
+	Newest bool
+	Chosen Chosen
 	// InPlace says that Git declares a cluster of the same name as deleted, so that
 	// its kept volumes may stay beside those of the new one.
 	InPlace bool
+}
+
+// Chosen is the backup that a restore begins with, or why none can be chosen.
+type Chosen struct {
+	// Object is its URL without the query, and Text describes it, and how many newer
+	// ones there are and whose.
+	Object, Text string
+	// Problem says why none is chosen, with the candidates side by side, and Do what a
+	// person can do; empty for one that is.
+	Problem, Do string
+}
+
+// Begins says what the restore begins with.
+func (w RestoreFrom) Begins() string {
+	switch {
+	case w.Chosen.Text != "":
+		return "it begins with the backup " + w.Chosen.Text + "; it is read and checked first"
+	case w.Newest:
+		return "which backup that is, is decided when this begins; it is read and checked first"
+	}
+	return "the backup is read and checked first"
 }
 
 // Restored is the restore that a cluster has begun with.
 type Restored struct {
 	// Name, SpecHash and SourceHash are those of the EtcdRestore.
 	Name, SpecHash, SourceHash string
+	// Chosen describes the backup; empty in a record that does not say.
+	Chosen string
 	// Done says that every member has joined and clients may come.
 	Done bool
 }

@@ -5,8 +5,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/schema"
 )
 
 // 126: the newest backup of a schedule or a cluster, or the newest before a time.
@@ -36,7 +39,15 @@ func TestNewestBackup(t *testing.T) {
 		"of a schedule with none": {desired.RestoreFrom{Cluster: "orders", Schedule: "shop/weekly"}, time.Time{}, ""},
 	} {
 		got := ""
-		if m := Newest(all, "shop", c.from, c.before); m != nil {
+		source := schema.RestoreSource{}
+		if !c.before.IsZero() {
+			source.Before = &metav1.Time{Time: c.before}
+		}
+		if candidates := Candidates(all, "shop", c.from, source); len(candidates) > 0 {
+			m, err := newest(candidates, nil, noon)
+			if err != nil {
+				t.Fatal(err)
+			}
 			got = m.Object
 		}
 		if got != c.want {

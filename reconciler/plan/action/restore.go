@@ -15,7 +15,10 @@ type BeginRestore struct {
 	// Restore is the name of the EtcdRestore, SpecHash of its spec, SourceHash of
 	// what names the backup, and Source describes it.
 	Restore, SpecHash, SourceHash, Source string
-	Owner                                 state.Owner
+	// Object is the backup that was chosen, its URL without the query; empty leaves the
+	// choice to who executes it.
+	Object string
+	Owner  state.Owner
 	// Member is the first member, Version the release that it will run.
 	Member, Version string
 	// InPlace says that there is the record of a deleted cluster, which makes way:

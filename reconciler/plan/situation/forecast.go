@@ -196,7 +196,7 @@ func (s *Situation) healthyMember(p state.Pod) (state.Member, bool) {
 		return m, false
 	}
 	if g := r.Recovering; g != nil {
-		m.Revision = g.Revision + state.RevisionBump
+		m.Revision = g.First()
 	}
 	m.ID = r.Members[p.Name]
 	return m, m.ID != ""
