@@ -20,6 +20,8 @@ func (r *Reconciler) DryRun(members Members) *Reconciler {
 	options := r.Options
 	options.Lease = func() error { return errDryRun }
 	dry := r.With(options, members, &eventrecord.FakeRecorder{}, report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler))
+	// What is not followed yet names no place that the daemon's credentials go to.
+	dry.Observer.Choose = nil
 	dry.shutDown() // nothing is ever queued
 	return dry
 }

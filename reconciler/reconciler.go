@@ -128,7 +128,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL}, jobs.Client{Kube: kube}
 	r.Observer = &observe.Observer{
-		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now,
+		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.Executor = &execute.Executor{

@@ -277,6 +277,10 @@ type RestoreStatus struct {
 	Cluster string `json:"cluster"`
 	// Source describes the backup, or is its URL without the query.
 	Source string `json:"source"`
+	// Backup is the one that the cluster begins with, in words: when it was taken, of
+	// which cluster, its revision, keys, size and URL, and how many newer ones there are
+	// and whose; empty while that is unknown.
+	Backup string `json:"backup,omitempty"`
 	// Time is when clients could come, in UTC; empty until then.
 	Time string `json:"time,omitempty"`
 }

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"net"
@@ -29,7 +30,7 @@ func (o *Observer) describe(g gathered) (*View, error) {
 	v.describeCertificates(o.checkCertificates(v.Cluster, g.secrets))
 	v.describeSet(g)
 	v.describeDamage(g)
-	v.Observed.Restore = restoreStateOf(g.job, g.jobPods)
+	v.Observed.Restore = restoreStateOf(g.job, g.jobPods, g.parsed)
 	v.describeVolumes(g)
 	v.Observed.Rounds = slices.Clone(g.rounds)
 	// What the members report decides which waypoint is due, and that what is wanted.
@@ -58,7 +59,7 @@ func (o *Observer) describeDesired(v *View) state.Desired {
 	d := state.Desired{
 		Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Commit: c.Commit, Owner: o.Options.Owner,
 		Spec: c.Spec, SpecHash: schema.SpecHash(c.Spec), Template: v.Manifests.TemplateHash,
-		BackupURL: c.BackupURL(o.Options.BackupURL), Problems: c.Problems, Restore: restoreRequest(c.Restore),
+		BackupURL: c.BackupURL(o.Options.BackupURL), Problems: c.Problems, Restore: restoreRequest(cmp.Or(c.Restore, v.gathered.restore), v.gathered.chosen),
 	}
 	if n := len(v.waypoints); n > 1 {
 		d.Waypoints, d.Template = v.waypoints, v.waypoints[n-1].Template

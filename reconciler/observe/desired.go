@@ -7,13 +7,15 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// describe tells the planner.
-func restoreRequest(w *desired.Restore) *state.RestoreFrom {
+// restoreRequest is what the planner is told of a restore, and of the backup that was
+// chosen for it.
+func restoreRequest(w *desired.Restore, chosen state.Chosen) *state.RestoreFrom {
 	if w == nil {
 		return nil
 	}
 	return &state.RestoreFrom{
 		Name: w.Name, SpecHash: w.SpecHash, SourceHash: schema.SourceHash(w.Source), Source: desired.SourceText(w.Source), InPlace: w.Former != nil,
+		Newest: w.Source.ObjectURL == "", Chosen: chosen,
 	}
 }
 

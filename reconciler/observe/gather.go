@@ -37,6 +37,10 @@ type gathered struct {
 	// job is the Job of the restore that is due, with its pods; nil for none.
 	job     *batchv1.Job
 	jobPods []corev1.Pod
+	// restore is the one that Git asks for, also where a cluster goes first that it takes
+	// the place of; chosen is its backup, while it has not begun.
+	restore *desired.Restore
+	chosen  state.Chosen
 	// nodes is since when the node of a pod that is not ready is gone, by pod.
 	nodes map[string]time.Time
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
@@ -52,7 +56,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	if g.liveCluster, err = o.Cache.read(c); err != nil {
 		return g, err
 	}
-	g.cluster = deletedFirst(c.Identified(), g.liveCluster)
+	g.cluster, g.restore = deletedFirst(c.Identified(), g.liveCluster), c.Restore
 	if g.record == nil {
 		if g.foreign, err = o.findForeign(ctx, c); err != nil {
 			return g, err
@@ -65,6 +69,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	if err := o.gatherAround(ctx, &g); err != nil {
 		return g, err
 	}
+	g.chosen = o.chosenBackup(ctx, c, g.parsed)
 	g.endpoints = endpointsOf(g.cluster, g.liveCluster)
 	if g.rigid, err = o.rigidClasses(ctx, g.parsed, g.cluster, g.claims); err != nil {
 		return g, err

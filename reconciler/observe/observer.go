@@ -32,12 +32,17 @@ type Observer struct {
 	Fights  *drift.Fights
 	Options Options
 	Now     func() time.Time
+	// Choose finds the backup that a restore would begin with now, so that a plan names
+	// it. Nil where no store may be asked: then it is chosen when the restore begins.
+	Choose func(ctx context.Context, c desired.Cluster, now time.Time) (state.Chosen, error)
 
 	drifts drift.Cache
 	// rendered is the last rendering of each cluster, and checked the last finding
 	// about its certificates.
 	rendered memo.Map[rendering]
 	checked  memo.Map[certificateCheck]
+	// choices are the backups that were chosen last.
+	choices memo.Map[choice]
 }
 
 // Options are what the daemon adds to each cluster's file.
@@ -54,6 +59,7 @@ func (o *Observer) Forget(key string) {
 	o.Fights.Forget(key)
 	o.rendered.Forget(key)
 	o.checked.Forget(key)
+	o.choices.Forget(key)
 }
 
 // Observe observes one cluster: the caches for Kubernetes, the members for

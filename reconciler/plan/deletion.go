@@ -48,10 +48,9 @@ func beginDeletion(s *situation.Situation) verdict {
 	if v := holdings(s); !v.silent() {
 		return v
 	}
-	keep := s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete
-	reason := "spec.state is Deleted; the volumes are deleted, too, because spec.deletion.volumes is Delete"
-	if keep {
-		reason = "spec.state is Deleted; the volumes are kept"
+	keep, reason := s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete, situation.WhyDeleted(s)
+	if w := s.Desired.Restore; w != nil && w.Chosen.Problem != "" {
+		return refuse(fmt.Sprintf("the cluster is not deleted yet, because EtcdRestore %s, which is to take its place, is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
 	}
 	asleep, skip := s.Formed() && s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
 	switch {

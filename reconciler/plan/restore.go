@@ -32,17 +32,19 @@ func restore(s *situation.Situation) verdict {
 	case r != nil && r.Restored != nil && r.Restored.Name == w.Name:
 		return restoredAlready(s, *w, *r.Restored)
 	}
-	if found := s.InTheWay(w.InPlace); len(found) > 0 {
+	switch found, bad := s.InTheWay(w.InPlace), situation.Messages(release.Bad(s.WantedVersion()), release.Refuse); {
+	case len(found) > 0:
 		return refuse(fmt.Sprintf("EtcdRestore %s is refused: a restore makes a new cluster and touches nothing that exists, and there is %s", w.Name, strings.Join(found, ", ")),
 			"give the new cluster another name with spec.clusterName; or, to take the place of the old one, commit it with state: Deleted, keep that file beside the restore, and wait until its pods and services are gone")
-	}
-	if refused := situation.Messages(release.Bad(s.WantedVersion()), release.Refuse); len(refused) > 0 {
-		return refuse(refused[0], "name another release in spec.clusterTemplate.version")
+	case len(bad) > 0:
+		return refuse(bad[0], "name another release in spec.clusterTemplate.version")
+	case w.Chosen.Problem != "":
+		return refuse(fmt.Sprintf("EtcdRestore %s is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
 	}
 	return do(action.BeginRestore{
-		Restore: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Source: w.Source, Owner: s.NextOwner(),
+		Restore: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Source: w.Source, Object: w.Chosen.Object, Owner: s.NextOwner(),
 		Member: naming.Member(s.Desired.Name, 0), Version: s.Desired.Spec.Version, InPlace: r != nil,
-	}, "as Git says, and no object of that name exists; the backup is read and checked first")
+	}, "as Git says, and no object of that name exists; "+w.Begins())
 }
 
 // restoredAlready reports whether what Git asks for is what was begun, or done.

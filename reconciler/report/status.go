@@ -178,6 +178,12 @@ func OrphanStatus(namespace, name string) schema.Status {
 func RestoreStatus(v *observe.View, p decision.Plan, w desired.Restore) schema.Status {
 	phase, reason, message := phaseOf(p)
 	s := schema.RestoreStatus{Cluster: v.Cluster.Key(), Source: desired.SourceText(w.Source)}
+	if begins := v.Desired.Restore; begins != nil && begins.Name == w.Name {
+		s.Backup = begins.Chosen.Text
+	}
+	if v.Record != nil && v.Record.Restored != nil && v.Record.Restored.Name == w.Name {
+		s.Backup = v.Record.Restored.Chosen
+	}
 	if v.Record != nil && v.Record.Restored != nil && v.Record.Restored.Name == w.Name && !v.Record.Restored.At.IsZero() {
 		done := v.Record.Restored
 		phase, reason, message = schema.PhaseReady, "Restored", "the cluster began with "+desired.WithoutQuery(done.Object)

@@ -4,10 +4,27 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // OneTemplate reports whether every pod has the template of the StatefulSet. Which member they
 // belong to does not matter: before the cluster has formed there is no list of members.
 func (s *Situation) OneTemplate() bool {
 	return !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Observed.Set.Template })
+}
+
+// WhyDeleted says why a cluster is deleted, and what comes in its place.
+func WhyDeleted(s *Situation) string {
+	reason := "spec.state is Deleted; the volumes are kept"
+	if s.Desired.Spec.Deletion.Volumes == schema.VolumesDelete {
+		reason = "spec.state is Deleted; the volumes are deleted, too, because spec.deletion.volumes is Delete"
+	}
+	if w := s.Desired.Restore; w != nil {
+		reason += "; EtcdRestore " + w.Name + " takes its place then"
+		if w.Chosen.Text != "" {
+			// The deletion's own backup may be the newest by then.
+			reason += ", and would now begin with the backup " + w.Chosen.Text
+		}
+	}
+	return reason
 }
