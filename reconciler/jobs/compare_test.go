@@ -54,16 +54,18 @@ func TestLookAtTrial(t *testing.T) {
 	}
 }
 
-// 107, 116: the snapshot of a real cluster with authentication is restored on trial as
-// a drill's pod does it, by the oldest release and a newer one: the same steps, the
-// same flags, and nobody needs a password.
+// 107, 116, 165: the snapshot of a real cluster with authentication is restored on trial
+// as a drill's pod does it, by each release: the same steps, the same flags, and nobody
+// needs a password. That history was compacted, and keys were written and deleted since,
+// changes nothing.
 func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
-	for _, version := range []string{etcdtest.V34, etcdtest.V36} {
+	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
 		t.Run(version, func(t *testing.T) {
 			s := etcdtest.Start(t, version, 1, false)
-			for i := range 5 {
+			for i := range 7 {
 				s.MustPut(fmt.Sprint("key-", i), "value")
 			}
+			compactAndChange(t, s.Members[0].Client())
 			b, path := guardedSnapshot(t, s)
 			dir, peer, client := t.TempDir(), backuptest.FreeAddress(t), backuptest.FreeAddress(t)
 			err := restore.Run(restore.Request{
@@ -90,6 +92,25 @@ func TestARealSnapshotIsRestoredOnTrial(t *testing.T) {
 				t.Errorf("%+v, %v, want %+v", found, err, b)
 			}
 		})
+	}
+}
+
+// compactAndChange drops history and changes what it has left of some keys: one is
+// written again, and two are deleted, one of them just before.
+func compactAndChange(t *testing.T, c *clientv3.Client) {
+	t.Helper()
+	removed, err := c.Delete(t.Context(), "key-1")
+	if err == nil {
+		_, err = c.Compact(t.Context(), removed.Header.Revision, clientv3.WithCompactPhysical())
+	}
+	if err == nil {
+		_, err = c.Put(t.Context(), "key-2", "again")
+	}
+	if err == nil {
+		_, err = c.Delete(t.Context(), "key-3")
+	}
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

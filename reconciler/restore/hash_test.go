@@ -38,8 +38,8 @@ func hashed(t *testing.T, at int64, change func(mvcc.KV)) (string, KeyHash) {
 	return path, KeyHash{Hash: sum.Hash, Revision: at, CompactRevision: sum.CompactRevision}
 }
 
-// I9: the keys in a backup are hashed as etcd does it, also where some were deleted
-// and the history was compacted, up to a deletion or not.
+// 163, I9: the keys in a backup are hashed as etcd does it, also where some were deleted
+// and the history was compacted, up to a deletion or not, and changed since.
 func TestKeysAreHashedAsEtcdDoes(t *testing.T) {
 	compact := func(kv mvcc.KV, at int64) {
 		done, err := kv.Compact(traceutil.TODO(), at)
@@ -52,10 +52,17 @@ func TestKeysAreHashedAsEtcdDoes(t *testing.T) {
 		at     int64
 		change func(mvcc.KV)
 	}{
-		"at its end":             {11, nil},
-		"before its end":         {7, nil},
-		"with a deletion":        {12, func(kv mvcc.KV) { kv.DeleteRange([]byte("key-3"), nil) }},
-		"compacted":              {11, func(kv mvcc.KV) { compact(kv, 6) }},
+		"at its end":          {11, nil},
+		"before its end":      {7, nil},
+		"with a deletion":     {12, func(kv mvcc.KV) { kv.DeleteRange([]byte("key-3"), nil) }},
+		"compacted":           {11, func(kv mvcc.KV) { compact(kv, 6) }},
+		"written again since": {12, func(kv mvcc.KV) { compact(kv, 11); kv.Put([]byte("key-3"), []byte("new"), 0) }},
+		"removed since":       {12, func(kv mvcc.KV) { compact(kv, 11); kv.DeleteRange([]byte("key-3"), nil) }},
+		"emptied since": {13, func(kv mvcc.KV) {
+			kv.DeleteRange([]byte("key-3"), nil)
+			compact(kv, 12)
+			kv.DeleteRange([]byte("key"), []byte("key-9\x00"))
+		}},
 		"compacted at a removal": {13, func(kv mvcc.KV) { kv.DeleteRange([]byte("key-3"), nil); kv.Put([]byte("a"), nil, 0); compact(kv, 12) }},
 	} {
 		t.Run(name, func(t *testing.T) {
