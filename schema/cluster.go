@@ -412,6 +412,10 @@ type RecoverySpec struct {
 	ObjectURL string `json:"objectURL,omitempty" jsonschema:"form=objectURL"`
 	// Decryption of a backup that was encrypted.
 	Decryption DecryptionSpec `json:"decryption,omitzero"`
+	// AcceptHashMismatch is the sha256 of the backup at ObjectURL, which is restored
+	// although etcd's hash of the keys in it is not what etcd said when it was taken:
+	// see spec.source.acceptHashMismatch of an EtcdRestore.
+	AcceptHashMismatch string `json:"acceptHashMismatch,omitempty" jsonschema:"form=sha256"`
 }
 
 // Source describes what the cluster is recovered from; "" for no recovery.

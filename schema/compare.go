@@ -24,8 +24,8 @@ func Compare(before, after Set) []Problem {
 	}
 	for i := range before.Restores {
 		old := &before.Restores[i]
-		if now, ok := lookup(after.Restores, old.Metadata, restoreName); ok && !same(old.Spec, now.Spec) {
-			c.warn(now.Origin, KindRestore, old.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, add a new document instead")
+		if now, ok := lookup(after.Restores, old.Metadata, restoreName); ok {
+			c.restore(old, now)
 		}
 	}
 	for i := range before.Backups {
@@ -69,6 +69,21 @@ func (c *comparison) warn(at Origin, kind string, m Metadata, field, format stri
 	c.fail(at, kind, m, field, format, args...)
 	c.problems[len(c.problems)-1].Warning = true
 }
+
+// restore compares the two sides of one restore. What it accepts of its backup makes
+// it no other one, and is warned of.
+func (c *comparison) restore(before, after *Restore) {
+	was, is := before.Spec, after.Spec
+	if accepted := is.Source.AcceptHashMismatch; accepted != "" && accepted != was.Source.AcceptHashMismatch {
+		c.warn(after.Origin, KindRestore, before.Metadata, "spec.source.acceptHashMismatch", acceptedMismatch)
+	}
+	was.Source.AcceptHashMismatch, is.Source.AcceptHashMismatch = "", ""
+	if !same(was, is) {
+		c.warn(after.Origin, KindRestore, before.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, add a new document instead")
+	}
+}
+
+const acceptedMismatch = "lets a backup be restored whose keys are not those that etcd hashed when it was taken: some may be missing, of another time, or damaged"
 
 // change is the two sides of one cluster's spec, and where its problems go.
 type change struct {
@@ -132,7 +147,12 @@ func deletionChange(c change) {
 
 // recoveryChange warns of what a recovery loses.
 func recoveryChange(c change) {
-	if r := c.after.Recovery; r.Source() != "" && r != c.before.Recovery {
+	r, was := c.after.Recovery, c.before.Recovery
+	if r.AcceptHashMismatch != "" && r.AcceptHashMismatch != was.AcceptHashMismatch {
+		c.warn("spec.recovery.acceptHashMismatch", acceptedMismatch)
+	}
+	r.AcceptHashMismatch, was.AcceptHashMismatch = "", ""
+	if r.Source() != "" && r != was {
 		c.warn("spec.recovery", "recovers cluster %s from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
 	}
 }

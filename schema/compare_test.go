@@ -14,6 +14,7 @@ func TestCompare(t *testing.T) {
 	other := clusterText("basket")
 	web := strings.Replace(cluster(), "shop", "web", 1)
 	smaller := strings.Replace(cluster(), "8Gi", "4Gi", 1)
+	sum := strings.Repeat("0a", 32)
 	for _, c := range []struct{ name, before, after, want string }{
 		{"17 no change", cluster(), cluster(), ""},
 		{"a comment", cluster(), "# a comment\n" + cluster(), ""},
@@ -66,6 +67,9 @@ func TestCompare(t *testing.T) {
 		{"53 still at a bad release", version("3.5.2"), strings.Replace(version("3.5.2"), "8Gi", "9Gi", 1), ""},
 		{"restore removed", restoreText("again", "source: {objectURL: s3://b/x}"), "", ""},
 		{"backup changed", backupText(`source: {clusterURL: "https://a:1"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), backupText(`source: {clusterURL: "https://b:1"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`), "warning: spec: is changed, which makes it another backup"},
+		{"166 restore accepts", restoreText("again", "source: {objectURL: s3://b/x}"), restoreText("again", "source: {objectURL: s3://b/x, acceptHashMismatch: \""+sum+"\"}"), "warning: spec.source.acceptHashMismatch: lets a backup be restored whose keys are not those that etcd hashed"},
+		{"166 restore accepts no more", restoreText("again", "source: {objectURL: s3://b/x, acceptHashMismatch: \""+sum+"\"}"), restoreText("again", "source: {objectURL: s3://b/x}"), ""},
+		{"166 recovery accepts", cluster("recovery: {clusterID: c1, objectURL: s3://b/x}"), cluster("recovery: {clusterID: c1, objectURL: s3://b/x, acceptHashMismatch: \"" + sum + "\"}"), "warning: spec.recovery.acceptHashMismatch: lets a backup be restored"},
 		{"restore changed", restoreText("again", "source: {objectURL: s3://b/x}"), restoreText("again", "source: {objectURL: s3://b/y}"), "warning: spec: is changed, which makes it another restore"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

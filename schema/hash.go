@@ -34,5 +34,9 @@ func ScheduleHash(spec BackupScheduleSpec) string { return hashOf(spec) }
 // its name and this.
 func RestoreHash(spec RestoreSpec) string { return hashOf(spec) }
 
-// SourceHash identifies the backup that a restore names.
-func SourceHash(source RestoreSource) string { return hashOf(source) }
+// SourceHash identifies the backup that a restore names. What is accepted of it makes
+// it no other one.
+func SourceHash(source RestoreSource) string {
+	source.AcceptHashMismatch = ""
+	return hashOf(source)
+}

@@ -55,6 +55,14 @@ type RestoreSource struct {
 	Credentials CredentialsSpec `json:"credentials,omitzero"`
 	// Decryption of a backup that was encrypted.
 	Decryption DecryptionSpec `json:"decryption,omitzero"`
+	// AcceptHashMismatch is the sha256 of one backup that is restored although
+	// etcd's hash of the keys in it is not what etcd said when it was taken: keys
+	// may be missing, of another time, or damaged. It is 64 hexadecimal digits in
+	// lower case, as the hold of the restore that has failed names them. Its sha256,
+	// its size and etcd's checksum of the file are compared all the same, and no
+	// other backup is meant. It may be added while the restore is held. Default:
+	// none, so that such a backup is refused.
+	AcceptHashMismatch string `json:"acceptHashMismatch,omitempty" jsonschema:"form=sha256"`
 }
 
 // DecryptionSpec says where the private key for a backup is.

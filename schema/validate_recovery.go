@@ -24,6 +24,10 @@ func (v *validator) recovery(r RecoverySpec) {
 	if r.Decryption.SecretName != "" && r.ObjectURL == "" {
 		v.fail("recovery.decryption", "is used with objectURL only: a member's data is not encrypted")
 	}
+	v.acceptHashMismatch("recovery", r.AcceptHashMismatch)
+	if r.AcceptHashMismatch != "" && r.ObjectURL == "" {
+		v.fail("recovery.acceptHashMismatch", "is used with objectURL only: it is the sha256 of a backup")
+	}
 }
 
 // clusterID checks the ID that etcd gives a cluster.

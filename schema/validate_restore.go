@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -68,6 +70,14 @@ func (v *validator) restoreSource(s RestoreSource) {
 	}
 	v.secret(field+".credentials.secretName", s.Credentials.SecretName)
 	v.secret(field+".decryption.secretName", s.Decryption.SecretName)
+	v.acceptHashMismatch(field, s.AcceptHashMismatch)
+}
+
+// acceptHashMismatch checks that what is accepted is the sha256 of one backup.
+func (v *validator) acceptHashMismatch(field, sum string) {
+	if raw, err := hex.DecodeString(sum); err != nil || len(raw) != sha256.Size && sum != "" || strings.ToLower(sum) != sum {
+		v.fail(field+".acceptHashMismatch", "%s is not a sha256: write the 64 hexadecimal digits in lower case that the hold of the restore names, in quotes", clip(sum))
+	}
 }
 
 // objectURL checks the URL of one backup.

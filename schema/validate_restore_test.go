@@ -1,6 +1,9 @@
 package schema
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 // What a source does not use is refused, rather than left out unnoticed.
 func TestValidateRestoreSource(t *testing.T) {
@@ -13,10 +16,28 @@ func TestValidateRestoreSource(t *testing.T) {
 		{"ID that is none", "{schedule: nightly, clusterID: orders}", "spec.source.clusterID: \"orders\" is not the ID of a cluster: write it in hexadecimal, as the hold names it, in quotes"},
 		{"ID beside a URL", "{objectURL: s3://b/x.db, clusterID: cdf818194e3a8c32}", "spec.source.clusterID: is used with schedule or clusterName only: an objectURL names one backup"},
 		{"two sources", "{schedule: nightly, objectURL: s3://b/x.db}", "spec.source: names several backups: keep one of objectURL, schedule and clusterName"},
+		{"what is accepted", "{schedule: nightly, acceptHashMismatch: \"" + strings.Repeat("0a", 32) + "\"}", ""},
+		{"what is accepted, cut short", "{schedule: nightly, acceptHashMismatch: \"0a\"}", "spec.source.acceptHashMismatch: \"0a\" is not a sha256: write the 64 hexadecimal digits in lower case that the hold of the restore names, in quotes"},
+		{"what is accepted, in upper case", "{schedule: nightly, acceptHashMismatch: \"" + strings.Repeat("0A", 32) + "\"}", "is not a sha256"},
+		{"what is accepted, in words", "{schedule: nightly, acceptHashMismatch: \"" + strings.Repeat("no", 32) + "\"}", "is not a sha256"},
 		{"Secret that is none", "{schedule: nightly, decryption: {secretName: A/B}}", "spec.source.decryption.secretName: is not the name of a Secret"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			expectOne(t, one(schedule+"---\n"+restoreText("again", "source: "+c.source)).Problems, c.want)
 		})
+	}
+}
+
+// 166: what is accepted of a backup makes it no other one, so that it may be said while it
+// is being restored.
+func TestWhatIsAcceptedIsNoOtherSource(t *testing.T) {
+	source := RestoreSource{ObjectURL: "s3://b/x.db"}
+	accepts := source
+	accepts.AcceptHashMismatch = strings.Repeat("0a", 32)
+	if SourceHash(source) != SourceHash(accepts) {
+		t.Error("it is another source")
+	}
+	if RestoreHash(RestoreSpec{Source: source}) == RestoreHash(RestoreSpec{Source: accepts}) {
+		t.Error("nobody sees that it has changed")
 	}
 }

@@ -23,6 +23,7 @@ import (
 func newRestoreVolume() *cobra.Command {
 	var r restore.Request
 	var b storedBackup
+	var accepted string
 	cmd := &cobra.Command{
 		Use: "restore-volume", Hidden: true, Args: cobra.NoArgs,
 		Short: "Prepare the data directory of a recovered cluster's first member",
@@ -43,10 +44,11 @@ It is internal: run by the Jobs that quorate run creates.`,
 				b.identity, b.encrypted = os.LookupEnv(jobs.BackupIdentityEnv)
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
 			}
+			r.AcceptHashMismatch = accepted != "" && accepted == b.sum
 			err := restore.Run(r, zap.NewNop())
 			if errors.Is(err, restore.ErrUnfit) {
 				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate:", err)
-				return exitError(jobs.ExitUnfit)
+				return exitError(unfitStatus(err, r.Trial))
 			}
 			if err != nil {
 				return err
@@ -66,10 +68,20 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.Uint32Var(&r.Keys.Hash, "hash", 0, "etcd's hash of the keys in the backup")
 	f.Int64Var(&r.Keys.Revision, "hash-revision", 0, "revision up to which they were hashed; 0 compares nothing")
 	f.Int64Var(&r.Keys.CompactRevision, "compact-revision", 0, "revision up to which history was compacted then")
+	f.StringVar(&accepted, "accept-hash-mismatch", "", "sha256 of the backup that is restored although its keys have another hash")
 	f.BoolVar(&r.Trial, "trial", false, "leave revisions as they were, and switch authentication off: for a copy that is looked at and thrown away")
 	f.StringVar(&b.sum, "sha256", "", "sha256 of the backup in hexadecimal")
 	f.Int64Var(&b.size, "size", 0, "size of the backup in bytes")
 	return cmd
+}
+
+// unfitStatus is the exit status for a backup that is unfit. A drill condemns it all the
+// same; a person may accept another hash of its keys in a restore.
+func unfitStatus(err error, trial bool) int {
+	if errors.Is(err, restore.ErrHashMismatch) && !trial {
+		return jobs.ExitHashMismatch
+	}
+	return jobs.ExitUnfit
 }
 
 // storedBackup is a backup that was verified, and how it is read.

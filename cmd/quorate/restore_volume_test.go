@@ -7,6 +7,8 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/pem"
+	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +17,10 @@ import (
 	"testing"
 
 	"filippo.io/age"
+	"go.etcd.io/etcd/server/v3/lease"
+	"go.etcd.io/etcd/server/v3/storage/backend"
+	"go.etcd.io/etcd/server/v3/storage/mvcc"
+	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/reconciler/jobs"
 )
@@ -139,4 +145,59 @@ func TestRestoreVolumeRefuses(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "holds foreign data (somebody.txt)") {
 		t.Error(err)
 	}
+}
+
+// 166: a backup whose keys have another hash than etcd said is refused with a status of its
+// own, but in a drill, and restored where its own sha256 is accepted, and no other.
+func TestAnotherHashOfTheKeysIsAccepted(t *testing.T) {
+	content := databaseOfEtcd(t)
+	hash := sha256.Sum256(content)
+	sum := hex.EncodeToString(hash[:])
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(content) }))
+	defer store.Close()
+	t.Setenv(jobs.BackupURLEnv, store.URL)
+	for name, c := range map[string]struct {
+		args []string
+		want error
+	}{
+		"nothing is accepted":         {nil, exitError(jobs.ExitHashMismatch)},
+		"another backup is accepted":  {[]string{"--accept-hash-mismatch=" + strings.Repeat("0a", 32)}, exitError(jobs.ExitHashMismatch)},
+		"it is accepted":              {[]string{"--accept-hash-mismatch=" + sum}, nil},
+		"but not in a drill":          {[]string{"--trial"}, exitError(jobs.ExitUnfit)},
+		"it is an older one":          {[]string{"--accept-hash-mismatch=" + sum, "--at-least=9"}, exitError(jobs.ExitUnfit)},
+		"it is no longer what it was": {[]string{"--accept-hash-mismatch=" + sum, "--size=1"}, exitError(jobs.ExitUnfit)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			cmd := newRestoreVolume()
+			cmd.SetArgs(append([]string{
+				"--volume=" + t.TempDir(), "--member=orders-0", "--peer-url=https://orders-0:2380", "--token=b",
+				"--sha256=" + sum, fmt.Sprint("--size=", len(content)), "--hash=1", "--hash-revision=2",
+			}, c.args...))
+			cmd.SetOut(&out)
+			cmd.SetErr(&out)
+			cmd.SilenceUsage, cmd.SilenceErrors = true, true
+			if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, c.want) {
+				t.Errorf("%v, want %v: %s", err, c.want, &out)
+			}
+		})
+	}
+}
+
+// databaseOfEtcd is a snapshot as etcd sends it, of one key.
+func databaseOfEtcd(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "db")
+	b := backend.NewDefaultBackend(zap.NewNop(), path)
+	kv := mvcc.NewStore(zap.NewNop(), b, &lease.FakeLessor{}, mvcc.StoreConfig{})
+	kv.Put([]byte("key"), []byte("value"), lease.NoLease)
+	if err := errors.Join(kv.Close(), b.Close()); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(text)
+	return append(text, sum[:]...)
 }

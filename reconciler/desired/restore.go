@@ -29,6 +29,15 @@ func (w *Restore) Credentials() string {
 	return w.Source.Credentials.SecretName
 }
 
+// AcceptedHashMismatch is the sha256 of the backup that is restored although etcd said
+// another hash of its keys, "" for none, and where a file says it.
+func (c *Cluster) AcceptedHashMismatch() (sha256, field string) {
+	if c.Restore != nil {
+		return c.Restore.Source.AcceptHashMismatch, "spec.source.acceptHashMismatch"
+	}
+	return c.Spec.Recovery.AcceptHashMismatch, "spec.recovery.acceptHashMismatch"
+}
+
 // Restore is an EtcdRestore: the backup that a cluster begins with.
 type Restore struct {
 	// Name of the EtcdRestore, and SpecHash of its whole spec.

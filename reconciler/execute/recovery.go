@@ -8,7 +8,6 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
@@ -121,6 +120,9 @@ func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.
 	if g == nil || g.NewClusterID != a.ClusterID || rec.ClusterID != g.ClusterID || g.Member != a.Member {
 		return state.ErrChanged
 	}
+	if a.AcceptHashMismatch != "" {
+		g.AcceptHashMismatch = a.AcceptHashMismatch // another Job: the one that refused stays
+	}
 	ns := v.Cluster.Metadata.Namespace
 	if err := e.wantUnused(ctx, v.Cluster, a.Claim, jobs.RestoreName(v.Cluster.Metadata.Name, *g)); err != nil {
 		return err
@@ -132,14 +134,15 @@ func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.
 	case string(claim.UID) != a.ClaimUID, claim.DeletionTimestamp != nil:
 		return state.ErrChanged
 	}
+	if a.AcceptHashMismatch != "" {
+		if err := e.noteIf(ctx, v, func(m *record.Record) bool { return m.AcceptHashMismatch(a.ClusterID, a.AcceptHashMismatch) }); err != nil {
+			return err
+		}
+	}
 	if err := e.offerBackup(ctx, v, *g); err != nil {
 		return err
 	}
-	job := jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g)
-	if _, err := e.Kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create Job %s: %w", job.Name, err)
-	}
-	return nil
+	return e.Jobs.Start(ctx, jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g))
 }
 
 // wantUnused wants no member's pod, nor any other but the Job's own that could write to
@@ -173,8 +176,10 @@ func (e *Executor) endRecovery(ctx context.Context, v *observe.View, a action.En
 		return err
 	}
 	if g := rec.Recovering; g != nil && g.OneShot == a.OneShot && rec.ClusterID == g.NewClusterID {
-		if err := e.Jobs.Remove(ctx, v.Cluster.Metadata.Namespace, jobs.RestoreName(v.Cluster.Metadata.Name, *g)); err != nil {
-			return fmt.Errorf("end the recovery: %w", err)
+		for _, name := range jobs.RestoreNames(v.Cluster.Metadata.Name, *g) {
+			if err := e.Jobs.Remove(ctx, v.Cluster.Metadata.Namespace, name); err != nil {
+				return fmt.Errorf("end the recovery: %w", err)
+			}
 		}
 	}
 	return e.noteIf(ctx, v, func(m *record.Record) bool {

@@ -174,7 +174,12 @@ func TestRestoreJob(t *testing.T) {
 		if e := step.Env; len(e) != 2 || e[0].Name != jobs.BackupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != jobs.BackupCAEnv {
 			t.Errorf("environment %+v", e)
 		}
-		g.ObjectURL = ""
+		g.AcceptHashMismatch = "abc"
+		job = jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g)
+		if args := job.Spec.Template.Spec.Containers[0].Args; job.Name != "orders-recovery-22334455-2" || args[len(args)-1] != "--accept-hash-mismatch=abc" {
+			t.Errorf("what Git accepts: Job %s with %v", job.Name, args)
+		}
+		g.ObjectURL, g.AcceptHashMismatch = "", ""
 		if step := jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-1", g).Spec.Template.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 {
 			t.Errorf("without a backup: %+v", step)
 		}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"filippo.io/age"
 	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,6 +24,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/jobs/jobstest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -334,6 +337,68 @@ func TestARestoreTakesThePlaceOfADeletedCluster(t *testing.T) {
 		}
 		if volumes := w.Look().Observed.Volumes; len(volumes) != 1 || volumes[0].Member != "orders-0" {
 			t.Errorf("the volumes are taken for %+v", volumes)
+		}
+	})
+}
+
+// 120, 166: a backup whose keys have another hash than etcd said is refused, and the hold
+// says how to restore it all the same. The sha256 of another backup changes nothing;
+// its own lets a second Job begin, each action twice, and nothing of both is left.
+func TestAnotherHashIsAcceptedForOneBackup(t *testing.T) {
+	reconcilertest.Restoring(t, func(w *reconcilertest.World) {
+		stepsOf(w, w.Begins(), action.CreateSet{Replicas: 0}, action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"})
+		g := w.Record().Recovering
+		a := action.RestoreVolume{Member: "orders-0", Claim: "data-orders-0", ClaimUID: string(w.Claims()[0].UID), ClusterID: g.NewClusterID}
+		stepsOf(w, a)
+		first := reconcilertest.JobsOf(w)[0]
+		w.Put(reconcilertest.PodsResource(), &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: "refuses", Namespace: "shop", Labels: map[string]string{batchv1.JobNameLabel: first.Name}},
+			Status: corev1.PodStatus{Phase: corev1.PodFailed, ContainerStatuses: []corev1.ContainerStatus{
+				jobstest.Ended(jobs.RestoreContainer, jobs.ExitHashMismatch, "quorate: the backup is unfit: the hash of its keys"),
+			}},
+		})
+		if r := w.Look().Observed.Restore; r.State != state.RestoreRunning || r.AcceptHashMismatch != "" {
+			t.Errorf("as long as it runs: %+v", r)
+		}
+		reconcilertest.JobEndedWith(w, batchv1.JobFailed)
+		for _, word := range []string{"", strings.Repeat("0a", 32)} {
+			w.Wish.Restore.Source.AcceptHashMismatch = word
+			r := w.Look().Observed.Restore
+			if want := fmt.Sprintf("commit spec.source.acceptHashMismatch: %q", g.SHA256); r.State != state.RestoreFailed || !strings.Contains(r.Detail, want) {
+				t.Errorf("with the word %q: %+v, want %s", word, r, want)
+			}
+		}
+		w.Wish.Restore.Source.AcceptHashMismatch = g.SHA256
+		if r := w.Look().Observed.Restore; r != (state.Restore{AcceptHashMismatch: g.SHA256}) {
+			t.Errorf("with its own: %+v", r)
+		}
+		a.AcceptHashMismatch = g.SHA256
+		stepsOf(w, a)
+		all := reconcilertest.JobsOf(w)
+		if len(all) != 2 || all[1].Name != first.Name+"-2" || !slices.Contains(all[1].Spec.Template.Spec.Containers[0].Args, "--accept-hash-mismatch="+g.SHA256) {
+			t.Fatalf("Jobs %+v", all)
+		}
+		w.Wish.Restore.Source.AcceptHashMismatch = "" // what has begun goes to its end
+		if r := w.Look().Observed.Restore; r.State != state.RestoreRunning || r.Job != all[1].Name {
+			t.Errorf("the second: %+v", r)
+		}
+		stepsOf(w, action.AdoptRecovery{ClusterID: g.NewClusterID, Member: "orders-0", MemberID: g.NewMemberID}, action.EndRecovery{OneShot: "restore back"})
+		if all := reconcilertest.JobsOf(w); len(all) > 0 {
+			t.Errorf("Jobs are left: %v", all)
+		}
+	})
+}
+
+// 166, I3: no other backup is accepted, and no other recovery's.
+func TestWhatIsAcceptedIsOfThisBackup(t *testing.T) {
+	reconcilertest.Restoring(t, func(w *reconcilertest.World) {
+		stepsOf(w, w.Begins(), action.CreateSet{Replicas: 0}, action.CreateVolume{Member: "orders-0", Claim: "data-orders-0"})
+		a := action.RestoreVolume{
+			Member: "orders-0", Claim: "data-orders-0", ClaimUID: string(w.Claims()[0].UID), ClusterID: w.Record().Recovering.NewClusterID,
+			AcceptHashMismatch: strings.Repeat("0a", 32),
+		}
+		if err := w.Do(a); !errors.Is(err, state.ErrChanged) || len(reconcilertest.JobsOf(w)) > 0 || w.Record().Recovering.AcceptHashMismatch != "" {
+			t.Errorf("%v", err)
 		}
 	})
 }

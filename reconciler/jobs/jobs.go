@@ -112,6 +112,15 @@ func (j Client) Running(ctx context.Context, label string) (n int, err error) {
 	return n, nil
 }
 
+// Start creates a Job; one that is there is left as it is.
+func (j Client) Start(ctx context.Context, job *batchv1.Job) error {
+	_, err := j.Kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create Job %s: %w", job.Name, err)
+	}
+	return nil
+}
+
 // Remove deletes a Job and the Secret of its name, which nothing else has.
 func (j Client) Remove(ctx context.Context, namespace, name string) error {
 	err := j.Kube.BatchV1().Jobs(namespace).Delete(ctx, name, metav1.DeleteOptions{PropagationPolicy: new(metav1.DeletePropagationBackground)})

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,6 +14,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -29,6 +31,9 @@ const (
 	// the user's Secret straight into this one step.
 	BackupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
 	keyIdentity       = "identity"
+	// ExitHashMismatch is the exit status of the step of a restore that is no drill when
+	// the backup's keys have another hash than etcd said.
+	ExitHashMismatch = 4
 )
 
 // RestoreName is the name of the Job, and of its Secret: another one for every
@@ -39,7 +44,32 @@ func RestoreName(cluster string, g record.Recovering) string {
 	if g.ClusterID == "" {
 		noun = "-restore-"
 	}
-	return cluster + noun + suffix[:min(8, len(suffix))]
+	name := cluster + noun + suffix[:min(8, len(suffix))]
+	if g.AcceptHashMismatch != "" {
+		name += acceptedSuffix
+	}
+	return name
+}
+
+// acceptedSuffix ends the name of a Job that restores what the one before refused.
+const acceptedSuffix = "-2"
+
+// RestoreNames are those of all Jobs of a recovery or restore.
+func RestoreNames(cluster string, g record.Recovering) []string {
+	names := []string{RestoreName(cluster, g)}
+	if g.AcceptHashMismatch != "" {
+		names = append(names, strings.TrimSuffix(names[0], acceptedSuffix))
+	}
+	return names
+}
+
+// RefusedForItsHash reports whether the last try of a restore found that the backup's
+// keys have another hash than etcd said.
+func RefusedForItsHash(list []corev1.Pod) bool {
+	return slices.ContainsFunc(newestPod(list).Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
+		ended := pods.LastEnd(s)
+		return s.Name == RestoreContainer && ended != nil && ended.ExitCode == ExitHashMismatch
+	})
 }
 
 // RenderRestore is the Job that makes the volume of a recovered, or restored,
@@ -100,6 +130,9 @@ func restoreStep(c desired.Cluster, image, name string, g record.Recovering) cor
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
 		args, env = append(args, backupArgs(g.Verified)...), backupEnv(g.Verified, name)
+	}
+	if g.AcceptHashMismatch != "" {
+		args = append(args, "--accept-hash-mismatch="+g.AcceptHashMismatch)
 	}
 	return restoreContainerOf(image, args, env)
 }

@@ -3,6 +3,7 @@ package observe
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -52,6 +53,24 @@ func (o *Observer) chosenBackup(ctx context.Context, c desired.Cluster, rec *rec
 	}
 	o.choices.Put(key, choice{digest: c.Digest, at: now, chosen: chosen})
 	return chosen
+}
+
+// restoreOf is how far the restore of a cluster is. Where Git accepts since that etcd said
+// another hash of the keys in its backup, there is none yet.
+func restoreOf(c desired.Cluster, rec *record.Record, job *batchv1.Job, pods []corev1.Pod) state.Restore {
+	got := restoreStateOf(job, pods, rec)
+	if rec == nil || rec.Recovering == nil || got.State != state.RestoreNone && got.State != state.RestoreFailed {
+		return got
+	}
+	g := rec.Recovering
+	accepted, field := c.AcceptedHashMismatch()
+	switch {
+	case g.MayAccept(accepted):
+		return state.Restore{AcceptHashMismatch: accepted}
+	case jobs.RefusedForItsHash(pods):
+		got.Detail += fmt.Sprintf("; to restore it all the same, at the risk that keys are missing, of another time or damaged, commit %s: %q", field, g.SHA256)
+	}
+	return got
 }
 
 // restoreStateOf is how far a restore is; a nil Job is none. A Job counts as done or

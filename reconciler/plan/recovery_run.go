@@ -76,7 +76,7 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 	if r.Restores() {
 		reason = "the backup is fetched, checked once more, and put on the empty volume; no member runs meanwhile"
 	}
-	return do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID}, reason)
+	return do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID, AcceptHashMismatch: s.Observed.Restore.AcceptHashMismatch}, reason)
 }
 
 // startFirst starts the first member, and checks the result.

@@ -108,6 +108,7 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"a volume of its own", "create the volume claim of orders-0: the backup is put on a volume before", nil},
 		{"I21: nobody runs meanwhile", "resize the StatefulSet 2 → 0", with(volume, func(s *situation.Situation) { s.Observed.Set.Replicas = 2 })},
 		{"the backup is put on it", "restore the volume of orders-0", volume},
+		{"166: Git accepts another hash of its keys", "restore the volume of orders-0, whatever etcd said of the keys in the backup", with(volume, job(state.Restore{AcceptHashMismatch: "0a"}))},
 		{"it takes a while", "Waiting: the volume of orders-0 is being restored", with(volume, job(state.Restore{State: state.RestoreRunning}))},
 		{"120: it fails", "Unhealthy: the volume of orders-0 could not be restored: no space; nothing that was on it is lost; fix the cause and delete Job j", with(volume, job(state.Restore{State: state.RestoreFailed, Detail: "no space", Job: "j"}))},
 		{"I5: the volume goes after it", "Unhealthy: the volume claim of orders-0 is gone, which the backup was put on; delete Job j", job(state.Restore{State: state.RestoreDone, Job: "j"})},

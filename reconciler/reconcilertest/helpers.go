@@ -56,11 +56,17 @@ func JobsOf(w *World) []batchv1.Job {
 	return list.Items
 }
 
-// JobEnded lets the Job end.
+// JobEnded lets the Job end well.
 func JobEnded(w *World) {
 	w.Helper()
+	JobEndedWith(w, batchv1.JobComplete)
+}
+
+// JobEndedWith lets the first Job end in some way.
+func JobEndedWith(w *World, how batchv1.JobConditionType) {
+	w.Helper()
 	job := JobsOf(w)[0]
-	job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+	job.Status.Conditions = []batchv1.JobCondition{{Type: how, Status: corev1.ConditionTrue}}
 	if _, err := w.API.BatchV1().Jobs("shop").UpdateStatus(w.Context(), &job, metav1.UpdateOptions{}); err != nil {
 		w.Fatal(err)
 	}

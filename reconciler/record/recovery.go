@@ -44,6 +44,9 @@ type Recovering struct {
 	// Above is the highest revision that is known of the clusters that had this name
 	// before; 0 where that is not above Revision.
 	Above int64 `json:"above,omitempty"`
+	// AcceptHashMismatch is the SHA256 of the backup where Git has said that it is
+	// restored although etcd said another hash of its keys; else empty.
+	AcceptHashMismatch string `json:"acceptHashMismatch,omitempty"`
 	// Members are the IDs in hex of the lost members by name.
 	Members map[string]string `json:"members"`
 	// Since is when it was decided.
@@ -99,6 +102,23 @@ func (r *Record) BeginRecovery(g Recovering) bool {
 	g.FormerToken, g.Members = r.Token, maps.Clone(r.Members)
 	r.Recovering = &g
 	r.Joining, r.Leaving, r.Replacing, r.FailedJoin = nil, nil, "", nil
+	return true
+}
+
+// MayAccept reports whether Git says, by the sha256 of a backup, something of this one
+// that is not noted yet.
+func (g *Recovering) MayAccept(sha256 string) bool {
+	return sha256 != "" && sha256 == g.SHA256 && g.AcceptHashMismatch == ""
+}
+
+// AcceptHashMismatch records that the backup is restored whatever etcd said of its keys.
+func (r *Record) AcceptHashMismatch(newClusterID, sha256 string) bool {
+	if r.Recovering == nil || r.Recovering.NewClusterID != newClusterID || r.Recovering.SHA256 != sha256 {
+		return false
+	}
+	g := *r.Recovering
+	g.AcceptHashMismatch = sha256
+	r.Recovering = &g
 	return true
 }
 

@@ -38,8 +38,7 @@ func (k KeyHash) check(path string) error {
 		}
 		sum, err := history{keys: keys, compacted: compacted, asked: k.Revision}.hash(keysAtOnce)
 		if err == nil && sum != k.Hash {
-			err = fmt.Errorf("the hash of its keys at revision %d is %d, and etcd said %d when the backup was taken: what is in it is not what the cluster had, so take another backup",
-				k.Revision, sum, k.Hash)
+			err = fmt.Errorf("the hash of its keys at revision %d is %d, and etcd said %d when the backup was taken: %w", k.Revision, sum, k.Hash, ErrHashMismatch)
 		}
 		return err
 	})

@@ -30,6 +30,10 @@ import (
 // key or disk that is in the way.
 var ErrUnfit = errors.New("the backup is unfit")
 
+// ErrHashMismatch says that it is unfit because etcd said something else of its keys,
+// which a person may accept.
+var ErrHashMismatch = errors.New("what is in it is not what the cluster had, so take another backup")
+
 // unfit marks an error as one of the backup, unless the disk is to blame.
 func unfit(err error) error {
 	if disk := (*fs.PathError)(nil); errors.As(err, &disk) || errors.Is(err, syscall.ENOSPC) {
@@ -54,6 +58,9 @@ type Request struct {
 	Above int64
 	// Keys is what etcd said of the keys when the backup was taken.
 	Keys KeyHash
+	// AcceptHashMismatch says that the keys need not have that hash: a person has
+	// accepted it for this very backup.
+	AcceptHashMismatch bool
 	// Trial says that nobody will ever use what becomes of the backup but who looks
 	// whether it is good: revisions stay what they were, so that they can be
 	// compared, and authentication is switched off.
@@ -117,7 +124,7 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Keys.check(source); err != nil {
+	if err := r.Keys.check(source); err != nil && !(r.AcceptHashMismatch && errors.Is(err, ErrHashMismatch)) {
 		return unfit(err)
 	}
 	draft := h.PreparedDir() + ".draft"

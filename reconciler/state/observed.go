@@ -201,6 +201,9 @@ type Restore struct {
 	// Detail is what is awaited, or what failed, and Job is the name of the Job.
 	Detail, Job string
 	Since       time.Time
+	// AcceptHashMismatch is the sha256 of the backup where Git says now that it is
+	// restored although etcd said another hash of its keys.
+	AcceptHashMismatch string
 }
 
 // Formed reports whether the cluster has ever had a quorum.

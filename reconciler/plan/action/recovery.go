@@ -59,6 +59,9 @@ type RestoreVolume struct {
 	// Claim of its volume, and the claim's UID.
 	Claim, ClaimUID string
 	ClusterID       string
+	// AcceptHashMismatch is the sha256 of the backup where Git says that it is restored
+	// although etcd said another hash of its keys.
+	AcceptHashMismatch string
 }
 
 func (RestoreVolume) isAction() {}
@@ -67,7 +70,12 @@ func (RestoreVolume) isAction() {}
 func (RestoreVolume) Kind() string { return "RestoreVolume" }
 
 // String implements Action.
-func (a RestoreVolume) String() string { return "restore the volume of " + a.Member }
+func (a RestoreVolume) String() string {
+	if a.AcceptHashMismatch != "" {
+		return "restore the volume of " + a.Member + ", whatever etcd said of the keys in the backup"
+	}
+	return "restore the volume of " + a.Member
+}
 
 // Disruptive implements Action: no member runs.
 func (RestoreVolume) Disruptive() bool { return false }

@@ -37,6 +37,7 @@ func forms() map[string]form {
 		"subdomain":  {pattern: subdomain, longest: 253, remedy: "Use lower-case letters, digits, dashes and dots, with a letter or digit at both ends."},
 		"repository": {pattern: `^(` + `[A-Za-z0-9]([._A-Za-z0-9-]*[A-Za-z0-9])?(:[0-9]+)?/)?` + imagePath + `(/` + imagePath + `)*$`, longest: 255, remedy: "Write registry/path in lower case, without tag and digest, such as quay.io/coreos/etcd."},
 		"digest":     {pattern: `^sha256:[0-9a-f]{64}$`, remedy: "Write sha256: and 64 hexadecimal digits in lower case."},
+		"sha256":     {pattern: `^[0-9a-f]{64}$`, remedy: "Write the 64 hexadecimal digits that the hold names, in quotes."},
 		"retention":  {pattern: `^([0-9]+|(` + duration + `)+)$`, remedy: `Write a duration such as "8h", or a number of revisions in quotes.`},
 		"schedule":   {pattern: `^\s*(` + five + `|` + named + `|@every\s+(` + duration + `)+)\s*$`, remedy: `Write five fields of crontab syntax such as "0 */6 * * *", or @daily, or "@every 1h".`},
 		"opening":    {pattern: `^\s*(` + five + `|` + named + `)\s*$`, remedy: `Write five fields of crontab syntax, such as "0 2 * * 6".`},
