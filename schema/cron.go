@@ -206,6 +206,27 @@ func shortestInterval(s cron.Schedule) time.Duration {
 	return shortest
 }
 
+// closestRuns is the shortest time between two runs of a year, changes of the clocks
+// included. A time that comes twice when they go back is one time.
+func closestRuns(s cron.Schedule) time.Duration {
+	shortest := shortestInterval(s)
+	w, ok := s.(wallClock)
+	if !ok || shortest == 0 {
+		return shortest
+	}
+	year := reference().In(w.zone)
+	for change := nextChange(year); !change.IsZero() && change.Before(year.AddDate(1, 0, 0)); change = nextChange(change) {
+		last := time.Time{}
+		for at := w.Next(change.Add(-shortest - time.Hour)); !at.IsZero() && !at.After(change.Add(shortest+time.Hour)); at = w.Next(at) {
+			if between := at.Sub(last); !last.IsZero() && between < shortest && at.Format(time.DateTime) != last.Format(time.DateTime) {
+				shortest = between
+			}
+			last = at
+		}
+	}
+	return shortest
+}
+
 // runsOfDay are the first and the last run of a day on which a line has any,
 // as times since midnight, and the shortest time between two; 0 when it is one.
 func runsOfDay(line *cron.SpecSchedule) (first, last, shortest time.Duration) {

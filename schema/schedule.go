@@ -33,7 +33,7 @@ type BackupScheduleSpec struct {
 	StartingDeadline *metav1.Duration `json:"startingDeadline,omitempty"`
 	// Jitter delays each backup by a time between 0 and this, the same for every
 	// time of one schedule, so that many clusters do not start at once, 0s to
-	// 24h. Default 0s.
+	// 24h, and shorter than the time between any two backups. Default 0s.
 	Jitter *metav1.Duration `json:"jitter,omitempty"`
 	// Retention decides which backups of this schedule are kept. Default: all. Those of
 	// a schedule of the same name in another Kubernetes cluster are left alone.

@@ -99,7 +99,7 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 	case interval < frequentInterval:
 		v.warn("spec.schedule", "runs every %s: each backup reads the whole database, so every five minutes or less often is advised", interval)
 	}
-	v.pace(s.Spec, interval)
+	v.pace(s.Spec)
 	v.retention(s.Spec.Retention)
 	oneOf(v, "spec.verify.restore", s.Spec.Verify.Restore, DrillNever, DrillAlways, DrillDaily, DrillWeekly)
 	v.secret("spec.verify.decryption.secretName", s.Spec.Verify.Decryption.SecretName)
@@ -111,16 +111,24 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 }
 
 // pace checks how late a backup may be.
-func (v *validator) pace(s BackupScheduleSpec, interval time.Duration) {
+func (v *validator) pace(s BackupScheduleSpec) {
 	if d := s.StartingDeadline; d != nil && d.Duration < minDeadline {
 		v.fail("spec.startingDeadline", "is %s and must be 1m or more", d.Duration)
 	}
-	switch d := s.Jitter; {
-	case d == nil:
-	case d.Duration < 0 || d.Duration > maxJitter:
+	d := s.Jitter
+	if d == nil {
+		return
+	}
+	if d.Duration < 0 || d.Duration > maxJitter {
 		v.fail("spec.jitter", "is %s and must be 0s to 24h", d.Duration)
-	case interval > 0 && d.Duration >= interval:
-		v.warn("spec.jitter", "is %s, as long as the time between two backups, %s, or longer: a backup may come when the next one is due", d.Duration, interval)
+		return
+	}
+	line, err := ParseSchedule(s.Schedule, s.TimeZone)
+	if err != nil || d.Duration == 0 {
+		return // The schedule's own problem is reported already.
+	}
+	if between := closestRuns(line); between > 0 && d.Duration >= between {
+		v.fail("spec.jitter", "is %s and must be shorter than the time between two backups, at the least %s", d.Duration, between)
 	}
 }
 

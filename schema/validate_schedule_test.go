@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 func TestValidateWindows(t *testing.T) {
@@ -48,7 +51,7 @@ func TestNoMoreIsLookedAtThanIsSaid(t *testing.T) {
 func TestValidateSchedule(t *testing.T) {
 	for _, c := range []struct{ name, line, want string }{
 		{"jitter below the interval", "jitter: 23h", ""},
-		{"jitter as long as the interval", "jitter: 24h", "warning: spec.jitter: is 24h0m0s, as long as the time between two backups, 24h0m0s"},
+		{"178 jitter as long as the interval", "jitter: 24h", "spec.jitter: is 24h0m0s and must be shorter than the time between two backups, at the least 24h0m0s"},
 		{"negative jitter", "jitter: -1s", "spec.jitter: is -1s and must be 0s to 24h"},
 		{"10 all are kept, so the days have no effect", "retention: {keepLast: 0, keepDaily: 7}", "warning: spec.retention.keepLast: is 0, which keeps all"},
 		{"10 days alone", "retention: {keepDaily: 7}", ""},
@@ -56,6 +59,36 @@ func TestValidateSchedule(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			expectOne(t, one(scheduleOfURL(c.line)).Problems, c.want)
 		})
+	}
+}
+
+// 178: a jitter is shorter than the time between two backups, on whatever day of the
+// year; a time that comes twice because the clocks go back is one.
+func TestJitterIsShorterThanTheInterval(t *testing.T) {
+	for _, c := range []struct{ schedule, zone, most string }{
+		{"0 2 * * *", "", "24h0m0s"},
+		{"@every 90m", "", "1h30m0s"},
+		{"*/20 * * * *", "", "20m0s"},
+		{"5,50 9 * * 1", "", "45m0s"},
+		{"0 0 28,1 * *", "", "24h0m0s"},
+		{"0 5 * * *", "Europe/Berlin", "23h0m0s"},
+		{"0 2 * * *", "Europe/Berlin", "23h0m0s"},
+		{"30 1 * * *", "America/New_York", "23h0m0s"},
+		{"10,50 2 * * *", "Europe/Berlin", "20m0s"},
+		{"30 1,2 * * *", "Europe/Berlin", "30m0s"},
+		{"0 5 * * *", "Asia/Kolkata", "24h0m0s"},
+	} {
+		s := EtcdBackupSchedule{Metadata: Metadata{Name: "nightly", Namespace: "shop"}}
+		s.Spec.Schedule, s.Spec.TimeZone = c.schedule, c.zone
+		s.Spec.Verify.Restore, s.Spec.BackupTemplate.Source.ClusterName = DrillNever, "orders"
+		most, err := time.ParseDuration(c.most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Spec.Jitter = &metav1.Duration{Duration: most}
+		expectOne(t, validateSchedule(&s), "spec.jitter: is "+c.most+" and must be shorter than the time between two backups, at the least "+c.most)
+		s.Spec.Jitter.Duration--
+		expectOne(t, validateSchedule(&s), "")
 	}
 }
 

@@ -48,8 +48,8 @@ type Due struct {
 
 // Next says when a schedule's backup is due, from the last one alone, so that a
 // daemon that was away forgets nothing: what was missed is made good by one
-// backup. Times that came while a backup was still being taken are left out. The
-// key is that of the schedule; it spreads schedules over their jitter.
+// backup. A time whose backup was to begin while another was still being taken is left
+// out. The key is that of the schedule; it spreads schedules over their jitter.
 //
 // The error is that of a schedule that cannot be read.
 func Next(spec schema.BackupScheduleSpec, key string, past Past, now time.Time) (Due, error) {
@@ -61,10 +61,13 @@ func Next(spec schema.BackupScheduleSpec, key string, past Past, now time.Time) 
 		return Due{Why: "suspended"}, nil
 	}
 	delay := jitter(spec, key)
-	from := past.from(now)
-	struck, missed := lastStrike(line, from, now)
+	past = past.credible(now)
+	from := past.from(delay)
+	// Not the last time that has come, but the last one whose backup begins: with a
+	// long jitter there is always a later one that waits.
+	struck, missed := lastStrike(line, from, now.Add(-delay))
 	if struck.IsZero() {
-		return upcoming(line, from, delay, past.leftOut(line, now)), nil
+		return upcoming(line, from, delay, past.leftOut(line, delay)), nil
 	}
 	d := Due{At: struck, Begins: struck.Add(delay), Missed: missed}
 	if again := past.retry(); again.After(d.Begins) {
@@ -72,7 +75,7 @@ func Next(spec schema.BackupScheduleSpec, key string, past Past, now time.Time) 
 	}
 	if deadline := spec.StartingDeadline; deadline != nil && now.After(struck.Add(delay+deadline.Duration)) {
 		why := fmt.Sprintf("the time at %s is missed: the deadline of %s has passed", struck.UTC().Format(time.RFC3339), deadline.Duration)
-		return upcoming(line, now, delay, why), nil
+		return upcoming(line, struck, delay, why), nil
 	}
 	d.Now = !now.Before(d.Begins)
 	return d, nil
@@ -87,28 +90,35 @@ func upcoming(line cron.Schedule, from time.Time, delay time.Duration, why strin
 	return Due{At: at, Begins: at.Add(delay), Why: why}
 }
 
-// from is the time after which the schedule counts. A past that lies ahead of the
-// clock was written by a clock that was wrong, and must not silence the schedule
-// until then.
-func (p Past) from(now time.Time) time.Time {
+// credible is the past without what lies ahead of the clock: it was noted by a clock
+// that was wrong, and must not silence the schedule until then.
+func (p Past) credible(now time.Time) Past {
+	if Ahead(p.Since, now) {
+		p.Since = now.AddDate(-1, 0, 0) // Since when is unknown: one backup is due.
+	}
+	for _, t := range []*time.Time{&p.Struck, &p.Ended, &p.FailedAt} {
+		if Ahead(*t, now) {
+			*t = time.Time{}
+		}
+	}
+	return p
+}
+
+// from is the time after which the schedule counts, where each backup begins a delay
+// after its time.
+func (p Past) from(delay time.Duration) time.Time {
 	from := p.Since
-	for _, t := range []time.Time{p.Struck, p.Ended} {
+	for _, t := range []time.Time{p.Struck, p.Ended.Add(-delay)} {
 		if t.After(from) {
 			from = t
 		}
 	}
-	if from.After(now) {
-		return now
-	}
 	return from
 }
 
-// leftOut tells of a time that came while the last backup was being taken.
-func (p Past) leftOut(line cron.Schedule, now time.Time) string {
-	if p.Ended.After(now) {
-		return "" // The clock was wrong, then or now.
-	}
-	if last, _ := lastStrike(line, p.Struck, p.Ended); !last.IsZero() {
+// leftOut tells of a time whose backup was to begin while the last one was taken.
+func (p Past) leftOut(line cron.Schedule, delay time.Duration) string {
+	if last, _ := lastStrike(line, p.Struck, p.Ended.Add(-delay)); !last.IsZero() {
 		return fmt.Sprintf("the time at %s came while a backup was still being taken, and is left out", last.UTC().Format(time.RFC3339))
 	}
 	return ""

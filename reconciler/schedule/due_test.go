@@ -65,7 +65,7 @@ func TestNext(t *testing.T) {
 			now: "2096-03-01 00:00", due: true, at: "2096-02-29 23:59", missed: 1000,
 		},
 		"99: the clock jumps back": {
-			past: Past{Struck: at("2027-11-01 02:00"), Ended: at("2027-11-01 02:01")}, now: "2026-11-20 01:00", at: "2026-11-20 02:00",
+			past: Past{Struck: at("2027-11-01 02:00"), Ended: at("2027-11-01 02:01")}, now: "2026-11-20 01:00", due: true, at: "2026-11-19 02:00", missed: 18,
 		},
 		"99: the clock jumps ahead": {
 			past: Past{Struck: at("2026-11-01 02:00")}, now: "2027-11-01 02:00", due: true, at: "2027-11-01 02:00", missed: 364,
@@ -80,7 +80,19 @@ func TestNext(t *testing.T) {
 		},
 		"100: nothing is left out before the last backup's end, where the clock jumps back": {
 			spec: schema.BackupScheduleSpec{Schedule: "@hourly"}, past: Past{Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 04:30")},
-			now: "2026-11-20 03:30", at: "2026-11-20 04:00",
+			now: "2026-11-20 03:30", due: true, at: "2026-11-20 03:00",
+		},
+		"178: the last time whose backup begins, and not one that waits": {
+			spec: schema.BackupScheduleSpec{Schedule: "*/10 * * * *", Jitter: minutes(60)}, past: Past{Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:44")},
+			now: "2026-11-20 02:54", due: true, at: "2026-11-20 02:10", begins: "2026-11-20 02:53",
+		},
+		"178: many were missed, with a jitter": {
+			spec: schema.BackupScheduleSpec{Schedule: "*/10 * * * *", Jitter: minutes(60)}, past: Past{Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:44")},
+			now: "2026-11-20 04:00", due: true, at: "2026-11-20 03:10", begins: "2026-11-20 03:53", missed: 6,
+		},
+		"178: behind its deadline, the next one is the one that waits": {
+			spec: schema.BackupScheduleSpec{Schedule: "*/10 * * * *", Jitter: minutes(60), StartingDeadline: minutes(1)}, past: Past{Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:44")},
+			now: "2026-11-20 02:59", at: "2026-11-20 02:20", begins: "2026-11-20 03:03", why: "the time at 2026-11-20T02:10:00Z is missed: the deadline of 1m0s has passed",
 		},
 		"101: suspended": {spec: schema.BackupScheduleSpec{Suspend: true}, now: "2026-11-20 02:00", why: "suspended"},
 		"101: another schedule goes on from the last backup": {

@@ -16,6 +16,7 @@ func Once(past Past, taken bool, now time.Time) Due {
 	if taken {
 		return Due{Why: "it was taken"}
 	}
+	past = past.credible(now)
 	d := Due{At: past.Since, Begins: past.Since}
 	if again := past.retry(); again.After(d.Begins) {
 		d.Begins, d.Why = again, fmt.Sprintf("tried again after failure %d, later each time", past.Failures)
@@ -33,7 +34,8 @@ func OverdueAt(spec schema.BackupScheduleSpec, key string, past Past, now time.T
 	if err != nil || spec.Suspend {
 		return time.Time{}, err
 	}
-	first := line.Next(past.from(now))
+	delay := jitter(spec, key)
+	first := line.Next(past.credible(now).from(delay))
 	if first.IsZero() {
 		return time.Time{}, nil
 	}
@@ -41,5 +43,5 @@ func OverdueAt(spec schema.BackupScheduleSpec, key string, past Past, now time.T
 	if spec.StartingDeadline != nil {
 		grace = spec.StartingDeadline.Duration
 	}
-	return first.Add(jitter(spec, key) + grace), nil
+	return first.Add(delay + grace), nil
 }

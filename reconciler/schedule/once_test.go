@@ -43,12 +43,12 @@ func TestOverdueAt(t *testing.T) {
 		past Past
 		want string
 	}{
-		"a quarter of an hour by itself":   {daily, Past{Since: since}, "2026-11-20 02:15"},
-		"its own deadline":                 {with(func(s *schema.BackupScheduleSpec) { s.StartingDeadline = minutes(90) }), Past{Since: since}, "2026-11-20 03:30"},
-		"from the last backup on":          {daily, Past{Since: since, Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:01")}, "2026-11-21 02:15"},
-		"the first of many missed":         {daily, Past{Since: since, Struck: at("2026-11-15 02:00")}, "2026-11-20 02:15"},
-		"a past ahead of the clock is now": {daily, Past{Since: since, Struck: at("2027-11-20 02:00")}, "2026-11-21 02:15"},
-		"suspended never":                  {with(func(s *schema.BackupScheduleSpec) { s.Suspend = true }), Past{Since: since}, ""},
+		"a quarter of an hour by itself":         {daily, Past{Since: since}, "2026-11-20 02:15"},
+		"its own deadline":                       {with(func(s *schema.BackupScheduleSpec) { s.StartingDeadline = minutes(90) }), Past{Since: since}, "2026-11-20 03:30"},
+		"from the last backup on":                {daily, Past{Since: since, Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:01")}, "2026-11-21 02:15"},
+		"the first of many missed":               {daily, Past{Since: since, Struck: at("2026-11-15 02:00")}, "2026-11-20 02:15"},
+		"179: a past ahead of the clock is none": {daily, Past{Since: since, Struck: at("2027-11-20 02:00")}, "2026-11-20 02:15"},
+		"suspended never":                        {with(func(s *schema.BackupScheduleSpec) { s.Suspend = true }), Past{Since: since}, ""},
 		"without a time for years never": {
 			with(func(s *schema.BackupScheduleSpec) { s.Schedule = "0 0 29 2 *" }), Past{Since: at("2096-03-01 00:00")}, "",
 		},
