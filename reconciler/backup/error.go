@@ -9,7 +9,9 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"gocloud.dev/gcerrors"
@@ -110,6 +112,10 @@ func (s *object) failed(err error) error {
 		return s.problem("the store did not answer in time", "check that the store is healthy, or allow more time", err)
 	case errors.Is(err, context.Canceled):
 		return s.problem("the operation was cancelled", "it is tried again with the next pass", err)
+	case archived(err):
+		return s.problem("it is archived and cannot be read at once", "have the store bring it back, and leave manifests out of the rule that archives them", err)
+	case locked(err):
+		return s.problem("the store keeps it as it is, by a lock or a retention policy", "wait until that ends, or end it there", err)
 	case denied(err):
 		return s.problem("permission denied", "check the store's credentials "+s.origin()+" and their rights to list, read, write and delete in "+s.target.bucket, err)
 	case code == gcerrors.FailedPrecondition || code == gcerrors.AlreadyExists:
@@ -202,4 +208,59 @@ func unreachable(err error) bool {
 // one in Azure.
 func notFound(err error) bool {
 	return gcerrors.Code(err) == gcerrors.NotFound && !denied(err) && !unreachable(err)
+}
+
+// code is the store's own name of what is wrong, or "".
+func code(err error) string {
+	var api interface {
+		error
+		ErrorCode() string
+	}
+	azure := (*azcore.ResponseError)(nil)
+	switch {
+	case errors.As(err, &azure):
+		return azure.ErrorCode
+	case errors.As(err, &api):
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+// archived reports whether the object lies where it cannot be read from at once.
+func archived(err error) bool {
+	return slices.Contains([]string{"InvalidObjectState", "BlobArchived", "BlobBeingRehydrated"}, code(err))
+}
+
+// locked reports whether an object lock or a retention policy keeps the object as it is.
+// Few stores have a code for it.
+func locked(err error) bool {
+	text := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"object lock", "worm protected", "blobimmutabledueto", "retentionpolicynotmet", "retention policy"}, func(word string) bool {
+		return strings.Contains(text, word)
+	})
+}
+
+// Refused reports whether the store has answered that it does not do this to this
+// object: for want of a right, or because a lock, a retention policy or an archive keeps
+// it as it is. Another object may fare better, and the same one another day. A store
+// that is away or overloaded, or does not know the credentials, has refused nothing.
+func Refused(err error) bool {
+	switch code(err) {
+	case "InvalidAccessKeyId", "SignatureDoesNotMatch", "RequestTimeTooSkewed", "ExpiredToken", "AuthenticationFailed":
+		return false
+	case "InvalidRequest": // so MinIO and others say that a lock is on the object
+		return true
+	}
+	switch status(err) {
+	case http.StatusForbidden, http.StatusMethodNotAllowed, http.StatusConflict:
+		return true
+	}
+	return errors.Is(err, os.ErrPermission) || errors.Is(err, syscall.EROFS)
+}
+
+// aboutObject reports whether an error may be about one object alone: the store has
+// answered, and may answer otherwise about the next one.
+func aboutObject(err error) bool {
+	code, path := status(err), (*os.PathError)(nil)
+	return code != 0 && code != http.StatusUnauthorized || errors.As(err, &path)
 }

@@ -38,9 +38,9 @@ func (e *BrokenManifests) Unwrap() []error { return e.Errors }
 // "s3://bucket/" a whole bucket. Newest first, by time, then by revision, as
 // numbers; an object without a manifest is no backup.
 //
-// With an error of type *BrokenManifests the list is good, and lacks those. With
-// any other it is nil: a store that cannot be asked is not an empty one. A file
-// store's directory that does not exist yet is empty, if its root exists.
+// With an error of type *BrokenManifests the list is good, and lacks those: they make no
+// sense, are archived, or are not given out while others are. With any other error
+// it is nil: a store that cannot be asked is not an empty one. A file store's directory that does not exist yet is empty, if its root exists.
 func (st Store) List(ctx context.Context, prefixURL string) ([]Manifest, error) {
 	s, err := st.openDir(ctx, "list backups", prefixURL)
 	if errors.Is(err, ErrNotFound) {
@@ -109,6 +109,14 @@ func (s *object) readManifests(ctx context.Context, keys []string) ([]Manifest, 
 	if err := ctx.Err(); err != nil {
 		return nil, s.failed(err)
 	}
+	return sift(manifests, errs)
+}
+
+// sift sorts the manifests that were read, and tells what is wrong with one of the
+// others from what is wrong with the store. That the store gives nothing out is
+// concluded where it has given out none, and some were refused.
+func sift(manifests []Manifest, errs []error) ([]Manifest, error) {
+	given := slices.ContainsFunc(errs, func(err error) bool { return err == nil || errors.Is(err, errBadManifest) })
 	broken := &BrokenManifests{}
 	good := manifests[:0]
 	for i, m := range manifests {
@@ -117,7 +125,7 @@ func (s *object) readManifests(ctx context.Context, keys []string) ([]Manifest, 
 			good = append(good, m)
 		case errors.Is(err, ErrNotFound):
 			// Removed since it was listed.
-		case errors.Is(err, errBadManifest):
+		case errors.Is(err, errBadManifest), archived(err), given && aboutObject(err):
 			broken.Errors = append(broken.Errors, err)
 		default:
 			return nil, err
