@@ -46,8 +46,15 @@ type BackupScheduleSpec struct {
 
 // RetentionSpec decides which backups are kept: those that any of the keep rules
 // names and that are not older than MaxAge. Without a keep rule all are named. The
-// newest verified backup is always kept. One that a restore drill has found bad
-// takes no other's place, and is kept for as long as if it were good.
+// newest verified backup of each cluster ID is always kept, and the last one that was
+// taken. A cluster that is made again has another ID: no rule removes the backups
+// of the old one before it has as many good ones of its own. One that a restore drill
+// has found bad takes no other's place, and is kept for as long as if it were good.
+// One that is dated ahead of the clock is neither counted nor removed.
+//
+// Rules that would remove more than half of the backups at once, and more than 3,
+// remove none, unless a commit has changed them: any change is the word that they are
+// meant.
 type RetentionSpec struct {
 	// KeepLast keeps the newest backups, by number. 0 keeps all of them;
 	// negative numbers are refused.

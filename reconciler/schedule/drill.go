@@ -27,11 +27,15 @@ type Drills struct {
 //	Daily     once, if it is of another day than the last one that was judged
 //	Weekly    once, if it is of another week
 //
-// When the last one was judged bad, the next is looked at whatever its day. A drill
-// that came to no judgement is tried again, later each time.
-func DrillAt(how schema.RestoreDrill, zone *time.Location, newest time.Time, past Drills) time.Time {
+// When the last one was judged bad, the next is looked at whatever its day, and so it is
+// when that was dated ahead of the clock. A drill that came to no judgement is tried
+// again, later each time.
+func DrillAt(how schema.RestoreDrill, zone *time.Location, newest time.Time, past Drills, now time.Time) time.Time {
 	due := newest.After(past.Backup)
-	if due && past.Passed {
+	switch {
+	case Ahead(past.Backup, now):
+		due = !newest.Equal(past.Backup)
+	case due && past.Passed:
 		day, last := newest.In(zone), past.Backup.In(zone)
 		switch how {
 		case schema.DrillDaily:
@@ -44,8 +48,11 @@ func DrillAt(how schema.RestoreDrill, zone *time.Location, newest time.Time, pas
 	if !due || how == schema.DrillNever || how == "" {
 		return time.Time{}
 	}
-	if past.Failures > 0 {
+	if past.Failures > 0 && !Ahead(past.FailedAt, now) {
 		return Past{Failures: past.Failures, FailedAt: past.FailedAt}.retry()
+	}
+	if newest.After(now) {
+		return now
 	}
 	return newest
 }

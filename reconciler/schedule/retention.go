@@ -17,6 +17,10 @@ type Stored struct {
 	// Time is when the snapshot was begun, Revision etcd's revision then.
 	Time     time.Time
 	Revision int64
+	// ClusterID is that of the cluster that it was taken of, "" where nobody has noted it.
+	ClusterID string
+	// Last says that it is the one that the schedule's record knows as its last good one.
+	Last bool
 	// Damaged says why the backup cannot be restored, as far as anybody has looked:
 	// it read back wrong, or a restore drill has failed. "" for a good one.
 	Damaged string
@@ -38,35 +42,43 @@ type Verdict struct {
 // and by revision where that is the same; their names say nothing. Days, weeks,
 // months and years are those of zone.
 //
-// Whatever the rules say, the newest good backup stays, and so does one that an
-// operation needs. A damaged one takes no good one's place. It is kept for as long as
-// if it were good, so that nothing is removed for what a drill has found.
+// A cluster that is made again, or restored, has another ID, and its first backups say
+// nothing about the old one's. Each rule counts the backups of each cluster ID alone,
+// until a younger one has as many good ones as the rule keeps; from then on it names
+// none of the older.
+//
+// Whatever the rules say, the newest good backup of each cluster ID stays, and so do
+// the last one of the record and one that an operation needs. One that is dated ahead
+// of the clock stays, and takes no place. A damaged one takes no good one's place. It is
+// kept for as long as if it were good, so that nothing is removed for what a drill has found.
 func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, now time.Time) []Verdict {
 	newestFirst := slices.SortedStableFunc(slices.Values(backups), func(a, b Stored) int {
 		return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision), cmp.Compare(b.URL, a.URL))
 	})
-	// Two counts: one of the good ones, and one in which all have a place.
-	rules, all := keepRules(spec), keepRules(spec)
+	places := takePlaces(spec, zone, newestFirst, now)
 	verdicts := make([]Verdict, 0, len(backups))
-	newestGood := true
-	for _, b := range newestFirst {
+	newest := map[string]bool{}
+	for n, b := range newestFirst {
 		v := Verdict{Stored: b}
-		if len(rules) == 0 {
-			v.keep("no rule removes it")
-		}
-		for i := range rules {
-			reason := all[i].names(b.Time.In(zone))
-			if b.Damaged == "" {
-				reason = rules[i].names(b.Time.In(zone))
-			}
+		for _, reason := range places.reasons(n, b) {
 			v.keep(reason)
 		}
 		if spec.MaxAge != nil && now.Sub(b.Time) > spec.MaxAge.Duration {
 			v = Verdict{Stored: b, Reasons: []string{fmt.Sprintf("older than %gh", spec.MaxAge.Hours())}}
 		}
-		if b.Damaged == "" && newestGood {
-			v.keep("the newest that can be restored")
-			newestGood = false
+		switch {
+		case Ahead(b.Time, now):
+			v.keep("dated ahead of the clock, and neither counted nor removed")
+		case b.Damaged == "" && !newest[b.ClusterID]:
+			text := "the newest that can be restored"
+			if len(newest) > 0 {
+				text = "the newest of its cluster that can be restored"
+			}
+			v.keep(text)
+			newest[b.ClusterID] = true
+		}
+		if b.Last && !v.Keep {
+			v.keep("the last one of the record")
 		}
 		if b.NeededBy != "" {
 			v.keep("needed by " + b.NeededBy)
@@ -74,6 +86,22 @@ func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, no
 		verdicts = append(verdicts, v.explained())
 	}
 	return verdicts
+}
+
+// aFew may be removed at once of however few backups.
+const aFew = 3
+
+// AtOnce says how many backups would be removed, and how many may be without a person's
+// word: half of all. A clock that is far ahead, and rules that say what nobody meant,
+// take no more than that. Those whose removal the store has refused before are not
+// counted: they were decided then.
+func AtOnce(verdicts []Verdict, refused func(url string) bool) (remove, most int) {
+	for _, v := range verdicts {
+		if !v.Keep && !refused(v.URL) {
+			remove++
+		}
+	}
+	return remove, max(aFew, len(verdicts)/2)
 }
 
 // keep keeps the backup for a reason, "" for none. The first one drops what spoke

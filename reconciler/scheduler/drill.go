@@ -3,7 +3,6 @@ package scheduler
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -79,7 +78,7 @@ type doneDrill struct {
 
 // drillAt is from when on the newest backup is to be restored on trial, the zero time
 // for never.
-func drillAt(q desired.Backup, k Record) (time.Time, error) {
+func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 	if q.Schedule == nil || k.Last == nil {
 		return time.Time{}, nil
 	}
@@ -91,7 +90,7 @@ func drillAt(q desired.Backup, k Record) (time.Time, error) {
 	if d := k.Drilled; d != nil {
 		past.Backup, past.Passed = d.Backup, d.Result == backup.DrillPassed
 	}
-	return schedule.DrillAt(q.Schedule.Verify.Restore, zone, k.Last.Time, past), nil
+	return schedule.DrillAt(q.Schedule.Verify.Restore, zone, k.Last.Time, past, now), nil
 }
 
 // beginDrill begins to restore the newest backup on trial. Its Job is named in the
@@ -200,15 +199,8 @@ func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *kept, 
 	if j.Result.Problem != "" {
 		found.Result = j.Result.Problem
 	}
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
-	if err == nil {
-		err = s.Lease()
-	}
-	if err == nil {
-		err = store.Annotate(ctx, d.URL, func(m *backup.Manifest) { m.Drill = found })
-	}
-	if err != nil && !errors.Is(err, backup.ErrNotFound) {
-		return fmt.Errorf("note the restore drill: %w", err)
+	if err := s.storeVerdict(ctx, q, k, &d, found); err != nil {
+		return err
 	}
 	done := &doneDrill{Object: desired.WithoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
 	k.record.Drilled = done

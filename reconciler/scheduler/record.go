@@ -56,6 +56,17 @@ type Record struct {
 	Done map[string]doneBackup `json:"done,omitempty"`
 	// Retained is when backups were last looked through for those to remove.
 	Retained time.Time `json:"retained,omitzero"`
+	// RetainedAfter is Ended of the backup after which that was: no clock has a say in
+	// whether it was done.
+	RetainedAfter time.Time `json:"retainedAfter,omitzero"`
+	// RetentionHash says which rules were carried out last, or held by RetentionHold.
+	RetentionHash string         `json:"retentionHash,omitempty"`
+	RetentionHold *retentionHold `json:"retentionHold,omitempty"`
+	// Refused are the backups that the store has refused to remove, by short hashes of
+	// their objects.
+	Refused []string `json:"refused,omitempty"`
+	// Verdicts of drills that the store has refused to note, by the object.
+	Verdicts map[string]keptVerdict `json:"verdicts,omitempty"`
 	drillRecord
 }
 
@@ -119,7 +130,7 @@ func (k *Record) begin(q desired.Backup, now time.Time) bool {
 			k.Since = now.UTC()
 		}
 	}
-	if k.Since.IsZero() || k.Times != q.Times() {
+	if k.Since.IsZero() || k.Times != q.Times() || schedule.Ahead(k.Since, now) {
 		k.Since, k.Times = now.UTC(), q.Times()
 	}
 	return before.SpecHash != k.SpecHash || before.Times != k.Times || !before.Since.Equal(k.Since)

@@ -31,75 +31,80 @@ func retains(q desired.Backup, rec Record, now time.Time) bool {
 	switch {
 	case q.Schedule == nil || q.Held || rec.Last == nil || q.Schedule.Retention == (schema.RetentionSpec{}):
 		return false
-	case rec.Retained.Before(rec.Ended):
+	case rec.RetainedAfter.IsZero() && rec.Retained.Before(rec.Ended): // as an earlier quorate left it
+		return true
+	case !rec.RetainedAfter.IsZero() && !rec.RetainedAfter.Equal(rec.Ended):
 		return true
 	}
-	return q.Schedule.Suspend && now.Sub(rec.Retained) >= retainAgain
+	return q.Schedule.Suspend && (schedule.Ahead(rec.Retained, now) || now.Sub(rec.Retained) >= retainAgain)
 }
 
 // retain removes the backups of a schedule that no rule keeps. That it was tried
 // is noted also where it failed: the next backup is the next occasion.
 func (s *Scheduler) retain(ctx context.Context, q desired.Backup, k *kept) error {
-	removed, err := s.removeBackups(ctx, q, k)
+	done, err := s.removeBackups(ctx, q, k)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	k.record.Retained = s.Now().UTC()
+	k.record.Retained, k.record.RetainedAfter = s.Now().UTC(), k.record.Ended
 	if werr := s.writeRequest(ctx, q, k); werr != nil {
 		return werr
 	}
-	switch {
-	case err != nil:
+	removed := len(done.removed)
+	if err != nil {
 		s.Log.Error("retention failed", "request", q.Key(), "cluster", q.ClusterName(), "removed", removed, "error", err.Error())
 		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RetentionFailed", report.Shorten(err.Error()))
-	case removed > 0:
+		return nil
+	}
+	if removed > 0 {
 		s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "BackupsRemoved", fmt.Sprintf("%d that no rule keeps any more", removed))
 	}
+	if k.record.RetentionHold != nil {
+		s.reportHeld(q, k)
+		return nil
+	}
+	s.Reporter.Said.Clear(q.Key(), topicHeld)
+	s.reportRefused(q, k, done)
 	return nil
 }
 
-// removeBackups carries out the verdicts on a schedule's backups, oldest first.
-func (s *Scheduler) removeBackups(ctx context.Context, q desired.Backup, k *kept) (removed int, err error) {
+// removeBackups carries out the verdicts on a schedule's backups, if they are not
+// more than may go without a person's word, and notes in the record what became of it.
+func (s *Scheduler) removeBackups(ctx context.Context, q desired.Backup, k *kept) (done removal, err error) {
 	to := s.effective(q)
 	place, err := schema.ObjectURLDirectory(to.ObjectURLTemplate, s.urlData(q))
 	if err != nil {
-		return 0, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
+		return done, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
 	}
 	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
 	found, err := s.scheduled(ctx, store, q, place, k)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
 	zone, err := time.LoadLocation(q.Schedule.TimeZone)
 	if err != nil {
-		return 0, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
+		return done, fmt.Errorf("remove old backups of %s: %w", q.Key(), err)
 	}
 	verdicts := schedule.Retain(q.Schedule.Retention, zone, found, s.Now())
 	if !slices.ContainsFunc(verdicts, func(v schedule.Verdict) bool { return !v.Keep }) {
-		return 0, nil
+		k.record.noteRemoval(q, done, true)
+		return done, nil
 	}
 	if _, doubt := s.neededByGit(); doubt != "" {
-		return 0, fmt.Errorf("nothing is removed of the backups of %s while %s, which may name one of them: mend it", q.Key(), doubt)
+		return done, fmt.Errorf("nothing is removed of the backups of %s while %s, which may name one of them: mend it", q.Key(), doubt)
+	}
+	if problem := k.record.hold(q, verdicts, s.Now()); problem != "" {
+		k.record.held(problem, s.Now())
+		k.record.RetentionHash = retentionHash(q.Schedule.Retention)
+		return done, nil
 	}
 	_, query, _ := strings.Cut(place, "?")
-	for _, v := range slices.Backward(verdicts) {
-		if v.Keep {
-			s.Log.Info("backup kept", "request", q.Key(), "url", v.URL, "time", report.TimeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
-			continue
-		}
-		if err := s.Lease(); err != nil {
-			return removed, err
-		}
-		s.Log.Info("removing backup", "request", q.Key(), "url", v.URL, "time", report.TimeOrNever(v.Time), "revision", v.Revision, "reason", strings.Join(v.Reasons, ", "))
-		if err := store.Remove(ctx, v.URL+"?"+query); err != nil && !errors.Is(err, backup.ErrNotFound) {
-			return removed, err
-		}
-		removed++
-	}
-	return removed, nil
+	done, err = s.remove(ctx, q, k, store, query, verdicts)
+	k.record.noteRemoval(q, done, err == nil)
+	return done, err
 }
 
 // scheduled lists the backups that this schedule took and that lie where it put
@@ -133,7 +138,7 @@ func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired
 			continue
 		}
 		newest = newest || m.Object == last
-		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, Damaged: drillFound(m), NeededBy: needed[m.Object]})
+		found = append(found, schedule.Stored{URL: m.Object, Time: m.Time, Revision: m.Revision, ClusterID: m.ClusterID, Last: m.Object == last, Damaged: k.record.drillFound(m), NeededBy: needed[m.Object]})
 	}
 	if others > 0 && s.Reporter.Said.Changed(q.Key(), topicOthers, "") {
 		s.Log.Warn("backups of another schedule of this name are left alone", "request", q.Key(), "backups", others,
@@ -147,17 +152,11 @@ func (s *Scheduler) scheduled(ctx context.Context, store backup.Store, q desired
 
 // What is told once, until it is another sentence.
 const (
-	topicBroken = "broken manifests"
-	topicOthers = "backups of others"
+	topicBroken  = "broken manifests"
+	topicOthers  = "backups of others"
+	topicHeld    = "retention held"
+	topicRefused = "removals refused"
 )
-
-// drillFound says why a backup cannot be restored, as far as a drill has found out.
-func drillFound(m backup.Manifest) string {
-	if m.Drill.Result == backup.DrillPassed {
-		return ""
-	}
-	return m.Drill.Result
-}
 
 // neededBackups are the backups that an operation refers to, by object: those that
 // a record names, or a wish in Git. The error is that of the record of the cluster

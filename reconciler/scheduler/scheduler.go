@@ -190,7 +190,7 @@ func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (time.Duration, 
 	}
 	s.measure(q, k.record)
 	due, err := dueOf(q, k.record, s.Now())
-	drill, errDrill := drillAt(q, k.record)
+	drill, errDrill := drillAt(q, k.record, s.Now())
 	s.noteRequest(q, k.record, due)
 	switch begun := k.record.Begun; {
 	case errDrill != nil:

@@ -46,6 +46,8 @@ func requestPhase(q desired.Backup, k Record, now time.Time) (phase schema.Phase
 		return schema.PhaseStalled, "DrillFailed", k.DrillProblem
 	case k.Drilled != nil && k.Drilled.Result != backup.DrillPassed:
 		return schema.PhaseStalled, "DrillFailed", k.Drilled.Result
+	case k.RetentionHold != nil && q.Schedule.Retention != (schema.RetentionSpec{}):
+		return schema.PhaseStalled, "RetentionHeld", k.RetentionHold.text()
 	case q.Schedule.Suspend:
 		return schema.PhaseReady, "Suspended", "suspended: no backups are taken"
 	case k.Last == nil:
