@@ -20,17 +20,18 @@ import (
 func newSnapshot() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
-		Short: "List and verify backups in an object store",
+		Short: "List, verify and adopt backups in an object store",
 		Long: `snapshot looks at backups in an object store, without Kubernetes: what there is, and
-whether it is what etcd sent. It writes nothing.
+whether it is what etcd sent. Only adopt writes: the manifest of another tool's snapshot.
 
 An object URL is s3://bucket/key, gs://bucket/key, azblob://container/key or
 file:///dir/key, with the same parameters as in a file, such as ?region=eu-west-1.`,
 		Example: `  quorate snapshot list 's3://backups/shop/?region=eu-west-1'
-  quorate snapshot verify file:///backups/orders/20261120T020000Z-1f2e3d.db`,
+  quorate snapshot verify file:///backups/orders/20261120T020000Z-1f2e3d.db
+  quorate snapshot adopt --namespace shop --name orders file:///backups/orders-last.db`,
 		Args: cobra.NoArgs,
 	}
-	cmd.AddCommand(newSnapshotList(), newSnapshotVerify())
+	cmd.AddCommand(newSnapshotList(), newSnapshotVerify(), newSnapshotAdopt())
 	return cmd
 }
 

@@ -38,7 +38,8 @@ type Manifest struct {
 	ClusterID string `json:"clusterID,omitempty"`
 	// Member is the name of the member that the snapshot was taken from.
 	Member string `json:"member,omitempty"`
-	// EtcdVersion is the release that this member reported.
+	// EtcdVersion is the release that this member reported, or of an adopted snapshot
+	// the minor that is noted in it, as "3.5.0".
 	EtcdVersion string `json:"etcdVersion,omitempty"`
 	// StorageVersion is the storage schema that it reported; empty before 3.6.
 	StorageVersion string `json:"storageVersion,omitempty"`
@@ -50,8 +51,8 @@ type Manifest struct {
 	Hash            uint32 `json:"hash,omitempty"`
 	HashRevision    int64  `json:"hashRevision,omitempty"`
 	CompactRevision int64  `json:"compactRevision,omitempty"`
-	// Keys is how many keys the member had at HashRevision; 0 also where nobody
-	// counted.
+	// Keys is how many keys the member had at HashRevision, or an adopted snapshot at
+	// Revision; 0 also where nobody counted.
 	Keys int64 `json:"keys,omitempty"`
 	// Size of the stored object in bytes: the snapshot with etcd's checksum of 32
 	// bytes, or what age made of it.

@@ -118,8 +118,13 @@ func (c *snapshotCheck) finish() (snapshotSum, *snapshotError) {
 		return sum, &snapshotError{text: fmt.Sprintf("the snapshot stream is cut short: %d bytes are not whole pages and a checksum of %d bytes", c.size, sha256.Size)}
 	case !bytes.Equal(body, c.tail):
 		return sum, &snapshotError{text: "the snapshot stream is damaged: its sha256 is not the one that etcd appended"}
-	case binary.LittleEndian.Uint32(c.head[boltMagicOffset:]) != boltMagic:
+	case !c.isBolt():
 		return sum, &snapshotError{text: "the snapshot stream is not a bolt database: its first page is no meta page"}
 	}
 	return sum, nil
+}
+
+// isBolt reports whether the first page is a meta page of bolt's.
+func (c *snapshotCheck) isBolt() bool {
+	return len(c.head) == boltMagicOffset+4 && binary.LittleEndian.Uint32(c.head[boltMagicOffset:]) == boltMagic
 }

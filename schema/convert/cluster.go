@@ -177,6 +177,6 @@ quorate cannot take over the pods and volumes of the old operator: this declares
 3. Stop whatever writes. Take a last snapshot with the old operator or "etcdctl snapshot save", and keep it.
 4. Copy the keys with "etcdctl make-mirror" from %s to the new cluster. It does not copy leases, revisions, users and roles.
 5. Compare both, point the clients at the Service %s-client, port 2379, and only then remove the old cluster.
-An EtcdRestore cannot replace steps 3 and 4: it restores only backups that quorate has taken.`,
+Or, in place of steps 2 and 4, restore that snapshot, with leases, users and roles: "quorate snapshot adopt" makes it a backup, and an EtcdRestore with this spec as its clusterTemplate stands in Git until it is done.`,
 		endpoint, s.name)
 }
