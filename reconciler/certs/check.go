@@ -27,19 +27,25 @@ type Status struct {
 	// Due names the Secrets whose certificate is past two thirds of its life, or over,
 	// is good otherwise, and can be issued again by its authority for longer.
 	Due []string
-	// Ending is the certificate that expires first of those that quorate cannot issue
-	// again: an authority, or one in a Secret that the file names. Zero for none.
+	// Ending is the certificate that is to be replaced first of those that quorate cannot
+	// issue again: an authority, or one in a Secret that the file names. Zero for none.
 	Ending Ending
 	// NotAfter is when the first of them expires, authorities included. Zero
 	// when none could be read.
 	NotAfter time.Time
 }
 
-// Ending is a certificate that only a person can replace, and when it expires.
+// Ending is a certificate that quorate cannot issue again, when it expires, and from when
+// on its owner should have replaced it.
 type Ending struct {
-	Secret string
-	At     time.Time
+	Secret     string
+	At, Notice time.Time
 }
+
+// maxNotice is how long before its end a certificate should have been replaced: the last
+// sixth of its life, as what renews one automatically does so at two thirds, and
+// at most this.
+const maxNotice = 30 * 24 * time.Hour
 
 // Check compares the cluster's certificates with what it needs at
 // the time now. secrets holds the Secrets by name. A cluster without TLS needs
@@ -88,15 +94,16 @@ func (s *Status) usable(c schema.EtcdCluster, name string, secret *corev1.Secret
 // checkDates records the expiry of a certificate that quorate cannot issue again, and
 // whether now is outside its life.
 func (s *Status) checkDates(name string, cert *x509.Certificate, now time.Time) {
-	s.ends(name, cert.NotAfter)
+	s.ends(name, cert)
 	s.checkLife(name, cert, now)
 }
 
 // ends records when a certificate expires that quorate cannot issue again.
-func (s *Status) ends(name string, at time.Time) {
-	s.NotAfter = earliestTime(s.NotAfter, at)
-	if s.Ending.At.IsZero() || at.Before(s.Ending.At) {
-		s.Ending = Ending{name, at}
+func (s *Status) ends(name string, cert *x509.Certificate) {
+	s.NotAfter = earliestTime(s.NotAfter, cert.NotAfter)
+	notice := cert.NotAfter.Add(-min(maxNotice, cert.NotAfter.Sub(cert.NotBefore)/6))
+	if s.Ending.At.IsZero() || notice.Before(s.Ending.Notice) {
+		s.Ending = Ending{name, cert.NotAfter, notice}
 	}
 }
 

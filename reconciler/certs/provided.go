@@ -116,7 +116,7 @@ func (s *Status) checkTrust(trusting, shown *namedCertificate, now time.Time) {
 		return
 	}
 	for _, issuer := range chain[1:] {
-		s.ends(shown.secret, issuer.NotAfter)
+		s.ends(shown.secret, issuer)
 		if now.After(issuer.NotAfter) {
 			s.problem(shown.secret, "is signed by an authority that expired on %s", day(issuer.NotAfter))
 		}

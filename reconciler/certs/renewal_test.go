@@ -2,6 +2,7 @@ package certs
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"slices"
 	"testing"
 	"time"
@@ -34,7 +35,8 @@ func TestLeavesAreDueAtTwoThirdsOfTheirLife(t *testing.T) {
 			if !slices.Equal(status.Due, test.due) || len(status.Problems) != test.problems {
 				t.Errorf("due %q, problems %q", status.Due, status.Problems)
 			}
-			if status.Ending.Secret != "orders-ca" || !status.Ending.At.Equal(certificateEpoch.Add(authorityLifetime)) {
+			end := certificateEpoch.Add(authorityLifetime)
+			if status.Ending.Secret != "orders-ca" || !status.Ending.At.Equal(end) || !status.Ending.Notice.Equal(end.Add(-30*day)) {
 				t.Errorf("first that cannot be renewed: %+v", status.Ending)
 			}
 		})
@@ -69,6 +71,22 @@ func TestALeafThatEndsWithItsAuthorityIsNotDue(t *testing.T) {
 		pair, err := tls.X509KeyPair(all[name].Data[corev1.TLSCertKey], all[name].Data[corev1.TLSPrivateKeyKey])
 		if err != nil || pair.Leaf.NotAfter.Sub(certificateEpoch.Add(authorityLifetime)).Abs() > time.Second {
 			t.Errorf("%s ends %s: %v", name, pair.Leaf.NotAfter, err)
+		}
+	}
+}
+
+// 148: a certificate that somebody else renews is reported when that should have been
+// done: short lives, of which all is near the end, are no alarm.
+func TestAProvidedCertificateIsReportedInTheLastSixthOfItsLife(t *testing.T) {
+	for life, want := range map[time.Duration]time.Duration{
+		6 * time.Hour:         time.Hour,
+		90 * 24 * time.Hour:   15 * 24 * time.Hour,
+		3650 * 24 * time.Hour: 30 * 24 * time.Hour,
+	} {
+		var status Status
+		status.ends("their-server", &x509.Certificate{NotBefore: certificateEpoch, NotAfter: certificateEpoch.Add(life)})
+		if got := status.Ending.At.Sub(status.Ending.Notice); got != want {
+			t.Errorf("a life of %s: reported %s before its end, want %s", life, got, want)
 		}
 	}
 }

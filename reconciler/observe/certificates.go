@@ -49,7 +49,7 @@ func (v *View) describeCertificates(check certificateCheck) {
 	v.Expiry, v.domain = check.status.NotAfter, check.domain
 	v.Observed.Certificates = state.Certificates{
 		Missing: check.status.Missing, Problems: check.status.Problems, MissingSANs: check.status.MissingSANs,
-		Due: check.status.Due, Ending: check.status.Ending.Secret, Ends: check.status.Ending.At,
+		Due: check.status.Due, Ending: check.status.Ending.Secret, Ends: check.status.Ending.At, Notice: check.status.Ending.Notice,
 	}
 }
 

@@ -18,7 +18,8 @@ func (o *Observer) describeObjects(v *View, g gathered) error {
 		return nil
 	}
 	m := v.Manifests
-	headless, client := g.services[*m.Headless.Name], g.services[*m.Client.Name]
+	// No closure below refers to g, which would be copied to the heap for it.
+	headless, client, budget := g.services[*m.Headless.Name], g.services[*m.Client.Name], g.budget
 	for _, next := range []struct {
 		kind, name string
 		live       metav1.Object
@@ -26,7 +27,7 @@ func (o *Observer) describeObjects(v *View, g gathered) error {
 	}{
 		{"Service", *m.Headless.Name, orNil(headless), func() (drift.Drift, error) { return drift.Service(headless, m.Headless) }},
 		{"Service", *m.Client.Name, orNil(client), func() (drift.Drift, error) { return drift.Service(client, m.Client) }},
-		{"PodDisruptionBudget", *m.PDB.Name, orNil(g.budget), func() (drift.Drift, error) { return drift.Budget(g.budget, m.PDB) }},
+		{"PodDisruptionBudget", *m.PDB.Name, orNil(budget), func() (drift.Drift, error) { return drift.Budget(budget, m.PDB) }},
 	} {
 		object, err := o.compare(v, next.kind, next.name, next.live, next.drift)
 		if err != nil {

@@ -31,16 +31,16 @@ func TestCertificates(t *testing.T) {
 }
 
 func TestExpiry(t *testing.T) {
-	ending := func(mode schema.TLSMode, in time.Duration) mutation {
+	ending := func(mode schema.TLSMode, in, notice time.Duration) mutation {
 		return func(s *situation.Situation) {
 			s.Desired.Spec.TLS.Mode = mode
-			s.Observed.Certificates.Ending, s.Observed.Certificates.Ends = "orders-ca", noon.Add(in)
+			s.Observed.Certificates.Ending, s.Observed.Certificates.Ends, s.Observed.Certificates.Notice = "orders-ca", noon.Add(in), noon.Add(notice)
 		}
 	}
 	checkRule(t, expiry, []ruleCase{
 		{name: "without certificates there is none to expire"},
-		{name: "148: more than a month is time enough", change: ending(schema.TLSSecrets, state.ExpiryNotice+time.Second)},
-		{name: "148: a person's is reported a month before", change: ending(schema.TLSSecrets, state.ExpiryNotice), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-31, and quorate cannot renew it; replace the content of that Secret"},
-		{name: "148: and so is an authority of quorate's", change: ending(schema.TLSManaged, time.Hour), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-01, and quorate cannot renew it; restore a backup into a cluster of another name"},
+		{name: "148: before its last sixth there is time enough", change: ending(schema.TLSSecrets, time.Hour, time.Second)},
+		{name: "148: a person's is reported from then on", change: ending(schema.TLSSecrets, 24*time.Hour, 0), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-02, and quorate cannot renew it; replace the content of that Secret"},
+		{name: "148: and so is an authority of quorate's", change: ending(schema.TLSManaged, time.Hour, -time.Hour), want: "Unhealthy: the certificate in the Secret orders-ca expires on 2026-03-01, and quorate cannot renew it; restore a backup into a cluster of another name"},
 	})
 }

@@ -329,7 +329,7 @@ func (a archive) observeObjects(t *testing.T, o *state.Observed) {
 	s, _ := a.read(t, "certificates")
 	o.Certificates = state.Certificates{Missing: list(s["missing"]), Problems: list(s["problem"]), Due: list(s["due"]), Ending: s["ending"]}
 	if left, err := time.ParseDuration(s["ends"]); err == nil {
-		o.Certificates.Ends = noon.Add(left)
+		o.Certificates.Ends, o.Certificates.Notice = noon.Add(left), noon
 	}
 	_, volumes := a.read(t, "volumes")
 	for _, r := range volumes {

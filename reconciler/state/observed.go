@@ -264,20 +264,17 @@ type Certificates struct {
 	// Due are the names of Secrets whose certificate is past two thirds of its life, or
 	// over, and can be issued again by its authority.
 	Due []string
-	// Ending is the Secret of the certificate that expires first of those that quorate
-	// cannot issue again, and Ends when it does. "" for none.
-	Ending string
-	Ends   time.Time
+	// Ending is the Secret of the certificate that is to be replaced first of those that
+	// quorate cannot issue again, "" for none; Ends is when it expires, and Notice
+	// from when on it should have been replaced.
+	Ending       string
+	Ends, Notice time.Time
 }
 
-// ExpiryNotice is how long before its end a certificate that only a person can replace
-// is reported.
-const ExpiryNotice = 30 * 24 * time.Hour
-
-// Expiring reports whether a certificate that only a person can replace is about to
-// expire.
+// Expiring reports whether a certificate that quorate cannot issue again should have been
+// replaced by now.
 func (c Certificates) Expiring(now time.Time) bool {
-	return c.Ending != "" && !now.Before(c.Ends.Add(-ExpiryNotice))
+	return c.Ending != "" && !now.Before(c.Notice)
 }
 
 // ObjectState is how an object differs from what quorate wants.
