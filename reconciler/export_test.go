@@ -2,12 +2,14 @@ package reconciler
 
 import (
 	"context"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/queue"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // The parts of a pass, one by one, for tests.
@@ -35,3 +37,9 @@ func (r *Reconciler) WatchOrphans(ctx context.Context) { r.watchOrphans(ctx) }
 func (r *Reconciler) Enqueue(key string) { r.enqueue(key) }
 
 func (r *Reconciler) Queue() queue.Queue { return r.queue }
+
+// PlanBy lets others than the rules answer what to do: planned when a cluster is observed,
+// and decide before an action.
+func (r *Reconciler) PlanBy(planned, decide func(state.Desired, state.Observed, time.Time) decision.Plan) {
+	r.rules = rules{planned, decide}
+}

@@ -20,13 +20,18 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
+// rules answer what to do about one cluster: make with a forecast, and decide without.
+type rules struct {
+	make, decide func(state.Desired, state.Observed, time.Time) decision.Plan
+}
+
 // plan asks the planner about a view, for a plan with its forecast.
 func (r *Reconciler) plan(ctx context.Context, v *observe.View) (decision.Plan, error) {
 	now := r.now()
 	if err := r.lookAround(ctx, v, now, false); err != nil {
 		return decision.Plan{}, err
 	}
-	return plan.Make(v.Desired, v.Observed, now), nil
+	return r.rules.make(v.Desired, v.Observed, now), nil
 }
 
 // decideFresh asks the planner what is due by what the API server itself says.
@@ -35,7 +40,7 @@ func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (decision
 	if err := r.lookAround(ctx, v, now, true); err != nil {
 		return decision.Plan{}, err
 	}
-	return plan.Decide(v.Desired, v.Observed, now), nil
+	return r.rules.decide(v.Desired, v.Observed, now), nil
 }
 
 // lookAround tells the view of the other clusters, where this one is about to be

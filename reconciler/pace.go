@@ -1,38 +1,157 @@
 package reconciler
 
 import (
+	"maps"
+	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/queue"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// maxPace is the longest time between two tries of the same step.
-const maxPace = 5 * time.Minute
+const (
+	// memory is how long a try is remembered: what was tried so long ago counts from the first again.
+	memory = 2 * queue.MaxRetry
+	// maxDoubt is the longest time between two comparisons of the members' data that
+	// find the same reason to do nothing.
+	maxDoubt = 30 * time.Second
+)
 
-// pace slows down an action that does not have its effect: something undoes it each
-// time. It decides when the next pass comes, never what to do.
-type pace struct{ last memo.Map[repeated] }
+// pace slows down what fails, and what does not last because something undoes it each
+// time, whatever wakes the cluster: often it is the failed step itself, by what it writes.
+// Another step of the same cluster need not wait, and another wish in Git ends every wait.
+// It decides when to try again, never what: a process that starts again tries at once.
+type pace struct{ clusters memo.Map[map[string]try] }
 
-// repeated is the last step of a cluster, and how often in a row it was taken.
-type repeated struct {
-	step  string
+// try is how something was tried, several times in a row.
+type try struct {
+	// wish is what Git wanted.
+	wish  string
 	times int
+	// since is when it was tried first, at when last, and until for how long it waits.
+	since, at, until time.Time
+	// problem is what it failed with, "" for a success.
+	problem string
 }
 
-// after is how long to wait after a step: nothing, unless it is the same step as the
-// last one for this cluster.
-func (p *pace) after(key, step string) time.Duration {
-	before := p.last.Change(key, func(last repeated) repeated {
-		if last.step != step {
-			return repeated{step, 1}
-		}
-		return repeated{step, last.times + 1}
-	})
-	if before.step != step {
-		return 0
+// The names of what is tried. Members, revisions and times are no part of what fails: it
+// fails as well for the next one.
+func failing(s decision.Step) string {
+	return "failing " + s.Action.Kind() + " " + report.WithoutNumbers(s.Action.String())
+}
+
+// doubts begin the names of comparisons.
+const doubts = "confirming "
+
+func lasting(s decision.Step) string { return "lasting " + s.Steady() }
+
+// confirming is the comparison of the members' data that a plan asks for, by what it is
+// asked for; "" for none, or nobody to ask.
+func confirming(v *observe.View, p decision.Plan) string {
+	if p.Hold == nil || p.Hold.Kind != decision.Confirm || len(v.Endpoints) == 0 {
+		return ""
 	}
-	return min(state.MinRequeue<<min(before.times-1, 12), maxPace)
+	name := doubts + p.Hold.Rule
+	if len(p.Steps) > 0 {
+		name += " " + failing(p.Steps[0])
+	}
+	return name
 }
 
-func (p *pace) forget(key string) { p.last.Forget(key) }
+// left is how long the last try of any of the names has to wait yet, and that try.
+func (p *pace) left(c desired.Cluster, names ...string) (last try, left time.Duration) {
+	tries := p.clusters.Get(c.Key())
+	for _, name := range names {
+		if t := tries[name]; t.wish == c.Digest && time.Until(t.until) > left {
+			last, left = t, time.Until(t.until)
+		}
+	}
+	return last, left
+}
+
+// failed notes a step that failed, and the comparison that it rested on: both wait.
+func (p *pace) failed(c desired.Cluster, s decision.Step, confirmed string, problem error) (last try) {
+	p.note(c, func(tries map[string]try) {
+		last = again(c, tries[failing(s)])
+		last.problem, last.until = problem.Error(), last.at.Add(queue.BackOff(state.MinRequeue, last.times))
+		tries[failing(s)] = last
+		if confirmed != "" {
+			tries[confirmed] = last
+		}
+	})
+	return last
+}
+
+// done notes a step that went well, and returns how long it waits before it is
+// taken again.
+func (p *pace) done(c desired.Cluster, s decision.Step, confirmed string) time.Duration {
+	var wait time.Duration
+	p.note(c, func(tries map[string]try) {
+		delete(tries, failing(s))
+		delete(tries, confirmed)
+		t := again(c, tries[lasting(s)])
+		if t.times > 1 {
+			wait = queue.BackOff(state.MinRequeue, t.times-1)
+		}
+		t.until = t.at.Add(wait)
+		tries[lasting(s)] = t
+	})
+	return wait
+}
+
+// held notes that a comparison has led to a hold, and returns how long until the next
+// pass. What is only waited for has passes as often as the hold says.
+func (p *pace) held(c desired.Cluster, confirmed string, h decision.Hold) time.Duration {
+	wait := max(h.Again, state.MinRequeue)
+	if confirmed == "" || h.Kind == decision.Waiting {
+		return wait
+	}
+	p.note(c, func(tries map[string]try) {
+		t := again(c, tries[confirmed])
+		t.until = t.at.Add(min(queue.BackOff(state.MinRequeue, t.times), maxDoubt))
+		tries[confirmed] = t
+	})
+	return wait
+}
+
+// rest notes that nothing is to be done: no doubt is left.
+func (p *pace) rest(c desired.Cluster) {
+	doubt := func(name string, t try) bool { return t.problem == "" && strings.HasPrefix(name, doubts) }
+	for name, t := range p.clusters.Get(c.Key()) {
+		if doubt(name, t) {
+			p.note(c, func(tries map[string]try) { maps.DeleteFunc(tries, doubt) })
+			return
+		}
+	}
+}
+
+// again is one more try of the same; the first, where the last one was for another wish
+// or is long ago.
+func again(c desired.Cluster, last try) try {
+	now := time.Now()
+	if last.wish != c.Digest || now.Sub(last.at) > memory {
+		last = try{wish: c.Digest, since: now}
+	}
+	last.times, last.at, last.problem = last.times+1, now, ""
+	return last
+}
+
+// note changes what is remembered of a cluster, and drops what is old.
+func (p *pace) note(c desired.Cluster, change func(tries map[string]try)) {
+	p.clusters.Change(c.Key(), func(last map[string]try) map[string]try {
+		next := maps.Clone(last)
+		if next == nil {
+			next = map[string]try{}
+		}
+		maps.DeleteFunc(next, func(_ string, t try) bool { return time.Since(t.at) > memory })
+		change(next)
+		return next
+	})
+}
+
+func (p *pace) forget(key string) { p.clusters.Forget(key) }

@@ -11,6 +11,8 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/queue"
+	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -41,24 +43,78 @@ func (r *Reconciler) decideAgain(ctx context.Context, v *observe.View, act actio
 func sameAction(a, b action.Action) bool { return reflect.DeepEqual(a, b) }
 
 // Pass observes one cluster, decides, and executes at most one action. It
-// returns how long until the next pass.
+// returns how long until the next pass, or until a step that failed is tried again.
 func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
-	v, p, err := r.decide(ctx, c)
+	v, p, err := r.observe(ctx, c)
 	if err != nil {
 		return 0, err
+	}
+	asked := confirming(v, p)
+	if asked != "" {
+		if last, left := r.pace.left(v.Cluster, asked); left > 0 {
+			return r.unconfirmed(v, p, last, left)
+		}
+		if p, err = r.confirm(ctx, v); err != nil {
+			return 0, err
+		}
 	}
 	r.Reporter.Planned(v, p)
 	r.noteCluster(v, p)
 	switch {
 	case p.Hold != nil:
-		return max(p.Hold.Again, state.MinRequeue), nil
+		return r.pace.held(v.Cluster, asked, *p.Hold), nil
 	case len(p.Steps) == 0:
+		r.pace.rest(v.Cluster)
 		return r.Options.Resync, nil
 	}
-	if err := r.execute(ctx, v, p.Steps[0]); err != nil {
-		return 0, err
+	return r.take(ctx, v, p.Steps[0], asked)
+}
+
+// unconfirmed ends a pass whose members were compared a moment ago, for the same step: it
+// failed, or could not be taken.
+func (r *Reconciler) unconfirmed(v *observe.View, p decision.Plan, last try, left time.Duration) (time.Duration, error) {
+	if last.problem == "" {
+		return r.atMost(left), nil
 	}
-	return r.pace.after(c.Key(), p.Steps[0].String()), nil
+	if len(p.Steps) > 0 {
+		p.Hold = nil
+		r.Reporter.Planned(v, p)
+		r.noteCluster(v, p)
+	}
+	return r.notYet(v, last, left)
+}
+
+// take executes a step, unless it failed, or did not last, a moment ago.
+func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.Step, asked string) (time.Duration, error) {
+	if last, left := r.pace.left(v.Cluster, failing(step), lasting(step)); left > 0 {
+		return r.notYet(v, last, left)
+	}
+	if err := r.execute(ctx, v, step); err != nil {
+		last := r.pace.failed(v.Cluster, step, asked, err)
+		r.reportRetry(v, last)
+		return r.atMost(last.until.Sub(last.at)), err
+	}
+	return r.atMost(r.pace.done(v.Cluster, step, asked)), nil
+}
+
+// notYet ends a pass that found nothing to do but what failed, or what did not last. Only
+// the first is no success.
+func (r *Reconciler) notYet(v *observe.View, last try, left time.Duration) (time.Duration, error) {
+	if last.problem == "" {
+		return r.atMost(left), nil
+	}
+	r.reportRetry(v, last)
+	return r.atMost(left), queue.ErrNotYet
+}
+
+// atMost keeps passes coming while a step waits: another one may be due.
+func (r *Reconciler) atMost(wait time.Duration) time.Duration { return min(wait, r.Options.Resync) }
+
+// reportRetry reports a step that fails for longer than a blip.
+func (r *Reconciler) reportRetry(v *observe.View, last try) {
+	if last.times >= queue.MaxSilentConflicts {
+		r.Reporter.Waits(v.Cluster, report.Retry{Problem: last.problem, Failures: last.times, Since: last.since, Again: last.until, Most: queue.MaxRetry})
+	}
 }
 
 // Plan returns what a Pass would do, and changes nothing.
@@ -70,16 +126,27 @@ func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (decision.Plan
 // decide observes one cluster and plans. Where the plan wants health confirmed,
 // it observes again and plans again.
 func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
+	v, p, err := r.observe(ctx, c)
+	if err == nil && confirming(v, p) != "" {
+		p, err = r.confirm(ctx, v)
+	}
+	return v, p, err
+}
+
+// observe observes one cluster, and plans.
+func (r *Reconciler) observe(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	v, err := r.Observer.Observe(ctx, c)
 	if err != nil {
 		return nil, decision.Plan{}, err
 	}
 	p, err := r.plan(ctx, v)
-	if err == nil && p.Hold != nil && p.Hold.Kind == decision.Confirm && len(v.Endpoints) > 0 {
-		r.Observer.Confirm(ctx, v)
-		p, err = r.plan(ctx, v)
-	}
 	return v, p, err
+}
+
+// confirm compares the data of the members, observes them once more, and plans again.
+func (r *Reconciler) confirm(ctx context.Context, v *observe.View) (decision.Plan, error) {
+	r.Observer.Confirm(ctx, v)
+	return r.plan(ctx, v)
 }
 
 // execute decides again on fresh data, and acts.

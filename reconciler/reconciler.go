@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
@@ -101,6 +102,8 @@ type Reconciler struct {
 	Options   Options
 
 	pace pace
+	// rules are those of package plan; tests of what a pass makes of a plan have others.
+	rules rules
 	// disrupting is a one-slot semaphore: one worker at a time may start to disrupt a
 	// cluster.
 	disrupting chan struct{}
@@ -122,7 +125,7 @@ func New(kube kubernetes.Interface, members Members, events eventrecord.EventRec
 func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, events eventrecord.EventRecorder, metrics *report.Metrics, log *slog.Logger, o Options) *Reconciler {
 	r := &Reconciler{
 		kube: kube, Options: o, cache: cache, desired: map[string]desired.Cluster{}, disrupting: make(chan struct{}, 1),
-		queue: queue.New(state.MinRequeue),
+		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
 	}
 	fights := &drift.Fights{}
 	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
@@ -248,7 +251,7 @@ func (r *Reconciler) Get(key string) (c desired.Cluster, named bool) {
 // enqueue asks for a pass over a cluster, if Git names it.
 func (r *Reconciler) enqueue(key string) {
 	if _, named := r.Get(key); named {
-		r.queue.Add(key)
+		r.queue.Wake(key)
 	}
 }
 

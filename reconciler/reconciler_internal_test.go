@@ -4,10 +4,14 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -30,24 +34,116 @@ func TestSameWish(t *testing.T) {
 	}
 }
 
+// step is one of the steps that are tried.
+func step(a action.Action) decision.Step { return decision.Step{Action: a, Reason: "it differs"} }
+
+// A step that does not last is taken later each time, and at once again when it was long
+// ago, or Git wants something else.
 func TestRepeatedStepsAreSlowedDown(t *testing.T) {
-	var p pace
-	var waits []time.Duration
-	for range 4 {
-		waits = append(waits, p.after("shop/orders", "apply Service orders-client"))
-	}
-	if want := []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue}; !slices.Equal(waits, want) {
-		t.Errorf("waits %v, want %v", waits, want)
-	}
-	for range 100 {
-		p.after("shop/orders", "apply Service orders-client")
-	}
-	if w := p.after("shop/orders", "apply Service orders-client"); w != 5*time.Minute {
-		t.Errorf("at last %s", w)
-	}
-	if w := p.after("shop/orders", "something else"); w != 0 {
-		t.Errorf("another step waits %s", w)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		c, service, budget := clustertest.InGit().Identified(), step(action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}), step(action.EndRoll{})
+		var waits []time.Duration
+		for range 4 {
+			waits = append(waits, p.done(c, service, ""))
+		}
+		if want := []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue}; !slices.Equal(waits, want) {
+			t.Errorf("waits %v, want %v", waits, want)
+		}
+		if _, left := p.left(c, lasting(service)); left != 4*state.MinRequeue {
+			t.Errorf("it waits for %s", left)
+		}
+		for range 100 {
+			p.done(c, service, "")
+		}
+		if w := p.done(c, service, ""); w != queue.MaxRetry {
+			t.Errorf("after a hundred times it waits %s", w)
+		}
+		if w := p.done(c, budget, ""); w != 0 {
+			t.Errorf("another step waits %s", w)
+		}
+		if w := p.done(clustertest.InGit(clustertest.SetReplicas(5)).Identified(), service, ""); w != 0 {
+			t.Errorf("for another wish it waits %s", w)
+		}
+		p.done(c, service, "")
+		if w := p.done(c, service, ""); w == 0 {
+			t.Error("again for the first wish it does not wait")
+		}
+		time.Sleep(memory + time.Second)
+		if w := p.done(c, service, ""); w != 0 {
+			t.Errorf("long after the last time it waits %s", w)
+		}
+	})
+}
+
+// 186: what failed waits under its name, whatever members and revisions are in it, and so
+// does the comparison of the members' data that it rested on; another step does not wait.
+func TestFailedStepsWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		c, other := clustertest.InGit().Identified(), clustertest.InGit(clustertest.SetReplicas(5)).Identified()
+		compact := func(revision int64) decision.Step {
+			return step(action.Compact{Member: "orders-1", Revision: revision})
+		}
+		var waits []time.Duration
+		for revision := range int64(4) {
+			last := p.failed(c, compact(revision), "confirming alarms", errors.New("no"))
+			waits = append(waits, last.until.Sub(last.at))
+		}
+		if want := []time.Duration{state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue, 8 * state.MinRequeue}; !slices.Equal(waits, want) {
+			t.Errorf("waits %v, want %v", waits, want)
+		}
+		for _, name := range []string{failing(compact(9)), "confirming alarms"} {
+			if last, left := p.left(c, name); left != 8*state.MinRequeue || last.problem != "no" || last.times != 4 {
+				t.Errorf("%s waits for %s after %+v", name, left, last)
+			}
+			if _, left := p.left(other, name); left != 0 {
+				t.Errorf("for another wish %s waits for %s", name, left)
+			}
+		}
+		if _, left := p.left(c, failing(step(action.EndRoll{}))); left != 0 {
+			t.Errorf("another step waits for %s", left)
+		}
+		p.done(c, compact(9), "confirming alarms")
+		if _, left := p.left(c, failing(compact(10)), "confirming alarms"); left != 0 {
+			t.Errorf("after a success it waits for %s", left)
+		}
+		p.failed(c, compact(9), "", errors.New("no"))
+		p.forget(c.Key())
+		if _, left := p.left(c, failing(compact(9))); left != 0 {
+			t.Errorf("after it is no longer in Git it waits for %s", left)
+		}
+	})
+}
+
+// 187: a comparison that finds the same reason to do nothing is made less and less
+// often, and what only takes its time is looked for as before.
+func TestComparisonsThatLeadNowhereAreSlowedDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var p pace
+		c := clustertest.InGit().Identified()
+		for range 20 {
+			if again := p.held(c, "confirming health", decision.Hold{Kind: decision.Unhealthy, Again: time.Second}); again != time.Second {
+				t.Fatalf("the next look is in %s", again)
+			}
+		}
+		if _, left := p.left(c, "confirming health"); left != maxDoubt {
+			t.Errorf("it waits for %s", left)
+		}
+		p.failed(c, step(action.EndRoll{}), "confirming confirm", errors.New("no"))
+		p.rest(c)
+		if _, left := p.left(c, "confirming health"); left != 0 {
+			t.Errorf("at rest it waits for %s", left)
+		}
+		if _, left := p.left(c, "confirming confirm"); left == 0 {
+			t.Error("at rest what has failed does not wait")
+		}
+		p.held(c, "confirming soak", decision.Hold{Kind: decision.Waiting})
+		p.held(c, "", decision.Hold{Kind: decision.Unhealthy})
+		if _, left := p.left(c, "confirming soak", ""); left != 0 {
+			t.Errorf("it waits for %s", left)
+		}
+	})
 }
 
 // A default takes the place of nothing that was set: neither of a limit nor of the

@@ -340,22 +340,34 @@ func TestTheEndIsNoFailure(t *testing.T) {
 	})
 }
 
-// A step that another writer undoes each time is taken less and less often.
+// A step that another writer undoes each time is taken less and less often, although
+// each time the change wakes the cluster.
 func TestAStepThatIsUndoneIsSlowedDown(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
-		var waits []time.Duration
-		for range 3 {
+		undo := func() {
 			if err := w.API.CoreV1().Services("shop").Delete(w.Context(), "orders-client", metav1.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			synctest.Wait()
+		}
+		var waits []time.Duration
+		undo()
+		for range 3 {
 			wait, err := w.Pass()
-			if err != nil {
-				t.Fatal(err)
+			if err != nil || !w.AdmitsClients() {
+				t.Fatalf("%v, and the Service is there: %t", err, w.AdmitsClients())
 			}
 			waits = append(waits, wait)
+			undo()
+			if left, err := w.Pass(); wait > 0 && (left != wait || err != nil || w.AdmitsClients()) {
+				t.Errorf("woken meanwhile it waits %s, %v, and the Service is there: %t", left, err, w.AdmitsClients())
+			} else if wait == 0 {
+				waits = append(waits, left)
+				undo()
+			}
+			time.Sleep(waits[len(waits)-1])
 		}
-		if !slices.Equal(waits, []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue}) {
+		if !slices.Equal(waits, []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue}) {
 			t.Errorf("waits %s", waits)
 		}
 	})

@@ -10,29 +10,64 @@ import (
 
 	"k8s.io/client-go/util/workqueue"
 
+	"github.com/quorate/quorate/reconciler/memo"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// maxRetry is the longest time between two tries of a pass that fails.
-const maxRetry = time.Minute
+const (
+	// MaxRetry is the longest time between two tries of what fails.
+	MaxRetry = 5 * time.Minute
+	// maxDeaf is for how long after a failure a key is not woken.
+	maxDeaf = time.Minute
+)
 
 // MaxSilentConflicts is how often in a row something may have changed between decision
 // and action before that counts as a failure: a cache that lags has caught up by then.
 const MaxSilentConflicts = 5
 
+// ErrNotYet ends a pass that found nothing to do but what has failed before, and whose
+// time has not come: neither a failure nor a success.
+var ErrNotYet = errors.New("what has failed is tried again later")
+
 // Queue has the keys that wait for a pass.
 type Queue struct {
-	keys workqueue.TypedRateLimitingInterface[string]
+	keys  workqueue.TypedDelayingInterface[string]
+	first time.Duration
+	// tries is how the last passes over each key ended.
+	tries *memo.Map[tries]
+}
+
+// tries is how the last passes over a key ended.
+type tries struct {
+	// failures in a row.
+	failures int
+	// until is for how long nothing wakes the key.
+	until time.Time
+	// news counts the calls of Add.
+	news int
 }
 
 // New returns a queue whose failed passes are tried again after first, and then after
-// twice as long each time, up to a minute.
+// twice as long each time, up to MaxRetry.
 func New(first time.Duration) Queue {
-	return Queue{workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](first, maxRetry))}
+	return Queue{workqueue.NewTypedDelayingQueue[string](), first, &memo.Map[tries]{}}
 }
 
-// Add asks for a pass over a key.
-func (q Queue) Add(key string) { q.keys.Add(key) }
+// BackOff is how long to wait after so many failures in a row, one at least.
+func BackOff(first time.Duration, failures int) time.Duration {
+	return min(first<<min(failures-1, 20), MaxRetry)
+}
+
+// Add asks for a pass over a key now, for a reason that no pass before knew of.
+func (q Queue) Add(key string) {
+	q.tries.Change(key, func(t tries) tries { return tries{news: t.news + 1} })
+	q.keys.Add(key)
+}
+
+// Wake asks for a pass over a key because something has changed around it. After a failure
+// that does not bring the next pass forward by much: it is often the failed pass itself
+// that has changed something.
+func (q Queue) Wake(key string) { q.keys.Add(key) }
 
 // Len is how many keys wait.
 func (q Queue) Len() int { return q.keys.Len() }
@@ -43,7 +78,10 @@ func (q Queue) ShutDown() { q.keys.ShutDown() }
 // Handler makes the passes over the keys of a queue.
 type Handler interface {
 	// Pass makes one pass, and returns how long until the next. known is false for a key
-	// that nothing names any more: it waits for no other pass.
+	// that nothing names any more: it waits for no other pass. A wait beside an error is
+	// the handler's own back-off: until then there may be passes, which end with
+	// ErrNotYet where they find nothing else to do. Any other error has the key
+	// wait as long as the queue says.
 	Pass(ctx context.Context, key string) (wait time.Duration, known bool, err error)
 	// Failed is told of a pass that failed, and Succeeded of one that did not.
 	Failed(key string, err error)
@@ -56,29 +94,56 @@ func (q Queue) Work(ctx context.Context, h Handler) {
 	}
 }
 
-// Next makes one pass over the next key. It reports whether there was one: false
-// means that the queue is shut down.
+// Next makes one pass over the next key, if it need not wait. It reports whether there
+// was one: false means that the queue is shut down.
 func (q Queue) Next(ctx context.Context, h Handler) bool {
 	key, shutdown := q.keys.Get()
 	if shutdown {
 		return false
 	}
 	defer q.keys.Done(key)
+	before := q.tries.Get(key)
+	if left := time.Until(before.until); left > 0 {
+		q.keys.AddAfter(key, left) // an earlier reminder may have taken the place of that one
+		return true
+	}
 	wait, known, err := h.Pass(ctx, key)
 	switch {
 	case !known:
-		q.keys.Forget(key)
+		q.tries.Forget(key)
 	case ctx.Err() != nil: // that the process ends is no failure
 		q.keys.AddAfter(key, state.MinRequeue)
-	case errors.Is(err, state.ErrChanged) && q.keys.NumRequeues(key) < MaxSilentConflicts:
-		q.keys.AddRateLimited(key)
+	case errors.Is(err, ErrNotYet):
+		q.keys.AddAfter(key, wait)
 	case err != nil:
-		h.Failed(key, err)
-		q.keys.AddRateLimited(key)
+		q.failed(key, before, wait, err, h)
 	default:
 		h.Succeeded(key)
-		q.keys.Forget(key)
+		q.tries.Change(key, func(t tries) tries { return tries{news: t.news} })
 		q.keys.AddAfter(key, wait)
 	}
 	return true
+}
+
+// failed counts a failure, and has the key wait. News that came meanwhile are news for
+// the next pass, too.
+func (q Queue) failed(key string, before tries, wait time.Duration, err error, h Handler) {
+	if !errors.Is(err, state.ErrChanged) || before.failures >= MaxSilentConflicts {
+		h.Failed(key, err)
+	}
+	again := wait
+	if wait == 0 {
+		again = BackOff(q.first, before.failures+1)
+	}
+	q.tries.Change(key, func(t tries) tries {
+		if t.news != before.news {
+			return t
+		}
+		t.failures++
+		if wait == 0 {
+			t.until = time.Now().Add(min(again, maxDeaf))
+		}
+		return t
+	})
+	q.keys.AddAfter(key, again)
 }

@@ -32,10 +32,12 @@ func TestWhatAPassEndsWith(t *testing.T) {
 		handler           passes
 		made, failed, won int
 	}{
-		"well: again when it says":        {passes{wait: time.Hour}, 3, 0, 3},
-		"nothing names it: never again":   {passes{unknown: true}, 1, 0, 0},
-		"a failure: again, less and less": {passes{err: errors.New("away")}, 129, 129, 0},
-		"a conflict: told when it lasts":  {passes{err: state.ErrChanged}, 129, 124, 0},
+		"well: again when it says":             {passes{wait: time.Hour}, 3, 0, 3},
+		"nothing names it: never again":        {passes{unknown: true}, 1, 0, 0},
+		"a failure: again, less and less":      {passes{err: errors.New("away")}, 35, 35, 0},
+		"a failure with a back-off of its own": {passes{wait: time.Hour, err: errors.New("away")}, 3, 3, 0},
+		"what failed is not due yet":           {passes{wait: time.Hour, err: queue.ErrNotYet}, 3, 0, 0},
+		"a conflict: told when it lasts":       {passes{err: state.ErrChanged}, 35, 30, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -67,5 +69,76 @@ func TestTheEndIsNoFailure(t *testing.T) {
 		if q.Next(ctx, &p) {
 			t.Error("a queue that is shut down has another key")
 		}
+	})
+}
+
+// waking is a handler that wakes its key by what it does, and is woken besides.
+type waking struct {
+	passes
+	queue queue.Queue
+}
+
+func (w *waking) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	w.queue.Wake(key)
+	return w.passes.Pass(ctx, key)
+}
+
+// 186: nothing that happens around a key brings the next pass forward after a failure,
+// but for a pass every minute; news do, and news that come during a pass.
+func TestWakingIsNoReasonToTryAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(state.MinRequeue)
+		p := &waking{passes{err: errors.New("away")}, q}
+		q.Add("shop/orders")
+		go q.Work(t.Context(), p)
+		wake := func(during time.Duration) (made int) {
+			before := p.made
+			for end := time.Now().Add(during); time.Now().Before(end); time.Sleep(time.Second / 2) {
+				q.Wake("shop/orders")
+			}
+			synctest.Wait()
+			return p.made - before
+		}
+		if made := wake(time.Minute); made != 10 {
+			t.Errorf("%d passes in the first minute", made)
+		}
+		if made := wake(time.Hour); made < 50 || made > 62 {
+			t.Errorf("%d passes in an hour", made)
+		}
+		before := p.made
+		q.Add("shop/orders")
+		synctest.Wait()
+		if p.made != before+1 {
+			t.Errorf("%d passes after news", p.made-before)
+		}
+		q.ShutDown()
+	})
+}
+
+// meanwhile is a handler to which news come during its first pass.
+type meanwhile struct {
+	passes
+	queue queue.Queue
+}
+
+func (m *meanwhile) Pass(ctx context.Context, key string) (time.Duration, bool, error) {
+	if m.made == 0 {
+		m.queue.Add(key)
+	}
+	return m.passes.Pass(ctx, key)
+}
+
+// News that come while a pass fails do not wait: that pass knew nothing of them.
+func TestNewsDuringAFailingPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := queue.New(time.Hour)
+		m := &meanwhile{passes{err: errors.New("away")}, q}
+		q.Add("shop/orders")
+		go q.Work(t.Context(), m)
+		time.Sleep(time.Second)
+		if m.made != 2 {
+			t.Errorf("%d passes", m.made)
+		}
+		q.ShutDown()
 	})
 }

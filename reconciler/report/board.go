@@ -27,6 +27,8 @@ type knownStatus struct {
 	// failure is what the last passes failed with, Failures of them in a row.
 	failure  string
 	failures int
+	// retry is since when, and when it is tried again; "" for a short while.
+	retry string
 }
 
 // shownFailures keeps a conflict or a blip from being news.
@@ -42,7 +44,7 @@ func (s *Board) Note(key string, list []schema.Status) {
 func (s *Board) Failed(key string, err error, first schema.Status) {
 	s.change(key, func(k *knownStatus) {
 		k.failures++
-		if text := Shorten(err.Error()); withoutNumbers(text) != withoutNumbers(k.failure) {
+		if text := Shorten(err.Error()); WithoutNumbers(text) != WithoutNumbers(k.failure) {
 			k.failure = text
 		}
 		if k.list == nil {
@@ -51,11 +53,22 @@ func (s *Board) Failed(key string, err error, first schema.Status) {
 	})
 }
 
+// waits keeps since when something fails, and when it is tried again. Passes that found
+// something else to wait for do not hide it.
+func (s *Board) waits(key, failure, retry string) {
+	s.change(key, func(k *knownStatus) {
+		if failure = Shorten(failure); WithoutNumbers(failure) != WithoutNumbers(k.failure) {
+			k.failure = failure
+		}
+		k.failures, k.retry = max(k.failures, shownFailures), retry
+	})
+}
+
 // Wording is how a failure is put: the words that are known already, where only
 // numbers in them differ.
 func (s *Board) Wording(key, failure string) string {
 	for _, known := range s.known.Get(key).list {
-		if before := known.Condition(schema.ConditionStalled).Message; withoutNumbers(before) == withoutNumbers(failure) {
+		if before := known.Condition(schema.ConditionStalled).Message; WithoutNumbers(before) == WithoutNumbers(failure) {
 			return before
 		}
 	}
@@ -64,7 +77,7 @@ func (s *Board) Wording(key, failure string) string {
 
 // Succeeded ends a row of failures.
 func (s *Board) Succeeded(key string) {
-	s.change(key, func(k *knownStatus) { k.failure, k.failures = "", 0 })
+	s.change(key, func(k *knownStatus) { k.failure, k.failures, k.retry = "", 0, "" })
 }
 
 // Forget drops what is known of an object.
@@ -89,10 +102,13 @@ func (k knownStatus) shown() []schema.Status {
 	if k.failures < shownFailures {
 		return k.list
 	}
-	list := slices.Clone(k.list)
+	list, message := slices.Clone(k.list), k.failure
+	if k.retry != "" {
+		message += "; " + k.retry
+	}
 	for i, status := range list {
 		if phase, _ := status.Phase(); i == 0 || phase != schema.PhaseReady { // a restore that is done stays done
-			list[i].Status.Conditions = schema.ConditionsOf(schema.PhaseStalled, "Failed", k.failure)
+			list[i].Status.Conditions = schema.ConditionsOf(schema.PhaseStalled, "Failed", message)
 		}
 	}
 	return list
@@ -102,7 +118,9 @@ func (k knownStatus) shown() []schema.Status {
 // a server gave a request.
 var numbered = regexp.MustCompile(`\S*[0-9]\S*`)
 
-func withoutNumbers(text string) string { return numbered.ReplaceAllString(text, "#") }
+// WithoutNumbers is a text by which what differs in numbers, names or places only is the
+// same.
+func WithoutNumbers(text string) string { return numbered.ReplaceAllString(text, "#") }
 
 // UnseenCluster is what is shown of a cluster before the first pass.
 func UnseenCluster(c desired.Cluster) schema.Status { return unseen(schema.KindCluster, c.Metadata) }

@@ -116,6 +116,7 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 		for range 3 {
 			w.Scale(5, "autoscaler")
 			w.MustPass()
+			time.Sleep(time.Second) // what does not last is not put back at once
 		}
 		w.API.ClearActions()
 		for range 20 {

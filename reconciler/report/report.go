@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"strings"
 	"time"
 
@@ -19,6 +20,8 @@ const (
 	TopicState   = "state"
 	TopicStep    = "step"
 	TopicFailure = "failure"
+	// topicRetry is since when that try is repeated.
+	topicRetry = "retry"
 )
 
 // Planned tells what the plan says, where it says something new.
@@ -61,7 +64,7 @@ func (r *Reporter) reportHold(v *observe.View, h decision.Hold) {
 // Starting tells what is about to be done, before it is done. A step that
 // failed and is tried again was reported already.
 func (r *Reporter) Starting(v *observe.View, s decision.Step) {
-	if !r.Said.Changed(v.Cluster.Key(), TopicStep, s.String()) {
+	if !r.Said.Changed(v.Cluster.Key(), TopicStep, s.Steady()) {
 		return
 	}
 	r.Said.Clear(v.Cluster.Key(), TopicState)
@@ -84,12 +87,32 @@ func (r *Reporter) Done(v *observe.View, s decision.Step, took time.Duration) {
 func (r *Reporter) Failed(c desired.Cluster, err error) {
 	r.Metrics.failed(c)
 	r.Board.Failed(c.Key(), err, UnseenCluster(c))
-	if !r.Said.Changed(c.Key(), TopicFailure, err.Error()) {
+	if !r.Said.Changed(c.Key(), TopicFailure, WithoutNumbers(err.Error())) {
 		return
 	}
 	r.Log.Error("pass failed", "cluster", c.Key(), "error", err.Error())
 	if about := r.Subject(c.Key()); about != nil {
 		r.Events.Event(about, corev1.EventTypeWarning, "Failed", Shorten(err.Error()))
+	}
+}
+
+// Retry is a step that has failed several times in a row.
+type Retry struct {
+	// Problem of the last failure.
+	Problem  string
+	Failures int
+	// Since is when it failed first, Again when it is tried next, and Most the longest
+	// time between two tries.
+	Since, Again time.Time
+	Most         time.Duration
+}
+
+// Waits reports once that a step keeps failing, and when it is tried again.
+func (r *Reporter) Waits(c desired.Cluster, t Retry) {
+	since := TimeOrNever(t.Since)
+	r.Board.waits(c.Key(), t.Problem, fmt.Sprintf("it has failed since %s, and is tried again within %s of each failure, or with a commit that changes the file", since, t.Most))
+	if r.Said.Changed(c.Key(), topicRetry, since) {
+		r.Log.Warn("step waits after its failures", "cluster", c.Key(), "failures", t.Failures, "since", since, "again", TimeOrNever(t.Again), "error", t.Problem)
 	}
 }
 
