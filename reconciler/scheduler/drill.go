@@ -96,13 +96,14 @@ func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 // beginDrill begins to restore the newest backup on trial. Its Job is named in the
 // record before it exists, so that the next process finds it, or makes it.
 func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
-	s.drilling.Lock()
-	defer s.drilling.Unlock()
+	// Those that are being started have no Job yet that could be counted.
+	others := int(s.starting.Add(1)) - 1
+	defer s.starting.Add(-1)
 	running, err := s.Jobs.Running(ctx, naming.LabelDrillOf)
 	if err != nil {
 		return 0, err
 	}
-	if running >= s.Options.MaxDrills {
+	if running += others; running >= s.Options.MaxDrills {
 		return s.waitsFor(q, fmt.Sprintf("%d other restore drills are under way, and --max-drills allows no more", running), placeWait)
 	}
 	name, err := jobs.NewName(q, "drill")

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -46,6 +47,14 @@ func (s *Scheduler) reportBackupFailure(q desired.Backup, k *kept, failure error
 	s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "BackupFailed", report.Shorten(failure.Error()))
 }
 
+// reportGivenUp tells of a backup of which it will never be known how it ended.
+func (s *Scheduler) reportGivenUp(q desired.Backup, k *kept, why error) {
+	url := desired.WithoutQuery(k.record.Begun.URL)
+	s.Log.Warn("backup given up", "request", q.Key(), "cluster", q.ClusterName(), "url", url, "error", why.Error(),
+		"remedy", "nothing waits for it; look there whether it left an object, and remove that by hand")
+	s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "BackupGivenUp", report.Shorten(url+" was begun, and it cannot be found out how it ended: "+why.Error()))
+}
+
 // reportRequestError tells of a pass that failed before it came to a backup.
 func (s *Scheduler) reportRequestError(q desired.Backup, err error) {
 	s.Reporter.Board.Failed(q.Key(), err, report.UnseenBackup(q))
@@ -63,11 +72,53 @@ func (s *Scheduler) forgetRequest(q desired.Backup) {
 	s.Log.Info("backup is not in Git any more", "request", q.Key(), "cluster", q.ClusterName())
 }
 
+// overdueEvery is the time between two looks at what is overdue.
+const overdueEvery = 15 * time.Second
+
+// watchOverdue tells which schedules are overdue until ctx ends. It asks no store, no
+// member and no API server: what keeps a pass from getting through keeps it from nothing.
+func (s *Scheduler) watchOverdue(ctx context.Context) {
+	for tick := time.NewTicker(overdueEvery); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+			s.tellOverdue()
+		}
+	}
+}
+
+// tellOverdue measures all schedules by the last that is known of their records.
+func (s *Scheduler) tellOverdue() {
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	for key, rec := range s.told {
+		q, named := s.get(key)
+		if !named || q.Schedule == nil {
+			delete(s.told, key)
+			continue
+		}
+		s.setGauges(q, rec)
+		if late := rec.overdueAt(q, s.Now()); !late.IsZero() && !s.Now().Before(late) {
+			due, _ := dueOf(q, rec, s.Now()) // a schedule that cannot be read is told of by the pass
+			s.noteRequest(q, rec, due)
+		}
+	}
+}
+
 // measure sets the gauges that follow from a schedule's record.
 func (s *Scheduler) measure(q desired.Backup, rec Record) {
 	if q.Schedule == nil {
 		return
 	}
+	s.telling.Lock()
+	defer s.telling.Unlock()
+	s.told[q.Key()] = rec
+	s.setGauges(q, rec)
+}
+
+func (s *Scheduler) setGauges(q desired.Backup, rec Record) {
 	now, late, how := s.Now(), rec.overdueAt(q, s.Now()), q.Schedule.Verify.Restore
 	facts := report.ScheduleFacts{
 		Overdue:  !late.IsZero() && !now.Before(late),

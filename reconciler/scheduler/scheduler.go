@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/kubernetes"
@@ -61,8 +62,13 @@ type Parts struct {
 type Scheduler struct {
 	Parts
 	queue queue.Queue
-	// drilling is held while a restore drill is started, so that they are counted.
-	drilling sync.Mutex
+	// starting are the restore drills that are being started, and not counted yet.
+	starting atomic.Int32
+
+	// telling guards told, and is held while what is overdue is told: told is the last
+	// that is known of each schedule's record, for people. It decides nothing.
+	telling sync.Mutex
+	told    map[string]Record
 
 	mu      sync.Mutex
 	desired map[string]desired.Backup
@@ -74,17 +80,18 @@ type Scheduler struct {
 
 // New returns a Scheduler that Git has asked for nothing yet.
 func New(parts Parts) *Scheduler {
-	return &Scheduler{Parts: parts, queue: queue.New(250 * time.Millisecond)}
+	return &Scheduler{Parts: parts, queue: queue.New(250 * time.Millisecond), told: map[string]Record{}}
 }
 
 // Run takes backups with so many workers until ShutDown is called, and returns when
 // those that were being taken have ended.
 func (s *Scheduler) Run(ctx context.Context, workers int) {
-	var all sync.WaitGroup
-	for range workers {
-		all.Go(func() { s.queue.Work(ctx, handler{s}) })
-	}
-	all.Wait()
+	telling, ended := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() { s.watchOverdue(telling) })
+	s.queue.Run(ctx, workers, handler{s})
+	ended()
+	watch.Wait()
 }
 
 // ShutDown lets Run end.
