@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -62,6 +63,7 @@ func (r *Reconciler) reserve(ctx context.Context, v *observe.View, action action
 	if !r.takesPlace(v, action) {
 		return func() {}, false
 	}
+	defer queue.Aside(ctx)()
 	select {
 	case r.disrupting <- struct{}{}:
 		return func() { <-r.disrupting }, true

@@ -48,6 +48,8 @@ type Options struct {
 	MaxDrills int
 	// BackupBandwidth of all backups together in bytes a second. Default: no limit.
 	BackupBandwidth int64
+	// BackupStallTimeout is how long nothing of a backup may move before it fails. Default 5m.
+	BackupStallTimeout time.Duration
 	// Workers is how many clusters are reconciled at the same time. Default 4.
 	Workers int
 	// Resync is how often an idle cluster is reconciled. Default 30s.
@@ -129,7 +131,8 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	}
 	fights := &drift.Fights{}
 	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
-	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL}, jobs.Client{Kube: kube}
+	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside}
+	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, Calls: calls}, jobs.Client{Kube: kube}
 	r.Observer = &observe.Observer{
 		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
@@ -165,9 +168,7 @@ func (r *Reconciler) Start(ctx context.Context) error {
 // under way have ended, too.
 func (r *Reconciler) Run(ctx context.Context) {
 	var workers sync.WaitGroup
-	for range r.Options.Workers {
-		workers.Go(func() { r.queue.Work(ctx, handler{r}) })
-	}
+	workers.Go(func() { r.queue.Run(ctx, r.Options.Workers, handler{r}) })
 	// Backups that run long leave workers for the others.
 	workers.Go(func() { r.Scheduler.Run(ctx, r.Options.MaxBackups+r.Options.Workers) })
 	workers.Go(func() { r.watchOrphans(ctx) })

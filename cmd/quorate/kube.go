@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/manifests"
 	"github.com/quorate/quorate/reconciler/scheduler"
 )
@@ -36,6 +38,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "what takes the backups that are declared in Git: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
 	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many restore drills run at the same time, of all schedules")
 	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; each Job of --backup-runner=job gets its --max-backups-th part; default no limit")
+	flags.DurationVar(&f.options.BackupStallTimeout, "backup-stall-timeout", backup.DefaultStall, "a backup fails when neither the member nor the store has moved anything of it for so long; one that moves may take up to 24 hours")
 	flags.IntVar(&f.options.MaxDisrupted, "max-disrupted", 1, "how many clusters may be disrupted at the same time; repairs and rollouts in progress do not wait")
 	flags.StringVar(&f.options.Render.ClusterDomain, "cluster-domain", "cluster.local", "DNS domain of the Kubernetes cluster, for the names in certificates")
 }
@@ -54,11 +57,18 @@ func (f *kubeFlags) check() error {
 	if f.options.MaxDrills < 1 {
 		return fmt.Errorf("--max-drills is %d: give at least 1, and set verify.restore to Never where there should be none", f.options.MaxDrills)
 	}
+	if f.options.BackupStallTimeout < minStall {
+		return fmt.Errorf("--backup-stall-timeout is %s: give at least %s, for example 5m", f.options.BackupStallTimeout, minStall)
+	}
 	return f.readBandwidth()
 }
 
-// minBandwidth lets a backup of a common size complete within its limit of an hour.
-const minBandwidth = 64 << 10
+const (
+	// minBandwidth lets a backup of a common size complete within its limit of a day.
+	minBandwidth = 64 << 10
+	// minStall keeps a pause of a network or of a disk from being a failure.
+	minStall = 10 * time.Second
+)
 
 // readBandwidth parses the limit of all backups together.
 func (f *kubeFlags) readBandwidth() error {

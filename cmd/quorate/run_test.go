@@ -3,8 +3,10 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/backup"
 )
 
 func TestMassLimitsAreChecked(t *testing.T) {
@@ -32,11 +34,23 @@ func TestFlagsOfTheFleetAreChecked(t *testing.T) {
 		{"default", -1, "--max-disrupted is -1"},
 	} {
 		f := kubeFlags{}
-		f.options.MaxBackups, f.options.MaxDrills = 1, 1
+		f.options.MaxBackups, f.options.MaxDrills, f.options.BackupStallTimeout = 1, 1, minStall
 		f.options.Owner.Instance, f.options.MaxDisrupted = c.instance, c.most
 		err := f.check()
 		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q %d: got %v, want %q", c.instance, c.most, err, c.want)
+		}
+	}
+}
+
+// 175: a time within which every network pauses now and then is refused.
+func TestTheStallTimeoutOfBackupsIsChecked(t *testing.T) {
+	for stall, want := range map[time.Duration]string{minStall: "", backup.DefaultStall: "", time.Second: "--backup-stall-timeout is 1s: give at least 10s", 0: "--backup-stall-timeout is 0s"} {
+		f := kubeFlags{}
+		f.options.Owner.Instance, f.options.MaxDisrupted, f.options.MaxBackups, f.options.MaxDrills = "default", 1, 1, 1
+		f.options.BackupStallTimeout = stall
+		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", stall, err, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"runtime/debug"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ func newTakeBackup() *cobra.Command {
 	var address, host, id, url, manifest, certificates string
 	var https bool
 	var bandwidth int64
+	var stall time.Duration
 	var recipients []string
 	cmd := &cobra.Command{
 		Use: "take-backup", Hidden: true, Args: cobra.NoArgs,
@@ -51,7 +53,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 				ClusterID: m.ClusterID, ID: id,
 			}
 			m, err = jobs.Take(cmd.Context(), jobs.Task{
-				From: member, HTTPS: https, Secret: secret, Store: store, URL: url, Manifest: m, Bandwidth: bandwidth,
+				From: member, HTTPS: https, Secret: secret, Store: store, URL: url, Manifest: m, Bandwidth: bandwidth, Stall: stall,
 			})
 			if err != nil {
 				return err
@@ -70,6 +72,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.StringVar(&url, "url", "", "object URL of the backup")
 	f.StringVar(&manifest, "manifest", "", "what the manifest says of the backup, as JSON")
 	f.Int64Var(&bandwidth, "bandwidth", 0, "bytes a second that it may take; 0 for no limit")
+	f.DurationVar(&stall, "stall-timeout", backup.DefaultStall, "how long nothing of it may move before it fails")
 	f.StringArrayVar(&recipients, "recipient", nil, "public key of age of one who can decrypt the backup; may be given several times")
 	return cmd
 }

@@ -35,6 +35,9 @@ type Store struct {
 	// snapshots. Without it, Verify checks the bytes that are stored, and not what is
 	// in them.
 	Identity string
+	// Calls says how long and how often stores are called. Default: with the defaults of
+	// each.
+	Calls *Calls
 }
 
 // Save stores a snapshot stream at objectURL and its manifest beside it,
@@ -55,19 +58,20 @@ type Store struct {
 // and in S3 no parts of an upload.
 //
 // Memory does not grow with the snapshot: at most five parts of 5 MiB are held
-// at a time, and nothing is put on a local disk. ctx bounds the store's side,
-// plus at most twice cleanupTimeout after it has ended. The caller must see to
-// it that snapshot.Read returns when ctx ends.
+// at a time, and nothing is put on a local disk. It ends when nothing moves for
+// the stall time of Calls, and ctx bounds the store's side, plus at most twice
+// cleanupTimeout after that. The caller must see to it that snapshot.Read
+// returns when ctx ends, which is best that of Calls.Watch.
 func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest) (Manifest, error) {
-	s, err := st.open(ctx, "save backup", objectURL, true)
+	s, ctx, err := st.open(ctx, "save backup", objectURL, saving)
 	if err != nil {
 		return Manifest{}, err
 	}
 	defer s.close()
-	if err := s.refuseExisting(ctx); err != nil {
+	if err := s.quickly(ctx, s.refuseExisting); err != nil {
 		return Manifest{}, err
 	}
-	sum, err := s.upload(ctx, snapshot)
+	sum, err := s.upload(ctx, s.watch.snapshot(ctx, snapshot))
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -81,6 +85,7 @@ func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, 
 	if err := s.writeManifest(ctx, m, condition{}); err != nil {
 		return Manifest{}, s.discard(ctx, err)
 	}
+	s.saved()
 	return m, nil
 }
 
@@ -90,7 +95,7 @@ func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, 
 // the manifest. Errors: ErrNotFound when there is no manifest; otherwise one
 // that says what is wrong. It does not open the database: a trial restore does.
 func (st Store) Verify(ctx context.Context, objectURL string) (Manifest, error) {
-	s, err := st.open(ctx, "verify backup", objectURL, false)
+	s, ctx, err := st.open(ctx, "verify backup", objectURL, reading)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -107,7 +112,7 @@ func (st Store) Verify(ctx context.Context, objectURL string) (Manifest, error) 
 // is not what the manifest says ends with an error in place of io.EOF, and nothing
 // of it may be used. Close may be called at any time. Errors: as for Verify.
 func (st Store) Open(ctx context.Context, objectURL string) (io.ReadCloser, Manifest, error) {
-	s, err := st.open(ctx, "read backup", objectURL, false)
+	s, ctx, err := st.open(ctx, "read backup", objectURL, reading)
 	if err != nil {
 		return nil, Manifest{}, err
 	}
@@ -128,7 +133,7 @@ func (st Store) Open(ctx context.Context, objectURL string) (io.ReadCloser, Mani
 // ask whether a backup exists. It does not look at the snapshot. Errors:
 // ErrNotFound when the store says that there is none.
 func (st Store) ReadManifest(ctx context.Context, objectURL string) (Manifest, error) {
-	s, err := st.open(ctx, "read backup manifest", objectURL, false)
+	s, ctx, err := st.open(ctx, "read backup manifest", objectURL, asking)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -139,12 +144,15 @@ func (st Store) ReadManifest(ctx context.Context, objectURL string) (Manifest, e
 // Sign is a URL by which anybody can read the backup until expiry has passed: a
 // restore has no credentials of its own. Stores that give out none are an error.
 func (st Store) Sign(ctx context.Context, objectURL string, expiry time.Duration) (string, error) {
-	s, err := st.open(ctx, "offer backup", objectURL, false)
+	s, ctx, err := st.open(ctx, "offer backup", objectURL, asking)
 	if err != nil {
 		return "", err
 	}
 	defer s.close()
 	signed, err := s.bucket.SignedURL(ctx, s.key, &blob.SignedURLOptions{Expiry: expiry})
+	if err != nil && s.muted() {
+		return "", s.silent()
+	}
 	if err != nil {
 		return "", s.problem("this store gives out no URL by which a pod could read the backup", "put the backup into S3, Google Cloud Storage or Azure, or recover from a member", err)
 	}

@@ -34,7 +34,7 @@ func (p place) url(key string) string { return p.base + key + p.query }
 // bucket gives the objects as they are stored, for who damages them.
 func (p place) bucket(t *testing.T) *blob.Bucket {
 	t.Helper()
-	s, err := p.store.openDir(t.Context(), "test", p.url(""))
+	s, _, err := p.store.openDir(t.Context(), "test", p.url(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -447,7 +447,7 @@ func testDiscards(t *testing.T, p place) {
 // such, and returns what says which are left.
 func startUploads(t *testing.T, p place, keys ...string) func() []string {
 	t.Helper()
-	s, err := p.store.openDir(t.Context(), "test", p.url(""))
+	s, _, err := p.store.openDir(t.Context(), "test", p.url(""))
 	if err != nil {
 		t.Fatal(err)
 	}

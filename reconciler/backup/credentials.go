@@ -235,7 +235,8 @@ func (s *object) googleBucket(ctx context.Context, u *url.URL) (*blob.Bucket, er
 		transport = http.DefaultTransport.(*http.Transport).Clone()
 		s.idle = transport.CloseIdleConnections
 	}
-	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport})
+	// A token is asked for without the ctx of the call that needs it.
+	ctx = context.WithValue(ctx, oauth2.HTTPClient, &http.Client{Transport: transport, Timeout: answerTime})
 	client, err := gcp.NewHTTPClient(transport, config.TokenSource(ctx))
 	if err != nil {
 		return nil, err

@@ -15,7 +15,7 @@ import (
 // so it must come from a note that was made before that Save, which must not run any
 // more. A finished backup is not touched, and is no error; nor is nothing.
 func (st Store) Discard(ctx context.Context, objectURL string) error {
-	s, err := st.open(ctx, "discard unfinished backup", objectURL, false)
+	s, ctx, err := st.open(ctx, "discard unfinished backup", objectURL, asking)
 	if errors.Is(err, ErrNotFound) {
 		return nil
 	}

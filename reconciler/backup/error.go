@@ -100,6 +100,8 @@ func (s *object) failed(err error) error {
 	switch code := gcerrors.Code(err); {
 	case errors.As(err, &own):
 		return err
+	case s.watch.why() != nil:
+		return s.silent()
 	case strings.Contains(err.Error(), "get credentials:"):
 		// The AWS SDK has no error type for this one, and its last attempt, the
 		// metadata service of EC2, would pass for the store being unreachable.

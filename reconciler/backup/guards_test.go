@@ -74,7 +74,7 @@ func TestRegion(t *testing.T) {
 // wantRegion opens a bucket, and looks at the client.
 func wantRegion(t *testing.T, st Store, query, want string) {
 	t.Helper()
-	s, err := st.open(t.Context(), "test", "s3://backups/x.db?"+query, false)
+	s, _, err := st.open(t.Context(), "test", "s3://backups/x.db?"+query, asking)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (e *BrokenManifests) Unwrap() []error { return e.Errors }
 // sense, are archived, or are not given out while others are. With any other error
 // it is nil: a store that cannot be asked is not an empty one. A file store's directory that does not exist yet is empty, if its root exists.
 func (st Store) List(ctx context.Context, prefixURL string) ([]Manifest, error) {
-	s, err := st.openDir(ctx, "list backups", prefixURL)
+	s, ctx, err := st.openDir(ctx, "list backups", prefixURL)
 	if errors.Is(err, ErrNotFound) {
 		return nil, nil
 	}
@@ -58,7 +58,7 @@ func (st Store) List(ctx context.Context, prefixURL string) ([]Manifest, error) 
 }
 
 // openDir opens the directory of a URL: key is its prefix in the bucket.
-func (st Store) openDir(ctx context.Context, op, prefixURL string) (*object, error) {
+func (st Store) openDir(ctx context.Context, op, prefixURL string) (*object, context.Context, error) {
 	plain, query, _ := strings.Cut(prefixURL, "?")
 	if strings.Count(plain, "/") < 3 {
 		plain += "/"
@@ -66,13 +66,13 @@ func (st Store) openDir(ctx context.Context, op, prefixURL string) (*object, err
 	if strings.HasSuffix(plain, "/") {
 		plain += "any"
 	}
-	s, err := st.open(ctx, op, plain+"?"+query, false)
+	s, ctx, err := st.open(ctx, op, plain+"?"+query, asking)
 	if err != nil {
-		return nil, err
+		return nil, ctx, err
 	}
 	s.key = s.key[:strings.LastIndex(s.key, "/")+1]
 	s.target.name = s.target.name[:strings.LastIndex(s.target.name, "/")+1]
-	return s, nil
+	return s, ctx, nil
 }
 
 // manifestKeys lists the keys below the directory that are a manifest's.
@@ -159,7 +159,7 @@ func (s *object) at(key string) *object {
 // manifest is there; one that names the object when the manifest is gone and the
 // object is not.
 func (st Store) Remove(ctx context.Context, objectURL string) error {
-	s, err := st.open(ctx, "remove backup", objectURL, false)
+	s, ctx, err := st.open(ctx, "remove backup", objectURL, asking)
 	if err != nil {
 		return err
 	}

@@ -192,7 +192,7 @@ const annotateTries = 5
 // file), no change of another is lost: change may be called again, with the newer
 // manifest. A manifest stands at any time, the old one or the new.
 func (st Store) Annotate(ctx context.Context, objectURL string, change func(*Manifest)) error {
-	s, err := st.open(ctx, "annotate backup", objectURL, false)
+	s, ctx, err := st.open(ctx, "annotate backup", objectURL, asking)
 	if err != nil {
 		return err
 	}

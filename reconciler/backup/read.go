@@ -31,7 +31,7 @@ func (s *object) openStored(ctx context.Context, m Manifest, mustDecrypt bool) (
 	if err != nil {
 		return nil, s.failed(err)
 	}
-	r := &storedReader{s: s, m: m, stored: &source{r: raw}, close: raw.Close}
+	r := &storedReader{s: s, m: m, stored: &source{r: s.watch.reader(ctx, raw)}, close: raw.Close}
 	r.body = r.stored
 	if m.Encrypted {
 		r.stored.hash = sha256.New()

@@ -20,7 +20,7 @@ import (
 // contents lists the bucket's objects and the uploads that are under way.
 func contents(t *testing.T, s *backuptest.S3) (keys []string) {
 	t.Helper()
-	store, err := Store{}.open(t.Context(), "list", s.URL("x"), false)
+	store, _, err := Store{}.open(t.Context(), "list", s.URL("x"), asking)
 	if err != nil {
 		t.Fatal(err)
 	}

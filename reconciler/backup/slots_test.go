@@ -19,23 +19,54 @@ func TestALimitedBackupEndsWithItsContext(t *testing.T) {
 
 func TestSlotsAreGivenBack(t *testing.T) {
 	s := NewSlots(1, 0)
-	release, ok := s.TryAcquire()
+	place, ok := s.TryAcquire(false)
 	if !ok || s.Taken() != s.Places() {
 		t.Fatalf("%d of %d places taken", s.Taken(), s.Places())
 	}
-	if _, ok := s.TryAcquire(); ok {
+	if _, ok := s.TryAcquire(false); ok {
 		t.Error("a second one has the only place")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Acquire(ended); !errors.Is(err, context.Canceled) {
+	if _, err := s.Acquire(ended, false); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	release()
-	if release, err := s.Acquire(t.Context()); err != nil {
+	place.Release()
+	if place, err := s.Acquire(t.Context(), false); err != nil {
 		t.Error(err)
 	} else {
-		release()
+		place.Release()
+	}
+}
+
+// 173: a backup that does not move leaves its place to another, and the next one to the
+// same store takes none that others wait for.
+func TestABackupThatDoesNotMoveGivesWay(t *testing.T) {
+	s := NewSlots(1, 0)
+	first, _ := s.TryAcquire(false)
+	first.GiveWay()
+	first.GiveWay() // twice is once
+	second, ok := s.TryAcquire(false)
+	if !ok {
+		t.Fatal("the place is kept")
+	}
+	second.GiveWay() // there is no more room among those that say nothing
+	if _, ok := s.TryAcquire(false); ok {
+		t.Error("there are more backups than twice the places")
+	}
+	if _, ok := s.TryAcquire(true); ok {
+		t.Error("there are two among those that say nothing")
+	}
+	first.Release()
+	first.GiveWay() // its place is another's now
+	third, ok := s.TryAcquire(true)
+	if !ok || s.Taken() != 1 {
+		t.Fatalf("%d of %d places taken", s.Taken(), s.Places())
+	}
+	second.Release()
+	third.Release()
+	if s.Taken() != 0 {
+		t.Errorf("%d places taken", s.Taken())
 	}
 }
 

@@ -36,20 +36,48 @@ type object struct {
 	key    string
 	// idle closes the connections of a transport that is this object's own.
 	idle func()
+	// watch ends the call when nothing moves, and ended is called when it has ended.
+	watch *watch
+	ended func()
 }
 
-// open parses the URL and opens its bucket. Only file stores are
-// touched by that; whether the others answer shows with the first request.
-func (st Store) open(ctx context.Context, op, objectURL string, saving bool) (*object, error) {
+// open parses the URL, opens its bucket, and bounds the call, whose ctx it returns: every
+// call to a store begins here. Only file stores are touched by that; whether the others
+// answer shows with the first request.
+func (st Store) open(ctx context.Context, op, objectURL string, how access) (s *object, bounded context.Context, err error) {
 	t, err := parseURL(op, objectURL)
 	if err != nil {
-		return nil, err
+		return nil, ctx, err
 	}
-	s := &object{store: st, op: op, target: t, key: t.key}
+	s = &object{store: st, op: op, target: t, key: t.key}
+	ctx, err = s.bound(ctx, how != asking)
+	if err == nil {
+		err = s.openBucket(ctx, how == saving)
+	}
+	if err != nil {
+		s.ended()
+		return nil, ctx, err
+	}
+	return s, ctx, nil
+}
+
+// access is what a call does at a store.
+type access int
+
+const (
+	// asking moves no database, reading reads one, and saving writes one.
+	asking access = iota
+	reading
+	saving
+)
+
+// openBucket opens the bucket of the object.
+func (s *object) openBucket(ctx context.Context, saving bool) (err error) {
+	t := s.target
 	u := &url.URL{Scheme: t.scheme, Host: t.bucket, RawQuery: t.query.Encode()}
 	switch t.scheme {
 	case "file":
-		return s, s.openDirectory(saving)
+		return s.openDirectory(saving)
 	case "s3":
 		s.bucket, err = s.openS3(ctx, u)
 	case "gs":
@@ -58,9 +86,9 @@ func (st Store) open(ctx context.Context, op, objectURL string, saving bool) (*o
 		s.bucket, err = s.openAzure(ctx, u)
 	}
 	if err != nil {
-		return nil, s.failed(err)
+		return s.failed(err)
 	}
-	return s, nil
+	return nil
 }
 
 // openDirectory opens a file store. The root must exist, since a missing one is
@@ -84,6 +112,7 @@ func (s *object) openDirectory(saving bool) error {
 	if err != nil {
 		return s.failed(err)
 	}
+	s.answered()
 	return nil
 }
 
@@ -94,4 +123,5 @@ func (s *object) close() {
 	if s.idle != nil {
 		s.idle()
 	}
+	s.ended()
 }

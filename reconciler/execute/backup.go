@@ -3,8 +3,10 @@ package execute
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
@@ -16,8 +18,6 @@ import (
 // takeBackup streams a snapshot of the member into the store, and records it
 // once what the store holds has been read back.
 func (e *Executor) takeBackup(ctx context.Context, v *observe.View, a action.TakeBackup) error {
-	ctx, cancel := context.WithTimeout(ctx, backup.Timeout)
-	defer cancel()
 	url, err := e.backupURL(v)
 	if err != nil {
 		return err
@@ -30,20 +30,15 @@ func (e *Executor) takeBackup(ctx context.Context, v *observe.View, a action.Tak
 	if err != nil {
 		return err
 	}
-	release, err := e.Slots.Acquire(ctx)
+	place, err := e.placeFor(ctx, store, url)
 	if err != nil {
-		return fmt.Errorf("back up: wait for a place among the backups: %w", err)
+		return fmt.Errorf("back up: %w", err)
 	}
-	defer release()
+	defer place.Release()
 	if err := e.noteAttempt(ctx, v, store, url); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
-	snapshot, err := e.Members.Snapshot(ctx, v.Cluster.Key(), member)
-	if err != nil {
-		return fmt.Errorf("back up: %w", err)
-	}
-	defer func() { _ = snapshot.Close() }()
-	m, err := store.Save(ctx, url, e.Slots.Throttle(ctx, snapshot), e.manifestOf(v, a))
+	m, err := e.saveSnapshot(ctx, v, member, store, place, url, e.manifestOf(v, a))
 	if err != nil {
 		return err
 	}
@@ -56,18 +51,58 @@ func (e *Executor) takeBackup(ctx context.Context, v *observe.View, a action.Tak
 	})
 }
 
-// noteAttempt records where the backup goes before its first byte, and removes
-// what the one before has left there, if that did not come to its end.
+// placeWait is how long a backup waits for a place in one pass. What else its cluster
+// needs is looked at in between.
+const placeWait = time.Minute
+
+// placeFor takes a place among the backups when the store answers: one that says
+// nothing takes none.
+func (e *Executor) placeFor(ctx context.Context, store backup.Store, url string) (*backup.Place, error) {
+	if !e.Stores.Calls.Answers(url) {
+		if err := store.Reach(ctx, url); err != nil {
+			return nil, err
+		}
+	}
+	defer e.Stores.Calls.Wait(ctx)()
+	waiting, cancel := context.WithTimeout(ctx, placeWait)
+	defer cancel()
+	place, err := e.Slots.Acquire(waiting, e.Stores.Calls.Stalls(url))
+	if err != nil && ctx.Err() == nil {
+		return nil, fmt.Errorf("%d other backups are being taken, and --max-backups allows no more; it is tried again", e.Slots.Places())
+	}
+	return place, err
+}
+
+// saveSnapshot streams the member's database to its place, for as long as it moves.
+func (e *Executor) saveSnapshot(ctx context.Context, v *observe.View, member etcd.Target, store backup.Store, place *backup.Place, url string, m backup.Manifest) (backup.Manifest, error) {
+	ctx, end := e.Stores.Calls.Watch(ctx, place.GiveWay)
+	defer end()
+	snapshot, err := e.Members.Snapshot(ctx, v.Cluster.Key(), member)
+	if err != nil {
+		return m, fmt.Errorf("back up: %w", backup.Explain(ctx, err))
+	}
+	defer func() { _ = snapshot.Close() }()
+	return store.Save(ctx, url, e.Slots.Throttle(ctx, snapshot), m)
+}
+
+// noteAttempt removes what the backup before has left, if that did not come to its end,
+// and records where this one goes before its first byte. A place that cannot be reached
+// any more keeps no backup back.
 func (e *Executor) noteAttempt(ctx context.Context, v *observe.View, store backup.Store, url string) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
 	if err := e.Lease(); err != nil {
 		return err
 	}
-	return e.note(ctx, v, func(rec *record.Record) {
-		if rec.BackupBegun != "" {
-			e.Stores.Discard(ctx, store, v.Cluster.Key(), rec.BackupBegun)
-		}
-		rec.BackupBegun = url
-	})
+	if rec.BackupBegun != "" {
+		e.Stores.Discard(ctx, store, v.Cluster.Key(), rec.BackupBegun)
+	}
+	if err := e.Lease(); err != nil { // that may have taken long
+		return err
+	}
+	return e.note(ctx, v, func(rec *record.Record) { rec.BackupBegun = url })
 }
 
 // backupURL is the place of one more backup of the cluster.

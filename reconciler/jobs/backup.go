@@ -38,6 +38,8 @@ type Backup struct {
 	Image string
 	// Bandwidth in bytes a second; 0 is no limit.
 	Bandwidth int64
+	// Stall is how long nothing of it may move; 0 for the default.
+	Stall time.Duration
 }
 
 // RenderBackup is the Job that takes one backup. Secrets are mounted by the kubelet:
@@ -51,6 +53,9 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 	}
 	if t.Bandwidth > 0 {
 		args = append(args, "--bandwidth="+strconv.FormatInt(t.Bandwidth, 10))
+	}
+	if t.Stall > 0 && t.Stall != backup.DefaultStall {
+		args = append(args, "--stall-timeout="+t.Stall.String())
 	}
 	for _, r := range t.To.Encryption.Recipients {
 		args = append(args, "--recipient="+r)
@@ -87,6 +92,20 @@ type Task struct {
 	Manifest backup.Manifest
 	// Bandwidth in bytes a second; 0 for no limit.
 	Bandwidth int64
+	// Stall is how long nothing of it may move; 0 for the default.
+	Stall time.Duration
+}
+
+// Started reports whether a container of a Job's pods has run.
+func Started(pods []corev1.Pod) bool {
+	for _, pod := range pods {
+		for _, c := range pod.Status.ContainerStatuses {
+			if c.State.Running != nil || c.State.Terminated != nil {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // Take is what the pod of such a Job does: it streams the member's database to
@@ -100,17 +119,21 @@ func Take(ctx context.Context, task Task) (backup.Manifest, error) {
 		}
 		from.TLS = etcd.FixedTLS(config)
 	}
+	calls := &backup.Calls{Stall: task.Stall}
+	task.Store.Calls = calls
+	ctx, end := calls.Watch(ctx, nil)
+	defer end()
 	client, err := etcd.Dial(from.Endpoint)
 	if err != nil {
 		return m, err
 	}
 	defer client.Close()
 	if err := client.Identify(ctx, from); err != nil {
-		return m, fmt.Errorf("snapshot of %s: %w", m.Member, err)
+		return m, fmt.Errorf("snapshot of %s: %w", m.Member, backup.Explain(ctx, err))
 	}
 	snapshot, err := client.Snapshot(ctx)
 	if err != nil {
-		return m, fmt.Errorf("snapshot of %s: %w", m.Member, err)
+		return m, fmt.Errorf("snapshot of %s: %w", m.Member, backup.Explain(ctx, err))
 	}
 	defer func(c io.Closer) { _ = c.Close() }(snapshot)
 	return task.Store.Save(ctx, task.URL, backup.Throttle(ctx, snapshot, task.Bandwidth), m)

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -28,6 +29,8 @@ const (
 const (
 	// pollJobEvery is the time between two looks at such a Job.
 	pollJobEvery = 2 * time.Second
+	// jobStarts is how long such a Job may wait for its node, its image and its Secrets.
+	jobStarts = 30 * time.Minute
 )
 
 // startJob has a Job take a backup. It is named in the record before it exists.
@@ -48,7 +51,7 @@ func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, fro
 	}
 	job := jobs.RenderBackup(jobs.Job{Name: name, For: q, Owner: ownerReference(k)}, jobs.Backup{
 		From: from.target, TLSSecret: from.tlsSecret, To: to, URL: begun.URL, Manifest: manifestFor(q, from, k),
-		Image: s.Options.Render.GuardImage, Bandwidth: s.Slots.Share(),
+		Image: s.Options.Render.GuardImage, Bandwidth: s.Slots.Share(), Stall: s.Stores.Calls.StallTime(),
 	})
 	if _, err := s.Kube.BatchV1().Jobs(job.Namespace).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil {
 		return fmt.Errorf("create Job %s: %w", job.Name, err)
@@ -68,18 +71,34 @@ func (s *Scheduler) pollJob(ctx context.Context, q desired.Backup, k *kept) (tim
 	if err != nil {
 		return 0, err
 	}
-	said := jobs.Said(pods)
+	said, since := jobs.Said(pods), s.Now().Sub(k.record.Begun.Since)
+	under := job != nil && jobs.Finished(job) == nil
 	switch {
-	case job != nil && jobs.Finished(job) == nil:
+	case under && since > jobStarts && !jobs.Started(pods):
+		said = fmt.Sprintf("its Job did not start within %s: %s", jobStarts, cmp.Or(said, "its pod waits for a node"))
+		if err := s.removeJob(ctx, ns, name); err != nil {
+			return 0, err
+		}
+	case under && !s.namesPlace(q, *k.record.Begun): // what it has stored is settled when its pod is gone
+		return pollJobEvery, s.removeJob(ctx, ns, name)
+	case under:
 		if said != "" {
 			return s.waitsFor(q, "Job "+name+": "+said, pollJobEvery)
 		}
 		return pollJobEvery, nil
-	case job == nil && len(pods) > 0:
+	case job == nil && len(pods) > 0 && since < backup.Timeout:
 		return pollJobEvery, nil // it was deleted, and may still write
 	}
 	if err := s.settleWith(ctx, q, k, cmp.Or(said, "its Job "+name+" ended without a word, or is gone")); err != nil {
 		return 0, err
 	}
 	return 0, s.Jobs.Remove(ctx, ns, name)
+}
+
+// removeJob removes a Job that has not ended.
+func (s *Scheduler) removeJob(ctx context.Context, namespace, name string) error {
+	if err := s.Lease(); err != nil {
+		return err
+	}
+	return s.Jobs.Remove(ctx, namespace, name)
 }

@@ -147,12 +147,12 @@ func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 		}
 		// One has ended, but the daemon takes a backup before an upgrade.
 		w.JobEndsWith(reconcilertest.JobsOf(w)[0], batchv1.JobComplete)
-		release, _ := w.R.Executor.Slots.TryAcquire()
+		place, _ := w.R.Executor.Slots.TryAcquire(false)
 		w.MustPassRequests(clustertest.Once(), time.Minute)
 		if len(reconcilertest.JobsOf(w)) != 2 {
 			t.Errorf("%d Jobs beside the daemon's backup", len(reconcilertest.JobsOf(w)))
 		}
-		release()
+		place.Release()
 		w.MustPassRequests(clustertest.Once(), time.Minute)
 		if len(reconcilertest.JobsOf(w)) != 3 {
 			t.Errorf("%d Jobs where there is a place", len(reconcilertest.JobsOf(w)))
@@ -167,6 +167,19 @@ func TestAJobHasItsShareOfTheBandwidth(t *testing.T) {
 		w.MustPassRequests(clustertest.Once(), time.Minute)
 		if args := reconcilertest.JobsOf(w)[0].Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--bandwidth=5242880") {
 			t.Errorf("it runs %q", args)
+		}
+	})
+}
+
+// 175: a Job ends when its backup does not move for as long as the daemon's would, and
+// otherwise in a day.
+func TestAJobHasTheStallTimeout(t *testing.T) {
+	byJobs(t, func(w *reconcilertest.World) {
+		w.Reconfigure(func(o *reconciler.Options) { o.BackupStallTimeout = 20 * time.Minute })
+		w.MustPassRequests(clustertest.Once(), time.Minute)
+		job := reconcilertest.JobsOf(w)[0]
+		if args := job.Spec.Template.Spec.Containers[0].Args; !slices.Contains(args, "--stall-timeout=20m0s") || *job.Spec.ActiveDeadlineSeconds != 24*60*60 {
+			t.Errorf("it runs %q for %d seconds", args, *job.Spec.ActiveDeadlineSeconds)
 		}
 	})
 }

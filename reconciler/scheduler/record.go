@@ -74,6 +74,8 @@ type Record struct {
 type begunBackup struct {
 	// URL of the object; nothing else is ever written there.
 	URL string `json:"url"`
+	// To is what Git said of that place then, nil where an earlier version began it.
+	To *begunPlace `json:"to,omitempty"`
 	// SpecHash of the request, and At the time of the schedule that it stands for.
 	SpecHash string    `json:"specHash"`
 	At       time.Time `json:"at"`
@@ -83,6 +85,19 @@ type begunBackup struct {
 	Job string `json:"job,omitempty"`
 	// Failed says that this was counted as a failure.
 	Failed bool `json:"failed,omitempty"`
+}
+
+// begunPlace tells places from one another, and says how one is reached.
+type begunPlace struct {
+	// Template of the object's URL.
+	Template string `json:"template"`
+	// SecretName of the credentials, empty for the daemon's own.
+	SecretName string `json:"secretName,omitempty"`
+}
+
+// placeOf is the place of a destination.
+func placeOf(to schema.Destination) *begunPlace {
+	return &begunPlace{Template: to.ObjectURLTemplate, SecretName: to.Credentials.SecretName}
 }
 
 // doneBackup is one good backup.

@@ -1,7 +1,6 @@
 package scheduler_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -107,13 +106,7 @@ func TestScheduleIsEditedAndSuspended(t *testing.T) {
 // 100: a time that comes while a backup is still being taken is left out, and told.
 func TestOverlapIsLeftOut(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
-		slow := 25 * time.Minute
-		w.Etcd.Stream = func(context.Context) io.Reader {
-			return io.MultiReader(scheduler.ReadFunc(func([]byte) (int, error) {
-				time.Sleep(slow)
-				return 0, io.EOF
-			}), bytes.NewReader(w.Etcd.Database))
-		}
+		w.Etcd.Stream = func(context.Context) io.Reader { return slowly(w.Etcd.Database, 25*time.Minute) }
 		w.MustPassRequests(clustertest.Nightly(func(s *schema.BackupScheduleSpec) { s.Schedule = "*/10 * * * *" }), 59*time.Minute)
 		w.WantTimes("01-01 00:10", "01-01 00:40")
 		if said := w.Lines("backup left out", "reason"); len(said) == 0 || !strings.Contains(said[0], "came while a backup was still being taken, and is left out") {

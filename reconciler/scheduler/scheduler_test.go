@@ -17,6 +17,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -270,10 +271,10 @@ func TestBackupNeedsTheLease(t *testing.T) {
 // No more backups than --max-backups are taken at once; the others wait.
 func TestBackupsWaitForAPlace(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
-		var release func()
+		var place *backup.Place
 		for range w.R.Options.MaxBackups {
 			var ok bool
-			if release, ok = w.R.Executor.Slots.TryAcquire(); !ok {
+			if place, ok = w.R.Executor.Slots.TryAcquire(false); !ok {
 				w.Fatal("no place")
 			}
 		}
@@ -283,7 +284,7 @@ func TestBackupsWaitForAPlace(t *testing.T) {
 		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") {
 			w.Errorf("%q", said)
 		}
-		release()
+		place.Release()
 		if err := w.PassRequests(clustertest.Once(), time.Minute); err != nil || len(w.Manifests()) != 1 {
 			w.Errorf("%v, %d backups", err, len(w.Manifests()))
 		}

@@ -17,21 +17,22 @@ import (
 // take takes a backup that is due. Where it goes is recorded before
 // its first byte, so that a quorate that is killed at any point finds it again.
 func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due schedule.Due) (time.Duration, error) {
-	release, ok := s.Slots.TryAcquire()
-	if !ok {
-		return s.waitsFor(q, fmt.Sprintf("%d other backups are being taken, and --max-backups allows no more", s.Slots.Places()), placeWait)
+	to := s.effective(q)
+	stuck, err := s.reach(ctx, q, to)
+	switch {
+	case ctx.Err() != nil:
+		return 0, ctx.Err()
+	case err != nil:
+		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	}
-	defer release()
-	if s.Options.Runner == InJob {
-		n, err := s.Jobs.Running(ctx, naming.LabelBackupOf)
-		if err != nil {
-			return 0, err
-		}
-		// This one has a place, too, until its Job is there to be counted.
-		if here := s.Slots.Taken() - 1; n+here >= s.Slots.Places() {
-			return s.waitsFor(q, fmt.Sprintf("%d Jobs and %d backups of the daemon itself are under way, and --max-backups allows no more", n, here), placeWait)
-		}
+	among, full, err := s.placeAmong(ctx, stuck)
+	if err != nil {
+		return 0, err
 	}
+	if full != "" {
+		return s.waitsFor(q, full, placeWait)
+	}
+	defer among.Release()
 	source, awaited, err := s.findSource(ctx, q)
 	if err != nil {
 		return 0, err
@@ -43,19 +44,18 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 		defer s.Members.Forget(source.cluster)
 	}
 	s.reportBegin(q, due, source)
-	to := s.effective(q)
 	place, err := stores.NewURL(to.ObjectURLTemplate, schema.ObjectURLData{Namespace: q.Metadata.Namespace, Name: source.name, Version: source.version}, s.Now())
 	if err != nil {
 		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	}
-	k.record.Begun = &begunBackup{URL: place, SpecHash: q.Hash(), At: due.At.UTC(), Since: s.Now().UTC()}
+	k.record.Begun = &begunBackup{URL: place, To: placeOf(to), SpecHash: q.Hash(), At: due.At.UTC(), Since: s.Now().UTC()}
 	if s.Options.Runner == InJob {
 		return pollJobEvery, s.startJob(ctx, q, k, source, to)
 	}
 	if err := s.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
-	m, err := s.saveSnapshot(ctx, source, to, q.Metadata.Namespace, place, manifestFor(q, source, k))
+	m, err := s.saveSnapshot(ctx, source, to, among, place, manifestFor(q, source, k))
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err() // the next process finds how far this got
@@ -65,12 +65,53 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 	return 0, s.requestDone(ctx, q, k, m, s.Now())
 }
 
-// saveSnapshot streams the member's database to its place, and returns when what
-// the store holds has been read back.
-func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, namespace, place string, m backup.Manifest) (backup.Manifest, error) {
-	ctx, cancel := context.WithTimeout(ctx, backup.Timeout)
-	defer cancel()
-	store, err := s.Stores.Open(ctx, namespace, to)
+// reach asks the store whether it answers before a backup takes a place that others wait
+// for. stuck says that the last backup there did not move.
+func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Destination) (stuck bool, err error) {
+	probe, err := stores.NewURL(to.ObjectURLTemplate, s.urlData(q), s.Now())
+	if err != nil {
+		return false, err
+	}
+	stuck = s.Stores.Calls.Stalls(probe)
+	if s.Stores.Calls.Answers(probe) || s.Slots.Full(stuck) {
+		return stuck, nil
+	}
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
+	if err != nil {
+		return stuck, err
+	}
+	return stuck, store.Reach(ctx, probe)
+}
+
+// placeAmong takes a place among the backups. full says why there is none.
+func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *backup.Place, full string, err error) {
+	place, ok := s.Slots.TryAcquire(stuck)
+	if !ok {
+		return nil, fmt.Sprintf("%d other backups are being taken, and --max-backups allows no more", s.Slots.Places()), nil
+	}
+	if s.Options.Runner != InJob {
+		return place, "", nil
+	}
+	// Who has a place has it until its Job is there to be counted, so that those here are
+	// counted first.
+	here := s.Slots.Taken()
+	if !stuck {
+		here--
+	}
+	n, err := s.Jobs.Running(ctx, naming.LabelBackupOf)
+	if err == nil && n+here < s.Slots.Places() {
+		return place, "", nil
+	}
+	place.Release()
+	return nil, fmt.Sprintf("%d Jobs and %d backups of the daemon itself are under way, and --max-backups allows no more", n, here), err
+}
+
+// saveSnapshot streams the member's database to its place, for as long as it moves, and
+// returns when what the store holds has been read back.
+func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, among *backup.Place, place string, m backup.Manifest) (backup.Manifest, error) {
+	ctx, end := s.Stores.Calls.Watch(ctx, among.GiveWay)
+	defer end()
+	store, err := s.Stores.Open(ctx, m.Namespace, to)
 	if err != nil {
 		return backup.Manifest{}, err
 	}
@@ -79,7 +120,7 @@ func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Des
 	}
 	snapshot, err := s.Members.Snapshot(ctx, from.cluster, from.target)
 	if err != nil {
-		return backup.Manifest{}, fmt.Errorf("back up: %w", err)
+		return backup.Manifest{}, fmt.Errorf("back up: %w", backup.Explain(ctx, err))
 	}
 	defer func() { _ = snapshot.Close() }()
 	return store.Save(ctx, place, s.Slots.Throttle(ctx, snapshot), m)
@@ -106,31 +147,62 @@ func (s *Scheduler) settle(ctx context.Context, q desired.Backup, k *kept) error
 	return s.settleWith(ctx, q, k, "quorate ended while it took this backup")
 }
 
-// settleWith is settle with what is known of why there may be no manifest.
+// settleWith is settle with what is known of why there may be no manifest. Where the store
+// that Git names cannot tell, it is asked again with the next try, which needs it, too.
+// What began at a place that Git no longer names is asked for there once, and keeps no
+// backup back; nor does a manifest that makes no sense.
 func (s *Scheduler) settleWith(ctx context.Context, q desired.Backup, k *kept, why string) error {
-	begun := *k.record.Begun
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
-	var m backup.Manifest
-	if err == nil {
-		m, err = store.ReadManifest(ctx, begun.URL)
-	}
+	begun, named := *k.record.Begun, s.namesPlace(q, *k.record.Begun)
+	m, err := s.endOf(ctx, q, begun)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err == nil:
 		return s.requestDone(ctx, q, k, m, m.Time)
-	case errors.Is(err, backup.ErrNotFound) || begun.SpecHash != q.Hash():
-		// Where another spec is wanted, a store that is gone must not be in its way.
-		if errors.Is(err, backup.ErrNotFound) {
-			s.Stores.Discard(ctx, store, q.Key(), begun.URL)
-		}
-		k.record.Begun = nil
-		if begun.Failed || begun.SpecHash != q.Hash() {
-			return s.writeRequest(ctx, q, k)
-		}
+	case errors.Is(err, backup.ErrNotFound):
 		err = errors.New(why)
+	case named && !backup.Unreadable(err):
+		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
+	default:
+		s.reportGivenUp(q, k, err)
+	}
+	k.record.Begun = nil
+	if begun.Failed || !named || begun.SpecHash != q.Hash() {
+		return s.writeRequest(ctx, q, k)
 	}
 	return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
+}
+
+// endOf is the manifest of a backup that was begun, read where it was begun. Where there
+// is none, what it left is removed.
+func (s *Scheduler) endOf(ctx context.Context, q desired.Backup, begun begunBackup) (backup.Manifest, error) {
+	with := s.effective(q).Credentials.SecretName
+	if begun.To != nil {
+		with = begun.To.SecretName
+	}
+	store, err := s.Stores.OpenWith(ctx, q.Metadata.Namespace, with)
+	if err != nil {
+		return backup.Manifest{}, err
+	}
+	m, err := store.ReadManifest(ctx, begun.URL)
+	if errors.Is(err, backup.ErrNotFound) {
+		s.Stores.Discard(ctx, store, q.Key(), begun.URL)
+	}
+	return m, err
+}
+
+// namesPlace reports whether Git still names the place of a backup that was begun. While
+// the file of its cluster cannot be read, nobody knows better.
+func (s *Scheduler) namesPlace(q desired.Backup, begun begunBackup) bool {
+	if begun.To == nil { // it was begun by an earlier version
+		return begun.SpecHash == q.Hash()
+	}
+	if name := q.Spec.Source.ClusterName; name != "" {
+		if c, named := s.Clusters.Get(q.Metadata.Namespace + "/" + name); !named || len(c.Problems) > 0 {
+			return true
+		}
+	}
+	return *begun.To == *placeOf(s.effective(q))
 }
 
 // requestDone notes a good backup.

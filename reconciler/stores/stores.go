@@ -24,6 +24,8 @@ type Stores struct {
 	// Sign gives out the URL by which a pod without credentials reads a backup. Default
 	// that of the store itself.
 	Sign func(ctx context.Context, store backup.Store, objectURL string, expiry time.Duration) (string, error)
+	// Calls says how long and how often the stores are called, for all together.
+	Calls *backup.Calls
 	// BackupURL is the template of the daemon's place for backups, "" for none.
 	BackupURL string
 }
@@ -38,7 +40,7 @@ func (s Stores) Open(ctx context.Context, namespace string, d schema.Destination
 // OpenWith is a store with the credentials of a Secret; "" for those of the daemon.
 func (s Stores) OpenWith(ctx context.Context, namespace, name string) (backup.Store, error) {
 	if name == "" {
-		return backup.Store{}, nil
+		return backup.Store{Calls: s.Calls}, nil
 	}
 	secret, err := s.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -48,7 +50,7 @@ func (s Stores) OpenWith(ctx context.Context, namespace, name string) (backup.St
 		return backup.Store{}, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
 	}
 	// One without data must not pass for none.
-	store := backup.Store{Credentials: make(map[string][]byte, len(secret.Data))}
+	store := backup.Store{Calls: s.Calls, Credentials: make(map[string][]byte, len(secret.Data))}
 	maps.Copy(store.Credentials, secret.Data)
 	return store, nil
 }

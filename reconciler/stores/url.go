@@ -13,9 +13,16 @@ import (
 
 // Discard removes what a backup left that never became one. A store that does not
 // let it does not keep the next backup back: what is left costs room, and a person
-// is told where it is.
+// is told where it is. So it is with one that came to its end and was not recorded.
 func (s Stores) Discard(ctx context.Context, store backup.Store, key, objectURL string) {
-	if err := store.Discard(ctx, objectURL); err != nil && ctx.Err() == nil {
+	m, err := store.ReadManifest(ctx, objectURL)
+	switch {
+	case err == nil:
+		s.Log.Info("backup came to its end and was not recorded: it is kept", "request", key, "url", m.Object, "revision", m.Revision, "sha256", m.SHA256)
+	case errors.Is(err, backup.ErrNotFound):
+		err = store.Discard(ctx, objectURL)
+	}
+	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("incomplete backup may have left an object", "request", key, "url", desired.WithoutQuery(objectURL), "error", err.Error())
 	}
 }

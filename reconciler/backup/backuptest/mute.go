@@ -1,0 +1,48 @@
+package backuptest
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+	"testing"
+)
+
+// Mute is a store that accepts connections, reads what it is sent and says nothing.
+type Mute struct {
+	// Address is where it listens.
+	Address string
+	asked   atomic.Int64
+}
+
+// StartMute starts one that ends with the test.
+func StartMute(t *testing.T) *Mute {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	m := &Mute{Address: listener.Addr().String()}
+	go func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			m.asked.Add(1)
+			go func() {
+				_, _ = io.Copy(io.Discard, c)
+				_ = c.Close()
+			}()
+		}
+	}()
+	return m
+}
+
+// URL is the object URL of a key in a bucket there.
+func (m *Mute) URL(key string) string {
+	return "s3://backups/" + key + "?endpoint=http://" + m.Address + "&region=us-east-1"
+}
+
+// Asked is how many connections it has accepted.
+func (m *Mute) Asked() int { return int(m.asked.Load()) }

@@ -1,0 +1,183 @@
+package backup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+)
+
+// waiting is a snapshot that stops after some bytes until ctx ends.
+type waiting struct {
+	ctx  context.Context
+	some io.Reader
+}
+
+func (w waiting) Read(p []byte) (int, error) {
+	if n, err := w.some.Read(p); err == nil {
+		return n, nil
+	}
+	<-w.ctx.Done()
+	return 0, w.ctx.Err()
+}
+
+// pausing is a snapshot of which some bytes come after each pause.
+type pausing struct {
+	pause time.Duration
+	from  io.Reader
+}
+
+func (p pausing) Read(b []byte) (int, error) {
+	time.Sleep(p.pause)
+	return p.from.Read(b[:min(len(b), 1000)])
+}
+
+// 173: a store that accepts and says nothing ends no call by itself: each has an end of
+// its own, and says so.
+func TestEveryCallToASilentStoreEnds(t *testing.T) {
+	mute := backuptest.StartMute(t)
+	st := Store{Credentials: backuptest.S3Secret(), Calls: &Calls{Stall: 300 * time.Millisecond}}
+	url, ctx := mute.URL("1.db"), t.Context()
+	var group sync.WaitGroup
+	for op, call := range map[string]func() error{
+		"list":     func() error { _, err := st.List(ctx, url); return err },
+		"manifest": func() error { _, err := st.ReadManifest(ctx, url); return err },
+		"reach":    func() error { return st.Reach(ctx, url) },
+		"verify":   func() error { _, err := st.Verify(ctx, url); return err },
+		"open":     func() error { _, _, err := st.Open(ctx, url); return err },
+		"remove":   func() error { return st.Remove(ctx, url) },
+		"discard":  func() error { return st.Discard(ctx, url) },
+		"annotate": func() error { return st.Annotate(ctx, url, func(*Manifest) {}) },
+		"save": func() error {
+			_, err := st.Save(ctx, url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+			return err
+		},
+	} {
+		group.Go(func() {
+			err := call()
+			backuptest.WantError(t, err, "s3://backups/", "did not answer in time: nothing moved for 300ms")
+			if !errors.Is(err, ErrSilent) || errors.Is(err, ErrNotFound) {
+				t.Errorf("%s: %v", op, err)
+			}
+		})
+	}
+	group.Wait()
+	if st.Calls.Answers(url) || !st.Calls.Stalls(url) {
+		t.Error("nobody knows that it says nothing")
+	}
+	if ctx.Err() != nil || mute.Asked() == 0 {
+		t.Errorf("%v, %d connections", ctx.Err(), mute.Asked())
+	}
+}
+
+// 173: a store that answers and then takes nothing gets no more time than one that never
+// answers, leaves nothing, and is known until it has taken a backup.
+func TestAStoreThatTakesNothingIsKnown(t *testing.T) {
+	s := backuptest.StartS3(t)
+	p := behind(t, s.Address, s.URL, backuptest.Certificate{})
+	p.store.Credentials, p.store.Calls = backuptest.S3Secret(), &Calls{Stall: 5 * time.Second}
+	url := p.url("a.db")
+	p.proxy.Set(backuptest.Uploads(backuptest.Silence))
+	ctx, end := p.store.Calls.Watch(t.Context(), nil)
+	defer end()
+	_, err := p.store.Save(ctx, url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
+	backuptest.WantError(t, err, "did not answer in time: nothing moved for 5s")
+	if !p.store.Calls.Stalls(url) {
+		t.Error("it is forgotten")
+	}
+	p.proxy.Set(nil)
+	if err := p.store.Reach(t.Context(), url); err != nil || !p.store.Calls.Answers(url) || !p.store.Calls.Stalls(url) {
+		t.Errorf("it answers: %v", err)
+	}
+	if keys := p.keys(t); len(keys) != 0 {
+		t.Errorf("it left %q", keys)
+	}
+	if _, err := p.store.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil || p.store.Calls.Stalls(url) {
+		t.Errorf("it takes backups: %v", err)
+	}
+}
+
+// 175: a backup lasts as long as it moves, and no longer; the error says who was waited
+// for.
+func TestABackupLastsAsLongAsItMoves(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		calls, quiet := &Calls{}, 0
+		ctx, end := calls.Watch(t.Context(), func() { quiet++ })
+		st, began := Store{Calls: calls}, time.Now()
+		url := func(name string) string { return "file://" + dir + "/" + name + "?root=" + dir }
+		slow := pausing{DefaultStall - time.Second, bytes.NewReader(backuptest.Snapshot(64 << 10))}
+		if _, err := st.Save(ctx, url("slow.db"), slow, manifestForTest()); err != nil || time.Since(began) < 5*time.Hour {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		end()
+		time.Sleep(time.Hour)
+		if quiet == 0 {
+			t.Error("nobody was told that it was quiet")
+		}
+		began = time.Now()
+		ctx, end = calls.Watch(t.Context(), nil)
+		defer end()
+		stuck := waiting{ctx, bytes.NewReader(backuptest.Snapshot(4096))}
+		_, err := st.Save(ctx, url("stuck.db"), stuck, manifestForTest())
+		backuptest.WantError(t, err, "the snapshot stream broke after 4128 bytes: the member sent nothing for 5m0s")
+		if took := time.Since(began); took != DefaultStall || calls.Stalls(url("stuck.db")) {
+			t.Errorf("it took %s; the store is blamed: %t", took, calls.Stalls(url("stuck.db")))
+		}
+		if list, err := st.List(t.Context(), url("any")); err != nil || len(list) != 1 {
+			t.Errorf("%d backups, %v", len(list), err)
+		}
+	})
+}
+
+// 175: what trickles has an end as well.
+func TestABackupThatTricklesEnds(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		slow := pausing{4 * time.Minute, bytes.NewReader(backuptest.Snapshot(512 << 10))}
+		_, err := Store{}.Save(t.Context(), "file://"+dir+"/1.db?root="+dir, slow, manifestForTest())
+		if took := time.Since(began); err == nil || took > Timeout+5*time.Minute {
+			t.Errorf("%v after %s", err, took)
+		}
+	})
+}
+
+// 173: no more calls pile up at one store than it has places, and others have their own.
+func TestCallsToOneStoreAreBounded(t *testing.T) {
+	mute, dir := backuptest.StartMute(t), t.TempDir()
+	st := Store{Credentials: backuptest.S3Secret(), Calls: &Calls{Stall: time.Second}}
+	var group sync.WaitGroup
+	for range 3 * callsAtOnce {
+		group.Go(func() {
+			if _, err := st.ReadManifest(t.Context(), mute.URL("1.db")); !errors.Is(err, ErrSilent) {
+				t.Error(err)
+			}
+		})
+	}
+	if _, err := st.List(t.Context(), "file://"+dir+"/x?root="+dir); err != nil {
+		t.Error(err)
+	}
+	group.Wait()
+	if n := mute.Asked(); n > 2*callsAtOnce {
+		t.Errorf("%d connections", n)
+	}
+}
+
+// Who asks for nothing gets the defaults.
+func TestCallsHaveDefaults(t *testing.T) {
+	var none *Calls
+	none.Wait(t.Context())()
+	if none.StallTime() != DefaultStall || (&Calls{}).StallTime() != DefaultStall || none.Stalls("s3://a/b") || none.Answers("no URL") {
+		t.Error("there are other defaults")
+	}
+	if err := Explain(t.Context(), io.ErrUnexpectedEOF); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Error(err)
+	}
+}
