@@ -23,7 +23,7 @@ const ReasonAdopted = "adopted"
 //
 // No hash of etcd's is known of such a snapshot, so that a restore compares none.
 func (st Store) Adopt(ctx context.Context, objectURL string, to io.Writer, describe func(*Manifest) error) (Manifest, error) {
-	s, err := st.open(ctx, "adopt snapshot", objectURL, false)
+	s, ctx, err := st.open(ctx, "adopt snapshot", objectURL, reading)
 	if err != nil {
 		return Manifest{}, err
 	}
@@ -75,7 +75,7 @@ func (s *object) copySnapshot(ctx context.Context, to io.Writer) (Manifest, erro
 		return Manifest{}, s.failed(err)
 	}
 	defer func() { _ = raw.Close() }()
-	stored := &source{r: raw}
+	stored := &source{r: s.watch.reader(ctx, raw)}
 	body := bufio.NewReader(stored)
 	head, _ := body.Peek(longestMark) // an error comes again, with the first read
 	if err := s.refuseWrapped(head); err != nil {

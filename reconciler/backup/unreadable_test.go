@@ -144,7 +144,7 @@ func TestRefusalsAreToldFromFailures(t *testing.T) {
 // or to remove one: nothing is lost by trying, and quorate knows it for a refusal.
 func TestObjectLockRefuses(t *testing.T) {
 	s := backuptest.StartS3(t)
-	o, err := Store{}.open(t.Context(), "test", s.URL("x"), false)
+	o, _, err := Store{}.open(t.Context(), "test", s.URL("x"), asking)
 	if err != nil {
 		t.Fatal(err)
 	}
