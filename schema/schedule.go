@@ -96,6 +96,12 @@ type VerifySpec struct {
 	// Restore is Never (default), Always, Daily or Weekly: how often a backup is
 	// restored into an ephemeral etcd of the same minor, and its keys compared.
 	Restore RestoreDrill `json:"restore,omitempty"`
+	// Again restores one more time on trial the backup of this object URL, which is
+	// one of this schedule: the one that the status names, for example, once what
+	// kept its drill from passing is out of the way. The result takes the place of
+	// the earlier one. It is done once for each URL that stands here; to repeat it,
+	// leave the field out for one commit. Default: none.
+	Again string `json:"again,omitempty" jsonschema:"form=objectURL"`
 	// Decryption of backups that are encrypted, for restoring them on trial.
 	Decryption DecryptionSpec `json:"decryption,omitzero"`
 }

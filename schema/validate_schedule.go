@@ -103,6 +103,13 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 	v.retention(s.Spec.Retention)
 	oneOf(v, "spec.verify.restore", s.Spec.Verify.Restore, DrillNever, DrillAlways, DrillDaily, DrillWeekly)
 	v.secret("spec.verify.decryption.secretName", s.Spec.Verify.Decryption.SecretName)
+	switch again := s.Spec.Verify.Again; {
+	case again == "":
+	case s.Spec.Verify.Restore == DrillNever:
+		v.fail("spec.verify.again", "has no effect with restore Never: leave one of the two out")
+	default:
+		v.objectURL("spec.verify.again", again)
+	}
 	if e := s.Spec.BackupTemplate.Destination.Encryption; s.Spec.Verify.Restore != DrillNever && len(e.Recipients) > 0 && s.Spec.Verify.Decryption.SecretName == "" {
 		v.fail("spec.verify.decryption.secretName", "is missing: the backups are encrypted, and a restore drill needs a private key; name the Secret that has one, or set verify.restore to Never")
 	}

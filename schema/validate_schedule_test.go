@@ -97,6 +97,10 @@ func TestValidateDrill(t *testing.T) {
 	for _, c := range []struct{ name, verify, want string }{
 		{"of backups in the clear", "{restore: Daily}", ""},
 		{"with a key", "{restore: Always, decryption: {secretName: age}}", ""},
+		{"once more", "{restore: Daily, again: 's3://b/1.db'}", ""},
+		{"once more, of none", "{restore: Daily, again: 's3://b/{{ .UID }}.db'}", "spec.verify.again: is a template"},
+		{"once more, at no place", "{restore: Daily, again: 1.db}", "spec.verify.again: "},
+		{"once more, where there are none", "{restore: Never, again: 's3://b/1.db'}", "spec.verify.again: has no effect with restore Never"},
 		{"with a Secret that is none", "{restore: Weekly, decryption: {secretName: A/B}}", "spec.verify.decryption.secretName: is not the name of a Secret"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

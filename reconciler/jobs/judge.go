@@ -18,8 +18,8 @@ import (
 // that cannot be restored.
 const ExitUnfit = 3
 
-// maxCrashes is how often the throw-away etcd may crash before its backup is to
-// blame.
+// maxCrashes is how often the throw-away etcd may crash before the drill ends: more
+// crashes would tell no more.
 const maxCrashes = 3
 
 // Judgement is what a drill's Job and pod say.
@@ -35,13 +35,16 @@ type Judgement struct {
 	Awaited string
 }
 
-// Judge reads how far a drill is.
+// Judge reads how far a drill is. What condemns a backup is this list and nothing else:
 //
-//	compare has ended with 0          what it found
-//	restore has ended with unfit      bad: what it said
-//	etcd crashed again and again      bad: its last words, unless it had no memory
-//	the Job or the pod has failed     unclear: what is known of the cause
-//	else                              it continues
+//	restore has ended by itself with unfit     bad: what it said
+//	compare has ended with 0                   good or bad: what it found
+//	etcd crashed again and again, by itself,
+//	with its own words for corrupt data        bad: its last words
+//
+// All other ends say nothing about the backup: a container that the runtime did not
+// start or killed, a node without room, an image for another processor, a flag that
+// this etcd does not know, a store that is away. They are unclear.
 func Judge(job *batchv1.Job, list []corev1.Pod) Judgement {
 	pod := newestPod(list)
 	for _, s := range slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses) {
@@ -72,12 +75,30 @@ func judgeContainer(s corev1.ContainerStatus) Judgement {
 			return Judgement{Over: true, Unclear: fmt.Sprintf("what it found is not readable: %q", pods.LastLine(ended.Message))}
 		}
 		return j
-	case s.Name == RestoreContainer && ended.ExitCode == ExitUnfit:
+	case s.Name == RestoreContainer && ended.ExitCode == ExitUnfit && byItself(*ended):
 		j.Result.Problem = cmp.Or(pods.LastWords(ended.Message), "the step that restores says that it is unfit")
 		return j
-	case s.Name == naming.ContainerEtcd && s.RestartCount >= maxCrashes && ended.ExitCode != 0 && ended.Reason != pods.OutOfMemory && !pods.SoundsOfDisk(ended.Message):
-		j.Result.Problem = "etcd does not start on it: " + cmp.Or(pods.LastWords(ended.Message), fmt.Sprintf("exit code %d", ended.ExitCode))
-		return j
+	case s.Name == naming.ContainerEtcd && s.RestartCount >= maxCrashes && ended.ExitCode != 0:
+		return judgeCrashes(*ended)
 	}
 	return Judgement{}
+}
+
+// judgeCrashes reads what an etcd says of its data that crashes again and again.
+func judgeCrashes(ended corev1.ContainerStateTerminated) Judgement {
+	words := cmp.Or(pods.LastWords(ended.Message), fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode))
+	if byItself(ended) && pods.SoundsCorrupt(ended.Message) {
+		return Judgement{Over: true, Ended: ended.FinishedAt.Time, Result: DrillResult{Problem: "etcd does not start on it: " + words}}
+	}
+	if ended.Reason == pods.OutOfMemory {
+		words = pods.OutOfMemory // what it said last has nothing to do with that
+	}
+	return Judgement{Over: true, Unclear: "etcd does not start: " + words}
+}
+
+// byItself reports whether a container's program has chosen its own exit status: the
+// runtime has not, and no signal came. Of all reasons a kubelet gives only one for that.
+func byItself(ended corev1.ContainerStateTerminated) bool {
+	const failed = "Error"
+	return ended.Reason == failed && ended.Signal == 0 && ended.ExitCode < 126
 }

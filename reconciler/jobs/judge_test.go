@@ -43,9 +43,10 @@ func TestJudgeDrill(t *testing.T) {
 		"an unfit backup":           {[]corev1.ContainerStatus{jobstest.Ended("restore", ExitUnfit, "quorate: the backup is unfit: sha256")}, nil, "bad: quorate: the backup is unfit: sha256"},
 		"a store that is away":      {[]corev1.ContainerStatus{jobstest.Ended("restore", 1, "quorate: fetch the backup: 503")}, failed, "unclear: restore: quorate: fetch the backup: 503"},
 		"etcd crashed once":         {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 2, "panic: x"), 1)}, nil, "goes on: etcd: panic: x"},
-		"etcd crashes":              {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 2, "panic: x"), 3)}, nil, "bad: etcd does not start on it: panic: x"},
-		"etcd has no memory":        {[]corev1.ContainerStatus{crashes(oom, 5)}, failed, "unclear: etcd: OOMKilled"},
-		"etcd has no disk":          {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 1, "no space left on device"), 5)}, failed, "unclear: etcd: no space left on device"},
+		"etcd crashes":              {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 2, "panic: x"), 3)}, nil, "unclear: etcd does not start: panic: x"},
+		"etcd calls it corrupt":     {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 2, "panic: snap: crc mismatch"), 3)}, nil, "bad: etcd does not start on it: panic: snap: crc mismatch"},
+		"etcd has no memory":        {[]corev1.ContainerStatus{crashes(oom, 5)}, failed, "unclear: etcd does not start: OOMKilled"},
+		"etcd has no disk":          {[]corev1.ContainerStatus{crashes(jobstest.Ended(naming.ContainerEtcd, 1, "no space left on device"), 5)}, failed, "unclear: etcd does not start: no space left on device"},
 		"it was not in time":        {nil, failed, "unclear: Job was active longer"},
 		"compare gave up":           {[]corev1.ContainerStatus{jobstest.Ended("compare", 1, "quorate: the etcd that began with the backup does not answer")}, failed, "unclear: compare: quorate: the etcd"},
 	} {
@@ -53,6 +54,56 @@ func TestJudgeDrill(t *testing.T) {
 		pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Unix(999_000, 0))}, Status: corev1.PodStatus{ContainerStatuses: c.containers}}
 		if got := Judge(job, []corev1.Pod{{}, pod}).Words(); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// 188: what ends a container before it has read the backup, or in the midst of that, says
+// nothing of the backup, whatever the exit status: runtimes give out 126 to 128 and
+// 137 for their own reasons, and a killed step may have any.
+func TestNoBackupIsCondemnedForItsSurroundings(t *testing.T) {
+	because := func(reason string, code int32, message string) func(name string) corev1.ContainerStatus {
+		return func(name string) corev1.ContainerStatus {
+			s := jobstest.Ended(name, code, message)
+			s.State.Terminated.Reason = reason
+			return s
+		}
+	}
+	for why, end := range map[string]func(name string) corev1.ContainerStatus{
+		"the runtime starts nothing":       because("StartError", 128, "failed to create containerd task: exec: \"/usr/local/bin/etcd\": stat: no such file or directory"),
+		"the runtime starts nothing, 3":    because("StartError", ExitUnfit, "failed to create containerd task"),
+		"it cannot be run":                 because("ContainerCannotRun", 127, "no such file or directory"),
+		"another processor's image":        because("Error", 1, "exec /usr/local/bin/etcd: exec format error"),
+		"another processor's image, shell": because("Error", 126, "cannot execute binary file: Exec format error"),
+		"no such program":                  because("Error", 127, ""),
+		"an exit status out of range":      because("Error", 128, ""),
+		"killed":                           because("Error", 137, ""),
+		"out of memory":                    because("OOMKilled", 137, ""),
+		"out of memory, in a child":        because("OOMKilled", ExitUnfit, ""),
+		"a crash of the program":           because("Error", 139, ""),
+		"told to end":                      because("Error", 143, ""),
+		"the status was lost":              because("ContainerStatusUnknown", 137, "The container could not be located when the pod was deleted"),
+		"the status was lost, 3":           because("ContainerStatusUnknown", ExitUnfit, ""),
+		"evicted":                          because("Evicted", 137, "The node was low on resource: ephemeral-storage"),
+		"an unknown flag":                  because("Error", 2, "flag provided but not defined: -initial-cluster-tokn"),
+		"a full disk":                      because("Error", 1, "write /var/lib/etcd/default.etcd/member/wal/0.tmp: no space left on device"),
+		"a broken disk with corrupt data":  because("Error", 1, "panic: freepages: failed to get all reachable pages: input/output error: database file is corrupt"),
+		"a port that is taken":             because("Error", 1, "listen tcp 127.0.0.1:2379: bind: address already in use"),
+	} {
+		for _, name := range []string{RestoreContainer, naming.ContainerEtcd, DrillContainer} {
+			for phase, job := range map[corev1.PodPhase]*batchv1.Job{
+				corev1.PodFailed:  {Status: batchv1.JobStatus{Conditions: []batchv1.JobCondition{{Type: batchv1.JobFailed, Status: corev1.ConditionTrue, Reason: "BackoffLimitExceeded"}}}},
+				corev1.PodPending: {},
+			} {
+				pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Unix(999_000, 0))}, Status: corev1.PodStatus{Phase: phase, InitContainerStatuses: []corev1.ContainerStatus{crashes(end(name), 9)}}}
+				j := Judge(job, []corev1.Pod{pod})
+				if j.Result.Problem != "" || j.Over && j.Unclear == "" {
+					t.Errorf("%s, %s, %s: %s", why, name, phase, j.Words())
+				}
+				if (phase == corev1.PodFailed || name == naming.ContainerEtcd) && !j.Over {
+					t.Errorf("%s, %s, %s: it does not end", why, name, phase)
+				}
+			}
 		}
 	}
 }

@@ -37,7 +37,7 @@ func Damage(p *corev1.Pod) string {
 		if s.Name != naming.ContainerEtcd || s.Ready {
 			continue
 		}
-		if ended := LastEnd(s); ended != nil && ended.ExitCode != 0 && ended.Reason != OutOfMemory && soundsCorrupt(ended.Message) {
+		if ended := LastEnd(s); ended != nil && ended.ExitCode != 0 && ended.Reason != OutOfMemory && SoundsCorrupt(ended.Message) {
 			return state.DamageCorrupt
 		}
 	}
@@ -64,10 +64,10 @@ func LastEnd(s corev1.ContainerStatus) *corev1.ContainerStateTerminated {
 	return s.LastTerminationState.Terminated
 }
 
-// soundsCorrupt reports whether etcd's last words are of data that it cannot read. A
+// SoundsCorrupt reports whether etcd's last words are of data that it cannot read. A
 // disk that is full or does not answer passes, or is another matter: an error of
 // that kind can come with any of the words for damage.
-func soundsCorrupt(lastWords string) bool {
+func SoundsCorrupt(lastWords string) bool {
 	if SoundsOfDisk(lastWords) {
 		return false
 	}

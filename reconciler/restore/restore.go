@@ -34,9 +34,10 @@ var ErrUnfit = errors.New("the backup is unfit")
 // which a person may accept.
 var ErrHashMismatch = errors.New("what is in it is not what the cluster had, so take another backup")
 
-// unfit marks an error as one of the backup, unless the disk is to blame.
+// unfit marks an error as one of the backup, unless the disk or the kernel is to blame.
 func unfit(err error) error {
-	if disk := (*fs.PathError)(nil); errors.As(err, &disk) || errors.Is(err, syscall.ENOSPC) {
+	disk, kernel := (*fs.PathError)(nil), syscall.Errno(0)
+	if errors.As(err, &disk) || errors.As(err, &kernel) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnfit, err)

@@ -16,6 +16,8 @@ type Drills struct {
 	// last one did not.
 	Failures int
 	FailedAt time.Time
+	// Again says that a person asks for a drill of a backup that may have had one.
+	Again bool
 }
 
 // DrillAt says from when on the newest backup is to be restored on trial, the zero
@@ -29,10 +31,11 @@ type Drills struct {
 //
 // When the last one was judged bad, the next is looked at whatever its day, and so it is
 // when that was dated ahead of the clock. A drill that came to no judgement is tried
-// again, later each time.
+// again, later each time. What a person asks for is done once, whatever the day.
 func DrillAt(how schema.RestoreDrill, zone *time.Location, newest time.Time, past Drills, now time.Time) time.Time {
-	due := newest.After(past.Backup)
+	due := past.Again || newest.After(past.Backup)
 	switch {
+	case past.Again:
 	case Ahead(past.Backup, now):
 		due = !newest.Equal(past.Backup)
 	case due && past.Passed:

@@ -48,6 +48,10 @@ func TestDrillAt(t *testing.T) {
 		"no judgement, once":                     {schema.DrillDaily, at(0), Drills{Failures: 1, FailedAt: at(3)}, at(3).Add(time.Minute)},
 		"no judgement, three times":              {schema.DrillDaily, at(0), Drills{Failures: 3, FailedAt: at(3)}, at(3).Add(4 * time.Minute)},
 		"no judgement, very often":               {schema.DrillDaily, at(0), Drills{Failures: 99, FailedAt: at(3)}, at(4)},
+		"a person asks for a bad one":            {schema.DrillAlways, at(0), Drills{Backup: at(0), Again: true}, at(0)},
+		"a person asks for a good one":           {schema.DrillWeekly, at(0), Drills{Backup: at(0), Passed: true, Again: true}, at(0)},
+		"a person asks, tried twice":             {schema.DrillWeekly, at(0), Drills{Backup: at(0), Again: true, Failures: 2, FailedAt: at(3)}, at(3).Add(2 * time.Minute)},
+		"a person asks, never":                   {schema.DrillNever, at(0), Drills{Backup: at(0), Again: true}, time.Time{}},
 	} {
 		if got := DrillAt(c.how, berlin, c.newest, c.past, at(24*2)); !got.Equal(c.want) {
 			t.Errorf("%s: %s, want %s", name, got, c.want)

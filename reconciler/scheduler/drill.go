@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -51,6 +52,8 @@ type drillRecord struct {
 	DrillFailures int       `json:"drillFailures,omitempty"`
 	DrillFailedAt time.Time `json:"drillFailedAt,omitzero"`
 	DrillProblem  string    `json:"drillProblem,omitempty"`
+	// Again is the URL in Git of the backup that was restored once more.
+	Again string `json:"again,omitempty"`
 }
 
 // begunDrill is a drill that has not ended as far as is known.
@@ -61,6 +64,8 @@ type begunDrill struct {
 	Backup time.Time `json:"backup"`
 	// Since is when it was begun.
 	Since time.Time `json:"since"`
+	// Again is the URL in Git where a person asks for this drill.
+	Again string `json:"again,omitempty"`
 }
 
 // doneDrill is a drill that was judged.
@@ -76,8 +81,16 @@ type doneDrill struct {
 	Result string `json:"result"`
 }
 
-// drillAt is from when on the newest backup is to be restored on trial, the zero time
-// for never.
+// asksAgain is the backup that a person asks to be restored on trial once more, by the
+// URL in Git, and that was not yet; "" for none.
+func asksAgain(q desired.Backup, k Record) string {
+	if again := q.Schedule.Verify.Again; again != k.Again {
+		return again
+	}
+	return ""
+}
+
+// drillAt is from when on a backup is to be restored on trial, the zero time for never.
 func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 	if q.Schedule == nil || k.Last == nil {
 		return time.Time{}, nil
@@ -86,14 +99,15 @@ func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s: %w", q.Key(), err)
 	}
-	past := schedule.Drills{Failures: k.DrillFailures, FailedAt: k.DrillFailedAt}
+	past := schedule.Drills{Failures: k.DrillFailures, FailedAt: k.DrillFailedAt, Again: asksAgain(q, k) != ""}
 	if d := k.Drilled; d != nil {
 		past.Backup, past.Passed = d.Backup, d.Result == backup.DrillPassed
 	}
 	return schedule.DrillAt(q.Schedule.Verify.Restore, zone, k.Last.Time, past, now), nil
 }
 
-// beginDrill begins to restore the newest backup on trial. Its Job is named in the
+// beginDrill begins to restore a backup on trial: the newest, or the one that a person
+// asks for. Its Job is named in the
 // record before it exists, so that the next process finds it, or makes it.
 func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	// Those that are being started have no Job yet that could be counted.
@@ -110,15 +124,26 @@ func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (
 	if err != nil {
 		return 0, err
 	}
-	k.record.Drill = &begunDrill{
-		Job: name,
-		URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: s.Now().UTC(),
+	k.record.Drill = &begunDrill{Job: name, URL: k.record.Last.URL, Backup: k.record.Last.Time, Since: s.Now().UTC()}
+	if again := asksAgain(q, k.record); again != "" {
+		// Its time is known when its manifest was read.
+		k.record.Drill.URL, k.record.Drill.Backup, k.record.Drill.Again = s.inStore(q, again), time.Time{}, again
 	}
 	if err := s.writeRequest(ctx, q, k); err != nil {
 		return 0, err
 	}
-	s.Log.Info("restore drill started", "request", q.Key(), "cluster", q.ClusterName(), "url", k.record.Last.Object, "job", k.record.Drill.Job)
+	s.Log.Info("restore drill started", "request", q.Key(), "cluster", q.ClusterName(), "url", desired.WithoutQuery(k.record.Drill.URL), "job", k.record.Drill.Job)
 	return drillLook, s.makeDrill(ctx, q, k)
+}
+
+// inStore is the URL of a backup as its store is reached: one that is given without
+// parameters has those of the schedule's own place.
+func (s *Scheduler) inStore(q desired.Backup, objectURL string) string {
+	_, query, _ := strings.Cut(s.effective(q).ObjectURLTemplate, "?")
+	if query == "" || strings.Contains(objectURL, "?") {
+		return objectURL
+	}
+	return objectURL + "?" + query
 }
 
 // makeDrill makes the drill's Job, and the Secret by which it reads the backup. What
@@ -132,6 +157,9 @@ func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *kept) er
 	m, err := store.ReadManifest(ctx, d.URL)
 	if err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
+	}
+	if d.Again != "" && m.Schedule != q.Name() {
+		return s.drillUnclear(ctx, q, k, fmt.Sprintf("spec.verify.again: the backup at %s is not one of this schedule: name one that the schedule has taken", m.Object))
 	}
 	b, err := m.Verified(q.Schedule.Verify.Decryption, "spec.verify.decryption.secretName")
 	if err != nil {
@@ -204,16 +232,25 @@ func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *kept, 
 		return err
 	}
 	done := &doneDrill{Object: desired.WithoutQuery(d.URL), Backup: d.Backup, Time: d.Since, Seconds: took.Seconds(), Result: found.Result}
-	k.record.Drilled = done
-	if found.Result == backup.DrillPassed {
-		k.record.Proven = done
-	}
+	k.record.drilled(done, d.Again)
 	k.record.DrillFailures, k.record.DrillFailedAt, k.record.DrillProblem = 0, time.Time{}, ""
 	if err := s.endDrill(ctx, q, k); err != nil {
 		return err
 	}
-	s.reportDrill(q, k, found)
+	s.reportDrill(q, k, found, done.Object)
 	return nil
+}
+
+// drilled notes a drill that was judged, again where a person asked for it. That of an
+// older backup says nothing about the newest.
+func (k *drillRecord) drilled(done *doneDrill, again string) {
+	k.Again = cmp.Or(again, k.Again)
+	if k.Drilled == nil || !done.Backup.Before(k.Drilled.Backup) {
+		k.Drilled = done
+	}
+	if done.Result == backup.DrillPassed && (k.Proven == nil || !done.Backup.Before(k.Proven.Backup)) {
+		k.Proven = done
+	}
 }
 
 // drillUnclear notes that a drill came to no judgement. Nothing is said about the
@@ -243,20 +280,23 @@ func (s *Scheduler) endDrill(ctx context.Context, q desired.Backup, k *kept) err
 }
 
 // reportDrill tells of a drill that was judged.
-func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill) {
+func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill, object string) {
 	s.Reporter.Said.Clear(q.Key(), report.TopicState)
 	s.measure(q, k.record)
-	object, took := k.record.Drilled.Object, found.Duration.Round(time.Millisecond).String()
+	took := found.Duration.Round(time.Millisecond).String()
 	if found.Result != backup.DrillPassed {
 		// It is kept, counts for no retention rule and is chosen for no restore.
 		s.Log.Error("restore drill found a bad backup", "request", q.Key(), "cluster", q.ClusterName(), "url", object, "error", found.Result)
-		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", report.Shorten(object+" cannot be relied upon: "+found.Result))
+		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillFailed", report.Shorten(object+" cannot be relied upon: "+found.Result+drillAgain))
 		return
 	}
 	s.Log.Info("restore drill passed", "request", q.Key(), "cluster", q.ClusterName(),
 		"url", object, "revision", found.Revision, "keys", found.Keys, "duration", took)
 	s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "RestoreDrillPassed", report.Shorten(fmt.Sprintf("%s was restored on trial in %s: %d keys at revision %d", object, took, found.Keys, found.Revision)))
 }
+
+// drillAgain is what a person can do about a verdict.
+const drillAgain = "; if the backup is not to blame, name it in spec.verify.again, and it is restored on trial once more"
 
 // reportDrillUnclear tells of a drill that came to no judgement.
 func (s *Scheduler) reportDrillUnclear(q desired.Backup, k *kept, why string) {

@@ -133,6 +133,81 @@ func TestADrillWithoutAJudgementIsTriedAgain(t *testing.T) {
 	})
 }
 
+// 189: a verdict is taken back by a drill that a person asks for in Git, and that is done
+// once: also that of a backup that is not the newest any more. Only backups of the
+// schedule are drilled.
+func TestAVerdictIsTakenBack(t *testing.T) {
+	bad, drills := true, 0
+	says := func() corev1.ContainerStatus {
+		drills++
+		if bad {
+			return jobstest.Ended(jobs.RestoreContainer, jobs.ExitUnfit, "quorate: the backup is unfit: it has 3 bytes")
+		}
+		return jobstest.Ended(jobs.DrillContainer, 0, `{"keys":3,"revision":7}`)
+	}
+	drilled(t, says, func(w *reconcilertest.World) {
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 3*time.Hour)
+		first := w.Manifests()[0]
+		if !strings.Contains(first.Drill.Result, "unfit") {
+			t.Fatalf("%+v", first.Drill)
+		}
+		if events := w.DrainEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "name it in spec.verify.again") }) {
+			t.Errorf("%q", events)
+		}
+		again := func(objectURL string) desired.Backup {
+			return clustertest.Nightly(scheduler.EveryDrill, func(s *schema.BackupScheduleSpec) { s.Verify.Again = objectURL })
+		}
+		w.MustPassRequests(again(strings.Replace(first.Object, "orders", "others", 1)), time.Minute)
+		if k := w.RequestRecord(clustertest.Nightly()); k.DrillFailures == 0 || k.Again != "" {
+			t.Errorf("%+v", k)
+		}
+		bad, drills = false, 0
+		w.MustPassRequests(again(first.Object), time.Hour)
+		if m := w.Manifests()[0]; m.Drill.Result != backup.DrillPassed || drills != 1 {
+			t.Errorf("%+v after %d drills", m.Drill, drills)
+		}
+		if k := w.RequestRecord(clustertest.Nightly()); k.Drilled.Result != backup.DrillPassed || k.Proven == nil || k.Proven.Object != first.Object || k.DrillFailures != 0 {
+			t.Errorf("%+v", k)
+		}
+		w.WantMetric("quorate_backup_drill_failed" + scheduler.DrillLabels + "0")
+		// One that is not the newest any more.
+		w.MustPassRequests(again(first.Object), 24*time.Hour)
+		if drills != 2 {
+			t.Errorf("%d drills", drills)
+		}
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), time.Minute)
+		bad = true
+		w.MustPassRequests(again(first.Object), time.Hour)
+		list := w.Manifests()
+		if !strings.Contains(list[0].Drill.Result, "unfit") || list[1].Drill.Result != backup.DrillPassed || drills != 3 {
+			t.Errorf("%+v, %+v after %d drills", list[0].Drill, list[1].Drill, drills)
+		}
+		if k := w.RequestRecord(clustertest.Nightly()); k.Drilled.Object != list[1].Object {
+			t.Errorf("%+v", k)
+		}
+		w.WantNoDrill()
+	})
+}
+
+// 188: what a drill lacked may be what was changed in Git: it is tried again at once.
+func TestADrillThatLackedSomethingIsTriedAgainWhenGitChanges(t *testing.T) {
+	away := true
+	says := func() corev1.ContainerStatus {
+		if away {
+			return jobstest.Ended(jobs.RestoreContainer, 1, "quorate: fetch the backup: the store answers 503")
+		}
+		return jobstest.Ended(jobs.DrillContainer, 0, `{"keys":3,"revision":7}`)
+	}
+	drilled(t, says, func(w *reconcilertest.World) {
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 20*time.Hour)
+		away = false
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill, func(s *schema.BackupScheduleSpec) { s.Verify.Decryption.SecretName = "age" }), time.Minute)
+		if m := w.Manifests()[0]; m.Drill.Result != backup.DrillPassed {
+			t.Errorf("%+v", m.Drill)
+		}
+	})
+}
+
 // 112: an encrypted backup is restored on trial with the private key of a Secret,
 // which the daemon does not read; without one the drill says so.
 func TestAnEncryptedBackupIsRestoredOnTrial(t *testing.T) {

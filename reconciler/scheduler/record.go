@@ -141,6 +141,11 @@ func (k *Record) begin(q desired.Backup, now time.Time) bool {
 	before := *k
 	if k.SpecHash != q.Hash() {
 		k.SpecHash, k.Failures, k.FailedAt, k.Problem = q.Hash(), 0, time.Time{}, ""
+		// What a drill lacked may be what was changed.
+		k.DrillFailures, k.DrillFailedAt = min(k.DrillFailures, 1), time.Time{}
+		if q.Schedule != nil && q.Schedule.Verify.Again == "" {
+			k.Again = ""
+		}
 		if q.Schedule == nil {
 			k.Since = now.UTC()
 		}

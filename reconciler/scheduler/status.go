@@ -45,7 +45,7 @@ func requestPhase(q desired.Backup, k Record, now time.Time) (phase schema.Phase
 	case k.DrillFailures > 0:
 		return schema.PhaseStalled, "DrillFailed", k.DrillProblem
 	case k.Drilled != nil && k.Drilled.Result != backup.DrillPassed:
-		return schema.PhaseStalled, "DrillFailed", k.Drilled.Result
+		return schema.PhaseStalled, "DrillFailed", k.Drilled.Result + drillAgain
 	case k.RetentionHold != nil && q.Schedule.Retention != (schema.RetentionSpec{}):
 		return schema.PhaseStalled, "RetentionHeld", k.RetentionHold.text()
 	case q.Schedule.Suspend:
