@@ -62,6 +62,11 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	r.noteCluster(v, p)
 	switch {
 	case p.Hold != nil:
+		if p.Hold.Kind == decision.Waiting && v.Observed.Restore.State == state.RestoreRunning {
+			if err := r.Executor.KeepOffered(ctx, v); err != nil {
+				return 0, err
+			}
+		}
 		return r.pace.held(v.Cluster, asked, *p.Hold), nil
 	case len(p.Steps) == 0:
 		r.pace.rest(v.Cluster)

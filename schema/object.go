@@ -34,6 +34,9 @@ type Destination struct {
 	Credentials CredentialsSpec `json:"credentials,omitzero"`
 	// Encryption of the backups before they leave quorate. Default: none.
 	Encryption EncryptionSpec `json:"encryption,omitzero"`
+	// PodAccess is how restores and restore drills read the backups where the store
+	// gives out no signed URLs. Default: none.
+	PodAccess PodAccess `json:"podAccess,omitzero"`
 }
 
 // Or is the destination, with what it leaves out taken from another one. One that
@@ -50,7 +53,27 @@ func (d Destination) Or(other Destination) Destination {
 	if len(d.Encryption.Recipients) > 0 {
 		other.Encryption = d.Encryption
 	}
+	if d.PodAccess != (PodAccess{}) {
+		other.PodAccess = d.PodAccess
+	}
 	return other
+}
+
+// PodAccess says how a pod in the object's namespace reads backups by itself. A restore
+// or a drill needs none of it where quorate can sign a URL for it, as it can for s3, and
+// for gs and azblob with a key or with the right to sign, nor where the destination has
+// credentials in a Secret, which the pod is given then.
+type PodAccess struct {
+	// ClaimName is a PersistentVolumeClaim of the object's namespace, for file URLs:
+	// pods mount it where the root of the URL is, its first directory or the one that
+	// the parameter root names, and find the files there that quorate has written. A
+	// restore and a drill mount it read-only; with --backup-runner=job the pod that
+	// takes the backup writes to it.
+	ClaimName string `json:"claimName,omitempty" jsonschema:"form=subdomain"`
+	// ServiceAccountName is a ServiceAccount of the object's namespace whose own
+	// identity at the cloud, such as that of EKS, GKE or AKS, may read the store. The
+	// pods run as it.
+	ServiceAccountName string `json:"serviceAccountName,omitempty" jsonschema:"form=subdomain"`
 }
 
 // CredentialsSpec is where the credentials for an object store are.

@@ -53,6 +53,9 @@ type RestoreSource struct {
 	// Credentials for the store of ObjectURL. Default: those of the daemon's
 	// environment or service account.
 	Credentials CredentialsSpec `json:"credentials,omitzero"`
+	// PodAccess is how the restore reads the backup of ObjectURL where its store gives
+	// out no signed URLs. Default: none.
+	PodAccess PodAccess `json:"podAccess,omitzero"`
 	// Decryption of a backup that was encrypted.
 	Decryption DecryptionSpec `json:"decryption,omitzero"`
 	// AcceptHashMismatch is the sha256 of one backup that is restored although

@@ -77,12 +77,38 @@ func (v *validator) destination(field string, d Destination) {
 			v.fail(field+".objectURLTemplate", "%v", err)
 		}
 	}
+	v.podAccess(field+".podAccess", d.PodAccess, d.ObjectURLTemplate, d.Credentials)
 	v.secret(field+".credentials.secretName", d.Credentials.SecretName)
 	if n := len(d.Encryption.Recipients); n > maxRecipients {
 		v.fail(field+".encryption.recipients", "has %d keys and at most %d are allowed", n, maxRecipients)
 	}
 	for i, key := range d.Encryption.Recipients {
 		v.recipient(fmt.Sprintf("%s.encryption.recipients[%d]", field, i), key)
+	}
+}
+
+// podAccess checks how pods read the backups at a URL, which is empty where another
+// document says it.
+func (v *validator) podAccess(field string, a PodAccess, objectURL string, c CredentialsSpec) {
+	file := strings.HasPrefix(strings.ToLower(objectURL), "file:")
+	v.object(field+".claimName", "PersistentVolumeClaim", a.ClaimName)
+	v.object(field+".serviceAccountName", "ServiceAccount", a.ServiceAccountName)
+	switch {
+	case a.ClaimName != "" && a.ServiceAccountName != "":
+		v.fail(field, "names two ways: keep claimName for file URLs, and serviceAccountName for all others")
+	case file && a.ClaimName == "":
+		v.warn(field+".claimName", "is missing: quorate can back up to a file URL, and no restore or drill can read it there; name a PersistentVolumeClaim of this namespace that has the files")
+	case objectURL != "" && !file && a.ClaimName != "":
+		v.fail(field+".claimName", "is for file URLs only: leave it out")
+	case a.ServiceAccountName != "" && c.SecretName != "":
+		v.fail(field+".serviceAccountName", "has no effect beside credentials.secretName, which the pods are given: leave one of the two out")
+	}
+}
+
+// object checks the name of an object of Kubernetes.
+func (v *validator) object(field, kind, name string) {
+	if name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+		v.fail(field, "is not the name of a %s: write lower-case letters, digits, dashes and dots", kind)
 	}
 }
 

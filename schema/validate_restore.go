@@ -68,6 +68,10 @@ func (v *validator) restoreSource(s RestoreSource) {
 	if s.Credentials.SecretName != "" && s.ObjectURL == "" {
 		v.fail(field+".credentials", "is used with objectURL only: a schedule or a cluster has its own")
 	}
+	if s.PodAccess != (PodAccess{}) && s.ObjectURL == "" {
+		v.fail(field+".podAccess", "is used with objectURL only: a schedule or a cluster has its own")
+	}
+	v.podAccess(field+".podAccess", s.PodAccess, s.ObjectURL, s.Credentials)
 	v.secret(field+".credentials.secretName", s.Credentials.SecretName)
 	v.secret(field+".decryption.secretName", s.Decryption.SecretName)
 	v.acceptHashMismatch(field, s.AcceptHashMismatch)

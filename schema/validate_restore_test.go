@@ -41,3 +41,43 @@ func TestWhatIsAcceptedIsNoOtherSource(t *testing.T) {
 		t.Error("nobody sees that it has changed")
 	}
 }
+
+// 192: where pods could not read a backup by themselves is said before there is one.
+func TestValidatePodAccess(t *testing.T) {
+	const file, store = "file:///b/{{ .UID }}.db", "gs://b/{{ .UID }}.db"
+	for name, c := range map[string]struct {
+		template string
+		access   PodAccess
+		secret   string
+		want     string
+	}{
+		"nothing said":                {want: ""},
+		"a store":                     {template: store},
+		"a claim for files":           {template: file, access: PodAccess{ClaimName: "backups"}},
+		"a claim for the daemon's":    {access: PodAccess{ClaimName: "backups"}},
+		"a ServiceAccount":            {template: store, access: PodAccess{ServiceAccountName: "reader"}},
+		"files that no pod can read":  {template: file, want: "podAccess.claimName: is missing: quorate can back up to a file URL, and no restore or drill can read it there"},
+		"files and a ServiceAccount":  {template: file, access: PodAccess{ServiceAccountName: "reader"}, want: "podAccess.claimName: is missing"},
+		"a claim for a store":         {template: store, access: PodAccess{ClaimName: "backups"}, want: "podAccess.claimName: is for file URLs only"},
+		"two ways":                    {template: file, access: PodAccess{ClaimName: "a", ServiceAccountName: "b"}, want: "podAccess: names two ways"},
+		"no name of a claim":          {template: file, access: PodAccess{ClaimName: "A/b"}, want: "podAccess.claimName: is not the name of a PersistentVolumeClaim"},
+		"no name of a ServiceAccount": {template: store, access: PodAccess{ServiceAccountName: "A/b"}, want: "podAccess.serviceAccountName: is not the name of a ServiceAccount"},
+		"a Secret as well":            {template: store, access: PodAccess{ServiceAccountName: "a"}, secret: "s", want: "podAccess.serviceAccountName: has no effect beside credentials.secretName"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := &validator{}
+			v.destination("destination", Destination{ObjectURLTemplate: c.template, PodAccess: c.access, Credentials: CredentialsSpec{SecretName: c.secret}})
+			expectOne(t, v.problems, c.want)
+		})
+	}
+	v := &validator{}
+	v.restoreSource(RestoreSource{Schedule: "nightly", PodAccess: PodAccess{ClaimName: "backups"}})
+	expectOne(t, v.problems, "spec.source.podAccess: is used with objectURL only")
+	own, clusters := Destination{PodAccess: PodAccess{ClaimName: "own"}}, Destination{ObjectURLTemplate: file, PodAccess: PodAccess{ClaimName: "theirs"}}
+	if got := own.Or(clusters).PodAccess.ClaimName; got != "own" {
+		t.Errorf("it is read by %q", got)
+	}
+	if got := (Destination{}).Or(clusters).PodAccess.ClaimName; got != "theirs" {
+		t.Errorf("it is read by %q", got)
+	}
+}

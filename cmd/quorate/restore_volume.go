@@ -1,13 +1,9 @@
 package main
 
 import (
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -28,8 +24,10 @@ func newRestoreVolume() *cobra.Command {
 		Use: "restore-volume", Hidden: true, Args: cobra.NoArgs,
 		Short: "Prepare the data directory of a recovered cluster's first member",
 		Long: `restore-volume prepares the data directory of the first member of a recovered
-cluster, from the volume itself or from the backup that the environment variable
-` + jobs.BackupURLEnv + ` names by an http or https URL. What was on the volume is kept beside it.
+cluster, from the volume itself or from a backup: the one that --offer names, or the
+environment variable ` + jobs.BackupURLEnv + ` by an http or https URL. What was on the volume
+is kept beside it. A download that breaks off or stalls continues where it was, and one
+whose URL has expired with the next URL in --offer.
 
 It is internal: run by the Jobs that quorate run creates.`,
 		Example: `  quorate restore-volume --volume /var/lib/etcd --member orders-1 --peer-url https://orders-1:2380 \
@@ -39,7 +37,8 @@ It is internal: run by the Jobs that quorate run creates.`,
 				return errors.New("--volume, --member, --peer-url and --token are needed")
 			}
 			b.url = os.Getenv(jobs.BackupURLEnv)
-			if b.url != "" {
+			if b.url != "" || b.offer != "" {
+				b.limits, b.log = restorePatience(), cmd.ErrOrStderr()
 				b.ca = os.Getenv(jobs.BackupCAEnv)
 				b.identity, b.encrypted = os.LookupEnv(jobs.BackupIdentityEnv)
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
@@ -70,6 +69,8 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.Int64Var(&r.Keys.CompactRevision, "compact-revision", 0, "revision up to which history was compacted then")
 	f.StringVar(&accepted, "accept-hash-mismatch", "", "sha256 of the backup that is restored although its keys have another hash")
 	f.BoolVar(&r.Trial, "trial", false, "leave revisions as they were, and switch authentication off: for a copy that is looked at and thrown away")
+	f.StringVar(&b.offer, "offer", "", "directory with the keys of the Secret that offers the backup: url and ca.crt, or object")
+	f.StringVar(&b.credentials, "credentials", "", "directory with the credentials of the store of an object, one file for each key of a Secret; default the environment")
 	f.StringVar(&b.sum, "sha256", "", "sha256 of the backup in hexadecimal")
 	f.Int64Var(&b.size, "size", 0, "size of the backup in bytes")
 	return cmd
@@ -86,70 +87,16 @@ func unfitStatus(err error, trial bool) int {
 
 // storedBackup is a backup that was verified, and how it is read.
 type storedBackup struct {
-	url, ca, sum string
-	size         int64
-	identity     string
-	encrypted    bool
-}
-
-// fetch stores the snapshot in a file, decrypted, and wants the object to be the one
-// that was verified. Its errors repeat neither the URL nor the key.
-func (b storedBackup) fetch(ctx context.Context, path string) error {
-	body, err := b.get(ctx)
-	if err != nil {
-		return fmt.Errorf("fetch the backup: %w", err)
-	}
-	defer func() { _ = body.Close() }()
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return fmt.Errorf("fetch the backup: %w", err)
-	}
-	hash := sha256.New()
-	stored := io.TeeReader(body, hash)
-	n, err := b.write(f, stored)
-	// It need not outlive a power cut: what is made of it is put on the disk, and who
-	// comes after an earlier try fetches anew.
-	if err := errors.Join(err, f.Close()); err != nil {
-		return fmt.Errorf("fetch the backup: %w", err)
-	}
-	if got := hex.EncodeToString(hash.Sum(nil)); n != b.size || got != b.sum {
-		return fmt.Errorf("%w: it has %d bytes and sha256 %s, and the one that was verified has %d and %s", restore.ErrUnfit, n, got, b.size, b.sum)
-	}
-	return nil
-}
-
-// get asks for the object.
-func (b storedBackup) get(ctx context.Context) (io.ReadCloser, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.url, nil)
-	if err != nil {
-		return nil, errors.New("the URL is not understood")
-	}
-	client, err := b.client()
-	if err != nil {
-		return nil, err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		// The error repeats the URL; the wrapped one has the reason.
-		return nil, errors.Unwrap(err)
-	}
-	if resp.StatusCode != http.StatusOK {
-		_ = resp.Body.Close()
-		return nil, fmt.Errorf("the store answers %s", resp.Status)
-	}
-	return resp.Body, nil
-}
-
-// client trusts the store's CA, too, where it has one of its own.
-func (b storedBackup) client() (*http.Client, error) {
-	if b.ca == "" {
-		return http.DefaultClient, nil
-	}
-	transport := backup.Trusting([]byte(b.ca))
-	if transport == nil {
-		return nil, errors.New("the CA of the store has no certificate in PEM")
-	}
-	return &http.Client{Transport: transport}, nil
+	// offer is the directory of a mounted Secret that says where it is, url and ca the
+	// same for who has none, and credentials the directory of one that opens its store.
+	offer, credentials string
+	url, ca, sum       string
+	size               int64
+	identity           string
+	encrypted          bool
+	// limits bound the fetching, whose troubles are logged.
+	limits patience
+	log    io.Writer
 }
 
 // write writes the snapshot in the stored object, which it reads to its end, and

@@ -9,12 +9,15 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"filippo.io/age"
 	"go.etcd.io/etcd/server/v3/lease"
@@ -22,7 +25,10 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/restore"
 )
 
 // The backup that is stored is the one that was verified, or none; and who has the
@@ -64,6 +70,188 @@ func TestFetchBackup(t *testing.T) {
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+// 190, 191: a download that breaks off, stalls, or meets a store that is busy continues
+// where it was; one whose URL has expired, with the URL that quorate writes meanwhile.
+func TestADownloadContinues(t *testing.T) {
+	content := bytes.Repeat([]byte("etcdetcdetcd"), 20_000)
+	hash := sha256.Sum256(content)
+	var ranges []string
+	limits := patience{stall: 200 * time.Millisecond, giveUp: 10 * time.Second, first: time.Millisecond, most: time.Millisecond}
+	partly := func(w http.ResponseWriter, r *http.Request) (rest []byte) {
+		from := 0
+		if n, _ := fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &from); n == 1 {
+			w.Header().Set("Content-Range", fmt.Sprintf("bytes %d-%d/%d", from, len(content)-1, len(content)))
+			w.Header().Set("Content-Length", strconv.Itoa(len(content)-from))
+			w.WriteHeader(http.StatusPartialContent)
+		} else {
+			w.Header().Set("Content-Length", strconv.Itoa(len(content)))
+		}
+		return content[from:]
+	}
+	some := func(w http.ResponseWriter, rest []byte, most int) {
+		_, _ = w.Write(rest[:min(most, len(rest))])
+		w.(http.Flusher).Flush()
+	}
+	for name, answer := range map[string]func(w http.ResponseWriter, r *http.Request, dir string){
+		"it breaks off": func(w http.ResponseWriter, r *http.Request, _ string) { some(w, partly(w, r), 100_000) },
+		"it stalls": func(w http.ResponseWriter, r *http.Request, _ string) {
+			rest := partly(w, r)
+			some(w, rest, 100_000)
+			if len(rest) > 100_000 {
+				<-r.Context().Done()
+			}
+		},
+		"it says nothing at first": func(w http.ResponseWriter, r *http.Request, _ string) {
+			if len(ranges) == 1 {
+				<-r.Context().Done()
+				return
+			}
+			some(w, partly(w, r), len(content))
+		},
+		"it knows no ranges": func(w http.ResponseWriter, r *http.Request, _ string) {
+			r.Header.Del("Range")
+			some(w, partly(w, r), 100_000*len(ranges))
+		},
+		"it is busy": func(w http.ResponseWriter, r *http.Request, _ string) {
+			if len(ranges) < 4 {
+				w.WriteHeader(http.StatusServiceUnavailable)
+				return
+			}
+			some(w, partly(w, r), len(content))
+		},
+		"its URL expires": func(w http.ResponseWriter, r *http.Request, dir string) {
+			if r.URL.RawQuery == "first" && len(ranges) > 1 {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, "<Error><Code>ExpiredToken</Code></Error>")
+				writeOffer(t, dir, "http://"+r.Host+"/1.db?second")
+				return
+			}
+			some(w, partly(w, r), 100_000)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ranges = nil
+			dir := t.TempDir()
+			store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				ranges = append(ranges, r.Header.Get("Range"))
+				answer(w, r, dir)
+			}))
+			defer store.Close()
+			writeOffer(t, dir, store.URL+"/1.db?first")
+			path := filepath.Join(t.TempDir(), "backup.db")
+			var log bytes.Buffer
+			b := storedBackup{offer: dir, sum: hex.EncodeToString(hash[:]), size: int64(len(content)), limits: limits, log: &log}
+			if err := b.fetch(t.Context(), path); err != nil {
+				t.Fatalf("%v, %q, %s", err, ranges, log.String())
+			}
+			if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, content) {
+				t.Errorf("%v, %d bytes", err, len(text))
+			}
+			if len(ranges) < 2 || !strings.Contains(log.String(), "it is tried again") || strings.Contains(log.String(), "?") {
+				t.Errorf("asked for %q, log %s", ranges, log.String())
+			}
+		})
+	}
+}
+
+// writeOffer writes a URL into the directory of a mounted Secret.
+func writeOffer(t *testing.T, dir, url string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, "url"), []byte(url), 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+// 191: a download has an end: without a new byte for long enough it is given up, and what
+// does not become better is not waited for. Neither says that the backup is unfit.
+func TestADownloadGivesUp(t *testing.T) {
+	asked := 0
+	for name, c := range map[string]struct {
+		answer http.HandlerFunc
+		want   string
+		once   bool
+	}{
+		"silence":    {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, "has sent nothing for too long", false},
+		"it is busy": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }, "503", false},
+		"the URL has expired": {func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
+		}, "the URL has expired, and quorate has not written a new one", false},
+		"it is gone": {http.NotFound, "404", true},
+		"other bytes each time": {func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, "please log in %d", asked) },
+			"gives other bytes each time", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked = 0
+			store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				asked++
+				c.answer(w, r)
+			}))
+			defer store.Close()
+			b := storedBackup{url: store.URL, sum: strings.Repeat("0", 64), size: 4000, limits: patience{stall: 20 * time.Millisecond, giveUp: 200 * time.Millisecond, first: time.Millisecond, most: time.Millisecond}}
+			err := b.fetch(t.Context(), filepath.Join(t.TempDir(), "backup.db"))
+			if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, restore.ErrUnfit) || (asked == 1) != c.once {
+				t.Errorf("%v after %d requests, want %q", err, asked, c.want)
+			}
+		})
+	}
+}
+
+// 192, 193: a restore reads an object by itself: from the files of a mounted volume, with
+// the credentials of a mounted Secret, and with an identity of its own.
+func TestAnObjectIsFetchedWithoutASignedURL(t *testing.T) {
+	content, files := backuptest.Snapshot(300<<10), t.TempDir()
+	store := backuptest.StartS3(t)
+	for name, c := range map[string]struct {
+		url    string
+		secret map[string][]byte
+	}{
+		"files":           {"file://" + files + "/1.db?root=" + files, nil},
+		"with the Secret": {store.URL("secret.db"), backuptest.S3Secret()},
+		"by identity":     {store.URL("identity.db"), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, err := backup.Store{Credentials: c.secret}.Save(t.Context(), c.url, bytes.NewReader(content), backup.Manifest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			offer, credentials := t.TempDir(), ""
+			write := func(dir, key string, value []byte) {
+				if err := os.WriteFile(filepath.Join(dir, key), value, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			write(offer, "object", []byte(c.url))
+			if c.secret != nil {
+				credentials = t.TempDir()
+				for key, value := range c.secret {
+					write(credentials, key, value)
+				}
+			}
+			path := filepath.Join(t.TempDir(), "backup.db")
+			b := storedBackup{offer: offer, credentials: credentials, sum: m.SHA256, size: m.Size}
+			if err := b.fetch(t.Context(), path); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := os.ReadFile(path); err != nil || !bytes.Equal(text, content) {
+				t.Errorf("%v, %d bytes", err, len(text))
+			}
+			rest, begins, err := b.open(t.Context(), 200<<10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(rest)
+			if cerr := rest.Close(); err != nil || cerr != nil || begins != 200<<10 || !bytes.Equal(text, content[200<<10:]) {
+				t.Errorf("%v, %v, %d bytes from %d on", err, cerr, len(text), begins)
+			}
+			write(offer, "object", []byte(strings.Replace(c.url, ".db", "2.db", 1)))
+			if err := b.fetch(t.Context(), path+"2"); err == nil || errors.Is(err, restore.ErrUnfit) || !strings.Contains(err.Error(), "no backup is stored there") {
+				t.Errorf("one that is not there: %v", err)
 			}
 		})
 	}

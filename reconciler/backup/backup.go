@@ -144,7 +144,12 @@ func (st Store) ReadManifest(ctx context.Context, objectURL string) (Manifest, e
 // Sign is a URL by which anybody can read the backup until expiry has passed: a
 // restore has no credentials of its own. Stores that give out none are an error.
 func (st Store) Sign(ctx context.Context, objectURL string, expiry time.Duration) (string, error) {
-	s, ctx, err := st.open(ctx, "offer backup", objectURL, asking)
+	const op = "offer backup"
+	const problem, next = "this store gives out no URL by which a pod could read the backup", "put the backup into S3, Google Cloud Storage or Azure, or recover from a member"
+	if t, err := parseURL(op, objectURL); err == nil && t.scheme == "file" {
+		return "", (&object{op: op, target: t}).problem(problem, next, nil)
+	}
+	s, ctx, err := st.open(ctx, op, objectURL, asking)
 	if err != nil {
 		return "", err
 	}
@@ -154,7 +159,7 @@ func (st Store) Sign(ctx context.Context, objectURL string, expiry time.Duration
 		return "", s.silent()
 	}
 	if err != nil {
-		return "", s.problem("this store gives out no URL by which a pod could read the backup", "put the backup into S3, Google Cloud Storage or Azure, or recover from a member", err)
+		return "", s.problem(problem, next, err)
 	}
 	return signed, nil
 }

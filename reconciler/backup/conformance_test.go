@@ -80,6 +80,7 @@ func (p place) save(t *testing.T, key string, data []byte, edits ...func(*Manife
 func conformance() map[string]func(*testing.T, place) {
 	return map[string]func(*testing.T, place){
 		"saves and reads back":          testSaves,
+		"reads what is stored":          testReadsStored,
 		"overwrites nothing":            testOverwritesNothing,
 		"leaves nothing of a bad one":   testBadStreams,
 		"refuses a race":                testRace,
@@ -159,6 +160,29 @@ func testSaves(t *testing.T, p place) {
 	}
 	if keys := p.keys(t); len(keys) != want {
 		t.Errorf("there is %q", keys)
+	}
+}
+
+// testReadsStored reads an object as it is stored, from any byte on: what a restore does
+// that has no signed URL.
+func testReadsStored(t *testing.T, p place) {
+	data := backuptest.Snapshot(64 << 10)
+	p.save(t, "shop/1.db", data)
+	for _, from := range []int{0, 1, 40_000, len(data) - 1} {
+		r, err := p.store.OpenStored(t.Context(), p.url("shop/1.db"), int64(from))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := io.ReadAll(r)
+		if cerr := r.Close(); err != nil || cerr != nil || !bytes.Equal(got, data[from:]) {
+			t.Errorf("from %d on: %d bytes, %v, %v", from, len(got), err, cerr)
+		}
+	}
+	if _, err := p.store.OpenStored(t.Context(), p.url("shop/2.db"), 0); !errors.Is(err, ErrNotFound) {
+		t.Errorf("one that is not there: %v", err)
+	}
+	if root := FileRoot(p.url("shop/1.db")); (root != "") != strings.HasPrefix(p.base, "file:") || root != "" && !strings.HasPrefix(p.base, "file://"+root+"/") {
+		t.Errorf("its root is %q", root)
 	}
 }
 

@@ -38,6 +38,14 @@ func (c *Cluster) AcceptedHashMismatch() (sha256, field string) {
 	return c.Spec.Recovery.AcceptHashMismatch, "spec.recovery.acceptHashMismatch"
 }
 
+// PodAccess is how a pod reads the backup by itself.
+func (w *Restore) PodAccess() schema.PodAccess {
+	if w.Source.ObjectURL == "" && w.From != nil {
+		return w.From.Destination.PodAccess
+	}
+	return w.Source.PodAccess
+}
+
 // Restore is an EtcdRestore: the backup that a cluster begins with.
 type Restore struct {
 	// Name of the EtcdRestore, and SpecHash of its whole spec.

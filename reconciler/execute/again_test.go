@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -46,7 +47,7 @@ func TestThreeRestoresInARowNeverGoBack(t *testing.T) {
 					reconcilertest.JobEnded(w)
 				case g != nil && r.ClusterID != "":
 					begins := max(g.Revision, g.Above) + state.RevisionBump
-					if args := jobs.RenderRestore(w.Wish, nil, "", "", *g).Spec.Template.Spec.Containers[0].Args; g.Above > 0 && !slices.Contains(args, fmt.Sprintf("--above=%d", g.Above)) {
+					if args := jobs.RenderRestore(w.Wish, nil, "", "", *g, stores.Way{}).Spec.Template.Spec.Containers[0].Args; g.Above > 0 && !slices.Contains(args, fmt.Sprintf("--above=%d", g.Above)) {
 						t.Fatalf("it runs %q", args)
 					}
 					if begins < seen+state.RevisionBump/2 {

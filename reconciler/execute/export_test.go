@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -27,7 +28,8 @@ func (e *Executor) ManifestOf(v *observe.View, a action.TakeBackup) backup.Manif
 }
 
 func (e *Executor) OfferBackup(ctx context.Context, v *observe.View, g record.Recovering) error {
-	return e.offerBackup(ctx, v, g)
+	_, err := e.offerBackup(ctx, v, g, stores.Offered{ObjectURL: g.ObjectURL})
+	return err
 }
 
 func (e *Executor) Rest(ctx context.Context, g *record.Recovering, store backup.Store, a action.BeginRecovery, d schema.DecryptionSpec) error {

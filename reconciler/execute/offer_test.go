@@ -2,11 +2,13 @@ package execute_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
@@ -47,6 +49,91 @@ func TestARefusedBackupBeginsNothing(t *testing.T) {
 		synctest.Wait()
 		if o, err := w.API.Tracker().Get(corev1.SchemeGroupVersion.WithResource("secrets"), "shop", jobs.RestoreName("orders", *g)); err == nil {
 			t.Errorf("there is a Secret: %v", o)
+		}
+	})
+}
+
+// 190: a URL may end with the credentials that signed it, long before the time that it
+// names: it is signed again for as long as the restore runs, and no longer.
+func TestAnOfferIsRenewedWhileTheRestoreRuns(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		signed := 0
+		w.Sign(func(context.Context, backup.Store, string, time.Duration) (string, error) {
+			signed++
+			return fmt.Sprintf("https://store/1.db?signature=%d", signed), nil
+		})
+		url := reconcilertest.StoredBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
+		w.MustDo(action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-1", ObjectURL: url, Version: "3.6.16"})
+		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0, Partition: 3})
+		w.Settle()
+		g := *w.Record().Recovering
+		w.MustDo(action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: g.NewClusterID})
+		offered := func() string {
+			t.Helper()
+			secret, err := w.API.CoreV1().Secrets("shop").Get(w.Context(), jobs.RestoreName("orders", g), metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return string(secret.Data["url"])
+		}
+		first := offered()
+		w.MustPass()
+		if offered() != first {
+			t.Errorf("it is signed at once again")
+		}
+		time.Sleep(6 * time.Minute)
+		w.MustPass()
+		second := offered()
+		if second == first {
+			t.Errorf("after six minutes it is %s", second)
+		}
+		time.Sleep(time.Minute)
+		w.MustPass()
+		if offered() != second {
+			t.Error("it is signed with every pass")
+		}
+		// One that somebody deleted is written again: the pod would wait for it forever.
+		if err := w.API.CoreV1().Secrets("shop").Delete(w.Context(), jobs.RestoreName("orders", g), metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		w.MustPass()
+		if offered() == second {
+			t.Error("it is the deleted one")
+		}
+	})
+}
+
+// 192: a backup in the files of a volume is restored by a Job that mounts the claim with
+// them; what it reads by does not end, and is not written again.
+func TestABackupOnAVolumeIsRestored(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		url := reconcilertest.StoredBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
+		begin := action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-1", ObjectURL: url, Version: "3.6.16"}
+		backuptest.WantError(t, w.Do(begin), "name a PersistentVolumeClaim that has the files in podAccess.claimName")
+		w.Wish.Spec.Backup.Destination.PodAccess.ClaimName = "backups"
+		w.MustDo(begin)
+		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0, Partition: 3})
+		w.Settle()
+		g := *w.Record().Recovering
+		w.MustDo(action.RestoreVolume{Member: "orders-1", Claim: "data-orders-1", ClaimUID: claimUID(w, "orders-1"), ClusterID: g.NewClusterID})
+		pod := reconcilertest.JobsOf(w)[0].Spec.Template.Spec
+		root := backup.FileRoot(url)
+		if v, m := pod.Volumes[2], pod.Containers[0].VolumeMounts[2]; root == "" || v.PersistentVolumeClaim.ClaimName != "backups" || m.Name != v.Name || m.MountPath != root || !m.ReadOnly {
+			t.Errorf("it mounts %+v as %+v", v, m)
+		}
+		offered := func() *corev1.Secret {
+			t.Helper()
+			secret, err := w.API.CoreV1().Secrets("shop").Get(w.Context(), jobs.RestoreName("orders", g), metav1.GetOptions{})
+			if err != nil || string(secret.Data["object"]) != url || len(secret.Data["url"]) > 0 {
+				t.Fatalf("%v, %+v", err, secret)
+			}
+			return secret
+		}
+		first := offered().ResourceVersion
+		time.Sleep(time.Hour)
+		w.MustPass()
+		if offered().ResourceVersion != first {
+			t.Error("it is written again")
 		}
 	})
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -41,22 +42,49 @@ func (e *Executor) rest(ctx context.Context, g *record.Recovering, store backup.
 		return err
 	}
 	// Fail now rather than when the restore Job reads the backup.
-	_, err = e.Stores.SignURL(ctx, store, a.ObjectURL)
+	_, _, err = e.Stores.Way(ctx, store, stores.Offered{ObjectURL: a.ObjectURL, Credentials: g.Credentials, Pod: g.PodAccess})
 	return err
 }
 
-// offerBackup writes the Secret by which the restore finds its backup.
-func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Recovering) error {
+// offeredBy is the backup of a recovery as its restore is to read it.
+func offeredBy(g record.Recovering) stores.Offered {
+	return stores.Offered{ObjectURL: g.ObjectURL, Credentials: g.Credentials, Pod: g.PodAccess}
+}
+
+// offerBackup writes the Secret by which the restore finds its backup, and says how it is
+// to read it.
+func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Recovering, as stores.Offered) (stores.Way, error) {
 	if g.ObjectURL == "" {
-		return nil
+		return stores.Way{}, nil
 	}
 	store, err := e.Stores.OpenWith(ctx, v.Cluster.Metadata.Namespace, g.Credentials)
 	if err != nil {
-		return err
+		return stores.Way{}, err
 	}
 	c := v.Cluster.Metadata
 	secret := corev1ac.Secret(jobs.RestoreName(c.Name, g), c.Namespace).WithLabels(map[string]string{naming.LabelRestoreOf: c.Name})
-	return e.Stores.Offer(ctx, store, g.ObjectURL, secret)
+	return e.Stores.Offer(ctx, store, as, secret, e.Now())
+}
+
+// KeepOffered renews the offer of a backup while a restore is to read by it: its pod may
+// start late, or have to ask again, when what was signed first has expired.
+func (e *Executor) KeepOffered(ctx context.Context, v *observe.View) error {
+	if v.Record == nil || v.Record.Recovering == nil || v.Record.Recovering.ObjectURL == "" {
+		return nil
+	}
+	g := *v.Record.Recovering
+	fresh, err := e.Stores.Fresh(ctx, v.Cluster.Metadata.Namespace, jobs.RestoreName(v.Cluster.Metadata.Name, g), e.Now())
+	if fresh || err != nil {
+		return err
+	}
+	if err := e.Lease(); err != nil {
+		return err
+	}
+	// Its pod is as it was made: what reads by a URL has no other way.
+	if _, err := e.offerBackup(ctx, v, g, stores.Offered{ObjectURL: g.ObjectURL}); err != nil {
+		return fmt.Errorf("sign the URL of the backup again for the restore that is under way: %w", err)
+	}
+	return nil
 }
 
 // BeginRecovery chooses the identity of the recovered cluster, and records
@@ -64,8 +92,8 @@ func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Re
 func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.BeginRecovery) error {
 	g := record.Recovering{
 		OneShot: a.OneShot, ClusterID: a.ClusterID, Member: a.Member, ObjectURL: a.ObjectURL, Since: e.Now().UTC(),
-		Credentials: v.Cluster.Spec.Backup.Destination.Credentials.SecretName,
-		Verified:    backup.Verified{Revision: a.Revision},
+		Credentials: v.Cluster.Spec.Backup.Destination.Credentials.SecretName, PodAccess: v.Cluster.Spec.Backup.Destination.PodAccess,
+		Verified: backup.Verified{Revision: a.Revision},
 	}
 	random, err := naming.Random(8)
 	if err != nil {
@@ -139,10 +167,11 @@ func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.
 			return err
 		}
 	}
-	if err := e.offerBackup(ctx, v, *g); err != nil {
+	way, err := e.offerBackup(ctx, v, *g, offeredBy(*g))
+	if err != nil {
 		return err
 	}
-	return e.Jobs.Start(ctx, jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g))
+	return e.Jobs.Start(ctx, jobs.RenderRestore(v.Cluster, v.Set, e.Options.GuardImage, a.Claim, *g, way))
 }
 
 // wantUnused wants no member's pod, nor any other but the Job's own that could write to

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // loseQuorum leaves one member that answers, for itself: at revision 7. The others
@@ -153,7 +154,7 @@ func TestRestoreJob(t *testing.T) {
 			ClusterID: "c1", FormerToken: "orders-11", Token: "orders-2233445566", Member: "orders-1",
 			ObjectURL: "s3://backups/1.db", Verified: backup.Verified{SHA256: "abc", Size: 42, Revision: 7},
 		}
-		job := jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g)
+		job := jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g, stores.Way{})
 		pod, member := job.Spec.Template, w.Set().Spec.Template
 		if job.Name != "orders-recovery-22334455" || job.Namespace != "shop" {
 			t.Errorf("it is %s/%s", job.Namespace, job.Name)
@@ -167,20 +168,29 @@ func TestRestoreJob(t *testing.T) {
 		}
 		step := pod.Spec.Containers[0]
 		want := "restore-volume --volume=/var/lib/etcd --member=orders-1 --peer-url=https://orders-1.orders-peers.shop.svc:2380 " +
-			"--former-token=orders-11 --token=orders-2233445566 --at-least=7 --sha256=abc --size=42"
+			"--former-token=orders-11 --token=orders-2233445566 --at-least=7 --sha256=abc --size=42 --offer=/etc/quorate/offer"
 		if got := strings.Join(step.Args, " "); got != want || step.Image != "quorate:1" {
 			t.Errorf("%s runs %s", step.Image, got)
 		}
-		if e := step.Env; len(e) != 2 || e[0].Name != jobs.BackupURLEnv || e[0].Value != "" || e[0].ValueFrom.SecretKeyRef.Name != job.Name || e[1].Name != jobs.BackupCAEnv {
-			t.Errorf("environment %+v", e)
+		// The offer is a mount, which is renewed in a pod that runs, and no environment.
+		if offer := pod.Spec.Volumes[1]; len(step.Env) > 0 || offer.Secret.SecretName != job.Name || step.VolumeMounts[1].Name != offer.Name || !step.VolumeMounts[1].ReadOnly {
+			t.Errorf("it reads %+v, environment %+v", pod.Spec.Volumes, step.Env)
+		}
+		if limit := *job.Spec.ActiveDeadlineSeconds; limit != 24*3600 {
+			t.Errorf("it may take %d s", limit)
+		}
+		g.Size = 8 << 30
+		if limit := *jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-1", g, stores.Way{}).Spec.ActiveDeadlineSeconds; limit != 24*3600+8<<10 {
+			t.Errorf("a large one may take %d s", limit)
 		}
 		g.AcceptHashMismatch = "abc"
-		job = jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g)
+		job = jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g, stores.Way{})
 		if args := job.Spec.Template.Spec.Containers[0].Args; job.Name != "orders-recovery-22334455-2" || args[len(args)-1] != "--accept-hash-mismatch=abc" {
 			t.Errorf("what Git accepts: Job %s with %v", job.Name, args)
 		}
 		g.ObjectURL, g.AcceptHashMismatch = "", ""
-		if step := jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-1", g).Spec.Template.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 {
+		pod.Spec = jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-1", g, stores.Way{}).Spec.Template.Spec
+		if step := pod.Spec.Containers[0]; len(step.Env) > 0 || len(step.Args) != 7 || len(pod.Spec.Volumes) != 1 {
 			t.Errorf("without a backup: %+v", step)
 		}
 	})

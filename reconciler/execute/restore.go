@@ -62,7 +62,7 @@ func restored(ctx context.Context, e *Executor, v *observe.View, a action.BeginR
 	if random, err = naming.Random(8); err != nil {
 		return rec, "", err
 	}
-	g := record.Recovering{Token: c.Metadata.Name + "-" + random, ObjectURL: f.URL, Credentials: w.Credentials()}
+	g := record.Recovering{Token: c.Metadata.Name + "-" + random, ObjectURL: f.URL, Credentials: w.Credentials(), PodAccess: w.PodAccess()}
 	if g.Verified, err = f.Verified(w.Source.Decryption, "spec.source.decryption.secretName"); err != nil {
 		return rec, "", err
 	}

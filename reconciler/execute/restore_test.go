@@ -31,6 +31,7 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -183,12 +184,12 @@ func TestAnEncryptedBackupIsRestoredWithoutTheDaemonsKnowingTheKey(t *testing.T)
 		if g.Decryption != "age" || g.Hash != 99 || g.HashRevision != 6 || g.CompactRevision != 2 {
 			t.Errorf("recovering %+v", g)
 		}
-		step := jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-0", *g).Spec.Template.Spec.Containers[0]
+		step := jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-0", *g, stores.Way{}).Spec.Template.Spec.Containers[0]
 		from := map[string]string{}
 		for _, e := range step.Env {
 			from[e.Name] = e.ValueFrom.SecretKeyRef.Name + "/" + e.ValueFrom.SecretKeyRef.Key
 		}
-		if from["QUORATE_BACKUP_IDENTITY"] != "age/identity" || len(from) != 3 {
+		if from["QUORATE_BACKUP_IDENTITY"] != "age/identity" || len(from) != 1 {
 			t.Errorf("it is given %v", from)
 		}
 		if args := strings.Join(step.Args, " "); !strings.Contains(args, "--hash=99 --hash-revision=6 --compact-revision=2") {

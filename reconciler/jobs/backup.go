@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -49,7 +50,7 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 	manifest, _ := json.Marshal(t.Manifest)
 	args := []string{
 		"take-backup", "--address=" + t.From.Address, "--host=" + t.From.Host, "--member-id=" + t.From.ID, "--url=" + t.URL,
-		"--manifest=" + string(manifest), "--credentials=" + backupCredentials,
+		"--manifest=" + string(manifest),
 	}
 	if t.Bandwidth > 0 {
 		args = append(args, "--bandwidth="+strconv.FormatInt(t.Bandwidth, 10))
@@ -67,7 +68,15 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 		pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o440))}}})
 		take.VolumeMounts = append(take.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true})
 	}
-	mount("credentials", t.To.Credentials.SecretName, backupCredentials)
+	switch access := t.To.PodAccess; {
+	case t.To.Credentials.SecretName != "":
+		mount("credentials", t.To.Credentials.SecretName, backupCredentials)
+		take.Args = append(take.Args, "--credentials="+backupCredentials)
+	case access.ClaimName != "":
+		mountClaim(&pod, &take, access.ClaimName, backup.FileRoot(t.URL), false)
+	default:
+		pod.ServiceAccountName = access.ServiceAccountName
+	}
 	if t.From.TLS != nil {
 		take.Args = append(take.Args, "--https")
 	}
@@ -76,7 +85,9 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 		take.Args = append(take.Args, "--tls="+backupTLS)
 	}
 	pod.Containers = []corev1.Container{take}
-	return j.render("quorate-backup", naming.LabelBackupOf, backup.Timeout, time.Hour, pod)
+	job := j.render("quorate-backup", naming.LabelBackupOf, backup.Timeout, time.Hour, pod)
+	labelWorkload(job.Spec.Template.Labels, stores.Way{ServiceAccount: pod.ServiceAccountName})
+	return job
 }
 
 // Task is one backup that is taken outside of the daemon.

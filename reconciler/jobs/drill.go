@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 const (
@@ -36,7 +37,7 @@ const (
 //	restore   init     the backup → an emptyDir
 //	etcd      sidecar  on loopback only
 //	compare   main     waits for etcd, and writes what it finds as its last words
-func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.StatefulSet) *batchv1.Job {
+func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.StatefulSet, way stores.Way) *batchv1.Job {
 	peer := drillURL(naming.PeerPort)
 	args := append([]string{
 		"restore-volume", "--trial", "--volume=" + naming.VolumePath, "--member=" + drillMember, "--peer-url=" + peer,
@@ -45,10 +46,14 @@ func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.State
 	room := resource.NewQuantity(drillRoom(b.Size), resource.BinarySI)
 	pod := drillPod(set)
 	pod.TerminationGracePeriodSeconds = new(int64(5)) // nothing of it is wanted afterwards
-	pod.InitContainers = []corev1.Container{restoreContainerOf(images.Quorate, args, backupEnv(b, j.Name)), drillEtcd(images.Etcd, j.Name, peer, *room)}
-	pod.Containers = []corev1.Container{drillCompare(images.Quorate, b)}
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: room}}}}
-	return j.render("quorate-drill", naming.LabelDrillOf, DrillTimeout, DrillKept, pod)
+	step := restoreContainerOf(images.Quorate, args, backupEnv(b))
+	mountOffer(&pod, &step, j.Name, way)
+	pod.InitContainers = []corev1.Container{step, drillEtcd(images.Etcd, j.Name, peer, *room)}
+	pod.Containers = []corev1.Container{drillCompare(images.Quorate, b)}
+	job := j.render("quorate-drill", naming.LabelDrillOf, DrillTimeout, DrillKept, pod)
+	labelWorkload(job.Spec.Template.Labels, way)
+	return job
 }
 
 // DrillImages are those of a drill's pod.

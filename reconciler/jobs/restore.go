@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
@@ -22,11 +23,14 @@ import (
 const (
 	// RestoreContainer is the name of the container that restores.
 	RestoreContainer = "restore"
-	// BackupURLEnv holds a URL by which the backup can be read for some hours. It is
-	// no flag, because it gives access to the data: it comes from a Secret.
+	// BackupURLEnv holds, where no Secret is mounted, a URL by which the backup can be
+	// read. It is no flag, because it gives access to the data.
 	BackupURLEnv = "QUORATE_BACKUP_URL"
 	// BackupCAEnv holds the certificate of the store's CA, where it has one of its own.
 	BackupCAEnv = "QUORATE_BACKUP_CA"
+	// restoreOffer is where the step finds the Secret that offers the backup. It is
+	// mounted, and no environment, because it is renewed while the step runs.
+	restoreOffer = "/etc/quorate/offer"
 	// BackupIdentityEnv holds the private key that decrypts the backup. It comes from
 	// the user's Secret straight into this one step.
 	BackupIdentityEnv = "QUORATE_BACKUP_IDENTITY"
@@ -75,29 +79,40 @@ func RefusedForItsHash(list []corev1.Pod) bool {
 // RenderRestore is the Job that makes the volume of a recovered, or restored,
 // cluster's first member. It runs where, and as whom, the member would: on the same nodes, with
 // the same user, so that the member can read what it wrote.
-func RenderRestore(c desired.Cluster, set *appsv1.StatefulSet, image, claim string, g record.Recovering) *batchv1.Job {
+func RenderRestore(c desired.Cluster, set *appsv1.StatefulSet, image, claim string, g record.Recovering, way stores.Way) *batchv1.Job {
 	name := RestoreName(c.Metadata.Name, g)
 	labels := map[string]string{
 		"app.kubernetes.io/name": "quorate-restore", "app.kubernetes.io/instance": c.Metadata.Name,
 		"app.kubernetes.io/managed-by": "quorate", naming.LabelRestoreOf: c.Metadata.Name,
 	}
+	spec := corev1.PodSpec{Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}}}}
+	step := restoreStep(c, image, g)
+	if g.ObjectURL != "" {
+		mountOffer(&spec, &step, name, way)
+		labelWorkload(labels, way)
+	}
+	spec.Containers = []corev1.Container{step}
 	return &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: c.Metadata.Namespace, Labels: labels},
 		Spec: batchv1.JobSpec{
 			// What is refused once is refused again; the retries are for a node that
 			// goes away.
-			BackoffLimit: new(int32(2)),
+			BackoffLimit: new(int32(2)), ActiveDeadlineSeconds: new(int64(restoreTimeout(g.Size).Seconds())),
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
-				Spec: restorePod(set, corev1.PodSpec{
-					Containers: []corev1.Container{restoreStep(c, image, name, g)},
-					Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-						PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
-					}}},
-				}),
+				Spec:       restorePod(set, spec),
 			},
 		},
 	}
+}
+
+// restoreTimeout bounds a restore, whose pod may have to wait for its node. It is
+// generous: the download is bounded by its own progress.
+func restoreTimeout(size int64) time.Duration {
+	const slow = 1 << 20 // bytes a second
+	return 24*time.Hour + time.Duration(size/slow)*time.Second
 }
 
 // restorePod gives the pod of a Job what decides where it runs and as whom, and
@@ -116,7 +131,7 @@ func restorePod(set *appsv1.StatefulSet, pod corev1.PodSpec) corev1.PodSpec {
 	return pod
 }
 
-func restoreStep(c desired.Cluster, image, name string, g record.Recovering) corev1.Container {
+func restoreStep(c desired.Cluster, image string, g record.Recovering) corev1.Container {
 	args := []string{
 		"restore-volume", "--volume=" + naming.VolumePath, "--member=" + g.Member, "--peer-url=" + naming.PeerURL(c.EtcdCluster, g.Member),
 	}
@@ -129,7 +144,7 @@ func restoreStep(c desired.Cluster, image, name string, g record.Recovering) cor
 	}
 	var env []corev1.EnvVar
 	if g.ObjectURL != "" {
-		args, env = append(args, backupArgs(g.Verified)...), backupEnv(g.Verified, name)
+		args, env = append(args, backupArgs(g.Verified)...), backupEnv(g.Verified)
 	}
 	if g.AcceptHashMismatch != "" {
 		args = append(args, "--accept-hash-mismatch="+g.AcceptHashMismatch)
@@ -153,18 +168,51 @@ func keysArgs(b backup.Verified) []string {
 // atLeast tells the revision that must have been reached.
 func atLeast(b backup.Verified) string { return fmt.Sprintf("--at-least=%d", b.Revision) }
 
-// backupEnv lets it read the backup, by the Secret that offers it.
-func backupEnv(b backup.Verified, offer string) []corev1.EnvVar {
-	from := func(name, secret, key string, optional bool) corev1.EnvVar {
-		return corev1.EnvVar{Name: name, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
-			LocalObjectReference: corev1.LocalObjectReference{Name: secret}, Key: key, Optional: &optional,
-		}}}
+// mountOffer lets a step read the backup, by the Secret that offers it, and by what it
+// needs for that besides.
+func mountOffer(pod *corev1.PodSpec, step *corev1.Container, offer string, way stores.Way) {
+	mountSecret(pod, step, "offer", offer, restoreOffer)
+	step.Args = append(step.Args, "--offer="+restoreOffer)
+	pod.ServiceAccountName = way.ServiceAccount
+	if way.Credentials != "" {
+		mountSecret(pod, step, "credentials", way.Credentials, backupCredentials)
+		step.Args = append(step.Args, "--credentials="+backupCredentials)
 	}
-	env := []corev1.EnvVar{from(BackupURLEnv, offer, stores.KeyURL, false), from(BackupCAEnv, offer, stores.KeyCA, true)}
-	if b.Decryption != "" {
-		env = append(env, from(BackupIdentityEnv, b.Decryption, keyIdentity, false))
+	if way.Claim != "" {
+		mountClaim(pod, step, way.Claim, way.Root, true)
 	}
-	return env
+}
+
+// mountClaim mounts the claim with the files of a file store where its URLs say.
+func mountClaim(pod *corev1.PodSpec, step *corev1.Container, claim, root string, readOnly bool) {
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: "backups", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim},
+	}})
+	step.VolumeMounts = append(step.VolumeMounts, corev1.VolumeMount{Name: "backups", MountPath: root, ReadOnly: readOnly})
+}
+
+// labelWorkload asks Azure's webhook for the identity of a ServiceAccount. The other
+// clouds go by the ServiceAccount alone.
+func labelWorkload(labels map[string]string, way stores.Way) {
+	if way.ServiceAccount != "" {
+		labels["azure.workload.identity/use"] = "true"
+	}
+}
+
+// mountSecret mounts a Secret, which the user of any pod may read: it has no other user.
+func mountSecret(pod *corev1.PodSpec, step *corev1.Container, name, secret, path string) {
+	pod.Volumes = append(pod.Volumes, corev1.Volume{Name: name, VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: secret, DefaultMode: new(int32(0o444))}}})
+	step.VolumeMounts = append(step.VolumeMounts, corev1.VolumeMount{Name: name, MountPath: path, ReadOnly: true})
+}
+
+// backupEnv gives it the private key of an encrypted backup.
+func backupEnv(b backup.Verified) []corev1.EnvVar {
+	if b.Decryption == "" {
+		return nil
+	}
+	return []corev1.EnvVar{{Name: BackupIdentityEnv, ValueFrom: &corev1.EnvVarSource{SecretKeyRef: &corev1.SecretKeySelector{
+		LocalObjectReference: corev1.LocalObjectReference{Name: b.Decryption}, Key: keyIdentity, Optional: new(false),
+	}}}}
 }
 
 // restoreContainerOf is the container of a step that restores.

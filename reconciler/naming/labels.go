@@ -79,6 +79,9 @@ const (
 )
 
 const (
+	// AnnotationOffered is when the URL in a Secret that offers a backup was signed, in
+	// RFC 3339.
+	AnnotationOffered = "quorate.dev/offered"
 	// LabelRestoreOf marks the pods of a restore with the name of its cluster. They
 	// carry none of the members' labels: no Service and no budget may count them.
 	LabelRestoreOf = "quorate.dev/restore-of"

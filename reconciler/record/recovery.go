@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
@@ -40,6 +41,8 @@ type Recovering struct {
 	ObjectURL string `json:"objectURL,omitempty"`
 	// Credentials is the Secret that opens its store; empty for the daemon's own way.
 	Credentials string `json:"credentials,omitempty"`
+	// PodAccess is how a pod reads it by itself; empty where quorate can sign a URL.
+	PodAccess schema.PodAccess `json:"podAccess,omitzero"`
 	backup.Verified
 	// Above is the highest revision that is known of the clusters that had this name
 	// before; 0 where that is not above Revision.

@@ -22,6 +22,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // drillImage is an etcd of the very release that gave the backup, from where the
@@ -175,14 +176,43 @@ func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *kept) er
 		return err
 	}
 	owner := ownerReference(k)
-	offer := corev1ac.Secret(d.Job, ns).WithLabels(map[string]string{naming.LabelDrillOf: q.Metadata.Name}).
-		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
-	if err := s.Stores.Offer(ctx, store, d.URL, offer); err != nil {
+	to := s.effective(q)
+	way, err := s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: d.URL, Credentials: to.Credentials.SecretName, Pod: to.PodAccess})
+	if err != nil {
 		return s.drillUnclear(ctx, q, k, err.Error())
 	}
-	job := jobs.RenderDrill(jobs.Job{Name: d.Job, For: q, Owner: owner}, b, jobs.DrillImages{Quorate: s.Options.Render.GuardImage, Etcd: s.drillImage(q, m.EtcdVersion)}, set)
+	job := jobs.RenderDrill(jobs.Job{Name: d.Job, For: q, Owner: owner}, b, jobs.DrillImages{Quorate: s.Options.Render.GuardImage, Etcd: s.drillImage(q, m.EtcdVersion)}, set, way)
 	if _, err := s.Kube.BatchV1().Jobs(ns).Create(ctx, job, metav1.CreateOptions{FieldManager: naming.FieldManager}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create Job %s: %w", d.Job, err)
+	}
+	return nil
+}
+
+// offerDrill writes the Secret by which a drill reads its backup.
+func (s *Scheduler) offerDrill(ctx context.Context, q desired.Backup, k *kept, store backup.Store, o stores.Offered) (stores.Way, error) {
+	owner := ownerReference(k)
+	offer := corev1ac.Secret(k.record.Drill.Job, q.Metadata.Namespace).WithLabels(map[string]string{naming.LabelDrillOf: q.Metadata.Name}).
+		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
+	return s.Stores.Offer(ctx, store, o, offer, s.Now())
+}
+
+// keepOffered renews the offer while the drill's pod is to read by it. Where that does not
+// succeed, the drill itself says what became of it.
+func (s *Scheduler) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
+	fresh, err := s.Stores.Fresh(ctx, q.Metadata.Namespace, k.record.Drill.Job, s.Now())
+	if fresh || err != nil {
+		return err
+	}
+	if err := s.Lease(); err != nil {
+		return err
+	}
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
+	if err == nil {
+		// Its pod is as it was made: what reads by a URL has no other way.
+		_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: k.record.Drill.URL})
+	}
+	if err != nil {
+		return fmt.Errorf("sign the URL of the backup again for restore drill %s: %w", k.record.Drill.Job, err)
 	}
 	return nil
 }
@@ -206,14 +236,19 @@ func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *kept) 
 	if err != nil {
 		return 0, err
 	}
-	switch j := jobs.Judge(job, pods); {
+	j := jobs.Judge(job, pods)
+	switch {
 	case j.Over && j.Unclear != "":
 		return 0, s.drillUnclear(ctx, q, k, j.Unclear)
 	case j.Over:
 		return 0, s.drillJudged(ctx, q, k, j)
 	case late:
 		return 0, s.drillUnclear(ctx, q, k, "it did not end in time; "+j.Awaited)
-	case j.Awaited != "":
+	}
+	if err := s.keepOffered(ctx, q, k); err != nil {
+		return 0, err
+	}
+	if j.Awaited != "" {
 		return s.waitsFor(q, "restore drill "+d.Job+": "+j.Awaited, drillLook)
 	}
 	return drillLook, nil

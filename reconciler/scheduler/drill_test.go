@@ -208,6 +208,73 @@ func TestADrillThatLackedSomethingIsTriedAgainWhenGitChanges(t *testing.T) {
 	})
 }
 
+// 190: the URL of a drill that waits for its node is signed again.
+func TestTheOfferOfADrillIsRenewed(t *testing.T) {
+	drilled(t, func() corev1.ContainerStatus { return corev1.ContainerStatus{} }, func(w *reconcilertest.World) {
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 2*time.Hour+10*time.Second)
+		at := func() string {
+			t.Helper()
+			list, err := w.API.CoreV1().Secrets("shop").List(w.Context(), metav1.ListOptions{LabelSelector: naming.LabelDrillOf})
+			if err != nil || len(list.Items) != 1 {
+				t.Fatalf("%v, %v", list, err)
+			}
+			return list.Items[0].Annotations[naming.AnnotationOffered]
+		}
+		first := at()
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 3*time.Minute)
+		if at() != first {
+			t.Error("it is signed all the time")
+		}
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 3*time.Minute)
+		if at() == first {
+			t.Error("it is not signed again")
+		}
+	})
+}
+
+// 192, 193: a drill reads its backup as its destination lets pods read it.
+func TestADrillReadsItsBackupByItself(t *testing.T) {
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		w.Wish.Spec.Backup.Destination.PodAccess.ClaimName = "backups"
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPassRequests(clustertest.Nightly(scheduler.EveryDrill), 2*time.Hour+10*time.Second)
+		pod := reconcilertest.JobsOf(w)[0].Spec.Template.Spec
+		if v, m := pod.Volumes[2], pod.InitContainers[0].VolumeMounts[2]; v.PersistentVolumeClaim.ClaimName != "backups" || m.MountPath != w.Backups || !m.ReadOnly {
+			t.Errorf("it mounts %+v as %+v", v, m)
+		}
+		if n := len(pod.InitContainers[1].VolumeMounts) + len(pod.Containers[0].VolumeMounts); n != 1 {
+			t.Errorf("the others mount %d volumes", n)
+		}
+	})
+}
+
+// 194: that no restore could read a backup is reported when it is taken, once, and stands in
+// the status; it is taken all the same.
+func TestABackupThatNoRestoreCouldReadIsReported(t *testing.T) {
+	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		w.DrainEvents()
+		w.MustPassRequests(clustertest.Nightly(), 51*time.Hour)
+		if n := len(w.Manifests()); n != 3 {
+			t.Errorf("%d backups", n)
+		}
+		if said := w.Lines("backups cannot be restored from where they are put", "reason"); len(said) != 1 || !strings.Contains(said[0], "podAccess.claimName") {
+			t.Errorf("%q", said)
+		}
+		if k := w.RequestRecord(clustertest.Nightly()); !strings.Contains(k.Unreachable, "/shop/orders/…: this store gives out no URL") {
+			t.Errorf("%+v", k)
+		}
+		w.Wish.Spec.Backup.Destination.PodAccess.ClaimName = "backups"
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPassRequests(clustertest.Nightly(), 24*time.Hour)
+		if k := w.RequestRecord(clustertest.Nightly()); k.Unreachable != "" {
+			t.Errorf("%+v", k)
+		}
+		if events := w.DrainEvents(); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, "Warning BackupUnreachable") }) {
+			t.Errorf("%q", events)
+		}
+	})
+}
+
 // 112: an encrypted backup is restored on trial with the private key of a Secret,
 // which the daemon does not read; without one the drill says so.
 func TestAnEncryptedBackupIsRestoredOnTrial(t *testing.T) {

@@ -36,8 +36,8 @@ const (
 // startJob has a Job take a backup. It is named in the record before it exists.
 // Whether the backup is good, its manifest alone says.
 func (s *Scheduler) startJob(ctx context.Context, q desired.Backup, k *kept, from source, to schema.Destination) error {
-	if to.Credentials.SecretName == "" {
-		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: with --backup-runner=job the destination needs credentials.secretName, for a Job has not the daemon's own identity: name the Secret", q.ClusterName()))
+	if to.Credentials.SecretName == "" && to.PodAccess == (schema.PodAccess{}) {
+		return s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: with --backup-runner=job the destination needs credentials.secretName, for a Job has not the daemon's own identity: name the Secret, or give podAccess", q.ClusterName()))
 	}
 	begun := *k.record.Begun
 	name, err := jobs.NewName(q, "backup")

@@ -67,6 +67,28 @@ func TestAJobTakesTheBackup(t *testing.T) {
 	})
 }
 
+// 192, 193: the Job of a backup writes to a volume, or as a ServiceAccount, where its
+// destination says so.
+func TestAJobWritesToAVolume(t *testing.T) {
+	for name, access := range map[string]schema.PodAccess{"volume": {ClaimName: "backups"}, "identity": {ServiceAccountName: "writer"}} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+				w.Wish.Spec.Backup.Destination.PodAccess = access
+				w.R.SetDesired([]desired.Cluster{w.Wish})
+				w.Reconfigure(func(o *reconciler.Options) { o.BackupRunner = scheduler.InJob })
+				w.MustPassRequests(clustertest.Once(), time.Minute)
+				pod := reconcilertest.JobsOf(w)[0].Spec.Template.Spec
+				if strings.Contains(strings.Join(pod.Containers[0].Args, " "), "--credentials") || pod.ServiceAccountName != access.ServiceAccountName {
+					t.Errorf("it runs %+v", pod)
+				}
+				if v, m := pod.Volumes[0], pod.Containers[0].VolumeMounts[0]; access.ClaimName != "" && (v.PersistentVolumeClaim.ClaimName != "backups" || m.MountPath != w.Backups || m.ReadOnly) {
+					t.Errorf("it mounts %+v as %+v", v, m)
+				}
+			})
+		})
+	}
+}
+
 // A Job that fails, or that somebody deletes, is a failure that is told with its last
 // words and tried again; what it left is removed once it has ended.
 func TestAJobThatFailsIsTriedAgain(t *testing.T) {

@@ -67,6 +67,9 @@ type Record struct {
 	Refused []string `json:"refused,omitempty"`
 	// Verdicts of drills that the store has refused to note, by the object.
 	Verdicts map[string]keptVerdict `json:"verdicts,omitempty"`
+	// Unreachable is why no restore could read the newest backup where it is, "" where
+	// one could.
+	Unreachable string `json:"unreachable,omitempty"`
 	drillRecord
 }
 

@@ -39,6 +39,14 @@ func (s *Scheduler) reportBackup(q desired.Backup, k *kept, m backup.Manifest, t
 	s.Reporter.Events.Event(k.live, corev1.EventTypeNormal, "BackupTaken", report.Shorten(fmt.Sprintf("%s through %s, revision %d, %d bytes, sha256 %s", m.Object, m.Member, m.Revision, m.Size, m.SHA256)))
 }
 
+// reportUnreachable reports that backups are taken to where no restore can read them.
+func (s *Scheduler) reportUnreachable(q desired.Backup, k *kept) {
+	s.Log.Warn("backups cannot be restored from where they are put", "request", q.Key(), "cluster", q.ClusterName(), "reason", k.record.Unreachable)
+	if k.live != nil {
+		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "BackupUnreachable", report.Shorten("no restore can read it: "+k.record.Unreachable))
+	}
+}
+
 // reportBackupFailure tells of a backup that failed. Each has an object of its own,
 // and they come later each time.
 func (s *Scheduler) reportBackupFailure(q desired.Backup, k *kept, failure error) {

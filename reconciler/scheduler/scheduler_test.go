@@ -34,6 +34,7 @@ import (
 // restart, not by a file that is added again, not by a spec that was there before.
 func TestBackupIsTakenOnce(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		w.Signs()
 		q := clustertest.Once()
 		if err := w.PassRequests(q, time.Minute); err != nil {
 			w.Fatal(err)

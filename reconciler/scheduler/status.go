@@ -34,6 +34,8 @@ func requestPhase(q desired.Backup, k Record, now time.Time) (phase schema.Phase
 	switch {
 	case q.Held:
 		return schema.PhaseStalled, "Held", "the newest commit has errors about it; what was last said well goes on"
+	case done && k.Unreachable != "":
+		return schema.PhaseReady, "BackupUnreachable", "the backup was taken, and no restore can read it: " + k.Unreachable
 	case done:
 		return schema.PhaseReady, "BackupTaken", "the backup was taken, and what is stored was read back"
 	case k.Failures > 0:
@@ -52,6 +54,9 @@ func requestPhase(q desired.Backup, k Record, now time.Time) (phase schema.Phase
 		return schema.PhaseReady, "Suspended", "suspended: no backups are taken"
 	case k.Last == nil:
 		return schema.PhaseReady, "NotDueYet", "no backup was due yet"
+	}
+	if k.Unreachable != "" {
+		return schema.PhaseReady, "BackupUnreachable", "the last backup is good, and no restore can read it: " + k.Unreachable
 	}
 	return schema.PhaseReady, "BackupTaken", "the last backup is good"
 }

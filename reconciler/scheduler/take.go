@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path"
+	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -47,6 +49,9 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 	place, err := stores.NewURL(to.ObjectURLTemplate, schema.ObjectURLData{Namespace: q.Metadata.Namespace, Name: source.name, Version: source.version}, s.Now())
 	if err != nil {
 		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
+	}
+	if err := s.reportWhetherItRestores(ctx, q, k, to, place); err != nil {
+		return 0, err
 	}
 	k.record.Begun = &begunBackup{URL: place, To: placeOf(to), SpecHash: q.Hash(), At: due.At.UTC(), Since: s.Now().UTC()}
 	if s.Options.Runner == InJob {
@@ -104,6 +109,30 @@ func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *backup.P
 	}
 	place.Release()
 	return nil, fmt.Sprintf("%d Jobs and %d backups of the daemon itself are under way, and --max-backups allows no more", n, here), err
+}
+
+// reportWhetherItRestores asks, before a backup is taken, whether a restore could read it. One
+// that no restore can read is better than none: it is taken all the same, and a person
+// learns by day what would else be found out at night.
+func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backup, k *kept, to schema.Destination, place string) error {
+	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
+	if err != nil {
+		return nil //nolint:nilerr // the backup itself says so
+	}
+	_, _, err = s.Stores.Way(ctx, store, stores.Offered{ObjectURL: place, Credentials: to.Credentials.SecretName, Pod: to.PodAccess})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	was := k.record.Unreachable
+	k.record.Unreachable = ""
+	if err != nil {
+		// What is said does not change with the name of the backup, which no other has.
+		k.record.Unreachable = strings.ReplaceAll(err.Error(), path.Base(desired.WithoutQuery(place)), "…")
+	}
+	if k.record.Unreachable != "" && k.record.Unreachable != was {
+		s.reportUnreachable(q, k)
+	}
+	return nil
 }
 
 // saveSnapshot streams the member's database to its place, for as long as it moves, and

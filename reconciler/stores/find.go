@@ -48,7 +48,7 @@ func (s Stores) Find(ctx context.Context, namespace string, w desired.Restore, o
 		return f, err
 	}
 	// Fail now rather than when the restore Job reads the backup.
-	_, err = s.SignURL(ctx, store, f.URL)
+	_, _, err = s.Way(ctx, store, Offered{ObjectURL: f.URL, Credentials: w.Credentials(), Pod: w.PodAccess()})
 	return f, err
 }
 
