@@ -59,7 +59,7 @@ func TestTheRestoreOfAMigrationHasTheSpecOfItsCluster(t *testing.T) {
 			}
 		}
 		// As its page says: the old cluster has gone up to 3.4 before.
-		want := strings.Replace(specs["clusters"], "3.2.32", "3.4.34", 1)
+		want := strings.Replace(specs["clusters"], "3.2.32", "3.4.45", 1)
 		if specs["restore"] == "" || specs["restore"] != want {
 			t.Errorf("%s: the restore makes\n%s\nand the cluster is\n%s", from, specs["restore"], want)
 		}
