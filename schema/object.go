@@ -26,7 +26,9 @@ type Destination struct {
 	// .Namespace, .Name, .Version and .UID, for example
 	// "s3://backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?region=eu-west-1".
 	// Schemes: s3, gs, azblob, file. An S3-compatible server is named by
-	// ?endpoint=https://…&region=…. It must contain {{ .UID }}, so that no
+	// ?endpoint=https://…&region=…. Such a server is sent no checksums of Amazon's, unless
+	// request_checksum_calculation=when_supported is added, and need not know
+	// conditional writes. The URL must contain {{ .UID }}, so that no
 	// backup overwrites another. Default: the daemon's --backup-url.
 	ObjectURLTemplate string `json:"objectURLTemplate,omitempty" jsonschema:"form=template"`
 	// Credentials for the store. Default: those of the daemon's environment or

@@ -52,6 +52,10 @@ type Store struct {
 // directory stands for the bucket and must exist, or the one that the parameter
 // root names, such as a mount point; directories below it are made.
 //
+// With an endpoint the store need not speak all of S3: no checksums are sent but those
+// that it must have (request_checksum_calculation=when_supported in the URL sends them),
+// and where it knows no conditional writes, it is asked what is there just before.
+//
 // Nothing is overwritten: an object or a manifest that exists is an error. The
 // stream must be a bolt database followed by the sha256 that etcd appends; one
 // that is empty, cut short, damaged or fails leaves neither object nor manifest,

@@ -348,6 +348,22 @@ func TestS3EndpointMeansPathStyle(t *testing.T) {
 	}
 }
 
+// 197: with an endpoint no checksums are sent that other stores than Amazon's may not
+// know, unless the URL asks for them.
+func TestS3EndpointMeansNoChecksums(t *testing.T) {
+	for query, want := range map[string]string{
+		"endpoint=http://10.0.0.1:7070":                                             "when_required",
+		"endpoint=http://10.0.0.1:7070&request_checksum_calculation=when_supported": "when_supported",
+
+		"region=eu-west-1": "",
+	} {
+		target, err := parseURL("test", "s3://b/k?"+query)
+		if got := target.query.Get("request_checksum_calculation"); err != nil || got != want {
+			t.Errorf("%s: request_checksum_calculation=%q, %v, want %q", query, got, err, want)
+		}
+	}
+}
+
 func TestFilePermissions(t *testing.T) {
 	if os.Geteuid() == 0 {
 		t.Skip("root may write everywhere")

@@ -48,6 +48,10 @@ func (s *object) abortUploads(ctx context.Context) error {
 	pages := s3.NewListMultipartUploadsPaginator(client, &s3.ListMultipartUploadsInput{Bucket: &s.target.bucket, Prefix: &s.key})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
+		if unknownToStore(err) {
+			// It drops parts by itself, or never.
+			return nil
+		}
 		if err != nil {
 			return s.failed(err)
 		}
@@ -55,7 +59,7 @@ func (s *object) abortUploads(ctx context.Context) error {
 			if *upload.Key != s.key {
 				continue
 			}
-			if _, err := client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.target.bucket, Key: upload.Key, UploadId: upload.UploadId}); err != nil {
+			if _, err := (s3Uploads{client, s}).AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.target.bucket, Key: upload.Key, UploadId: upload.UploadId}); err != nil {
 				return s.failed(err)
 			}
 		}

@@ -125,7 +125,7 @@ func (s *object) writeManifest(ctx context.Context, m Manifest, only condition) 
 	switch {
 	case rerr == nil && bytes.Equal(stored, text):
 		return nil
-	case only.replace && gcerrors.Code(werr) == gcerrors.FailedPrecondition:
+	case only.replace && (gcerrors.Code(werr) == gcerrors.FailedPrecondition || errors.Is(werr, errChanged)):
 		return errChanged
 	case werr != nil:
 		return s.failed(werr)

@@ -61,7 +61,10 @@ func parseURL(op, objectURL string) (target, error) {
 // prepareS3Query checks the endpoint and puts the bucket in the path: with an
 // endpoint of one's own, bucket.HOST rarely resolves, and never for an IP. It
 // also turns off the SDK's own check of what it reads: sha256 is checked here,
-// and says damage where the SDK would say that the request failed.
+// and says damage where the SDK would say that the request failed. Checksums of
+// what is written are as little needed, since it is read back, and other stores
+// than Amazon's refuse them in many ways: with an endpoint none are sent, unless
+// the URL asks for them.
 func prepareS3Query(q url.Values) (problem string) {
 	if !q.Has("response_checksum_validation") {
 		q.Set("response_checksum_validation", "when_required")
@@ -75,6 +78,9 @@ func prepareS3Query(q url.Values) (problem string) {
 		return "its endpoint is not an http or https URL"
 	case e.User != nil:
 		return "its endpoint contains credentials, which belong in quorate's environment"
+	}
+	if !q.Has("request_checksum_calculation") {
+		q.Set("request_checksum_calculation", "when_required")
 	}
 	if !q.Has("use_path_style") && !q.Has("s3ForcePathStyle") {
 		q.Set("use_path_style", "true")

@@ -121,6 +121,10 @@ func (s *object) write(ctx context.Context, key string, r io.Reader, only condit
 	if err != nil && ctx.Err() != nil {
 		s.abortAgain(ctx, key, err)
 	}
+	if own := (*storeError)(nil); errors.As(err, &own) {
+		// The drivers have put their own words around it.
+		return own
+	}
 	return err
 }
 
@@ -185,7 +189,8 @@ func (s *object) abortAgain(ctx context.Context, key string, err error) {
 // tuneWriter reaches through the blob package to the drivers. Of a file store it
 // takes the file. For S3 it replaces the uploader by one that aborts a failed
 // upload under a fresh ctx, where the default would use the cancelled one and
-// leave the parts to be paid for, and that buffers 5 MiB at first, not 16.
+// leave the parts to be paid for, that buffers 5 MiB at first, not 16, and that
+// gets on with stores that speak only a part of S3.
 func (s *object) tuneWriter(source *uploadReader, only condition) func(func(any) bool) error {
 	return func(as func(any) bool) error {
 		if as(&source.file) {
@@ -198,7 +203,7 @@ func (s *object) tuneWriter(source *uploadReader, only condition) func(func(any)
 		if !s.bucket.As(&client) || !as(&uploader) {
 			return nil
 		}
-		*uploader = *transfermanager.New(client, func(o *transfermanager.Options) {
+		*uploader = *transfermanager.New(s3Uploads{client, s}, func(o *transfermanager.Options) {
 			o.PartSizeBytes = partBytes
 			o.MultipartUploadThreshold = partBytes
 			o.Concurrency = parallelParts

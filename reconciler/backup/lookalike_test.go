@@ -1,0 +1,75 @@
+package backup
+
+import (
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/quorate/quorate/reconciler/backup/backuptest"
+)
+
+// 196, 197, 198: a store that refuses conditions, checksums or what it should know of
+// uploads, or that ignores conditions, is a store like any other, and nothing is
+// overwritten there either. How much memory a backup takes does not depend on them.
+func TestLookalikesConform(t *testing.T) {
+	certificate := backuptest.NewCertificate(t)
+	s := backuptest.StartS3TLS(t, certificate)
+	for name, fault := range backuptest.Lookalikes(t) {
+		for should, test := range conformance() {
+			if strings.Contains(should, "bound") {
+				continue
+			}
+			t.Run(name+"/"+should, func(t *testing.T) {
+				f := behind(t, s.Address, s.URL, certificate)
+				f.store.Credentials = backuptest.S3Secret()
+				f.proxy.Set(fault)
+				f.lift = func() { f.proxy.Set(nil) }
+				f.keepsParts = strings.HasPrefix(name, "uploads")
+				test(t, f.place)
+			})
+		}
+	}
+}
+
+// 196: Amazon itself is asked for what is there only where it refuses a condition, and
+// where that fails too, the first error counts.
+func TestRefusedConditionWithoutAnEndpoint(t *testing.T) {
+	server := backuptest.StartS3(t)
+	proxy := backuptest.StartFaulty(t, server.Address, backuptest.Certificate{})
+	s, err := Store{}.open(t.Context(), "test", strings.ReplaceAll(server.URL("x.db"), server.Address, proxy.Address), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	s.target.query.Del("endpoint")
+	var asked atomic.Int32
+	refuse := func(code int, and backuptest.Fault) {
+		proxy.Set(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Header.Get("If-None-Match") != "" {
+				return backuptest.Answer(code)(w, r)
+			}
+			if r.Method == http.MethodHead {
+				asked.Add(1)
+				return and(w, r)
+			}
+			return false
+		})
+	}
+	pass := func(http.ResponseWriter, *http.Request) bool { return false }
+	write := func() error { return s.write(t.Context(), "x.db", strings.NewReader("x"), condition{}) }
+
+	refuse(http.StatusBadRequest, backuptest.Answer(http.StatusForbidden))
+	if err := write(); status(err) != http.StatusBadRequest || asked.Load() != 1 {
+		t.Errorf("%v, asked %d times", err, asked.Load())
+	}
+	refuse(http.StatusForbidden, pass)
+	if err := write(); status(err) != http.StatusForbidden || asked.Load() != 1 {
+		t.Errorf("%v, asked %d times", err, asked.Load())
+	}
+	refuse(http.StatusMethodNotAllowed, pass)
+	if err := write(); err != nil || asked.Load() != 2 {
+		t.Errorf("%v, asked %d times", err, asked.Load())
+	}
+	backuptest.WantError(t, write(), "never overwrites")
+}
