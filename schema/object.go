@@ -39,12 +39,28 @@ type Destination struct {
 	// PodAccess is how restores and restore drills read the backups where the store
 	// gives out no signed URLs. Default: none.
 	PodAccess PodAccess `json:"podAccess,omitzero"`
+	// Compression of the backups: Zstd, or None to store a snapshot as etcd sends it,
+	// as is one that Zstd does not make smaller by a tenth. Without quorate, zstd -d
+	// reads them, after age -d where they are encrypted; a quorate from before there
+	// was compression says that a newer one wrote them. Default "Zstd".
+	Compression Compression `json:"compression,omitempty"`
 }
+
+// Compression says how backups are compressed.
+type Compression string
+
+const (
+	// CompressionZstd compresses them with zstd: also the meaning of "", so that what a
+	// file leaves out changes the hash of no spec.
+	CompressionZstd Compression = "Zstd"
+	// CompressionNone stores them as etcd sends them.
+	CompressionNone Compression = "None"
+)
 
 // Or is the destination, with what it leaves out taken from another one. One that
 // names a place names all that belongs to it. One that names none may still name its
-// own credentials, and who can decrypt: nothing is stored in the clear that was to be
-// encrypted.
+// own credentials, compression, and who can decrypt: nothing is stored in the clear that
+// was to be encrypted.
 func (d Destination) Or(other Destination) Destination {
 	if d.ObjectURLTemplate != "" {
 		return d
@@ -57,6 +73,9 @@ func (d Destination) Or(other Destination) Destination {
 	}
 	if d.PodAccess != (PodAccess{}) {
 		other.PodAccess = d.PodAccess
+	}
+	if d.Compression != "" {
+		other.Compression = d.Compression
 	}
 	return other
 }

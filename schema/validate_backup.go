@@ -79,6 +79,9 @@ func (v *validator) destination(field string, d Destination) {
 	}
 	v.podAccess(field+".podAccess", d.PodAccess, d.ObjectURLTemplate, d.Credentials)
 	v.secret(field+".credentials.secretName", d.Credentials.SecretName)
+	if d.Compression != "" {
+		oneOf(v, field+".compression", d.Compression, CompressionZstd, CompressionNone)
+	}
 	if n := len(d.Encryption.Recipients); n > maxRecipients {
 		v.fail(field+".encryption.recipients", "has %d keys and at most %d are allowed", n, maxRecipients)
 	}

@@ -1,6 +1,9 @@
 package schema
 
-import "testing"
+import (
+	"encoding/json"
+	"testing"
+)
 
 func TestValidateClusterURL(t *testing.T) {
 	for _, c := range []struct{ name, url, want string }{
@@ -29,6 +32,10 @@ func TestValidateDestination15(t *testing.T) {
 		{"private key within a text", "encryption: {recipients: [\"key: age-secret-key-1hunter2\"]}", "is a private key"},
 		{"key of another kind", "encryption: {recipients: [\"ssh-ed25519 hunter2\"]}", "is not a public key of age"},
 		{"secret as the name of a Secret", "credentials: {secretName: \"hunter2/KEY+\"}", "spec.destination.credentials.secretName: is not the name of a Secret: write the name only"},
+		{"199 compression of another kind", "compression: Gzip", `spec.destination.compression: "Gzip" is not one of Zstd, None`},
+		{"199 compression in lower case", "compression: none", "did you mean None"},
+		{"199 no compression", "compression: None", ""},
+		{"199 compression as by default", "compression: Zstd", ""},
 	} {
 		t.Run("15 "+c.name, func(t *testing.T) {
 			problems := one(backupText(`source: {clusterURL: "https://etcd:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}", `+c.destination+"}")).Problems
@@ -54,5 +61,37 @@ func TestValidateObjectURLSpeaksOfOneBackup(t *testing.T) {
 			expectOne(t, problems, c.want)
 			expectNoSecret(t, problems)
 		})
+	}
+}
+
+// 199: what a file does not say of compression changes no spec's hash, so that no backup
+// is taken again by a newer quorate.
+func TestCompressionChangesNoHashByDefault(t *testing.T) {
+	text, err := json.Marshal(Destination{ObjectURLTemplate: "s3://b/{{ .UID }}"})
+	if err != nil || string(text) != `{"objectURLTemplate":"s3://b/{{ .UID }}"}` {
+		t.Errorf("%s, %v", text, err)
+	}
+	set := one(backupText(`source: {clusterURL: "https://etcd:2379"}`, `destination: {objectURLTemplate: "s3://b/{{ .UID }}"}`))
+	if len(set.Backups) != 1 || set.Backups[0].Spec.Destination.Compression != "" {
+		t.Errorf("%+v", set.Backups)
+	}
+}
+
+// 199: a destination that names no place may say how what goes there is compressed; one
+// that names a place says all of it.
+func TestCompressionOfAnotherDestination(t *testing.T) {
+	cluster := Destination{ObjectURLTemplate: "s3://b/{{ .UID }}", Compression: CompressionNone}
+	for name, c := range map[string]struct {
+		own  Destination
+		want Compression
+	}{
+		"nothing":  {Destination{}, CompressionNone},
+		"its own":  {Destination{Compression: CompressionZstd}, CompressionZstd},
+		"a place":  {Destination{ObjectURLTemplate: "s3://c/{{ .UID }}"}, ""},
+		"the same": {Destination{Compression: CompressionNone}, CompressionNone},
+	} {
+		if got := c.own.Or(cluster); got.Compression != c.want {
+			t.Errorf("%s: %q, want %q", name, got.Compression, c.want)
+		}
 	}
 }

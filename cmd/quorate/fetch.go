@@ -43,7 +43,7 @@ type measured struct {
 
 func (m measured) String() string { return fmt.Sprintf("%d bytes and sha256 %s", m.size, m.sum) }
 
-// fetch stores the snapshot in a file, decrypted, and wants the object to be the one
+// fetch stores the snapshot in a file, decrypted and decompressed, and wants the object to be the one
 // that was verified. Only what the store gives twice condemns the backup: a proxy may
 // answer in the store's place. Its errors repeat neither the URL nor the key.
 func (b storedBackup) fetch(ctx context.Context, path string) error {
@@ -76,16 +76,16 @@ func (b storedBackup) download(ctx context.Context, path string) (measured, erro
 	defer object.drop()
 	hash := sha256.New()
 	stored := io.TeeReader(object, hash)
-	_, err = b.write(f, stored)
+	err = b.write(f, stored)
 	disk := (*fs.PathError)(nil)
 	if err != nil && object.err == nil && !errors.As(err, &disk) {
-		// What cannot be decrypted is another object, or the key is another's: the
+		// What cannot be decrypted or decompressed is another object, or the key is another's: the
 		// checksum tells.
 		if _, rest := io.Copy(io.Discard, stored); rest == nil && hex.EncodeToString(hash.Sum(nil)) != b.sum {
 			err = nil
 		}
 	}
-	// It need not outlive a power cut: what is made of it is put on the disk, and and a
+	// It need not outlive a power cut: what is made of it is put on the disk, and a
 	// later try fetches it again.
 	if err := errors.Join(object.err, f.Close()); err != nil {
 		return measured{}, err

@@ -73,6 +73,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.StringVar(&b.credentials, "credentials", "", "directory with the credentials of the store of an object, one file for each key of a Secret; default the environment")
 	f.StringVar(&b.sum, "sha256", "", "sha256 of the backup in hexadecimal")
 	f.Int64Var(&b.size, "size", 0, "size of the backup in bytes")
+	f.StringVar(&b.compression, "compression", "", "how the backup is compressed")
 	return cmd
 }
 
@@ -94,24 +95,33 @@ type storedBackup struct {
 	size               int64
 	identity           string
 	encrypted          bool
+	compression        string
 	// limits bound the fetching, whose troubles are logged.
 	limits patience
 	log    io.Writer
 }
 
-// write writes the snapshot in the stored object, which it reads to its end, and
-// returns how long that was.
-func (b storedBackup) write(f io.Writer, stored io.Reader) (int64, error) {
-	counted := &counter{r: stored}
-	plain := io.Reader(counted)
+// write writes the snapshot in the stored object, which it reads to its end.
+func (b storedBackup) write(f io.Writer, stored io.Reader) error {
+	plain, err := b.snapshot(stored)
+	if err == nil {
+		_, err = io.Copy(f, plain)
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, stored)
+	}
+	return err
+}
+
+// snapshot reads the snapshot in the stored object.
+func (b storedBackup) snapshot(stored io.Reader) (io.Reader, error) {
 	if b.encrypted {
 		var err error
-		if plain, err = backup.Decrypt(counted, b.identity); err != nil {
-			return counted.n, err
+		if stored, err = backup.Decrypt(stored, b.identity); err != nil {
+			return nil, err
 		}
 	}
-	_, err := io.Copy(f, plain)
-	return counted.n, err
+	return backup.Decompress(stored, b.compression)
 }
 
 // counter counts what is read.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -308,6 +309,72 @@ func TestFetchEncryptedBackup(t *testing.T) {
 			}
 		})
 	}
+}
+
+// 199: a compressed backup is decompressed on its way, and checked as it was stored: one
+// that is no longer what was verified is unfit, however far it can be decompressed.
+func TestFetchCompressedBackup(t *testing.T) {
+	dir, key := t.TempDir(), newKey(t)
+	content := backuptest.Snapshot(1 << 20)
+	for name, sealed := range map[string]bool{"in the clear": false, "encrypted": true} {
+		store := backup.Store{Compress: true}
+		if sealed {
+			store.Recipients = []string{key.Recipient().String()}
+		}
+		m, err := store.Save(t.Context(), "file://"+dir+"/"+url.PathEscape(name)+".db?root="+dir, bytes.NewReader(content), backup.Manifest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		object, err := os.ReadFile(filepath.Join(dir, name+".db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		flipped, broken := bytes.Clone(object), object[:len(object)/2]
+		flipped[len(flipped)/2] ^= 1
+		for what, c := range map[string]struct {
+			served      []byte
+			compression string
+			want        string
+			unfit       bool
+		}{
+			"as stored":            {object, backup.Zstd, "", false},
+			"flipped":              {flipped, backup.Zstd, "the one that was verified has", true},
+			"cut off":              {broken, backup.Zstd, "the one that was verified has", true},
+			"of another kind":      {object, "lz5", "lz5", false},
+			"the connection broke": {nil, backup.Zstd, "fetch the backup: unexpected EOF", false},
+		} {
+			t.Run(name+", "+what, func(t *testing.T) {
+				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					if c.served == nil {
+						w.Header().Set("Content-Length", strconv.Itoa(len(object)))
+						c.served = broken
+					}
+					_, _ = w.Write(c.served)
+				}))
+				defer server.Close()
+				path := filepath.Join(t.TempDir(), "backup.db")
+				err := storedBackup{url: server.URL, sum: m.SHA256, size: m.Size, identity: key.String(), encrypted: sealed, compression: c.compression}.fetch(t.Context(), path)
+				if c.want == "" {
+					if text, errRead := os.ReadFile(path); err != nil || errRead != nil || !bytes.Equal(text, content) {
+						t.Errorf("%v, %v, %d bytes", err, errRead, len(text))
+					}
+					return
+				}
+				if err == nil || !strings.Contains(err.Error(), c.want) || errors.Is(err, restore.ErrUnfit) != c.unfit {
+					t.Errorf("%v, want %q, unfit %t", err, c.want, c.unfit)
+				}
+			})
+		}
+	}
+}
+
+func newKey(t *testing.T) *age.X25519Identity {
+	t.Helper()
+	key, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
 }
 
 // What is missing is said, and a volume that is not the member's is left alone.

@@ -153,6 +153,14 @@ func verifiedWord(m backup.Manifest) string {
 	return "bad"
 }
 
+// sizeText is how much is stored, and of how much.
+func sizeText(m backup.Manifest) string {
+	if m.Compression == "" {
+		return state.SizeText(m.Size)
+	}
+	return fmt.Sprintf("%s, %s of %s", state.SizeText(m.Size), m.Compression, state.SizeText(m.SnapshotSize))
+}
+
 func newSnapshotVerify() *cobra.Command {
 	var from storeFlags
 	var identity, format string
@@ -212,6 +220,6 @@ func printVerified(out io.Writer, format string, m backup.Manifest, opened bool)
 		checked += "; but a restore drill has found it bad: " + m.Drill.Result
 	}
 	_, err := fmt.Fprintf(out, "%s: %s\n  cluster %s/%s (%s), etcd %s, revision %d, %s, taken %s: %s\n  sha256 %s\n",
-		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, state.SizeText(m.Size), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256)
+		m.Object, checked, m.Namespace, m.Name, m.ClusterID, m.EtcdVersion, m.Revision, sizeText(m), m.Time.UTC().Format(time.RFC3339), m.Reason, m.SHA256)
 	return err
 }

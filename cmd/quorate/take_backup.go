@@ -19,7 +19,7 @@ import (
 func newTakeBackup() *cobra.Command {
 	var from storeFlags
 	var address, host, id, url, manifest, certificates string
-	var https bool
+	var https, compress bool
 	var bandwidth int64
 	var stall time.Duration
 	var recipients []string
@@ -41,7 +41,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 			if err != nil {
 				return err
 			}
-			store.Recipients = recipients
+			store.Recipients, store.Compress = recipients, compress
 			var secret map[string][]byte
 			if certificates != "" {
 				if secret, err = readSecret(certificates); err != nil {
@@ -73,15 +73,16 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.StringVar(&manifest, "manifest", "", "what the manifest says of the backup, as JSON")
 	f.Int64Var(&bandwidth, "bandwidth", 0, "bytes a second that it may take; 0 for no limit")
 	f.DurationVar(&stall, "stall-timeout", backup.DefaultStall, "how long nothing of it may move before it fails")
+	f.BoolVar(&compress, "compress", true, "store it compressed")
 	f.StringArrayVar(&recipients, "recipient", nil, "public key of age of one who can decrypt the backup; may be given several times")
 	return cmd
 }
 
 // backupMemory is what this process tries to keep within. What is needed at a time is
-// about 30 MiB, and without a limit Go allocates twice as much before it collects:
-// too close to the 64 MiB that are promised. Collecting more often costs nothing that
-// can be measured.
-const backupMemory = 48 << 20
+// 20 MiB, and without a limit Go lets twice as much pile up before it collects: too close
+// to the 40 MiB that are promised, also where a loaded machine collects late. Collecting
+// more often costs nothing that can be measured.
+const backupMemory = 32 << 20
 
 // boundMemory sets the limit, where GOMEMLIMIT sets no other.
 func boundMemory() {

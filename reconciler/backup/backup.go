@@ -28,6 +28,9 @@ type Store struct {
 	// CA has certificates, in PEM, of CAs to trust besides the system's. Default: the
 	// key ca.crt of Credentials.
 	CA []byte
+	// Compress says that snapshots are stored compressed, as zstd does it. What is read
+	// is decompressed as its manifest says, in any case.
+	Compress bool
 	// Recipients are age's public keys of those who can decrypt. Default: snapshots
 	// are not encrypted by quorate.
 	Recipients []string
@@ -41,7 +44,7 @@ type Store struct {
 }
 
 // Save stores a snapshot stream at objectURL and its manifest beside it,
-// and returns the manifest with Object, Size, SHA256 and FormatVersion filled
+// and returns the manifest with what Save sets in it filled
 // in. When it returns no error, the bytes in the store have been read again and
 // are those that etcd sent.
 //
@@ -61,10 +64,10 @@ type Store struct {
 // that is empty, cut short, damaged or fails leaves neither object nor manifest,
 // and in S3 no parts of an upload.
 //
-// Memory does not grow with the snapshot: at most five parts of 5 MiB are held
-// at a time, and nothing is put on a local disk. It ends when nothing moves for
-// the stall time of Calls, and ctx bounds the store's side, plus at most twice
-// cleanupTimeout after that. The caller must see to it that snapshot.Read
+// Memory does not grow with the snapshot: at most three parts of 5 MiB are held
+// at a time, and compression takes 4 MiB. Nothing is put on a local disk. It ends when
+// nothing moves for the stall time of Calls, and ctx bounds the store's side, plus at
+// most twice cleanupTimeout after that. The caller must see to it that snapshot.Read
 // returns when ctx ends, which is best that of Calls.Watch.
 func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, m Manifest) (Manifest, error) {
 	s, ctx, err := st.open(ctx, "save backup", objectURL, saving)
@@ -75,14 +78,10 @@ func (st Store) Save(ctx context.Context, objectURL string, snapshot io.Reader, 
 	if err := s.quickly(ctx, s.refuseExisting); err != nil {
 		return Manifest{}, err
 	}
-	sum, err := s.upload(ctx, s.watch.snapshot(ctx, snapshot))
-	if err != nil {
+	if err := s.upload(ctx, s.watch.snapshot(ctx, snapshot), &m); err != nil {
 		return Manifest{}, err
 	}
-	m.FormatVersion, m.Object = FormatVersion, s.target.name
-	m.Size, m.SHA256 = sum.size, sum.sha256
-	m.Encrypted, m.Recipients = len(st.Recipients) > 0, st.Recipients
-	m.Time = m.Time.Round(0).UTC()
+	m.Object, m.Time = s.target.name, m.Time.Round(0).UTC()
 	if err := s.confirm(ctx, m); err != nil {
 		return Manifest{}, s.discard(ctx, err)
 	}
@@ -111,8 +110,8 @@ func (st Store) Verify(ctx context.Context, objectURL string) (Manifest, error) 
 	return m, s.confirm(ctx, m)
 }
 
-// Open reads the snapshot of the backup at objectURL, decrypted if it is encrypted,
-// for which the Store needs the Identity. The stream is checked on the way: one that
+// Open reads the snapshot of the backup at objectURL, as etcd sent it: decrypted if it
+// is encrypted, for which the Store needs the Identity, and decompressed. The stream is checked on the way: one that
 // is not what the manifest says ends with an error in place of io.EOF, and nothing
 // of it may be used. Close may be called at any time. Errors: as for Verify.
 func (st Store) Open(ctx context.Context, objectURL string) (io.ReadCloser, Manifest, error) {

@@ -3,8 +3,12 @@ package backup
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -81,7 +85,8 @@ func (p place) save(t *testing.T, key string, data []byte, edits ...func(*Manife
 
 // conformance is what every store must do, each in a place of its own. In scenarios:
 // 105 nothing is overwritten, 106 damage is found, 108 memory does not grow with the
-// size, 111 encryption and a wrong key.
+// size, 111 encryption and a wrong key, 199 compression,
+// 200 memory.
 func conformance() map[string]func(*testing.T, place) {
 	return map[string]func(*testing.T, place){
 		"saves and reads back":          testSaves,
@@ -97,6 +102,8 @@ func conformance() map[string]func(*testing.T, place) {
 		"discards":                      testDiscards,
 		"annotates":                     testAnnotates,
 		"never loses a manifest":        testAnnotateFails,
+		"compresses":                    testCompresses,
+		"finds damage in compressed":    testDamageCompressed,
 		"holds its memory bound":        testMemory,
 		"holds its bound for encrypted": testMemoryEncrypted,
 	}
@@ -379,7 +386,7 @@ func testLists(t *testing.T, p place) {
 	b := p.bucket(t)
 	for key, text := range map[string]string{
 		"shop/orders/no-manifest.db": "x", "shop/orders/broken.db" + ManifestSuffix: "{",
-		"shop/orders/future.db" + ManifestSuffix: `{"formatVersion": 2}`, "shop/orders/" + ManifestSuffix: "{}",
+		"shop/orders/future.db" + ManifestSuffix: `{"formatVersion": 3}`, "shop/orders/" + ManifestSuffix: "{}",
 	} {
 		if err := b.WriteAll(t.Context(), key, []byte(text), nil); err != nil {
 			t.Fatal(err)
@@ -580,20 +587,151 @@ func testAnnotateFails(t *testing.T, p place) {
 	}
 }
 
-// memoryBound is what the README promises: 64 MiB at any size.
-const memoryBound = 64 << 20
+// What is compressed is a file of zstd, or of age with that in it, and reads as etcd sent
+// it. A quorate that cannot read it is told by the format.
+func testCompresses(t *testing.T, p place) {
+	identity := newIdentity(t)
+	p.store.Compress, p.store.Identity = true, identity.String()
+	for key, recipients := range map[string][]string{"open.db": nil, "sealed.db": {identity.Recipient().String()}} {
+		p.store.Recipients = recipients
+		data := pages(3 * partBytes)
+		m := p.save(t, key, data)
+		stored, err := p.bucket(t).ReadAll(t.Context(), key)
+		if err != nil || m.FormatVersion != 2 || m.Compression != Zstd || m.SnapshotSize != int64(len(data)) || m.Size != int64(len(stored)) || m.Size > m.SnapshotSize/2 {
+			t.Fatalf("%+v of %d bytes, %v", m, len(stored), err)
+		}
+		if sum := sha256.Sum256(stored); m.SHA256 != hex.EncodeToString(sum[:]) {
+			t.Errorf("sha256 %s", m.SHA256)
+		}
+		if magic := bytes.HasPrefix(stored, []byte{0x28, 0xb5, 0x2f, 0xfd}); magic == m.Encrypted {
+			t.Errorf("%s: it begins with %x", key, stored[:16])
+		}
+		if err := p.store.Annotate(t.Context(), p.url(key), func(m *Manifest) { m.Compression, m.SnapshotSize, m.FormatVersion = "", 0, 1 }); err != nil {
+			t.Error(err)
+		}
+		if again, err := p.store.Verify(t.Context(), p.url(key)); err != nil || !reflect.DeepEqual(again, m) {
+			t.Errorf("%+v, %v, want %+v", again, err, m)
+		}
+		r, _, err := p.store.Open(t.Context(), p.url(key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("%s: %d bytes, %v", key, len(got), err)
+		}
+		_ = r.Close()
+	}
+	m := p.save(t, "random.db", signed(random(2*zstdSample)))
+	if m.FormatVersion != 1 || m.Compression != "" || m.Encrypted != (m.SnapshotSize > 0) {
+		t.Errorf("what cannot be compressed: %+v", m)
+	}
+	for name, bad := range badStreams(2*partBytes + 4096) {
+		_, err := p.store.Save(t.Context(), p.url("bad-"+strings.ReplaceAll(name, " ", "-")+".db"), bad.stream, manifestForTest())
+		backuptest.WantError(t, err, bad.want, "take the snapshot again")
+		if keys := p.keys(t); len(keys) != 6 {
+			t.Errorf("%s left %v", name, keys)
+		}
+	}
+}
 
-func testMemory(t *testing.T, p place) { checkMemory(t, p) }
+// random is what no compression shrinks.
+func random(size int) []byte {
+	data := make([]byte, size)
+	_, _ = rand.NewChaCha8([32]byte{2}).Read(data)
+	return data
+}
+
+// pages is a snapshot that compresses well, as most do, but not to nothing.
+func pages(size int) []byte {
+	data := random(size)
+	for at := 0; at < size; at += 4096 {
+		clear(data[at : at+3072])
+	}
+	return signed(data)
+}
+
+// signed makes a snapshot of a database's bytes, which it changes.
+func signed(database []byte) []byte {
+	binary.LittleEndian.PutUint32(database[boltMagicOffset:], boltMagic)
+	sum := sha256.Sum256(database)
+	return append(database, sum[:]...)
+}
+
+func testDamageCompressed(t *testing.T, p place) {
+	p.store.Compress = true
+	b, data := p.bucket(t), pages(64<<10)
+	p.save(t, "good.db", data)
+	good, err := b.ReadAll(t.Context(), "good.db")
+	if err != nil {
+		t.Fatal(err)
+	}
+	flipped := bytes.Clone(good)
+	flipped[len(good)/2] ^= 4
+	for name, tc := range map[string]struct {
+		object []byte
+		want   string
+	}{
+		"flipped":   {flipped, "is damaged"},
+		"truncated": {good[:len(good)-8], "is damaged"},
+		"continued": {append(bytes.Clone(good), "more"...), "is damaged"},
+		"empty":     {nil, "is damaged"},
+		"plain":     {data, "is damaged"},
+		"another":   {stored(t, pages(8192)), "and should have"},
+	} {
+		key := name + ".db"
+		p.save(t, key, data)
+		if err := b.WriteAll(t.Context(), key, tc.object, nil); err != nil {
+			t.Fatal(err)
+		}
+		_, err := p.store.Verify(t.Context(), p.url(key))
+		backuptest.WantError(t, err, "verify backup "+p.base+key, tc.want, "take a new one")
+	}
+	// What says another size in its manifest is not what was saved.
+	manifest, err := b.ReadAll(t.Context(), "good.db"+ManifestSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest = bytes.Replace(manifest, []byte(`"snapshotSize": 65568`), []byte(`"snapshotSize": 65569`), 1)
+	if err := b.WriteAll(t.Context(), "good.db"+ManifestSuffix, manifest, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = p.store.Verify(t.Context(), p.url("good.db"))
+	backuptest.WantError(t, err, "the snapshot in the stored object has 65568 bytes and should have 65569")
+}
+
+// stored is what is kept of a snapshot that is compressed.
+func stored(t *testing.T, snapshot []byte) []byte {
+	t.Helper()
+	c, shrinks, err := compress(bytes.NewReader(snapshot))
+	if err != nil || !shrinks {
+		t.Fatalf("shrinks %t, %v", shrinks, err)
+	}
+	text, err := io.ReadAll(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// memoryBound is what the README promises: 40 MiB at any size, of the whole process.
+// Without it go what the runtime itself takes, and what is to be collected, which the
+// limit in the process of a backup bounds.
+const memoryBound = 32 << 20
+
+func testMemory(t *testing.T, p place) {
+	p.store.Compress = true
+	checkMemory(t, p)
+}
 
 func testMemoryEncrypted(t *testing.T, p place) {
-	p.store.Recipients = []string{newIdentity(t).Recipient().String()}
+	p.store.Compress, p.store.Recipients = true, []string{newIdentity(t).Recipient().String()}
 	checkMemory(t, p)
 }
 
 func checkMemory(t *testing.T, p place) {
 	const size = 192 << 20
 	peak := heapPeak(func() {
-		if m, err := p.store.Save(t.Context(), p.url("big.db"), endlessSnapshot(size), manifestForTest()); err != nil || m.Size < size+32 {
+		if m, err := p.store.Save(t.Context(), p.url("big.db"), endlessSnapshot(size), manifestForTest()); err != nil || m.SnapshotSize != size+32 {
 			t.Errorf("%+v, %v", m, err)
 		}
 	})

@@ -1,7 +1,6 @@
 package backup
 
 import (
-	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"hash"
@@ -38,7 +37,7 @@ func (s *source) sum() snapshotSum {
 }
 
 // encrypt makes the file of age that only the recipients can read.
-func (s *object) encrypt(plain io.Reader) (*source, error) {
+func (s *object) encrypt(plain io.Reader) (io.Reader, error) {
 	recipients, err := age.ParseRecipients(strings.NewReader(strings.Join(s.store.Recipients, "\n")))
 	if err != nil || len(recipients) != len(s.store.Recipients) {
 		// The cause would repeat the text, which may be a private key by mistake.
@@ -48,7 +47,7 @@ func (s *object) encrypt(plain io.Reader) (*source, error) {
 	if err != nil {
 		return nil, s.problem("the recipients cannot be combined", "give keys of one kind, age1… or age1pq1…", err)
 	}
-	return &source{r: r, hash: sha256.New()}, nil
+	return r, nil
 }
 
 // Why an identity does not decrypt.
@@ -59,7 +58,8 @@ var (
 
 // Decrypt reads the snapshot in an object that Save has encrypted; identity is age's
 // private key, as age-keygen writes it. Who has none, or another's, is told so before
-// the first byte, and no error repeats the key. What is read is not checked.
+// the first byte, and no error repeats the key. What is read may still be compressed, and
+// is not checked.
 func Decrypt(stored io.Reader, identity string) (io.Reader, error) {
 	identities, err := age.ParseIdentities(strings.NewReader(identity))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 )
 
-// s3Uploads is S3 as the uploader sees it, for stores that speak only a part of it:
+// s3Uploads is S3 as an upload sees it, for stores that speak only a part of it:
 //
 //	a condition is refused as such    the store is asked what is there, and if that
 //	                                  allows it, written to without the condition
@@ -51,8 +51,8 @@ func (u s3Uploads) CompleteMultipartUpload(ctx context.Context, in *s3.CompleteM
 	})
 }
 
-// AbortMultipartUpload drops the parts of a failed upload. The error of a store that
-// knows no aborts would hide why the upload failed.
+// AbortMultipartUpload drops the parts of an upload. Where the store knows no aborts,
+// that is no reason to keep an unfinished backup.
 func (u s3Uploads) AbortMultipartUpload(ctx context.Context, in *s3.AbortMultipartUploadInput, opts ...func(*s3.Options)) (*s3.AbortMultipartUploadOutput, error) {
 	out, err := u.Client.AbortMultipartUpload(ctx, in, opts...)
 	if unknownToStore(err) || status(err) == http.StatusNotFound {

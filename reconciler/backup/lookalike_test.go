@@ -37,7 +37,7 @@ func TestLookalikesConform(t *testing.T) {
 func TestRefusedConditionWithoutAnEndpoint(t *testing.T) {
 	server := backuptest.StartS3(t)
 	proxy := backuptest.StartFaulty(t, server.Address, backuptest.Certificate{})
-	s, err := Store{}.open(t.Context(), "test", strings.ReplaceAll(server.URL("x.db"), server.Address, proxy.Address), true)
+	s, _, err := Store{}.open(t.Context(), "test", strings.ReplaceAll(server.URL("x.db"), server.Address, proxy.Address), saving)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,9 +13,17 @@ import (
 	"gocloud.dev/gcerrors"
 )
 
-// FormatVersion is the manifest format that this build writes, and the
-// newest that it reads.
-const FormatVersion = 1
+// FormatVersion is the newest manifest format that this build reads and writes:
+//
+//	1  the object is the snapshot, or what age made of it
+//	2  it may be compressed before that
+//
+// A quorate that knows 1 alone refuses 2 and says that a newer one wrote it, where it
+// would else take a good backup for damaged. What 1 can say is written as 1.
+const FormatVersion = 2
+
+// plainFormat is the format of a backup that is not compressed.
+const plainFormat = 1
 
 // ManifestSuffix is added to a snapshot's key to name its manifest.
 const ManifestSuffix = ".manifest.json"
@@ -26,7 +34,7 @@ const maxManifestBytes = 1 << 20
 // Manifest describes one stored snapshot. It is written last, once the stored
 // bytes have been read back: a snapshot without its manifest does not exist.
 type Manifest struct {
-	// FormatVersion is FormatVersion of the writer. Set by Save.
+	// FormatVersion is the format that a reader must know. Set by Save.
 	FormatVersion int `json:"formatVersion"`
 	// Object is the object URL without its query: where the snapshot was
 	// written, and nothing secret. Set by Save.
@@ -55,9 +63,14 @@ type Manifest struct {
 	// Revision; 0 also where nobody counted.
 	Keys int64 `json:"keys,omitempty"`
 	// Size of the stored object in bytes: the snapshot with etcd's checksum of 32
-	// bytes, or what age made of it.
+	// bytes, or what zstd and age made of it.
 	// Set by Save.
 	Size int64 `json:"size"`
+	// SnapshotSize is the size of the snapshot itself; 0 where it is stored as it is,
+	// or was encrypted by a quorate that did not note it. Set by Save.
+	SnapshotSize int64 `json:"snapshotSize,omitempty"`
+	// Compression is Zstd, or "" where the snapshot is not compressed. Set by Save.
+	Compression string `json:"compression,omitempty"`
 	// SHA256 of the whole stored object in hexadecimal. Set by Save.
 	SHA256 string `json:"sha256"`
 	// Encrypted says that the object is a file of age (age-encryption.org), and the
@@ -148,6 +161,8 @@ func (s *object) readManifest(ctx context.Context) (Manifest, error) {
 	switch {
 	case m.FormatVersion > FormatVersion:
 		return Manifest{}, s.badManifest(fmt.Sprintf("the manifest has format %d and this quorate knows %d", m.FormatVersion, FormatVersion), "use the newer quorate that wrote it")
+	case m.Compression != "" && m.Compression != Zstd:
+		return Manifest{}, s.badManifest(fmt.Sprintf("the backup is compressed by %q, which this quorate does not know", m.Compression), "use the newer quorate that wrote it")
 	case m.FormatVersion < 1 || m.SHA256 == "" || m.Size <= 0:
 		return Manifest{}, s.badManifest("the manifest lacks formatVersion, size or sha256", "the backup cannot be trusted: take a new one")
 	}
@@ -219,7 +234,8 @@ func (s *object) annotate(ctx context.Context, change func(*Manifest)) (lost boo
 	}
 	m := old
 	change(&m)
-	m.FormatVersion, m.Size, m.SHA256 = FormatVersion, old.Size, old.SHA256
+	m.FormatVersion, m.Size, m.SHA256 = old.FormatVersion, old.Size, old.SHA256
+	m.SnapshotSize, m.Compression = old.SnapshotSize, old.Compression
 	m.Encrypted, m.Recipients = old.Encrypted, old.Recipients
 	// A copy stays one.
 	m.Object = cmp.Or(old.Origin, old.Object)

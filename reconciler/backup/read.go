@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// storedReader reads the snapshot in a stored object, decrypted where it can be, and
-// checks the object against its manifest. In place of the end of a bad one it
+// storedReader reads the snapshot in a stored object, decrypted where it can be and
+// decompressed, and checks the object against its manifest. In place of the end of a bad one it
 // returns an error.
 type storedReader struct {
 	s      *object
@@ -33,21 +33,37 @@ func (s *object) openStored(ctx context.Context, m Manifest, mustDecrypt bool) (
 	}
 	r := &storedReader{s: s, m: m, stored: &source{r: s.watch.reader(ctx, raw)}, close: raw.Close}
 	r.body = r.stored
-	if m.Encrypted {
+	if !m.isSnapshot() {
 		r.stored.hash = sha256.New()
 	}
-	if m.Encrypted && (mustDecrypt || s.store.Identity != "") {
-		if r.body, err = s.decrypt(m, r.stored); err != nil {
-			_ = raw.Close()
-			return nil, err
-		}
+	if m.Encrypted && !mustDecrypt && s.store.Identity == "" {
+		return r, nil
 	}
-	if !m.Encrypted || r.body != io.Reader(r.stored) {
-		r.plain = newSnapshotReader(r.body)
-		r.body = r.plain
+	if err := r.unseal(); err != nil {
+		_ = raw.Close()
+		return nil, err
 	}
 	return r, nil
 }
+
+// unseal has the snapshot read, and not what is stored of it.
+func (r *storedReader) unseal() (err error) {
+	if r.m.Encrypted {
+		if r.body, err = r.s.decrypt(r.m, r.stored); err != nil {
+			return err
+		}
+	}
+	if r.body, err = Decompress(r.body, r.m.Compression); err != nil {
+		return r.s.problem("the snapshot cannot be decompressed", "report this as a bug", err)
+	}
+	r.plain = newSnapshotReader(r.body)
+	r.body = r.plain
+	return nil
+}
+
+// isSnapshot reports whether the stored object is the snapshot, and nothing that was
+// made of it.
+func (m Manifest) isSnapshot() bool { return !m.Encrypted && m.Compression == "" }
 
 func (r *storedReader) Read(p []byte) (int, error) {
 	n, err := r.body.Read(p)
@@ -79,16 +95,18 @@ func (r *storedReader) judge(end error) error {
 		return r.s.damaged(fmt.Sprintf("the stored object has %d bytes and should have %d", sum.size, r.m.Size), nil)
 	case sum.sha256 != r.m.SHA256:
 		return r.s.damaged(fmt.Sprintf("the stored object has sha256 %s and should have %s", sum.sha256, r.m.SHA256), nil)
+	case r.plain != nil && r.m.SnapshotSize > 0 && r.plain.sum.size != r.m.SnapshotSize:
+		return r.s.damaged(fmt.Sprintf("the snapshot in the stored object has %d bytes and should have %d", r.plain.sum.size, r.m.SnapshotSize), nil)
 	}
 	return io.EOF
 }
 
 // sum is what was measured of the stored object, read to its end.
 func (r *storedReader) sum() snapshotSum {
-	if r.m.Encrypted {
-		return r.stored.sum()
+	if r.m.isSnapshot() {
+		return r.plain.sum
 	}
-	return r.plain.sum
+	return r.stored.sum()
 }
 
 // confirm reads the stored object and compares it with the manifest.

@@ -293,11 +293,12 @@ func TestManifestsThatMakeNoSense(t *testing.T) {
 	for text, want := range map[string]string{
 		"{":                                 "not valid JSON",
 		`{"size":1,"sha256":"` + sum + `"}`: "lacks formatVersion, size or sha256",
-		`{"formatVersion":1,"sha256":"` + sum + `"}`:            "lacks formatVersion, size or sha256",
-		`{"formatVersion":1,"size":-1,"sha256":"` + sum + `"}`:  "lacks formatVersion, size or sha256",
-		`{"formatVersion":1,"size":1}`:                          "lacks formatVersion, size or sha256",
-		`{"formatVersion":999,"size":1,"sha256":"` + sum + `"}`: "has format 999",
-		strings.Repeat(" ", maxManifestBytes+1):                 "larger than 1 MiB",
+		`{"formatVersion":1,"sha256":"` + sum + `"}`:                              "lacks formatVersion, size or sha256",
+		`{"formatVersion":1,"size":-1,"sha256":"` + sum + `"}`:                    "lacks formatVersion, size or sha256",
+		`{"formatVersion":1,"size":1}`:                                            "lacks formatVersion, size or sha256",
+		`{"formatVersion":2,"size":1,"compression":"lz5","sha256":"` + sum + `"}`: `compressed by "lz5"`,
+		`{"formatVersion":999,"size":1,"sha256":"` + sum + `"}`:                   "has format 999",
+		strings.Repeat(" ", maxManifestBytes+1):                                   "larger than 1 MiB",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, "x.db"+ManifestSuffix), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

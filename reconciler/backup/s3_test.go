@@ -240,7 +240,7 @@ func TestS3SilentServer(t *testing.T) {
 
 func TestS3MemoryIsBounded(t *testing.T) {
 	s := backuptest.StartS3(t)
-	const size, ceiling = 192 << 20, 64 << 20
+	const size, ceiling = 192 << 20, memoryBound
 	peak := heapPeak(func() {
 		if _, err := (Store{}).Save(t.Context(), s.URL("big.db"), endlessSnapshot(size), manifestForTest()); err != nil {
 			t.Error(err)

@@ -18,8 +18,7 @@ const (
 	// partBytes is the smallest part that S3 takes. 10,000 parts of it,
 	// S3's limit, are 48 GiB: six times the largest quota that etcd advises.
 	partBytes = 5 << 20
-	// parallelParts is how many parts travel at a time. The S3 client holds
-	// one more being filled, and the first part twice while it grows.
+	// parallelParts is how many parts travel at a time. One more is being filled.
 	parallelParts = 2
 	// cleanupTimeout bounds the removal of what a failed save left, which must
 	// also happen when the caller's ctx has ended.

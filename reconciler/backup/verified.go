@@ -13,6 +13,10 @@ type Verified struct {
 	// SHA256 and Size are those of the stored object.
 	SHA256 string `json:"sha256,omitempty"`
 	Size   int64  `json:"size,omitempty"`
+	// SnapshotSize is that of the snapshot in it, where it is another, and Compression
+	// how it is compressed, as Manifest has them.
+	SnapshotSize int64  `json:"snapshotSize,omitempty"`
+	Compression  string `json:"compression,omitempty"`
 	// Revision that is recovered, at least.
 	Revision int64 `json:"revision"`
 	// Hash is etcd's HashKV at HashRevision, computed from CompactRevision on.
@@ -31,7 +35,7 @@ type Verified struct {
 // field of a file names it.
 func (m Manifest) Verified(d schema.DecryptionSpec, where string) (Verified, error) {
 	v := Verified{
-		SHA256: m.SHA256, Size: m.Size, Revision: m.Revision,
+		SHA256: m.SHA256, Size: m.Size, SnapshotSize: m.SnapshotSize, Compression: m.Compression, Revision: m.Revision,
 		Hash: m.Hash, HashRevision: m.HashRevision, CompactRevision: m.CompactRevision, Keys: m.Keys,
 	}
 	if !m.Encrypted {

@@ -2,10 +2,10 @@ package backup
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"io"
 	"os"
-	"time"
 
 	"cloud.google.com/go/storage"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -30,25 +30,52 @@ func (s *object) refuseExisting(ctx context.Context) error {
 	return nil
 }
 
-// upload streams the snapshot into the object and measures it on the way.
-func (s *object) upload(ctx context.Context, snapshot io.Reader) (snapshotSum, error) {
-	r := newSnapshotReader(snapshot)
-	stored, sum := io.Reader(r), func() snapshotSum { return r.sum }
-	if len(s.store.Recipients) > 0 {
-		encrypted, err := s.encrypt(r)
-		if err != nil {
-			return snapshotSum{}, err
-		}
-		stored, sum = encrypted, encrypted.sum
+// upload streams the snapshot into the object, compressed and then encrypted where the
+// store is so, and notes in the manifest what it has measured on the way.
+func (s *object) upload(ctx context.Context, snapshot io.Reader, m *Manifest) error {
+	plain := newSnapshotReader(snapshot)
+	stored := &source{}
+	err := s.seal(plain, stored, m)
+	if err == nil {
+		err = s.write(ctx, s.key, stored, condition{})
 	}
-	err := s.write(ctx, s.key, stored, condition{})
-	if r.err != nil && !s.muted() {
-		return snapshotSum{}, s.problem(r.err.text, "take the snapshot again, and if it fails again look at the member's log and disk", r.err.err)
+	if plain.err != nil && !s.muted() {
+		return s.problem(plain.err.text, "take the snapshot again, and if it fails again look at the member's log and disk", plain.err.err)
 	}
 	if err != nil {
-		return snapshotSum{}, s.failed(err)
+		return s.failed(err)
 	}
-	return sum(), nil
+	sum := plain.sum
+	if stored.hash != nil {
+		m.SnapshotSize, sum = sum.size, stored.sum()
+	}
+	m.Size, m.SHA256 = sum.size, sum.sha256
+	return nil
+}
+
+// seal reads the snapshot as the store keeps it, and says in the manifest how.
+func (s *object) seal(plain io.Reader, stored *source, m *Manifest) (err error) {
+	m.FormatVersion, m.Compression = plainFormat, ""
+	m.Encrypted, m.Recipients = len(s.store.Recipients) > 0, s.store.Recipients
+	stored.r = plain
+	if s.store.Compress {
+		var shrinks bool
+		if stored.r, shrinks, err = compress(plain); err != nil {
+			return err
+		}
+		if shrinks {
+			m.FormatVersion, m.Compression = FormatVersion, Zstd
+		}
+	}
+	if m.Encrypted {
+		if stored.r, err = s.encrypt(stored.r); err != nil {
+			return err
+		}
+	}
+	if !m.isSnapshot() {
+		stored.hash = sha256.New()
+	}
+	return nil
 }
 
 // condition says when a write may happen: when nothing is there, or when what is
@@ -98,32 +125,39 @@ func (c condition) apply(as func(any) bool) {
 	}
 }
 
+// errOwnUpload ends the driver's upload before it begins.
+var errOwnUpload = errors.New("uploaded without the driver")
+
 // write stores what r gives under key, if the condition holds. When r fails,
-// nothing may be stored, and the drivers differ in how they are told so: S3's
-// ends its parts and aborts when it reads the error; the others complete the
-// object even then, unless their ctx is cancelled before they are closed.
-// Cancelling S3 as well would let the abort overtake the parts under way, which
-// then stay.
+// nothing may be stored, and the stores differ in how they are told so: Google's and
+// Azure's drivers complete the object even then, unless their ctx is cancelled
+// before they are closed. S3 is not cancelled, since its parts are waited for.
 func (s *object) write(ctx context.Context, key string, r io.Reader, only condition) error {
-	ctx, cancel := context.WithCancel(ctx)
+	uploading, cancel := context.WithCancel(ctx)
 	defer cancel()
 	source := &uploadReader{r: r, fail: cancel}
-	if s.target.scheme == "s3" {
-		source.fail = func() {}
-	}
-	err := s.bucket.Upload(ctx, key, source, &blob.WriterOptions{
+	var amazon *transfermanager.UploadObjectInput
+	err := s.bucket.Upload(uploading, key, source, &blob.WriterOptions{
 		BufferSize:     partBytes,
 		MaxConcurrency: parallelParts,
 		ContentType:    "application/octet-stream",
 		IfNotExist:     !only.replace,
-		BeforeWrite:    s.tuneWriter(source, only),
+		BeforeWrite: func(as func(any) bool) error {
+			if as(&source.file) {
+				// A snapshot holds every secret of the cluster it was taken from.
+				return source.file.Chmod(0o600)
+			}
+			only.apply(as)
+			if as(&amazon) {
+				return errOwnUpload
+			}
+			return nil
+		},
 	})
-	if err != nil && ctx.Err() != nil {
-		s.abortAgain(ctx, key, err)
-	}
-	if own := (*storeError)(nil); errors.As(err, &own) {
-		// The drivers have put their own words around it.
-		return own
+	var client *s3.Client
+	if errors.Is(err, errOwnUpload) && s.bucket.As(&client) {
+		source.fail = func() {}
+		return s.uploadS3(ctx, client, amazon, source)
 	}
 	return err
 }
@@ -163,55 +197,6 @@ func (u *uploadReader) finish() error {
 		u.fail()
 	}
 	return u.end
-}
-
-// abortAgain repeats the abort of an S3 upload whose ctx has ended: parts that
-// were under way then may have come to the store after the first abort.
-func (s *object) abortAgain(ctx context.Context, key string, err error) {
-	var client *s3.Client
-	var failed interface {
-		error
-		UploadID() string
-	}
-	if !errors.As(err, &failed) || !s.bucket.As(&client) {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
-	defer cancel()
-	id := failed.UploadID()
-	for range 3 {
-		time.Sleep(200 * time.Millisecond)
-		// Its error is no news: the upload is most often gone.
-		_, _ = client.AbortMultipartUpload(ctx, &s3.AbortMultipartUploadInput{Bucket: &s.target.bucket, Key: &key, UploadId: &id})
-	}
-}
-
-// tuneWriter reaches through the blob package to the drivers. Of a file store it
-// takes the file. For S3 it replaces the uploader by one that aborts a failed
-// upload under a fresh ctx, where the default would use the cancelled one and
-// leave the parts to be paid for, that buffers 5 MiB at first, not 16, and that
-// gets on with stores that speak only a part of S3.
-func (s *object) tuneWriter(source *uploadReader, only condition) func(func(any) bool) error {
-	return func(as func(any) bool) error {
-		if as(&source.file) {
-			// A snapshot holds every secret of the cluster it was taken from.
-			return source.file.Chmod(0o600)
-		}
-		only.apply(as)
-		var client *s3.Client
-		var uploader *transfermanager.Client
-		if !s.bucket.As(&client) || !as(&uploader) {
-			return nil
-		}
-		*uploader = *transfermanager.New(s3Uploads{client, s}, func(o *transfermanager.Options) {
-			o.PartSizeBytes = partBytes
-			o.MultipartUploadThreshold = partBytes
-			o.Concurrency = parallelParts
-			o.FailTimeout = cleanupTimeout
-			o.RequestChecksumCalculation = client.Options().RequestChecksumCalculation
-		})
-		return nil
-	}
 }
 
 // discard removes what this save wrote, and returns the error with what became

@@ -183,6 +183,11 @@ func TestRestoreJob(t *testing.T) {
 		if limit := *jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-1", g, stores.Way{}).Spec.ActiveDeadlineSeconds; limit != 24*3600+8<<10 {
 			t.Errorf("a large one may take %d s", limit)
 		}
+		g.Compression, g.SnapshotSize = backup.Zstd, 100
+		if step := jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g, stores.Way{}).Spec.Template.Spec.Containers[0]; strings.Join(step.Args, " ") != want+" --compression=zstd" {
+			t.Errorf("of a compressed one: %q", step.Args)
+		}
+		g.Compression, g.SnapshotSize = "", 0
 		g.AcceptHashMismatch = "abc"
 		job = jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g, stores.Way{})
 		if args := job.Spec.Template.Spec.Containers[0].Args; job.Name != "orders-recovery-22334455-2" || args[len(args)-1] != "--accept-hash-mismatch=abc" {

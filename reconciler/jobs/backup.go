@@ -61,6 +61,9 @@ func RenderBackup(j Job, t Backup) *batchv1.Job {
 	for _, r := range t.To.Encryption.Recipients {
 		args = append(args, "--recipient="+r)
 	}
+	if t.To.Compression == schema.CompressionNone {
+		args = append(args, "--compress=false")
+	}
 	pod := drillPod(nil)
 	take := restoreContainerOf(t.Image, args, nil)
 	take.Name, take.VolumeMounts = "backup", nil

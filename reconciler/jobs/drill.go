@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -43,7 +44,7 @@ func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.State
 		"restore-volume", "--trial", "--volume=" + naming.VolumePath, "--member=" + drillMember, "--peer-url=" + peer,
 		"--token=" + j.Name, atLeast(b),
 	}, backupArgs(b)...)
-	room := resource.NewQuantity(drillRoom(b.Size), resource.BinarySI)
+	room := resource.NewQuantity(drillRoom(cmp.Or(b.SnapshotSize, b.Size)), resource.BinarySI)
 	pod := drillPod(set)
 	pod.TerminationGracePeriodSeconds = new(int64(5)) // nothing of it is wanted afterwards
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: room}}}}
@@ -59,7 +60,7 @@ func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.State
 // DrillImages are those of a drill's pod.
 type DrillImages struct{ Quorate, Etcd string }
 
-// drillRoom is how many bytes a drill may take of its node: the backup as it was
+// drillRoom is how many bytes a drill may take of its node: the snapshot as it was
 // sent and as it is restored, and etcd's log, which begins with two files of 64 MiB.
 func drillRoom(size int64) int64 { return 2*size + 512<<20 }
 

@@ -154,7 +154,11 @@ func restoreStep(c desired.Cluster, image string, g record.Recovering) corev1.Co
 
 // backupArgs tell the step that restores which backup it is.
 func backupArgs(b backup.Verified) []string {
-	return append([]string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}, keysArgs(b)...)
+	args := []string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}
+	if b.Compression != "" {
+		args = append(args, "--compression="+b.Compression)
+	}
+	return append(args, keysArgs(b)...)
 }
 
 // keysArgs tell what etcd said of its keys, if anything.

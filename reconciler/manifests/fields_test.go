@@ -26,6 +26,7 @@ func elsewhere() map[string]string {
 		"spec.backup.destination.objectURLTemplate":      "the reconciler: backupTemplate",
 		"spec.backup.destination.credentials.secretName": "the reconciler: storeOf",
 		"spec.backup.destination.encryption.recipients":  "the reconciler: storeOf",
+		"spec.backup.destination.compression":            "the reconciler: storeOf",
 		"spec.upgrade.backup":                            "the planner: rule backup",
 		"spec.upgrade.soak":                              "the planner: rule soak",
 		"spec.upgrade.path":                              "the planner: rule path",

@@ -33,7 +33,7 @@ type Stores struct {
 // Open is the store of a destination.
 func (s Stores) Open(ctx context.Context, namespace string, d schema.Destination) (backup.Store, error) {
 	store, err := s.OpenWith(ctx, namespace, d.Credentials.SecretName)
-	store.Recipients = d.Encryption.Recipients
+	store.Recipients, store.Compress = d.Encryption.Recipients, d.Compression != schema.CompressionNone
 	return store, err
 }
 

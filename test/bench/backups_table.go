@@ -9,8 +9,8 @@ import (
 	"github.com/quorate/quorate/test/lab"
 )
 
-// memoryBound is what the README promises of a backup: 64 MiB at any size.
-const memoryBound = 64 << 20
+// memoryBound is what the README promises of a backup: 40 MiB at any size.
+const memoryBound = 40 << 20
 
 // printBackups prints what backups and restores take.
 func (b *bench) printBackups(out io.Writer) {

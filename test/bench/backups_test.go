@@ -60,7 +60,7 @@ func TestBackupsArePrintedWithTheirRatios(t *testing.T) {
 	b.printBackups(&out)
 	lines := strings.Split(out.String(), "\n")
 	for i, want := range []string{
-		"the bound of quorate's is 64 MiB", "backup of 1GiB to S3, median of 3 wall CPU memory quorate's wall to it",
+		"the bound of quorate's is 40 MiB", "backup of 1GiB to S3, median of 3 wall CPU memory quorate's wall to it",
 		"quorate 3s 6s 4 MiB 1.00", "save, upload 4s 8s 4 MiB 0.75", "and verified 6s 12s 60 MiB 0.50",
 		"writes p50 p99 longest quorate's p99 to it", "quorate, 1 writes 3ms 3ms 3ms 1.00", "no backup, 1 writes 2ms 2ms 2ms 1.50",
 	} {
@@ -77,8 +77,8 @@ func TestTheBoundOfMemoryIsJudged(t *testing.T) {
 		own  []usage
 		want string
 	}{
-		"at the bound": {runsOf(64, 1), ""},
-		"above it":     {runsOf(1, 65), "backup: quorate had 65 MiB of anonymous memory, and 64 MiB are its bound"},
+		"at the bound": {runsOf(40, 1), ""},
+		"above it":     {runsOf(1, 41), "backup: quorate had 41 MiB of anonymous memory, and 40 MiB are its bound"},
 		"not seen":     {[]usage{{wall: time.Second}}, "backup: the memory of quorate was not seen"},
 	} {
 		b := &bench{backups: backups{list: []comparison{{"backup", []*way{{runs: c.own}, {runs: runsOf(900)}}}}}}
