@@ -28,32 +28,27 @@ type rules struct {
 
 // plan asks the planner about a view, for a plan with its forecast.
 func (r *Reconciler) plan(ctx context.Context, v *observe.View) (decision.Plan, error) {
-	now := r.now()
-	if err := r.lookAround(ctx, v, now, false); err != nil {
-		return decision.Plan{}, err
-	}
-	return r.rules.make(v.Desired, v.Observed, now), nil
+	return r.amongOthers(ctx, v, false, r.rules.make)
 }
 
 // decideFresh asks the planner what is due by what the API server itself says.
 func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (decision.Plan, error) {
-	now := r.now()
-	if err := r.lookAround(ctx, v, now, true); err != nil {
-		return decision.Plan{}, err
-	}
-	return r.rules.decide(v.Desired, v.Observed, now), nil
+	return r.amongOthers(ctx, v, true, r.rules.decide)
 }
 
-// lookAround tells the view of the other clusters, where this one is about to be
-// disrupted again; fresh reads them from the API server itself. At rest nothing
-// begins, and they do not matter.
-func (r *Reconciler) lookAround(ctx context.Context, v *observe.View, now time.Time, fresh bool) (err error) {
+// amongOthers asks the planner about a view: where this cluster is about to be disrupted
+// again, with the other clusters in it; fresh reads them from the API server itself. At
+// rest nothing begins, they do not matter, and one answer is enough.
+func (r *Reconciler) amongOthers(ctx context.Context, v *observe.View, fresh bool, ask func(state.Desired, state.Observed, time.Time) decision.Plan) (p decision.Plan, err error) {
+	now := r.now()
 	v.Observed.Fleet = state.Fleet{}
-	if !situation.Begins(v.Desired, v.Observed, now) || plan.Decide(v.Desired, v.Observed, now).Idle() {
-		return nil
+	if p = ask(v.Desired, v.Observed, now); p.Idle() || !situation.Begins(v.Desired, v.Observed, now) {
+		return p, nil
 	}
-	v.Observed.Fleet, err = r.fleet(ctx, v.Cluster, fresh)
-	return err
+	if v.Observed.Fleet, err = r.fleet(ctx, v.Cluster, fresh); err != nil {
+		return decision.Plan{}, err
+	}
+	return ask(v.Desired, v.Observed, now), nil
 }
 
 // reserve lets one worker at a time begin to disrupt a cluster. While it is held,

@@ -25,6 +25,7 @@ import (
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/scheduler"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -130,7 +131,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 		queue: queue.New(state.MinRequeue), rules: rules{plan.Make, plan.Decide},
 	}
 	fights := &drift.Fights{}
-	slots := backup.NewSlots(o.MaxBackups, o.BackupBandwidth)
+	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
 	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside}
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, Calls: calls}, jobs.Client{Kube: kube}
 	r.Observer = &observe.Observer{

@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/compression"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/restore"
 )
@@ -121,17 +122,5 @@ func (b storedBackup) snapshot(stored io.Reader) (io.Reader, error) {
 			return nil, err
 		}
 	}
-	return backup.Decompress(stored, b.compression)
-}
-
-// counter counts what is read.
-type counter struct {
-	r io.Reader
-	n int64
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.r.Read(p)
-	c.n += int64(n)
-	return n, err
+	return compression.Decompress(stored, b.compression)
 }

@@ -28,6 +28,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/compression"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/restore"
 )
@@ -184,8 +185,10 @@ func TestADownloadGivesUp(t *testing.T) {
 			_, _ = io.WriteString(w, "<Error><Code>AccessDenied</Code><Message>Request has expired</Message></Error>")
 		}, "the URL has expired, and quorate has not written a new one", false},
 		"it is gone": {http.NotFound, "404", true},
-		"other bytes each time": {func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, "please log in %d", asked) },
-			"gives other bytes each time", false},
+		"other bytes each time": {
+			func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintf(w, "please log in %d", asked) },
+			"gives other bytes each time", false,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked = 0
@@ -337,11 +340,11 @@ func TestFetchCompressedBackup(t *testing.T) {
 			want        string
 			unfit       bool
 		}{
-			"as stored":            {object, backup.Zstd, "", false},
-			"flipped":              {flipped, backup.Zstd, "the one that was verified has", true},
-			"cut off":              {broken, backup.Zstd, "the one that was verified has", true},
+			"as stored":            {object, compression.Zstd, "", false},
+			"flipped":              {flipped, compression.Zstd, "the one that was verified has", true},
+			"cut off":              {broken, compression.Zstd, "the one that was verified has", true},
 			"of another kind":      {object, "lz5", "lz5", false},
-			"the connection broke": {nil, backup.Zstd, "fetch the backup: unexpected EOF", false},
+			"the connection broke": {nil, compression.Zstd, "fetch the backup: unexpected EOF", false},
 		} {
 			t.Run(name+", "+what, func(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -137,6 +137,9 @@ func restoresAdopted(t *testing.T, url string, snapshot []byte, etcd string) {
 		}
 		defer func() { _ = r.Close() }()
 		text, err := io.ReadAll(r)
+		if err != nil {
+			return err
+		}
 		if !bytes.Equal(text, snapshot) {
 			t.Errorf("the object has %d bytes, and the snapshot %d", len(text), len(snapshot))
 		}

@@ -29,7 +29,7 @@ import (
 // holding it. Its beginning can be compressed, and nothing else: all of it is sent.
 func endlessSnapshot(size int64) io.Reader {
 	h := sha256.New()
-	head := make([]byte, 2*zstdSample)
+	head := make([]byte, 4<<20)
 	binary.LittleEndian.PutUint32(head[boltMagicOffset:], boltMagic)
 	body := io.MultiReader(bytes.NewReader(head), io.LimitReader(rand.NewChaCha8([32]byte{}), size-int64(len(head))))
 	return io.MultiReader(io.TeeReader(body, h), &checksumReader{sum: func() []byte { return h.Sum(nil) }})

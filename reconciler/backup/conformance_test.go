@@ -24,6 +24,7 @@ import (
 	"gocloud.dev/blob"
 
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
+	"github.com/quorate/quorate/reconciler/compression"
 )
 
 // place is a real object store on this machine, empty at first.
@@ -597,7 +598,7 @@ func testCompresses(t *testing.T, p place) {
 		data := pages(3 * partBytes)
 		m := p.save(t, key, data)
 		stored, err := p.bucket(t).ReadAll(t.Context(), key)
-		if err != nil || m.FormatVersion != 2 || m.Compression != Zstd || m.SnapshotSize != int64(len(data)) || m.Size != int64(len(stored)) || m.Size > m.SnapshotSize/2 {
+		if err != nil || m.FormatVersion != 2 || m.Compression != compression.Zstd || m.SnapshotSize != int64(len(data)) || m.Size != int64(len(stored)) || m.Size > m.SnapshotSize/2 {
 			t.Fatalf("%+v of %d bytes, %v", m, len(stored), err)
 		}
 		if sum := sha256.Sum256(stored); m.SHA256 != hex.EncodeToString(sum[:]) {
@@ -621,7 +622,7 @@ func testCompresses(t *testing.T, p place) {
 		}
 		_ = r.Close()
 	}
-	m := p.save(t, "random.db", signed(random(2*zstdSample)))
+	m := p.save(t, "random.db", signed(random(4<<20)))
 	if m.FormatVersion != 1 || m.Compression != "" || m.Encrypted != (m.SnapshotSize > 0) {
 		t.Errorf("what cannot be compressed: %+v", m)
 	}
@@ -702,7 +703,7 @@ func testDamageCompressed(t *testing.T, p place) {
 // stored is what is kept of a snapshot that is compressed.
 func stored(t *testing.T, snapshot []byte) []byte {
 	t.Helper()
-	c, shrinks, err := compress(bytes.NewReader(snapshot))
+	c, shrinks, err := compression.Compress(bytes.NewReader(snapshot))
 	if err != nil || !shrinks {
 		t.Fatalf("shrinks %t, %v", shrinks, err)
 	}

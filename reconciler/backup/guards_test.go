@@ -125,7 +125,7 @@ func TestCloseEndsConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := false
-	(&object{bucket: bucket, idle: func() { ended = true }}).close()
+	(&object{bucket: bucket, idle: func() { ended = true }, ended: func() {}}).close()
 	if !ended {
 		t.Error("they are left open")
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"gocloud.dev/gcerrors"
+
+	"github.com/quorate/quorate/reconciler/compression"
 )
 
 // FormatVersion is the newest manifest format that this build reads and writes:
@@ -69,7 +71,7 @@ type Manifest struct {
 	// SnapshotSize is the size of the snapshot itself; 0 where it is stored as it is,
 	// or was encrypted by a quorate that did not note it. Set by Save.
 	SnapshotSize int64 `json:"snapshotSize,omitempty"`
-	// Compression is Zstd, or "" where the snapshot is not compressed. Set by Save.
+	// Compression is compression.Zstd, or "" where the snapshot is not compressed. Set by Save.
 	Compression string `json:"compression,omitempty"`
 	// SHA256 of the whole stored object in hexadecimal. Set by Save.
 	SHA256 string `json:"sha256"`
@@ -161,7 +163,7 @@ func (s *object) readManifest(ctx context.Context) (Manifest, error) {
 	switch {
 	case m.FormatVersion > FormatVersion:
 		return Manifest{}, s.badManifest(fmt.Sprintf("the manifest has format %d and this quorate knows %d", m.FormatVersion, FormatVersion), "use the newer quorate that wrote it")
-	case m.Compression != "" && m.Compression != Zstd:
+	case m.Compression != "" && m.Compression != compression.Zstd:
 		return Manifest{}, s.badManifest(fmt.Sprintf("the backup is compressed by %q, which this quorate does not know", m.Compression), "use the newer quorate that wrote it")
 	case m.FormatVersion < 1 || m.SHA256 == "" || m.Size <= 0:
 		return Manifest{}, s.badManifest("the manifest lacks formatVersion, size or sha256", "the backup cannot be trusted: take a new one")

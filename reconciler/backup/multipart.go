@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/quorate/quorate/reconciler/compression"
 )
 
 // uploadS3 stores what r gives, as the driver would, which also says what it would send.
@@ -36,7 +38,7 @@ func (s *object) uploadS3(ctx context.Context, client *s3.Client, in *transferma
 // upload sends one request where one is enough, else parts.
 func (u s3Uploads) upload(ctx context.Context, in *transfermanager.UploadObjectInput, r io.Reader) error {
 	first := make([]byte, partBytes)
-	n, ended, err := fill(r, first)
+	n, ended, err := compression.Fill(r, first)
 	switch {
 	case err != nil:
 		return err
@@ -114,7 +116,7 @@ func (p *parts) send(ctx context.Context, buffer []byte, r io.Reader) error {
 		if p.failed() != nil || ended {
 			break
 		}
-		if n, ended, err = fill(r, buffer); err != nil {
+		if n, ended, err = compression.Fill(r, buffer); err != nil {
 			p.fail(err)
 			break
 		}
@@ -171,19 +173,4 @@ func (p *parts) abort(ctx context.Context, cause error) error {
 		}
 	}
 	return cause
-}
-
-// fill reads until the buffer is full or the stream has ended.
-func fill(r io.Reader, buffer []byte) (n int, ended bool, err error) {
-	for n < len(buffer) {
-		m, err := r.Read(buffer[n:])
-		n += m
-		if errors.Is(err, io.EOF) {
-			return n, true, nil
-		}
-		if err != nil {
-			return n, false, err
-		}
-	}
-	return n, false, nil
 }

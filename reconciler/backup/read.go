@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"github.com/quorate/quorate/reconciler/compression"
 )
 
 // storedReader reads the snapshot in a stored object, decrypted where it can be and
@@ -53,7 +55,7 @@ func (r *storedReader) unseal() (err error) {
 			return err
 		}
 	}
-	if r.body, err = Decompress(r.body, r.m.Compression); err != nil {
+	if r.body, err = compression.Decompress(r.body, r.m.Compression); err != nil {
 		return r.s.problem("the snapshot cannot be decompressed", "report this as a bug", err)
 	}
 	r.plain = newSnapshotReader(r.body)

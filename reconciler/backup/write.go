@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/s3/transfermanager"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
+
+	"github.com/quorate/quorate/reconciler/compression"
 )
 
 // refuseExisting makes sure that neither the object nor its manifest exists.
@@ -39,7 +41,7 @@ func (s *object) upload(ctx context.Context, snapshot io.Reader, m *Manifest) er
 	if err == nil {
 		err = s.write(ctx, s.key, stored, condition{})
 	}
-	if plain.err != nil && !s.muted() {
+	if plain.err != nil && ctx.Err() == nil && !s.muted() {
 		return s.problem(plain.err.text, "take the snapshot again, and if it fails again look at the member's log and disk", plain.err.err)
 	}
 	if err != nil {
@@ -60,11 +62,11 @@ func (s *object) seal(plain io.Reader, stored *source, m *Manifest) (err error) 
 	stored.r = plain
 	if s.store.Compress {
 		var shrinks bool
-		if stored.r, shrinks, err = compress(plain); err != nil {
+		if stored.r, shrinks, err = compression.Compress(plain); err != nil {
 			return err
 		}
 		if shrinks {
-			m.FormatVersion, m.Compression = FormatVersion, Zstd
+			m.FormatVersion, m.Compression = FormatVersion, compression.Zstd
 		}
 	}
 	if m.Encrypted {

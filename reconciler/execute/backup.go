@@ -10,14 +10,18 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
 )
 
+// snapshotter takes the backups that a cluster needs for itself.
+type snapshotter struct{ *Executor }
+
 // takeBackup streams a snapshot of the member into the store, and records it
 // once what the store holds has been read back.
-func (e *Executor) takeBackup(ctx context.Context, v *observe.View, a action.TakeBackup) error {
+func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.TakeBackup) error {
 	url, err := e.backupURL(v)
 	if err != nil {
 		return err
@@ -57,7 +61,7 @@ const placeWait = time.Minute
 
 // placeFor takes a place among the backups when the store answers: one that says
 // nothing takes none.
-func (e *Executor) placeFor(ctx context.Context, store backup.Store, url string) (*backup.Place, error) {
+func (e snapshotter) placeFor(ctx context.Context, store backup.Store, url string) (*slots.Place, error) {
 	if !e.Stores.Calls.Answers(url) {
 		if err := store.Reach(ctx, url); err != nil {
 			return nil, err
@@ -74,7 +78,7 @@ func (e *Executor) placeFor(ctx context.Context, store backup.Store, url string)
 }
 
 // saveSnapshot streams the member's database to its place, for as long as it moves.
-func (e *Executor) saveSnapshot(ctx context.Context, v *observe.View, member etcd.Target, store backup.Store, place *backup.Place, url string, m backup.Manifest) (backup.Manifest, error) {
+func (e snapshotter) saveSnapshot(ctx context.Context, v *observe.View, member etcd.Target, store backup.Store, place *slots.Place, url string, m backup.Manifest) (backup.Manifest, error) {
 	ctx, end := e.Stores.Calls.Watch(ctx, place.GiveWay)
 	defer end()
 	snapshot, err := e.Members.Snapshot(ctx, v.Cluster.Key(), member)
@@ -88,7 +92,7 @@ func (e *Executor) saveSnapshot(ctx context.Context, v *observe.View, member etc
 // noteAttempt removes what the backup before has left, if that did not come to its end,
 // and records where this one goes before its first byte. A place that cannot be reached
 // any more keeps no backup back.
-func (e *Executor) noteAttempt(ctx context.Context, v *observe.View, store backup.Store, url string) error {
+func (e snapshotter) noteAttempt(ctx context.Context, v *observe.View, store backup.Store, url string) error {
 	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
 	if err != nil {
 		return err
@@ -106,7 +110,7 @@ func (e *Executor) noteAttempt(ctx context.Context, v *observe.View, store backu
 }
 
 // backupURL is the place of one more backup of the cluster.
-func (e *Executor) backupURL(v *observe.View) (string, error) {
+func (e snapshotter) backupURL(v *observe.View) (string, error) {
 	c := v.Cluster
 	url, err := stores.NewURL(c.BackupURL(e.Options.BackupURL), schema.ObjectURLData{Namespace: c.Metadata.Namespace, Name: c.Metadata.Name, Version: c.Spec.Version}, e.Now())
 	if err != nil {
@@ -116,7 +120,7 @@ func (e *Executor) backupURL(v *observe.View) (string, error) {
 }
 
 // manifestOf describes the backup that is about to be taken.
-func (e *Executor) manifestOf(v *observe.View, a action.TakeBackup) backup.Manifest {
+func (e snapshotter) manifestOf(v *observe.View, a action.TakeBackup) backup.Manifest {
 	m := backup.Manifest{
 		Namespace: v.Cluster.Metadata.Namespace, Name: v.Cluster.Metadata.Name,
 		ClusterID: a.ClusterID, Member: a.Member, Commit: v.Cluster.Commit,

@@ -42,7 +42,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 			rec.ClusterID, rec.Members, rec.BornOn = a.ClusterID, maps.Clone(a.Members), a.BornOn
 		})
 	case action.TakeBackup:
-		return e.takeBackup(ctx, v, a)
+		return snapshotter{e}.takeBackup(ctx, v, a)
 	case action.StartRoll:
 		return e.startRoll(ctx, v, a)
 	case action.MoveLeader:

@@ -295,7 +295,7 @@ func TestTakeBackupRecordsWhatTheStoreHolds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if m.SHA256 != b.SHA256 || m.Size != int64(len(data)) || m.ClusterID != "c1" || m.Member != "orders-1" ||
+			if m.SHA256 != b.SHA256 || m.Size != b.Size || m.SnapshotSize != int64(len(data)) || m.ClusterID != "c1" || m.Member != "orders-1" ||
 				m.EtcdVersion != "3.6.12" || m.Revision != 7 || m.TargetVersion != "3.6.16" || m.Commit != w.Wish.Commit || m.Reason != "upgrade 3.6.12 → 3.6.16" {
 				t.Errorf("manifest %+v of %+v", m, b)
 			}

@@ -5,9 +5,9 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
@@ -16,7 +16,7 @@ type Executor struct {
 	Kube    kubernetes.Interface
 	Records record.Store
 	Stores  stores.Stores
-	Slots   *backup.Slots
+	Slots   *slots.Slots
 	Jobs    jobs.Client
 	Members Members
 	Lease   func() error

@@ -24,7 +24,7 @@ func (e *Executor) DeleteObject(ctx context.Context, v *observe.View, a action.D
 }
 
 func (e *Executor) ManifestOf(v *observe.View, a action.TakeBackup) backup.Manifest {
-	return e.manifestOf(v, a)
+	return snapshotter{e}.manifestOf(v, a)
 }
 
 func (e *Executor) OfferBackup(ctx context.Context, v *observe.View, g record.Recovering) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
@@ -150,5 +151,5 @@ func Take(ctx context.Context, task Task) (backup.Manifest, error) {
 		return m, fmt.Errorf("snapshot of %s: %w", m.Member, backup.Explain(ctx, err))
 	}
 	defer func(c io.Closer) { _ = c.Close() }(snapshot)
-	return task.Store.Save(ctx, task.URL, backup.Throttle(ctx, snapshot, task.Bandwidth), m)
+	return task.Store.Save(ctx, task.URL, slots.Throttle(ctx, snapshot, task.Bandwidth), m)
 }

@@ -142,6 +142,7 @@ func TestStatusOfAnOrphan(t *testing.T) {
 
 func TestStatusOfASchedule(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		w.Signs()
 		q := clustertest.Nightly()
 		w.R.Scheduler.SetDesired([]desired.Backup{q})
 		w.MustPassRequests(q, 4*time.Hour)
@@ -168,6 +169,7 @@ func TestStatusOfASchedule(t *testing.T) {
 
 func TestStatusOfABackup(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
+		w.Signs()
 		q := clustertest.Once()
 		w.R.Scheduler.SetDesired([]desired.Backup{q})
 		w.MustPassRequests(q, time.Minute)

@@ -46,7 +46,6 @@ type keptHistory struct {
 	patient bool
 	backend backend.Backend
 	kv      mvcc.WatchableKV
-	running []<-chan struct{}
 }
 
 func newKeptHistory(t *rapid.T, path string) *keptHistory {

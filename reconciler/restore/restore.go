@@ -125,7 +125,7 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := r.Keys.check(source); err != nil && !(r.AcceptHashMismatch && errors.Is(err, ErrHashMismatch)) {
+	if err := r.Keys.check(source); err != nil && (!r.AcceptHashMismatch || !errors.Is(err, ErrHashMismatch)) {
 		return unfit(err)
 	}
 	draft := h.PreparedDir() + ".draft"

@@ -331,8 +331,19 @@ func TestTooMany(t *testing.T) {
 		keep, remove, refused int
 		want                  bool
 	}{
-		{0, 0, 0, false}, {9, 0, 0, false}, {1, 1, 0, false}, {1, 3, 0, false}, {1, 4, 0, true}, {4, 4, 0, false}, {4, 5, 0, true},
-		{50, 50, 0, false}, {50, 51, 0, true}, {3, 97, 0, true}, {7, 83, 82, false}, {7, 83, 40, false}, {7, 83, 37, true},
+		{0, 0, 0, false},
+		{9, 0, 0, false},
+		{1, 1, 0, false},
+		{1, 3, 0, false},
+		{1, 4, 0, true},
+		{4, 4, 0, false},
+		{4, 5, 0, true},
+		{50, 50, 0, false},
+		{50, 51, 0, true},
+		{3, 97, 0, true},
+		{7, 83, 82, false},
+		{7, 83, 40, false},
+		{7, 83, 37, true},
 	} {
 		all := verdicts(c.keep, c.remove)
 		refused := map[string]bool{}

@@ -25,9 +25,12 @@ import (
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
+// driller restores backups on trial.
+type driller struct{ *Scheduler }
+
 // drillImage is an etcd of the very release that gave the backup, from where the
 // cluster's own images come.
-func (s *Scheduler) drillImage(q desired.Backup, version string) string {
+func (s driller) drillImage(q desired.Backup, version string) string {
 	c, named := s.Clusters.Get(q.Metadata.Namespace + "/" + q.Spec.Source.ClusterName)
 	if !named || len(c.Problems) > 0 {
 		return cmp.Or(s.Options.Render.Repository, manifests.DefaultRepository) + ":v" + version
@@ -110,7 +113,7 @@ func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 // beginDrill begins to restore a backup on trial: the newest, or the one that a person
 // asks for. Its Job is named in the
 // record before it exists, so that the next process finds it, or makes it.
-func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
+func (s driller) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	// Those that are being started have no Job yet that could be counted.
 	others := int(s.starting.Add(1)) - 1
 	defer s.starting.Add(-1)
@@ -139,7 +142,7 @@ func (s *Scheduler) beginDrill(ctx context.Context, q desired.Backup, k *kept) (
 
 // inStore is the URL of a backup as its store is reached: one that is given without
 // parameters has those of the schedule's own place.
-func (s *Scheduler) inStore(q desired.Backup, objectURL string) string {
+func (s driller) inStore(q desired.Backup, objectURL string) string {
 	_, query, _ := strings.Cut(s.effective(q).ObjectURLTemplate, "?")
 	if query == "" || strings.Contains(objectURL, "?") {
 		return objectURL
@@ -149,7 +152,7 @@ func (s *Scheduler) inStore(q desired.Backup, objectURL string) string {
 
 // makeDrill makes the drill's Job, and the Secret by which it reads the backup. What
 // keeps it from that is no word about the backup.
-func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *kept) error {
+func (s driller) makeDrill(ctx context.Context, q desired.Backup, k *kept) error {
 	d, ns := k.record.Drill, q.Metadata.Namespace
 	store, err := s.Stores.Open(ctx, ns, s.effective(q))
 	if err != nil {
@@ -189,7 +192,7 @@ func (s *Scheduler) makeDrill(ctx context.Context, q desired.Backup, k *kept) er
 }
 
 // offerDrill writes the Secret by which a drill reads its backup.
-func (s *Scheduler) offerDrill(ctx context.Context, q desired.Backup, k *kept, store backup.Store, o stores.Offered) (stores.Way, error) {
+func (s driller) offerDrill(ctx context.Context, q desired.Backup, k *kept, store backup.Store, o stores.Offered) (stores.Way, error) {
 	owner := ownerReference(k)
 	offer := corev1ac.Secret(k.record.Drill.Job, q.Metadata.Namespace).WithLabels(map[string]string{naming.LabelDrillOf: q.Metadata.Name}).
 		WithOwnerReferences(metav1ac.OwnerReference().WithAPIVersion(owner.APIVersion).WithKind(owner.Kind).WithName(owner.Name).WithUID(owner.UID))
@@ -198,7 +201,7 @@ func (s *Scheduler) offerDrill(ctx context.Context, q desired.Backup, k *kept, s
 
 // keepOffered renews the offer while the drill's pod is to read by it. Where that does not
 // succeed, the drill itself says what became of it.
-func (s *Scheduler) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
+func (s driller) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
 	fresh, err := s.Stores.Fresh(ctx, q.Metadata.Namespace, k.record.Drill.Job, s.Now())
 	if fresh || err != nil {
 		return err
@@ -219,7 +222,7 @@ func (s *Scheduler) keepOffered(ctx context.Context, q desired.Backup, k *kept) 
 
 // followDrill looks how far a drill is that was begun, by whatever process. One whose
 // Job is gone begins anew, for as long as a drill may take.
-func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
+func (s driller) followDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	d, ns := k.record.Drill, q.Metadata.Namespace
 	job, err := s.Jobs.Read(ctx, ns, d.Job)
 	if err != nil {
@@ -256,7 +259,7 @@ func (s *Scheduler) followDrill(ctx context.Context, q desired.Backup, k *kept) 
 
 // drillJudged notes what a drill has found: in the manifest, so that a search for
 // a backup to restore knows, and in the record. No backup is removed for it.
-func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *kept, j jobs.Judgement) error {
+func (s driller) drillJudged(ctx context.Context, q desired.Backup, k *kept, j jobs.Judgement) error {
 	d := *k.record.Drill
 	took := max(0, j.Ended.Sub(d.Since))
 	found := backup.Drill{Time: d.Since, Duration: took, Result: backup.DrillPassed, Keys: j.Result.Keys, Revision: j.Result.Revision, Hash: j.Result.Hash}
@@ -277,20 +280,21 @@ func (s *Scheduler) drillJudged(ctx context.Context, q desired.Backup, k *kept, 
 }
 
 // drilled notes a drill that was judged, again where a person asked for it. That of an
-// older backup says nothing about the newest.
+// older backup, for which only a person asks, says nothing about the newest.
 func (k *drillRecord) drilled(done *doneDrill, again string) {
 	k.Again = cmp.Or(again, k.Again)
-	if k.Drilled == nil || !done.Backup.Before(k.Drilled.Backup) {
+	older := func(than *doneDrill) bool { return again != "" && than != nil && done.Backup.Before(than.Backup) }
+	if !older(k.Drilled) {
 		k.Drilled = done
 	}
-	if done.Result == backup.DrillPassed && (k.Proven == nil || !done.Backup.Before(k.Proven.Backup)) {
+	if done.Result == backup.DrillPassed && !older(k.Proven) {
 		k.Proven = done
 	}
 }
 
 // drillUnclear notes that a drill came to no judgement. Nothing is said about the
 // backup; the drill is tried again, later each time.
-func (s *Scheduler) drillUnclear(ctx context.Context, q desired.Backup, k *kept, why string) error {
+func (s driller) drillUnclear(ctx context.Context, q desired.Backup, k *kept, why string) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -305,7 +309,7 @@ func (s *Scheduler) drillUnclear(ctx context.Context, q desired.Backup, k *kept,
 
 // endDrill writes the record, and then removes what the drill needed. What is left of
 // one that is cut off here goes by itself: its Job by its time to live.
-func (s *Scheduler) endDrill(ctx context.Context, q desired.Backup, k *kept) error {
+func (s driller) endDrill(ctx context.Context, q desired.Backup, k *kept) error {
 	name := k.record.Drill.Job
 	k.record.Drill = nil
 	if err := s.writeRequest(ctx, q, k); err != nil {
@@ -315,7 +319,7 @@ func (s *Scheduler) endDrill(ctx context.Context, q desired.Backup, k *kept) err
 }
 
 // reportDrill tells of a drill that was judged.
-func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill, object string) {
+func (s driller) reportDrill(q desired.Backup, k *kept, found backup.Drill, object string) {
 	s.Reporter.Said.Clear(q.Key(), report.TopicState)
 	s.measure(q, k.record)
 	took := found.Duration.Round(time.Millisecond).String()
@@ -334,7 +338,7 @@ func (s *Scheduler) reportDrill(q desired.Backup, k *kept, found backup.Drill, o
 const drillAgain = "; if the backup is not to blame, name it in spec.verify.again, and it is restored on trial once more"
 
 // reportDrillUnclear tells of a drill that came to no judgement.
-func (s *Scheduler) reportDrillUnclear(q desired.Backup, k *kept, why string) {
+func (s driller) reportDrillUnclear(q desired.Backup, k *kept, why string) {
 	s.Reporter.Said.Clear(q.Key(), report.TopicState)
 	s.measure(q, k.record)
 	s.Log.Error("restore drill came to no judgement", "request", q.Key(), "cluster", q.ClusterName(), "failures", k.record.DrillFailures, "error", why)

@@ -38,7 +38,7 @@ func (s *Scheduler) DrillJudged(ctx context.Context, q desired.Backup, objectURL
 		return err
 	}
 	k.record.Drill = &begunDrill{Job: "drill", URL: objectURL, Backup: since, Since: since}
-	return s.drillJudged(ctx, q, k, j)
+	return driller{s}.drillJudged(ctx, q, k, j)
 }
 
 func (s *Scheduler) Next(ctx context.Context) bool { return s.queue.Next(ctx, handler{s}) }

@@ -12,7 +12,6 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/jobs"
@@ -21,6 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 )
@@ -49,7 +49,7 @@ type Parts struct {
 	Clusters Clusters
 	Reporter *report.Reporter
 	Stores   stores.Stores
-	Slots    *backup.Slots
+	Slots    *slots.Slots
 	Jobs     jobs.Client
 	Members  Members
 	Lease    func() error
@@ -211,9 +211,9 @@ func (s *Scheduler) Pass(ctx context.Context, q desired.Backup) (time.Duration, 
 	case due.Now:
 		return s.take(ctx, q, k, due)
 	case k.record.Drill != nil:
-		return s.followDrill(ctx, q, k)
+		return driller{s}.followDrill(ctx, q, k)
 	case !drill.IsZero() && !s.Now().Before(drill):
-		return s.beginDrill(ctx, q, k)
+		return driller{s}.beginDrill(ctx, q, k)
 	case retains(q, k.record, s.Now()): // what a drill has found is known by then
 		return 0, s.retain(ctx, q, k)
 	}

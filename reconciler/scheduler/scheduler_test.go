@@ -17,7 +17,6 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler"
-	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -26,6 +25,7 @@ import (
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/scheduler"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -272,7 +272,7 @@ func TestBackupNeedsTheLease(t *testing.T) {
 // No more backups than --max-backups are taken at once; the others wait.
 func TestBackupsWaitForAPlace(t *testing.T) {
 	reconcilertest.BackedUp(t, func(w *reconcilertest.World) {
-		var place *backup.Place
+		var place *slots.Place
 		for range w.R.Options.MaxBackups {
 			var ok bool
 			if place, ok = w.R.Executor.Slots.TryAcquire(false); !ok {

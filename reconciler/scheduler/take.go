@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
@@ -89,7 +90,7 @@ func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Desti
 }
 
 // placeAmong takes a place among the backups. full says why there is none.
-func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *backup.Place, full string, err error) {
+func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *slots.Place, full string, err error) {
 	place, ok := s.Slots.TryAcquire(stuck)
 	if !ok {
 		return nil, fmt.Sprintf("%d other backups are being taken, and --max-backups allows no more", s.Slots.Places()), nil
@@ -137,7 +138,7 @@ func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backu
 
 // saveSnapshot streams the member's database to its place, for as long as it moves, and
 // returns when what the store holds has been read back.
-func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, among *backup.Place, place string, m backup.Manifest) (backup.Manifest, error) {
+func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, among *slots.Place, place string, m backup.Manifest) (backup.Manifest, error) {
 	ctx, end := s.Stores.Calls.Watch(ctx, among.GiveWay)
 	defer end()
 	store, err := s.Stores.Open(ctx, m.Namespace, to)

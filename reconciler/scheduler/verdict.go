@@ -29,7 +29,7 @@ type keptVerdict struct {
 // storeVerdict notes what a drill has found about a backup: in its manifest, so that a
 // search for a backup to restore knows. Where the store refuses that, by a lock, a
 // retention policy or for want of a right, the schedule's record keeps it.
-func (s *Scheduler) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d *begunDrill, found backup.Drill) error {
+func (s driller) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d *begunDrill, found backup.Drill) error {
 	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
 	if err == nil {
 		err = s.Lease()

@@ -95,7 +95,10 @@ func (t *tunnel) stop() {
 
 func (t *tunnel) pass(near net.Conn) {
 	defer t.keep(near)()
-	far, err := net.Dial("tcp", t.target)
+	t.mu.Lock()
+	target := t.target
+	t.mu.Unlock()
+	far, err := net.Dial("tcp", target)
 	if err != nil {
 		return
 	}

@@ -19,14 +19,23 @@ import (
 
 // restoreFile is an EtcdRestore into the cluster of the tests.
 func (w *world) restoreFile(source string, s spec) string {
+	return w.restoreNamed("back", source, s)
+}
+
+// restoreNamed is restoreFile for one of several restores.
+func (w *world) restoreNamed(restore, source string, s spec) string {
+	tls := ""
+	if s.tls != "" {
+		tls = ", tls: {mode: " + s.tls + "}"
+	}
 	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
 kind: EtcdRestore
-metadata: {name: back, namespace: %s}
+metadata: {name: %s, namespace: %s}
 spec:
   clusterName: %s
   source: %s
-  clusterTemplate: {version: %q, replicas: %d, storage: {size: 256Mi}, upgrade: {backup: Skip, soak: 0s}}
-`, w.namespace, name, source, s.version, s.replicas)
+  clusterTemplate: {version: %q, replicas: %d, storage: {size: 256Mi}, upgrade: {backup: Skip, soak: 0s}%s}
+`, restore, w.namespace, name, source, s.version, s.replicas, tls)
 }
 
 // TestRestoreInPlace takes the place of a cluster that Git deletes: one commit says

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,7 +59,8 @@ func TestWatchersNoticeARestore(t *testing.T) {
 			if restarts {
 				k.must(k.api.Restart(t.Context()))
 			}
-			k.expectExpired(seen)
+			client, err := k.etcd.Dial("", "")
+			k.expectExpired(client, err, seen)
 			informer.expect("what the backup has", map[string]string{"kept": "1", "changed": "before", "dropped": "1"})
 			if now := number(t, informer.LastSyncResourceVersion()); now < number(t, seen)+state.RevisionBump/2 {
 				t.Errorf("the informer was at %s and is at %d", seen, now)
@@ -70,7 +72,7 @@ func TestWatchersNoticeARestore(t *testing.T) {
 	}
 }
 
-// kube is an API server of the test's own, and its etcd.
+// kube is an API server of the test's own, and its etcd where that is one as well.
 type kube struct {
 	*testing.T
 	etcd      *lab.EtcdServer
@@ -85,12 +87,22 @@ func startKube(t *testing.T) *kube {
 	if sandbox == nil {
 		t.Skip("only the sandbox has an API server to start")
 	}
-	k, dir := &kube{T: t, namespace: "shop"}, t.TempDir()
+	etcd, err := sandbox.StartEtcd(t.Context(), "3.6.16", filepath.Join(t.TempDir(), "etcd"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(etcd.Close)
+	k := startAPIServer(t, etcd.URL)
+	k.etcd = etcd
+	return k
+}
+
+// startAPIServer starts an API server with its store at an etcd's URL.
+func startAPIServer(t *testing.T, etcdURL string, args ...string) *kube {
+	t.Helper()
+	k := &kube{T: t, namespace: "shop"}
 	var err error
-	k.etcd, err = sandbox.StartEtcd(t.Context(), "3.6.16", filepath.Join(dir, "etcd"))
-	k.must(err)
-	t.Cleanup(k.etcd.Close)
-	k.api, err = sandbox.StartAPIServer(t.Context(), k.etcd.URL, filepath.Join(dir, "api"))
+	k.api, err = shared.cluster.Sandbox.StartAPIServer(t.Context(), etcdURL, filepath.Join(t.TempDir(), "api"), args...)
 	k.must(err)
 	t.Cleanup(k.api.Close)
 	k.client, err = kubernetes.NewForConfig(k.api.Config)
@@ -159,9 +171,8 @@ func (k *kube) restore(url string) {
 
 // expectExpired wants a watch from before the restore to be turned away: by etcd
 // itself, and by the API server as soon as that has noticed.
-func (k *kube) expectExpired(revision string) {
+func (k *kube) expectExpired(client *clientv3.Client, err error, revision string) {
 	k.Helper()
-	client, err := k.etcd.Dial("", "")
 	k.must(err)
 	defer func() { _ = client.Close() }()
 	select {
@@ -228,7 +239,7 @@ func (i *informer) expect(what string, want map[string]string) {
 	err := lab.Poll(i.kube.Context(), createLimit, func(context.Context) (bool, error) {
 		known = map[string]string{}
 		err := cache.ListAll(i.GetStore(), labels.Everything(), func(o any) {
-			if cm := o.(*corev1.ConfigMap); cm.Name != "kube-root-ca.crt" {
+			if cm := o.(*corev1.ConfigMap); cm.Name != "kube-root-ca.crt" && !strings.HasPrefix(cm.Name, busyPrefix) {
 				known[cm.Name] = cm.Data["value"]
 			}
 		})

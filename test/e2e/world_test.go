@@ -127,12 +127,17 @@ type spec struct {
 	// backup, soak, mode and state as in the file; the zero values are Skip, 0s,
 	// Enforce and Running.
 	backup, soak, mode, state string
+	// tls is the mode of the certificates, "" for the default.
+	tls string
 	// more is added at the end, indented as below spec.
 	more string
 }
 
 // text renders a file.
 func (w *world) text(s spec) string {
+	if s.tls != "" {
+		s.more += "  tls: {mode: " + s.tls + "}\n"
+	}
 	for field, value := range map[*string]string{&s.name: name, &s.backup: "Skip", &s.soak: "0s", &s.mode: "Enforce", &s.state: "Running"} {
 		if *field == "" {
 			*field = value

@@ -151,8 +151,9 @@ type APIServer struct {
 	Config *rest.Config
 }
 
-// StartAPIServer starts a kube-apiserver below dir whose store is at an etcd's URL.
-func (s *Sandbox) StartAPIServer(ctx context.Context, etcdURL, dir string) (*APIServer, error) {
+// StartAPIServer starts a kube-apiserver below dir whose store is at an etcd's URL, with
+// more arguments.
+func (s *Sandbox) StartAPIServer(ctx context.Context, etcdURL, dir string, more ...string) (*APIServer, error) {
 	address, err := freeport.At("127.0.0.1")
 	if err != nil {
 		return nil, err
@@ -169,12 +170,12 @@ func (s *Sandbox) StartAPIServer(ctx context.Context, etcdURL, dir string) (*API
 		return nil, err
 	}
 	a := &APIServer{Config: &rest.Config{Host: "https://" + address, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}}
-	args := []string{
+	args := append([]string{
 		"--etcd-servers=" + etcdURL, "--bind-address=127.0.0.1", "--secure-port=" + portOf(address), "--cert-dir=" + dir,
 		"--advertise-address=127.0.0.1", "--service-cluster-ip-range=10.96.0.0/16", "--authorization-mode=AlwaysAllow", "--token-auth-file=" + tokens,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-account-key-file=" + keys, "--service-account-signing-key-file=" + keys,
 		"--endpoint-reconciler-type=none", "--disable-admission-plugins=ServiceAccount", "--profiling=false",
-	}
+	}, more...)
 	a.Server, err = s.server(ctx, "kube-apiserver", dir, func() []string { return args })
 	if err != nil {
 		return nil, err

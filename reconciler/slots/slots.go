@@ -1,4 +1,6 @@
-package backup
+// Package slots bounds how many backups are taken at the same time, and the bandwidth
+// that they take together. What a backup is, it does not know.
+package slots
 
 import (
 	"context"
@@ -21,9 +23,9 @@ type Slots struct {
 	share int64
 }
 
-// NewSlots lets so many backups be taken at once, at a bandwidth in bytes a second; 0
+// New lets so many backups be taken at once, at a bandwidth in bytes a second; 0
 // is no limit.
-func NewSlots(places int, bandwidth int64) *Slots {
+func New(places int, bandwidth int64) *Slots {
 	s := &Slots{places: make(chan struct{}, places), quiet: make(chan struct{}, places), limit: limiter(bandwidth)}
 	if bandwidth > 0 {
 		s.share = max(1, bandwidth/int64(places))

@@ -1,4 +1,4 @@
-package backup
+package slots
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func TestALimitedBackupEndsWithItsContext(t *testing.T) {
 }
 
 func TestSlotsAreGivenBack(t *testing.T) {
-	s := NewSlots(1, 0)
+	s := New(1, 0)
 	place, ok := s.TryAcquire(false)
 	if !ok || s.Taken() != s.Places() {
 		t.Fatalf("%d of %d places taken", s.Taken(), s.Places())
@@ -42,7 +42,7 @@ func TestSlotsAreGivenBack(t *testing.T) {
 // 173: a backup that does not move leaves its place to another, and the next one to the
 // same store takes none that others wait for.
 func TestABackupThatDoesNotMoveGivesWay(t *testing.T) {
-	s := NewSlots(1, 0)
+	s := New(1, 0)
 	first, _ := s.TryAcquire(false)
 	first.GiveWay()
 	first.GiveWay() // twice is once
@@ -73,11 +73,11 @@ func TestABackupThatDoesNotMoveGivesWay(t *testing.T) {
 // Jobs share what is left when as many run as may, and never get nothing.
 func TestSharesOfTheBandwidth(t *testing.T) {
 	for bandwidth, want := range map[int64]int64{0: 0, 1: 1, 10: 5} {
-		if got := NewSlots(2, bandwidth).Share(); got != want {
+		if got := New(2, bandwidth).Share(); got != want {
 			t.Errorf("of %d bytes a second each Job gets %d, want %d", bandwidth, got, want)
 		}
 	}
-	if r := io.Reader(&bytes.Buffer{}); NewSlots(1, 0).Throttle(t.Context(), r) != r {
+	if r := io.Reader(&bytes.Buffer{}); New(1, 0).Throttle(t.Context(), r) != r {
 		t.Error("a stream without a limit is wrapped")
 	}
 }

@@ -1,4 +1,6 @@
-package backup
+// Package compression makes streams smaller, in bounded memory and without a goroutine of
+// its own.
+package compression
 
 import (
 	"bytes"
@@ -35,11 +37,11 @@ type compressor struct {
 	end   error
 }
 
-// compress reads r compressed, if that is worth it: where its beginning does not shrink by
+// Compress reads r compressed, if that is worth it: where its beginning does not shrink by
 // a tenth, most of it is encrypted or compressed already, and it is read as it is.
-func compress(r io.Reader) (_ io.Reader, shrinks bool, err error) {
+func Compress(r io.Reader) (_ io.Reader, shrinks bool, err error) {
 	head := make([]byte, zstdSample)
-	n, ended, err := fill(r, head)
+	n, ended, err := Fill(r, head)
 	if err != nil {
 		return nil, false, err
 	}
@@ -93,4 +95,19 @@ func Decompress(stored io.Reader, compression string) (io.Reader, error) {
 		return zstd.NewReader(stored, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(zstdMaxWindow))
 	}
 	return nil, fmt.Errorf("it is compressed by %q, which this quorate does not know", compression)
+}
+
+// Fill reads until the buffer is full or the stream has ended.
+func Fill(r io.Reader, buffer []byte) (n int, ended bool, err error) {
+	for n < len(buffer) {
+		m, err := r.Read(buffer[n:])
+		n += m
+		if errors.Is(err, io.EOF) {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
 }
