@@ -26,29 +26,32 @@ type rules struct {
 	make, decide func(state.Desired, state.Observed, time.Time) decision.Plan
 }
 
-// plan asks the planner about a view, for a plan with its forecast.
-func (r *Reconciler) plan(ctx context.Context, v *observe.View) (decision.Plan, error) {
-	return r.amongOthers(ctx, v, false, r.rules.make)
-}
-
-// decideFresh asks the planner what is due by what the API server itself says.
-func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (decision.Plan, error) {
-	return r.amongOthers(ctx, v, true, r.rules.decide)
-}
-
-// amongOthers asks the planner about a view: where this cluster is about to be disrupted
-// again, with the other clusters in it; fresh reads them from the API server itself. At
-// rest nothing begins, they do not matter, and one answer is enough.
-func (r *Reconciler) amongOthers(ctx context.Context, v *observe.View, fresh bool, ask func(state.Desired, state.Observed, time.Time) decision.Plan) (p decision.Plan, err error) {
+// plan asks the planner about a view, for a plan with its forecast: where this cluster is
+// about to be disrupted again, with the other clusters in the view. At rest nothing
+// begins, they do not matter, and one answer is enough.
+func (r *Reconciler) plan(ctx context.Context, v *observe.View) (p decision.Plan, err error) {
 	now := r.now()
 	v.Observed.Fleet = state.Fleet{}
-	if p = ask(v.Desired, v.Observed, now); p.Idle() || !situation.Begins(v.Desired, v.Observed, now) {
+	if p = r.rules.make(v.Desired, v.Observed, now); p.Idle() || !situation.Begins(v.Desired, v.Observed, now) {
 		return p, nil
 	}
-	if v.Observed.Fleet, err = r.fleet(ctx, v.Cluster, fresh); err != nil {
+	if v.Observed.Fleet, err = r.fleet(ctx, v.Cluster, false); err != nil {
 		return decision.Plan{}, err
 	}
-	return ask(v.Desired, v.Observed, now), nil
+	return r.rules.make(v.Desired, v.Observed, now), nil
+}
+
+// decideFresh asks the planner what is due by what the API server itself says, also of the
+// other clusters.
+func (r *Reconciler) decideFresh(ctx context.Context, v *observe.View) (p decision.Plan, err error) {
+	now := r.now()
+	v.Observed.Fleet = state.Fleet{}
+	if situation.Begins(v.Desired, v.Observed, now) {
+		if v.Observed.Fleet, err = r.fleet(ctx, v.Cluster, true); err != nil {
+			return decision.Plan{}, err
+		}
+	}
+	return r.rules.decide(v.Desired, v.Observed, now), nil
 }
 
 // reserve lets one worker at a time begin to disrupt a cluster. While it is held,

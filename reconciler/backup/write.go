@@ -41,7 +41,7 @@ func (s *object) upload(ctx context.Context, snapshot io.Reader, m *Manifest) er
 	if err == nil {
 		err = s.write(ctx, s.key, stored, condition{})
 	}
-	if plain.err != nil && ctx.Err() == nil && !s.muted() {
+	if plain.err != nil && !s.muted() && (ctx.Err() == nil || errors.Is(context.Cause(ctx), ErrSilent)) {
 		return s.problem(plain.err.text, "take the snapshot again, and if it fails again look at the member's log and disk", plain.err.err)
 	}
 	if err != nil {

@@ -166,10 +166,10 @@ func TestRecoveryFromBackup(t *testing.T) {
 	// The pod that restores has the URL from a Secret, and not in its words.
 	w.await("the restore to begin", rollLimit, lab.Done("restore the volume of "))
 	running := w.restores()
-	if len(running) != 1 || running[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef == nil {
+	if len(running) != 1 || len(running[0].Spec.Template.Spec.Volumes) != 2 || running[0].Spec.Template.Spec.Volumes[1].Secret == nil {
 		t.Fatalf("the restore is %+v", running)
 	}
-	secret := running[0].Spec.Template.Spec.Containers[0].Env[0].ValueFrom.SecretKeyRef.Name
+	secret := running[0].Spec.Template.Spec.Volumes[1].Secret.SecretName
 	w.awaitIdle(want.version, 2*rollLimit)
 	w.expectVersion(3, want.version)
 	w.expectRecovered(lost.ClusterID, lost.Token)
