@@ -170,16 +170,20 @@ func (s *S3Server) SetWritable(writable bool) error {
 	return os.Chmod(s.bucket(), mode)
 }
 
-// Spoil turns a bit of a stored object around, as a disk does.
+// Spoil flips a bit in the middle of a stored object, as a disk does.
 func (s *S3Server) Spoil(key string) error {
 	f, err := os.OpenFile(filepath.Join(s.bucket(), filepath.FromSlash(key)), os.O_RDWR, 0)
 	if err != nil {
 		return fmt.Errorf("spoil %s: %w", key, err)
 	}
-	one := make([]byte, 1)
-	_, err = f.ReadAt(one, 4096)
+	info, err := f.Stat()
+	if err != nil {
+		return errors.Join(err, f.Close())
+	}
+	one, middle := make([]byte, 1), info.Size()/2
+	_, err = f.ReadAt(one, middle)
 	if one[0] ^= 1; err == nil {
-		_, err = f.WriteAt(one, 4096)
+		_, err = f.WriteAt(one, middle)
 	}
 	return errors.Join(err, f.Close())
 }
