@@ -91,12 +91,17 @@ spec:
 	}
 }
 
-// clientAddress is where clients reach the cluster, as a host and a port.
-func (w *world) clientAddress() string {
+// clientAddress is where clients reach the cluster, as a host and a port, once they may.
+func (w *world) clientAddress() (address string) {
 	w.Helper()
-	service, err := w.cluster.Client.CoreV1().Services(w.namespace).Get(w.Context(), naming.ClientService(name), metav1.GetOptions{})
-	w.must(err)
-	return net.JoinHostPort(service.Spec.ClusterIP, fmt.Sprint(naming.ClientPort))
+	w.eventually("the Service for clients", holdLimit, func(ctx context.Context) (bool, error) {
+		service, err := w.cluster.Client.CoreV1().Services(w.namespace).Get(ctx, naming.ClientService(name), metav1.GetOptions{})
+		if err == nil {
+			address = net.JoinHostPort(service.Spec.ClusterIP, fmt.Sprint(naming.ClientPort))
+		}
+		return err == nil, nil
+	})
+	return address
 }
 
 // awaitRestored waits until clients may come to what a restore has made.
