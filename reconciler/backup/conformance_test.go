@@ -717,7 +717,7 @@ func stored(t *testing.T, snapshot []byte) []byte {
 // memoryBound is what the README promises: 40 MiB at any size, of the whole process.
 // Without it go what the runtime itself takes, and what is to be collected, which the
 // limit in the process of a backup bounds.
-const memoryBound = 32 << 20
+const memoryBound = 26 << 20
 
 func testMemory(t *testing.T, p place) {
 	p.store.Compress = true

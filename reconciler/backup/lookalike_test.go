@@ -73,3 +73,31 @@ func TestRefusedConditionWithoutAnEndpoint(t *testing.T) {
 	}
 	backuptest.WantError(t, write(), "never overwrites")
 }
+
+// 197: Amazon's own store, and one that is said to know them, is sent checksums with each
+// part, and what else the URL asks for.
+func TestUploadsAsTheURLAsks(t *testing.T) {
+	certificate := backuptest.NewCertificate(t)
+	s := backuptest.StartS3TLS(t, certificate)
+	f := behind(t, s.Address, s.URL, certificate)
+	f.store.Credentials = backuptest.S3Secret()
+	f.query += "&request_checksum_calculation=when_supported&ssetype=AES256"
+	var trailers, sealed atomic.Int32
+	f.proxy.Set(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Header.Get("X-Amz-Trailer") == "x-amz-checksum-crc32" {
+			trailers.Add(1)
+		}
+		if r.Header.Get("X-Amz-Server-Side-Encryption") == "AES256" {
+			sealed.Add(1)
+		}
+		return false
+	})
+	f.save(t, "parts.db", backuptest.Snapshot(2*partBytes+4096))
+	if _, err := f.store.Verify(t.Context(), f.url("parts.db")); err != nil {
+		t.Error(err)
+	}
+	// Three parts and the manifest; the upload and the manifest.
+	if trailers.Load() != 4 || sealed.Load() != 2 {
+		t.Errorf("%d with a checksum, %d to be encrypted", trailers.Load(), sealed.Load())
+	}
+}
