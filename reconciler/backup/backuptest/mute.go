@@ -3,7 +3,7 @@ package backuptest
 import (
 	"io"
 	"net"
-	"sync/atomic"
+	"sync"
 	"testing"
 )
 
@@ -11,7 +11,9 @@ import (
 type Mute struct {
 	// Address is where it listens.
 	Address string
-	asked   atomic.Int64
+
+	mu                sync.Mutex
+	asked, open, most int
 }
 
 // StartMute starts one that ends with the test.
@@ -29,14 +31,23 @@ func StartMute(t *testing.T) *Mute {
 			if err != nil {
 				return
 			}
-			m.asked.Add(1)
+			m.count(1)
 			go func() {
 				_, _ = io.Copy(io.Discard, c)
 				_ = c.Close()
+				m.count(-1)
 			}()
 		}
 	}()
 	return m
+}
+
+// count counts connections that begin and end.
+func (m *Mute) count(by int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.open += by
+	m.asked, m.most = m.asked+max(0, by), max(m.most, m.open)
 }
 
 // URL is the object URL of a key in a bucket there.
@@ -45,4 +56,15 @@ func (m *Mute) URL(key string) string {
 }
 
 // Asked is how many connections it has accepted.
-func (m *Mute) Asked() int { return int(m.asked.Load()) }
+func (m *Mute) Asked() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.asked
+}
+
+// Most is how many it has had at once.
+func (m *Mute) Most() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.most
+}
