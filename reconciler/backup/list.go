@@ -40,7 +40,8 @@ func (e *BrokenManifests) Unwrap() []error { return e.Errors }
 //
 // With an error of type *BrokenManifests the list is good, and lacks those: they make no
 // sense, are archived, or are not given out while others are. With any other error
-// it is nil: a store that cannot be asked is not an empty one. A file store's directory that does not exist yet is empty, if its root exists.
+// it is nil: a store that cannot be asked is not an empty one. A file store's
+// directory that does not exist yet is empty, if its root exists.
 func (st Store) List(ctx context.Context, prefixURL string) ([]Manifest, error) {
 	s, ctx, err := st.openDir(ctx, "list backups", prefixURL)
 	if errors.Is(err, ErrNotFound) {
