@@ -88,12 +88,6 @@ type Handler interface {
 	Succeeded(key string)
 }
 
-// Work makes passes until the queue is shut down.
-func (q Queue) Work(ctx context.Context, h Handler) {
-	for q.Next(ctx, h) {
-	}
-}
-
 // Next makes one pass over the next key, if it need not wait. It reports whether there
 // was one: false means that the queue is shut down.
 func (q Queue) Next(ctx context.Context, h Handler) bool {

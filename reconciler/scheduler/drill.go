@@ -111,8 +111,8 @@ func drillAt(q desired.Backup, k Record, now time.Time) (time.Time, error) {
 }
 
 // beginDrill begins to restore a backup on trial: the newest, or the one that a person
-// asks for. Its Job is named in the
-// record before it exists, so that the next process finds it, or makes it.
+// asks for. Its Job is named in the record before it exists, so that the next process
+// finds it, or makes it.
 func (s driller) beginDrill(ctx context.Context, q desired.Backup, k *kept) (time.Duration, error) {
 	// Those that are being started have no Job yet that could be counted.
 	others := int(s.starting.Add(1)) - 1
