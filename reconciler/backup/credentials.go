@@ -14,6 +14,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/container"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/azureblob"
@@ -121,14 +122,20 @@ func (s *object) openS3(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	}
 	opener := new(s3blob.URLOpener)
 	bucket, err := opener.OpenBucketURL(ctx, &url.URL{Scheme: u.Scheme, Host: u.Host, RawQuery: q.Encode()})
-	if err != nil || keys == nil && transport == nil {
-		return bucket, err
+	if err != nil {
+		return nil, err
 	}
 	var client *s3.Client
 	bucket.As(&client)
 	return s3blob.OpenBucket(ctx, s3.New(client.Options(), func(o *s3.Options) {
 		if keys != nil {
 			o.Credentials = keys
+		}
+		// The SDK's own client keeps its connections, and the CAs that each of them
+		// trusts, for 90 seconds, and nobody can use them again or close them.
+		if own, ok := o.HTTPClient.(*awshttp.BuildableClient); ok && transport == nil {
+			transport = own.GetTransport()
+			s.idle = transport.CloseIdleConnections
 		}
 		if transport != nil {
 			o.HTTPClient = &http.Client{Transport: transport}

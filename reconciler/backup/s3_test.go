@@ -6,9 +6,12 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -250,4 +253,34 @@ func TestS3MemoryIsBounded(t *testing.T) {
 	if peak > ceiling {
 		t.Errorf("peak heap %d bytes", peak)
 	}
+}
+
+// 204: a call keeps no connection: the next one cannot use it, and a daemon that asks
+// hundreds of stores would hold as many, with the CAs that each of them trusts.
+func TestS3KeepsNoConnection(t *testing.T) {
+	backuptest.SetCredentials(t, "tester", backuptest.Secret)
+	var open atomic.Int64
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		case http.StateActive, http.StateIdle:
+		}
+	}
+	server.Start()
+	defer server.Close()
+	for range 3 {
+		_, err := Store{}.ReadManifest(t.Context(), "s3://backups/k.db?region=us-east-1&use_path_style=true&endpoint="+server.URL)
+		backuptest.WantError(t, err, "the bucket backups does not exist")
+	}
+	for range 500 {
+		if open.Load() == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Errorf("%d connections are open after the calls", open.Load())
 }
