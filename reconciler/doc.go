@@ -44,6 +44,10 @@
 //	waypoint    a release, or a setting, that a roll passes through before the
 //	            version in Git
 //	roll        a rollout: the restart of all members, one at a time, onto another pod template
+//	template    the hash of a rendered pod template, which each pod made of it carries
+//	partition   the StatefulSet's cursor of a roll: only pods with an ordinal at or above
+//	            it may take the new template
+//	window      a time in which members may be restarted
 //	record      the ConfigMap in which quorate notes what cannot be seen elsewhere
 //	forecast    the steps that would follow if each had its effect
 //	drill       a backup restored into an ephemeral etcd, and compared with its manifest

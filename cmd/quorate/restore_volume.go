@@ -1,10 +1,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -45,10 +47,14 @@ It is internal: run by the Jobs that quorate run creates.`,
 				r.Fetch = func(path string) error { return b.fetch(cmd.Context(), path) }
 			}
 			r.AcceptHashMismatch = accepted != "" && accepted == b.sum
-			err := restore.Run(r, zap.NewNop())
-			if errors.Is(err, restore.ErrUnfit) {
+			wait := roomWait
+			if r.Trial {
+				wait = 0 // its room is the node's, which nobody enlarges
+			}
+			err := awaitRoom(cmd.Context(), wait, func() error { return restore.Run(r, zap.NewNop()) })
+			if status := restoreStatus(err, r.Trial); status != 0 {
 				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate:", err)
-				return exitError(unfitStatus(err, r.Trial))
+				return exitError(status)
 			}
 			if err != nil {
 				return err
@@ -73,18 +79,46 @@ It is internal: run by the Jobs that quorate run creates.`,
 	f.StringVar(&b.offer, "offer", "", "directory with the keys of the Secret that offers the backup: url and ca.crt, or object")
 	f.StringVar(&b.credentials, "credentials", "", "directory with the credentials of the store of an object, one file for each key of a Secret; default the environment")
 	f.StringVar(&b.sum, "sha256", "", "sha256 of the backup in hexadecimal")
-	f.Int64Var(&b.size, "size", 0, "size of the backup in bytes")
+	f.Int64Var(&b.size, "size", 0, "size of the backup in bytes, as it is stored")
+	f.Int64Var(&r.Size, "snapshot-size", 0, "size of the snapshot in it in bytes, for which the volume must have room; 0 asks for none")
 	f.StringVar(&b.compression, "compression", "", "how the backup is compressed")
 	return cmd
 }
 
-// unfitStatus is the exit status for a backup that is unfit. A drill condemns it all the
-// same; a person may accept another hash of its keys in a restore.
-func unfitStatus(err error, trial bool) int {
-	if errors.Is(err, restore.ErrHashMismatch) && !trial {
+// restoreStatus is the exit status for what quorate must tell apart, else 0. A drill
+// condemns an unfit backup in any case; a person may accept another hash of its keys in a
+// restore.
+func restoreStatus(err error, trial bool) int {
+	switch {
+	case errors.Is(err, restore.ErrNoRoom) && !trial:
+		return jobs.ExitNoRoom
+	case errors.Is(err, restore.ErrHashMismatch) && !trial:
 		return jobs.ExitHashMismatch
+	case errors.Is(err, restore.ErrUnfit):
+		return jobs.ExitUnfit
 	}
-	return jobs.ExitUnfit
+	return 0
+}
+
+// roomWait is how long a restore waits for room before the next pod tries: a volume may
+// be growing.
+const roomWait = 2 * time.Minute
+
+// awaitRoom tries again while the volume has no room.
+func awaitRoom(ctx context.Context, most time.Duration, try func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for {
+		err := try()
+		if !errors.Is(err, restore.ErrNoRoom) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(2 * time.Second):
+		}
+	}
 }
 
 // storedBackup is a backup that was verified, and how it is read.

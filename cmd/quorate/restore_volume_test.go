@@ -442,6 +442,38 @@ func TestAnotherHashOfTheKeysIsAccepted(t *testing.T) {
 	}
 }
 
+// 206: a restore waits for room, then ends with a status of its own, and a drill does
+// neither.
+func TestARestoreWaitsForRoom(t *testing.T) {
+	tries := 0
+	lacks := fmt.Errorf("prepare: %w", restore.ErrNoRoom)
+	try := func() error {
+		if tries++; tries < 2 {
+			return lacks
+		}
+		return nil
+	}
+	if err := awaitRoom(t.Context(), time.Hour, try); err != nil || tries != 2 {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	tries = 0
+	if err := awaitRoom(t.Context(), 0, try); !errors.Is(err, restore.ErrNoRoom) || tries != 1 || restoreStatus(err, false) != jobs.ExitNoRoom {
+		t.Errorf("%v after %d tries", err, tries)
+	}
+	fetched := false
+	store := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { fetched = true }))
+	defer store.Close()
+	t.Setenv(jobs.BackupURLEnv, store.URL)
+	cmd := newRestoreVolume()
+	cmd.SetArgs([]string{"--trial", "--volume=" + t.TempDir(), "--member=trial", "--peer-url=http://127.0.0.1:2380", "--token=b", "--snapshot-size=1000000000000000"})
+	cmd.SetOut(io.Discard)
+	cmd.SetErr(io.Discard)
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	if err := cmd.ExecuteContext(t.Context()); !errors.Is(err, restore.ErrNoRoom) || restoreStatus(err, true) != 0 || fetched {
+		t.Errorf("a drill: %v, fetched %t", err, fetched)
+	}
+}
+
 // databaseOfEtcd is a snapshot as etcd sends it, of one key.
 func databaseOfEtcd(t *testing.T) []byte {
 	t.Helper()

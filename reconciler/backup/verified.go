@@ -1,6 +1,7 @@
 package backup
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -29,6 +30,9 @@ type Verified struct {
 	// Decryption is the Secret with the private key of an encrypted one, else empty.
 	Decryption string `json:"decryption,omitempty"`
 }
+
+// DatabaseSize is the size in bytes of the snapshot in it, 0 where it is unknown.
+func (v Verified) DatabaseSize() int64 { return cmp.Or(v.SnapshotSize, v.Size) }
 
 // Verified is what the manifest says to the step that restores. An encrypted backup
 // needs a Secret with a private key, which only that step reads; where says which

@@ -170,7 +170,7 @@ func TestRestoreJob(t *testing.T) {
 		}
 		step := pod.Spec.Containers[0]
 		want := "restore-volume --volume=/var/lib/etcd --member=orders-1 --peer-url=https://orders-1.orders-peers.shop.svc:2380 " +
-			"--former-token=orders-11 --token=orders-2233445566 --at-least=7 --sha256=abc --size=42 --offer=/etc/quorate/offer"
+			"--former-token=orders-11 --token=orders-2233445566 --at-least=7 --sha256=abc --size=42 --snapshot-size=42 --offer=/etc/quorate/offer"
 		if got := strings.Join(step.Args, " "); got != want || step.Image != "quorate:1" {
 			t.Errorf("%s runs %s", step.Image, got)
 		}
@@ -181,12 +181,16 @@ func TestRestoreJob(t *testing.T) {
 		if limit := *job.Spec.ActiveDeadlineSeconds; limit != 24*3600 {
 			t.Errorf("it may take %d s", limit)
 		}
+		// 206: a try that ends for want of room does not count.
+		if rule := job.Spec.PodFailurePolicy.Rules[0]; rule.Action != batchv1.PodFailurePolicyActionIgnore || *rule.OnExitCodes.ContainerName != step.Name || !slices.Equal(rule.OnExitCodes.Values, []int32{jobs.ExitNoRoom}) {
+			t.Errorf("what fails: %+v", rule)
+		}
 		g.Size = 8 << 30
 		if limit := *jobs.RenderRestore(w.Wish, nil, "quorate:1", "data-orders-1", g, stores.Way{}).Spec.ActiveDeadlineSeconds; limit != 24*3600+8<<10 {
 			t.Errorf("a large one may take %d s", limit)
 		}
 		g.Compression, g.SnapshotSize = compression.Zstd, 100
-		if step := jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g, stores.Way{}).Spec.Template.Spec.Containers[0]; !slices.Contains(step.Args, "--compression=zstd") {
+		if step := jobs.RenderRestore(w.Wish, w.Set(), "quorate:1", "data-orders-1", g, stores.Way{}).Spec.Template.Spec.Containers[0]; !slices.Contains(step.Args, "--compression=zstd") || !slices.Contains(step.Args, "--snapshot-size=100") {
 			t.Errorf("of a compressed one: %q", step.Args)
 		}
 		g.Compression, g.SnapshotSize = "", 0

@@ -56,7 +56,7 @@ func restored(ctx context.Context, e *Executor, v *observe.View, a action.BeginR
 	if err != nil {
 		return rec, "", err
 	}
-	if err := stores.FitsRelease(f.Manifest, a.Version); err != nil {
+	if err := errors.Join(stores.FitsRelease(f.Manifest, a.Version), stores.FitsVolume(f.Manifest, v.Cluster)); err != nil {
 		return rec, "", err
 	}
 	if random, err = naming.Random(8); err != nil {

@@ -1,7 +1,6 @@
 package jobs
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 )
 
@@ -44,7 +44,7 @@ func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.State
 		"restore-volume", "--trial", "--volume=" + naming.VolumePath, "--member=" + drillMember, "--peer-url=" + peer,
 		"--token=" + j.Name, atLeast(b),
 	}, backupArgs(b)...)
-	room := resource.NewQuantity(drillRoom(cmp.Or(b.SnapshotSize, b.Size)), resource.BinarySI)
+	room := resource.NewQuantity(drillRoom(b.DatabaseSize()), resource.BinarySI)
 	pod := drillPod(set)
 	pod.TerminationGracePeriodSeconds = new(int64(5)) // nothing of it is wanted afterwards
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{SizeLimit: room}}}}
@@ -60,9 +60,9 @@ func RenderDrill(j Job, b backup.Verified, images DrillImages, set *appsv1.State
 // DrillImages are those of a drill's pod.
 type DrillImages struct{ Quorate, Etcd string }
 
-// drillRoom is how many bytes a drill may take of its node: the snapshot as it was
-// sent and as it is restored, and etcd's log, which begins with two files of 64 MiB.
-func drillRoom(size int64) int64 { return 2*size + 512<<20 }
+// drillRoom is how many bytes a drill may take of its node: what a restore needs, and what
+// etcd may write in the time of a drill.
+func drillRoom(size int64) int64 { return state.RestoreRoom(size) + 512<<20 }
 
 // drillURL is where the etcd of a drill listens.
 func drillURL(port int) string { return fmt.Sprintf("http://%s:%d", drillHost, port) }

@@ -38,6 +38,9 @@ const (
 	// ExitHashMismatch is the exit status of the step of a restore that is no drill when
 	// the backup's keys have another hash than etcd said.
 	ExitHashMismatch = 4
+	// ExitNoRoom is its exit status when the volume has had no room for a while. Another
+	// pod tries again, for which the volume is mounted anew: some grow by that alone.
+	ExitNoRoom = 5
 )
 
 // RestoreName is the name of the Job, and of its Secret: another one for every
@@ -70,10 +73,28 @@ func RestoreNames(cluster string, g record.Recovering) []string {
 // RefusedForItsHash reports whether the last try of a restore found that the backup's
 // keys have another hash than etcd said.
 func RefusedForItsHash(list []corev1.Pod) bool {
-	return slices.ContainsFunc(newestPod(list).Status.ContainerStatuses, func(s corev1.ContainerStatus) bool {
-		ended := pods.LastEnd(s)
-		return s.Name == RestoreContainer && ended != nil && ended.ExitCode == ExitHashMismatch
-	})
+	return restoreEnded(newestPod(list)) == ExitHashMismatch
+}
+
+// LacksRoom is what the last try of a restore said that has ended for want of room on the
+// volume, or "". The next one may be looking again.
+func LacksRoom(list []corev1.Pod) string {
+	ended := newestPod(slices.DeleteFunc(slices.Clone(list), func(p corev1.Pod) bool { return restoreEnded(p) == 0 }))
+	if restoreEnded(ended) != ExitNoRoom {
+		return ""
+	}
+	return pods.Trouble(&ended)
+}
+
+// restoreEnded is the exit status of the step of a restore, 0 while it runs or where it
+// has succeeded.
+func restoreEnded(pod corev1.Pod) int32 {
+	for _, s := range pod.Status.ContainerStatuses {
+		if ended := pods.LastEnd(s); ended != nil && s.Name == RestoreContainer {
+			return ended.ExitCode
+		}
+	}
+	return 0
 }
 
 // RenderRestore is the Job that makes the volume of a recovered, or restored,
@@ -100,6 +121,13 @@ func RenderRestore(c desired.Cluster, set *appsv1.StatefulSet, image, claim stri
 			// What is refused once is refused again; the retries are for a node that
 			// goes away.
 			BackoffLimit: new(int32(2)), ActiveDeadlineSeconds: new(int64(restoreTimeout(g.Size).Seconds())),
+			// One that waits for room has not failed: Git may enlarge the volume.
+			PodFailurePolicy: &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+				Action: batchv1.PodFailurePolicyActionIgnore,
+				OnExitCodes: &batchv1.PodFailurePolicyOnExitCodesRequirement{
+					ContainerName: new(RestoreContainer), Operator: batchv1.PodFailurePolicyOnExitCodesOpIn, Values: []int32{ExitNoRoom},
+				},
+			}}},
 			Template: corev1.PodTemplateSpec{
 				ObjectMeta: metav1.ObjectMeta{Labels: labels},
 				Spec:       restorePod(set, spec),
@@ -154,7 +182,7 @@ func restoreStep(c desired.Cluster, image string, g record.Recovering) corev1.Co
 
 // backupArgs tell the step that restores which backup it is.
 func backupArgs(b backup.Verified) []string {
-	args := []string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size)}
+	args := []string{"--sha256=" + b.SHA256, fmt.Sprintf("--size=%d", b.Size), fmt.Sprintf("--snapshot-size=%d", b.DatabaseSize())}
 	if b.Compression != "" {
 		args = append(args, "--compression="+b.Compression)
 	}

@@ -85,6 +85,9 @@ func restoreStateOf(job *batchv1.Job, pods []corev1.Pod, rec *record.Record) sta
 		of = " of the backup " + rec.Restored.Chosen
 		got.Detail = "the volume is being made out" + of
 	}
+	if lacks := jobs.LacksRoom(pods); lacks != "" {
+		said, got.NoRoom = lacks, true
+	}
 	if said != "" {
 		got.Detail = "the restore" + of + ": " + said
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/jobs/jobstest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -44,6 +46,33 @@ func TestRestoreThatFails(t *testing.T) {
 	}
 	if s := restoreStateOf(&batchv1.Job{}, []corev1.Pod{pod(time.Minute, "no space left")}, nil); s.State != state.RestoreRunning || !strings.Contains(s.Detail, "no space left") {
 		t.Errorf("%+v", s)
+	}
+}
+
+// 206: a restore without room is told from one that fails, also while the next pod looks
+// again.
+func TestARestoreWithoutRoomWaits(t *testing.T) {
+	at := func(age time.Duration, s corev1.ContainerStatus) corev1.Pod {
+		return corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
+			Status:     corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{s}},
+		}
+	}
+	lacks := at(time.Minute, jobstest.Ended(jobs.RestoreContainer, jobs.ExitNoRoom, "the volume has no room for it: it needs 2Gi, and 1Gi are free"))
+	running := at(time.Second, corev1.ContainerStatus{Name: jobs.RestoreContainer, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}})
+	for name, c := range map[string]struct {
+		pods   []corev1.Pod
+		noRoom bool
+		detail string
+	}{
+		"it has just ended":    {[]corev1.Pod{lacks}, true, "the restore: restore: the volume has no room for it: it needs 2Gi, and 1Gi are free"},
+		"the next looks again": {[]corev1.Pod{running, lacks}, true, "the restore: restore: the volume has no room for it: it needs 2Gi, and 1Gi are free"},
+		"another one failed":   {[]corev1.Pod{lacks, at(time.Second, jobstest.Ended(jobs.RestoreContainer, 1, "403 Forbidden"))}, false, "the restore: restore: 403 Forbidden"},
+		"the first one runs":   {[]corev1.Pod{running}, false, ""},
+	} {
+		if s := restoreStateOf(&batchv1.Job{}, c.pods, nil); s.State != state.RestoreRunning || s.NoRoom != c.noRoom || s.Detail != c.detail {
+			t.Errorf("%s: %+v", name, s)
+		}
 	}
 }
 

@@ -47,13 +47,8 @@ func noSpace(s *situation.Situation) verdict {
 	if problem := mending.PodProblem(); !problem.None() {
 		return unhealthy(problem.Text+", and space is freed (alarm NOSPACE) only in a cluster that is healthy otherwise", "check the member named here").about(problem)
 	}
-	if v := twice(mending); !v.silent() {
+	if v := oneOf(mending, twice, compact, shrinkFiles, full); !v.silent() {
 		return v
-	}
-	for _, next := range []func(*situation.Situation) verdict{compact, shrinkFiles, full} {
-		if v := next(mending); !v.silent() {
-			return v
-		}
 	}
 	return disarm(s, state.NoSpace, "every database is below its quota again")
 }

@@ -14,10 +14,8 @@ func certificates(s *situation.Situation) verdict {
 	c := s.Observed.Certificates
 	switch {
 	case len(c.Problems) > 0:
-		v := unhealthy("certificates: "+strings.Join(c.Problems, "; "),
-			"nothing is restarted meanwhile, since a member that restarts could not rejoin; replace the Secrets named here")
-		v.hold.Again = later
-		return v
+		return unhealthy("certificates: "+strings.Join(c.Problems, "; "),
+			"nothing is restarted meanwhile, since a member that restarts could not rejoin; replace the Secrets named here").again(later)
 	case s.Observed.Record == nil:
 		return pass()
 	case len(c.Missing) > 0:
@@ -43,7 +41,5 @@ func expiry(s *situation.Situation) verdict {
 	if s.Desired.Spec.TLS.Mode == schema.TLSManaged {
 		do = "restore a backup into a cluster of another name before then: it gets a new authority"
 	}
-	v := unhealthy("the certificate in the Secret "+c.Ending+" expires on "+c.Ends.UTC().Format(time.DateOnly)+", and quorate cannot renew it", do)
-	v.hold.Again = rarely
-	return v
+	return unhealthy("the certificate in the Secret "+c.Ending+" expires on "+c.Ends.UTC().Format(time.DateOnly)+", and quorate cannot renew it", do).again(rarely)
 }

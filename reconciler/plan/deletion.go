@@ -28,10 +28,8 @@ func deletion(s *situation.Situation) verdict {
 	case !r.Deleted:
 		return beginDeletion(s)
 	}
-	for _, left := range []func(*situation.Situation) verdict{deletePods, stopAll, deleteObjects} {
-		if v := left(s); !v.silent() {
-			return v
-		}
+	if v := oneOf(s, deletePods, stopAll, deleteObjects); !v.silent() {
+		return v
 	}
 	if s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete {
 		return idle()
@@ -42,20 +40,22 @@ func deletion(s *situation.Situation) verdict {
 // beginDeletion lets a roll end and takes a backup first, as far as there is
 // something to keep.
 func beginDeletion(s *situation.Situation) verdict {
-	if v := foreignVolumes(s); !v.silent() {
-		return v // nothing else tells of it, once the pods are gone
-	}
-	if v := holdings(s); !v.silent() {
+	// Nothing else tells of foreign data, once the pods are gone.
+	if v := oneOf(s, foreignVolumes, holdings); !v.silent() {
 		return v
 	}
-	keep, reason := s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete, situation.WhyDeleted(s)
-	if w := s.Desired.Restore; w != nil && w.Chosen.Problem != "" {
-		return refuse(fmt.Sprintf("the cluster is not deleted yet, because EtcdRestore %s, which is to take its place, is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
+	keep := s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete
+	begin := refusedSuccessor(s)
+	switch {
+	case begin.silent():
+		begin = do(action.NewBeginDeletion(s), situation.WhyDeleted(s))
+	case !s.Desired.Restore.Chosen.None: // else the deletion's own backup may be the first
+		return begin
 	}
 	asleep, skip := s.Formed() && s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
 	switch {
 	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:
-		return do(action.NewBeginDeletion(s), reason)
+		return begin
 	case s.Observed.Set == nil && !asleep:
 		return pass() // it is brought back first: nothing else could give the backup
 	case keep && !asleep && s.RollOpen():
@@ -75,7 +75,15 @@ func beginDeletion(s *situation.Situation) verdict {
 	}); !v.silent() {
 		return v
 	}
-	return do(action.NewBeginDeletion(s), reason)
+	return begin
+}
+
+// refusedSuccessor keeps a cluster while the restore is refused that is to take its place.
+func refusedSuccessor(s *situation.Situation) verdict {
+	if w := s.Desired.Restore; w != nil && w.Chosen.Problem != "" {
+		return refuse(fmt.Sprintf("the cluster is not deleted yet, because EtcdRestore %s, which is to take its place, is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
+	}
+	return pass()
 }
 
 // deletePods deletes the pods that are left when only the StatefulSet was deleted.
@@ -117,11 +125,7 @@ func deleteVolumes(s *situation.Situation) verdict {
 		}
 	}
 	if n := len(left); n > 0 {
-		are := "are"
-		if n == 1 {
-			are = "is"
-		}
-		return wait(fmt.Sprintf("%s %s being deleted", state.Plural(n, "volume"), are), time.Time{})
+		return wait("Kubernetes deletes "+state.Plural(n, "volume"), time.Time{})
 	}
 	if len(s.Observed.Leftovers) > 0 {
 		obj := s.Observed.Leftovers[0]

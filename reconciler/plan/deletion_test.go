@@ -73,7 +73,7 @@ func TestDeletion(t *testing.T) {
 		{name: "also what another writer has changed", change: with(gone, deleted, stopped, noSet, objects(state.ObjectDrifted)), want: "delete Service orders"},
 		{name: "I7: but not what is somebody else's", change: with(gone, deleted, stopped, noSet, objects(state.ObjectForeign))},
 		{name: "I6: the volumes last, and only if Git says so", change: with(empty, volumes(schema.VolumesDelete)), want: "delete the volume claim data-orders-0: spec.deletion.volumes is Delete"},
-		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: 3 volumes are being deleted"},
+		{name: "until they are gone", change: with(empty, volumes(schema.VolumesDelete), onTheirWay), want: "Waiting: Kubernetes deletes 3 volumes"},
 		{name: "135: a copy that carries the labels of a volume stays", change: with(empty, volumes(schema.VolumesDelete), secrets, func(s *situation.Situation) {
 			s.Observed.Volumes = []state.Volume{{Claim: "orders-copy", UID: "copy", Ordinal: -1, Holds: "m1", Bound: true}}
 		}), want: "delete Secret orders-ca"},

@@ -15,19 +15,6 @@
 // The order of the rules is the safety policy, and is in one table: see
 // rules.go.
 //
-// # Words
-//
-//	member     one etcd process, named like its pod (orders-2)
-//	ordinal    the pod's number in its StatefulSet
-//	template   the hash of a rendered pod template; a pod carries the hash of
-//	           the template that it was made from
-//	roll       replacing pods, one at a time, until all carry the desired template
-//	stop       one roll until what Git says; most changes have one
-//	partition  the StatefulSet's cursor of a roll: only pods with an ordinal at
-//	           or above it may take the new template
-//	round      one question to every member about its health
-//	window     a time in which members may be restarted
-//
 // # Invariants
 //
 // The mistakes that must be impossible, by the numbers that rules and tests

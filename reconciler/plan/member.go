@@ -27,9 +27,7 @@ func settled(s *situation.Situation) verdict {
 		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name)).at(name)
 	}
 	if s.ControllerCloses() {
-		v := wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod())
-		v.hold.Do = s.AskController()
-		return v
+		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod()).advise(s.AskController())
 	}
 	if s.LeftOpen() {
 		if v := soaking(s, s.Observed.Set.Template); !v.silent() {
@@ -52,9 +50,7 @@ func settled(s *situation.Situation) verdict {
 	case len(loose) == 0:
 		return pass()
 	case len(loose) == 1 && down == "":
-		v := wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{}).at(loose[0].Name)
-		v.hold.Do = s.Unblock(loose[0])
-		return v
+		return wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{}).at(loose[0].Name).advise(s.Unblock(loose[0]))
 	case len(loose) == 1:
 		return do(action.NewStartRoll(s),
 			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
@@ -68,9 +64,7 @@ func settled(s *situation.Situation) verdict {
 // uncreated waits for pods that do not exist. Since when is unknown, so it says at
 // once what to do if that lasts.
 func uncreated(s *situation.Situation, message string) verdict {
-	v := wait(message, time.Time{})
-	v.hold.Do = s.AskController()
-	return v
+	return wait(message, time.Time{}).advise(s.AskController())
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer
@@ -138,9 +132,7 @@ func soaking(s *situation.Situation, template string) verdict {
 			back = "back after a crash"
 		}
 		if left := long - s.Now.Sub(p.ReadySince); p.Template == template && left > 0 {
-			v := wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).at(p.Name)
-			v.hold.Again = left
-			return v
+			return wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).at(p.Name).again(left)
 		}
 	}
 	return pass()

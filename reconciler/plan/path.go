@@ -33,9 +33,7 @@ func path(s *situation.Situation) verdict {
 		return refuse(fmt.Sprintf("internal error: no pod template for intermediate version %s", s.Desired.Spec.Version), "please report this bug; as a workaround upgrade in two commits")
 	}
 	if s.VersionUndecided(versions) {
-		v := wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod())
-		v.hold.Again = quickly
-		return v
+		return wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod()).again(quickly)
 	}
 	if back := s.WantedVersion(); s.ClusterVersion() == "" && s.NewerThan(back.Line(), versions) && !s.NeverLeft() {
 		return unhealthy(fmt.Sprintf("no member reports the cluster version, so whether %s can still be reached is unknown", back),
@@ -73,7 +71,5 @@ func agreed(s *situation.Situation) verdict {
 	if !known || !state.Older(state.Minor(version), low.Line()) || !state.Older(low.Line(), s.WantedVersion().Line()) {
 		return pass()
 	}
-	v := wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.NewestPod())
-	v.hold.Again = quickly
-	return v
+	return wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.NewestPod()).again(quickly)
 }

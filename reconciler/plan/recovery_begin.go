@@ -46,9 +46,7 @@ func begin(s *situation.Situation, oneShot string) verdict {
 // refuseRecovery refuses a recovery, with what is left for another choice.
 func refuseRecovery(s *situation.Situation, why, do string) verdict {
 	left := s.Inventory()
-	v := refuse(fmt.Sprintf("spec.recovery is refused: %s; %s", why, left.Text), do).about(left)
-	v.hold.Again = soon
-	return v
+	return refuse(fmt.Sprintf("spec.recovery is refused: %s; %s", why, left.Text), do).about(left).again(soon)
 }
 
 // beginFromMember begins with the data of a survivor: one that answers, so that it

@@ -56,8 +56,14 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 		}
 		return v
 	}
+	if v := enlarge(s); !v.silent() {
+		return v // it may be what the restore waits for
+	}
 	switch s.Observed.Restore.State {
 	case state.RestoreRunning:
+		if s.Observed.Restore.NoRoom {
+			return awaitRoom(s)
+		}
 		return wait(cmp.Or(s.Observed.Restore.Detail, "the volume of "+r.Member+" is being restored"), s.Observed.Restore.Since)
 	case state.RestoreFailed:
 		return unhealthy(fmt.Sprintf("the volume of %s could not be restored: %s", r.Member, s.Observed.Restore.Detail),
@@ -77,6 +83,16 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 		reason = "the backup is fetched, checked once more, and put on the empty volume; no member runs meanwhile"
 	}
 	return do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID, AcceptHashMismatch: s.Observed.Restore.AcceptHashMismatch}, reason)
+}
+
+// awaitRoom waits until Git enlarges the volume that a restore fills.
+func awaitRoom(s *situation.Situation) verdict {
+	if v := refuseGrowth(s); !v.silent() {
+		return v
+	}
+	v := unhealthy(s.Observed.Restore.Detail, "raise storage.size in its file: the volume is enlarged while the restore waits, which then continues")
+	v.hold.Since = s.Observed.Restore.Since
+	return v
 }
 
 // startFirst starts the first member, and checks the result.

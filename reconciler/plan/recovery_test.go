@@ -222,6 +222,7 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "I6: nor one that is being deleted", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
 		{name: "it takes a while", change: with(empty, restore(state.Restore{State: state.RestoreRunning})), want: "Waiting: the volume of orders-1 is being restored"},
 		{name: "120: it fails", change: with(empty, restore(state.Restore{State: state.RestoreFailed, Detail: "no space left on device", Job: "orders-recovery-1"})), want: "Unhealthy: the volume of orders-1 could not be restored: no space left on device; nothing that was on it is lost; fix the cause and delete Job orders-recovery-1"},
+		{name: "206: it has no room", change: with(empty, restore(state.Restore{State: state.RestoreRunning, NoRoom: true, Detail: "the restore: it needs 2Gi"})), want: "Unhealthy: the restore: it needs 2Gi; raise storage.size in its file"},
 		{name: "it is done", change: with(empty, restore(state.Restore{State: state.RestoreDone})), want: "record that cluster c1 continues as c2"},
 		{name: "I21: somebody scales meanwhile", change: with(lost, restore(state.Restore{State: state.RestoreDone})), want: "resize the StatefulSet 3 → 0"},
 		{name: "20: what Git says meanwhile does not matter", change: with(empty, asksFor("c1", "orders-0", "")), want: "restore the volume of orders-1"},

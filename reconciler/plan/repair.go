@@ -113,9 +113,7 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict {
 	}
 	if left := after - s.Now.Sub(l.Since); left > 0 && s.WantsMember(l.Member) {
 		// No countdown: each of its seconds would be a line in the log.
-		v := wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).about(what)
-		v.hold.Again = min(left, later)
-		return v
+		return wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).about(what).again(min(left, later))
 	}
 	return seenTwice(s, l.Member)
 }

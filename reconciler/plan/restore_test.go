@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -93,6 +95,13 @@ func TestRestoredClusterBegins(t *testing.T) {
 		s.Observed.Volumes = []state.Volume{{Claim: "data-orders-0", UID: "v0", Member: "orders-0"}}
 	}
 	job := func(r state.Restore) mutation { return func(s *situation.Situation) { s.Observed.Restore = r } }
+	bound := func(size int64) mutation {
+		return func(s *situation.Situation) {
+			s.Desired.Spec.Storage.Size = resource.MustParse("8Gi")
+			s.Observed.Volumes = []state.Volume{{Claim: "data-orders-0", UID: "v0", Member: "orders-0", Bound: true, Size: size}}
+		}
+	}
+	noRoom := job(state.Restore{State: state.RestoreRunning, NoRoom: true, Detail: "the restore: it needs 2Gi"})
 	for _, c := range []struct {
 		name, want string
 		change     mutation
@@ -111,6 +120,11 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"166: Git accepts another hash of its keys", "restore the volume of orders-0, whatever etcd said of the keys in the backup", with(volume, job(state.Restore{AcceptHashMismatch: "0a"}))},
 		{"it takes a while", "Waiting: the volume of orders-0 is being restored", with(volume, job(state.Restore{State: state.RestoreRunning}))},
 		{"120: it fails", "Unhealthy: the volume of orders-0 could not be restored: no space; nothing that was on it is lost; fix the cause and delete Job j", with(volume, job(state.Restore{State: state.RestoreFailed, Detail: "no space", Job: "j"}))},
+		{"206: it has no room", "Unhealthy: the restore: it needs 2Gi; raise storage.size in its file: the volume is enlarged while the restore waits", with(bound(8<<30), noRoom)},
+		{"206: Git enlarges the volume meanwhile", "grow the volume of orders-0 4Gi → 8Gi", with(bound(4<<30), noRoom)},
+		{"206: of a class that cannot", "Refused: the volume of orders-0 has 4Gi and cannot grow to 8Gi: its class cannot", with(bound(4<<30), noRoom, func(s *situation.Situation) { s.Observed.Volumes[0].NotExpandable = "its class cannot" })},
+		{"206: which is no matter where there is room", "Waiting: the volume of orders-0 is being restored", with(bound(4<<30), job(state.Restore{State: state.RestoreRunning}), func(s *situation.Situation) { s.Observed.Volumes[0].NotExpandable = "its class cannot" })},
+		{"206: before it begins, too", "grow the volume of orders-0 4Gi → 8Gi", bound(4 << 30)},
 		{"I5: the volume goes after it", "Unhealthy: the volume claim of orders-0 is gone, which the backup was put on; delete Job j", job(state.Restore{State: state.RestoreDone, Job: "j"})},
 		{"I5: the volume goes while it is filled", "Unhealthy: the volume claim of orders-0 is gone", job(state.Restore{State: state.RestoreRunning, Job: "j"})},
 		{"I4: the identity is written down before anybody starts", "record that the restored cluster is c2", with(volume, job(state.Restore{State: state.RestoreDone}))},

@@ -84,15 +84,11 @@ func end(s *situation.Situation) verdict {
 		return pass()
 	}
 	if r := s.Observed.Round(); s.Unfinished() && state.Minor(r.ClusterVersion) != s.WantedVersion().Line() {
-		v := wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
-			s.Desired.Spec.Version, r.ClusterVersion), s.NewestPod())
-		v.hold.Again = quickly
-		return v
+		return wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
+			s.Desired.Spec.Version, r.ClusterVersion), s.NewestPod()).again(quickly)
 	}
 	if r := s.Observed.Round(); s.Unfinished() && r.Downgrading {
-		v := wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod())
-		v.hold.Again = quickly
-		return v
+		return wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod()).again(quickly)
 	}
 	if s.Observed.Set.CurrentTemplate != s.Desired.Template {
 		return wait("every pod has the template; the StatefulSet controller closes the roll", s.NewestPod())

@@ -139,6 +139,16 @@ func first(rules []rule, s *situation.Situation) verdict {
 	return verdict{}
 }
 
+// oneOf is what the first part of a rule says that has something to say.
+func oneOf(s *situation.Situation, parts ...func(*situation.Situation) verdict) verdict {
+	for _, part := range parts {
+		if v := part(s); !v.silent() {
+			return v
+		}
+	}
+	return pass()
+}
+
 // The times between two passes, by what is awaited.
 const (
 	quickly = 250 * time.Millisecond
@@ -184,6 +194,18 @@ func (v verdict) about(r situation.Remark) verdict {
 // at adds to a hold the member that it is about.
 func (v verdict) at(member string) verdict {
 	v.hold.Member = member
+	return v
+}
+
+// advise adds to a hold what a person can do.
+func (v verdict) advise(do string) verdict {
+	v.hold.Do = do
+	return v
+}
+
+// again sets when a hold is looked at again.
+func (v verdict) again(in time.Duration) verdict {
+	v.hold.Again = in
 	return v
 }
 

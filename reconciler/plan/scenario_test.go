@@ -124,7 +124,7 @@ func vocabulary() map[string]string {
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
 			"owner take-over wave recovery image " +
-			"path stops restore chosen unclear",
+			"path stops restore chosen unclear none",
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
@@ -238,7 +238,7 @@ func (a archive) desired(t *testing.T) state.Desired {
 	if w := strings.Fields(s["restore"]); len(w) > 2 {
 		d.Restore = &state.RestoreFrom{Name: w[0], SpecHash: w[1], SourceHash: "b", Source: w[2], InPlace: len(w) > 3}
 		d.Restore.Newest = !strings.Contains(w[2], "://")
-		d.Restore.Chosen = state.Chosen{Text: s["chosen"], Problem: s["unclear"]}
+		d.Restore.Chosen = state.Chosen{Text: s["chosen"], Problem: cmp.Or(s["unclear"], s["none"]), None: s["none"] != ""}
 	}
 	d.Spec.Storage.RemovedVolumes = schema.VolumePolicy(s["removed-volumes"])
 	d.Spec.Deletion.Volumes = schema.VolumePolicy(s["deletion-volumes"])

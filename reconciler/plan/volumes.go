@@ -37,6 +37,11 @@ func volumes(s *situation.Situation) verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Rolling() {
 		return pass()
 	}
+	return oneOf(s, refuseGrowth, awaitGrowth, reshape, awaitPlaces)
+}
+
+// refuseGrowth tells of a volume that cannot have the size that Git asks for.
+func refuseGrowth(s *situation.Situation) verdict {
 	for _, v := range s.Growing() {
 		if s.MakesWay(v) {
 			continue // and it cannot grow first
@@ -44,15 +49,7 @@ func volumes(s *situation.Situation) verdict {
 		return refuse(fmt.Sprintf("the volume of %s has %s and cannot grow to %s: %s", v.Member, state.SizeText(v.Size), state.SizeText(s.WantedSize()), v.NotExpandable),
 			"set spec.storage.size back, or let the StorageClass grow volumes (allowVolumeExpansion: true) where its provisioner can, or change the class with spec.storage.classChange: Replace").at(v.Member)
 	}
-	for _, v := range s.MemberVolumes() {
-		if v.Bound && !v.Terminating && v.Capacity < s.WantedSize() && !s.MakesWay(v) {
-			return awaitSize(v)
-		}
-	}
-	if v := reshape(s); !v.silent() {
-		return v
-	}
-	return awaitPlaces(s)
+	return pass()
 }
 
 // awaitPlaces tells why members that must be replaced for their volumes are not.
@@ -70,21 +67,25 @@ func awaitPlaces(s *situation.Situation) verdict {
 	if problem != "" || !opens.After(s.Now) {
 		return pass()
 	}
-	v := wait(text+", one at a time, once the maintenance window opens at "+opens.Format(situation.OpeningLayout), time.Time{})
-	v.hold.Again = min(opens.Sub(s.Now), rarely)
-	return v
+	return wait(text+", one at a time, once the maintenance window opens at "+opens.Format(situation.OpeningLayout), time.Time{}).again(min(opens.Sub(s.Now), rarely))
 }
 
-// awaitSize waits for a volume that was asked to grow.
-func awaitSize(v state.Volume) verdict {
-	text := fmt.Sprintf("the volume of %s grows from %s to %s", v.Member, state.SizeText(v.Capacity), state.SizeText(v.Size))
-	if v.Trouble != "" {
-		return unhealthy(text+", but "+v.Trouble, "check its claim "+v.Claim+"; nothing is lost, and the provisioner tries again").at(v.Member)
+// awaitGrowth waits for a volume that was asked to grow.
+func awaitGrowth(s *situation.Situation) verdict {
+	for _, v := range s.MemberVolumes() {
+		if !v.Bound || v.Terminating || v.Capacity >= s.WantedSize() || s.MakesWay(v) {
+			continue
+		}
+		text := fmt.Sprintf("the volume of %s grows from %s to %s", v.Member, state.SizeText(v.Capacity), state.SizeText(v.Size))
+		if v.Trouble != "" {
+			return unhealthy(text+", but "+v.Trouble, "check its claim "+v.Claim+"; nothing is lost, and the provisioner tries again").at(v.Member)
+		}
+		if v.Growing != "" {
+			text += " (" + v.Growing + ")"
+		}
+		return wait(text, v.GrowingSince).at(v.Member)
 	}
-	if v.Growing != "" {
-		text += " (" + v.Growing + ")"
-	}
-	return wait(text, v.GrowingSince).at(v.Member)
+	return pass()
 }
 
 // reshape recreates the StatefulSet when it asks for other volumes than Git

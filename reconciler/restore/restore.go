@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
 	bolt "go.etcd.io/bbolt"
 	"go.etcd.io/etcd/client/pkg/v3/types"
@@ -57,6 +56,8 @@ type Request struct {
 	// Above is the highest revision that is known of the clusters that had this name
 	// before: the new one begins state.RevisionBump above it. 0: the source says enough.
 	Above int64
+	// Size of the backup that Fetch writes, in bytes; 0: unknown.
+	Size int64
 	// Keys is what etcd said of the keys when the backup was taken.
 	Keys KeyHash
 	// AcceptHashMismatch says that the keys need not have that hash: a person has
@@ -89,7 +90,7 @@ func Run(r Request, log *zap.Logger) error {
 	switch _, err := os.Lstat(h.PreparedDir()); {
 	case errors.Is(err, fs.ErrNotExist):
 		if err := r.prepare(h, log); err != nil {
-			return fmt.Errorf("prepare the data of %s: %w", r.Member, err)
+			return fmt.Errorf("prepare the data of %s: %w", r.Member, noRoom(err))
 		}
 	case err != nil:
 		return fmt.Errorf("prepare the data of %s: %w", r.Member, err)
@@ -113,36 +114,26 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	if r.Former == "" && r.Fetch == nil {
 		return errors.New("it is to begin with a backup, and none is named")
 	}
-	source := filepath.Join(h.DataPath(), "member", "snap", "db")
-	if r.Fetch != nil {
-		source = h.PreparedDir() + ".download"
-		defer func() { _ = os.Remove(source) }()
-		if err := r.fetch(source); err != nil {
-			return err
-		}
+	draft, source := h.PreparedDir()+".draft", h.PreparedDir()+".download"
+	defer func() { _ = os.Remove(source) }()
+	if err := os.RemoveAll(draft); err != nil {
+		return err
 	}
-	bump, err := r.bump(source)
+	if err := os.Remove(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := r.fill(source, filepath.Join(h.DataPath(), "member", "snap", "db")); err != nil {
+		return err
+	}
+	config, err := r.config(source)
 	if err != nil {
 		return err
 	}
 	if err := r.Keys.check(source); err != nil && (!r.AcceptHashMismatch || !errors.Is(err, ErrHashMismatch)) {
 		return unfit(err)
 	}
-	draft := h.PreparedDir() + ".draft"
-	if err := os.RemoveAll(draft); err != nil {
+	if err := restoreInPlace(source, draft, config, log); err != nil {
 		return err
-	}
-	config := snapshot.RestoreConfig{
-		SnapshotPath: source, Name: r.Member, OutputDataDir: draft,
-		PeerURLs: []string{r.PeerURL}, InitialCluster: r.Member + "=" + r.PeerURL, InitialClusterToken: r.Token,
-		// A file from a data directory has no checksum; etcd itself starts on it.
-		SkipHashCheck: r.Fetch == nil,
-	}
-	if !r.Trial {
-		config.RevisionBump, config.MarkCompacted = bump, true
-	}
-	if err := snapshot.NewV3(log).Restore(config); err != nil {
-		return unfit(err)
 	}
 	if r.Trial {
 		if err := openToAll(filepath.Join(draft, "member", "snap", "db")); err != nil {
@@ -153,6 +144,40 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 		return err
 	}
 	return os.Rename(draft, h.PreparedDir())
+}
+
+// fill writes the database that is to be restored, that of the backup or a copy of the
+// former one, when the volume has room for it.
+func (r Request) fill(path, former string) error {
+	if r.Fetch != nil {
+		if err := checkRoom(r.Volume, r.Size); err != nil {
+			return err
+		}
+		if err := r.Fetch(path); err != nil {
+			return err
+		}
+		return takeChecksumOff(path)
+	}
+	info, err := os.Stat(former)
+	if err != nil {
+		return err
+	}
+	if err := checkRoom(r.Volume, info.Size()); err != nil {
+		return err
+	}
+	return copyDatabase(former, path)
+}
+
+// config is what etcd's code makes of a database.
+func (r Request) config(source string) (snapshot.RestoreConfig, error) {
+	config := snapshot.RestoreConfig{
+		Name: r.Member, PeerURLs: []string{r.PeerURL}, InitialCluster: r.Member + "=" + r.PeerURL, InitialClusterToken: r.Token,
+	}
+	bump, err := r.bump(source)
+	if !r.Trial {
+		config.RevisionBump, config.MarkCompacted = bump, true
+	}
+	return config, err
 }
 
 // bump is by how much the revision rises, so that the new cluster begins above what the
@@ -171,14 +196,6 @@ func (r Request) bump(source string) (uint64, error) {
 		return 0, fmt.Errorf("the new cluster is to begin above revision %d, which cannot be true; nothing is touched", r.Above)
 	}
 	return uint64(state.RevisionBump + max(reached, r.Above) - last), nil
-}
-
-// fetch gets the backup; what an earlier try has left makes way.
-func (r Request) fetch(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return r.Fetch(path)
 }
 
 // isDir reports whether there is a directory.
@@ -214,7 +231,7 @@ func view(path string, look func(keys, meta *bolt.Bucket) error) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
-	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: 10 * time.Second})
+	db, err := bolt.Open(path, 0o400, &bolt.Options{ReadOnly: true, Timeout: boltTimeout})
 	if err != nil {
 		return fmt.Errorf("open the database %s: %w", path, err)
 	}
@@ -231,7 +248,7 @@ func view(path string, look func(keys, meta *bolt.Bucket) error) error {
 // openToAll switches authentication off: who looks at the trial of a restore has no
 // password, and needs none for a copy that is thrown away.
 func openToAll(path string) error {
-	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 10 * time.Second})
+	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: boltTimeout})
 	if err != nil {
 		return fmt.Errorf("open the database %s: %w", path, err)
 	}

@@ -225,7 +225,14 @@ func TestWhatIsRefusedIsLeftAlone(t *testing.T) {
 		}, "directory not empty", false},
 		"a backup without its checksum": {func(t *testing.T, _ string, r *Request) {
 			r.Fetch = func(path string) error { database(t, path, nil); return nil }
-		}, "missing hash", true},
+		}, "a database and its checksum", true},
+		"a backup with another checksum": {func(t *testing.T, _ string, r *Request) {
+			r.Fetch = func(path string) error {
+				database(t, path, nil)
+				end(t, path, make([]byte, sha256.Size))
+				return nil
+			}
+		}, "its checksum is", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := volume(t)
@@ -378,7 +385,18 @@ func seal(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(text)
-	if err := os.WriteFile(path, append(text, sum[:]...), 0o600); err != nil {
+	end(t, path, sum[:])
+}
+
+// end adds bytes to a file.
+func end(t *testing.T, path string, more []byte) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = f.Write(more)
+	if err := errors.Join(err, f.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/scheduler"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
@@ -319,13 +320,13 @@ func TestDrillJob(t *testing.T) {
 		if !strings.HasSuffix(etcd.Image, ":v"+m.EtcdVersion) || *etcd.RestartPolicy != corev1.ContainerRestartPolicyAlways || len(etcd.Ports) > 0 {
 			t.Errorf("%+v", etcd)
 		}
-		if room := pod.Volumes[0].EmptyDir.SizeLimit.Value(); room != 2*m.SnapshotSize+512<<20 || *job.Spec.ActiveDeadlineSeconds != 3600 || *job.Spec.BackoffLimit != 0 || *job.Spec.TTLSecondsAfterFinished != 900 {
+		if room := pod.Volumes[0].EmptyDir.SizeLimit.Value(); room != state.RestoreRoom(m.SnapshotSize)+512<<20 || *job.Spec.ActiveDeadlineSeconds != 3600 || *job.Spec.BackoffLimit != 0 || *job.Spec.TTLSecondsAfterFinished != 900 {
 			t.Errorf("room for %d, %+v", room, job.Spec)
 		}
 		if labels := job.Spec.Template.Labels; labels[naming.LabelCluster] != "" || labels["app.kubernetes.io/name"] == "etcd" || labels[naming.LabelDrillOf] != "nightly" || job.OwnerReferences[0].Name != "nightly-backup-schedule" {
 			t.Errorf("labels %v, owners %v", labels, job.OwnerReferences)
 		}
-		want := fmt.Sprintf("--trial --volume=/var/lib/etcd --member=trial --peer-url=http://127.0.0.1:2380 --token=%s --at-least=7 --sha256=%s --size=%d --compression=zstd --hash=99", job.Name, m.SHA256, m.Size)
+		want := fmt.Sprintf("--trial --volume=/var/lib/etcd --member=trial --peer-url=http://127.0.0.1:2380 --token=%s --at-least=7 --sha256=%s --size=%d --snapshot-size=%d --compression=zstd --hash=99", job.Name, m.SHA256, m.Size, m.SnapshotSize)
 		if args := strings.Join(pod.InitContainers[0].Args, " "); !strings.Contains(args, want) {
 			t.Errorf("it runs %s, want %s", args, want)
 		}

@@ -201,6 +201,8 @@ type Restore struct {
 	// Detail is what is awaited, or what failed, and Job is the name of the Job.
 	Detail, Job string
 	Since       time.Time
+	// NoRoom says that the last try found no room on the volume.
+	NoRoom bool
 	// AcceptHashMismatch is the sha256 of the backup where Git says now that it is
 	// restored although etcd said another hash of its keys.
 	AcceptHashMismatch string

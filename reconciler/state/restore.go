@@ -25,6 +25,9 @@ type Chosen struct {
 	// Problem says why none is chosen, with the candidates side by side, and Do what a
 	// person can do; empty for one that is.
 	Problem, Do string
+	// None says that the problem ends with the next backup that the cluster itself takes,
+	// since there is none to choose from so far.
+	None bool
 }
 
 // Begins says what the restore begins with.
@@ -47,3 +50,8 @@ type Restored struct {
 	// Done says that every member has joined and clients may come.
 	Done bool
 }
+
+// RestoreRoom is how many bytes a restore needs on a volume for a database of a size: the
+// database once, a tenth of it to grow, the two files of 64 MiB that etcd's log begins
+// with, and one step in which bolt lets a file grow.
+func RestoreRoom(size int64) int64 { return size + size/10 + (2*64+16)<<20 }

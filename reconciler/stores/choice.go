@@ -19,7 +19,11 @@ import (
 const aheadTime = 5 * time.Minute
 
 // Refusal says why no backup is chosen, and what a person can do.
-type Refusal struct{ Problem, Do string }
+type Refusal struct {
+	Problem, Do string
+	// None says that there is none to choose from, so that the next one would be chosen.
+	None bool
+}
 
 func (r *Refusal) Error() string { return r.Problem + "; " + r.Do }
 
@@ -71,7 +75,9 @@ func newest(candidates []backup.Manifest, lineage []string, now time.Time) (back
 		}
 	}
 	if len(meant) == 0 {
-		return backup.Manifest{}, unclear("none of them is of the cluster that the record names ("+strings.Join(lineage, ", ")+")", candidates)
+		refusal := unclear("none of them is of the cluster that the record names ("+strings.Join(lineage, ", ")+")", candidates)
+		refusal.None = true
+		return backup.Manifest{}, refusal
 	}
 	groups := byCluster(meant)
 	if len(lineage) == 0 && len(groups) > 1 {
@@ -97,7 +103,7 @@ func begunEmpty(m, earlier backup.Manifest) bool {
 
 // unclear is the refusal with the candidates side by side: the newest of each cluster, and
 // where there is but one, its newest by now and those before it.
-func unclear(why string, candidates []backup.Manifest) error {
+func unclear(why string, candidates []backup.Manifest) *Refusal {
 	groups, lines := byCluster(candidates), []string(nil)
 	for _, group := range groups {
 		lines = append(lines, fmt.Sprintf("%s (%s)", describe(group[0]), state.Plural(len(group), "backup")))
@@ -109,8 +115,8 @@ func unclear(why string, candidates []backup.Manifest) error {
 		}
 	}
 	return &Refusal{
-		fmt.Sprintf("which backup is meant is not clear: %s; there are: %s", why, strings.Join(lines, "; ")),
-		"name one of them with spec.source.objectURL; or the cluster with spec.source.clusterID, or a time with spec.source.before",
+		Problem: fmt.Sprintf("which backup is meant is not clear: %s; there are: %s", why, strings.Join(lines, "; ")),
+		Do:      "name one of them with spec.source.objectURL; or the cluster with spec.source.clusterID, or a time with spec.source.before",
 	}
 }
 

@@ -62,14 +62,15 @@ func (s Stores) Choose(ctx context.Context, c desired.Cluster, now time.Time) (s
 	}
 	f, err := s.choose(ctx, store, c.Metadata.Namespace, w, "", now)
 	if refused := (*Refusal)(nil); errors.As(err, &refused) {
-		return state.Chosen{Problem: refused.Problem, Do: refused.Do}, nil
+		own := w.From != nil && w.From.Cluster == c.Metadata.Name && w.From.Schedule == "" && w.Source.Before == nil
+		return state.Chosen{Problem: refused.Problem, Do: refused.Do, None: refused.None && own}, nil
 	}
 	if err != nil {
 		return state.Chosen{}, err
 	}
 	chosen := state.Chosen{Object: f.Object, Text: f.Text}
 	_, encrypted := f.Verified(w.Source.Decryption, "spec.source.decryption.secretName")
-	if err := errors.Join(FitsRelease(f.Manifest, c.Spec.Version), encrypted); err != nil {
+	if err := errors.Join(FitsRelease(f.Manifest, c.Spec.Version), FitsVolume(f.Manifest, c), encrypted); err != nil {
 		chosen.Problem, chosen.Do = "the backup "+f.Text+": it cannot be restored so: "+err.Error(), "correct that in a new commit, or name another backup with spec.source.objectURL"
 	}
 	return chosen, nil
@@ -120,8 +121,9 @@ func (s Stores) findNewest(ctx context.Context, store backup.Store, namespace st
 	}
 	if len(candidates) == 0 {
 		return f, &Refusal{
-			fmt.Sprintf("there is no %s among the %d backups at %s", strings.TrimPrefix(desired.SourceText(w.Source), "the newest "), len(all), desired.WithoutQuery(place)),
-			"look into the store, or name a backup with spec.source.objectURL",
+			Problem: fmt.Sprintf("there is no %s among the %d backups at %s", strings.TrimPrefix(desired.SourceText(w.Source), "the newest "), len(all), desired.WithoutQuery(place)),
+			Do:      "look into the store, or name a backup with spec.source.objectURL",
+			None:    true,
 		}
 	}
 	lineage, err := s.lineage(ctx, namespace, w)

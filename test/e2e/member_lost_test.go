@@ -2,9 +2,13 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 
 	"github.com/quorate/quorate/test/lab"
 )
@@ -80,8 +84,14 @@ func (w *world) removeByHand(member string) {
 	client, err := w.cluster.Dial(w.Context(), w.namespace, name)
 	w.must(err)
 	defer func() { _ = client.Close() }()
-	_, err = client.MemberRemove(w.Context(), id)
-	w.must(err)
+	// etcd refuses as long as two members have not been connected for five seconds.
+	w.eventually("etcd to remove "+member, time.Minute, func(ctx context.Context) (bool, error) {
+		_, err := client.MemberRemove(ctx, id)
+		if errors.Is(err, rpctypes.ErrUnhealthy) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 	w.deletePod(member)
 	from := w.mark
 	hold := w.awaitHold("Unhealthy", rollLimit, "the member list", member, "is not the recorded one")

@@ -19,15 +19,17 @@ func (s *Situation) Growing() []state.Volume {
 	return slices.DeleteFunc(s.MemberVolumes(), func(v state.Volume) bool { return !grows(v) })
 }
 
-// MemberVolumes are the volumes of the recorded members, by ordinal. What holds
-// foreign data is no member's, whatever its name.
+// MemberVolumes are the volumes of the recorded members, and that which a restore fills, by
+// ordinal. What holds foreign data is no member's, whatever its name.
 func (s *Situation) MemberVolumes() []state.Volume {
-	if !s.Formed() {
+	r := s.Observed.Record
+	if r == nil {
 		return nil
 	}
 	var volumes []state.Volume
 	for _, v := range s.Observed.Volumes {
-		if _, member := s.Observed.Record.Members[v.Member]; member && v.Holds != state.HoldsForeign {
+		_, member := r.Members[v.Member]
+		if (member || r.Recovering != nil && r.Recovering.Member == v.Member) && v.Holds != state.HoldsForeign {
 			volumes = append(volumes, v)
 		}
 	}
