@@ -24,7 +24,7 @@ func TestCrashLoops(t *testing.T) {
 		breaks func(w *world, member string) (fix func())
 		says   []string
 	}{
-		{"82: a database that cannot be opened", "orders-2", (*world).noDatabase, []string{"orders-2", "failed to open database", "orders-2 comes back by itself once the cause is mended", "delete its pod and its volume claim data-orders-2"}},
+		{"82: a database that cannot be opened", "orders-2", (*world).noDatabase, []string{"orders-2", "failed to open database", "orders-2 comes back once the cause is fixed", "delete its pod and its volume claim data-orders-2"}},
 		{"92: a full disk", "orders-1", (*world).fillDisk, []string{"orders-1", "no space left on device"}},
 	} {
 		ok := t.Run(tc.name, func(t *testing.T) {
