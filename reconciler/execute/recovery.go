@@ -66,25 +66,18 @@ func (e *Executor) offerBackup(ctx context.Context, v *observe.View, g record.Re
 	return e.Stores.Offer(ctx, store, as, secret, e.Now())
 }
 
-// KeepOffered renews the offer of a backup while a restore is to read by it: its pod may
-// start late, or have to ask again, when what was signed first has expired.
+// KeepOffered renews the offer of a backup while a restore is to read by it.
 func (e *Executor) KeepOffered(ctx context.Context, v *observe.View) error {
 	if v.Record == nil || v.Record.Recovering == nil || v.Record.Recovering.ObjectURL == "" {
 		return nil
 	}
-	g := *v.Record.Recovering
-	fresh, err := e.Stores.Fresh(ctx, v.Cluster.Metadata.Namespace, jobs.RestoreName(v.Cluster.Metadata.Name, g), e.Now())
-	if fresh || err != nil {
-		return err
-	}
-	if err := e.Lease(); err != nil {
-		return err
-	}
-	// Its pod is as it was made: what reads by a URL has no other way.
-	if _, err := e.offerBackup(ctx, v, g, stores.Offered{ObjectURL: g.ObjectURL}); err != nil {
-		return fmt.Errorf("sign the URL of the backup again for the restore that is under way: %w", err)
-	}
-	return nil
+	g, c := *v.Record.Recovering, v.Cluster.Metadata
+	return e.Stores.KeepOffered(ctx, c.Namespace, jobs.RestoreName(c.Name, g), e.Now(), e.Lease, func() error {
+		if _, err := e.offerBackup(ctx, v, g, stores.Offered{ObjectURL: g.ObjectURL}); err != nil {
+			return fmt.Errorf("sign the URL of the backup again for the restore that is under way: %w", err)
+		}
+		return nil
+	})
 }
 
 // BeginRecovery chooses the identity of the recovered cluster, and records

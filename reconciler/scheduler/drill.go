@@ -202,22 +202,17 @@ func (s driller) offerDrill(ctx context.Context, q desired.Backup, k *kept, stor
 // keepOffered renews the offer while the drill's pod is to read by it. Where that does not
 // succeed, the drill itself says what became of it.
 func (s driller) keepOffered(ctx context.Context, q desired.Backup, k *kept) error {
-	fresh, err := s.Stores.Fresh(ctx, q.Metadata.Namespace, k.record.Drill.Job, s.Now())
-	if fresh || err != nil {
-		return err
-	}
-	if err := s.Lease(); err != nil {
-		return err
-	}
-	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
-	if err == nil {
-		// Its pod is as it was made: what reads by a URL has no other way.
-		_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: k.record.Drill.URL})
-	}
-	if err != nil {
-		return fmt.Errorf("sign the URL of the backup again for restore drill %s: %w", k.record.Drill.Job, err)
-	}
-	return nil
+	d := k.record.Drill
+	return s.Stores.KeepOffered(ctx, q.Metadata.Namespace, d.Job, s.Now(), s.Lease, func() error {
+		store, err := s.Stores.Open(ctx, q.Metadata.Namespace, s.effective(q))
+		if err == nil {
+			_, err = s.offerDrill(ctx, q, k, store, stores.Offered{ObjectURL: d.URL})
+		}
+		if err != nil {
+			return fmt.Errorf("sign the URL of the backup again for restore drill %s: %w", d.Job, err)
+		}
+		return nil
+	})
 }
 
 // followDrill looks how far a drill is that was begun, by whatever process. One whose

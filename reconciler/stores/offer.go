@@ -81,22 +81,37 @@ func (s Stores) Way(ctx context.Context, store backup.Store, o Offered) (w Way, 
 // signTimeout bounds the signing of a URL, for which some stores have to be asked.
 const signTimeout = 30 * time.Second
 
-// Fresh reports whether a Secret that offers a backup is there and needs not be renewed.
-func (s Stores) Fresh(ctx context.Context, namespace, name string, now time.Time) (bool, error) {
+// KeepOffered renews, with renew, the Secret that offers a backup, while a pod is to read
+// by it: the pod may start late, or have to ask again, when what was signed first has
+// expired. Before it writes, lease is asked. The pod is as it was made, so that renew
+// offers a signed URL and nothing else.
+func (s Stores) KeepOffered(ctx context.Context, namespace, name string, now time.Time, lease func() error, renew func() error) error {
+	due, err := s.renewalDue(ctx, namespace, name, now)
+	if err != nil || !due {
+		return err
+	}
+	if err := lease(); err != nil {
+		return err
+	}
+	return renew()
+}
+
+// renewalDue reports whether a Secret that offers a backup is gone, or older than it may be.
+func (s Stores) renewalDue(ctx context.Context, namespace, name string, now time.Time) (bool, error) {
 	secret, err := kube.FoundOrNil(s.Kube.CoreV1().Secrets(namespace).Get(ctx, name, metav1.GetOptions{}))
 	if err != nil {
 		return false, fmt.Errorf("read Secret %s: %w", name, err)
 	}
 	if secret == nil {
-		return false, nil
+		return true, nil
 	}
 	if len(secret.Data[KeyObject]) > 0 {
-		return true, nil // nothing in it ends
+		return false, nil // nothing in it ends
 	}
 	// One that says nothing readable is as good as old.
 	at, _ := time.Parse(time.RFC3339, secret.Annotations[naming.AnnotationOffered])
 	age := now.Sub(at)
-	return age >= 0 && age < renewAfter, nil
+	return age < 0 || age >= renewAfter, nil
 }
 
 // Offer writes the Secret by which a pod reads a backup, and says which way that is: a URL
