@@ -39,6 +39,11 @@ func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.T
 		return fmt.Errorf("back up: %w", err)
 	}
 	defer place.Release()
+	to := v.Cluster.Spec.Backup.Destination
+	unreachable, err := e.Stores.Unreachable(ctx, store, stores.OfferedBy(to, url))
+	if err != nil {
+		return err
+	}
 	if err := e.noteAttempt(ctx, v, store, url); err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -50,7 +55,7 @@ func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.T
 		rec.BackupBegun = ""
 		rec.Backup = &record.Backup{
 			ClusterID: m.ClusterID, For: string(a.For), URL: url,
-			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: e.Now().UTC(),
+			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: e.Now().UTC(), Unreachable: unreachable,
 		}
 	})
 }

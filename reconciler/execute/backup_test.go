@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -121,4 +122,39 @@ func TestWhatACutOffBackupLeftIsRemoved(t *testing.T) {
 			}, clustertest.SetVersion("3.6.12"))
 		})
 	}
+}
+
+// 194: that no restore could read the backup before an upgrade is told by the plan, a line
+// and an Event, once. It is taken all the same, and holds nothing.
+func TestABackupBeforeAnUpgradeThatNoRestoreCouldReadIsReported(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Etcd.Database = backuptest.Snapshot(8192)
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.DrainEvents()
+		w.MustDo(execute.TakeForTest())
+		first := w.Record().Backup.Unreachable
+		if !strings.Contains(first, "/shop/orders/…: this store gives out no URL") {
+			t.Errorf("the record says %q", first)
+		}
+		for range 3 {
+			w.MustPass()
+		}
+		told := func(text string) bool {
+			return strings.Contains(text, "no restore can read the last backup, which was taken for 3.6.16") && strings.Contains(text, "podAccess.claimName")
+		}
+		status := w.Status("EtcdCluster", "orders").Status.Cluster
+		if !slices.ContainsFunc(status.Warnings, told) || status.Hold != nil && status.Hold.Rule == "backup" {
+			t.Errorf("the status is %+v", status)
+		}
+		events := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.Contains(e, "no restore can read") })
+		if len(events) != 1 || !strings.HasPrefix(events[0], "Warning") {
+			t.Errorf("the Events are %q", events)
+		}
+		w.Commit(clustertest.SetVersion("3.6.16"), func(c *schema.EtcdCluster) { c.Spec.Backup.Destination.PodAccess.ClaimName = "backups" })
+		w.MustDo(execute.TakeForTest())
+		if why := w.Record().Backup.Unreachable; why != "" {
+			t.Errorf("with a volume the record says %q", why)
+		}
+	}, clustertest.SetVersion("3.6.12"))
 }

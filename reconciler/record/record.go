@@ -110,6 +110,8 @@ type Backup struct {
 	Size int64 `json:"size"`
 	// TakenAt is when the backup was complete.
 	TakenAt time.Time `json:"takenAt"`
+	// Unreachable is why no restore could read it when it was taken, "" where one could.
+	Unreachable string `json:"unreachable,omitempty"`
 }
 
 // Nudged is that entries were added to the log.

@@ -17,7 +17,7 @@ func (r Record) State() *state.Record {
 		s.Compacted = &state.Compacted{Revision: c.Revision, At: c.At}
 	}
 	if b := r.Backup; b != nil {
-		s.Backup = &state.Backup{ClusterID: b.ClusterID, For: state.Purpose(b.For), URL: b.URL, Time: b.TakenAt}
+		s.Backup = &state.Backup{ClusterID: b.ClusterID, For: state.Purpose(b.For), URL: b.URL, Time: b.TakenAt, Unreachable: b.Unreachable}
 	}
 	if a := r.Applied; a != nil {
 		s.Applied = &state.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}

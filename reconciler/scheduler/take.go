@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
-	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
@@ -112,24 +110,18 @@ func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *slots.Pl
 	return nil, fmt.Sprintf("%d Jobs and %d backups of the daemon itself are under way, and --max-backups allows no more", n, here), err
 }
 
-// reportWhetherItRestores asks, before a backup is taken, whether a restore could read it. One
-// that no restore can read is better than none: it is taken all the same, and a person
-// learns by day what would else be found out at night.
+// reportWhetherItRestores asks, before a backup is taken, whether a restore could read it.
 func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backup, k *kept, to schema.Destination, place string) error {
 	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
 	if err != nil {
 		return nil //nolint:nilerr // the backup itself says so
 	}
-	_, _, err = s.Stores.Way(ctx, store, stores.Offered{ObjectURL: place, Credentials: to.Credentials.SecretName, Pod: to.PodAccess})
-	if ctx.Err() != nil {
-		return ctx.Err()
+	why, err := s.Stores.Unreachable(ctx, store, stores.OfferedBy(to, place))
+	if err != nil {
+		return err
 	}
 	was := k.record.Unreachable
-	k.record.Unreachable = ""
-	if err != nil {
-		// What is said does not change with the name of the backup, which no other has.
-		k.record.Unreachable = strings.ReplaceAll(err.Error(), path.Base(desired.WithoutQuery(place)), "…")
-	}
+	k.record.Unreachable = why
 	if k.record.Unreachable != "" && k.record.Unreachable != was {
 		s.reportUnreachable(q, k)
 	}

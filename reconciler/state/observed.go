@@ -217,6 +217,8 @@ type Backup struct {
 	For       Purpose
 	URL       string
 	Time      time.Time
+	// Unreachable is why no restore could read it when it was taken, "" where one could.
+	Unreachable string
 }
 
 // ForcedSnapshot is that entries were added to the log.

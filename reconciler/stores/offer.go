@@ -3,6 +3,8 @@ package stores
 import (
 	"context"
 	"fmt"
+	"path"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,6 +12,7 @@ import (
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
@@ -40,6 +43,11 @@ type Offered struct {
 	// Pod how a pod reads it by itself.
 	Credentials string
 	Pod         schema.PodAccess
+}
+
+// OfferedBy is a backup at a place as its destination lets pods read it.
+func OfferedBy(to schema.Destination, objectURL string) Offered {
+	return Offered{ObjectURL: objectURL, Credentials: to.Credentials.SecretName, Pod: to.PodAccess}
 }
 
 // Way is how a pod reads a backup: the zero value by a signed URL, else by itself, with
@@ -76,6 +84,18 @@ func (s Stores) Way(ctx context.Context, store backup.Store, o Offered) (w Way, 
 		return Way{ServiceAccount: o.Pod.ServiceAccountName}, "", nil
 	}
 	return w, "", fmt.Errorf("%w, or give quorate the right to sign, or name a Secret in credentials.secretName, or a ServiceAccount in podAccess.serviceAccountName", err)
+}
+
+// Unreachable is why no restore could read a backup that is about to be taken, "" where one
+// can. The text does not change with the backup's name, which no other has. A backup that no
+// restore can read is better than none: it is taken all the same, and a person learns of it
+// by day rather than at night.
+func (s Stores) Unreachable(ctx context.Context, store backup.Store, o Offered) (string, error) {
+	_, _, err := s.Way(ctx, store, o)
+	if err == nil || ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	return strings.ReplaceAll(err.Error(), path.Base(desired.WithoutQuery(o.ObjectURL)), "…"), nil
 }
 
 // signTimeout bounds the signing of a URL, for which some stores have to be asked.

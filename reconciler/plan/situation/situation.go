@@ -282,6 +282,9 @@ func (s *Situation) Warnings() []Remark {
 		}
 		texts = append(texts, "spec.upgrade.backup is Skip: this "+noun+" has no backup to go back to")
 	}
+	if b := s.Observed.Record; b != nil && b.Backup != nil && b.Backup.Unreachable != "" {
+		texts = append(texts, fmt.Sprintf("no restore can read the last backup, which was taken for %s: %s", b.Backup.For, b.Backup.Unreachable))
+	}
 	warnings := s.NotDefragmented()
 	for _, text := range texts {
 		warnings = append(warnings, Remark{Text: text})

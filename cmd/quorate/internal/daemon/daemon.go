@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,6 +67,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		return err
 	}
 	defer hooks.close()
+	warnOfFiles(c.Options.BackupURL, log)
 	if !awaitAPI(ctx, c.Kube, log) {
 		return nil
 	}
@@ -99,6 +101,14 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		r.Run(ctx)
 		return nil
 	})
+}
+
+// warnOfFiles tells early what else each cluster would tell after its first backup.
+func warnOfFiles(backupURL string, log *slog.Logger) {
+	if strings.HasPrefix(backupURL, "file:") {
+		log.Warn("backups go into files, and no restore can read them without a volume that has these files",
+			"backup-url", backupURL, "remedy", "name a PersistentVolumeClaim with them in spec.backup.destination.podAccess.claimName of each cluster")
+	}
 }
 
 // live plans with the caches of the reconciler that acts.

@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"bytes"
 	"log/slog"
 	"strings"
 	"testing"
@@ -40,4 +41,18 @@ func TestEventsReachTheAPIServer(t *testing.T) {
 		list, err := kube.CoreV1().Events("shop").List(t.Context(), metav1.ListOptions{})
 		return err == nil && len(list.Items) == 1 && list.Items[0].Message == "hello" && list.Items[0].Source.Component == "quorate"
 	})
+}
+
+func TestABackupURLOfFilesIsWarnedOf(t *testing.T) {
+	for url, warned := range map[string]bool{
+		"file:///backups/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db": true,
+		"s3://backups/{{ .UID }}.db?region=eu-west-1":                false,
+		"": false,
+	} {
+		var log bytes.Buffer
+		warnOfFiles(url, slog.New(slog.NewTextHandler(&log, nil)))
+		if got := strings.Contains(log.String(), "level=WARN") && strings.Contains(log.String(), "podAccess.claimName"); got != warned {
+			t.Errorf("%q: %s", url, log.String())
+		}
+	}
 }
