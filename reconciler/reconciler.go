@@ -156,6 +156,13 @@ func (r *Reconciler) now() time.Time { return r.Options.Now() }
 // Ready reports whether the caches hold what the cluster has.
 func (r *Reconciler) Ready() bool { return r.filled.Load() }
 
+// Motionless returns for how long the passes under way, over clusters or over backups and
+// schedules, have done nothing that can be seen; 0 while nothing is to be done. What takes
+// longest is a member's defragmentation, for which it has half an hour.
+func (r *Reconciler) Motionless(now time.Time) time.Duration {
+	return max(r.queue.Motionless(now), r.Scheduler.Motionless(now))
+}
+
 // Start fills the caches. It returns when they hold everything.
 func (r *Reconciler) Start(ctx context.Context) error {
 	if err := r.cache.Start(ctx, r.enqueue); err != nil {

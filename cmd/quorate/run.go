@@ -101,7 +101,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	c := daemon.Config{
 		Version: buildVersion(), Options: f.kube.options, Lease: f.lease, Listen: f.listen, WebhookListen: f.hook, WebhookSecretFile: f.hookSecret,
 	}
-	c.Lease.Instance = instance
+	c.Lease.Instance, c.GitTimeout = instance, f.repository.config.Timeout
 	if f.repository.config.URL == "" {
 		return c, errors.New("--repo is required")
 	}

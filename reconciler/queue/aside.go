@@ -77,6 +77,7 @@ func (p *pass) leave() {
 	if p.reasons > 1 {
 		return
 	}
+	p.pool.queue.turns.end()
 	p.pool.working--
 	if p.pool.working < p.pool.most {
 		p.pool.working++
@@ -89,6 +90,7 @@ func (p *pass) enter() {
 	defer p.pool.mu.Unlock()
 	p.reasons--
 	if p.reasons == 0 {
+		p.pool.queue.turns.begin()
 		p.pool.working++
 	}
 }

@@ -35,6 +35,7 @@ type Queue struct {
 	first time.Duration
 	// tries is how the last passes over each key ended.
 	tries *memo.Map[tries]
+	turns *turns
 }
 
 // tries is how the last passes over a key ended.
@@ -50,7 +51,7 @@ type tries struct {
 // New returns a queue whose failed passes are tried again after first, and then after
 // twice as long each time, up to MaxRetry.
 func New(first time.Duration) Queue {
-	return Queue{workqueue.NewTypedDelayingQueue[string](), first, &memo.Map[tries]{}}
+	return Queue{workqueue.NewTypedDelayingQueue[string](), first, &memo.Map[tries]{}, &turns{}}
 }
 
 // BackOff is how long to wait after so many failures in a row, one at least.
@@ -96,6 +97,8 @@ func (q Queue) Next(ctx context.Context, h Handler) bool {
 		return false
 	}
 	defer q.keys.Done(key)
+	q.turns.begin()
+	defer q.turns.end()
 	before := q.tries.Get(key)
 	if left := time.Until(before.until); left > 0 {
 		q.keys.AddAfter(key, left) // an earlier reminder may have taken the place of that one

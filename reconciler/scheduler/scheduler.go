@@ -97,6 +97,9 @@ func (s *Scheduler) Run(ctx context.Context, workers int) {
 // ShutDown lets Run end.
 func (s *Scheduler) ShutDown() { s.queue.ShutDown() }
 
+// Motionless returns for how long no pass over a backup or schedule has moved.
+func (s *Scheduler) Motionless(now time.Time) time.Duration { return s.queue.Motionless(now) }
+
 // handler makes the passes over the queue's keys.
 type handler struct{ *Scheduler }
 

@@ -34,8 +34,10 @@ type Config struct {
 	Version string
 	Options reconciler.Options
 	Lease   Lease
-	// Follow is what to follow; Run sets its Kube.
-	Follow follow.Config
+	// Follow is what to follow; Run sets its Kube. GitTimeout is the longest time for one
+	// read of the repository.
+	Follow     follow.Config
+	GitTimeout time.Duration
 	// Pulls, CommitStatuses and Status are what to write for people; nil for nothing. Run
 	// sets their Kube and Options.
 	Pulls          *publish.PullsConfig
@@ -86,6 +88,11 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		}
 		ready := func() bool { return r.Ready() && git.Ready() }
 		server.ready.Store(&ready)
+		stuck := func() string {
+			now := time.Now()
+			return stuckLoop(r.Motionless(now), git.Lasting(now), c.GitTimeout)
+		}
+		server.stuck.Store(&stuck)
 		go git.Run(ctx, r)
 		if c.Pulls != nil {
 			c.Pulls.Options = PreviewOptions(c.Options)

@@ -19,6 +19,9 @@ import (
 // server answers /metrics, /healthz and /readyz.
 type server struct {
 	http *http.Server
+	// stuck says which loop does not turn any more, "" for none; nil before the daemon
+	// runs.
+	stuck atomic.Pointer[func() string]
 	// ready reports whether the caches are filled and a commit is in force; nil before
 	// the daemon runs.
 	ready atomic.Pointer[func() bool]
@@ -33,7 +36,7 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 	s := &server{}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /healthz", s.healthz)
 	mux.HandleFunc("GET /readyz", s.readyz)
 	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	go func() {
@@ -66,6 +69,39 @@ func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*s
 		}
 	}()
 	return s, nil
+}
+
+// healthz fails while a loop is stuck, so that the kubelet starts the daemon again. It
+// knows nothing of Git, etcd or stores, whose failures a restart does not mend.
+func (s *server) healthz(w http.ResponseWriter, _ *http.Request) {
+	if stuck := s.stuck.Load(); stuck != nil {
+		if why := (*stuck)(); why != "" {
+			http.Error(w, why, http.StatusServiceUnavailable)
+			return
+		}
+	}
+	_, _ = fmt.Fprintln(w, "ok")
+}
+
+const (
+	// maxPass is above what one pass may take without a sign: a member has half an hour
+	// to defragment its database. Passes that wait for a store are not counted.
+	maxPass = 45 * time.Minute
+	// maxPoll is above what one poll may take besides --git-timeout, which counts twice:
+	// the head is read again when it is approved.
+	maxPoll = 10 * time.Minute
+)
+
+// stuckLoop returns which loop does not turn any more, "" for none, where no pass has
+// moved and the poll under way has lasted for so long.
+func stuckLoop(passes, poll, gitTimeout time.Duration) string {
+	switch {
+	case passes > maxPass:
+		return fmt.Sprintf("the reconciler is stuck: no pass has begun, moved or ended for %s", passes.Round(time.Second))
+	case poll > maxPoll+2*gitTimeout:
+		return fmt.Sprintf("the poll of Git is stuck: it has lasted for %s", poll.Round(time.Second))
+	}
+	return ""
 }
 
 func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {

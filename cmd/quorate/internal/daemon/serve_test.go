@@ -74,6 +74,33 @@ func TestServe(t *testing.T) {
 	want("/readyz", http.StatusOK, "ok")
 }
 
+// 220: a loop that does not turn any more is started again; a long action is none, nor is
+// what a slow repository takes.
+func TestHealthEndsWithAStuckLoop(t *testing.T) {
+	s, get := startServer(t)
+	if code, body := get("/healthz"); code != http.StatusOK || !strings.Contains(body, "ok") {
+		t.Errorf("before the daemon runs: %d %s", code, body)
+	}
+	for _, c := range []struct {
+		passes, poll, timeout time.Duration
+		want                  string
+	}{
+		{0, 0, time.Minute, ""},
+		{31 * time.Minute, 0, time.Minute, ""}, // a defragmentation
+		{46 * time.Minute, 0, time.Minute, "the reconciler is stuck: no pass has begun, moved or ended for 46m0s"},
+		{0, 11 * time.Minute, time.Minute, ""},
+		{0, 13 * time.Minute, time.Minute, "the poll of Git is stuck: it has lasted for 13m0s"},
+		{0, 13 * time.Minute, 2 * time.Minute, ""},
+	} {
+		stuck := func() string { return stuckLoop(c.passes, c.poll, c.timeout) }
+		s.stuck.Store(&stuck)
+		code, body := get("/healthz")
+		if healthy := c.want == ""; healthy != (code == http.StatusOK) || !healthy && (code != http.StatusServiceUnavailable || !strings.Contains(body, c.want)) {
+			t.Errorf("%+v: %d %s", c, code, body)
+		}
+	}
+}
+
 // A call wakes the poller, which then reads the repository itself.
 func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	f, log := cmdtest.NewRepository(t), quiet()

@@ -102,6 +102,30 @@ func (p *Poller) Ready() bool { return p.inForce.Load() }
 // State returns what is known of the repository.
 func (p *Poller) State() State { return p.state.get() }
 
+// Details returns what is known of the repository, and of its last polls.
+func (p *Poller) Details() Details {
+	d := p.state.details()
+	d.Source, d.Reference = p.repository.Source(), p.repository.Reference()
+	if d.Reason != "" && d.HeldCommit != "" {
+		d.Approve = p.approval(d.HeldCommit)
+	}
+	return d
+}
+
+// Lasting returns for how long the poll under way has lasted; 0 between two polls. Each
+// has an end: reading the repository takes --git-timeout at most.
+func (p *Poller) Lasting(now time.Time) time.Duration {
+	if since := p.state.since(); !since.IsZero() {
+		return now.Sub(since)
+	}
+	return 0
+}
+
+// approval returns the command that approves a commit.
+func (p *Poller) approval(commit string) string {
+	return fmt.Sprintf("kubectl -n %s annotate --overwrite configmap %s %s=%s", p.store.namespace, p.store.name, annotationApprove, commit)
+}
+
 // Target receives what the commit in force declares.
 type Target interface {
 	SetDesired(clusters []desired.Cluster)
@@ -136,6 +160,7 @@ func (p *Poller) Wake() {
 
 // Once polls once. It returns how long the server asks to wait before the next poll.
 func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
+	defer p.state.begin()()
 	err := p.poll(ctx, target)
 	switch {
 	case ctx.Err() != nil:
@@ -147,11 +172,14 @@ func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
 		}
 		p.failed = 0
 		p.said.Forget("repository")
-		p.state.update(func(g *State) { g.Held, g.HeldCommit = "", "" })
+		p.state.update(func(d *Details) {
+			d.Held, d.HeldCommit, d.Reason, d.LastSuccess = "", "", "", time.Now()
+		})
 		p.lastSuccess.SetToCurrentTime()
 	default:
 		p.fail(ctx, target, err)
 	}
+	p.state.update(func(d *Details) { d.Failures = p.failed })
 	p.failures.Set(float64(p.failed))
 	return sources.RetryAfter(err)
 }
@@ -210,7 +238,7 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 		p.apply(next, set, target)
 	}
 	p.accepted = &next
-	p.state.update(func(g *State) { g.Commit = next.snapshot.Commit })
+	p.state.update(func(d *Details) { d.accept(next.snapshot) })
 	return nil
 }
 
@@ -299,6 +327,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.failed++
 	} else {
 		p.failed = 0
+		p.state.update(func(d *Details) { d.LastSuccess = time.Now() })
 		p.lastSuccess.SetToCurrentTime()
 	}
 	if !p.inForce.Load() && p.accepted != nil && p.accepted.snapshot.Tree != "" {
@@ -307,7 +336,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= minShownFailures {
-		p.state.update(func(g *State) { g.Held, g.HeldCommit = text, p.heldCommit(err) })
+		p.state.update(func(d *Details) { d.Held, d.HeldCommit, d.Reason = text, p.heldCommit(err), reason })
 	}
 	if !p.said.Changed("repository", "error", text) {
 		return
@@ -316,7 +345,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.log.ErrorContext(ctx, "fetch failed", "error", text)
 		return
 	}
-	p.log.ErrorContext(ctx, "commit held", "error", text, "reason", reason, "remedy", fmt.Sprintf("approve it: kubectl -n %s annotate --overwrite configmap %s %s=COMMIT, or --approve-commit", p.store.namespace, p.store.name, annotationApprove))
+	p.log.ErrorContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+p.approval("COMMIT")+", or --approve-commit")
 }
 
 // heldCommit returns the commit that is the cause of err; "" if the server or the
@@ -344,7 +373,10 @@ func (p *Poller) apply(next accepted, set schema.Set, target Target) {
 		p.log.Warn("problem in a manifest", "commit", s.Commit, "problem", problem.String())
 	}
 	target.SetDesired(desired.Clusters(set, s.Commit, before))
-	p.state.update(func(g *State) { g.Commit, g.Problems = s.Commit, texts(set.Problems) })
+	p.state.update(func(d *Details) {
+		d.accept(s)
+		d.Problems = texts(set.Problems)
+	})
 	target.SetNeeded(desired.Needed(set))
 	target.SetBackups(next.backups)
 	p.inForce.Store(true)

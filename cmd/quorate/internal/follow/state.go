@@ -2,8 +2,10 @@ package follow
 
 import (
 	"sync"
+	"time"
 
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/sources"
 )
 
 // State is what a Poller knows of the repository.
@@ -17,19 +19,65 @@ type State struct {
 	Held, HeldCommit string
 }
 
-// sharedState is a State that goroutines share.
-type sharedState struct {
-	mu      sync.Mutex
-	current State
+// Details is what a Poller knows of the repository, for people who look now. Unlike a
+// State it changes with each poll.
+type Details struct {
+	State
+	// Source is what is followed, without credentials, and Reference which branch, tag or
+	// commit of it.
+	Source, Reference string
+	// Author, Subject and When are those of the commit in force.
+	Author, Subject string
+	When            time.Time
+	// Reason is history, signature or mass-change while a commit waits for a person's
+	// approval, and Approve the command that approves it; both are "" otherwise.
+	Reason, Approve string
+	// LastSuccess is when the repository was last read, zero for never, and Failures how
+	// often reading it has failed since.
+	LastSuccess time.Time
+	Failures    int
 }
 
-func (s *sharedState) get() State {
+// accept notes the commit in force.
+func (d *Details) accept(s sources.Snapshot) {
+	d.Commit, d.Author, d.Subject, d.When = s.Commit, s.Author, s.Subject, s.When
+}
+
+// sharedState is a State, with its Details, that goroutines share.
+type sharedState struct {
+	mu      sync.Mutex
+	current Details
+	// polling is when the poll under way began; zero for none.
+	polling time.Time
+}
+
+func (s *sharedState) get() State { return s.details().State }
+
+func (s *sharedState) details() Details {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.current
 }
 
-func (s *sharedState) update(edit func(g *State)) {
+// begin notes that a poll begins, until end is called.
+func (s *sharedState) begin() (end func()) {
+	set := func(at time.Time) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.polling = at
+	}
+	set(time.Now())
+	return func() { set(time.Time{}) }
+}
+
+// since returns when the poll under way began; zero for none.
+func (s *sharedState) since() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.polling
+}
+
+func (s *sharedState) update(edit func(d *Details)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	edit(&s.current)
