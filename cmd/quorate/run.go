@@ -30,6 +30,7 @@ type runFlags struct {
 	approve    string
 	interval   time.Duration
 	listen     string
+	page       daemon.Page
 	hook       string
 	hookSecret string
 	logFormat  string
@@ -67,6 +68,8 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.mass.Percent, "max-changed-percent", 50, "the same as part of all clusters, from three on; 0 for no limit")
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
+	flags.StringVar(&f.page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
+	choiceFlag(cmd, (*string)(&f.page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", string(daemon.PageAuthNone), string(daemon.PageAuthToken))
 	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
 	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
 	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
@@ -100,6 +103,7 @@ func (f *runFlags) config(kube func() (kubernetes.Interface, error)) (daemon.Con
 	instance := f.kube.options.Owner.Instance
 	c := daemon.Config{
 		Version: buildVersion(), Options: f.kube.options, Lease: f.lease, Listen: f.listen, WebhookListen: f.hook, WebhookSecretFile: f.hookSecret,
+		Page: f.page,
 	}
 	c.Lease.Instance, c.GitTimeout = instance, f.repository.config.Timeout
 	if f.repository.config.URL == "" {

@@ -18,6 +18,7 @@ import (
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
 	"github.com/quorate/quorate/reconciler"
@@ -45,6 +46,8 @@ type Config struct {
 	Status         *publish.BranchConfig
 	// Listen is the address for metrics, WebhookListen that for webhooks; "" for none.
 	Listen, WebhookListen, WebhookSecretFile string
+	// Page is where people look.
+	Page Page
 }
 
 // Run is quorate run. It returns when ctx ends, when the lease is lost, or if it cannot
@@ -70,6 +73,12 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	defer hooks.close()
 	warnOfFiles(c.Options.BackupURL, log)
+	feed := api.NewFeed(git.Details)
+	pages, err := servePage(c.Page, c.Kube, feed, log)
+	if err != nil {
+		return err
+	}
+	defer pages.close()
 	if !awaitAPI(ctx, c.Kube, log) {
 		return nil
 	}
@@ -93,6 +102,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 			return stuckLoop(r.Motionless(now), git.Lasting(now), c.GitTimeout)
 		}
 		server.stuck.Store(&stuck)
+		feed.SetStatuses(r)
 		go git.Run(ctx, r)
 		if c.Pulls != nil {
 			c.Pulls.Options = PreviewOptions(c.Options)

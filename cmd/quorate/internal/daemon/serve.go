@@ -7,12 +7,15 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -110,6 +113,80 @@ func (s *server) readyz(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	_, _ = fmt.Fprintln(w, "ok")
+}
+
+// Page is where the page for people and the API are served, and to whom.
+type Page struct {
+	// Listen is the address; "" for none.
+	Listen string
+	// Auth is who is let in.
+	Auth PageAuth
+}
+
+// PageAuth is who may read the page and the API.
+type PageAuth string
+
+// The choices of --page-auth.
+const (
+	// PageAuthNone lets in whoever reaches the address.
+	PageAuthNone PageAuth = "none"
+	// PageAuthToken asks for a token of Kubernetes whose account may read.
+	PageAuthToken PageAuth = "token"
+)
+
+// servePage listens for people and their tools, at an address of its own: who may reach
+// metrics should not read of all clusters, and the other way round.
+func servePage(c Page, kube kubernetes.Interface, feed *api.Feed, log *slog.Logger) (*server, error) {
+	if c.Listen == "" {
+		return &server{http: &http.Server{}}, nil
+	}
+	listener, err := net.Listen("tcp", c.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listen for the page: %w; choose another address with --page-listen", err)
+	}
+	var handler http.Handler = pageHandler(feed)
+	if c.Auth == PageAuthToken {
+		handler = api.NewGuard(kube, handler)
+	}
+	if address, ok := listener.Addr().(*net.TCPAddr); ok && address.IP.IsLoopback() {
+		handler = localOnly(handler)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s := &server{http: &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return ctx },
+	}}
+	s.http.RegisterOnShutdown(end) // what follows events never ends by itself
+	go func() {
+		if err := s.http.Serve(listener); err != http.ErrServerClosed {
+			log.Error("page server failed", "error", err.Error())
+		}
+	}()
+	return s, nil
+}
+
+// pageHandler serves the page and the API.
+func pageHandler(feed *api.Feed) *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.Handle(api.Prefix+"/", api.Handler(feed))
+	return mux
+}
+
+// localOnly refuses requests for another host than this one. What listens on loopback only
+// is protected by that, but not from the pages of other sites in a browser on the same
+// machine, whose names may be made to mean it (DNS rebinding).
+func localOnly(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		if ip := net.ParseIP(strings.Trim(host, "[]")); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			api.WriteError(w, http.StatusForbidden, errors.New("this address answers to localhost only; another --page-listen answers to other names"))
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 func (s *server) close() {

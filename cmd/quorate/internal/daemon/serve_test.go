@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
@@ -146,6 +147,86 @@ func TestWebhookMakesTheNextLookComeNow(t *testing.T) {
 	cmdtest.Await(t, func() bool { return len(r.Desired()) == 2 })
 	stop()
 	<-ended
+}
+
+// fetch asks an address for a path, by the name of a host.
+func fetch(t *testing.T, address, host, path string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Host = host
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+// 223: the page's own address answers to those it is meant for only, never with metrics,
+// and the address of the metrics never with the page.
+func TestThePageHasAnAddressOfItsOwn(t *testing.T) {
+	feed := api.NewFeed(func() follow.Details { return follow.Details{Reference: "branch main"} })
+	open, closed := backuptest.FreeAddress(t), backuptest.FreeAddress(t)
+	for address, auth := range map[string]PageAuth{open: PageAuthNone, closed: PageAuthToken} {
+		s, err := servePage(Page{Listen: address, Auth: auth}, fake.NewClientset(), feed, quiet())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.close)
+	}
+	for _, c := range []struct {
+		address, host, path string
+		want                int
+	}{
+		{open, "localhost:8081", "/api/v1/git", http.StatusOK},
+		{open, "127.0.0.1", "/api/v1/git", http.StatusOK},
+		{open, "[::1]:8081", "/api/v1/git", http.StatusOK},
+		{open, "evil.example.com:8081", "/api/v1/git", http.StatusForbidden},
+		{open, "localhost", "/metrics", http.StatusNotFound},
+		{closed, "localhost", "/api/v1/git", http.StatusUnauthorized},
+	} {
+		if code, body := fetch(t, c.address, c.host, c.path); code != c.want {
+			t.Errorf("%s at %s answers %d, want %d: %s", c.path, c.host, code, c.want, body)
+		}
+	}
+	_, get := startServer(t)
+	if code, _ := get("/api/v1/git"); code != http.StatusNotFound {
+		t.Errorf("the metrics' address answers with %d", code)
+	}
+}
+
+// A client that follows events does not keep the daemon from its end.
+func TestThePageEndsWithTheDaemon(t *testing.T) {
+	address := backuptest.FreeAddress(t)
+	s, err := servePage(Page{Listen: address}, fake.NewClientset(), api.NewFeed(func() follow.Details { return follow.Details{} }), quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+address+"/api/v1/events", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.ReadAll(resp.Body)
+		ended <- err
+	}()
+	s.close()
+	if err := <-ended; err != nil {
+		t.Errorf("the stream ended with %v", err)
+	}
 }
 
 func TestWebhookNeedsASecret(t *testing.T) {

@@ -1,0 +1,246 @@
+package api
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/schema"
+)
+
+// Prefix is the path under which everything is served.
+const Prefix = "/api/v1"
+
+// openapi is the description of all answers.
+//
+//go:embed openapi.json
+var openapi []byte
+
+// StatusList is the answer to a query for statuses.
+type StatusList struct {
+	// Items are the statuses that are asked for, in order.
+	Items []schema.Status `json:"items"`
+	// Continue is the token of the next answer, opaque; empty at the end.
+	Continue string `json:"continue"`
+	// Total counts what is asked for, in all answers together.
+	Total int `json:"total"`
+	// Whole is false while some object was not reconciled yet.
+	Whole bool `json:"whole"`
+}
+
+// Git is what is known of the repository that is followed.
+type Git struct {
+	// Source is the repository with the branch, tag or commit and the directory in it,
+	// without credentials; Reference says which, as in "branch main".
+	Source    string `json:"source"`
+	Reference string `json:"reference"`
+	// Accepted is the commit in force; absent before the first.
+	Accepted *Commit `json:"accepted,omitempty"`
+	// Held is why no newer commit is accepted; absent where nothing is held.
+	Held *Held `json:"held,omitempty"`
+	// Problems of the files of the accepted commit, each in one line.
+	Problems []string `json:"problems"`
+	// LastSuccess is when the repository was last read, in UTC; absent before the first
+	// time. Failures counts the reads that have failed since.
+	LastSuccess string `json:"lastSuccess,omitempty"`
+	Failures    int    `json:"failures"`
+}
+
+// Commit is one commit, as far as it is known.
+type Commit struct {
+	// Hash is the full hash.
+	Hash string `json:"hash"`
+	// Author as "Name <address>", Subject the first line of the message, and Time of the
+	// commit by its committer's clock, in UTC.
+	Author  string `json:"author,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Time    string `json:"time,omitempty"`
+}
+
+// Held is why no newer commit is accepted.
+type Held struct {
+	// Message says why, in one sentence.
+	Message string `json:"message"`
+	// Commit is the one that is held, by its full hash; absent where no commit is the
+	// cause, but the server or the network.
+	Commit string `json:"commit,omitempty"`
+	// Reason is history, signature or mass-change where a person can approve the commit,
+	// and Approve is the command that does; both are absent otherwise.
+	Reason  string `json:"reason,omitempty"`
+	Approve string `json:"approve,omitempty"`
+}
+
+// Error is the answer to a request that fails.
+type Error struct {
+	// Error says why, in one sentence.
+	Error string `json:"error"`
+}
+
+// GitOf is what is shown of what is known of the repository.
+func GitOf(d follow.Details) Git {
+	g := Git{Source: d.Source, Reference: d.Reference, Problems: slices.Clone(d.Problems), LastSuccess: timeText(d.LastSuccess), Failures: d.Failures}
+	if g.Problems == nil {
+		g.Problems = []string{}
+	}
+	if d.Commit != "" {
+		g.Accepted = &Commit{d.Commit, d.Author, d.Subject, timeText(d.When)}
+	}
+	if d.Held != "" {
+		g.Held = &Held{d.Held, d.HeldCommit, d.Reason, d.Approve}
+	}
+	return g
+}
+
+// timeText is a time in UTC as in RFC 3339; "" for none.
+func timeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Handler serves what is under Prefix.
+func Handler(feed *Feed) http.Handler {
+	h := handler{feed}
+	mux := http.NewServeMux()
+	for _, r := range h.routes() {
+		mux.Handle(r.pattern, readOnly(r.serve))
+	}
+	return mux
+}
+
+type handler struct{ feed *Feed }
+
+// route is a path, and what answers there.
+type route struct {
+	pattern string
+	serve   http.HandlerFunc
+}
+
+func (h handler) routes() []route {
+	return []route{
+		{Prefix + "/statuses", h.statuses},
+		{Prefix + "/statuses/{kind}/{namespace}/{name}", h.status},
+		{Prefix + "/git", h.git},
+		{Prefix + "/events", h.events},
+		{Prefix + "/openapi.json", h.openapi},
+		{Prefix + "/", func(w http.ResponseWriter, r *http.Request) {
+			WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; %s/openapi.json says what there is", r.URL.Path, Prefix))
+		}},
+	}
+}
+
+// readOnly refuses what is no GET or HEAD.
+func readOnly(next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			WriteError(w, http.StatusMethodNotAllowed, fmt.Errorf("%s is not allowed: quorate is changed by commits, and this only reads", r.Method))
+			return
+		}
+		next(w, r)
+	})
+}
+
+func (h handler) statuses(w http.ResponseWriter, r *http.Request) {
+	parameters, err := parametersOf(r.URL, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue")
+	if err != nil {
+		WriteError(w, http.StatusBadRequest, err)
+		return
+	}
+	q, err := ParseQuery(parameters)
+	limit, err2 := limitOf(parameters.Get("limit"))
+	if err := errors.Join(err, err2); err != nil {
+		WriteError(w, http.StatusBadRequest, err)
+		return
+	}
+	look, err := h.feed.Look()
+	if err != nil {
+		WriteError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	items, next, total, err := q.After(look.List, parameters.Get("continue"), limit)
+	if err != nil {
+		WriteError(w, http.StatusBadRequest, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, StatusList{items, next, total, look.Whole})
+}
+
+func (h handler) status(w http.ResponseWriter, r *http.Request) {
+	if _, err := parametersOf(r.URL); err != nil {
+		WriteError(w, http.StatusBadRequest, err)
+		return
+	}
+	look, err := h.feed.Look()
+	if err != nil {
+		WriteError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
+	found, there := look.Find(kind, namespace, name)
+	if !there {
+		WriteError(w, http.StatusNotFound, fmt.Errorf("no %s %s/%s is known: no file of the commit in force names it", kind, namespace, name))
+		return
+	}
+	writeJSON(w, http.StatusOK, found)
+}
+
+func (h handler) git(w http.ResponseWriter, r *http.Request) {
+	if _, err := parametersOf(r.URL); err != nil {
+		WriteError(w, http.StatusBadRequest, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, GitOf(h.feed.Git()))
+}
+
+func (h handler) openapi(w http.ResponseWriter, _ *http.Request) {
+	head(w.Header())
+	_, _ = w.Write(openapi)
+}
+
+// parametersOf refuses a query with parameters that mean nothing, or mean two things.
+func parametersOf(u *url.URL, known ...string) (url.Values, error) {
+	parameters, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return nil, fmt.Errorf("read the query: %w", err)
+	}
+	for name, values := range parameters {
+		if !slices.Contains(known, name) {
+			return nil, fmt.Errorf("there is no parameter %q; known are: %s", name, strings.Join(known, ", "))
+		}
+		if len(values) > 1 {
+			return nil, fmt.Errorf("the parameter %s is given %d times: give it once", name, len(values))
+		}
+	}
+	return parameters, nil
+}
+
+// head sets what every answer has: it is JSON and nothing else, and kept nowhere.
+func head(h http.Header) {
+	h.Set("Content-Type", "application/json; charset=utf-8")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+}
+
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	head(w.Header())
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(value) // the client has gone
+}
+
+// WriteError answers with an error.
+func WriteError(w http.ResponseWriter, code int, err error) {
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	writeJSON(w, code, Error{err.Error()})
+}
