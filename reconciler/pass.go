@@ -45,6 +45,8 @@ func sameAction(a, b action.Action) bool { return reflect.DeepEqual(a, b) }
 // Pass observes one cluster, decides, and executes at most one action. It
 // returns how long until the next pass, or until a step that failed is tried again.
 func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration, error) {
+	decided := r.Reporter.Metrics.Passing()
+	defer decided()
 	v, p, err := r.observe(ctx, c)
 	if err != nil {
 		return 0, err
@@ -72,6 +74,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 		r.pace.rest(v.Cluster)
 		return r.Options.Resync, nil
 	}
+	decided()
 	return r.take(ctx, v, p.Steps[0], asked)
 }
 
@@ -166,7 +169,8 @@ func (r *Reconciler) execute(ctx context.Context, v *observe.View, step decision
 		return state.ErrChanged
 	}
 	r.Reporter.Starting(fresh, step)
-	started := time.Now()
+	started, ended := time.Now(), r.Reporter.Metrics.Acting(fresh.Cluster, step.Action, r.now())
+	defer ended()
 	if err := r.Executor.Execute(ctx, fresh, step.Action); errors.Is(err, state.ErrChanged) {
 		return fmt.Errorf("%s: %w", step.Action, err)
 	} else if err != nil {

@@ -29,7 +29,7 @@ func TestFailedPassesAreCounted(t *testing.T) {
 			return true, nil, errors.New("the API server is away")
 		})
 		w.R.Next(w.Context())
-		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_pass_failures_total{cluster=orders}": 1})
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_pass_failures_total{etcd_cluster=orders}": 1})
 		if n, err := testutil.GatherAndCount(w.Registry, "quorate_pass_duration_seconds"); n != 1 || err != nil {
 			t.Errorf("%d histograms, %v", n, err)
 		}

@@ -132,7 +132,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 	}
 	fights := &drift.Fights{}
 	slots := slots.New(o.MaxBackups, o.BackupBandwidth)
-	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside}
+	calls := &backup.Calls{Stall: o.BackupStallTimeout, Aside: queue.Aside, Ended: metrics.Store}
 	all, running := stores.Stores{Kube: kube, Log: log, BackupURL: o.BackupURL, Calls: calls}, jobs.Client{Kube: kube}
 	r.Observer = &observe.Observer{
 		Kube: kube, Cache: cache, Jobs: running, Members: members, Fights: fights, Now: o.Now, Choose: all.Choose,
@@ -148,6 +148,8 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 		Members: members, Lease: o.Lease, Now: o.Now, Log: log,
 		Options: scheduler.Options{Owner: o.Owner, Render: o.Render, BackupURL: o.BackupURL, Runner: o.BackupRunner, MaxDrills: o.MaxDrills, Resync: o.Resync},
 	})
+	metrics.Queue("clusters", r.queue.Len)
+	metrics.Queue("backups", r.Scheduler.Waiting)
 	return r
 }
 
@@ -218,7 +220,7 @@ func (r *Reconciler) replaceDesired(clusters []desired.Cluster) (vanished []stri
 		next[c.Key()] = c
 		old, known := r.desired[c.Key()]
 		if !known {
-			r.Reporter.Adopted(c.Key())
+			r.Reporter.Adopted(c)
 		}
 		if !known || !desired.Same(old, c) {
 			r.queue.Add(c.Key())
@@ -273,9 +275,7 @@ func (h handler) Pass(ctx context.Context, key string) (time.Duration, bool, err
 	if !named {
 		return 0, false, nil
 	}
-	started := time.Now()
 	wait, err := h.Reconciler.Pass(ctx, c)
-	h.Reporter.Metrics.Passed(time.Since(started))
 	return wait, true, err
 }
 
@@ -287,7 +287,11 @@ func (h handler) Failed(key string, err error) {
 }
 
 // Succeeded implements queue.Handler.
-func (h handler) Succeeded(key string) { h.Reporter.Board.Succeeded(key) }
+func (h handler) Succeeded(key string) {
+	if c, named := h.Get(key); named {
+		h.Reporter.Succeeded(c)
+	}
+}
 
 // SetBackups replaces what Git declares of backups and schedules. For one that is no
 // longer named no further backup is taken; those that were taken stay.

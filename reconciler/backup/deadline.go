@@ -183,6 +183,8 @@ type Calls struct {
 	// Aside is called when a call begins, which may take long, and back when it has
 	// ended. Default: nothing.
 	Aside func(ctx context.Context) (back func())
+	// Ended is told how long each call took, by what it did. Default: nothing.
+	Ended func(operation string, took time.Duration)
 
 	mu     sync.Mutex
 	stores map[string]*standing
@@ -286,9 +288,12 @@ func Explain(ctx context.Context, err error) error {
 // bound begins a call that ends: one that moves a database when that does not move any
 // more, another one when the store says nothing for a minute. s.close ends it.
 func (s *object) bound(ctx context.Context, moves bool) (context.Context, error) {
-	back := s.store.Calls.Wait(ctx)
+	back, began := s.store.Calls.Wait(ctx), time.Now()
 	end, leave := func() {}, func() {}
 	s.ended = func() {
+		if c := s.store.Calls; c != nil && c.Ended != nil {
+			c.Ended(s.op, time.Since(began))
+		}
 		leave()
 		end()
 		back()

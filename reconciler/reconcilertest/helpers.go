@@ -181,7 +181,7 @@ func Gather(t *testing.T, registry prometheus.Gatherer) map[string]float64 {
 		for _, m := range f.GetMetric() {
 			var labels []string
 			for _, l := range m.GetLabel() {
-				if l.GetName() != "namespace" {
+				if l.GetName() != "etcd_namespace" {
 					labels = append(labels, l.GetName()+"="+l.GetValue())
 				}
 			}

@@ -22,16 +22,16 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 		if kind == "" || d.Own || !v.Applied() || revived {
 			return
 		}
-		manager = managerUnknown
+		manager = unknown
 	} else {
 		r.Fights.Corrected(v.Cluster.Key(), kind+"/"+name, d, r.Now())
 	}
-	r.Metrics.corrected(v.Cluster, kind, manager)
+	r.Metrics.corrected(v.Cluster, kind, manager, r.Now())
 	what := "had changed " + strings.Join(d.Fields, ", ")
 	if deleted {
 		what = "had deleted it"
 	}
-	if manager == managerUnknown {
+	if manager == unknown {
 		manager = "an unknown writer"
 	}
 	message := fmt.Sprintf("%s %s: %s %s; Git wins", kind, name, manager, what)

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/quorate/quorate/reconciler/desired"
@@ -11,7 +13,9 @@ import (
 
 func (r *Reporter) ReportCorrection(v *observe.View, a action.Action) { r.reportCorrection(v, a) }
 
-func (m *Metrics) Corrected(c desired.Cluster, kind, manager string) { m.corrected(c, kind, manager) }
+func (m *Metrics) Corrected(c desired.Cluster, kind, manager string) {
+	m.corrected(c, kind, manager, time.Unix(1000, 0))
+}
 
 func (m *Metrics) CountFailure(c desired.Cluster) { m.failed(c) }
 

@@ -25,7 +25,7 @@ func TestCorrectionSaysWho(t *testing.T) {
 		if n := *w.Set().Spec.Replicas; n != 3 {
 			t.Errorf("%d replicas", n)
 		}
-		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=kubectl-edit}": 1})
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{etcd_cluster=orders,kind=StatefulSet}": 1})
 		told := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
 		if len(told) != 1 || !strings.Contains(told[0], "StatefulSet orders: kubectl-edit had changed .spec.replicas; Git wins") {
 			t.Errorf("Events %q", told)
@@ -58,7 +58,7 @@ func TestDeletedServiceComesBackAndIsCounted(t *testing.T) {
 		}
 		synctest.Wait()
 		w.MustPass()
-		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=Service,manager=unknown}": 1})
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{etcd_cluster=orders,kind=Service}": 1})
 		told := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
 		if len(told) != 1 || !strings.Contains(told[0], "Service orders-client: an unknown writer had deleted it; Git wins") {
 			t.Errorf("Events %q", told)
@@ -74,7 +74,7 @@ func TestDeletedSetIsToldOnTheRecord(t *testing.T) {
 		}
 		synctest.Wait()
 		w.MustPass()
-		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=unknown}": 1})
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{etcd_cluster=orders,kind=StatefulSet}": 1})
 		if told := strings.Join(w.DrainEvents(), "\n"); !strings.Contains(told, "Warning DriftCorrected StatefulSet orders: an unknown writer had deleted it; Git wins") {
 			t.Errorf("Events %s", told)
 		}
@@ -88,9 +88,9 @@ func TestRevivedClusterIsNoCorrection(t *testing.T) {
 		w.UntilIdle()
 		w.Wish.Spec.State = schema.StateRunning
 		w.UntilIdle()
-		for series := range reconcilertest.Gather(t, w.Registry) {
-			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
-				t.Errorf("%s", series)
+		for series, n := range reconcilertest.Gather(t, w.Registry) {
+			if strings.HasPrefix(series, "quorate_drift_corrections_total") && n != 0 || strings.HasPrefix(series, "quorate_drift_last") {
+				t.Errorf("%s %v", series, n)
 			}
 		}
 	})
@@ -101,9 +101,9 @@ func TestCommitIsNoCorrection(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"), report.PlacedLabels)
 		w.UntilIdle()
-		for series := range reconcilertest.Gather(t, w.Registry) {
-			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
-				t.Errorf("%s", series)
+		for series, n := range reconcilertest.Gather(t, w.Registry) {
+			if strings.HasPrefix(series, "quorate_drift_corrections_total") && n != 0 || strings.HasPrefix(series, "quorate_drift_last") {
+				t.Errorf("%s %v", series, n)
 			}
 		}
 	}, clustertest.SetVersion("3.6.12"))
@@ -133,8 +133,8 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 			t.Errorf("holds %q", holds)
 		}
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
-			"quorate_drift_corrections_total{cluster=orders,kind=StatefulSet,manager=autoscaler}": 3,
-			"quorate_cluster_hold{cluster=orders,kind=Waiting}":                                   1,
+			"quorate_drift_corrections_total{etcd_cluster=orders,kind=StatefulSet}": 3,
+			"quorate_cluster_hold{etcd_cluster=orders,kind=Waiting}":                1,
 		})
 		time.Sleep(drift.TruceFirst)
 		w.MustPass()
@@ -152,13 +152,16 @@ func TestManagersAreBounded(t *testing.T) {
 		}
 		n := 0
 		for series := range reconcilertest.Gather(t, w.Registry) {
-			if strings.HasPrefix(series, "quorate_drift_corrections_total") {
+			if strings.HasPrefix(series, "quorate_drift_last_timestamp_seconds") {
 				n++
 			}
 		}
 		if n != report.MaxManagers+1 {
 			t.Errorf("%d series", n)
 		}
-		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{cluster=orders,kind=Service,manager=other}": 60 - report.MaxManagers})
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
+			"quorate_drift_corrections_total{etcd_cluster=orders,kind=Service}":                    60,
+			"quorate_drift_last_timestamp_seconds{etcd_cluster=orders,kind=Service,manager=other}": 1000,
+		})
 	})
 }

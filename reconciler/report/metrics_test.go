@@ -19,15 +19,15 @@ import (
 func TestMetricsAtRest(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
-			"quorate_cluster_info{cluster=orders,version=3.6.16}":          1,
-			"quorate_cluster_hold{cluster=orders,kind=Waiting}":            0,
-			"quorate_cluster_hold{cluster=orders,kind=Stopped}":            0,
-			"quorate_cluster_planned_steps{cluster=orders}":                0,
-			"quorate_cluster_drifted_objects{cluster=orders}":              0,
-			"quorate_cluster_healthy_members{cluster=orders}":              3,
-			"quorate_certificate_expiry_timestamp_seconds{cluster=orders}": float64(w.Look().Expiry.Unix()),
-			"quorate_actions_total{action=CreateSet,cluster=orders}":       1,
-			"quorate_actions_total{action=RecordFormed,cluster=orders}":    1,
+			"quorate_cluster_info{etcd_cluster=orders,version=3.6.16}":          1,
+			"quorate_cluster_hold{etcd_cluster=orders,kind=Waiting}":            0,
+			"quorate_cluster_hold{etcd_cluster=orders,kind=Stopped}":            0,
+			"quorate_cluster_planned_steps{etcd_cluster=orders}":                0,
+			"quorate_cluster_drifted_objects{etcd_cluster=orders}":              0,
+			"quorate_cluster_healthy_members{etcd_cluster=orders}":              3,
+			"quorate_certificate_expiry_timestamp_seconds{etcd_cluster=orders}": float64(w.Look().Expiry.Unix()),
+			"quorate_actions_total{action=CreateSet,etcd_cluster=orders}":       1,
+			"quorate_actions_total{action=RecordFormed,etcd_cluster=orders}":    1,
 		})
 		for series := range reconcilertest.Gather(t, w.Registry) {
 			if strings.HasPrefix(series, "quorate_backup") {
@@ -47,14 +47,14 @@ func TestMetricsOfAHold(t *testing.T) {
 		}
 		w.MustPass()
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
-			"quorate_cluster_hold{cluster=orders,kind=Unhealthy}": 1,
-			"quorate_cluster_hold{cluster=orders,kind=Waiting}":   0,
-			"quorate_cluster_healthy_members{cluster=orders}":     2,
+			"quorate_cluster_hold{etcd_cluster=orders,kind=Unhealthy}": 1,
+			"quorate_cluster_hold{etcd_cluster=orders,kind=Waiting}":   0,
+			"quorate_cluster_healthy_members{etcd_cluster=orders}":     2,
 		})
 		w.Etcd.Version = w.VersionOf
 		w.MustPass()
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
-			"quorate_cluster_hold{cluster=orders,kind=Unhealthy}": 0, "quorate_cluster_healthy_members{cluster=orders}": 3,
+			"quorate_cluster_hold{etcd_cluster=orders,kind=Unhealthy}": 0, "quorate_cluster_healthy_members{etcd_cluster=orders}": 3,
 		})
 	})
 }
@@ -63,7 +63,7 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"))
 		w.MustPass()
-		steps := reconcilertest.Gather(t, w.Registry)["quorate_cluster_planned_steps{cluster=orders}"]
+		steps := reconcilertest.Gather(t, w.Registry)["quorate_cluster_planned_steps{etcd_cluster=orders}"]
 		if steps < 6 {
 			t.Errorf("%v planned steps for an upgrade of three members", steps)
 		}
@@ -71,13 +71,13 @@ func TestMetricsOfAnUpgrade(t *testing.T) {
 		w.MustPass()
 		b := w.Record().Backup
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
-			"quorate_cluster_info{cluster=orders,version=3.6.16}":                     1,
-			"quorate_cluster_planned_steps{cluster=orders}":                           0,
-			"quorate_actions_total{action=RestartMember,cluster=orders}":              3,
-			"quorate_backup_last_success_timestamp_seconds{cluster=orders,schedule=}": float64(b.TakenAt.Unix()),
-			"quorate_backup_last_success_size_bytes{cluster=orders,schedule=}":        float64(b.Size),
+			"quorate_cluster_info{etcd_cluster=orders,version=3.6.16}":                     1,
+			"quorate_cluster_planned_steps{etcd_cluster=orders}":                           0,
+			"quorate_actions_total{action=RestartMember,etcd_cluster=orders}":              3,
+			"quorate_backup_last_success_timestamp_seconds{etcd_cluster=orders,schedule=}": float64(b.TakenAt.Unix()),
+			"quorate_backup_last_success_size_bytes{etcd_cluster=orders,schedule=}":        float64(b.Size),
 		})
-		if _, old := reconcilertest.Gather(t, w.Registry)["quorate_cluster_info{cluster=orders,version=3.6.12}"]; old {
+		if _, old := reconcilertest.Gather(t, w.Registry)["quorate_cluster_info{etcd_cluster=orders,version=3.6.12}"]; old {
 			t.Error("the old version is still there")
 		}
 	}, clustertest.SetVersion("3.6.12"))
@@ -114,6 +114,7 @@ func TestSeriesGoWithTheCluster(t *testing.T) {
 // no new value appears.
 func TestLabelsAreBounded(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Etcd.Change = func(r *state.Round) { r.Problem, r.Members = "no answer", nil }
 		w.MustPass()
 		before := len(reconcilertest.Gather(t, w.Registry))
 		for _, problem := range []string{"connection refused", "deadline exceeded", "no leader"} {

@@ -3,6 +3,7 @@ package report
 import (
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -26,8 +27,12 @@ func (r *Reporter) Orphaned(key string, cm *corev1.ConfigMap) {
 	}
 }
 
-// Adopted ends what was reported of a cluster that a file names again.
-func (r *Reporter) Adopted(key string) { r.Said.Clear(key, topicOrphan) }
+// Adopted begins with a cluster that a file names, and ends what was reported of it
+// while none did.
+func (r *Reporter) Adopted(c desired.Cluster) {
+	r.Said.Clear(c.Key(), topicOrphan)
+	r.Metrics.clusters.begin(c)
+}
 
 // Orphans replaces the clusters that no file names, as they stand now.
 func (r *Reporter) Orphans(list []schema.Status) {

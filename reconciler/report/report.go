@@ -26,7 +26,7 @@ const (
 
 // Planned tells what the plan says, where it says something new.
 func (r *Reporter) Planned(v *observe.View, p decision.Plan) {
-	r.Metrics.observed(v, p)
+	r.Metrics.observed(v, p, r.Now())
 	key := v.Cluster.Key()
 	for _, w := range p.Warnings {
 		if text := w.String(); r.Said.Changed(key, text, v.Desired.SpecHash) {
@@ -94,6 +94,12 @@ func (r *Reporter) Failed(c desired.Cluster, err error) {
 	if about := r.Subject(c.Key()); about != nil {
 		r.Events.Event(about, corev1.EventTypeWarning, "Failed", Shorten(err.Error()))
 	}
+}
+
+// Succeeded ends a row of failed passes.
+func (r *Reporter) Succeeded(c desired.Cluster) {
+	r.Metrics.succeeded(c)
+	r.Board.Succeeded(c.Key())
 }
 
 // Retry is a step that has failed several times in a row.

@@ -7,4 +7,4 @@ import (
 // EveryDrill is the schedule nightly with a drill of each backup.
 func EveryDrill(s *schema.BackupScheduleSpec) { s.Verify.Restore = schema.DrillAlways }
 
-const DrillLabels = `{cluster="orders",namespace="shop",schedule="nightly"} `
+const DrillLabels = `{etcd_cluster="orders",etcd_namespace="shop",schedule="nightly"} `

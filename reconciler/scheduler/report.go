@@ -66,6 +66,7 @@ func (s *Scheduler) reportGivenUp(q desired.Backup, k *kept, why error) {
 // reportRequestError tells of a pass that failed before it came to a backup.
 func (s *Scheduler) reportRequestError(q desired.Backup, err error) {
 	s.Reporter.Board.Failed(q.Key(), err, report.UnseenBackup(q))
+	s.Reporter.Metrics.Backups.Blocked(q)
 	if s.Reporter.Said.Changed(q.Key(), report.TopicFailure, err.Error()) {
 		s.Log.Error("pass failed", "request", q.Key(), "error", err.Error())
 	}
@@ -115,9 +116,10 @@ func (s *Scheduler) tellOverdue() {
 	}
 }
 
-// measure sets the gauges that follow from a schedule's record.
+// measure sets the gauges that follow from the record of a backup or schedule.
 func (s *Scheduler) measure(q desired.Backup, rec Record) {
 	if q.Schedule == nil {
+		s.Reporter.Metrics.Backups.Set(q, report.ScheduleFacts{Failures: rec.Failures})
 		return
 	}
 	s.telling.Lock()
@@ -129,9 +131,14 @@ func (s *Scheduler) measure(q desired.Backup, rec Record) {
 func (s *Scheduler) setGauges(q desired.Backup, rec Record) {
 	now, late, how := s.Now(), rec.overdueAt(q, s.Now()), q.Schedule.Verify.Restore
 	facts := report.ScheduleFacts{
+		Failures: rec.Failures, Suspended: q.Schedule.Suspend,
 		Overdue:  !late.IsZero() && !now.Before(late),
 		Drills:   how != schema.DrillNever && how != "",
 		DrillBad: rec.DrillFailures > 0 || rec.Drilled != nil && rec.Drilled.Result != backup.DrillPassed,
+	}
+	// A time zone that cannot be read is told of by the pass.
+	if due, err := drillAt(q, rec, now); err == nil {
+		facts.DrillDue = due
 	}
 	if b := rec.Last; b != nil {
 		facts.Taken = &report.BackupFacts{Begun: b.Time, Seconds: b.Seconds, Size: b.Size}

@@ -34,11 +34,11 @@ func TestScheduleStrikes(t *testing.T) {
 		if m.Schedule != "shop/nightly" || m.Request != "" || m.Reason != "schedule nightly" || m.Member != "orders-1" {
 			w.Errorf("%+v", m)
 		}
-		labels := `{cluster="orders",namespace="shop",schedule="nightly"} `
+		labels := `{etcd_cluster="orders",etcd_namespace="shop",schedule="nightly"} `
 		w.WantMetric("quorate_backup_last_success_timestamp_seconds" + labels + fmt.Sprint(float64(m.Time.Unix())))
 		w.WantMetric("quorate_backup_last_success_size_bytes" + labels + fmt.Sprint(float64(m.Size)))
 		w.WantMetric("quorate_backup_overdue" + labels + "0")
-		w.WantMetric("quorate_backup_failures_total" + labels + "0")
+		w.WantMetric("quorate_backup_failures_total" + strings.Replace(labels, "{", `{backup="",`, 1) + "0")
 		w.R.Scheduler.SetDesired([]desired.Backup{q})
 		w.R.Scheduler.SetDesired(nil)
 		families, err := w.Registry.Gather()
@@ -87,7 +87,7 @@ func TestScheduleIsEditedAndSuspended(t *testing.T) {
 		if n := len(w.Manifests()); n != 2 {
 			w.Errorf("%d backups of a suspended schedule", n)
 		}
-		w.WantMetric(`quorate_backup_overdue{cluster="orders",namespace="shop",schedule="nightly"} 0`)
+		w.WantMetric(`quorate_backup_overdue{etcd_cluster="orders",etcd_namespace="shop",schedule="nightly"} 0`)
 		w.MustPassRequests(clustertest.Nightly(noon), time.Hour)
 		w.WantTimes("01-01 02:00", "01-02 09:00", "01-05 10:00")
 		// 179: the clock is put ahead by a day, and back again. What was noted ahead counts
@@ -125,12 +125,12 @@ func TestFailingScheduleIsOverdue(t *testing.T) {
 		w.Etcd.Stream = func(context.Context) io.Reader { return strings.NewReader("this is no database") }
 		q := clustertest.Nightly(func(s *schema.BackupScheduleSpec) { s.StartingDeadline = scheduler.Lasting(30 * time.Minute) })
 		w.MustPassRequests(q, 2*time.Hour+29*time.Minute)
-		labels := `{cluster="orders",namespace="shop",schedule="nightly"} `
+		labels := `{etcd_cluster="orders",etcd_namespace="shop",schedule="nightly"} `
 		w.WantMetric("quorate_backup_overdue" + labels + "0")
 		w.MustPassRequests(q, time.Hour)
 		w.WantMetric("quorate_backup_overdue" + labels + "1")
 		// At 0, 1, 3, 7 and 15 minutes; at 31 the deadline has passed.
-		w.WantMetric("quorate_backup_failures_total" + labels + "5")
+		w.WantMetric("quorate_backup_failures_total" + strings.Replace(labels, "{", `{backup="",`, 1) + "5")
 		if said := w.Lines("backup left out", "reason"); len(said) != 0 {
 			w.Errorf("%q", said) // the failure has been told
 		}

@@ -94,6 +94,9 @@ func (s *Scheduler) Run(ctx context.Context, workers int) {
 	watch.Wait()
 }
 
+// Waiting is how many backups and schedules wait for a worker.
+func (s *Scheduler) Waiting() int { return s.queue.Len() }
+
 // ShutDown lets Run end.
 func (s *Scheduler) ShutDown() { s.queue.ShutDown() }
 
@@ -121,7 +124,12 @@ func (h handler) Failed(key string, err error) {
 }
 
 // Succeeded implements queue.Handler.
-func (h handler) Succeeded(key string) { h.Reporter.Board.Succeeded(key) }
+func (h handler) Succeeded(key string) {
+	h.Reporter.Board.Succeeded(key)
+	if q, named := h.get(key); named {
+		h.Reporter.Metrics.Backups.Passed(q)
+	}
+}
 
 // get is the backup or schedule of a key, if Git names it.
 func (s *Scheduler) get(key string) (q desired.Backup, named bool) {
@@ -172,9 +180,16 @@ func (s *Scheduler) SetDesired(list []desired.Backup) {
 		}
 	}
 	for key, old := range s.desired {
-		if _, named := next[key]; !named {
+		request, named := next[key]
+		switch {
+		case !named:
 			s.forgetRequest(old)
+		case request.Spec.Source.ClusterName != old.Spec.Source.ClusterName:
+			s.Reporter.Metrics.Backups.Forget(old) // its series have the name of another cluster
 		}
+	}
+	for _, request := range list {
+		s.Reporter.Metrics.Backups.Begin(request)
 	}
 	s.desired = next
 }

@@ -183,7 +183,7 @@ func TestBackupIsTriedAgain(t *testing.T) {
 		if rec.Failures != 4 || !strings.Contains(rec.Problem, "leader changed") || len(w.Lines("backup failed", "error")) != 4 {
 			w.Errorf("%+v\n%s", rec, w.Log)
 		}
-		w.WantMetric(`quorate_backup_failures_total{cluster="orders",namespace="shop",schedule=""} 4`)
+		w.WantMetric(`quorate_backup_failures_total{backup="before-sale",etcd_cluster="orders",etcd_namespace="shop",schedule=""} 4`)
 		w.Etcd.Stream = nil
 		if err := w.PassRequests(q, time.Hour); err != nil || len(w.Manifests()) != 1 {
 			w.Fatalf("%v, %d backups", err, len(w.Manifests()))

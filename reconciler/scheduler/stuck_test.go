@@ -257,7 +257,7 @@ func TestOverdueWaitsForNoPass(t *testing.T) {
 		w.Etcd.Stream = func(context.Context) io.Reader { return slowly(w.Etcd.Database, 20*time.Minute) }
 		q := clustertest.Nightly(func(s *schema.BackupScheduleSpec) { s.Schedule = "*/10 * * * *" })
 		w.R.SetBackups([]desired.Backup{q})
-		labels := `{cluster="orders",namespace="shop",schedule="nightly"} `
+		labels := `{etcd_cluster="orders",etcd_namespace="shop",schedule="nightly"} `
 		time.Sleep(10*time.Minute + time.Second)
 		w.WantMetric("quorate_backup_overdue" + labels + "0")
 		time.Sleep(18 * time.Minute)
@@ -270,7 +270,7 @@ func TestOverdueWaitsForNoPass(t *testing.T) {
 		w.WantMetric("quorate_backup_overdue" + labels + "0")
 		w.R.SetBackups(nil)
 		time.Sleep(40 * time.Minute)
-		if _, there := reconcilertest.Gather(t, w.Registry)["quorate_backup_overdue{cluster=orders,schedule=nightly}"]; there {
+		if _, there := reconcilertest.Gather(t, w.Registry)["quorate_backup_overdue{etcd_cluster=orders,schedule=nightly}"]; there {
 			t.Error("a schedule that Git does not name any more is measured")
 		}
 		cancel()

@@ -55,6 +55,7 @@ type Config struct {
 func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	leader := newMetrics(registry, c.Version)
 	c.Follow.Kube = c.Kube
 	git := follow.New(c.Follow, log, registry)
 	var status *publish.Branch
@@ -87,6 +88,8 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	}
 	c.Options.Owner.Source = c.Follow.Repository.Source()
 	return c.Lease.hold(ctx, c.Kube, log, func(ctx context.Context, held func() error) error {
+		leader.Set(1)
+		defer leader.Set(0)
 		options := c.Options
 		options.Lease = held
 		events, stop := newRecorder(c.Kube)

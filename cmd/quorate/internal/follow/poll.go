@@ -53,6 +53,7 @@ type Poller struct {
 	failures    prometheus.Gauge
 	problems    prometheus.Gauge
 	held        *prometheus.GaugeVec
+	fetches     prometheus.Histogram
 
 	parser   schema.Parser
 	accepted *accepted // the commit that was accepted last; nil before the first
@@ -90,8 +91,12 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 		held: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "quorate_git_held", Help: "1 while a commit waits for a person's approval: for its history, a signature, or because it changes many clusters at once.",
 		}, []string{"reason"}),
+		fetches: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quorate_git_fetch_duration_seconds", Help: "How long one read of the repository took, whether it failed or not.",
+			Buckets: []float64{.01, .05, .1, .5, 1, 5, 30, 120},
+		}),
 	}
-	registry.MustRegister(p.held)
+	registry.MustRegister(p.held, p.fetches)
 	p.setHeld("")
 	return p
 }
@@ -212,7 +217,9 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 	if p.accepted != nil {
 		trust.Applied = p.accepted.snapshot.Commit
 	}
+	began := time.Now()
 	s, err := p.repository.FetchAfter(ctx, trust)
+	p.fetches.Observe(time.Since(began).Seconds())
 	switch {
 	case err != nil:
 		return err

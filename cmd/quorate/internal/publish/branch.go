@@ -37,9 +37,13 @@ func NewBranch(c BranchConfig, git func() follow.State, log *slog.Logger, regist
 		writer: writer{what: "status", interval: c.Interval, log: log}, config: c.Publish, kube: c.Kube, instance: c.Instance, git: git,
 		lastSuccess: prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_last_success_timestamp_seconds", Help: "When the status branch last was what it should be, as Unix time."}),
 		failures:    prometheus.NewGauge(prometheus.GaugeOpts{Name: "quorate_status_consecutive_failures", Help: "Writes of the status branch that have failed since the last success."}),
-		commits:     prometheus.NewCounter(prometheus.CounterOpts{Name: "quorate_status_commits_total", Help: "Commits on the status branch that this process has made."}),
+		pushes: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "quorate_status_push_duration_seconds", Help: "How long one write of the status branch took, whether it failed or not.",
+			Buckets: []float64{.05, .1, .5, 1, 5, 30, 120},
+		}),
+		commits: prometheus.NewCounter(prometheus.CounterOpts{Name: "quorate_status_commits_total", Help: "Commits on the status branch that this process has made."}),
 	}
-	registry.MustRegister(w.lastSuccess, w.failures, w.commits)
+	registry.MustRegister(w.lastSuccess, w.failures, w.commits, w.pushes)
 	return w
 }
 
@@ -53,6 +57,7 @@ type Branch struct {
 
 	lastSuccess, failures prometheus.Gauge
 	commits               prometheus.Counter
+	pushes                prometheus.Histogram
 
 	publisher *sources.Publisher
 	written   published // what was written last
@@ -95,7 +100,9 @@ func (w *Branch) Once(ctx context.Context, from Statuses, partial bool) {
 	if w.failed == 0 && time.Since(w.next) < maxUnchecked && reflect.DeepEqual(now, w.written) {
 		return
 	}
+	began := time.Now()
 	done, err := w.write(ctx, now)
+	w.pushes.Observe(time.Since(began).Seconds())
 	if ctx.Err() != nil {
 		return
 	}

@@ -1,0 +1,243 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// clusterMetrics are the gauges of a whole cluster.
+type clusterMetrics struct {
+	info, supported, mode                      *prometheus.GaugeVec
+	holding, holdSince, steps                  *prometheus.GaugeVec
+	desired, voters, healthyVoters, quorum     *prometheus.GaugeVec
+	healthy, updated, rollStarted, certificate *prometheus.GaugeVec
+	failures                                   *prometheus.CounterVec
+	failing                                    *prometheus.GaugeVec
+
+	// versions are the values of cluster_info's label, by cluster.
+	versions memo.Map[*string]
+	// holds and rolls are since when, as far as this process has seen it.
+	holds memo.Map[heldSince]
+	rolls memo.Map[time.Time]
+}
+
+// heldSince is the kind of a hold, and when it was first seen.
+type heldSince struct {
+	kind  decision.HoldKind
+	since time.Time
+}
+
+func newClusterMetrics(to *registrar) clusterMetrics {
+	return clusterMetrics{
+		info:          to.gauge("cluster_info", "1 for each cluster that Git names, with the version that it should have.", "version"),
+		supported:     to.gauge("cluster_release_supported", "1 while the etcd project maintains the minor release that Git names, as far as this quorate knows; else 0."),
+		mode:          to.gauge("cluster_mode", "1 for the mode of the cluster: Enforce, or Observe, in which quorate touches nothing.", "mode"),
+		holding:       to.gauge("cluster_hold", "1 while quorate does nothing about the cluster, by kind of hold.", "kind"),
+		holdSince:     to.gauge("cluster_hold_since_timestamp_seconds", "Since when that hold lasts, as Unix time; there only while it does.", "kind"),
+		steps:         to.gauge("cluster_planned_steps", "Steps between the cluster and what Git says; 0 at rest."),
+		desired:       to.gauge("cluster_desired_members", "Members that Git wants; 0 for a cluster that is hibernated or deleted."),
+		voters:        to.gauge("cluster_voting_members", "Members that vote; 0 for a cluster that has not formed, or does not run."),
+		healthyVoters: to.gauge("cluster_healthy_voting_members", "Members that vote, and were healthy at the last check."),
+		quorum:        to.gauge("cluster_quorum_members", "Healthy voting members that the cluster needs; 0 for one that has not formed, or does not run."),
+		healthy:       to.gauge("cluster_healthy_members", "Members healthy at the last check, learners included."),
+		updated:       to.gauge("cluster_updated_members", "Members whose pod is made from what Git says: how far a rollout is."),
+		rollStarted:   to.gauge("cluster_roll_started_timestamp_seconds", "When the rollout under way began, as Unix time; there only during one."),
+		certificate:   to.gauge("certificate_expiry_timestamp_seconds", "When the first certificate of the cluster expires, as Unix time."),
+		failures:      to.counter("pass_failures_total", "Passes that ended with an error."),
+		failing:       to.gauge("pass_consecutive_failures", "Passes that have ended with an error since the last good one."),
+	}
+}
+
+// observed sets the gauges that follow from one pass.
+func (m *Metrics) observed(v *observe.View, p decision.Plan, now time.Time) {
+	m.drift.observed(v)
+	m.actions.begin(v.Cluster)
+	m.members.observed(v)
+	m.clusters.begin(v.Cluster)
+	m.clusters.held(v.Cluster, p.Hold, now)
+	m.clusters.counted(v, p, now)
+	if b := v.Record; b != nil && b.Backup != nil {
+		m.Backups.backup.WithLabelValues(of(v.Cluster, "")...).Set(float64(b.Backup.TakenAt.Unix()))
+		m.Backups.size.WithLabelValues(of(v.Cluster, "")...).Set(float64(b.Backup.Size))
+	}
+}
+
+// begin sets what follows from Git alone.
+func (m *clusterMetrics) begin(c desired.Cluster) {
+	m.failures.WithLabelValues(of(c)...)
+	m.failing.WithLabelValues(of(c)...)
+	m.wants(c)
+	for _, mode := range []schema.Mode{schema.ModeEnforce, schema.ModeObserve} {
+		m.mode.WithLabelValues(of(c, string(mode))...).Set(gaugeOf(cmp.Or(c.Spec.Mode, schema.ModeEnforce) == mode))
+	}
+	m.supported.WithLabelValues(of(c)...).Set(gaugeOf(!ended(c.Spec.Version)))
+	wanted := c.Spec.Replicas
+	if asleep(c) {
+		wanted = 0
+	}
+	m.desired.WithLabelValues(of(c)...).Set(float64(wanted))
+}
+
+// asleep reports whether Git wants no member to run.
+func asleep(c desired.Cluster) bool {
+	return c.Spec.State == schema.StateHibernated || c.Spec.State == schema.StateDeleted
+}
+
+// ended reports whether the etcd project maintains the release no more.
+func ended(version string) bool {
+	_, passed := release.EndOfLife(state.Minor(version))
+	return passed
+}
+
+// wants keeps one series of cluster_info for each cluster. The last version is
+// kept, so that no pass has to search for it.
+func (m *clusterMetrics) wants(c desired.Cluster) {
+	version := c.Spec.Version
+	last := m.versions.Get(c.Key())
+	if last != nil && *last == version {
+		return
+	}
+	last = m.versions.Put(c.Key(), &version)
+	m.info.WithLabelValues(of(c, version)...).Set(1)
+	if last != nil {
+		m.info.DeleteLabelValues(of(c, *last)...)
+	}
+}
+
+// held sets which hold there is, and since when.
+func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time) {
+	var kind decision.HoldKind
+	if h != nil {
+		kind = h.Kind
+	}
+	for _, each := range holdKinds() {
+		m.holding.WithLabelValues(of(c, string(each))...).Set(gaugeOf(each == kind))
+	}
+	last := m.holds.Get(c.Key())
+	if last.kind != "" && last.kind != kind {
+		m.holdSince.DeleteLabelValues(of(c, string(last.kind))...)
+	}
+	if h == nil {
+		m.holds.Forget(c.Key())
+		return
+	}
+	next := heldSince{kind, now}
+	if last.kind == kind {
+		next.since = last.since
+	}
+	// What is awaited may be known to last for longer than this process runs.
+	if !h.Since.IsZero() && h.Since.Before(next.since) {
+		next.since = h.Since
+	}
+	m.holds.Put(c.Key(), next)
+	m.holdSince.WithLabelValues(of(c, string(kind))...).Set(float64(next.since.Unix()))
+}
+
+// counted sets what is counted.
+func (m *clusterMetrics) counted(v *observe.View, p decision.Plan, now time.Time) {
+	labels := of(v.Cluster)
+	m.steps.WithLabelValues(labels...).Set(float64(len(p.Steps)))
+	m.healthy.WithLabelValues(labels...).Set(float64(countHealthy(v.Observed.Round(), true)))
+	m.healthyVoters.WithLabelValues(labels...).Set(float64(countHealthy(v.Observed.Round(), false)))
+	voters, quorum := countVoters(v), 0
+	if voters > 0 {
+		quorum = state.Quorum(voters)
+	}
+	m.voters.WithLabelValues(labels...).Set(float64(voters))
+	m.quorum.WithLabelValues(labels...).Set(float64(quorum))
+	m.rolling(v, now)
+	if !v.Expiry.IsZero() {
+		m.certificate.WithLabelValues(labels...).Set(float64(v.Expiry.Unix()))
+	}
+}
+
+// countHealthy counts the members that answered, with learners or without.
+func countHealthy(r *state.Round, learners bool) (n int) {
+	if r == nil {
+		return 0
+	}
+	for _, m := range r.Members {
+		if m.Problem == "" && (learners || !m.Learner) {
+			n++
+		}
+	}
+	return n
+}
+
+// countVoters counts by the member list, or by the record where there is no list.
+func countVoters(v *observe.View) (n int) {
+	rec, round := v.Observed.Record, v.Observed.Round()
+	switch {
+	case rec == nil || rec.ClusterID == "" || rec.Hibernated || rec.Deleted || asleep(v.Cluster):
+		return 0
+	case round == nil || round.Problem != "":
+		return len(rec.Members)
+	}
+	for _, m := range round.Members {
+		if !m.Learner {
+			n++
+		}
+	}
+	return n
+}
+
+// rolling sets how far a rollout is.
+func (m *clusterMetrics) rolling(v *observe.View, now time.Time) {
+	done, first := 0, now
+	for _, p := range v.Observed.Pods {
+		if p.Template != v.Desired.Template {
+			continue
+		}
+		done++
+		if p.Created.Before(first) && !p.Created.IsZero() {
+			first = p.Created
+		}
+	}
+	m.updated.WithLabelValues(of(v.Cluster)...).Set(float64(done))
+	if !rolls(v) {
+		m.rolls.Forget(v.Cluster.Key())
+		m.rollStarted.DeleteLabelValues(of(v.Cluster)...)
+		return
+	}
+	// After a restart of quorate the first restarted member tells since when.
+	if seen := m.rolls.Get(v.Cluster.Key()); !seen.IsZero() && seen.Before(first) {
+		first = seen
+	}
+	m.rolls.Put(v.Cluster.Key(), first)
+	m.rollStarted.WithLabelValues(of(v.Cluster)...).Set(float64(first.Unix()))
+}
+
+// rolls reports whether members are to be restarted onto what Git says.
+func rolls(v *observe.View) bool {
+	o := v.Observed
+	if o.Set == nil || o.Record == nil || o.Record.ClusterID == "" || asleep(v.Cluster) || v.Desired.Template == "" {
+		return false
+	}
+	return o.Set.Template != v.Desired.Template || slices.ContainsFunc(o.Pods, func(p state.Pod) bool { return p.Template != v.Desired.Template })
+}
+
+// failed counts a pass that ended with an error.
+func (m *Metrics) failed(c desired.Cluster) {
+	m.clusters.failures.WithLabelValues(of(c)...).Inc()
+	m.clusters.failing.WithLabelValues(of(c)...).Inc()
+}
+
+// succeeded ends a row of failures.
+func (m *Metrics) succeeded(c desired.Cluster) { m.clusters.failing.WithLabelValues(of(c)...).Set(0) }
+
+func (m *clusterMetrics) forget(c desired.Cluster) {
+	m.versions.Forget(c.Key())
+	m.holds.Forget(c.Key())
+	m.rolls.Forget(c.Key())
+}

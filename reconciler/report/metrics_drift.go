@@ -1,0 +1,98 @@
+package report
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// driftMetrics are those of objects that were changed outside of Git. Who changed one is
+// not a label of the counter: it would be born at 1, and its first increase be lost.
+type driftMetrics struct {
+	objects, since, fights, last *prometheus.GaugeVec
+	corrections                  *prometheus.CounterVec
+	managers                     *managers
+}
+
+func newDriftMetrics(to *registrar) driftMetrics {
+	return driftMetrics{
+		objects:     to.gauge("cluster_drifted_objects", "Objects changed outside of Git, and not put back yet."),
+		since:       to.gauge("cluster_drift_since_timestamp_seconds", "Since when the first of them differs, as Unix time; there only while one does and it is known."),
+		fights:      to.gauge("cluster_drift_fights", "Objects that another writer changes again and again; quorate leaves them alone for ever longer."),
+		last:        to.gauge("drift_last_timestamp_seconds", "When an object was last changed outside of Git, as Unix time, by kind and by the writer; after 20 names of writers the next are \"other\".", "kind", "manager"),
+		corrections: to.counter("drift_corrections_total", "Objects put back after a change outside of Git, by kind.", "kind"),
+		managers:    &managers{},
+	}
+}
+
+// driftKinds are the kinds of objects that there is a counter of from the first pass on.
+func driftKinds() []string { return []string{"PodDisruptionBudget", "Service", "StatefulSet"} }
+
+// observed sets what differs.
+func (m *driftMetrics) observed(v *observe.View) {
+	for _, kind := range driftKinds() {
+		m.corrections.WithLabelValues(of(v.Cluster, kind)...)
+	}
+	drifted, fights, since := 0, 0, time.Time{}
+	for _, o := range v.Observed.Objects {
+		if o.State != state.ObjectDrifted {
+			continue
+		}
+		drifted++
+		if o.Fight != nil {
+			fights++
+		}
+		if !o.ChangedAt.IsZero() && (since.IsZero() || o.ChangedAt.Before(since)) {
+			since = o.ChangedAt
+		}
+		if d := v.Drifts[o.Kind+"/"+o.Name]; d.Manager != "" && !d.Time.IsZero() {
+			m.changed(v.Cluster, o.Kind, d.Manager, d.Time)
+		}
+	}
+	m.objects.WithLabelValues(of(v.Cluster)...).Set(float64(drifted))
+	m.fights.WithLabelValues(of(v.Cluster)...).Set(float64(fights))
+	if since.IsZero() {
+		m.since.DeleteLabelValues(of(v.Cluster)...)
+		return
+	}
+	m.since.WithLabelValues(of(v.Cluster)...).Set(float64(since.Unix()))
+}
+
+// corrected counts an object that was put back.
+func (m *Metrics) corrected(c desired.Cluster, kind, manager string, at time.Time) {
+	m.drift.corrections.WithLabelValues(of(c, kind)...).Inc()
+	m.drift.changed(c, kind, manager, at)
+}
+
+// changed notes who has changed an object.
+func (m *driftMetrics) changed(c desired.Cluster, kind, manager string, at time.Time) {
+	m.last.WithLabelValues(of(c, kind, m.managers.label(manager))...).Set(float64(at.Unix()))
+}
+
+// maxManagers is how many field managers are distinguished by name.
+const maxManagers = 20
+
+// managers are the field managers that have their own label: the first that
+// were met. Any client may invent one.
+type managers struct {
+	mu    sync.Mutex
+	names map[string]bool
+}
+
+func (m *managers) label(name string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.names == nil {
+		m.names = map[string]bool{}
+	}
+	if !m.names[name] && len(m.names) >= maxManagers && name != unknown {
+		return other
+	}
+	m.names[name] = true
+	return name
+}

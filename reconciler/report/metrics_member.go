@@ -1,0 +1,144 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/memo"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// memberMetrics are the gauges of each member, by its name.
+type memberMetrics struct {
+	info, size, inUse, quota, alarm *prometheus.GaugeVec
+
+	// known are the members of each cluster that have series.
+	known memo.Map[map[string]memberLabels]
+}
+
+// memberLabels are the labels of member_info.
+type memberLabels struct{ version, state, role string }
+
+const (
+	roleLeader   = "leader"
+	roleFollower = "follower"
+	roleLearner  = "learner"
+	unknown      = "unknown"
+	// other stands for what would be one more value of a bounded label.
+	other = "other"
+)
+
+// defaultQuota is etcd's own, in bytes: server/storage/quota.go.
+const defaultQuota = 2 << 30
+
+func newMemberMetrics(to *registrar) memberMetrics {
+	return memberMetrics{
+		info:  to.gauge("member_info", "1 for each member, with the version that it reports, its state (Healthy, Unhealthy, Unknown) and its role (leader, follower, learner, unknown).", "member", "version", "state", "role"),
+		size:  to.gauge("member_database_bytes", "Size of the member's database file; it is full at its quota.", "member"),
+		inUse: to.gauge("member_database_in_use_bytes", "What the database needs of its file: the rest is given back by a defragmentation.", "member"),
+		quota: to.gauge("member_quota_bytes", "Size of the database at which the member refuses writes.", "member"),
+		alarm: to.gauge("member_alarm", "1 while etcd has the alarm on the member; the member is unknown where etcd does not blame one.", "member", "alarm"),
+	}
+}
+
+// observed sets the series of the members that there are, and drops those of others.
+func (m *memberMetrics) observed(v *observe.View) {
+	next := map[string]memberLabels{}
+	if !asleep(v.Cluster) {
+		for _, s := range membersOf(v) {
+			if s.Name != "" { // one that has just been added has none before it starts
+				next[s.Name] = labelsOf(s)
+			}
+		}
+	}
+	last := m.known.Put(v.Cluster.Key(), next)
+	for name, labels := range last {
+		if now, there := next[name]; !there {
+			m.drop(v.Cluster, name)
+		} else if now != labels {
+			m.info.DeleteLabelValues(of(v.Cluster, name, labels.version, labels.state, labels.role)...)
+		}
+	}
+	round := v.Observed.Round()
+	for name, labels := range next {
+		m.info.WithLabelValues(of(v.Cluster, name, labels.version, labels.state, labels.role)...).Set(1)
+		if member := round.Member(name); member != nil && member.DBSize > 0 {
+			m.size.WithLabelValues(of(v.Cluster, name)...).Set(float64(member.DBSize))
+			m.inUse.WithLabelValues(of(v.Cluster, name)...).Set(float64(member.DBInUse))
+			m.quota.WithLabelValues(of(v.Cluster, name)...).Set(float64(quotaOf(v, *member)))
+		}
+	}
+	m.alarms(v.Cluster, round, next)
+}
+
+func labelsOf(s schema.MemberStatus) memberLabels {
+	l := memberLabels{s.Version, s.Health, unknown}
+	switch {
+	case s.Role == schema.RoleLearner:
+		l.role = roleLearner
+	case s.Leader:
+		l.role = roleLeader
+	case s.Role != "":
+		l.role = roleFollower
+	}
+	return l
+}
+
+// quotaOf is the size at which the member refuses writes: what it says itself, from
+// etcd 3.6 on, else what its pod was made with, else etcd's default.
+func quotaOf(v *observe.View, member state.Member) int64 {
+	if member.Quota > 0 {
+		return member.Quota
+	}
+	if p := v.Observed.Pod(member.Name); p != nil && p.Quota > 0 {
+		return p.Quota
+	}
+	return defaultQuota
+}
+
+// alarms sets each kind of alarm for each member.
+func (m *memberMetrics) alarms(c desired.Cluster, r *state.Round, members map[string]memberLabels) {
+	on := map[[2]string]bool{}
+	if r != nil {
+		for _, a := range r.Alarms {
+			kind, name := a.Kind, unknown
+			if !slices.Contains(alarmKinds(), kind) {
+				kind = other
+			}
+			if member := r.ByID(a.MemberID); member != nil && members[member.Name] != (memberLabels{}) {
+				name = member.Name
+			}
+			on[[2]string{name, kind}] = true
+		}
+	}
+	set := func(name string) {
+		for _, kind := range append(alarmKinds(), other) {
+			m.alarm.WithLabelValues(of(c, name, kind)...).Set(gaugeOf(on[[2]string{name, kind}]))
+		}
+	}
+	if len(members) == 0 {
+		m.drop(c, unknown)
+		return
+	}
+	set(unknown)
+	for name := range members {
+		set(name)
+	}
+}
+
+// alarmKinds are the values of the label alarm, besides other.
+func alarmKinds() []string { return []string{state.NoSpace, state.Corrupt} }
+
+// drop drops the series of a member that has left.
+func (m *memberMetrics) drop(c desired.Cluster, name string) {
+	labels := prometheus.Labels{labelNamespace: c.Metadata.Namespace, labelCluster: c.Metadata.Name, "member": name}
+	for _, vec := range []*prometheus.GaugeVec{m.info, m.size, m.inUse, m.quota, m.alarm} {
+		vec.DeletePartialMatch(labels)
+	}
+}
+
+func (m *memberMetrics) forget(c desired.Cluster) { m.known.Forget(c.Key()) }
