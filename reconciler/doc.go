@@ -25,6 +25,8 @@
 //	             plan/action: what can be done, each with its effect and its way back
 //	execute      an action → API calls and requests to the members
 //	report       log lines, Events, metrics, the status of each object
+//	statuses     that status in a ConfigMap beside each object, and the phase on StatefulSets:
+//	             for people, never read back
 //	preview      what a change would do, for its reviewers
 //	scheduler    EtcdBackup and EtcdBackupSchedule: take, drill, retain;
 //	             schedule: when one is due, and from which member

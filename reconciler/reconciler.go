@@ -182,6 +182,7 @@ func (r *Reconciler) Run(ctx context.Context) {
 	// Backups that run long leave workers for the others.
 	workers.Go(func() { r.Scheduler.Run(ctx, r.Options.MaxBackups+r.Options.Workers) })
 	workers.Go(func() { r.watchOrphans(ctx) })
+	workers.Go(func() { r.newStatusWriter().Run(ctx, r) })
 	<-ctx.Done()
 	r.shutDown()
 	workers.Wait()

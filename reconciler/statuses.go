@@ -1,20 +1,47 @@
 package reconciler
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
 )
 
 // Statuses is what is known of every object that Git names and of the clusters that
-// it names no more, in a fixed order. whole is false while some object that Git names
-// was not reconciled yet: it is there, and its phase is unknown.
+// it names no more, in a fixed order. whole is false until Git was read, and while some
+// object that it names was not reconciled yet: it is there, and its phase is unknown.
 func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
 	list, whole = r.Reporter.Board.All(r.named())
 	report.WithScheduled(list)
 	schema.SortStatuses(list)
-	return list, whole
+	return list, whole && r.gitRead.Load()
+}
+
+// StatusRevision is another number after each change of Statuses.
+func (r *Reconciler) StatusRevision() uint64 { return r.Reporter.Board.Revision() }
+
+// MarkedSet is the StatefulSet of a cluster whose phase may be written on it, nil for
+// none: not on a foreign one, and not on that of a cluster that is only observed.
+func (r *Reconciler) MarkedSet(namespace, name string) *appsv1.StatefulSet {
+	key := namespace + "/" + name
+	c, named := r.Get(key)
+	if !named {
+		c.Metadata = schema.Metadata{Namespace: namespace, Name: name}
+	}
+	set := r.cache.Set(key)
+	if set == nil || set.DeletionTimestamp != nil || c.Spec.Mode == schema.ModeObserve || !naming.Owns(set, c.EtcdCluster) {
+		return nil
+	}
+	return set
+}
+
+// newStatusWriter writes statuses for people, as this quorate.
+func (r *Reconciler) newStatusWriter() *statuses.Writer {
+	return &statuses.Writer{Kube: r.kube, By: statuses.ByOf(r.Options.Owner), Lease: r.Options.Lease, Now: r.now, Log: r.Reporter.Log}
 }
 
 // named is what is shown of the objects that Git names before the first pass.

@@ -74,6 +74,9 @@ type Condition struct {
 	// Reason is one word in CamelCase, Message one sentence for people.
 	Reason  string `json:"reason"`
 	Message string `json:"message,omitempty"`
+	// LastTransitionTime is when Status became what it is, in UTC. Only what is written
+	// beside the object in Kubernetes has it: a pass knows nothing of the one before.
+	LastTransitionTime string `json:"lastTransitionTime,omitempty"`
 }
 
 // Phase is an object's state in one word.

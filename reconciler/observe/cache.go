@@ -183,6 +183,17 @@ func (c *Cache) Record(key string) *corev1.ConfigMap {
 	return nil
 }
 
+// Set is the StatefulSet of a cluster, nil where there is none.
+func (c *Cache) Set(key string) *appsv1.StatefulSet {
+	sets, _ := listOf[*appsv1.StatefulSet](c.sets, key) // as in Record
+	for _, set := range sets {
+		if set.Name == set.Labels[naming.LabelCluster] {
+			return set
+		}
+	}
+	return nil
+}
+
 // Records are the ConfigMaps of all clusters.
 func (c *Cache) Records() []*corev1.ConfigMap {
 	var all []*corev1.ConfigMap

@@ -2,9 +2,11 @@ package report
 
 import (
 	"cmp"
+	"reflect"
 	"regexp"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/memo"
@@ -15,6 +17,8 @@ import (
 type Board struct {
 	// known is what the last pass found, by the key of a cluster, backup or schedule.
 	known memo.Map[knownStatus]
+	// revision rises with each change of what is shown.
+	revision atomic.Uint64
 
 	mu      sync.Mutex
 	orphans []schema.Status
@@ -81,18 +85,32 @@ func (s *Board) Succeeded(key string) {
 }
 
 // Forget drops what is known of an object.
-func (s *Board) Forget(key string) { s.known.Forget(key) }
+func (s *Board) Forget(key string) {
+	s.known.Forget(key)
+	s.revision.Add(1)
+}
+
+// Revision is another number after each change of what is known: who keeps up with
+// thousands of objects at rest need not compare them.
+func (s *Board) Revision() uint64 { return s.revision.Load() }
 
 // setOrphans replaces the clusters that no file names.
 func (s *Board) setOrphans(orphans []schema.Status) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !reflect.DeepEqual(s.orphans, orphans) {
+		s.revision.Add(1)
+	}
 	s.orphans = orphans
 }
 
 func (s *Board) change(key string, edit func(k *knownStatus)) {
 	s.known.Change(key, func(k knownStatus) knownStatus {
+		before := k.shown()
 		edit(&k)
+		if !reflect.DeepEqual(before, k.shown()) {
+			s.revision.Add(1)
+		}
 		return k
 	})
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/test/lab"
 )
@@ -191,7 +192,7 @@ func (w *world) expectIdle(version string) {
 }
 
 // objects are the versions of everything of quorate's in the namespace, as written
-// tells them.
+// tells them, but what is there for people only: how the cluster is may change.
 func (w *world) objects() map[string]string {
 	w.Helper()
 	versions := map[string]string{}
@@ -214,7 +215,7 @@ func (w *world) objects() map[string]string {
 		w.must(err)
 		w.must(meta.EachListItem(found, func(o runtime.Object) error {
 			object, err := meta.Accessor(o)
-			if err == nil && object.GetName() != "kube-root-ca.crt" {
+			if err == nil && object.GetName() != "kube-root-ca.crt" && object.GetLabels()[naming.LabelStatus] == "" {
 				versions[kind+" "+object.GetName()] = written(object)
 			}
 			return err
@@ -224,11 +225,12 @@ func (w *world) objects() map[string]string {
 }
 
 // written tells an object from what it becomes by any write but that of its status:
-// kubelets and controllers write the status with every probe that comes too late.
+// kubelets and controllers write the status with every probe that comes too late. Nor
+// does it tell of the phase on a StatefulSet.
 func written(object metav1.Object) string {
 	version := fmt.Sprintf("%s, generation %d", object.GetUID(), object.GetGeneration())
 	for _, m := range object.GetManagedFields() {
-		if m.Subresource == "" {
+		if m.Subresource == "" && m.Manager != naming.StatusManager {
 			version += fmt.Sprintf(", %s of %s at %s", m.Operation, m.Manager, m.Time.UTC().Format(time.TimeOnly))
 		}
 	}

@@ -7,8 +7,11 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/test/lab"
 )
@@ -48,11 +51,37 @@ func TestStatusBranch(t *testing.T) {
 		t.Errorf("the page is\n%s", page)
 	}
 
+	w.awaitLabels(map[string]string{naming.LabelPhase: "Stalled", naming.LabelReason: "Refused", naming.LabelWantedVersion: "3.4.34", naming.LabelCommit: w.head})
+	cm, err := w.cluster.Client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), naming.Status(schema.KindCluster, name), metav1.GetOptions{})
+	w.must(err)
+	beside, _, err := statuses.Read(cm)
+	w.must(err)
+	if h := beside.Status.Cluster.Hold; h == nil || *h != *s.Cluster.Hold || beside.Condition(schema.ConditionStalled).LastTransitionTime == "" {
+		t.Errorf("beside the cluster stands\n%s", cm.Data[naming.KeyStatus])
+	}
+
 	before := w.statusLog()
 	time.Sleep(quiet)
 	if after := w.statusLog(); len(after) != len(before) {
 		t.Errorf("nothing happened, and these commits came: %q", after[:len(after)-len(before)])
 	}
+}
+
+// awaitLabels waits until kubectl get sts -L shows these, 230 and 232.
+func (w *world) awaitLabels(want map[string]string) {
+	w.Helper()
+	w.eventually("the labels of the StatefulSet", holdLimit, func(ctx context.Context) (bool, error) {
+		set, err := w.cluster.Client.AppsV1().StatefulSets(w.namespace).Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		for label, value := range want {
+			if set.Labels[label] != value || set.Spec.Template.Labels[label] != "" {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
 }
 
 // awaitStatus waits until the status branch says so of the cluster.

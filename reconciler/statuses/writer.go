@@ -1,0 +1,377 @@
+package statuses
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/memo"
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/schema"
+)
+
+// The bounds of what is written: at rest nothing is, whatever the number of objects.
+const (
+	// Every is the time between two rounds. One that finds that nothing has changed
+	// since the last asks nobody.
+	Every = 2 * time.Second
+	// MaxWrites is how many writes one round makes; the others are left for the next,
+	// and the ones that have waited longest come first.
+	MaxWrites = 40
+	// MinPause is the shortest time between two writes of one object, and MaxPause the
+	// longest between two that fail.
+	MinPause = 10 * time.Second
+	MaxPause = 5 * time.Minute
+	// CheckEvery is how often what is there is listed, to mend what others have changed.
+	CheckEvery = 10 * time.Minute
+	// GoneAfter is how long an object must be out of Git before its status goes, too: a
+	// commit that is being taken in says nothing yet.
+	GoneAfter = time.Minute
+	// maxFailures ends a round: the API server has something against them all.
+	maxFailures = 3
+	// pageSize is how many ConfigMaps one request lists.
+	pageSize = 500
+)
+
+// Source is what the statuses are taken from.
+type Source interface {
+	// Statuses are those of all objects; whole is false while some are unknown.
+	Statuses() (list []schema.Status, whole bool)
+	// StatusRevision is another number after each change of Statuses.
+	StatusRevision() uint64
+	// MarkedSet is the StatefulSet of a cluster that may be labelled; nil for none.
+	MarkedSet(namespace, name string) *appsv1.StatefulSet
+}
+
+// Writer writes what a Source knows. It is for one goroutine.
+type Writer struct {
+	Kube kubernetes.Interface
+	// By is which quorate writes, as ByOf makes it.
+	By string
+	// Lease is asked before each write.
+	Lease func() error
+	Now   func() time.Time
+	Log   *slog.Logger
+
+	revision uint64
+	// pending reports whether the last round has left something to write.
+	pending bool
+	checked time.Time
+	// failed counts the rounds that failed since one that wrote, and paused is until when there is none.
+	failed int
+	paused time.Time
+	// there are the ConfigMaps, by namespace and name, and maps and sets are when the
+	// ConfigMaps and the StatefulSets of objects were written last.
+	there      map[string]*entry
+	maps, sets map[string]pace
+	said       memo.Once
+}
+
+// pace is when something was written last, and how often that has failed in a row.
+type pace struct {
+	last   time.Time
+	failed int
+}
+
+// next is when it may be written again.
+func (p pace) next() time.Time { return p.last.Add(min(MinPause<<p.failed, MaxPause)) }
+
+// note is the pace after one more write.
+func (p pace) note(now time.Time, done bool) pace {
+	if done {
+		return pace{last: now}
+	}
+	return pace{last: now, failed: min(p.failed+1, 10)}
+}
+
+// entry is one ConfigMap.
+type entry struct {
+	uid     types.UID
+	version string
+	// foreign is one that is somebody else's.
+	foreign bool
+	status  schema.Status // without times
+	times   []schema.Condition
+	// gone is since when its object is out of Git.
+	gone time.Time
+}
+
+// Run writes until ctx ends.
+func (w *Writer) Run(ctx context.Context, from Source) {
+	ticker := time.NewTicker(Every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := w.Round(ctx, from); err != nil && ctx.Err() == nil && w.said.Changed("statuses", "failure", err.Error()) {
+			w.Log.Warn("statuses are not written to Kubernetes, will retry", "error", err.Error())
+		}
+	}
+}
+
+// Round writes what has changed since the last one, within the bounds. After one that
+// failed, the next ones come later and later.
+func (w *Writer) Round(ctx context.Context, from Source) error {
+	now := w.Now()
+	if now.Before(w.paused) {
+		return nil
+	}
+	err := w.round(ctx, from, now)
+	if err != nil {
+		w.paused = now.Add(min(Every<<w.failed, MaxPause))
+		w.failed = min(w.failed+1, 10)
+	}
+	return err
+}
+
+func (w *Writer) round(ctx context.Context, from Source, now time.Time) error {
+	revision, check := from.StatusRevision(), now.Sub(w.checked) >= CheckEvery
+	if revision == w.revision && !w.pending && !check {
+		return nil
+	}
+	if err := w.Lease(); err != nil {
+		return err
+	}
+	w.pending = true // until this round comes to its end
+	if check {
+		if err := w.list(ctx); err != nil {
+			return err
+		}
+		w.checked = now
+	}
+	list, whole := from.Statuses()
+	due, waiting := w.due(list, from, whole, now)
+	slices.SortStableFunc(due, func(a, b write) int { return a.last.Compare(b.last) })
+	w.pending = waiting || len(due) > MaxWrites
+	w.revision = revision
+	return w.make(ctx, due[:min(len(due), MaxWrites)])
+}
+
+// make makes the writes. What fails does not keep the others from theirs.
+func (w *Writer) make(ctx context.Context, due []write) error {
+	var failures []error
+	for _, d := range due {
+		if err := w.Lease(); err != nil {
+			return err
+		}
+		if err := d.do(ctx); err != nil {
+			failures = append(failures, err)
+		}
+		if len(failures) == maxFailures {
+			break
+		}
+	}
+	if len(due) > 0 && len(failures) == 0 {
+		w.failed = 0
+		w.said.Clear("statuses", "failure")
+	}
+	w.pending = w.pending || len(failures) > 0
+	return errors.Join(failures...)
+}
+
+// write is one request that should be made, and when the object was written last.
+type write struct {
+	last time.Time
+	do   func(ctx context.Context) error
+}
+
+// due are the writes that may be made now. waiting reports whether others come later.
+func (w *Writer) due(list []schema.Status, from Source, whole bool, now time.Time) (due []write, waiting bool) {
+	add := func(paces map[string]pace, key string, do func(ctx context.Context) (bool, error)) {
+		p := paces[key]
+		if now.Before(p.next()) {
+			waiting = true
+			return
+		}
+		due = append(due, write{p.last, func(ctx context.Context) error {
+			done, err := do(ctx)
+			paces[key] = p.note(now, done && err == nil)
+			w.pending = w.pending || !done
+			return err
+		}})
+	}
+	named := make(map[string]bool, len(list))
+	for _, s := range list {
+		key := s.Metadata.Namespace + "/" + naming.Status(s.Kind, s.Metadata.Name)
+		named[key] = true
+		if phase, _ := s.Phase(); phase == schema.PhaseUnknown || othersOwn(s) {
+			continue // what was written before is truer, and another writes about its own
+		}
+		if !w.there[key].shows(s) {
+			add(w.maps, key, func(ctx context.Context) (bool, error) { return w.put(ctx, key, s, now) })
+		}
+		if set := w.unmarked(s, from); set != nil {
+			add(w.sets, key, func(ctx context.Context) (bool, error) { return w.mark(ctx, set, Labels(s)) })
+		}
+	}
+	for key, e := range w.there {
+		switch {
+		case named[key]:
+			e.gone = time.Time{}
+		case !whole || e.foreign:
+		case e.gone.IsZero():
+			e.gone, waiting = now, true
+		case now.Sub(e.gone) < GoneAfter:
+			waiting = true
+		default:
+			add(w.maps, key, func(ctx context.Context) (bool, error) { return w.remove(ctx, key) })
+		}
+	}
+	for _, paces := range []map[string]pace{w.maps, w.sets} {
+		maps.DeleteFunc(paces, func(key string, _ pace) bool { return !named[key] && w.there[key] == nil })
+	}
+	return due, waiting
+}
+
+// othersOwn reports whether another quorate acts on the cluster, and tells of it.
+func othersOwn(s schema.Status) bool {
+	c := s.Status.Cluster
+	return c != nil && c.Hold != nil && c.Hold.Rule == "owner"
+}
+
+// shows reports whether it says what is to be said. A ConfigMap that is somebody
+// else's is never written.
+func (e *entry) shows(s schema.Status) bool {
+	if e == nil {
+		return false
+	}
+	if e.foreign {
+		return true
+	}
+	s.Observed, e.status.Observed = "", ""
+	if !reflect.DeepEqual(e.status, s) {
+		// What was read lacks the difference between none and nil.
+		is, err1 := json.Marshal(e.status)
+		want, err2 := json.Marshal(s)
+		if err1 != nil || err2 != nil || string(is) != string(want) {
+			return false
+		}
+	}
+	e.status = s // shares its memory with the source
+	return true
+}
+
+// list reads which ConfigMaps there are. Of one that is as it was written, it keeps what
+// is known.
+func (w *Writer) list(ctx context.Context) error {
+	next := map[string]*entry{}
+	o := metav1.ListOptions{LabelSelector: naming.LabelStatus + "," + naming.LabelStatusBy + "=" + w.By, Limit: pageSize}
+	for {
+		page, err := w.Kube.CoreV1().ConfigMaps("").List(ctx, o)
+		if err != nil {
+			return fmt.Errorf("list the ConfigMaps with statuses: %w", err)
+		}
+		for i := range page.Items {
+			cm := &page.Items[i]
+			key := cm.Namespace + "/" + cm.Name
+			e := w.there[key]
+			if e == nil || e.uid != cm.UID || e.version != cm.ResourceVersion {
+				e = entryOf(cm)
+			}
+			next[key] = e
+		}
+		if o.Continue = page.Continue; o.Continue == "" {
+			break
+		}
+	}
+	w.there = next
+	if w.maps == nil {
+		w.maps, w.sets = map[string]pace{}, map[string]pace{}
+	}
+	return nil
+}
+
+// entryOf is what a ConfigMap holds. One that cannot be read holds nothing, and is
+// written anew.
+func entryOf(cm *corev1.ConfigMap) *entry {
+	e := &entry{uid: cm.UID, version: cm.ResourceVersion}
+	s, _, err := Read(cm)
+	if err != nil {
+		return e
+	}
+	e.status, e.times = plain(s), s.Status.Conditions
+	return e
+}
+
+// put writes a status, and reports whether it did. What is not as it was read is read
+// again, and written later.
+func (w *Writer) put(ctx context.Context, key string, s schema.Status, now time.Time) (done bool, err error) {
+	e := w.there[key]
+	if e == nil {
+		e = &entry{}
+	}
+	timed := since(s, e.times, now)
+	want, err := ConfigMap(timed, w.By, now)
+	if err != nil {
+		return false, err
+	}
+	client := w.Kube.CoreV1().ConfigMaps(want.Namespace)
+	var live *corev1.ConfigMap
+	if e.uid == "" {
+		live, err = client.Create(ctx, want, metav1.CreateOptions{FieldManager: naming.FieldManager})
+	} else {
+		want.UID, want.ResourceVersion = e.uid, e.version
+		live, err = client.Update(ctx, want, metav1.UpdateOptions{FieldManager: naming.FieldManager})
+	}
+	switch {
+	case apierrors.IsAlreadyExists(err), apierrors.IsConflict(err), apierrors.IsNotFound(err) && e.uid != "":
+		return false, w.again(ctx, key, want)
+	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
+		return false, nil // the namespace may still come
+	case err != nil:
+		return false, fmt.Errorf("write ConfigMap %s: %w", key, err)
+	}
+	w.there[key] = &entry{uid: live.UID, version: live.ResourceVersion, status: plain(s), times: timed.Status.Conditions}
+	return true, nil
+}
+
+// again reads a ConfigMap that is not what was known of it.
+func (w *Writer) again(ctx context.Context, key string, want *corev1.ConfigMap) error {
+	live, err := w.Kube.CoreV1().ConfigMaps(want.Namespace).Get(ctx, want.Name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		delete(w.there, key)
+		return nil
+	case err != nil:
+		return fmt.Errorf("read ConfigMap %s: %w", key, err)
+	}
+	e := entryOf(live)
+	if live.Labels[naming.LabelStatus] == "" {
+		e = &entry{foreign: true}
+		if w.said.Changed(key, "foreign", live.ResourceVersion) {
+			w.Log.Warn("a ConfigMap stands where a status should be", "configmap", key, "remedy", "rename or delete it, and the status is written there")
+		}
+	}
+	w.there[key] = e
+	return nil
+}
+
+// remove deletes the ConfigMap of an object that is gone. One that has changed meanwhile
+// is found by the next list.
+func (w *Writer) remove(ctx context.Context, key string) (done bool, err error) {
+	e := w.there[key]
+	namespace, name, _ := strings.Cut(key, "/")
+	err = w.Kube.CoreV1().ConfigMaps(namespace).Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &e.uid, ResourceVersion: &e.version}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return false, fmt.Errorf("delete ConfigMap %s: %w", key, err)
+	}
+	delete(w.there, key)
+	return true, nil
+}
