@@ -361,7 +361,7 @@ func tryAll(w *reconcilertest.World, name string, kinds []string, actions map[st
 			if n < 5 || n > 16 {
 				w.Errorf("%s: %d tries in the first minute", what, n)
 			}
-			atMost(w.T, what, m, reconcilertest.Minute{Requests: 150, Writes: 30, Rounds: 30, Calls: 100, Snapshots: 12, Events: 36, Lines: 48})
+			atMost(w.T, what, m, reconcilertest.Minute{Requests: 150, Writes: 30, Rounds: 45, Calls: 100, Snapshots: 12, Events: 36, Lines: 48})
 			r.Minute()
 			m, n = r.Minute(), tries.Load()
 			if n > 2 {
