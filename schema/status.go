@@ -152,6 +152,9 @@ type ClusterStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 	// Backups are the last good ones, each with what it was taken for.
 	Backups []BackupStatus `json:"backups,omitempty"`
+	// Maintenance are the windows in which members may be restarted, such as "0 2 * * 6
+	// for 3h0m0s, Europe/Berlin"; none where every time is good.
+	Maintenance []string `json:"maintenance,omitempty"`
 }
 
 // VersionStatus is which version is wanted, and which the members report.

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -30,6 +32,8 @@ func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 		Drift:    driftStatus(v),
 		Hold:     holdStatus(p.Hold),
 		Plan:     planStatus(p.Steps),
+
+		Maintenance: windowsOf(v.Cluster.Spec.Maintenance),
 	}
 	for _, w := range p.Warnings {
 		s.Status.Cluster.Warnings = append(s.Status.Cluster.Warnings, w.Text)
@@ -144,6 +148,15 @@ func driftStatus(v *observe.View) []schema.DriftStatus {
 		list = append(list, s)
 	}
 	return list
+}
+
+// windowsOf puts the maintenance windows into words.
+func windowsOf(list []schema.MaintenanceWindow) []string {
+	var words []string
+	for _, w := range list {
+		words = append(words, fmt.Sprintf("%s for %s, %s", w.Schedule, w.Duration.Duration, cmp.Or(w.TimeZone, "UTC")))
+	}
+	return words
 }
 
 func holdStatus(h *decision.Hold) *schema.HoldStatus {

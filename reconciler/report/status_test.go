@@ -1,11 +1,13 @@
 package report_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
@@ -66,6 +68,23 @@ func TestStatusAtRest(t *testing.T) {
 `
 		if got := w.StatusYAML(); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	})
+}
+
+func TestStatusNamesTheMaintenanceWindows(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(func(c *schema.EtcdCluster) {
+			c.Spec.Maintenance = []schema.MaintenanceWindow{
+				{Schedule: "0 2 * * 6", Duration: metav1.Duration{Duration: 3 * time.Hour}, TimeZone: "Europe/Berlin"},
+				{Schedule: "0 3 * * 0", Duration: metav1.Duration{Duration: time.Hour}},
+			}
+		})
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.MustPass()
+		got := w.Status(schema.KindCluster, "orders").Status.Cluster.Maintenance
+		if want := []string{"0 2 * * 6 for 3h0m0s, Europe/Berlin", "0 3 * * 0 for 1h0m0s, UTC"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	})
 }

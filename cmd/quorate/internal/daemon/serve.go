@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/cmd/quorate/internal/page"
 	"github.com/quorate/quorate/sources"
 )
 
@@ -169,6 +170,7 @@ func servePage(c Page, kube kubernetes.Interface, feed *api.Feed, log *slog.Logg
 func pageHandler(feed *api.Feed) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix+"/", api.Handler(feed))
+	mux.Handle("/", page.Handler(feed))
 	return mux
 }
 

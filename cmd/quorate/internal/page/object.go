@@ -1,0 +1,104 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/schema"
+)
+
+// objectView is the page of one object.
+type objectView struct {
+	row
+	// Commit is the one that declares the object, with its author where it is known.
+	Commit api.Commit
+	// Events are the backups and drills, the newest first.
+	Events []event
+	// Related are the other objects of the same cluster.
+	Related []row
+}
+
+// event is something that has happened, or is to.
+type event struct {
+	Time, Text string
+	// Backup is the one that was taken; nil for none.
+	Backup *schema.BackupStatus
+	// Bad is whether a person should look.
+	Bad bool
+}
+
+// object shows one object.
+func (p *pages) object(w http.ResponseWriter, r *http.Request) {
+	look, err := p.feed.Look()
+	if err != nil {
+		p.problem(w, http.StatusServiceUnavailable, "Not ready", err)
+		return
+	}
+	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
+	s, there := look.Find(kind, namespace, name)
+	if !there {
+		p.problem(w, http.StatusNotFound, "No such object", fmt.Errorf("no %s %s/%s is known: no file of the commit in force names it", kind, namespace, name))
+		return
+	}
+	v := objectView{row: rowOf(s), Commit: api.Commit{Hash: s.Status.Commit}}
+	if git := api.GitOf(p.feed.Git()); git.Accepted != nil && git.Accepted.Hash == s.Status.Commit {
+		v.Commit = *git.Accepted
+	}
+	v.relate(look.List)
+	p.show(w, http.StatusOK, "object", frame{Title: namespace + "/" + name, Watch: namespace + "/", Partial: !look.Whole, Data: v})
+}
+
+// relate finds the other objects of the same cluster, and what has happened to it.
+func (v *objectView) relate(list []schema.Status) {
+	cluster := v.Cluster
+	if v.Kind == schema.KindCluster {
+		cluster = v.Metadata.Namespace + "/" + v.Metadata.Name
+	}
+	v.happened(v.Status)
+	for _, s := range list {
+		r := rowOf(s)
+		isCluster := s.Kind == schema.KindCluster && s.Metadata.Namespace+"/"+s.Metadata.Name == cluster
+		if r.To == v.To || !isCluster && (r.Cluster != cluster || cluster == "") {
+			continue
+		}
+		v.Related = append(v.Related, r)
+		if v.Kind == schema.KindCluster {
+			v.happened(s)
+		}
+	}
+	slices.SortStableFunc(v.Events, func(a, b event) int { return strings.Compare(b.Time, a.Time) })
+	v.Events = slices.CompactFunc(v.Events, func(a, b event) bool {
+		return a.Time == b.Time && a.Backup != nil && b.Backup != nil && a.Backup.URL == b.Backup.URL
+	})
+}
+
+// happened adds the backups and drills that a status tells of.
+func (v *objectView) happened(s schema.Status) {
+	taken := func(b *schema.BackupStatus, by string) {
+		if b != nil {
+			v.Events = append(v.Events, event{Time: b.Time, Text: "backup for " + cmp.Or(b.For, by), Backup: b})
+		}
+	}
+	switch o := s.Status; {
+	case o.Cluster != nil:
+		for i := range o.Cluster.Backups {
+			taken(&o.Cluster.Backups[i], "the cluster")
+		}
+	case o.Schedule != nil:
+		taken(o.Schedule.Last, "schedule "+s.Metadata.Name)
+		if d := o.Schedule.Drill; d != nil {
+			v.Events = append(v.Events, event{Time: d.Time, Text: "restore drill of " + d.URL + ": " + d.Result, Bad: d.Result != "passed"})
+		}
+		if o.Schedule.Next != "" {
+			v.Events = append(v.Events, event{Time: o.Schedule.Next, Text: "next backup for schedule " + s.Metadata.Name})
+		}
+	case o.Backup != nil:
+		taken(o.Backup.Taken, "EtcdBackup "+s.Metadata.Name)
+	case o.Restore != nil && o.Restore.Time != "":
+		v.Events = append(v.Events, event{Time: o.Restore.Time, Text: "restored by EtcdRestore " + s.Metadata.Name})
+	}
+}

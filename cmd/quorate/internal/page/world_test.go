@@ -1,0 +1,130 @@
+package page
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/api"
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/schema"
+)
+
+// world is what a reconciler and a poller would say.
+type world struct {
+	mu   sync.Mutex
+	list []schema.Status
+	git  follow.Details
+}
+
+func (w *world) Statuses() ([]schema.Status, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	list := slices.Clone(w.list)
+	schema.SortStatuses(list)
+	return list, true
+}
+
+func (w *world) details() follow.Details {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.git
+}
+
+// set replaces the status of an object.
+func (w *world) set(s schema.Status) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i, old := range w.list {
+		if old.Kind == s.Kind && old.Metadata == s.Metadata {
+			w.list[i] = s
+			return
+		}
+	}
+	w.list = append(w.list, s)
+}
+
+// handler serves the pages and the API of a world, as the daemon does.
+func (w *world) handler() http.Handler {
+	feed := api.NewFeed(w.details)
+	feed.SetStatuses(w)
+	mux := http.NewServeMux()
+	mux.Handle(api.Prefix+"/", api.Handler(feed))
+	mux.Handle("/", Handler(feed))
+	return mux
+}
+
+// fetch asks for a page.
+func fetch(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	to := httptest.NewRecorder()
+	h.ServeHTTP(to, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
+	return to
+}
+
+// upgrading is a cluster in the midst of an upgrade, with so many members done.
+func upgrading(done int) schema.Status {
+	s := cmdtest.Cluster("orders", schema.PhaseReconciling, "RestartMember", "restarting orders-1 3.5.21 → 3.6.16; 2 left to go")
+	s.Status.Commit = "0123456789abcdef0123456789abcdef01234567"
+	c := s.Status.Cluster
+	c.Maintenance = []string{"0 2 * * 6 for 3h0m0s, Europe/Berlin"}
+	c.Replicas.Healthy = 3
+	for i := range 3 {
+		version := "3.5.21"
+		if 2-i < done {
+			version = "3.6.16"
+		}
+		c.Members = append(c.Members, schema.MemberStatus{Name: fmt.Sprintf("orders-%d", i), ID: "8e9e05c52164694d", Version: version, Role: schema.RoleVoter, Leader: i == 0, Health: schema.HealthHealthy})
+	}
+	for i := 2 - done; i >= 0; i-- {
+		c.Plan = append(c.Plan, schema.StepStatus{Action: fmt.Sprintf("restart orders-%d 3.5.21 → 3.6.16", i), Reason: "all members are healthy and caught up, the others keep the quorum"})
+	}
+	c.Drift = []schema.DriftStatus{{Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{"spec.type"}, Manager: "kubectl-edit"}}
+	c.Backups = []schema.BackupStatus{{For: "3.6.16", URL: "s3://backups/shop/orders/a.db", Time: "2026-03-01T02:00:11Z", Size: 8 << 20, Revision: 41, SHA256: "2bf7b928e9d0f4c3a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718"}}
+	return s
+}
+
+// newWorld has one of everything.
+func newWorld() *world {
+	w := &world{git: follow.Details{
+		State:  follow.State{Commit: "0123456789abcdef0123456789abcdef01234567", Problems: []string{"clusters/ledger.yaml:6:3: spec.version: put it in quotes"}},
+		Source: "https://git.example.com/etcd.git@main:clusters", Reference: "branch main", Author: "Ada <ada@example.com>", Subject: "Upgrade orders to 3.6.16",
+		When: time.Unix(1_772_000_000, 0), LastSuccess: time.Unix(1_772_000_100, 0),
+	}}
+	w.git.Held, w.git.HeldCommit, w.git.Reason = "mass change: commit fedcba9876543210fedcba9876543210fedcba98 deletes 12 of 20 clusters at once", "fedcba9876543210fedcba9876543210fedcba98", "mass-change"
+	w.git.Approve = "kubectl -n quorate-system annotate --overwrite configmap quorate-git-0a1b2c3d4e quorate.dev/approve=fedcba9876543210fedcba9876543210fedcba98"
+	held := cmdtest.Cluster("ledger", schema.PhaseStalled, "Unhealthy", "ledger-1 does not answer; check its pod")
+	held.Status.Cluster.Hold = &schema.HoldStatus{Kind: "Unhealthy", Rule: "health", Message: "ledger-1 does not answer", Do: "check its pod: kubectl -n shop describe pod ledger-1"}
+	held.Status.Cluster.Members = []schema.MemberStatus{{Name: "ledger-1", Health: schema.HealthUnhealthy}}
+	held.Status.Cluster.Warnings = []string{"3.5.21 is not the newest patch"}
+	nightly := schema.NewStatus(schema.KindBackupSchedule, "shop", "nightly", schema.PhaseReady, "Idle", "the last backup is good")
+	nightly.Status.Schedule = &schema.ScheduleStatus{
+		Cluster: "shop/orders", Next: "2026-03-03T02:00:00Z", Last: &schema.BackupStatus{URL: "s3://backups/shop/orders/b.db", Time: "2026-03-02T02:00:11Z", Size: 8 << 20},
+		Drill: &schema.DrillStatus{URL: "s3://backups/shop/orders/b.db", Time: "2026-03-02T04:00:11Z", Result: "key /a differs"},
+	}
+	once := schema.NewStatus(schema.KindBackup, "shop", "before-the-move", schema.PhaseReady, "Taken", "the backup is good")
+	once.Status.Backup = &schema.BackupRunStatus{Cluster: "shop/orders", Taken: &schema.BackupStatus{URL: "s3://backups/shop/orders/c.db", Time: "2026-02-02T02:00:11Z"}}
+	again := schema.NewStatus(schema.KindRestore, "shop", "again", schema.PhaseReady, "Restored", "the cluster began with s3://backups/shop/orders/c.db")
+	again.Status.Restore = &schema.RestoreStatus{Cluster: "shop/carts", Source: "s3://backups/shop/orders/c.db", Time: "2026-02-03T02:00:11Z"}
+	for _, s := range []schema.Status{
+		upgrading(1), held, cmdtest.Ready("carts"), nightly, once, again,
+		schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not reconciled yet"),
+	} {
+		w.set(s)
+	}
+	return w
+}
+
+// everyPage is a path for each page there is.
+func everyPage() []string {
+	return []string{
+		"/", "/?kind=EtcdBackup", "/?kind=EtcdBackupSchedule", "/?kind=EtcdRestore", "/?q=nothing-has-this", "/?phase=Sleepy",
+		"/objects/EtcdCluster/shop/orders", "/objects/EtcdCluster/shop/ledger", "/objects/EtcdCluster/shop/new", "/objects/EtcdBackup/shop/before-the-move",
+		"/objects/EtcdBackupSchedule/shop/nightly", "/objects/EtcdRestore/shop/again", "/objects/EtcdCluster/shop/none", "/git", "/no-such-page",
+	}
+}
