@@ -17,7 +17,7 @@ TEST := go test -vet=off
 # Modules of their own, so that the product's go.mod stays lean.
 PACKAGES := ./cmd/... ./reconciler/... ./schema/... ./sources/... ./test/freeport
 
-.PHONY: help build unit sim test release-check verify demo e2e gitea minio bench image sandbox sandbox-down sandbox-test fmt tidy
+.PHONY: help build unit sim test release-check verify demo e2e gitea minio screenshots bench image sandbox sandbox-down sandbox-test fmt tidy
 
 help: ## List these commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -25,7 +25,7 @@ help: ## List these commands
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
-unit: $(SANDBOX) sshd ## Test everything that needs no Kubernetes
+unit: $(SANDBOX) sshd chromium ## Test everything that needs no Kubernetes
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 
 sim: ## Try to break the planner, longer than the tests do
@@ -48,6 +48,11 @@ gitea: $(SANDBOX) ## Test Git, webhooks, statuses and pull requests with a real 
 
 minio: ## Test backups with a real MinIO; builds it the first time
 	QUORATE_MINIO=yes $(TEST) ./reconciler/backup -run TestMinIO -count=1 -timeout=40m -v
+
+screenshots: chromium ## Make pictures of the page, and of an upgrade on it, in bin/screenshots
+	@rm -rf $(BIN)/screenshots && mkdir -p $(BIN)/screenshots
+	$(TEST) ./cmd/quorate/internal/page -run 'Browser|Upgrade' -count=1 -artifacts -outputdir $(BIN)/screenshots
+	@find $(BIN)/screenshots -name '*.png'
 
 verify: $(GOLANGCI) ## Check format, lint and modules
 	$(GOLANGCI) run ./...
@@ -100,6 +105,12 @@ cluster: machine
 sshd:
 	@test -x /usr/sbin/sshd || { echo "installing openssh-server"; apt-get -qq update; \
 	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends openssh-server; }
+
+# chromium is what the tests of the page load it in.
+.PHONY: chromium
+chromium:
+	@command -v chromium >/dev/null || { echo "installing chromium"; apt-get -qq update; \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; }
 
 .PHONY: $(SANDBOX)
 $(SANDBOX):

@@ -14,6 +14,9 @@ import (
 // objectView is the page of one object.
 type objectView struct {
 	row
+	// Says is what quorate says of the object, without what a person can do, which has a
+	// line of its own.
+	Says string
 	// Commit is the one that declares the object, with its author where it is known.
 	Commit api.Commit
 	// Events are the backups and drills, the newest first.
@@ -47,6 +50,9 @@ func (p *pages) object(w http.ResponseWriter, r *http.Request) {
 	v := objectView{row: rowOf(s), Commit: api.Commit{Hash: s.Status.Commit}}
 	if git := api.GitOf(p.feed.Git()); git.Accepted != nil && git.Accepted.Hash == s.Status.Commit {
 		v.Commit = *git.Accepted
+	}
+	if v.Says = v.Why.Message; s.Status.Cluster != nil && s.Status.Cluster.Hold != nil {
+		v.Says = strings.TrimSuffix(v.Says, "; "+s.Status.Cluster.Hold.Do)
 	}
 	v.relate(look.List)
 	p.show(w, http.StatusOK, "object", frame{Title: namespace + "/" + name, Watch: namespace + "/", Partial: !look.Whole, Data: v})

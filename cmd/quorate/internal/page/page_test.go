@@ -22,7 +22,7 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 	for path, wants := range map[string][]string{
 		"/": {
 			"shop/orders", "3.5.21 to 3.6.16, wanted 3.6.16", "3 of 3 healthy", "Service drifted", "restarting orders-1 3.5.21 → 3.6.16", "restart orders-1 3.5.21",
-			`<time datetime="2026-03-01T02:00:11Z">2026-03-01 02:00 UTC</time>`, "0 2 * * 6 for 3h0m0s, Europe/Berlin", "To do:</strong> check its pod", "not reconciled yet", "A commit is held.",
+			`<time datetime="2026-03-01T02:00:11Z">2026-03-01 02:00 UTC</time>`, "0 2 * * 6 for 3h0m0s, Europe/Berlin", "ledger-1 does not answer; check its pod", "not reconciled yet", "A commit is held.",
 		},
 		"/?kind=EtcdBackupSchedule": {"shop/nightly", "shop/orders", "2026-03-03 02:00 UTC"},
 		"/objects/EtcdCluster/shop/orders": {
@@ -30,7 +30,7 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 			"backup for 3.6.16, 8.0 MiB, revision 41", "2bf7b928e9d0", "restore drill of s3://backups/shop/orders/b.db: key /a differs", "next backup for schedule nightly",
 			"backup for EtcdBackup before-the-move", "Upgrade orders to 3.6.16, by Ada", "0123456789abcdef0123456789abcdef01234567",
 		},
-		"/objects/EtcdCluster/shop/ledger": {"Held by the rule", "health", "What to do:", "kubectl -n shop describe pod ledger-1", "3.5.21 is not the newest patch", "What comes when the hold ends"},
+		"/objects/EtcdCluster/shop/ledger": {"<p>ledger-1 does not answer</p>", "Held by the rule", "health", "What to do:", "kubectl -n shop describe pod ledger-1", "3.5.21 is not the newest patch", "What comes when the hold ends"},
 		"/git": {
 			"a commit waits for approval", "quorate.dev/approve=fedcba9876543210fedcba9876543210fedcba98", "branch main", "Ada", "Upgrade orders to 3.6.16", "clusters/ledger.yaml:6:3",
 		},
