@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
@@ -48,6 +49,7 @@ type Feed struct {
 
 	mu     sync.Mutex
 	from   Statuses
+	pulls  func() []Pull
 	look   Look
 	looked time.Time
 
@@ -67,6 +69,24 @@ func (f *Feed) SetStatuses(from Statuses) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.from, f.looked = from, time.Time{}
+}
+
+// SetPulls has the feed show the plans of open pull requests.
+func (f *Feed) SetPulls(from func() []Pull) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pulls = from
+}
+
+// Pulls returns the plans of open pull requests; none where they are not planned.
+func (f *Feed) Pulls() []Pull {
+	f.mu.Lock()
+	from := f.pulls
+	f.mu.Unlock()
+	if from == nil {
+		return nil
+	}
+	return from()
 }
 
 // Git returns what is known of the repository.
@@ -100,7 +120,7 @@ type Subscription struct {
 	// Changes is closed by no one. A change that finds it full is left out.
 	Changes chan Change
 	// Reset has something to read when changes were left out, Git when what is known of
-	// the repository has changed.
+	// the repository or of its pull requests has changed.
 	Reset, Git chan struct{}
 }
 
@@ -116,7 +136,7 @@ func (f *Feed) Subscribe() (s *Subscription, cancel func(), err error) {
 	if !f.watched {
 		f.watched = true
 		before, _ := f.Look()
-		go f.watch(before, f.shownGit())
+		go f.watch(before, f.shownGit(), f.Pulls())
 	}
 	return s, sync.OnceFunc(func() {
 		f.watching.Lock()
@@ -126,7 +146,7 @@ func (f *Feed) Subscribe() (s *Subscription, cancel func(), err error) {
 }
 
 // watch tells the subscribers of changes, until there are none.
-func (f *Feed) watch(before Look, git follow.Details) {
+func (f *Feed) watch(before Look, git follow.Details, pulls []Pull) {
 	for pause := maxAge; ; {
 		time.Sleep(pause)
 		begun := time.Now()
@@ -135,8 +155,9 @@ func (f *Feed) watch(before Look, git follow.Details) {
 			f.tell(changes(before.List, now.List))
 			before = now
 		}
-		if again := f.shownGit(); !reflect.DeepEqual(git, again) {
-			git = again
+		again, open := f.shownGit(), f.Pulls()
+		if !reflect.DeepEqual(git, again) || !slices.Equal(pulls, open) {
+			git, pulls = again, open
 			f.tellGit()
 		}
 		pause = max(maxAge, looksPart*time.Since(begun))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -77,6 +78,24 @@ type Held struct {
 	Approve string `json:"approve,omitempty"`
 }
 
+// PullList is what the open pull requests would do.
+type PullList struct {
+	// Items are those that were planned and change files that quorate reads, the newest
+	// first; none without --pull-requests.
+	Items []Pull `json:"items"`
+}
+
+// Pull is what one open pull request would do to the live clusters.
+type Pull struct {
+	Number int `json:"number"`
+	// Head is the commit that it proposes, by its full hash.
+	Head string `json:"head"`
+	// Planned is when it was planned last, in UTC.
+	Planned string `json:"planned"`
+	// Report is the plan, as quorate plan -o json gives it.
+	Report *preview.Report `json:"report"`
+}
+
 // Error is the answer to a request that fails.
 type Error struct {
 	// Error says why, in one sentence.
@@ -129,6 +148,7 @@ func (h handler) routes() []route {
 		{Prefix + "/statuses", h.statuses},
 		{Prefix + "/statuses/{kind}/{namespace}/{name}", h.status},
 		{Prefix + "/git", h.git},
+		{Prefix + "/pulls", h.pulls},
 		{Prefix + "/events", h.events},
 		{Prefix + "/openapi.json", h.openapi},
 		{Prefix + "/", func(w http.ResponseWriter, r *http.Request) {
@@ -199,6 +219,14 @@ func (h handler) git(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	writeJSON(w, http.StatusOK, GitOf(h.feed.Git()))
+}
+
+func (h handler) pulls(w http.ResponseWriter, r *http.Request) {
+	if _, err := parametersOf(r.URL); err != nil {
+		WriteError(w, http.StatusBadRequest, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, PullList{append([]Pull{}, h.feed.Pulls()...)})
 }
 
 func (h handler) openapi(w http.ResponseWriter, _ *http.Request) {

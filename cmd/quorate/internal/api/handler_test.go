@@ -15,6 +15,7 @@ import (
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -91,8 +92,15 @@ func fleet(n int) []schema.Status {
 // 221: every answer is what the description says, those that fail as well.
 func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 	w := &world{list: fleet(20)}
-	_, get := serve(t, w)
+	feed, get := serve(t, w)
 	fits := judge(t)
+	report := preview.NewReport(schema.Set{Problems: []schema.Problem{{File: "x.yaml", Message: "bad"}}})
+	report.Clusters = []preview.ClusterReport{{
+		Namespace: "shop", Name: "orders", Change: preview.Changed, Changes: []preview.FieldChange{{Field: "spec.version", From: "3.5.35", To: "3.6.16"}},
+		Hold: &preview.HoldReport{Message: "no"}, Steps: []preview.StepReport{{Action: "restart"}}, Warnings: []string{"w"}, Unknown: []string{},
+	}}
+	report.Count(0)
+	feed.SetPulls(func() []Pull { return []Pull{{7, "a", "2026-03-01T02:00:11Z", report}} })
 	long := strings.Repeat("x", maxText+1)
 	for path, codes := range map[string]map[string]int{
 		"/statuses": {
@@ -102,6 +110,7 @@ func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 		"/statuses/{kind}/{namespace}/{name}": {"EtcdCluster/team-1/c00001": 200, "EtcdCluster/team-1/c99999": 404, "Pod/x/y": 404, "EtcdCluster/team-1/c00001?x=1": 400},
 		"/git":                                {"": 200, "?x=1": 400},
 		"/openapi.json":                       {"": 200},
+		"/pulls":                              {"": 200, "?x=1": 400},
 		"/events":                             {"?x=1": 400},
 	} {
 		for suffix, code := range codes {

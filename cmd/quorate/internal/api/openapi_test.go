@@ -68,8 +68,9 @@ func description(t *testing.T) object {
 	b := builder{T: t, docs: map[string]string{}, made: object{}}
 	b.read(".")
 	b.read(filepath.Join("..", "..", "..", "..", "schema"))
+	b.read(filepath.Join("..", "..", "..", "..", "reconciler", "preview"))
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[StatusList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
+		reflect.TypeFor[StatusList](), reflect.TypeFor[PullList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
 	} {
 		b.value(typ)
 	}
@@ -140,9 +141,10 @@ func paths() object {
 			query("continue", "The token of the answer before, to the same query.", word()),
 		}),
 		Prefix + "/statuses/{kind}/{namespace}/{name}": get("getStatus", "The status of one object", answer("Status", "The status."), []any{inPath("kind"), inPath("namespace"), inPath("name")}, "404"),
-		Prefix + "/git": get("getGit", "What is followed in Git", answer("Git", "What is known of the repository."), nil),
+		Prefix + "/git":   get("getGit", "What is followed in Git", answer("Git", "What is known of the repository."), nil),
+		Prefix + "/pulls": get("listPulls", "What open pull requests would do", answer("PullList", "Those that were planned."), nil),
 		Prefix + "/events": get("followEvents", "Changes as they happen", object{
-			"description": "Server-sent events, until the client ends them or an hour has passed: \"status\" with a Change, \"git\" when what is known of the repository has changed, and \"reset\" when the client was too slow to be told of each change; the data of the latter two is {}. Ask again for what you show. A comment comes at least every 15 seconds.",
+			"description": "Server-sent events, until the client ends them or an hour has passed: \"status\" with a Change, \"git\" when what is known of the repository or of its pull requests has changed, and \"reset\" when the client was too slow to be told of each change; the data of the latter two is {}. Ask again for what you show. A comment comes at least every 15 seconds.",
 			"content":     object{"text/event-stream": object{"schema": ref("Change")}},
 		}, nil),
 		Prefix + "/openapi.json": get("getDescription", "This description", object{
@@ -243,7 +245,7 @@ func (b builder) structure(t reflect.Type) object {
 	for i := range t.NumField() {
 		field := t.Field(i)
 		name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
-		if name == "-" {
+		if name == "-" || !field.IsExported() {
 			continue
 		}
 		property := b.value(field.Type)

@@ -109,7 +109,9 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		go git.Run(ctx, r)
 		if c.Pulls != nil {
 			c.Pulls.Options = PreviewOptions(c.Options)
-			go publish.NewPulls(*c.Pulls, git.State, log).Run(ctx, live{r})
+			pulls := publish.NewPulls(*c.Pulls, git.State, log)
+			feed.SetPulls(func() []api.Pull { return shownPulls(pulls.Plans()) })
+			go pulls.Run(ctx, live{r})
 		}
 		if c.CommitStatuses != nil {
 			go publish.NewCommitStatuses(*c.CommitStatuses, git.State, log).Run(ctx, r)
@@ -129,6 +131,15 @@ func warnOfFiles(backupURL string, log *slog.Logger) {
 		log.Warn("backups go into files, and no restore can read them without a volume that has these files",
 			"backup-url", backupURL, "remedy", "name a PersistentVolumeClaim with them in spec.backup.destination.podAccess.claimName of each cluster")
 	}
+}
+
+// shownPulls is what the page shows of the plans of pull requests.
+func shownPulls(plans []publish.PullPlan) []api.Pull {
+	list := make([]api.Pull, len(plans))
+	for i, p := range plans {
+		list[i] = api.Pull{Number: p.Number, Head: p.Head, Planned: p.At.UTC().Format(time.RFC3339), Report: p.Report}
+	}
+	return list
 }
 
 // live plans with the caches of the reconciler that acts.

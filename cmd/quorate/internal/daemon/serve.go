@@ -153,8 +153,9 @@ func servePage(c Page, kube kubernetes.Interface, feed *api.Feed, log *slog.Logg
 		handler = localOnly(handler)
 	}
 	ctx, end := context.WithCancel(context.Background())
+	// A ReadTimeout or WriteTimeout would end those who follow events; nobody sends a body.
 	s := &server{http: &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		BaseContext: func(net.Listener) context.Context { return ctx },
 	}}
 	s.http.RegisterOnShutdown(end) // what follows events never ends by itself

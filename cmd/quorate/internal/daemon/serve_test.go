@@ -187,10 +187,14 @@ func TestThePageHasAnAddressOfItsOwn(t *testing.T) {
 	}{
 		{open, "localhost:8081", "/api/v1/git", http.StatusOK},
 		{open, "127.0.0.1", "/api/v1/git", http.StatusOK},
+		{open, "localhost:8081", "/git", http.StatusOK},
+		{open, "localhost:8081", "/", http.StatusServiceUnavailable}, // it does not reconcile yet
 		{open, "[::1]:8081", "/api/v1/git", http.StatusOK},
 		{open, "evil.example.com:8081", "/api/v1/git", http.StatusForbidden},
 		{open, "localhost", "/metrics", http.StatusNotFound},
 		{closed, "localhost", "/api/v1/git", http.StatusUnauthorized},
+		{closed, "localhost", "/", http.StatusUnauthorized},
+		{closed, "localhost", "/static/page.css", http.StatusUnauthorized},
 	} {
 		if code, body := fetch(t, c.address, c.host, c.path); code != c.want {
 			t.Errorf("%s at %s answers %d, want %d: %s", c.path, c.host, code, c.want, body)
@@ -223,6 +227,9 @@ func TestThePageEndsWithTheDaemon(t *testing.T) {
 		_, err := io.ReadAll(resp.Body)
 		ended <- err
 	}()
+	if s.http.ReadTimeout != 0 || s.http.WriteTimeout != 0 {
+		t.Errorf("the stream ends after %s or %s", s.http.ReadTimeout, s.http.WriteTimeout)
+	}
 	s.close()
 	if err := <-ended; err != nil {
 		t.Errorf("the stream ended with %v", err)

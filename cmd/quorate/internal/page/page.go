@@ -41,6 +41,7 @@ func Handler(feed *api.Feed) http.Handler {
 	mux.HandleFunc("GET /{$}", p.fleet)
 	mux.HandleFunc("GET /objects/{kind}/{namespace}/{name}", p.object)
 	mux.HandleFunc("GET /git", p.git)
+	mux.HandleFunc("GET /pulls", p.pulls)
 	mux.HandleFunc("GET /static/{file}", p.file)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -80,7 +81,7 @@ func readTemplates(address func(string) string) map[string]*template.Template {
 		"static": address, "time": showTime, "bytes": showBytes, "short": short, "lower": strings.ToLower, "add": func(a, b int) int { return a + b },
 	}
 	made := map[string]*template.Template{}
-	for _, name := range []string{"fleet", "object", "git", "problem"} {
+	for _, name := range []string{"fleet", "object", "git", "pulls", "problem"} {
 		made[name] = template.Must(template.New("layout.html").Funcs(funcs).ParseFS(files, "templates/layout.html", "templates/"+name+".html"))
 	}
 	return made
@@ -151,6 +152,11 @@ func (p *pages) file(w http.ResponseWriter, r *http.Request) {
 // git shows what is followed in Git.
 func (p *pages) git(w http.ResponseWriter, _ *http.Request) {
 	p.show(w, http.StatusOK, "git", frame{Title: "Git", Here: "/git", Watch: "git", Data: api.GitOf(p.feed.Git())})
+}
+
+// pulls shows what the open pull requests would do.
+func (p *pages) pulls(w http.ResponseWriter, _ *http.Request) {
+	p.show(w, http.StatusOK, "pulls", frame{Title: "Pull requests", Here: "/pulls", Watch: "git", Data: p.feed.Pulls()})
 }
 
 // pathOf is the path of an object's page.

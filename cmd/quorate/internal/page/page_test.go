@@ -34,6 +34,7 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 		"/git": {
 			"a commit waits for approval", "quorate.dev/approve=fedcba9876543210fedcba9876543210fedcba98", "branch main", "Ada", "Upgrade orders to 3.6.16", "clusters/ledger.yaml:6:3",
 		},
+		"/pulls":                         {"Pull request 7", "shop/orders: changed", "3.5.35 → 3.6.16", "back up through orders-0", "Undo: reversible", "3 restarts", "shop/nightly: added", "clusters/ledger.yaml:6"},
 		"/objects/EtcdCluster/shop/none": {"no EtcdCluster shop/none is known"},
 		"/?phase=Sleepy":                 {"give one of"},
 	} {
@@ -104,9 +105,10 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	w := &world{git: follow.Details{State: follow.State{Commit: evil, Held: evil, HeldCommit: evil, Problems: []string{evil}}, Source: evil, Reference: evil, Author: evil, Subject: evil, Reason: evil, Approve: evil}}
 	w.set(s)
 	w.set(named)
+	w.pulls = []api.Pull{proposal(evil, evil)}
 	h := w.handler()
 	query := "%22%3E%3Cscript%3Ealert(1)%3C/script%3E"
-	for _, path := range []string{"/", "/?q=" + query, "/?namespace=" + query, "/?kind=" + query, "/?sort=" + query, "/objects/EtcdCluster/shop/orders", "/objects/" + query + "/a/b", "/git", "/" + query} {
+	for _, path := range []string{"/", "/?q=" + query, "/?namespace=" + query, "/?kind=" + query, "/?sort=" + query, "/objects/EtcdCluster/shop/orders", "/objects/" + query + "/a/b", "/git", "/pulls", "/" + query} {
 		body := fetch(t, h, path).Body.String()
 		if !strings.Contains(body, "script&gt;alert(1)") {
 			t.Errorf("%s does not show the text", path)

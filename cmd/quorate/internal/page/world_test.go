@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
+	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -20,7 +21,11 @@ type world struct {
 	mu   sync.Mutex
 	list []schema.Status
 	git  follow.Details
+	// pulls are the plans of open pull requests.
+	pulls []api.Pull
 }
+
+func (w *world) open() []api.Pull { return w.pulls }
 
 func (w *world) Statuses() ([]schema.Status, bool) {
 	w.mu.Lock()
@@ -53,6 +58,7 @@ func (w *world) set(s schema.Status) {
 func (w *world) handler() http.Handler {
 	feed := api.NewFeed(w.details)
 	feed.SetStatuses(w)
+	feed.SetPulls(w.open)
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix+"/", api.Handler(feed))
 	mux.Handle("/", Handler(feed))
@@ -117,7 +123,21 @@ func newWorld() *world {
 	} {
 		w.set(s)
 	}
+	w.pulls = []api.Pull{proposal("3.5.35", "3.6.16")}
 	return w
+}
+
+// proposal is a pull request with everything in it that a plan may have, in texts.
+func proposal(from, to string) api.Pull {
+	r := preview.NewReport(schema.Set{Problems: []schema.Problem{{File: "clusters/ledger.yaml", Line: 6, Message: from}}})
+	r.Clusters = []preview.ClusterReport{{
+		Namespace: "shop", Name: "orders", Change: preview.Changed, Changes: []preview.FieldChange{{Field: "spec.version", From: from, To: to}},
+		Hold: &preview.HoldReport{Rule: "window", Message: to, Do: "wait"}, Warnings: []string{to}, Disruption: "3 restarts, one at a time, quorum kept",
+		Steps: []preview.StepReport{{Action: "back up through orders-0", Reason: "before " + from, Undo: "reversible at any time by reverting the commit"}},
+	}}
+	r.Others = []preview.ObjectReport{{Kind: schema.KindBackupSchedule, Namespace: "shop", Name: "nightly", Change: preview.Added, Description: from}}
+	r.Count(1)
+	return api.Pull{Number: 7, Head: "baf0ca3000000000000000000000000000000000", Planned: "2026-03-01T02:00:11Z", Report: r}
 }
 
 // everyPage is a path for each page there is.
@@ -125,6 +145,6 @@ func everyPage() []string {
 	return []string{
 		"/", "/?kind=EtcdBackup", "/?kind=EtcdBackupSchedule", "/?kind=EtcdRestore", "/?q=nothing-has-this", "/?phase=Sleepy",
 		"/objects/EtcdCluster/shop/orders", "/objects/EtcdCluster/shop/ledger", "/objects/EtcdCluster/shop/new", "/objects/EtcdBackup/shop/before-the-move",
-		"/objects/EtcdBackupSchedule/shop/nightly", "/objects/EtcdRestore/shop/again", "/objects/EtcdCluster/shop/none", "/git", "/no-such-page",
+		"/objects/EtcdBackupSchedule/shop/nightly", "/objects/EtcdRestore/shop/again", "/objects/EtcdCluster/shop/none", "/git", "/pulls", "/no-such-page",
 	}
 }

@@ -2,6 +2,7 @@ package publish
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
@@ -39,6 +41,36 @@ type Pulls struct {
 	// known is what was planned, by number; said the errors that were logged last.
 	known map[int]planned
 	said  memo.Once
+	// plans are what people may read of those that are open, by number.
+	mu    sync.Mutex
+	plans map[int]PullPlan
+}
+
+// PullPlan is what one open pull request would do. It is never changed.
+type PullPlan struct {
+	Number int
+	// Head is the commit that it proposes.
+	Head   string
+	At     time.Time
+	Report *preview.Report
+}
+
+// Plans returns what the open pull requests would do, those with the highest number first.
+func (p *Pulls) Plans() []PullPlan {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.SortedFunc(maps.Values(p.plans), func(a, b PullPlan) int { return cmp.Compare(b.Number, a.Number) })
+}
+
+// setPlan keeps what a pull request would do; nil for nothing that quorate reads.
+func (p *Pulls) setPlan(plan PullPlan) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if plan.Report == nil {
+		delete(p.plans, plan.Number)
+		return
+	}
+	p.plans[plan.Number] = plan
 }
 
 // PullHost is a forge with pull requests.
@@ -89,7 +121,7 @@ func NewPulls(c PullsConfig, git func() follow.State, log *slog.Logger) *Pulls {
 		host: c.Host, repository: c.Repository, branch: c.Branch,
 		marker: "quorate-pull-" + follow.Identity(c.Instance, c.Repository.Source()), forks: c.Forks,
 		interval: c.Interval, options: c.Options, git: git, log: log,
-		known: map[int]planned{},
+		known: map[int]planned{}, plans: map[int]PullPlan{},
 	}
 }
 
@@ -180,6 +212,9 @@ func (p *Pulls) forgetClosed(open []forge.Pull) {
 		return slices.ContainsFunc(open, func(pull forge.Pull) bool { return pull.Number == number })
 	}
 	maps.DeleteFunc(p.known, func(number int, _ planned) bool { return !isOpen(number) })
+	p.mu.Lock()
+	maps.DeleteFunc(p.plans, func(number int, _ PullPlan) bool { return !isOpen(number) })
+	p.mu.Unlock()
 	p.said.Retain(func(key string) bool {
 		number, _ := strconv.Atoi(key)
 		return number == 0 || isOpen(number)
@@ -202,6 +237,7 @@ func (p *Pulls) propose(ctx context.Context, live Live, pull forge.Pull, applied
 		return err
 	}
 	now := planned{head: pull.Head, applied: applied, at: time.Now(), relevant: report != nil}
+	p.setPlan(PullPlan{pull.Number, pull.Head, now.at, report})
 	if report == nil && p.known[pull.Number].relevant {
 		report = preview.NewReport(schema.Set{}) // it has reverted everything
 	}

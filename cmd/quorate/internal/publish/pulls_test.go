@@ -205,6 +205,26 @@ func TestCommentIsKeptUpToDate(t *testing.T) {
 	}
 }
 
+// The page shows what open pull requests would do, and drops those that are closed, or
+// change nothing that quorate reads any more.
+func TestPlansOfOpenPullRequestsAreKept(t *testing.T) {
+	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
+	f.pull(1, "clusters/orders.yaml", desiredtest.ClusterFile("orders", "3.6.16"))
+	f.pull(2, "clusters/ledger.yaml", desiredtest.ClusterFile("ledger", "3.6.16"))
+	f.pull(3, "README.md", "hello")
+	f.round()
+	plans := f.pulls.Plans()
+	if len(plans) != 2 || plans[0].Number != 2 || plans[1].Number != 1 || plans[1].Report.Summary.Changing != 1 || plans[0].Head != f.open[1].Head || plans[0].At.IsZero() {
+		t.Fatalf("the plans are %+v", plans)
+	}
+	f.open = f.open[1:]
+	f.pull(2, "README.md", "only this")
+	f.round()
+	if plans := f.pulls.Plans(); len(plans) != 0 {
+		t.Errorf("the plans that are left are %+v", plans)
+	}
+}
+
 // Drafts wait, and forks need a flag; one that cannot be read keeps no other off.
 func TestWhichPullRequestsArePlanned(t *testing.T) {
 	f := propose(t, map[string]string{"clusters/orders.yaml": desiredtest.ClusterFile("orders", "3.6.12")})
