@@ -18,6 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/schedule"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -66,7 +67,7 @@ type Record struct {
 	// their objects.
 	Refused []string `json:"refused,omitempty"`
 	// Verdicts of drills that the store has refused to note, by the object.
-	Verdicts map[string]keptVerdict `json:"verdicts,omitempty"`
+	Verdicts stores.Verdicts `json:"verdicts,omitempty"`
 	// Unreachable is why no restore could read the newest backup where it is, "" where
 	// one could.
 	Unreachable string `json:"unreachable,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -51,7 +52,7 @@ func TestTheRecordKeepsVerdicts(t *testing.T) {
 	rec := Record{}
 	for n := range maxVerdicts + 10 {
 		before := rec
-		rec.keepVerdict(fmt.Sprint(n), keptVerdict{Time: at(n), Result: "bad"})
+		rec.keepVerdict(fmt.Sprint(n), stores.Verdict{Time: at(n), Result: "bad"})
 		if len(before.Verdicts) == len(rec.Verdicts) && n < maxVerdicts {
 			t.Fatal("a copy of the record was changed")
 		}

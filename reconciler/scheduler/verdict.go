@@ -5,26 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/report"
+	"github.com/quorate/quorate/reconciler/stores"
 )
 
 // maxVerdicts is how many verdicts a record keeps, those of the newest drills: about
 // 20 KiB of the 1 MiB that a ConfigMap may have.
 const maxVerdicts = 100
-
-// keptVerdict is what a drill has found about a backup whose store takes no word of it.
-type keptVerdict struct {
-	// Time is when the drill was begun.
-	Time time.Time `json:"time"`
-	// Result is backup.DrillPassed, or a sentence that says what was wrong.
-	Result string `json:"result"`
-}
 
 // storeVerdict notes what a drill has found about a backup: in its manifest, so that a
 // search for a backup to restore knows. Where the store refuses that, by a lock, a
@@ -47,19 +39,19 @@ func (s driller) storeVerdict(ctx context.Context, q desired.Backup, k *kept, d 
 	}
 	if len(k.record.Verdicts) == 0 { // Told once, also by the next process.
 		s.Log.Warn("the store takes no word of restore drills", "request", q.Key(), "url", object, "error", err.Error(),
-			"remedy", "what drills find is kept in the record of the schedule, and retention knows it; let quorate write manifests, so that a search for a backup to restore knows it, too")
+			"remedy", "what drills find is kept in the record of the schedule, where retention and the choice of a backup to restore find it; let quorate write manifests, so that it outlives this Kubernetes cluster")
 		s.Reporter.Events.Event(k.live, corev1.EventTypeWarning, "RestoreDrillNotStored", report.Shorten("what restore drills find is kept in this record, for the store refuses it: "+err.Error()))
 	}
-	k.record.keepVerdict(object, keptVerdict{Time: found.Time, Result: found.Result})
+	k.record.keepVerdict(object, stores.Verdict{Time: found.Time, Result: found.Result})
 	return nil
 }
 
 // keepVerdict keeps a verdict in the record, in the place of the oldest when there
 // are too many.
-func (k *Record) keepVerdict(object string, v keptVerdict) {
+func (k *Record) keepVerdict(object string, v stores.Verdict) {
 	k.Verdicts = maps.Clone(k.Verdicts)
 	if k.Verdicts == nil {
-		k.Verdicts = map[string]keptVerdict{}
+		k.Verdicts = stores.Verdicts{}
 	}
 	k.Verdicts[object] = v
 	for len(k.Verdicts) > maxVerdicts {
@@ -85,12 +77,8 @@ func (k *Record) dropVerdicts(objects ...string) {
 // drillFound says why a backup cannot be restored, as far as a drill has found out:
 // the newest one that its manifest or the record knows of.
 func (k Record) drillFound(m backup.Manifest) string {
-	found := m.Drill
-	if v, kept := k.Verdicts[m.Object]; kept && !v.Time.Before(found.Time) {
-		found.Result = v.Result
+	if found := k.Verdicts.Judged(m).Drill.Result; found != backup.DrillPassed {
+		return found
 	}
-	if found.Result == backup.DrillPassed {
-		return ""
-	}
-	return found.Result
+	return ""
 }

@@ -2,15 +2,18 @@ package stores_test
 
 import (
 	"bytes"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/schema"
@@ -114,6 +117,46 @@ func TestANewestBackupThatIsNotClearIsRefused(t *testing.T) {
 			if _, made := w.Contents()["ConfigMap orders-record"]; made && c.there == nil {
 				t.Errorf("%s: there is a record", name)
 			}
+		})
+	}
+}
+
+// 184: a backup that a drill has condemned is not chosen where the store took no word of it
+// and the schedule's record alone knows; a record that cannot be read might condemn any.
+func TestABackupCondemnedInAScheduleIsNotChosen(t *testing.T) {
+	template := kept(t, map[string]backup.Manifest{
+		"good": {ClusterID: "c1", Revision: 7, Time: on(12, 1)}, "newest": {ClusterID: "c1", Revision: 9, Time: on(12, 2), Drill: backup.Drill{Time: on(12, 3), Result: backup.DrillPassed}},
+	})
+	object := desired.WithoutQuery(strings.Replace(template, "{{ .UID }}", "newest", 1))
+	verdict := func(day int, result string) string {
+		return fmt.Sprintf(`{"formatVersion": 1, "verdicts": {%q: {"time": %q, "result": %q}}}`, object, on(12, day).Format(time.RFC3339), result)
+	}
+	for name, c := range map[string]struct{ record, namespace, chosen string }{
+		"bad":                                 {verdict(4, "the hash differs"), "shop", "good.db"},
+		"bad, and good since by its manifest": {verdict(2, "the hash differs"), "shop", "newest.db"},
+		"good":                                {verdict(4, backup.DrillPassed), "shop", "newest.db"},
+		"of another namespace":                {verdict(4, "the hash differs"), "lab", "newest.db"},
+		"not readable":                        {"{", "shop", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Run(t, func(w *reconcilertest.World) {
+				asksNewest(w, template)
+				cm := &corev1.ConfigMap{
+					ObjectMeta: metav1.ObjectMeta{Name: "nightly-backup-schedule", Namespace: c.namespace, Labels: map[string]string{naming.LabelSchedule: "nightly"}},
+					Data:       map[string]string{naming.KeyRecord: c.record},
+				}
+				if _, err := w.API.CoreV1().ConfigMaps(c.namespace).Create(w.Context(), cm, metav1.CreateOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				err := w.Do(w.Begins())
+				if c.chosen == "" {
+					backuptest.WantError(t, err, "schedule nightly", "shop/nightly-backup-schedule is not readable", "spec.source.objectURL")
+					return
+				}
+				if err != nil || !strings.HasSuffix(w.Record().Restored.Object, c.chosen) {
+					t.Errorf("%v, %+v", err, w.Record().Restored)
+				}
+			})
 		})
 	}
 }

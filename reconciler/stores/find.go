@@ -113,7 +113,11 @@ func (s Stores) findNewest(ctx context.Context, store backup.Store, namespace st
 	if err != nil {
 		return f, fmt.Errorf("%w; name the backup that you want with spec.source.objectURL", err)
 	}
-	candidates := Candidates(all, namespace, *w.From, w.Source)
+	judged, err := s.judged(bounded, namespace, all)
+	if err != nil {
+		return f, err
+	}
+	candidates := Candidates(judged, namespace, *w.From, w.Source)
 	for _, m := range candidates {
 		if m.Object == object {
 			return found(m, place, all), nil
