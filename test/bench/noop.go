@@ -14,7 +14,7 @@ type noop struct {
 
 // measureNoop runs the benchmark of package reconciler.
 func measureNoop(ctx context.Context) (noop, error) {
-	list, err := runBenchmark(ctx, "./reconciler", "NoOpPass1000Clusters", 5)
+	list, err := runBenchmark(ctx, noOpPass, 5)
 	if err != nil {
 		return noop{}, err
 	}

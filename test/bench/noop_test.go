@@ -1,9 +1,22 @@
 package main
 
 import (
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 )
+
+// Each benchmark of the table is where it is run.
+func TestEachBenchmarkExists(t *testing.T) {
+	for benchmark, pkg := range benchmarks() {
+		list := exec.CommandContext(t.Context(), "go", "test", pkg, "-list", "^Benchmark"+benchmark+"$")
+		list.Dir = "../.."
+		if out, err := list.CombinedOutput(); err != nil || !strings.Contains(string(out), "Benchmark"+benchmark+"\n") {
+			t.Errorf("%s has no benchmark %s: %v, %s", pkg, benchmark, err, out)
+		}
+	}
+}
 
 func TestEachFigureIsReadByItsUnit(t *testing.T) {
 	read := func(line string) (noop, bool, error) {

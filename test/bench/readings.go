@@ -20,15 +20,17 @@ type reading struct {
 	memory, peak float64
 }
 
-// The benchmarks of package sources, and how often each way is measured.
+// The benchmarks, and how often each way of those of package sources is measured.
 const (
+	noOpPass                        = "NoOpPass1000Clusters"
+	yearOfStatus                    = "YearOfStatus"
 	unchangedBranch, unchangedTimes = "UnchangedBranch", 20
 	newCommit, newCommitTimes       = "NewCommit", 5
 )
 
 // measureReadings runs a benchmark of package sources.
 func measureReadings(ctx context.Context, benchmark string, times int) ([]reading, error) {
-	results, err := runBenchmark(ctx, "./sources", benchmark, times)
+	results, err := runBenchmark(ctx, benchmark, times)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ type year struct {
 
 // measureYear runs the benchmark of the daemon.
 func measureYear(ctx context.Context) ([]year, error) {
-	results, err := runBenchmark(ctx, "./cmd/quorate", "YearOfStatus", 1)
+	results, err := runBenchmark(ctx, yearOfStatus, 1)
 	if err != nil {
 		return nil, err
 	}
