@@ -227,6 +227,8 @@ type HoldStatus struct {
 type StepStatus struct {
 	Action string `json:"action"`
 	Reason string `json:"reason"`
+	// Undo says until when the step can be taken back, and how.
+	Undo string `json:"undo,omitempty"`
 }
 
 // BackupStatus is one good backup. It never changes.

@@ -169,7 +169,7 @@ func holdStatus(h *decision.Hold) *schema.HoldStatus {
 func planStatus(steps []decision.Step) []schema.StepStatus {
 	list := make([]schema.StepStatus, len(steps))
 	for i, s := range steps {
-		list[i] = schema.StepStatus{Action: s.Action.String(), Reason: s.Reason}
+		list[i] = schema.StepStatus{Action: s.Action.String(), Reason: s.Reason, Undo: s.Undo.Text}
 	}
 	return list
 }

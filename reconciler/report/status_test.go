@@ -100,6 +100,11 @@ func TestStatusOfAnUpgrade(t *testing.T) {
 		if phase, _ := s.Phase(); phase != schema.PhaseReconciling || len(s.Status.Cluster.Plan) < 6 || s.Status.Commit != w.Wish.Commit {
 			t.Errorf("it is %s of commit %s with the plan %+v", phase, s.Status.Commit, s.Status.Cluster.Plan)
 		}
+		for _, step := range s.Status.Cluster.Plan {
+			if step.Action == "" || step.Reason == "" || step.Undo == "" {
+				t.Errorf("a step does not say what, why, or until when it can be taken back: %+v", step)
+			}
+		}
 		mixed := false
 		w.Until(func(p decision.Plan) bool {
 			v := w.Status(schema.KindCluster, "orders").Status.Cluster.Version
