@@ -25,7 +25,7 @@ help: ## List these commands
 build: ## Build bin/quorate and bin/quorate-guard
 	go build -trimpath -ldflags='-s -w' -o $(BIN)/ ./cmd/quorate ./cmd/quorate-guard
 
-unit: $(SANDBOX) sshd chromium ## Test everything that needs no Kubernetes
+unit: $(SANDBOX) sshd chromium promtool ## Test everything that needs no Kubernetes
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 
 sim: ## Try to break the planner, longer than the tests do
@@ -111,6 +111,17 @@ sshd:
 chromium:
 	@command -v chromium >/dev/null || { echo "installing chromium"; apt-get -qq update; \
 	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends chromium fonts-dejavu-core; }
+
+# promtool is what the tests of the alerts run; it comes with Prometheus, which the end-to-end
+# test of them starts beside an Alertmanager.
+.PHONY: promtool alertmanager
+promtool:
+	@test -x /usr/bin/promtool || { echo "installing prometheus"; apt-get -qq update; \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends prometheus; }
+
+alertmanager: promtool
+	@test -x /usr/bin/prometheus-alertmanager || { echo "installing prometheus-alertmanager"; apt-get -qq update; \
+	  DEBIAN_FRONTEND=noninteractive apt-get -qq install --yes --no-install-recommends prometheus-alertmanager; }
 
 .PHONY: $(SANDBOX)
 $(SANDBOX):
