@@ -1,14 +1,26 @@
 package daemon
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/manifests"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -169,6 +181,165 @@ func TestQueriesAreReallyChecked(t *testing.T) {
 		checkQuery(probe, known, "", expr)
 		if probe.Failed() == good {
 			t.Errorf("%s: failed is %t", expr, probe.Failed())
+		}
+	}
+}
+
+// dashboard is the part of Grafana's JSON that a query can stand in.
+type dashboard struct {
+	UID, Title    string
+	SchemaVersion int `json:"schemaVersion"`
+	Panels        []struct {
+		ID      int
+		Title   string
+		Type    string
+		GridPos struct{ H, W, X, Y int } `json:"gridPos"`
+		Targets []struct{ Expr string }
+	}
+	Templating struct {
+		List []struct {
+			Name, Type string
+			Query      json.RawMessage
+		}
+	}
+	Annotations struct {
+		List []struct{ Name, Expr string }
+	}
+}
+
+// Prometheus takes every query of a dashboard.
+func TestDashboardsAreValidPromQL(t *testing.T) {
+	files, err := filepath.Glob(monitoring + "dashboards/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rules []any
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatal(err)
+		}
+		add := func(expr string) {
+			expr = strings.NewReplacer("$__rate_interval", "5m", "$namespace", "shop", "$cluster", "orders").Replace(expr)
+			rules = append(rules, map[string]string{"record": fmt.Sprintf("dashboard:query:%d", len(rules)), "expr": expr})
+		}
+		for _, p := range d.Panels {
+			for _, target := range p.Targets {
+				add(target.Expr)
+			}
+		}
+		for _, a := range d.Annotations.List {
+			if a.Expr != "" {
+				add(a.Expr)
+			}
+		}
+	}
+	promtool(t, "check", "rules", writeYAML(t, "rules.yaml", map[string]any{"groups": []any{map[string]any{"name": "dashboards", "rules": rules}}}))
+}
+
+// The PodMonitor finds the pods that quorate makes, on the port that they have, and takes the
+// name of their cluster from the label that it is in.
+func TestThePodMonitorFindsTheMembers(t *testing.T) {
+	text, err := os.ReadFile(monitoring + "podmonitor.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var monitor struct {
+		Spec struct {
+			Selector            metav1.LabelSelector
+			PodMetricsEndpoints []struct {
+				Port        string
+				Relabelings []struct {
+					SourceLabels []string
+					TargetLabel  string
+				}
+			}
+		}
+	}
+	if err := yaml.Unmarshal(text, &monitor); err != nil {
+		t.Fatal(err)
+	}
+	rendered, err := manifests.Render(clustertest.Orders(), reconcilertest.OrdersOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pod := rendered.StatefulSet.Spec.Template
+	selector, err := metav1.LabelSelectorAsSelector(&monitor.Spec.Selector)
+	if err != nil || selector.Empty() || !selector.Matches(labels.Set(pod.Labels)) {
+		t.Errorf("%s does not match %v (%v)", selector, pod.Labels, err)
+	}
+	from := map[string]string{}
+	for _, r := range monitor.Spec.PodMetricsEndpoints[0].Relabelings {
+		from[r.TargetLabel] = strings.Join(r.SourceLabels, ";")
+	}
+	cluster := "__meta_kubernetes_pod_label_" + regexp.MustCompile(`\W`).ReplaceAllString(naming.LabelCluster, "_")
+	if from["etcd_cluster"] != cluster || from["etcd_namespace"] != "__meta_kubernetes_namespace" {
+		t.Errorf("relabelings %v, and the name is in %s", from, cluster)
+	}
+	if port := monitor.Spec.PodMetricsEndpoints[0].Port; !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(p corev1ac.ContainerPortApplyConfiguration) bool { return *p.Name == port }) {
+		t.Errorf("no container has the port %s", port)
+	}
+}
+
+// Every query of a dashboard is about metrics that exist, and no panel lies on another.
+func TestDashboardsUseMetricsThatExist(t *testing.T) {
+	known := knownMetrics(t)
+	files, err := filepath.Glob(monitoring + "dashboards/*.json")
+	if err != nil || len(files) != 3 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	uids := map[string]bool{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d dashboard
+		if err := json.Unmarshal(text, &d); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		name := filepath.Base(file)
+		if d.UID == "" || uids[d.UID] || d.Title == "" || d.SchemaVersion < 36 || len(d.Panels) < 6 {
+			t.Errorf("%s: uid %q, title %q, schema %d, %d panels", name, d.UID, d.Title, d.SchemaVersion, len(d.Panels))
+		}
+		uids[d.UID] = true
+		places, ids := map[string]string{}, map[int]bool{}
+		for _, p := range d.Panels {
+			if ids[p.ID] || p.Title == "" {
+				t.Errorf("%s: panel %d %q", name, p.ID, p.Title)
+			}
+			ids[p.ID] = true
+			for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
+				for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
+					place := fmt.Sprint(x, " ", y)
+					if places[place] != "" || x >= 24 {
+						t.Errorf("%s: %s lies on %s", name, p.Title, places[place])
+					}
+					places[place] = p.Title
+				}
+			}
+			for _, target := range p.Targets {
+				checkQuery(t, known, name+" "+p.Title, target.Expr)
+			}
+			if len(p.Targets) == 0 && p.Type != "row" && p.Type != "text" {
+				t.Errorf("%s: %s shows nothing", name, p.Title)
+			}
+		}
+		for _, a := range d.Annotations.List {
+			if a.Expr != "" {
+				checkQuery(t, known, name+" "+a.Name, a.Expr)
+			}
+		}
+		for _, v := range d.Templating.List {
+			if asked := regexp.MustCompile(`label_values\((.*), (\w+)\)`).FindStringSubmatch(string(v.Query)); asked != nil {
+				checkQuery(t, known, name+" $"+v.Name, "sum by ("+asked[2]+") ("+strings.ReplaceAll(asked[1], `\"`, `"`)+")")
+			} else if v.Type == "query" {
+				t.Errorf("%s: $%s asks %s", name, v.Name, v.Query)
+			}
 		}
 	}
 }
