@@ -31,5 +31,5 @@ func TestHelpIsComplete(t *testing.T) {
 			walk(sub)
 		}
 	}
-	walk(newRoot())
+	walk(newRoot(programName))
 }

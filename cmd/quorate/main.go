@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -30,12 +31,17 @@ func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e))
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	os.Exit(execute(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(executeAs(ctx, filepath.Base(os.Args[0]), os.Args[1:], os.Stdout, os.Stderr))
 }
 
 // execute runs the command line and returns the exit status.
 func execute(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	root := newRoot()
+	return executeAs(ctx, programName, args, stdout, stderr)
+}
+
+// executeAs does so as a program of that name.
+func executeAs(ctx context.Context, program string, args []string, stdout, stderr io.Writer) int {
+	root := newRoot(program)
 	root.SetArgs(args)
 	root.SetOut(stdout)
 	root.SetErr(stderr)
@@ -67,15 +73,30 @@ func explainCommand(text string) string {
 	if found {
 		return "unknown command " + unknown + ", did you mean " + strings.Join(strings.Fields(near), " or ") + "?"
 	}
-	if given, command, _ := strings.Cut(unknown, " for "); command != `"quorate"` {
-		command = strings.Trim(command, `"`)
+	given, command, _ := strings.Cut(unknown, " for ")
+	if command = strings.Trim(command, `"`); command != programName && command != pluginName {
 		return fmt.Sprintf("%s takes no argument %s: leave it out; see %s --help", command, given, command)
 	}
-	return text + "; quorate --help lists the commands"
+	return text + "; " + command + " --help lists the commands"
 }
 
-// newRoot returns the command without a verb.
-func newRoot() *cobra.Command {
+// What quorate is called, by itself and as a plugin of kubectl, which runs the program
+// kubectl-quorate for kubectl quorate.
+const (
+	programName = "quorate"
+	pluginName  = "kubectl quorate"
+)
+
+// asPlugin lets all help speak of kubectl quorate.
+func asPlugin(cmd *cobra.Command) {
+	cmd.Example = strings.ReplaceAll(cmd.Example, "  "+programName+" ", "  "+pluginName+" ")
+	for _, sub := range cmd.Commands() {
+		asPlugin(sub)
+	}
+}
+
+// newRoot returns the command without a verb, as the program of that name.
+func newRoot(program string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "quorate",
 		Short: "Reconcile etcd clusters on Kubernetes to the state declared in Git",
@@ -89,7 +110,11 @@ the live clusters, plans safe ordered steps, and applies them one at a time.`,
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
-	root.AddCommand(newRun(), newPlan(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
+	root.AddCommand(newRun(), newPlan(), newStatus(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
+	if strings.HasPrefix(program, "kubectl-quorate") {
+		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
+		asPlugin(root)
+	}
 	return root
 }
 

@@ -71,8 +71,13 @@ func useColor(when string, out io.Writer) bool {
 	if when != "auto" {
 		return when == "always"
 	}
+	return os.Getenv("NO_COLOR") == "" && isTerminal(out)
+}
+
+// isTerminal reports whether out is a terminal that can move its cursor.
+func isTerminal(out io.Writer) bool {
 	file, ok := out.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
 }
 
 // The colours of a terminal.

@@ -1,0 +1,233 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/schema"
+)
+
+// showFlags are the flags of quorate status.
+type showFlags struct {
+	daemon    daemonFlags
+	namespace string
+	kind      string
+	output    string
+	watch     bool
+}
+
+// The formats of what is shown.
+const (
+	outputText = "text"
+	outputWide = "wide"
+	outputJSON = "json"
+	outputYAML = "yaml"
+)
+
+// exitNotReady is the exit status when something that was shown is not what Git says.
+const exitNotReady exitError = 2
+
+// newStatus shows how everything is.
+func newStatus() *cobra.Command {
+	f := &showFlags{}
+	cmd := &cobra.Command{
+		Use:   "status [NAMESPACE/NAME]",
+		Short: "Show how clusters, backups and restores are, and why",
+		Long: `status shows what quorate knows: of all clusters in a table, or of one in detail, with its
+members, its drift, what holds it and what to do, the plan and the backups.
+
+It asks the daemon, through the API server of the Kubernetes cluster or at --server. Where
+no daemon answers it shows what the last one has written into the Kubernetes cluster, says
+so, and how old that is. It changes nothing.
+
+It ends with 0 if everything that it shows is Ready, with 2 if something is not, and
+with 1 if it could not find out. With --watch it runs until it is interrupted.`,
+		Example: `  quorate status                      # all clusters
+  quorate status shop/orders          # one of them, in detail
+  quorate status shop/orders --watch  # an upgrade, live
+  quorate status --kind schedule -n shop -o wide`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return f.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
+		},
+	}
+	f.daemon.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "only objects of this namespace; default all")
+	choiceFlag(cmd, &f.kind, "kind", "only objects of this kind", kindNames()...)
+	flags.BoolVarP(&f.watch, "watch", "w", false, "keep showing what changes, until interrupted")
+	outputFlag(cmd, &f.output, outputText, outputWide, outputJSON, outputYAML)
+	return cmd
+}
+
+// kindNames are the values of --kind, the first of which is the default.
+func kindNames() []string { return []string{"cluster", "backup", "schedule", "restore", "all"} }
+
+// kindOf is the kind of objects that a value of --kind names, "" for all.
+func kindOf(name string) string {
+	return map[string]string{
+		"cluster": schema.KindCluster, "backup": schema.KindBackup, "schedule": schema.KindBackupSchedule, "restore": schema.KindRestore,
+	}[name]
+}
+
+func (f *showFlags) run(ctx context.Context, out, errs io.Writer, args []string) error {
+	ask := query{Namespace: f.namespace, Kind: kindOf(f.kind)}
+	if len(args) == 1 {
+		namespace, name, found := strings.Cut(args[0], "/")
+		if !found {
+			namespace, name = f.namespace, args[0]
+		}
+		if namespace == "" || name == "" || strings.Contains(name, "/") || f.namespace != "" && namespace != f.namespace {
+			return fmt.Errorf("%q names no object: give NAMESPACE/NAME, such as shop/orders, or -n NAMESPACE NAME", args[0])
+		}
+		ask = query{Namespace: namespace, Name: name, Kind: ask.Kind}
+	}
+	from, err := f.daemon.source()
+	if err != nil {
+		return err
+	}
+	if f.watch {
+		return watch(ctx, out, errs, f, from, ask)
+	}
+	a, err := from.ask(ctx, ask)
+	if err != nil {
+		return err
+	}
+	if a.note != "" {
+		_, _ = fmt.Fprintln(errs, "quorate:", a.note)
+	}
+	text, err := f.render(a, ask)
+	if err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, text); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(a.items, notReady) || !a.whole {
+		return exitNotReady
+	}
+	return nil
+}
+
+func notReady(s schema.Status) bool {
+	phase, _ := s.Phase()
+	return phase != schema.PhaseReady
+}
+
+// render is an answer in the format that was asked for.
+func (f *showFlags) render(a answer, ask query) (string, error) {
+	if ask.Name != "" && len(a.items) == 0 {
+		return "", fmt.Errorf("no %s %s/%s is known: check its name, and that its file is in Git; quorate status lists what there is", cmpKind(f.kind), ask.Namespace, ask.Name)
+	}
+	var value any = map[string]any{"items": a.items, "whole": a.whole}
+	if ask.Name != "" && len(a.items) == 1 {
+		value = a.items[0]
+	}
+	var b strings.Builder
+	switch f.output {
+	case outputJSON:
+		err := printJSON(&b, value)
+		return b.String(), err
+	case outputYAML:
+		text, err := yaml.Marshal(value)
+		return string(text), err
+	}
+	if ask.Name != "" {
+		for i, s := range a.items {
+			if i > 0 {
+				b.WriteString("\n")
+			}
+			printDetail(&b, s)
+		}
+		return b.String(), nil
+	}
+	printTables(&b, a.items, f.output == outputWide)
+	if len(a.items) == 0 {
+		fmt.Fprintf(&b, "no %s is known\n", cmpKind(f.kind))
+	}
+	return b.String(), nil
+}
+
+func cmpKind(kind string) string {
+	if kind == "all" {
+		return "object"
+	}
+	return kind
+}
+
+// shown is a text of others on one line of a terminal.
+func shown(text string) string { return markdown.Plain(text, markdown.MessageRunes) }
+
+// watchEvery is the time between two questions of --watch.
+const watchEvery = 2 * time.Second
+
+// clearScreen moves to the top of a terminal and clears what is below.
+const clearScreen = "\x1b[H\x1b[J"
+
+// watch shows what has changed until ctx ends: on a terminal in place, else as one more
+// text. An answer that fails is told once, and asked for again.
+func watch(ctx context.Context, out, errs io.Writer, f *showFlags, from source, ask query) error {
+	last, told, live := "", "", isTerminal(out)
+	for tick := time.NewTicker(watchEvery); ; {
+		a, err := from.ask(ctx, ask)
+		text := ""
+		if err == nil {
+			text, err = f.render(a, ask)
+		}
+		if ctx.Err() != nil {
+			tick.Stop()
+			return nil
+		}
+		if err != nil && last == "" {
+			tick.Stop()
+			return err // a mistake in the command line is no news to wait for
+		}
+		note := a.note
+		if err != nil {
+			note, text = err.Error(), last
+		}
+		if err := news(out, errs, live, note, told, text, last); err != nil {
+			tick.Stop()
+			return err
+		}
+		told, last = note, text
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// news writes what differs from what was written last.
+func news(out, errs io.Writer, live bool, note, told, text, last string) error {
+	var err error
+	switch {
+	case live && (text != last || note != told):
+		if note != "" {
+			text += "\n" + shown(note) + "\n"
+		}
+		_, err = io.WriteString(out, clearScreen+text)
+		return err
+	case live:
+		return nil
+	case note != told && note != "":
+		_, err = fmt.Fprintln(errs, "quorate:", note)
+	}
+	if text == last {
+		return err
+	}
+	if last != "" {
+		text = "\n" + text
+	}
+	_, written := io.WriteString(out, text)
+	return errors.Join(err, written)
+}

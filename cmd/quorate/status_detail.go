@@ -1,0 +1,163 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// printDetail prints all that is known of one object.
+func printDetail(out io.Writer, s schema.Status) {
+	phase, why := s.Phase()
+	fmt.Fprintf(out, "%s %s/%s: %s (%s)", s.Kind, s.Metadata.Namespace, s.Metadata.Name, phase, shown(why.Reason))
+	if why.LastTransitionTime != "" {
+		fmt.Fprintf(out, " since %s", shown(why.LastTransitionTime))
+	}
+	fmt.Fprintln(out)
+	hold := (*schema.HoldStatus)(nil)
+	if s.Status.Cluster != nil {
+		hold = s.Status.Cluster.Hold
+	}
+	if hold == nil && why.Message != "" {
+		fmt.Fprintf(out, "  %s\n", shown(why.Message))
+	}
+	printFacts(out, s)
+	if c := s.Status.Cluster; c != nil {
+		printCluster(out, *c)
+	}
+}
+
+// printFacts prints what fits on a line each.
+func printFacts(out io.Writer, s schema.Status) {
+	facts := [][2]string{{"Commit", s.Status.Commit}}
+	add := func(name, value string) { facts = append(facts, [2]string{name, value}) }
+	switch t := s.Status; {
+	case t.Cluster != nil:
+		c := t.Cluster
+		add("Version", versionText(c.Version))
+		add("Members", fmt.Sprintf("%d of %d healthy, %s", c.Replicas.Healthy, c.Replicas.Wanted, state.Plural(int(c.Replicas.Members), "voter")))
+	case t.Backup != nil:
+		add("Cluster", t.Backup.Cluster)
+		factsOfBackup(add, "Taken", t.Backup.Taken)
+	case t.Schedule != nil:
+		add("Cluster", t.Schedule.Cluster)
+		factsOfBackup(add, "Last", t.Schedule.Last)
+		add("Next", t.Schedule.Next)
+		if d := t.Schedule.Drill; d != nil {
+			add("Drill", d.Result+", at "+d.Time+", of "+d.URL)
+		}
+	case t.Restore != nil:
+		add("Cluster", t.Restore.Cluster)
+		add("Source", t.Restore.Source)
+		add("Backup", t.Restore.Backup)
+		add("Done", t.Restore.Time)
+	}
+	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
+	for _, fact := range facts {
+		if fact[1] != "" {
+			fmt.Fprintf(w, "%s:\t%s\n", fact[0], shown(fact[1]))
+		}
+	}
+	_ = w.Flush() // a text for a person
+}
+
+func factsOfBackup(add func(name, value string), name string, b *schema.BackupStatus) {
+	if b == nil {
+		return
+	}
+	add(name, b.Time)
+	add("URL", b.URL)
+	if b.Size > 0 { // else it is not known
+		add("Revision", fmt.Sprint(b.Revision))
+		add("Size", state.SizeText(b.Size))
+	}
+}
+
+func printCluster(out io.Writer, c schema.ClusterStatus) {
+	if h := c.Hold; h != nil {
+		fmt.Fprintf(out, "\nHold: %s, by the rule %s (quorate explain %s)\n  %s\n", shown(h.Kind), shown(h.Rule), shown(h.Rule), shown(h.Message))
+		if h.Do != "" {
+			fmt.Fprintf(out, "  What to do: %s\n", shown(h.Do))
+		}
+	}
+	for _, warning := range c.Warnings {
+		fmt.Fprintf(out, "\nWarning: %s\n", shown(warning))
+	}
+	printMembers(out, c.Members)
+	printDrift(out, c.Drift)
+	printPlan(out, c)
+	printTaken(out, c.Backups)
+}
+
+func printMembers(out io.Writer, members []schema.MemberStatus) {
+	if len(members) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "MEMBER\tROLE\tVERSION\tHEALTH\tID")
+	for _, m := range members {
+		role := m.Role
+		if m.Leader {
+			role = "leader"
+		}
+		row := []string{m.Name, role, m.Version, m.Health, m.ID}
+		for i, cell := range row {
+			row[i] = cmp.Or(shown(cell), "-")
+		}
+		fmt.Fprintln(w, strings.Join(row, "\t"))
+	}
+	_ = w.Flush() // a text for a person
+}
+
+// printDrift prints a small diff: - for what is gone, ~ for what differs, ! for what is
+// somebody else's.
+func printDrift(out io.Writer, list []schema.DriftStatus) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(out, "\nDrift:")
+	for _, d := range list {
+		sign := map[string]string{"missing": "-", "foreign": "!"}[d.State]
+		fmt.Fprintf(out, "  %s %s %s: %s", cmp.Or(sign, "~"), shown(d.Kind), shown(d.Name), shown(d.State))
+		if d.Manager != "" {
+			fmt.Fprintf(out, " by %s", shown(d.Manager))
+		}
+		fmt.Fprintln(out)
+		for _, field := range d.Fields {
+			fmt.Fprintf(out, "      %s\n", shown(field))
+		}
+	}
+}
+
+func printPlan(out io.Writer, c schema.ClusterStatus) {
+	if len(c.Plan) == 0 {
+		return
+	}
+	title := "Plan:"
+	if c.Hold != nil {
+		title = "Plan, once nothing holds it:"
+	}
+	fmt.Fprintf(out, "\n%s\n", title)
+	for i, step := range c.Plan {
+		fmt.Fprintf(out, "%3d. %s\n     because %s\n", i+1, shown(step.Action), shown(step.Reason))
+	}
+}
+
+func printTaken(out io.Writer, list []schema.BackupStatus) {
+	if len(list) == 0 {
+		return
+	}
+	fmt.Fprintln(out)
+	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
+	fmt.Fprintln(w, "BACKUP FOR\tTAKEN\tREVISION\tSIZE\tURL")
+	for _, b := range list {
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", cmp.Or(shown(b.For), "-"), shown(b.Time), b.Revision, state.SizeText(b.Size), shown(b.URL))
+	}
+	_ = w.Flush() // a text for a person
+}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/statuses"
+	"github.com/quorate/quorate/schema"
+)
+
+// query is which objects are asked for; an empty field is any.
+type query struct{ Namespace, Name, Kind string }
+
+// matches reports whether a status was asked for.
+func (q query) matches(s schema.Status) bool {
+	return (q.Namespace == "" || q.Namespace == s.Metadata.Namespace) && (q.Name == "" || q.Name == s.Metadata.Name) && (q.Kind == "" || q.Kind == s.Kind)
+}
+
+// answer is what is known of the objects.
+type answer struct {
+	items []schema.Status
+	// whole is false while the daemon has not reconciled some of them yet.
+	whole bool
+	// note is what a reader has to know about where it comes from; "" for nothing.
+	note string
+}
+
+// source knows how objects are.
+type source interface {
+	ask(ctx context.Context, q query) (answer, error)
+}
+
+// daemonFlags say where the daemon is.
+type daemonFlags struct {
+	server, tokenFile, kubeconfig, namespace string
+}
+
+func (f *daemonFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.server, "server", "", "URL of the daemon, such as http://localhost:8080 of a kubectl port-forward; default through the API server")
+	flags.StringVar(&f.tokenFile, "token-file", "", "file with a bearer token for --server")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
+	flags.StringVar(&f.namespace, "daemon-namespace", "quorate-system", "namespace in which quorate runs")
+}
+
+// source returns the daemon, or what finds it.
+func (f *daemonFlags) source() (source, error) {
+	if f.server == "" {
+		if f.tokenFile != "" {
+			return nil, errors.New("--token-file is for --server: add it; through the API server your kubeconfig says who you are")
+		}
+		k := kubeFlags{kubeconfig: f.kubeconfig}
+		kube, err := k.connect()
+		if err != nil {
+			return nil, err
+		}
+		return cluster{kube: kube, namespace: f.namespace}, nil
+	}
+	at, err := url.Parse(f.server)
+	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
+		return nil, fmt.Errorf("--server is %q: give a URL such as http://localhost:8080", f.server)
+	}
+	d := server{url: at}
+	if f.tokenFile != "" {
+		token, err := os.ReadFile(f.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read --token-file: %w", err)
+		}
+		if d.token = strings.TrimSpace(string(token)); at.Scheme == "http" && !isLoopback(at.Hostname()) {
+			return nil, errors.New("--server is http://, over which no token is sent: give an https:// URL")
+		}
+	}
+	return d, nil
+}
+
+func isLoopback(host string) bool { return host == "localhost" || host == "127.0.0.1" || host == "::1" }
+
+// apiPath is where the daemon tells how objects are.
+const apiPath = "api/v1/statuses"
+
+// page is one answer of the daemon.
+type page struct {
+	Items    []schema.Status `json:"items"`
+	Continue string          `json:"continue"`
+	Whole    bool            `json:"whole"`
+}
+
+// maxAnswer bounds what is read of one page.
+const maxAnswer = 64 << 20
+
+// pages asks for all pages, by a function that makes one request.
+func pages(ctx context.Context, q query, get func(ctx context.Context, params url.Values) ([]byte, error)) (answer, error) {
+	a := answer{whole: true}
+	params := url.Values{"limit": {"500"}}
+	for key, value := range map[string]string{"kind": q.Kind, "namespace": q.Namespace, "name": q.Name} {
+		if value != "" {
+			params.Set(key, value)
+		}
+	}
+	for {
+		text, err := get(ctx, params)
+		if err != nil {
+			return answer{}, err
+		}
+		var p page
+		if err := json.Unmarshal(text, &p); err != nil {
+			return answer{}, fmt.Errorf("read the daemon's answer: %w; is it a quorate of this release?", err)
+		}
+		for _, s := range p.Items {
+			if q.matches(s) {
+				a.items = append(a.items, s)
+			}
+		}
+		a.whole = a.whole && p.Whole
+		if p.Continue == "" || p.Continue == params.Get("continue") {
+			return a, nil
+		}
+		params.Set("continue", p.Continue)
+	}
+}
+
+// server is a daemon at a URL.
+type server struct {
+	url   *url.URL
+	token string
+}
+
+func (d server) ask(ctx context.Context, q query) (answer, error) { return pages(ctx, q, d.get) }
+
+func (d server) get(ctx context.Context, params url.Values) ([]byte, error) {
+	at := d.url.JoinPath(apiPath)
+	at.RawQuery = params.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	if d.token != "" {
+		request.Header.Set("Authorization", "Bearer "+d.token)
+	}
+	client := http.Client{Timeout: askTimeout}
+	response, err := client.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w; check --server", err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return nil, fmt.Errorf("read the daemon's answer: %w", err)
+	}
+	if response.StatusCode != http.StatusOK {
+		return nil, refused(response.StatusCode, text)
+	}
+	return text, nil
+}
+
+// refused is the error of an answer that is none.
+func refused(code int, text []byte) error {
+	var problem struct {
+		Error string `json:"error"`
+	}
+	_ = json.Unmarshal(text, &problem) // then there is only its status
+	do := "check --server"
+	if code == http.StatusUnauthorized || code == http.StatusForbidden {
+		do = "give a token that it accepts with --token-file"
+	}
+	return fmt.Errorf("the daemon answers %d: %s; %s", code, shown(cmp.Or(problem.Error, http.StatusText(code))), do)
+}
+
+// askTimeout is how long one answer may take.
+const askTimeout = 15 * time.Second
+
+// cluster finds the daemons of a Kubernetes cluster through its API server, and what they
+// have written there.
+type cluster struct {
+	kube      kubernetes.Interface
+	namespace string
+}
+
+// ask asks every daemon that acts; where none answers, the records say what the last one
+// knew.
+func (c cluster) ask(ctx context.Context, q query) (answer, error) {
+	a, daemonErr := c.daemons(ctx, q)
+	if daemonErr == nil {
+		return a, nil
+	}
+	a, err := c.records(ctx, q)
+	if err != nil {
+		return answer{}, fmt.Errorf("%w; and the records that it left: %w", daemonErr, err)
+	}
+	a.note = fmt.Sprintf("no daemon answers (%s); %s", shown(daemonErr.Error()), a.note)
+	return a, nil
+}
+
+// daemons asks each daemon that is ready, since each knows what its own source names.
+func (c cluster) daemons(ctx context.Context, q query) (answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=quorate,app.kubernetes.io/component=daemon"})
+	if err != nil {
+		return answer{}, fmt.Errorf("find the daemon in namespace %s: %w", c.namespace, err)
+	}
+	a, asked := answer{whole: true}, 0
+	for _, pod := range list.Items {
+		if !isReady(pod) {
+			continue // it waits for the lease, or starts
+		}
+		asked++
+		one, err := pages(ctx, q, func(ctx context.Context, params url.Values) ([]byte, error) { return c.get(ctx, pod, params) })
+		if err != nil {
+			return answer{}, fmt.Errorf("ask the daemon in pod %s: %w", pod.Name, err)
+		}
+		a.items, a.whole = append(a.items, one.items...), a.whole && one.whole
+	}
+	if asked == 0 {
+		return answer{}, fmt.Errorf("no pod of quorate is ready in namespace %s; --daemon-namespace names another one", c.namespace)
+	}
+	schema.SortStatuses(a.items)
+	return a, nil
+}
+
+// isReady reports whether a daemon acts.
+func isReady(pod corev1.Pod) bool {
+	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
+	})
+}
+
+// get makes one request to a daemon through the API server.
+func (c cluster) get(ctx context.Context, pod corev1.Pod, params url.Values) ([]byte, error) {
+	request := c.kube.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
+		Name(pod.Name + ":" + strconv.Itoa(int(portOf(pod)))).SubResource("proxy").Suffix(apiPath)
+	for key := range params {
+		request = request.Param(key, params.Get(key))
+	}
+	return request.DoRaw(ctx)
+}
+
+// portOf is the port named http of a daemon.
+func portOf(pod corev1.Pod) int32 {
+	for _, c := range pod.Spec.Containers {
+		for _, p := range c.Ports {
+			if p.Name == "http" {
+				return p.ContainerPort
+			}
+		}
+	}
+	return 8080
+}
+
+// records reads what the daemons have written beside the objects.
+func (c cluster) records(ctx context.Context, q query) (answer, error) {
+	a := answer{whole: true}
+	var oldest, newest time.Time
+	unreadable := 0
+	o := metav1.ListOptions{LabelSelector: naming.LabelStatus, Limit: 500}
+	for {
+		list, err := c.kube.CoreV1().ConfigMaps(q.Namespace).List(ctx, o)
+		if err != nil {
+			return answer{}, fmt.Errorf("list the ConfigMaps with statuses: %w", err)
+		}
+		for i := range list.Items {
+			s, written, err := statuses.Read(&list.Items[i])
+			if err != nil {
+				unreadable++
+				continue
+			}
+			if !q.matches(s) {
+				continue
+			}
+			a.items = append(a.items, s)
+			if oldest.IsZero() || written.Before(oldest) {
+				oldest = written
+			}
+			if written.After(newest) {
+				newest = written
+			}
+		}
+		if o.Continue = list.Continue; o.Continue == "" {
+			break
+		}
+	}
+	schema.SortStatuses(a.items)
+	a.note = howOld(oldest, newest)
+	if unreadable > 0 {
+		a.note += fmt.Sprintf("; left out are %d that cannot be read", unreadable)
+	}
+	return a, nil
+}
+
+// howOld tells how old records are.
+func howOld(oldest, newest time.Time) string {
+	const text = "shown is what was written into the Kubernetes cluster when each object last changed"
+	switch {
+	case newest.IsZero():
+		return text
+	case oldest.Equal(newest):
+		return text + ", at " + newest.Format(time.RFC3339)
+	}
+	return fmt.Sprintf("%s, from %s to %s", text, oldest.Format(time.RFC3339), newest.Format(time.RFC3339))
+}

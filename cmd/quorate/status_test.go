@@ -1,0 +1,374 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
+	"github.com/quorate/quorate/reconciler/statuses"
+	"github.com/quorate/quorate/schema"
+)
+
+// fleet is a daemon, an API server that leads to it, and what the daemon has written.
+type fleet struct {
+	*testing.T
+	mu      sync.Mutex
+	items   []schema.Status
+	records []corev1.ConfigMap
+	pods    []corev1.Pod
+	asked   []string
+	daemon  *httptest.Server
+	api     *httptest.Server
+	token   string
+}
+
+func newFleet(t *testing.T, items ...schema.Status) *fleet {
+	t.Helper()
+	f := &fleet{T: t, items: items}
+	f.daemon = httptest.NewServer(http.HandlerFunc(f.answer))
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /api/v1/namespaces/quorate-system/pods", func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query().Get("labelSelector"); got != "app.kubernetes.io/name=quorate,app.kubernetes.io/component=daemon" {
+			t.Errorf("asked for pods with %q", got)
+		}
+		reply(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: f.pods})
+	})
+	mux.HandleFunc("GET /api/v1/namespaces/quorate-system/pods/quorate-0:9090/proxy/api/v1/statuses", f.answer)
+	records := func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query().Get("labelSelector"); got != "quorate.dev/status" {
+			t.Errorf("asked for ConfigMaps with %q", got)
+		}
+		reply(w, corev1.ConfigMapList{TypeMeta: metav1.TypeMeta{Kind: "ConfigMapList", APIVersion: "v1"}, Items: f.records})
+	}
+	mux.HandleFunc("GET /api/v1/configmaps", records)
+	mux.HandleFunc("GET /api/v1/namespaces/shop/configmaps", records)
+	f.api = httptest.NewServer(mux)
+	t.Cleanup(f.daemon.Close)
+	t.Cleanup(f.api.Close)
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	text := strings.ReplaceAll("apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: SERVER}}]\nusers: [{name: u, user: {}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\n", "SERVER", f.api.URL)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("KUBECONFIG", config)
+	return f
+}
+
+func reply(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+// answer is the daemon's: two objects a page.
+func (f *fleet) answer(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	q := r.URL.Query()
+	f.asked = append(f.asked, r.URL.RawQuery)
+	if f.token != "" && r.Header.Get("Authorization") != "Bearer "+f.token {
+		w.WriteHeader(http.StatusUnauthorized)
+		reply(w, map[string]string{"error": "who are you?"})
+		return
+	}
+	var of []schema.Status
+	for _, s := range f.items {
+		if (query{Namespace: q.Get("namespace"), Name: q.Get("name"), Kind: q.Get("kind")}).matches(s) {
+			of = append(of, s)
+		}
+	}
+	from := 0
+	_, _ = fmt.Sscanf(q.Get("continue"), "from-%d", &from)
+	to, next := min(from+2, len(of)), ""
+	if to < len(of) {
+		next = fmt.Sprintf("from-%d", to)
+	}
+	reply(w, map[string]any{"items": of[from:to], "continue": next, "total": len(of), "whole": true})
+}
+
+func (f *fleet) show(items ...schema.Status) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.items = items
+}
+
+// acts puts the daemon into a pod.
+func (f *fleet) acts() *fleet {
+	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quorate-0", Namespace: "quorate-system"}}
+	pod.Spec.Containers = []corev1.Container{{Name: "quorate", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9090}}}}
+	waiting := *pod.DeepCopy()
+	waiting.Name = "quorate-1"
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	f.pods = []corev1.Pod{waiting, pod}
+	return f
+}
+
+// quorate runs a command line.
+func (f *fleet) quorate(want int, args ...string) (out, errs string) {
+	f.Helper()
+	var stdout, stderr bytes.Buffer
+	if status := execute(f.Context(), append([]string{"status"}, args...), &stdout, &stderr); status != want {
+		f.Errorf("quorate status %q ends with %d, want %d: %s%s", args, status, want, &stdout, &stderr)
+	}
+	return stdout.String(), stderr.String()
+}
+
+func orders() schema.Status {
+	s := schema.NewStatus(schema.KindCluster, "shop", "orders", schema.PhaseStalled, "Stopped", "the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert the commit")
+	s.Status.Commit = "0a1b2c3d4e5f60718293"
+	s.Status.Cluster = &schema.ClusterStatus{
+		Version:  schema.VersionStatus{Wanted: "3.6.16", Lowest: "3.5.21", Highest: "3.5.21"},
+		Replicas: schema.ReplicasStatus{Wanted: 3, Members: 3, Healthy: 2},
+		Members: []schema.MemberStatus{
+			{Name: "orders-0", ID: "a0", Version: "3.5.21", Role: schema.RoleVoter, Leader: true, Health: schema.HealthHealthy},
+			{Name: "orders-2", ID: "a2", Health: schema.HealthUnhealthy},
+		},
+		Drift: []schema.DriftStatus{
+			{Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit"},
+			{Kind: "PodDisruptionBudget", Name: "orders", State: "missing"},
+		},
+		Hold:     &schema.HoldStatus{Kind: "Stopped", Rule: "member", Message: "the roll stopped at orders-2\x1b[2J", Do: "revert the commit"},
+		Plan:     []schema.StepStatus{{Action: "restart orders-1 3.5.21 → 3.6.16", Reason: "the others keep the quorum"}},
+		Warnings: []string{"orders has no backup schedule"},
+		Backups:  []schema.BackupStatus{{For: "3.6.16", URL: "s3://backups/orders.db", Time: "2026-03-01T02:00:00Z", Revision: 8047, Size: 61440}},
+	}
+	return s
+}
+
+func sessions() schema.Status {
+	s := schema.NewStatus(schema.KindCluster, "shop", "sessions", schema.PhaseReady, "Idle", "the cluster is what Git says")
+	s.Status.Cluster = &schema.ClusterStatus{Version: schema.VersionStatus{Wanted: "3.6.16", Lowest: "3.6.16", Highest: "3.6.16"}, Replicas: schema.ReplicasStatus{Wanted: 3, Members: 3, Healthy: 3}}
+	return s
+}
+
+func nightly() schema.Status {
+	s := schema.NewStatus(schema.KindBackupSchedule, "shop", "nightly", schema.PhaseReady, "BackupTaken", "the last backup is good")
+	s.Status.Schedule = &schema.ScheduleStatus{Cluster: "shop/sessions", Next: "2026-03-02T02:00:00Z", Last: &schema.BackupStatus{URL: "s3://backups/n.db", Time: "2026-03-01T02:00:00Z"}}
+	return s
+}
+
+func wantText(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Errorf("printed\n%s\nwant\n%s", got, want)
+	}
+}
+
+// 233: the table of all clusters, from the daemon in the cluster, over all its pages.
+func TestStatusIsATable(t *testing.T) {
+	other := sessions()
+	other.Metadata.Namespace = "data"
+	f := newFleet(t, other, orders(), sessions(), nightly()).acts()
+	out, errs := f.quorate(2)
+	wantText(t, out, `NAMESPACE   NAME       PHASE     VERSION           MEMBERS   DRIFT   BACKUP                 WHY
+data        sessions   Ready     3.6.16            3/3       -       -                      the cluster is what Git says
+shop        orders     Stalled   3.5.21 → 3.6.16   2/3       2       2026-03-01T02:00:00Z   the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert …
+shop        sessions   Ready     3.6.16            3/3       -       -                      the cluster is what Git says
+`)
+	if errs != "" {
+		t.Errorf("said %q", errs)
+	}
+	if f.asked[0] != "kind=EtcdCluster&limit=500" || len(f.asked) != 2 || !strings.Contains(f.asked[1], "continue=from-2") {
+		t.Errorf("asked %q", f.asked)
+	}
+	out, _ = f.quorate(0, "-n", "data")
+	wantText(t, out, `NAMESPACE   NAME       PHASE   VERSION   MEMBERS   DRIFT   BACKUP   WHY
+data        sessions   Ready   3.6.16    3/3       -       -        the cluster is what Git says
+`)
+	out, _ = f.quorate(0, "--kind", "schedule", "-o", "wide")
+	wantText(t, out, `NAMESPACE   NAME      PHASE   CLUSTER         LAST                   NEXT                   DRILL   URL                 COMMIT   REASON        WHY
+shop        nightly   Ready   shop/sessions   2026-03-01T02:00:00Z   2026-03-02T02:00:00Z   -       s3://backups/n.db   -        BackupTaken   the last backup is good
+`)
+	out, _ = f.quorate(0, "--kind", "restore")
+	wantText(t, out, "no restore is known\n")
+	out, _ = f.quorate(2, "--kind", "all")
+	if strings.Count(out, "NAMESPACE") != 2 || !strings.Contains(out, "\n\nNAMESPACE") {
+		t.Errorf("all kinds are\n%s", out)
+	}
+}
+
+// 233: one cluster, with all that is known of it; nothing in it moves the cursor.
+func TestStatusOfOneCluster(t *testing.T) {
+	f := newFleet(t, orders(), sessions(), nightly()).acts()
+	out, _ := f.quorate(2, "shop/orders")
+	wantText(t, out, `EtcdCluster shop/orders: Stalled (Stopped)
+Commit:   0a1b2c3d4e5f60718293
+Version:  3.5.21 → 3.6.16
+Members:  2 of 3 healthy, 3 voters
+
+Hold: Stopped, by the rule member (quorate explain member)
+  the roll stopped at orders-2`+"\uFFFD"+`[2J
+  What to do: revert the commit
+
+Warning: orders has no backup schedule
+
+MEMBER     ROLE     VERSION   HEALTH      ID
+orders-0   leader   3.5.21    Healthy     a0
+orders-2   -        -         Unhealthy   a2
+
+Drift:
+  ~ Service orders-client: drifted by kubectl-edit
+      .spec.type
+  - PodDisruptionBudget orders: missing
+
+Plan, once nothing holds it:
+  1. restart orders-1 3.5.21 → 3.6.16
+     because the others keep the quorum
+
+BACKUP FOR   TAKEN                  REVISION   SIZE   URL
+3.6.16       2026-03-01T02:00:00Z   8047       60Ki   s3://backups/orders.db
+`)
+	if again, _ := f.quorate(2, "-n", "shop", "orders"); again != out {
+		t.Errorf("with -n it is\n%s", again)
+	}
+	out, _ = f.quorate(0, "shop/nightly", "--kind", "schedule")
+	wantText(t, out, `EtcdBackupSchedule shop/nightly: Ready (BackupTaken)
+  the last backup is good
+Cluster:  shop/sessions
+Last:     2026-03-01T02:00:00Z
+URL:      s3://backups/n.db
+Next:     2026-03-02T02:00:00Z
+`)
+	out, _ = f.quorate(2, "shop/orders", "-o", "json")
+	var s schema.Status
+	if err := json.Unmarshal([]byte(out), &s); err != nil || s.Status.Cluster.Hold.Rule != "member" {
+		t.Errorf("%v:\n%s", err, out)
+	}
+	if out, _ = f.quorate(0, "shop/sessions", "-o", "yaml"); !strings.HasPrefix(out, "apiVersion: status.quorate.dev/v1alpha1\nkind: EtcdCluster\n") {
+		t.Errorf("as YAML it is\n%s", out)
+	}
+	if _, errs := f.quorate(1, "shop/order"); !strings.Contains(errs, "no cluster shop/order is known") {
+		t.Errorf("said %q", errs)
+	}
+	if _, errs := f.quorate(1, "orders"); !strings.Contains(errs, "give NAMESPACE/NAME") {
+		t.Errorf("said %q", errs)
+	}
+}
+
+// 233: where no daemon answers, what it has written is shown, with its age.
+func TestStatusFromTheRecordsOfADaemonThatIsDown(t *testing.T) {
+	f := newFleet(t)
+	for i, s := range []schema.Status{orders(), sessions()} {
+		for j := range s.Status.Conditions {
+			s.Status.Conditions[j].LastTransitionTime = "2026-03-01T01:30:00Z"
+		}
+		cm, err := statuses.ConfigMap(s, "x", time.Date(2026, 3, 1, 2+i, 0, 0, 0, time.UTC))
+		if err != nil {
+			t.Fatal(err)
+		}
+		f.records = append(f.records, *cm)
+	}
+	f.records = append(f.records, corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "forged", Namespace: "shop"}})
+	out, errs := f.quorate(2)
+	if strings.Count(out, "\n") != 3 || !strings.Contains(out, "shop        orders     Stalled") {
+		t.Errorf("printed\n%s", out)
+	}
+	const want = "quorate: no daemon answers (no pod of quorate is ready in namespace quorate-system; --daemon-namespace names another one); shown is what was written into the Kubernetes cluster when each object last changed, from 2026-03-01T02:00:00Z to 2026-03-01T03:00:00Z; left out are 1 that cannot be read\n"
+	if errs != want {
+		t.Errorf("said %q", errs)
+	}
+	out, _ = f.quorate(2, "shop/orders")
+	if !strings.HasPrefix(out, "EtcdCluster shop/orders: Stalled (Stopped) since 2026-03-01T01:30:00Z\n") {
+		t.Errorf("printed\n%s", out)
+	}
+}
+
+// 233: a daemon at a URL, with a token that goes to nobody who listens.
+func TestStatusFromAURL(t *testing.T) {
+	f := newFleet(t, sessions())
+	t.Setenv("KUBECONFIG", "/nowhere")
+	f.quorate(0, "--server", f.daemon.URL)
+	f.token = "sesame"
+	if _, errs := f.quorate(1, "--server", f.daemon.URL); !strings.Contains(errs, "the daemon answers 401: who are you?; give a token that it accepts with --token-file") {
+		t.Errorf("said %q", errs)
+	}
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte("sesame\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.quorate(0, "--server", f.daemon.URL, "--token-file", file)
+	if _, errs := f.quorate(1, "--server", "http://quorate.example.com", "--token-file", file); !strings.Contains(errs, "no token is sent") {
+		t.Errorf("said %q", errs)
+	}
+	if _, errs := f.quorate(1, "--server", "quorate:8080"); !strings.Contains(errs, "give a URL such as http://localhost:8080") {
+		t.Errorf("said %q", errs)
+	}
+}
+
+// lines is a text that is written and read at once.
+type lines struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+// 234: a roll is shown as it moves, each state once, and an interruption is no failure.
+func TestARollIsWatched(t *testing.T) {
+	f := newFleet(t, orders())
+	ctx, stop := context.WithCancel(t.Context())
+	var out, errs lines
+	ended := make(chan int, 1)
+	go func() {
+		ended <- execute(ctx, []string{"status", "shop/orders", "--watch", "--server", f.daemon.URL}, &out, &errs)
+	}()
+	moved := orders()
+	moved.Status.Cluster.Members[1].Version = "3.6.16"
+	cmdtest.Await(t, func() bool { return strings.Contains(out.String(), "orders-2   -        -") })
+	asked := func() int {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.asked)
+	}
+	before := asked()
+	cmdtest.Await(t, func() bool { return asked() > before })
+	f.show(moved)
+	cmdtest.Await(t, func() bool { return strings.Contains(out.String(), "orders-2   -        3.6.16") })
+	f.daemon.CloseClientConnections()
+	f.daemon.Close()
+	cmdtest.Await(t, func() bool { return strings.Contains(errs.String(), "ask the daemon") })
+	stop()
+	if status := <-ended; status != 0 || strings.Count(out.String(), "EtcdCluster shop/orders") != 2 {
+		t.Errorf("ended with %d:\n%s", status, out.String())
+	}
+}
+
+// The program is a plugin of kubectl when it is called so, and its help says so.
+func TestQuorateIsAPluginOfKubectl(t *testing.T) {
+	for program, want := range map[string]string{"kubectl-quorate": "kubectl quorate", "kubectl-quorate.exe": "kubectl quorate", "quorate": "quorate"} {
+		var out bytes.Buffer
+		if status := executeAs(t.Context(), program, []string{"status", "--help"}, &out, &out); status != 0 || !strings.Contains(out.String(), "\n  "+want+" status [NAMESPACE/NAME]") || !strings.Contains(out.String(), "\n  "+want+" status shop/orders  ") {
+			t.Errorf("%s ends with %d:\n%s", program, status, out.String())
+		}
+		out.Reset()
+		if executeAs(t.Context(), program, []string{"statsu"}, &out, &out); !strings.Contains(out.String(), "did you mean status?") {
+			t.Errorf("%s says %q", program, out.String())
+		}
+		out.Reset()
+		if executeAs(t.Context(), program, []string{"nothing-alike"}, &out, &out); out.String() != `quorate: unknown command "nothing-alike" for "`+want+`"; `+want+" --help lists the commands\n" {
+			t.Errorf("%s says %q", program, out.String())
+		}
+	}
+}
