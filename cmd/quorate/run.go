@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"strings"
@@ -34,7 +35,14 @@ type runFlags struct {
 	hook       string
 	hookSecret string
 	logFormat  string
+	logLevel   string
 }
+
+// The values of --log-format.
+const (
+	logText = "text"
+	logJSON = "json"
+)
 
 // minInterval keeps a typo from overloading the Git server.
 const minInterval = 100 * time.Millisecond
@@ -72,15 +80,13 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	choiceFlag(cmd, (*string)(&f.page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", string(daemon.PageAuthNone), string(daemon.PageAuthToken))
 	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
 	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
-	flags.StringVar(&f.logFormat, "log-format", "text", "text or json")
+	choiceFlag(cmd, &f.logFormat, "log-format", "format of the log lines; deploy/base sets json", logText, logJSON)
+	choiceFlag(cmd, &f.logLevel, "log-level", "least level that is logged: waiting is info, a stop or a refusal a warning, a failure or a lost quorum an error", "info", "debug", "warn", "error")
 }
 
 // run checks the flags, and runs the daemon.
 func (f *runFlags) run(ctx context.Context) error {
-	log, err := f.logger()
-	if err != nil {
-		return err
-	}
+	log := f.logger(os.Stderr)
 	if f.interval < minInterval {
 		return fmt.Errorf("--interval is %s; give at least %s", f.interval, minInterval)
 	}
@@ -159,19 +165,16 @@ func checkHash(hash string) error {
 	return nil
 }
 
-// logger writes to standard error, as do the messages of client-go.
-func (f *runFlags) logger() (*slog.Logger, error) {
-	var log *slog.Logger
-	switch f.logFormat {
-	case "text":
-		log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-	case "json":
-		log = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-	default:
-		return nil, errors.New("--log-format is text or json")
+// logger writes to out, as do the messages of client-go.
+func (f *runFlags) logger(out io.Writer) *slog.Logger {
+	level := map[string]slog.Level{"debug": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError}[f.logLevel]
+	options := &slog.HandlerOptions{Level: level} // info is the zero level
+	log := slog.New(slog.NewTextHandler(out, options))
+	if f.logFormat == logJSON {
+		log = slog.New(slog.NewJSONHandler(out, options))
 	}
 	klog.SetSlogLogger(log.With("source", "client-go"))
-	return log, nil
+	return log
 }
 
 // indent puts two spaces before each line.

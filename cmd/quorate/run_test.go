@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -51,6 +53,28 @@ func TestTheStallTimeoutOfBackupsIsChecked(t *testing.T) {
 		f.options.BackupStallTimeout = stall
 		if err := f.check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", stall, err, want)
+		}
+	}
+}
+
+// 236: what is below the level is not logged, in either format.
+func TestTheLogHasALevelAndAFormat(t *testing.T) {
+	for _, tc := range []struct{ format, level, want string }{
+		{"text", "info", "level=INFO msg=a source"},
+		{"text", "warn", "level=WARN msg=b source"},
+		{"json", "error", `{"level":"ERROR","msg":"c","source"`},
+		{"json", "debug", `{"level":"DEBUG","msg":"d","source"`},
+	} {
+		var out bytes.Buffer
+		f := runFlags{logFormat: tc.format, logLevel: tc.level}
+		log := f.logger(&out).With("source", "x")
+		log.Debug("d")
+		log.Info("a")
+		log.Warn("b")
+		log.Error("c")
+		first, _, _ := strings.Cut(regexp.MustCompile(`time=\S+ |"time":"[^"]*",`).ReplaceAllString(out.String(), ""), "\n")
+		if !strings.HasPrefix(first, tc.want) {
+			t.Errorf("%s from %s on begins with %s", tc.format, tc.level, first)
 		}
 	}
 }

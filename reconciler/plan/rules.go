@@ -92,7 +92,7 @@ func table() []rule {
 		{"hibernated", hibernated},
 		{"resize", resize},
 		{"settled", settled},
-		{"recovery", recovery},
+		{decision.RuleRecovery, recovery},
 		{"holdings", holdings},
 		{"membership", membership},
 		{"repair", repair},

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -53,7 +54,7 @@ func (r *Reporter) reportHold(v *observe.View, h decision.Hold) {
 	if !r.Said.Changed(v.Cluster.Key(), TopicState, h.String()) {
 		return
 	}
-	r.Log.Info("on hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "reason", h.Told(), "remedy", h.Do)
+	r.Log.Log(context.Background(), levelOf(h), "on hold", "cluster", v.Cluster.Key(), "kind", string(h.Kind), "rule", h.Rule, "reason", h.Told(), "remedy", h.Do)
 	kind := corev1.EventTypeWarning
 	if h.Kind == decision.Waiting || h.Kind == decision.Confirm || h.Kind == decision.ObserveOnly {
 		kind = corev1.EventTypeNormal

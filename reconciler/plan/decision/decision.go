@@ -61,6 +61,9 @@ const (
 	ObserveOnly HoldKind = "Observe"
 )
 
+// RuleRecovery is the rule that speaks when a cluster has lost its quorum.
+const RuleRecovery = "recovery"
+
 // Hold is why nothing is done, and what would change that.
 type Hold struct {
 	Kind HoldKind

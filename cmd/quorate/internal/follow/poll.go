@@ -352,7 +352,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 		p.log.ErrorContext(ctx, "fetch failed", "error", text)
 		return
 	}
-	p.log.ErrorContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+p.approval("COMMIT")+", or --approve-commit")
+	p.log.WarnContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+p.approval("COMMIT")+", or --approve-commit")
 }
 
 // heldCommit returns the commit that is the cause of err; "" if the server or the
