@@ -25,6 +25,7 @@
 //	             plan/action: what can be done, each with its effect and its way back
 //	execute      an action → API calls and requests to the members
 //	report       log lines, Events, metrics, the status of each object
+//	explain      what each hold means and what to do, for people
 //	statuses     that status in a ConfigMap beside each object, and the phase on StatefulSets:
 //	             for people, never read back
 //	preview      what a change would do, for its reviewers

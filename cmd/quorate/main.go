@@ -110,7 +110,7 @@ the live clusters, plans safe ordered steps, and applies them one at a time.`,
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
-	root.AddCommand(newRun(), newPlan(), newStatus(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
+	root.AddCommand(newRun(), newPlan(), newStatus(), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
 	if strings.HasPrefix(program, "kubectl-quorate") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 		asPlugin(root)

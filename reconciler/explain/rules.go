@@ -1,0 +1,297 @@
+package explain
+
+// steps is why a rule that only ever takes a step is named by no hold.
+const steps = "It takes a step, or waits for the end of one, and refuses nothing."
+
+// rules are the rules of the planner, in the order in which they are asked.
+func rules() []Entry {
+	list := []Entry{
+		{
+			Name:  "readable",
+			Means: "The file of this cluster has errors. The cluster is left as it is; the others are reconciled.",
+			Why:   "What cannot be read cannot be what is wanted.",
+			Do:    []string{"quorate validate PATH names file, line and column, and what to write instead. Fix it in a new commit."},
+		},
+		{
+			Name:  "ownership",
+			Means: "An object that quorate would make is there already and is not quorate's, or a volume claim is there and no record says whose data it has.",
+			Why:   "It may belong to another operator or be the only copy of its data: quorate never changes or deletes what it did not make.",
+			Do:    []string{"Rename the cluster, or remove the object if nobody needs it.", "A cluster that exists already is brought in by a restore of a backup: see the pages on migration."},
+		},
+		{
+			Name:  "owner",
+			Means: "The record of the cluster names another owner: another repository, branch or path, or another instance of quorate.",
+			Why:   "Two that act on one cluster undo each other, and two restarts at once cost the quorum.",
+			Do:    []string{"Remove the file here.", "Or let go of the cluster there with mode: Observe, and write here the spec.takeOver that the hold gives. It works once."},
+		},
+		{
+			Name:  "record",
+			Means: "The cluster is there, and its record (the ConfigMap NAME-record) is gone or cannot be read.",
+			Why:   "The record says which members there are, whose data each volume holds and what is half done. To guess that is how data is lost.",
+			Do:    []string{"Restore the ConfigMap from a backup of the Kubernetes API. The members serve meanwhile."},
+		},
+		{
+			Name:  "restore",
+			Means: "An EtcdRestore is not carried out: what it would make is there already, the backup is unfit or is not named clearly, or the restore is complete and its file has changed since.",
+			Why:   "A restore makes a new cluster, once, and touches nothing that exists: repeated, it would throw away what was written since.",
+			Do: []string{
+				"Give the new cluster another name with spec.clusterName, or commit the old one with state: Deleted first.",
+				"Name the backup by its objectURL where several can be meant; quorate snapshot list shows what there are.",
+				"Once it is complete, replace the EtcdRestore by an EtcdCluster of the same name and spec, and change that.",
+			},
+		},
+		{
+			Name:  "deletion",
+			Means: "A cluster whose file says state: Deleted is being deleted, or is not deleted yet because the backup before it cannot be taken, a volume is not known to be a member's, or the restore that takes its place is refused.",
+			Why:   "A deletion has no way back but the backup before it.",
+			Do:    []string{"Do what the hold says about the backup, the claim or the restore.", "Set spec.deletion.backup to Skip to go without a backup.", "To keep the cluster, take state: Deleted out of the file."},
+		},
+		{
+			Name:  "immutable",
+			Means: "A field has changed that cannot change on a live cluster.",
+			Why:   "Kubernetes or etcd refuses it, or the members would have to stop together.",
+			Do:    []string{"Revert that field; or go the way that the hold names for it, which for some fields is a new cluster from a backup."},
+		},
+		{
+			Name:  "certificates",
+			Means: "A certificate or a key is missing, damaged, expired or does not name the members.",
+			Why:   "A member that restarts with it could not come back to the others.",
+			Do:    []string{"Replace the Secrets that the hold names. With tls.mode: Managed quorate issues them: deleted ones come back."},
+		},
+		{
+			Name:  "bootstrap",
+			Means: "The cluster is being formed for the first time, and its members have not all joined yet; or its first release is refused.",
+			Why:   "Until every member has said its ID once, nobody knows which ones are the cluster.",
+			Do: []string{
+				"kubectl describe pod of the member that the message names: an image that cannot be pulled, a volume that is not bound, a node without room.",
+				"A cluster that never held data can be started over, as the hold says.",
+			},
+		},
+		{
+			Name:  "drift",
+			Means: "Objects of the cluster are not what Git says and are put back; or the StatefulSet is gone and cannot come back as it was.",
+			Why:   "Members must come back as what they were: with another file, another release or without their volumes they would not be the same cluster.",
+			Do:    []string{"Revert the file to what was applied last, or name a release that the members run.", "Bring missing volumes back, or restore a backup into a new cluster."},
+		},
+		{
+			Name:  "recovering",
+			Means: "A recovery or a restore has begun and is brought to its end: the first member is made, starts and is checked before the others join.",
+			Why:   "Half of a recovery is no cluster. The old data stays beside the new until it is over.",
+			Do:    []string{"The hold names the Job, the claim or the member that it waits for, and what to do where that failed."},
+		},
+		{
+			Name:  "enlarge",
+			Means: "A volume should be larger and cannot grow.",
+			Why:   "The StorageClass does not allow it, and nothing is restarted for it.",
+			Do:    []string{"Set spec.storage.size back, allow volume expansion in the StorageClass, or change the class with spec.storage.classChange: Replace."},
+		},
+		{
+			Name:  "hibernated",
+			Means: "The cluster sleeps: no member runs, and each volume is kept. It waits for its pods to stop, or for them to come back.",
+			Why:   "All members stop together and start together, as what they were.",
+			Do:    []string{"Set spec.state to Running to wake it."},
+		},
+		{Name: "resize", Means: "The StatefulSet gets as many pods as there are members.", Why: steps},
+		{
+			Name:  "settled",
+			Means: "The StatefulSet controller has not caught up with the last change, or replaces a pod.",
+			Why:   "What quorate sees of the pods is not yet the effect of its last step.",
+			Do:    []string{"Where it lasts, the hold names what blocks the pod: check the node, the volume, and that kube-controller-manager runs."},
+		},
+		{
+			Name:  "recovery",
+			Means: "The cluster has lost its quorum: too few members are left to agree on anything. The hold lists what is left of each. Or a recovery was asked for and is refused.",
+			Why:   "Whatever goes on from less than a quorum may lose what was acknowledged. So quorate never does it by itself.",
+			Do: []string{
+				"First bring members back: their nodes, their volumes, their pods. With a quorum, nothing is lost.",
+				"Only where that cannot be, write the spec.recovery that the hold gives: from a member that is left, or from a backup. It works once, and keeps the old data.",
+				"Where the quorum is there again, take spec.recovery out of the file.",
+			},
+		},
+		{
+			Name:  "holdings",
+			Means: "Whose data a volume holds is noted on its claim. A volume that is not known to be a member's is never deleted.",
+			Why:   "It may be the only copy.",
+			Do:    []string{"Look at what the claim has; delete it by hand if its data is not needed."},
+		},
+		{
+			Name:  "membership",
+			Means: "A member joins or leaves, and that has not ended yet; or the members that answer are not those of the record.",
+			Why:   "One change of the members at a time: two could cost the quorum.",
+			Do: []string{
+				"Check the pod and the node of the member that the message names. A join that fails is tried again, later each time.",
+				"etcdctl member list shows what the members themselves say; remove a learner there that nobody wants.",
+			},
+		},
+		{
+			Name:  "repair",
+			Means: "A member is lost for good, or seems so, and is not replaced yet: it may come back, a backup comes first, more than one is lost, or spec.repair.mode is Never.",
+			Why:   "A member that is replaced has lost its data. That two are lost at once has mostly one cause, which replacing them would hide.",
+			Do: []string{
+				"Bring its node or its volume back, if you can.",
+				"Set spec.repair.mode to Automatic, or to OneByOne where several are lost.",
+			},
+		},
+		{
+			Name:  "alarms",
+			Means: "etcd has raised an alarm. Under NOSPACE it takes no writes until there is space; under CORRUPT it refuses to serve, because the members' data differs.",
+			Why:   "Space is freed only in a cluster that is healthy otherwise, and never by deleting keys. Which data is right, quorate must be able to prove.",
+			Do: []string{
+				"NOSPACE: raise spec.etcd.quotaBackendBytes in a commit of its own, or delete keys; quorate compacts, defragments and ends the alarm.",
+				"CORRUPT: compare the members with etcdctl endpoint hashkv --cluster, and delete the pod and the claim of the one that is wrong; or restore a backup into a new cluster.",
+			},
+		},
+		{
+			Name:  "path",
+			Means: "A member cannot go from its release to the one in Git by hops that etcd supports; or the release is unknown or unsafe.",
+			Why:   "etcd supports one minor at a time, each from a least patch on, and down only with its downgrade API. A member on another path may not start, or may lose data.",
+			Do:    []string{"Set spec.version to a release that every member can go to; upgrade.path: Stepwise walks through the minors between."},
+		},
+		{
+			Name:  "mend",
+			Means: "A member that an abandoned roll broke gets back what it was before the cluster goes to an older minor.",
+			Why:   "etcd does not go down while a member is away.",
+			Do:    []string{"Where its pod cannot start with the old release either, the hold says why."},
+		},
+		{
+			Name:  "member",
+			Means: "The member that was restarted last is not back yet, or does not come back: then the roll has stopped at it.",
+			Why:   "The next member is restarted only after this one is healthy, has caught up and has stayed so for a while.",
+			Do:    []string{"kubectl describe pod and kubectl logs of that member.", "Revert the commit to go back, or fix the cause in a new one."},
+		},
+		{
+			Name:  "health",
+			Means: "A member is not healthy, by its own words or by what its pod says; or the members' data differs.",
+			Why:   "It is the gate: nothing below it stops a member while another one is not well.",
+			Do:    []string{"Check the member that the message names.", "The hold lists what else can be done, such as having it replaced."},
+		},
+		{
+			Name:  "fight",
+			Means: "Another writer changes back what quorate puts right, again and again. quorate waits longer each time.",
+			Why:   "Two writers that undo each other would restart or reconfigure the cluster for ever.",
+			Do:    []string{"Stop the manager that the hold names from changing that field, or write into the file what it wants."},
+		},
+		{
+			Name:  "fleet",
+			Means: "It is not this cluster's turn: as many others as --max-disrupted allows are being changed, or a lower upgrade.wave is not done.",
+			Why:   "A bad change must not reach many clusters at once.",
+			Do:    []string{"Look at the clusters that the message names: one that is stopped keeps the others waiting.", "Raise --max-disrupted, or change the waves, if that is meant."},
+		},
+		{
+			Name:  "window",
+			Means: "The change restarts members, and the maintenance window is closed.",
+			Why:   "Git says when members may restart.",
+			Do:    []string{"Wait until it opens, as the message says; or change spec.maintenance in a commit."},
+		},
+		{
+			Name:  "confirm",
+			Means: "Before a member is touched, all are asked once more, with hashes and with what they have applied.",
+			Why:   "The health of a moment ago is no proof for the restart of the next.",
+			Do:    []string{"Nothing, for some seconds. Where it lasts, the message names the member that lags or whose data differs."},
+		},
+		{
+			Name:  "hibernate",
+			Means: "The cluster is about to sleep: a backup comes first, then every member stops and keeps its volume.",
+			Why:   "Members that sleep give no backup.",
+			Do:    []string{"Give the backup a place, or set spec.upgrade.backup to Skip to go without."},
+		},
+		{
+			Name:  "backup",
+			Means: "A backup comes before this change, and cannot be taken: no place is set, no member can give one, or the store fails.",
+			Why:   "The backup is the way back that does not depend on the members.",
+			Do: []string{
+				"Set spec.backup.destination.objectURLTemplate, or the daemon's --backup-url.",
+				"Set the field that the hold names, such as spec.upgrade.backup, to Skip to go without.",
+				"Revert the commit to stay where the cluster is.",
+			},
+		},
+		{
+			Name:  "shrink",
+			Means: "Members that Git no longer wants are removed, one at a time, the highest ordinal first.",
+			Why:   "The quorum shrinks with the members: the others must be well before each removal.",
+			Do:    []string{"Check the member that the message names."},
+		},
+		{
+			Name:  "remove",
+			Means: "The volumes of removed members are deleted, where Git says so, and their pods are not gone yet.",
+			Why:   "A volume goes when no pod uses it.",
+			Do:    []string{"Nothing, unless the pod does not stop: check its node."},
+		},
+		{
+			Name:  "flush",
+			Means: "Every member saves its state before the next minor, which could not read what its log may hold.",
+			Why:   "3.7 panics on entries that a log of 3.5 may still have.",
+			Do:    []string{"Nothing, for a moment. Where it lasts, check the log and the disk of the member that the message names."},
+		},
+		{
+			Name:  "downgrade",
+			Means: "etcd's downgrade API was called, and the members bring their storage down to the older minor before any starts it.",
+			Why:   "The older release cannot read the newer storage.",
+			Do: []string{
+				"Nothing, for a moment. Where it lasts, something is in use that only the newer minor can do: check the log of the member that the message names.",
+				"Revert the commit to cancel the downgrade, while a member still runs the newer minor.",
+			},
+		},
+		{Name: "start", Means: "The StatefulSet gets the new template; no pod restarts for that yet.", Why: steps},
+		{
+			Name:  "soak",
+			Means: "The member that was restarted last has been healthy for less than the soak time.",
+			Why:   "Some faults take a minute to show.",
+			Do:    []string{"Nothing; it ends by itself."},
+		},
+		{
+			Name:  "leader",
+			Means: "The leader restarts next, and its leadership cannot go to another member.",
+			Why:   "A leader that just stops costs an election, in which clients wait.",
+			Do:    []string{"Check the other members: one of them must be healthy and caught up."},
+		},
+		{
+			Name:  "restart",
+			Means: "A member would restart, and should not: its pod could not start, or it would come back with a release that the cluster cannot have.",
+			Why:   "To restart a healthy member for a new pod that cannot start makes two that are away.",
+			Do:    []string{"Fix what keeps the pod that the message names from starting: the image, the node, the volume."},
+		},
+		{
+			Name:  "end",
+			Means: "Every member runs what Git wants, and etcd or the StatefulSet controller finishes the roll within seconds.",
+			Why:   "A roll is over when the cluster version is the new one.",
+			Do:    []string{"Nothing; it ends by itself."},
+		},
+		{
+			Name:  "volumes",
+			Means: "Volumes grow, or are changed for others of another class by replacing members one at a time, and that is not over or cannot begin.",
+			Why:   "A volume of another class is filled by the other members: one at a time, inside the maintenance window, and never for a single member.",
+			Do:    []string{"Check the claim that the message names.", "For a cluster with one member, raise spec.replicas to 3 first."},
+		},
+		{
+			Name:  "grow",
+			Means: "Members that Git wants join, one at a time, as learners without a vote.",
+			Why:   "A member that has not caught up must not count for the quorum.",
+			Do:    []string{"Check the pod and the node of the member that the message names."},
+		},
+		{Name: "admit", Means: "Clients come to a restored cluster when all its members have joined.", Why: steps},
+		{
+			Name:  "defragment",
+			Means: "A database should be defragmented, and is not: its release may lose data in it, or a member is not well.",
+			Why:   "A member serves nothing while it is defragmented, and some releases have bugs in it.",
+			Do:    []string{"Upgrade first. Under NOSPACE raise spec.etcd.quotaBackendBytes before that, in a commit of its own."},
+		},
+		{Name: "applied", Means: "What was applied is recorded: the commit that the cluster is now.", Why: steps},
+		{
+			Name:  "expiry",
+			Means: "A certificate that quorate cannot renew ends within weeks: an authority, or one of tls.mode: Secrets.",
+			Why:   "When it has ended, no member that restarts comes back. This hold is last, so it keeps nothing else waiting.",
+			Do:    []string{"Replace the Secret that the hold names, before the day that it names."},
+		},
+		{
+			Name:  "observe",
+			Means: "The file says mode: Observe: quorate reports the step that it would take, and takes none.",
+			Why:   "Git says so.",
+			Do:    []string{"Set spec.mode to Enforce to let quorate act."},
+		},
+	}
+	for i := range list {
+		list[i].Topic = Rule
+	}
+	return list
+}
