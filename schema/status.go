@@ -211,6 +211,29 @@ type DriftStatus struct {
 	// Fields that differ, and who has changed them, as far as known.
 	Fields  []string `json:"fields,omitempty"`
 	Manager string   `json:"manager,omitempty"`
+	// Changes are how these fields differ.
+	Changes []FieldDrift `json:"changes,omitempty"`
+	// Since is when it was changed last, in UTC; empty where that is unknown, and in a
+	// fight, which changes it again and again.
+	Since string `json:"since,omitempty"`
+	// Correction says whether and when quorate puts it back, or why not.
+	Correction string `json:"correction,omitempty"`
+	// Fight names who changes it again each time that it is put back, and what; empty where
+	// there is none.
+	Fight string `json:"fight,omitempty"`
+}
+
+// FieldDrift is one field that is not what quorate wants of it.
+type FieldDrift struct {
+	// Path of the field, such as ".spec.type".
+	Path string `json:"path"`
+	// Live and Wanted are its values; empty for none. One that is long, or could be secret,
+	// is "(not shown)".
+	Live   string `json:"live,omitempty"`
+	Wanted string `json:"wanted,omitempty"`
+	// Manager has changed it, and Since is when, in UTC, as far as known.
+	Manager string `json:"manager,omitempty"`
+	Since   string `json:"since,omitempty"`
 }
 
 // HoldStatus is why nothing is done.

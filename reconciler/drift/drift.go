@@ -35,6 +35,8 @@ type Drift struct {
 	// Fields are the paths that differ, sorted: changed, removed or added by
 	// another writer, newly wanted, or no longer wanted.
 	Fields []string
+	// Changes are how these fields differ, in the same order.
+	Changes []Change
 	// Manager is the one that took a wanted field from quorate or added one last, "" if
 	// none holds one: then the file has changed, or the field was removed.
 	Manager string
@@ -47,6 +49,13 @@ type Drift struct {
 
 // Empty says that there is no drift.
 func (d Drift) Empty() bool { return len(d.Fields) == 0 }
+
+// And is the drift of two parts of one object.
+func (d Drift) And(other Drift) Drift {
+	d.Fields, d.Changes = slices.Concat(d.Fields, other.Fields), slices.Concat(d.Changes, other.Changes)
+	d.Manager, d.Time = cmp.Or(d.Manager, other.Manager), cmp.Or(d.Time, other.Time)
+	return d
+}
 
 // Service compares a Service with what quorate wants of it.
 func Service(live *corev1.Service, want *corev1ac.ServiceApplyConfiguration) (Drift, error) {
@@ -101,6 +110,8 @@ type fieldComparison struct {
 	// else which manages the object.
 	Owned  *fieldpath.Set
 	others []metav1.ManagedFieldsEntry
+	// live and want are what was compared.
+	live, want *typed.TypedValue
 }
 
 // compareFields compares field by field, by the schema that server-side apply
@@ -131,7 +142,7 @@ func compareFields(live LiveObject, want any) (fieldComparison, error) {
 		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
 		lost:    wanted.Leaves().Difference(owned.Leaves()),
 		surplus: unnamed(owned, wanted),
-		Foreign: foreign, Owned: owned, others: others,
+		Foreign: foreign, Owned: owned, others: others, live: liveValue, want: wantValue,
 	}, nil
 }
 
@@ -386,13 +397,16 @@ func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 			continue
 		}
 		if !isInside(p, whole) {
-			d.Fields = append(d.Fields, p.String())
+			d.Changes = append(d.Changes, f.change(p))
 		}
-		if f.lost.Has(p) || f.Foreign.Has(p) {
+		if f.taken(p) {
 			taken.Insert(p.Copy())
 		}
 	}
-	slices.Sort(d.Fields)
+	slices.SortFunc(d.Changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	for _, c := range d.Changes {
+		d.Fields = append(d.Fields, c.Path)
+	}
 	d.Manager, d.Time = LastHolder(f.others, taken)
 	d.Own = !d.Empty() && taken.Empty()
 	return d

@@ -432,3 +432,47 @@ func mustRender(t *testing.T, c schema.EtcdCluster) manifests.Manifests {
 	}
 	return m
 }
+
+// 240: what differs is shown with both values, who did it and when, by field; long values, and
+// those from where a secret may be, are not.
+func TestChangesSayWhatDiffers(t *testing.T) {
+	a := applyManifests(t, clustertest.Orders())
+	secret := "hunter2"
+	a.edit(t, func(set *appsv1.StatefulSet) {
+		set.Spec.Replicas = new(int32(5))
+		pod := &set.Spec.Template
+		pod.Annotations["token"] = secret
+		etcd := &pod.Spec.Containers[0]
+		etcd.Image = "evil:latest"
+		etcd.Args = append(etcd.Args, "--password="+secret)
+		etcd.Env = append(etcd.Env, corev1.EnvVar{Name: "TOKEN", Value: secret})
+		etcd.ReadinessProbe.HTTPGet.HTTPHeaders = []corev1.HTTPHeader{{Name: "Authorization", Value: secret}}
+		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
+		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "spy", Image: "spy", Command: []string{"spy", secret}})
+	})
+	template, rest, err := drift.StatefulSet(a.set(t), a.want.StatefulSet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := template.And(rest)
+	texts := strings.Join(drift.Texts(all.Changes), "\n")
+	if len(all.Changes) != len(all.Fields) || strings.Contains(texts, secret) {
+		t.Errorf("the changes of %q are\n%s", all.Fields, texts)
+	}
+	for _, want := range []string{
+		".spec.replicas (5, wanted 3)",
+		`.spec.template.spec.containers[name="etcd"].image (evil:latest, wanted quay.io/coreos/etcd:v3.6.16)`,
+		`.spec.template.spec.containers[name="etcd"].args`,
+		`.spec.template.spec.containers[name="spy"]`,
+		`.spec.template.spec.nodeSelector ({"disk":"ssd"}, wanted none)`,
+	} {
+		if !slices.Contains(drift.Texts(all.Changes), want) {
+			t.Errorf("%s is not among\n%s", want, texts)
+		}
+	}
+	for _, c := range all.Changes {
+		if c.Manager != "kubectl-edit" || c.Time.IsZero() {
+			t.Errorf("%+v", c)
+		}
+	}
+}

@@ -1,8 +1,6 @@
 package observe
 
 import (
-	"cmp"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/drift"
@@ -84,9 +82,7 @@ func (o *Observer) describeSetDrift(v *View) error {
 		template, d, err := drift.StatefulSet(v.Set, v.Manifests.StatefulSet)
 		if !rolling {
 			// The same hash but another content: the template was edited.
-			d.Fields = append(d.Fields, template.Fields...)
-			d.Manager = cmp.Or(d.Manager, template.Manager)
-			d.Time = cmp.Or(d.Time, template.Time)
+			d = d.And(template)
 		}
 		return d, err
 	})

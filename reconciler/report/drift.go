@@ -27,7 +27,7 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 		r.Fights.Corrected(v.Cluster.Key(), kind+"/"+name, d, r.Now())
 	}
 	r.Metrics.corrected(v.Cluster, kind, manager, r.Now())
-	what := "had changed " + strings.Join(d.Fields, ", ")
+	what := "had changed " + strings.Join(drift.Texts(d.Changes), ", ")
 	if deleted {
 		what = "had deleted it"
 	}

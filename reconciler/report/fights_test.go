@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -27,7 +28,7 @@ func TestCorrectionSaysWho(t *testing.T) {
 		}
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_drift_corrections_total{etcd_cluster=orders,kind=StatefulSet}": 1})
 		told := slices.DeleteFunc(w.DrainEvents(), func(e string) bool { return !strings.HasPrefix(e, "Warning DriftCorrected ") })
-		if len(told) != 1 || !strings.Contains(told[0], "StatefulSet orders: kubectl-edit had changed .spec.replicas; Git wins") {
+		if len(told) != 1 || !strings.Contains(told[0], "StatefulSet orders: kubectl-edit had changed .spec.replicas (5, wanted 3); Git wins") {
 			t.Errorf("Events %q", told)
 		}
 	})
@@ -40,7 +41,7 @@ func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
 		for own, want := range map[bool]string{true: "", false: "an unknown writer had changed .spec.minAvailable"} {
 			w.DrainEvents()
 			v := w.Look()
-			v.Drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Own: own}
+			v.Drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Changes: []drift.Change{{Path: ".spec.minAvailable"}}, Own: own}
 			w.R.Reporter.ReportCorrection(v, budget)
 			told := strings.Join(w.DrainEvents(), "\n")
 			if strings.Contains(told, "DriftCorrected") != (want != "") || !strings.Contains(told, want) {
@@ -113,6 +114,7 @@ func TestCommitIsNoCorrection(t *testing.T) {
 // the hold names them.
 func TestFightIsReportedAsAHold(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
 		for range 3 {
 			w.Scale(5, "autoscaler")
 			w.MustPass()
@@ -131,6 +133,10 @@ func TestFightIsReportedAsAHold(t *testing.T) {
 		holds := w.Lines("on hold", "reason")
 		if len(holds) != 1 || !strings.Contains(holds[0], "StatefulSet orders: .spec.replicas was put back again and again, and changed again by autoscaler each time (3 times; ") {
 			t.Errorf("holds %q", holds)
+		}
+		s := w.Status(schema.KindCluster, "orders").Status.Cluster.Drift
+		if len(s) != 1 || s[0].Fight != "autoscaler changes .spec.replicas again each time that it is put back" || s[0].Since != "" || !strings.HasPrefix(s[0].Correction, "tried again at 2000-01-01T") {
+			t.Errorf("the status is %+v", s)
 		}
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{
 			"quorate_drift_corrections_total{etcd_cluster=orders,kind=StatefulSet}": 3,

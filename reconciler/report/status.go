@@ -29,7 +29,7 @@ func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 		Version:  versionStatus(v.Cluster.Spec.Version, members),
 		Replicas: replicasStatus(v.Cluster.Spec.Replicas, members),
 		Members:  members,
-		Drift:    driftStatus(v),
+		Drift:    driftStatus(v, p),
 		Hold:     holdStatus(p.Hold),
 		Plan:     planStatus(p.Steps),
 
@@ -131,23 +131,6 @@ func replicasStatus(wanted int32, members []schema.MemberStatus) schema.Replicas
 		}
 	}
 	return s
-}
-
-// driftStatus leaves out when it was: a writer that changes an object again and again
-// to the same is no news.
-func driftStatus(v *observe.View) []schema.DriftStatus {
-	var list []schema.DriftStatus
-	for _, o := range v.Observed.Objects {
-		if o.State == state.ObjectInSync {
-			continue
-		}
-		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State)}
-		if d, there := v.Drifts[o.Kind+"/"+o.Name]; there {
-			s.Fields, s.Manager = d.Fields, d.Manager
-		}
-		list = append(list, s)
-	}
-	return list
 }
 
 // windowsOf puts the maintenance windows into words.

@@ -139,6 +139,11 @@ func TestStatusOfDrift(t *testing.T) {
 		if len(s.Drift) != 1 || s.Drift[0].Kind != "StatefulSet" || s.Drift[0].Manager != "kubectl-scale" || len(s.Drift[0].Fields) == 0 || s.Hold == nil {
 			t.Errorf("drift %+v, hold %+v", s.Drift, s.Hold)
 		}
+		d := s.Drift[0]
+		want := schema.FieldDrift{Path: ".spec.replicas", Live: "2", Wanted: "3", Manager: "kubectl-scale", Since: "2000-01-01T00:00:00Z"}
+		if d.Correction != "never: spec.mode is Observe" || d.Fight != "" || len(d.Changes) != 1 || d.Changes[0] != want || d.Since != want.Since {
+			t.Errorf("drift %+v", d)
+		}
 	})
 }
 

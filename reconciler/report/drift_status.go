@@ -1,0 +1,86 @@
+package report
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// driftStatus are the objects that are not what quorate wants of them. In a fight it leaves
+// out when that was: a writer that changes an object again and again to the same is no
+// news.
+func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
+	var list []schema.DriftStatus
+	for _, o := range v.Observed.Objects {
+		if o.State == state.ObjectInSync {
+			continue
+		}
+		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State), Correction: correction(o, p)}
+		if f := o.Fight; f != nil {
+			s.Fight = fmt.Sprintf("%s changes %s again each time that it is put back", f.Manager, f.Fields)
+		}
+		if d, there := v.Drifts[o.Kind+"/"+o.Name]; there {
+			s.Fields, s.Manager, s.Changes = d.Fields, d.Manager, fieldDrifts(d.Changes)
+			s.Since = utc(d.Time)
+		}
+		if o.Fight != nil {
+			s.Since = ""
+			for i := range s.Changes {
+				s.Changes[i].Since = ""
+			}
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+func fieldDrifts(changes []drift.Change) []schema.FieldDrift {
+	var list []schema.FieldDrift
+	for _, c := range changes {
+		list = append(list, schema.FieldDrift{Path: c.Path, Live: c.Live, Wanted: c.Want, Manager: c.Manager, Since: utc(c.Time)})
+	}
+	return list
+}
+
+// utc is a time of a status, "" for none.
+func utc(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// correction says whether and when an object is put back, or why not. The steps behind the
+// first one are a forecast, so that they promise no more than an order.
+func correction(o state.Object, p decision.Plan) string {
+	switch {
+	case o.State == state.ObjectForeign:
+		return "never: it is not quorate's"
+	case p.Hold != nil && p.Hold.Kind == decision.ObserveOnly:
+		return "never: spec.mode is Observe"
+	case o.Fight != nil:
+		return "tried again at " + utc(o.Fight.Until)
+	}
+	apply := action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}
+	for i, step := range p.Steps {
+		switch {
+		case step.Action != action.Action(apply):
+		case p.Hold != nil:
+			return "when the hold of the rule " + p.Hold.Rule + " has ended"
+		case i == 0:
+			return "now"
+		default:
+			return "after the steps before it"
+		}
+	}
+	if p.Hold != nil {
+		return "when the hold of the rule " + p.Hold.Rule + " has ended"
+	}
+	return "after the steps before it"
+}
