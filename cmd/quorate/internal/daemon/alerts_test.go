@@ -215,7 +215,7 @@ func alertCases() []alertCase {
 	}
 }
 
-// Each alert fires where it should, does not before, and clears.
+// 221: each alert fires where it should, does not before, and clears.
 func TestEachAlertFiresAndClears(t *testing.T) {
 	cases := map[string][]alertCase{}
 	for _, c := range alertCases() {
