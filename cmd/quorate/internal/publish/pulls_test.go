@@ -321,8 +321,13 @@ func withoutCode(line string) string {
 	var open strings.Builder
 	for {
 		begin := strings.IndexByte(line, '`')
-		if begin < 0 || begin > 0 && line[begin-1] == '\\' {
+		if begin < 0 {
 			return open.String() + line
+		}
+		if escapes := len(line[:begin]) - len(strings.TrimRight(line[:begin], `\`)); escapes%2 == 1 {
+			open.WriteString(line[:begin+1])
+			line = line[begin+1:]
+			continue
 		}
 		run := len(line[begin:]) - len(strings.TrimLeft(line[begin:], "`"))
 		fence, rest := line[begin:begin+run], line[begin+run:]
