@@ -54,6 +54,8 @@ type ClusterSpec struct {
 	Maintenance []MaintenanceWindow `json:"maintenance,omitempty" jsonschema:"maxItems=16"`
 	// Defragmentation is when members make their databases' files smaller.
 	Defragmentation DefragmentationSpec `json:"defragmentation,omitzero"`
+	// Drift is what is done about objects that others have changed.
+	Drift DriftSpec `json:"drift,omitzero"`
 	// State is Running (default), Hibernated or Deleted. A file that is gone is
 	// never a request to delete: only this field is.
 	State State `json:"state,omitempty"`
@@ -349,6 +351,24 @@ type DefragmentationSpec struct {
 	// Default "UTC".
 	TimeZone string `json:"timeZone,omitempty" jsonschema:"form=timeZone"`
 }
+
+// DriftSpec is what is done about the objects of a cluster that others have changed: its
+// Services, PodDisruptionBudget and StatefulSet.
+type DriftSpec struct {
+	// Mode is Correct (default) or Detect. Correct puts back what others change or delete.
+	// Detect reports it and leaves it, and nothing new begins for the cluster meanwhile; what
+	// is missing is made only while no member runs, and what changes in Git is applied.
+	Mode DriftMode `json:"mode,omitempty"`
+}
+
+// DriftMode is what is done about drift.
+type DriftMode string
+
+// The modes of drift.
+const (
+	DriftCorrect DriftMode = "Correct"
+	DriftDetect  DriftMode = "Detect"
+)
 
 // DefragmentationMode reports whether members are defragmented without a full
 // database.

@@ -58,6 +58,7 @@ func (v *validator) spec(spec ClusterSpec, root string) {
 	v.network(spec.Network)
 	v.maintenance(spec.Maintenance)
 	v.defragmentation(spec.Defragmentation)
+	v.drift(spec.Drift)
 	oneOf(v, "state", spec.State, StateRunning, StateHibernated, StateDeleted)
 	oneOf(v, "deletion.volumes", spec.Deletion.Volumes, VolumesKeep, VolumesDelete)
 	oneOf(v, "deletion.backup", spec.Deletion.Backup, BackupRequired, BackupSkip)

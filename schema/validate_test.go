@@ -57,6 +57,8 @@ func TestValidate(t *testing.T) {
 		want   string // "" for nothing at all
 	}{
 		{"1 one member", replicas(1), ""},
+		{"241 drift", func(c *EtcdCluster) { c.Spec.Drift.Mode = DriftDetect }, ""},
+		{"241 another mode of drift", func(c *EtcdCluster) { c.Spec.Drift.Mode = "Detct" }, "spec.drift.mode: \"Detct\" is not one of Correct, Detect"},
 		{"1 three members", replicas(3), ""},
 		{"1 five members", replicas(5), ""},
 		{"1 seven members", replicas(7), ""},

@@ -45,6 +45,8 @@ type Drift struct {
 	// Own means that quorate still holds all that differs: it was not changed, and
 	// what is wanted has changed.
 	Own bool
+	// Held means that no value differs: another writer holds fields with what is wanted.
+	Held bool
 }
 
 // Empty says that there is no drift.
@@ -52,7 +54,9 @@ func (d Drift) Empty() bool { return len(d.Fields) == 0 }
 
 // And is the drift of two parts of one object.
 func (d Drift) And(other Drift) Drift {
+	d.Held = (d.Held || d.Empty()) && (other.Held || other.Empty())
 	d.Fields, d.Changes = slices.Concat(d.Fields, other.Fields), slices.Concat(d.Changes, other.Changes)
+	d.Own = d.Own && (other.Own || other.Empty())
 	d.Manager, d.Time = cmp.Or(d.Manager, other.Manager), cmp.Or(d.Time, other.Time)
 	return d
 }
@@ -390,7 +394,7 @@ func isField(e fieldpath.PathElement, name string) bool {
 // drift reports what differs among the paths that concern accepts.
 func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	var d Drift
-	taken := fieldpath.NewSet()
+	taken, valued := fieldpath.NewSet(), false
 	whole := f.surplus.Union(f.Foreign)
 	for p := range f.changed.Union(f.lost).Union(whole).All() {
 		if !concerns(p) {
@@ -399,6 +403,7 @@ func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 		if !isInside(p, whole) {
 			d.Changes = append(d.Changes, f.change(p))
 		}
+		valued = valued || f.changed.Has(p) || whole.Has(p)
 		if f.taken(p) {
 			taken.Insert(p.Copy())
 		}
@@ -408,7 +413,7 @@ func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 		d.Fields = append(d.Fields, c.Path)
 	}
 	d.Manager, d.Time = LastHolder(f.others, taken)
-	d.Own = !d.Empty() && taken.Empty()
+	d.Own, d.Held = !d.Empty() && taken.Empty(), !d.Empty() && !valued
 	return d
 }
 

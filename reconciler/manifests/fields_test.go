@@ -51,6 +51,7 @@ func elsewhere() map[string]string {
 		"spec.recovery.decryption.secretName":                  "the Job that restores the volume",
 		"spec.recovery.member":                                 "the planner: rule recovery",
 		"spec.recovery.objectURL":                              "the planner: rule recovery",
+		"spec.drift.mode":                                      "the observer: View.leave",
 		"spec.takeOver":                                        "the planner: rule owner",
 		"spec.upgrade.wave":                                    "the planner: rule fleet",
 	}

@@ -1,11 +1,15 @@
 package observe
 
 import (
+	"slices"
+	"strings"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // describeObjects compares the services, the budget and, apart from its template,
@@ -33,7 +37,34 @@ func (o *Observer) describeObjects(v *View, g gathered) error {
 		}
 		v.Observed.Objects = append(v.Observed.Objects, object)
 	}
-	return o.describeSetDrift(v)
+	if err := o.describeSetDrift(v); err != nil {
+		return err
+	}
+	v.leave()
+	return nil
+}
+
+// leave marks what others have changed and the mode Detect leaves so. What still is as
+// quorate made it, and differs because Git does, is applied; and what is missing is made as
+// long as no member runs, or the cluster was never yet what Git says.
+func (v *View) leave() {
+	rec := v.Observed.Record
+	if v.Cluster.Spec.Drift.Mode != schema.DriftDetect || !rec.Formed() {
+		return
+	}
+	begun := rec.Applied != nil && len(v.Observed.Pods) > 0
+	if v.Set == nil && begun {
+		v.Observed.Objects = append(v.Observed.Objects, state.Object{Kind: "StatefulSet", Name: v.Cluster.Metadata.Name, State: state.ObjectMissing})
+	}
+	for i := range v.Observed.Objects {
+		switch o := &v.Observed.Objects[i]; {
+		case o.State == state.ObjectDrifted:
+			d := v.Drifts[o.Kind+"/"+o.Name]
+			o.Left = !d.Own && !d.Held && (d.Manager != "" || v.Applied() && !onlyLabels(d))
+		case o.State == state.ObjectMissing && begun:
+			o.Left, o.Detail = true, "it was deleted"
+		}
+	}
 }
 
 // orNil turns a nil pointer into a nil interface.
@@ -91,4 +122,10 @@ func (o *Observer) describeSetDrift(v *View) error {
 	}
 	v.Observed.Objects = append(v.Observed.Objects, object)
 	return nil
+}
+
+// onlyLabels reports whether nothing but labels differs, which a commit changes without another
+// spec: where no one holds them, it cannot be told from one that was removed.
+func onlyLabels(d drift.Drift) bool {
+	return !slices.ContainsFunc(d.Fields, func(f string) bool { return !strings.HasPrefix(f, ".metadata.labels") })
 }

@@ -16,22 +16,18 @@ func drift(s *situation.Situation) verdict {
 		return wait("the StatefulSet is being deleted; its pods stay, and are taken over by the next one", time.Time{})
 	}
 	for _, obj := range s.Observed.Objects {
-		switch obj.State {
-		case state.ObjectMissing:
+		switch {
+		case s.Contested(obj) && obj.Kind != "StatefulSet": // a rule below tells
+		case s.Contested(obj):
+			return awaitTruce(s, obj) // all below rests on the StatefulSet
+		case obj.State == state.ObjectMissing:
 			return do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is gone, and Git says that it should be there")
-		case state.ObjectDrifted:
-			if s.Contested(obj) && obj.Kind != "StatefulSet" {
-				continue // a rule below tells
-			}
-			if s.Contested(obj) {
-				return awaitTruce(s, obj) // all below rests on the StatefulSet
-			}
+		case obj.State == state.ObjectDrifted:
 			v := do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it differs from what Git says: "+obj.Detail)
 			if !obj.ChangedAt.IsZero() {
 				v = v.measured("at %s", obj.ChangedAt.UTC().Format(time.RFC3339))
 			}
 			return v
-		case state.ObjectInSync, state.ObjectForeign:
 		}
 	}
 	if s.Observed.Set == nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// fight reports an object that another writer changes again and again. Nothing new
+// fight reports an object that another writer changes again and again, or that is left. Nothing new
 // begins meanwhile; what has begun continues, and so does all that repairs.
 func fight(s *situation.Situation) verdict {
 	if s.Rolling() && !s.BeginsDisruption() {
@@ -22,8 +22,14 @@ func fight(s *situation.Situation) verdict {
 	return pass()
 }
 
-// awaitTruce is the hold until an object is put back next.
+// awaitTruce is the hold until an object is put back next, by quorate or by a person.
 func awaitTruce(s *situation.Situation, o state.Object) verdict {
+	if o.Left {
+		v := refuse(fmt.Sprintf("%s %s is %s: %s; spec.drift.mode is Detect, so it is left as it is", o.Kind, o.Name, o.State, o.Detail),
+			"put it back by hand, write into the file what it should be, or set spec.drift.mode to Correct")
+		v.hold.Since = o.ChangedAt
+		return v
+	}
 	f := o.Fight
 	v := wait(fmt.Sprintf("%s %s: %s was put back again and again, and changed again by %s each time", o.Kind, o.Name, f.Fields, f.Manager), time.Time{}).
 		measured("%d times; it is put back next at %s", f.Times, f.Until.UTC().Format(time.RFC3339))

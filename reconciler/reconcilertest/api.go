@@ -3,6 +3,7 @@ package reconcilertest
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
+
+	"github.com/quorate/quorate/reconciler/naming"
 )
 
 // FakeAPI is client-go's fake clientset with what the reconciler rests on and
@@ -102,7 +105,7 @@ func (api *FakeAPI) patch(action clienttesting.Action) (bool, runtime.Object, er
 	if err != nil {
 		return true, nil, err
 	}
-	if before != nil && sameContent(before, after) {
+	if before != nil && sameContent(before, after) && sameOwned(before, after) {
 		return true, before, api.Tracker().Update(action.GetResource(), before, action.GetNamespace())
 	}
 	o, err := meta.Accessor(after)
@@ -112,6 +115,26 @@ func (api *FakeAPI) patch(action clienttesting.Action) (bool, runtime.Object, er
 	o.SetGeneration(o.GetGeneration() + 1)
 	api.stamp(o)
 	return true, after, api.Tracker().Update(action.GetResource(), after, action.GetNamespace())
+}
+
+// sameOwned reports whether quorate owns the same in both: to take a field over is a change,
+// also where its value is none.
+func sameOwned(a, b runtime.Object) bool {
+	return slices.Equal(ownedBy(a), ownedBy(b))
+}
+
+func ownedBy(object runtime.Object) (fields []string) {
+	o, err := meta.Accessor(object)
+	if err != nil {
+		return nil
+	}
+	for _, e := range o.GetManagedFields() {
+		if e.Manager == naming.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.FieldsV1 != nil {
+			text, _ := io.ReadAll(e.FieldsV1.GetRawReader())
+			fields = append(fields, string(text))
+		}
+	}
+	return fields
 }
 
 func (api *FakeAPI) remove(action clienttesting.Action) (bool, runtime.Object, error) {

@@ -64,6 +64,8 @@ func correction(o state.Object, p decision.Plan) string {
 		return "never: it is not quorate's"
 	case p.Hold != nil && p.Hold.Kind == decision.ObserveOnly:
 		return "never: spec.mode is Observe"
+	case o.Left:
+		return "never: spec.drift.mode is Detect"
 	case o.Fight != nil:
 		return "tried again at " + utc(o.Fight.Until)
 	}

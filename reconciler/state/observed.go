@@ -304,6 +304,8 @@ type Object struct {
 	ChangedAt time.Time
 	// Fight is set where another manager undoes each time what quorate does.
 	Fight *Fight
+	// Left says that it is reported and left as it is, because Git says so.
+	Left bool
 }
 
 // Set is the StatefulSet.

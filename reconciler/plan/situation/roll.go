@@ -66,6 +66,6 @@ func (s *Situation) Settings() string {
 	spec.Replicas, spec.State, spec.Mode, spec.Deletion = 0, "", "", schema.DeletionSpec{}
 	spec.Storage.RemovedVolumes, spec.TakeOver, spec.Recovery = "", "", schema.RecoverySpec{}
 	spec.Backup, spec.Upgrade, spec.Maintenance, spec.Repair = schema.BackupSpec{}, schema.UpgradeSpec{}, nil, schema.RepairSpec{}
-	spec.Storage, spec.Defragmentation = schema.StorageSpec{}, schema.DefragmentationSpec{}
+	spec.Storage, spec.Defragmentation, spec.Drift = schema.StorageSpec{}, schema.DefragmentationSpec{}, schema.DriftSpec{}
 	return schema.SpecHash(spec)
 }
