@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
-	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
 )
 
@@ -45,7 +44,7 @@ func (s Stores) judged(ctx context.Context, namespace string, all []backup.Manif
 		var kept struct {
 			Verdicts Verdicts `json:"verdicts"`
 		}
-		if err := json.Unmarshal([]byte(r.Data[guard.RecordFile]), &kept); err != nil {
+		if err := json.Unmarshal([]byte(r.Data[naming.KeyRecord]), &kept); err != nil {
 			return nil, fmt.Errorf("what the drills of schedule %s have found is unknown: its record %s/%s is not readable: %w; restore that ConfigMap, or name the backup that you want with spec.source.objectURL", r.Labels[naming.LabelSchedule], namespace, r.Name, err)
 		}
 		for i, m := range judged {
