@@ -92,8 +92,8 @@ func allMetrics(t *testing.T) []metric {
 	return l.all
 }
 
-// page is docs/metrics.md.
-func page(all []metric) string {
+// reference is docs/metrics.md.
+func reference(all []metric) string {
 	var b strings.Builder
 	b.WriteString(`# Metrics
 
@@ -126,7 +126,7 @@ func TestTheReferenceOfMetricsIsGenerated(t *testing.T) {
 	if len(all) < 40 {
 		t.Fatalf("%d metrics", len(all))
 	}
-	golden(t, root+"docs/metrics.md", page(all))
+	golden(t, root+"docs/metrics.md", reference(all))
 }
 
 // golden compares a file with what it should be, or writes it.
