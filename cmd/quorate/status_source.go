@@ -11,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/statuses"
@@ -54,7 +54,7 @@ type daemonFlags struct {
 
 func (f *daemonFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.server, "server", "", "URL of the daemon, such as http://localhost:8080 of a kubectl port-forward; default through the API server")
+	flags.StringVar(&f.server, "server", "", "URL of the daemon, such as http://localhost:8081 of a kubectl port-forward; default through the API server")
 	flags.StringVar(&f.tokenFile, "token-file", "", "file with a bearer token for --server")
 	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig file; default $KUBECONFIG, else the pod's own service account")
 	flags.StringVar(&f.namespace, "daemon-namespace", "quorate-system", "namespace in which quorate runs")
@@ -71,11 +71,12 @@ func (f *daemonFlags) source() (source, error) {
 		if err != nil {
 			return nil, err
 		}
-		return cluster{kube: kube, namespace: f.namespace}, nil
+		config, err := k.restConfig()
+		return cluster{kube: kube, config: config, namespace: f.namespace}, err
 	}
 	at, err := url.Parse(f.server)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
-		return nil, fmt.Errorf("--server is %q: give a URL such as http://localhost:8080", f.server)
+		return nil, fmt.Errorf("--server is %q: give a URL such as http://localhost:8081", f.server)
 	}
 	d := server{url: at}
 	if f.tokenFile != "" {
@@ -190,7 +191,9 @@ const askTimeout = 15 * time.Second
 // cluster finds the daemons of a Kubernetes cluster through its API server, and what they
 // have written there.
 type cluster struct {
-	kube      kubernetes.Interface
+	kube kubernetes.Interface
+	// config is how the API server is reached.
+	config    *rest.Config
 	namespace string
 }
 
@@ -223,7 +226,7 @@ func (c cluster) daemons(ctx context.Context, q query) (answer, error) {
 			continue // it waits for the lease, or starts
 		}
 		asked++
-		one, err := pages(ctx, q, func(ctx context.Context, params url.Values) ([]byte, error) { return c.get(ctx, pod, params) })
+		one, err := c.forwarded(ctx, pod, q)
 		if err != nil {
 			return answer{}, fmt.Errorf("ask the daemon in pod %s: %w", pod.Name, err)
 		}
@@ -241,28 +244,6 @@ func isReady(pod corev1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
 		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
 	})
-}
-
-// get makes one request to a daemon through the API server.
-func (c cluster) get(ctx context.Context, pod corev1.Pod, params url.Values) ([]byte, error) {
-	request := c.kube.CoreV1().RESTClient().Get().Namespace(pod.Namespace).Resource("pods").
-		Name(pod.Name + ":" + strconv.Itoa(int(portOf(pod)))).SubResource("proxy").Suffix(apiPath)
-	for key := range params {
-		request = request.Param(key, params.Get(key))
-	}
-	return request.DoRaw(ctx)
-}
-
-// portOf is the port named http of a daemon.
-func portOf(pod corev1.Pod) int32 {
-	for _, c := range pod.Spec.Containers {
-		for _, p := range c.Ports {
-			if p.Name == "http" {
-				return p.ContainerPort
-			}
-		}
-	}
-	return 8080
 }
 
 // records reads what the daemons have written beside the objects.

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -16,6 +18,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler/statuses"
@@ -46,7 +51,7 @@ func newFleet(t *testing.T, items ...schema.Status) *fleet {
 		}
 		reply(w, corev1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: f.pods})
 	})
-	mux.HandleFunc("GET /api/v1/namespaces/quorate-system/pods/quorate-0:9090/proxy/api/v1/statuses", f.answer)
+	mux.HandleFunc("POST /api/v1/namespaces/quorate-system/pods/quorate-0/portforward", f.forward)
 	records := func(w http.ResponseWriter, r *http.Request) {
 		if got := r.URL.Query().Get("labelSelector"); got != "quorate.dev/status" {
 			t.Errorf("asked for ConfigMaps with %q", got)
@@ -104,10 +109,41 @@ func (f *fleet) show(items ...schema.Status) {
 	f.items = items
 }
 
+// forward is a kubelet behind the API server, which leads to the daemon in the pod.
+func (f *fleet) forward(w http.ResponseWriter, r *http.Request) {
+	if _, err := httpstream.Handshake(r, w, []string{portforward.PortForwardProtocolV1Name}); err != nil {
+		f.Error(err)
+		return
+	}
+	conn := spdy.NewResponseUpgrader().UpgradeResponse(w, r, func(s httpstream.Stream, accepted <-chan struct{}) error {
+		if port := s.Headers().Get(corev1.PortHeader); port != "9090" {
+			f.Errorf("it asks for port %s", port)
+		}
+		go func() {
+			<-accepted
+			if s.Headers().Get(corev1.StreamType) != corev1.StreamTypeData {
+				_ = s.Close() // no error
+				return
+			}
+			to, err := net.Dial("tcp", f.daemon.Listener.Addr().String())
+			if err != nil {
+				f.Error(err)
+				return
+			}
+			go func() { _, _ = io.Copy(to, s) }()
+			_, _ = io.Copy(s, to)
+		}()
+		return nil
+	})
+	if conn != nil {
+		<-conn.CloseChan()
+	}
+}
+
 // acts puts the daemon into a pod.
 func (f *fleet) acts() *fleet {
 	pod := corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "quorate-0", Namespace: "quorate-system"}}
-	pod.Spec.Containers = []corev1.Container{{Name: "quorate", Ports: []corev1.ContainerPort{{Name: "http", ContainerPort: 9090}}}}
+	pod.Spec.Containers = []corev1.Container{{Name: "quorate", Args: []string{"run", "--listen=:8080", "--page-listen=127.0.0.1:9090"}}}
 	waiting := *pod.DeepCopy()
 	waiting.Name = "quorate-1"
 	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -302,7 +338,7 @@ func TestStatusFromAURL(t *testing.T) {
 	if _, errs := f.quorate(1, "--server", "http://quorate.example.com", "--token-file", file); !strings.Contains(errs, "no token is sent") {
 		t.Errorf("said %q", errs)
 	}
-	if _, errs := f.quorate(1, "--server", "quorate:8080"); !strings.Contains(errs, "give a URL such as http://localhost:8080") {
+	if _, errs := f.quorate(1, "--server", "quorate:8080"); !strings.Contains(errs, "give a URL such as http://localhost:8081") {
 		t.Errorf("said %q", errs)
 	}
 }
