@@ -48,7 +48,7 @@ kind: EtcdBackupSchedule
 metadata: {name: minutely, namespace: %s}
 spec:
   schedule: "* * * * *"
-  startingDeadline: 20s
+  startingDeadline: 1m
   backupTemplate: {source: {clusterName: orders}}
 `, w.namespace)
 	w.commitFiles("Ask for backups", map[string]string{file: w.text(want), "clusters/backups.yaml": schedule})
