@@ -223,6 +223,18 @@ type DriftStatus struct {
 	Fight string `json:"fight,omitempty"`
 }
 
+// Differences are the fields that differ, each with its values where these are known.
+func (d DriftStatus) Differences() []FieldDrift {
+	if len(d.Changes) > 0 {
+		return d.Changes
+	}
+	list := make([]FieldDrift, len(d.Fields))
+	for i, path := range d.Fields {
+		list[i].Path = path
+	}
+	return list
+}
+
 // FieldDrift is one field that is not what quorate wants of it.
 type FieldDrift struct {
 	// Path of the field, such as ".spec.type".

@@ -115,8 +115,8 @@ func printMembers(out io.Writer, members []schema.MemberStatus) {
 	_ = w.Flush() // a text for a person
 }
 
-// printDrift prints a small diff: - for what is gone, ~ for what differs, ! for what is
-// somebody else's.
+// printDrift prints a small diff: - for what is wanted and + for what is there, below ~ for
+// an object that differs, - for one that is gone, and ! for one that is somebody else's.
 func printDrift(out io.Writer, list []schema.DriftStatus) {
 	if len(list) == 0 {
 		return
@@ -124,15 +124,31 @@ func printDrift(out io.Writer, list []schema.DriftStatus) {
 	fmt.Fprintln(out, "\nDrift:")
 	for _, d := range list {
 		sign := map[string]string{"missing": "-", "foreign": "!"}[d.State]
-		fmt.Fprintf(out, "  %s %s %s: %s", cmp.Or(sign, "~"), shown(d.Kind), shown(d.Name), shown(d.State))
-		if d.Manager != "" {
-			fmt.Fprintf(out, " by %s", shown(d.Manager))
+		fmt.Fprintf(out, "  %s %s %s: %s%s\n", cmp.Or(sign, "~"), shown(d.Kind), shown(d.Name), shown(d.State), byAndSince(d.Manager, d.Since))
+		if d.Fight != "" {
+			fmt.Fprintf(out, "      %s\n", shown(d.Fight))
 		}
-		fmt.Fprintln(out)
-		for _, field := range d.Fields {
-			fmt.Fprintf(out, "      %s\n", shown(field))
+		if d.Correction != "" {
+			fmt.Fprintf(out, "      is put back: %s\n", shown(d.Correction))
+		}
+		for _, field := range d.Differences() {
+			fmt.Fprintf(out, "      %s%s\n", shown(field.Path), byAndSince(field.Manager, field.Since))
+			if field.Live != "" || field.Wanted != "" {
+				fmt.Fprintf(out, "        - %s (wanted)\n        + %s (live)\n", cmp.Or(shown(field.Wanted), "none"), cmp.Or(shown(field.Live), "none"))
+			}
 		}
 	}
+}
+
+// byAndSince says who has changed something, and when, as far as that is known.
+func byAndSince(manager, since string) (text string) {
+	if manager != "" {
+		text = " by " + shown(manager)
+	}
+	if since != "" {
+		text += " at " + shown(since)
+	}
+	return text
 }
 
 func printPlan(out io.Writer, c schema.ClusterStatus) {

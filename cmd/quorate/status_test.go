@@ -172,7 +172,10 @@ func orders() schema.Status {
 			{Name: "orders-2", ID: "a2", Health: schema.HealthUnhealthy},
 		},
 		Drift: []schema.DriftStatus{
-			{Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit"},
+			{Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit", Since: "2026-03-01T01:00:00Z",
+				Fight: "kubectl-edit changes .spec.type again each time that it is put back", Correction: "tried again at 2026-03-01T02:00:00Z",
+				Changes: []schema.FieldDrift{{Path: ".spec.type", Live: "NodePort", Wanted: "ClusterIP", Manager: "kubectl-edit", Since: "2026-03-01T01:00:00Z"}, {Path: ".spec.ports", Live: "(not shown)"}}},
+			{Kind: "Service", Name: "orders-peers", State: "drifted", Fields: []string{".spec.type"}},
 			{Kind: "PodDisruptionBudget", Name: "orders", State: "missing"},
 		},
 		Hold:     &schema.HoldStatus{Kind: "Stopped", Rule: "member", Message: "the roll stopped at orders-2\x1b[2J", Do: "revert the commit"},
@@ -210,7 +213,7 @@ func TestStatusIsATable(t *testing.T) {
 	out, errs := f.quorate(2)
 	wantText(t, out, `NAMESPACE   NAME       PHASE     VERSION           MEMBERS   DRIFT   BACKUP                 WHY
 data        sessions   Ready     3.6.16            3/3       -       -                      the cluster is what Git says
-shop        orders     Stalled   3.5.21 → 3.6.16   2/3       2       2026-03-01T02:00:00Z   the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert …
+shop        orders     Stalled   3.5.21 → 3.6.16   2/3       3       2026-03-01T02:00:00Z   the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert …
 shop        sessions   Ready     3.6.16            3/3       -       -                      the cluster is what Git says
 `)
 	if errs != "" {
@@ -255,7 +258,16 @@ orders-0   leader   3.5.21    Healthy     a0
 orders-2   -        -         Unhealthy   a2
 
 Drift:
-  ~ Service orders-client: drifted by kubectl-edit
+  ~ Service orders-client: drifted by kubectl-edit at 2026-03-01T01:00:00Z
+      kubectl-edit changes .spec.type again each time that it is put back
+      is put back: tried again at 2026-03-01T02:00:00Z
+      .spec.type by kubectl-edit at 2026-03-01T01:00:00Z
+        - ClusterIP (wanted)
+        + NodePort (live)
+      .spec.ports
+        - none (wanted)
+        + (not shown) (live)
+  ~ Service orders-peers: drifted
       .spec.type
   - PodDisruptionBudget orders: missing
 

@@ -26,6 +26,7 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 		},
 		"/?kind=EtcdBackupSchedule": {"shop/nightly", "shop/orders", "2026-03-03 02:00 UTC"},
 		"/objects/EtcdCluster/shop/orders": {
+			"<del><code>ClusterIP</code></del> became <ins><code>NodePort</code></ins>", "It is put back: after the steps before it",
 			"orders-0", "leader", "8e9e05c52164694d", "restart orders-1 3.5.21", "the others keep the quorum", "Undo: reversible by reverting the commit", "spec.type", "kubectl-edit",
 			"backup for 3.6.16, 8.0 MiB, revision 41", "2bf7b928e9d0", "restore drill of s3://backups/shop/orders/b.db: key /a differs", "next backup for schedule nightly",
 			"backup for EtcdBackup before-the-move", "Upgrade orders to 3.6.16, by Ada", "0123456789abcdef0123456789abcdef01234567",
@@ -94,7 +95,7 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	c := s.Status.Cluster
 	c.Version.Wanted, c.Version.Lowest, c.Version.Highest = evil, evil, evil
 	c.Members = []schema.MemberStatus{{Name: evil, ID: evil, Version: evil, Role: evil, Health: evil}}
-	c.Drift = []schema.DriftStatus{{Kind: evil, Name: evil, State: evil, Fields: []string{evil}, Manager: evil}}
+	c.Drift = []schema.DriftStatus{{Kind: evil, Name: evil, State: evil, Fields: []string{evil}, Manager: evil, Since: evil, Fight: evil, Correction: evil, Changes: []schema.FieldDrift{{Path: evil, Live: evil, Wanted: evil, Manager: evil, Since: evil}}}}
 	c.Hold = &schema.HoldStatus{Kind: evil, Rule: evil, Message: evil, Do: evil}
 	c.Plan = []schema.StepStatus{{Action: evil, Reason: evil, Undo: evil}}
 	c.Warnings, c.Maintenance = []string{evil}, []string{evil}
