@@ -49,9 +49,10 @@ gitea: $(SANDBOX) ## Test Git, webhooks, statuses and pull requests with a real 
 minio: ## Test backups with a real MinIO; builds it the first time
 	QUORATE_MINIO=yes $(TEST) ./reconciler/backup -run TestMinIO -count=1 -timeout=40m -v
 
-screenshots: chromium ## Make pictures of the page, and of an upgrade on it, in bin/screenshots
+screenshots: chromium ## Make pictures of the page, and of an upgrade on it, in bin/screenshots and docs
 	@rm -rf $(BIN)/screenshots && mkdir -p $(BIN)/screenshots
 	$(TEST) ./cmd/quorate/internal/page -run 'Browser|Upgrade' -count=1 -artifacts -outputdir $(BIN)/screenshots
+	@cp $$(find $(BIN)/screenshots -name 'objects-*-light.png') docs/page.png
 	@find $(BIN)/screenshots -name '*.png'
 
 verify: $(GOLANGCI) ## Check format, lint and modules

@@ -27,7 +27,7 @@ func hibernate(s *situation.Situation) verdict {
 }
 
 // hibernated keeps a cluster asleep, or wakes it. While it sleeps there is no member
-// to ask, so nothing below has anything to say.
+// to ask, so nothing below has anything to say, but who changes an object.
 func hibernated(s *situation.Situation) verdict {
 	if !s.Formed() || !s.Observed.Record.Hibernated {
 		return pass()
@@ -35,7 +35,7 @@ func hibernated(s *situation.Situation) verdict {
 	if s.Desired.Spec.State != schema.StateHibernated {
 		return do(action.Wake{}, "spec.state is no longer Hibernated; every member continues from its own volume")
 	}
-	if v := stopAll(s); !v.silent() {
+	if v := oneOf(s, stopAll, fight); !v.silent() {
 		return v
 	}
 	if a := s.Observed.Record.Applied; a == nil || a.SpecHash != s.Desired.SpecHash {

@@ -45,6 +45,8 @@ func TestHibernated(t *testing.T) {
 		{name: "until the last one has gone", change: with(sleep, func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }), want: "Waiting: 3 pods shut down"},
 		{name: "what sleeps is what Git wants", change: with(sleep, stopped), want: "record that 3.5.35 is applied: every member is stopped"},
 		{name: "whatever else Git says meanwhile", change: with(commit(newVersion), sleep, stopped), want: "record that 3.5.35 is applied"},
+		{name: "241: what Git leaves beside it is told", change: with(sleep, stopped, leaves("Service")), want: leftSays},
+		{name: "it wakes whatever is left", change: with(asleep, stopped, leaves("Service")), want: "wake the members"},
 		{name: "it wakes", change: with(asleep, stopped), want: "wake the members: spec.state is no longer Hibernated"},
 		{name: "nothing was ever applied", change: with(sleep, stopped, func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "record that 3.5.35 is applied"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, asleep)},

@@ -56,6 +56,7 @@ type bench struct {
 
 	noop           noop
 	polls, commits []reading
+	page, metrics  []reading
 	files          files
 	year           []year
 	backups        backups

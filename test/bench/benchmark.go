@@ -21,6 +21,7 @@ type result struct {
 func benchmarks() map[string]string {
 	return map[string]string{
 		noOpPass: "./reconciler", unchangedBranch: "./sources", newCommit: "./sources", yearOfStatus: "./cmd/quorate/internal/publish",
+		fleetPage: "./cmd/quorate/internal/page", scrape: "./reconciler/report",
 	}
 }
 

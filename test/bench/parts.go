@@ -24,6 +24,12 @@ func (b *bench) parts() []part {
 		{"commits", "reading new commits of up to 10,000 files", into(&b.commits, readingsOf(newCommit, newCommitTimes)), func(out io.Writer) {
 			printReadings(out, fmt.Sprintf("a new commit, mean of %d:", newCommitTimes), b.commits)
 		}},
+		{"page", "asking for the page of up to 10,000 clusters", into(&b.page, readingsOf(fleetPage, fleetPageTimes)), func(out io.Writer) {
+			printReadings(out, fmt.Sprintf("the page of the fleet, when nobody has asked for a second and again, mean of %d:", fleetPageTimes), b.page)
+		}},
+		{"metrics", "answering scrapes of up to 10,000 clusters", into(&b.metrics, readingsOf(scrape, scrapeTimes)), func(out io.Writer) {
+			printReadings(out, fmt.Sprintf("a scrape of the metrics of clusters of three, mean of %d:", scrapeTimes), b.metrics)
+		}},
 		{"year", "writing a year of statuses, twice", into(&b.year, measureYear), func(out io.Writer) { printYear(out, b.year) }},
 		{"files", fmt.Sprintf("checking %d files", fileCount), into(&b.files, measureFiles), b.printFiles},
 		{"backups", "backing up and restoring a member", b.measureBackups, b.printBackups},

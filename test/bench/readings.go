@@ -20,15 +20,17 @@ type reading struct {
 	memory, peak float64
 }
 
-// The benchmarks, and how often each way of those of package sources is measured.
+// The benchmarks, and how often each way is measured.
 const (
+	fleetPage, fleetPageTimes       = "FleetPage", 20
+	scrape, scrapeTimes             = "Scrape", 5
 	noOpPass                        = "NoOpPass1000Clusters"
 	yearOfStatus                    = "YearOfStatus"
 	unchangedBranch, unchangedTimes = "UnchangedBranch", 20
 	newCommit, newCommitTimes       = "NewCommit", 5
 )
 
-// measureReadings runs a benchmark of package sources.
+// measureReadings runs a benchmark that measures several ways.
 func measureReadings(ctx context.Context, benchmark string, times int) ([]reading, error) {
 	results, err := runBenchmark(ctx, benchmark, times)
 	if err != nil {
