@@ -1,10 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -90,7 +92,7 @@ func (d *demo) run(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the demo took longer than %s", limit))
 	defer cancel()
 	for _, step := range []func(context.Context) error{
-		d.startServers, d.deploy, d.create, d.startLoad, d.upgradeAll, d.judge,
+		d.startServers, d.deploy, d.create, d.startLoad, d.upgradeAll, d.showStatus, d.judge,
 	} {
 		if err := step(ctx); err != nil {
 			return d.explain(err)
@@ -224,6 +226,32 @@ func (d *demo) upgrade(ctx context.Context, from, to string) error {
 	d.laps = append(d.laps, l)
 	d.Say("meanwhile, writes: %s", l.seen.Writes)
 	d.Say("meanwhile, reads:  %s", l.seen.Reads)
+	return nil
+}
+
+// showStatus shows what a person asks next, by the daemon's own answer: what the page
+// serves to the loopback of its pod is reached through the API server.
+func (d *demo) showStatus(ctx context.Context) error {
+	d.Head("What quorate status says")
+	binary, err := lab.Binary(ctx)
+	if err != nil {
+		return err
+	}
+	var out, errs bytes.Buffer
+	err = d.Wait(ctx, "it to say so", time.Minute, func(ctx context.Context) (bool, string, error) {
+		out.Reset()
+		errs.Reset()
+		status := exec.CommandContext(ctx, binary, "status", "--kubeconfig="+d.cluster.Kubeconfig, namespace+"/"+clusterName)
+		status.Stdout, status.Stderr = &out, &errs
+		ready := status.Run() == nil && errs.Len() == 0 && strings.Contains(out.String(), "EtcdCluster "+namespace+"/"+clusterName+": Ready")
+		return ready, out.String() + errs.String(), nil
+	})
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out.String()) {
+		d.Say("%s", strings.TrimSuffix(line, "\n"))
+	}
 	return nil
 }
 
