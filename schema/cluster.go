@@ -359,6 +359,20 @@ type DriftSpec struct {
 	// Detect reports it and leaves it, and nothing new begins for the cluster meanwhile; what
 	// is missing is made only while no member runs, and what changes in Git is applied.
 	Mode DriftMode `json:"mode,omitempty"`
+	// Ignore lists fields that others set, and that are no drift. At most 16.
+	Ignore []IgnoredDrift `json:"ignore,omitempty" jsonschema:"maxItems=16"`
+}
+
+// IgnoredDrift is a field of one kind of object that others may set.
+type IgnoredDrift struct {
+	// Kind is Service: the one for clients. Of all other objects quorate relies on
+	// every field.
+	Kind string `json:"kind"`
+	// Path is a JSON pointer (RFC 6901) to a field of its spec that quorate itself does not
+	// set, such as "/spec/externalTrafficPolicy". What is below it is ignored, too.
+	Path string `json:"path"`
+	// Reason says for readers of the file who sets it, and why.
+	Reason string `json:"reason"`
 }
 
 // DriftMode is what is done about drift.

@@ -46,6 +46,9 @@ func TestValidate(t *testing.T) {
 	soak := func(d time.Duration) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Upgrade.Soak = &metav1.Duration{Duration: d} }
 	}
+	ignore := func(d IgnoredDrift) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Drift.Ignore = []IgnoredDrift{d} }
+	}
 	wave := func(n int32) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.Upgrade.Wave = n } }
 	takeOver := func(owner string) func(*EtcdCluster) { return func(c *EtcdCluster) { c.Spec.TakeOver = owner } }
 	template := func(u string) func(*EtcdCluster) {
@@ -59,6 +62,15 @@ func TestValidate(t *testing.T) {
 		{"1 one member", replicas(1), ""},
 		{"241 drift", func(c *EtcdCluster) { c.Spec.Drift.Mode = DriftDetect }, ""},
 		{"241 another mode of drift", func(c *EtcdCluster) { c.Spec.Drift.Mode = "Detct" }, "spec.drift.mode: \"Detct\" is not one of Correct, Detect"},
+		{"242 a field is ignored", ignore(IgnoredDrift{"Service", "/spec/externalTrafficPolicy", "the load balancer team sets it"}), ""},
+		{"242 of what quorate relies on", ignore(IgnoredDrift{"StatefulSet", "/spec/replicas", "x"}), "spec.drift.ignore[0].kind: is \"StatefulSet\" and must be Service"},
+		{"242 that quorate sets", ignore(IgnoredDrift{"Service", "/spec/selector/app", "x"}), "spec.drift.ignore[0].path: is \"/spec/selector/app\", by which clients find the members"},
+		{"242 without a reason", ignore(IgnoredDrift{"Service", "/spec/sessionAffinity", " "}), "spec.drift.ignore[0].reason: is missing"},
+		{"242 the whole spec", ignore(IgnoredDrift{"Service", "/spec", "x"}), "must be a JSON pointer to a field of the spec"},
+		{"242 outside of the spec", ignore(IgnoredDrift{"Service", "/metadata/labels", "x"}), "must be a JSON pointer to a field of the spec"},
+		{"242 no pointer", ignore(IgnoredDrift{"Service", "spec.sessionAffinity", "x"}), "must be a JSON pointer"},
+		{"242 a bad escape", ignore(IgnoredDrift{"Service", "/spec/a~2b", "x"}), "must be a JSON pointer"},
+		{"242 too many", func(c *EtcdCluster) { c.Spec.Drift.Ignore = make([]IgnoredDrift, 17) }, "spec.drift.ignore: has 17 fields and may have 16"},
 		{"1 three members", replicas(3), ""},
 		{"1 five members", replicas(5), ""},
 		{"1 seven members", replicas(7), ""},

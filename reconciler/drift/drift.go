@@ -146,7 +146,7 @@ func compareFields(live LiveObject, want any) (fieldComparison, error) {
 		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
 		lost:    wanted.Leaves().Difference(owned.Leaves()),
 		surplus: unnamed(owned, wanted),
-		Foreign: foreign, Owned: owned, others: others, live: liveValue, want: wantValue,
+		Foreign: withoutIgnored(foreign, wantValue), Owned: owned, others: others, live: liveValue, want: wantValue,
 	}, nil
 }
 

@@ -346,6 +346,32 @@ func TestServiceDrift(t *testing.T) {
 	}
 }
 
+// 242: what Git lets others set is no drift, is kept when the rest is put back, and is drift
+// again when Git lets it no longer.
+func TestIgnoredFieldsAreNoDrift(t *testing.T) {
+	ignored := func(c *schema.EtcdCluster) {
+		c.Spec.Drift.Ignore = []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinityConfig", Reason: "x"}, {Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x"}}
+	}
+	a := applyManifests(t, clustertest.Orders(ignored))
+	service := a.service(t)
+	service.Spec.SessionAffinity, service.Spec.ExternalIPs = corev1.ServiceAffinityClientIP, []string{"192.0.2.1"}
+	service.Spec.SessionAffinityConfig = &corev1.SessionAffinityConfig{ClientIP: &corev1.ClientIPConfig{TimeoutSeconds: new(int32(60))}}
+	if _, err := a.client.CoreV1().Services("shop").Update(t.Context(), service, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := drift.Service(a.service(t), a.want.Client)
+	checkDrift(t, "service", d, err, "kubectl-edit", ".spec.externalIPs")
+	a.apply(t)
+	now := a.service(t)
+	if now.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || now.Spec.SessionAffinityConfig == nil || len(now.Spec.ExternalIPs) > 0 || now.Annotations[naming.AnnotationIgnored] != "/spec/sessionAffinityConfig /spec/sessionAffinity" {
+		t.Errorf("it is %+v with %v", now.Spec, now.Annotations)
+	}
+	d, err = drift.Service(now, a.want.Client)
+	checkDrift(t, "service after the apply", d, err, "")
+	d, err = drift.Service(now, mustRender(t, clustertest.Orders()).Client)
+	checkDrift(t, "service when Git lets it no longer", d, err, "kubectl-edit", ".metadata.annotations.quorate.dev/ignored-drift", ".spec.sessionAffinity", ".spec.sessionAffinityConfig")
+}
+
 // TestDriftOfIntent: Git has changed and nobody has meddled.
 func TestDriftOfIntent(t *testing.T) {
 	a := applyManifests(t, clustertest.Orders(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} }))

@@ -6,6 +6,7 @@ package manifests
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -105,10 +106,18 @@ func renderHeadlessService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfigura
 }
 
 func renderClientService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfiguration {
-	return corev1ac.Service(naming.ClientService(c.Metadata.Name), c.Metadata.Namespace).
+	service := corev1ac.Service(naming.ClientService(c.Metadata.Name), c.Metadata.Namespace).
 		WithLabels(naming.ObjectLabels(c)).
 		WithSpec(serviceSpec(c).
 			WithPorts(servicePort("client", naming.ClientPort)))
+	if len(c.Spec.Drift.Ignore) == 0 {
+		return service
+	}
+	var paths []string
+	for _, ignored := range c.Spec.Drift.Ignore {
+		paths = append(paths, ignored.Path)
+	}
+	return service.WithAnnotations(map[string]string{naming.AnnotationIgnored: strings.Join(paths, " ")})
 }
 
 // serviceSpec is what both Services have in common: whom they lead to, and the

@@ -79,6 +79,9 @@ const (
 )
 
 const (
+	// AnnotationIgnored is on the Service for clients: the JSON pointers of the fields that
+	// others may set, with a space between.
+	AnnotationIgnored = "quorate.dev/ignored-drift"
 	// AnnotationOffered is when the URL in a Secret that offers a backup was signed, in
 	// RFC 3339.
 	AnnotationOffered = "quorate.dev/offered"

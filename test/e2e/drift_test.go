@@ -76,6 +76,46 @@ func TestEditsByHand(t *testing.T) {
 	}
 }
 
+// TestDriftThatIsLeft lets others set a field that Git ignores, puts back the one beside it,
+// and under Detect leaves both and says so, until a person has put it back (241, 242).
+func TestDriftThatIsLeft(t *testing.T) {
+	takesLong(t)
+	t.Parallel()
+	w := newWorld(t, "left")
+	want := spec{version: "3.6.16", replicas: 1, more: "  drift:\n    ignore: [{kind: Service, path: /spec/sessionAffinity, reason: a test sets it}]\n"}
+	w.create(want)
+	spec := func() corev1.ServiceSpec {
+		s, err := w.cluster.Client.CoreV1().Services(w.namespace).Get(t.Context(), "orders-client", metav1.GetOptions{})
+		w.must(err)
+		return s.Spec
+	}
+	const both = `{"spec":{"sessionAffinity":"ClientIP","externalIPs":["192.0.2.1"]}}`
+	w.mark = w.daemon.Log.Mark()
+	w.kubectl("patch", "service/orders-client", "--type=merge", "--patch="+both)
+	w.await("the Service to be applied", holdLimit, lab.Done("apply Service orders-client"))
+	w.awaitIdle(want.version, holdLimit)
+	time.Sleep(quiet)
+	if s := spec(); s.SessionAffinity != corev1.ServiceAffinityClientIP || len(s.ExternalIPs) > 0 {
+		t.Errorf("it is %+v", s)
+	}
+
+	want.more += "    mode: Detect\n"
+	w.commit("Leave drift", want)
+	w.awaitIdle(want.version, holdLimit)
+	w.mark = w.daemon.Log.Mark()
+	w.kubectl("patch", "service/orders-client", "--type=merge", "--patch="+both)
+	hold := w.awaitHold("Refused", holdLimit, "Service orders-client is drifted", ".spec.externalIPs", "spec.drift.mode is Detect")
+	t.Logf("quorate says: %s", hold.Hold())
+	time.Sleep(quiet)
+	w.expectNoStep(w.mark)
+	if s := spec(); len(s.ExternalIPs) != 1 {
+		t.Errorf("it is %+v", s)
+	}
+	w.mark = w.daemon.Log.Mark()
+	w.kubectl("patch", "service/orders-client", "--type=merge", `--patch={"spec":{"externalIPs":null}}`)
+	w.awaitIdle(want.version, holdLimit)
+}
+
 // kubectl runs kubectl in the test's namespace.
 func (w *world) kubectl(args ...string) {
 	w.Helper()
