@@ -172,9 +172,11 @@ func orders() schema.Status {
 			{Name: "orders-2", ID: "a2", Health: schema.HealthUnhealthy},
 		},
 		Drift: []schema.DriftStatus{
-			{Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit", Since: "2026-03-01T01:00:00Z",
+			{
+				Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit", Since: "2026-03-01T01:00:00Z",
 				Fight: "kubectl-edit changes .spec.type again each time that it is put back", Correction: "tried again at 2026-03-01T02:00:00Z",
-				Changes: []schema.FieldDrift{{Path: ".spec.type", Live: "NodePort", Wanted: "ClusterIP", Manager: "kubectl-edit", Since: "2026-03-01T01:00:00Z"}, {Path: ".spec.ports", Live: "(not shown)"}}},
+				Changes: []schema.FieldDrift{{Path: ".spec.type", Live: "NodePort", Wanted: "ClusterIP", Manager: "kubectl-edit", Since: "2026-03-01T01:00:00Z"}, {Path: ".spec.ports", Live: "(not shown)"}},
+			},
 			{Kind: "Service", Name: "orders-peers", State: "drifted", Fields: []string{".spec.type"}},
 			{Kind: "PodDisruptionBudget", Name: "orders", State: "missing"},
 		},

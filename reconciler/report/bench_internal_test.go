@@ -26,7 +26,8 @@ func BenchmarkScrape(b *testing.B) {
 			c := desired.Cluster{EtcdCluster: clustertest.Orders()}
 			c.Metadata.Name = fmt.Sprintf("orders-%05d", i)
 			v := &observe.View{Cluster: c, Observed: state.Observed{Rounds: []state.Round{{Members: []state.Member{
-				{ID: "a0", Name: c.Metadata.Name + "-0", Version: "3.6.16", Leader: "a0"}, {ID: "a1", Name: c.Metadata.Name + "-1", Version: "3.6.16", Leader: "a0"},
+				{ID: "a0", Name: c.Metadata.Name + "-0", Version: "3.6.16", Leader: "a0"},
+				{ID: "a1", Name: c.Metadata.Name + "-1", Version: "3.6.16", Leader: "a0"},
 				{ID: "a2", Name: c.Metadata.Name + "-2", Version: "3.6.16", Leader: "a0"},
 			}}}}}
 			m.observed(v, decision.Plan{}, time.Unix(1000, 0))

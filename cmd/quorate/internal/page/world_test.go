@@ -90,8 +90,10 @@ func upgrading(done int) schema.Status {
 	for i := 2 - done; i >= 0; i-- {
 		c.Plan = append(c.Plan, schema.StepStatus{Action: fmt.Sprintf("restart orders-%d 3.5.21 → 3.6.16", i), Reason: "all members are healthy and caught up, the others keep the quorum", Undo: "reversible by reverting the commit until the last member runs 3.6.16"})
 	}
-	c.Drift = []schema.DriftStatus{{Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit",
-		Correction: "after the steps before it", Changes: []schema.FieldDrift{{Path: ".spec.type", Live: "NodePort", Wanted: "ClusterIP", Manager: "kubectl-edit", Since: "2026-03-02T09:41:00Z"}}}}
+	c.Drift = []schema.DriftStatus{{
+		Kind: "Service", Name: "orders-client", State: "drifted", Fields: []string{".spec.type"}, Manager: "kubectl-edit",
+		Correction: "after the steps before it", Changes: []schema.FieldDrift{{Path: ".spec.type", Live: "NodePort", Wanted: "ClusterIP", Manager: "kubectl-edit", Since: "2026-03-02T09:41:00Z"}},
+	}}
 	c.Backups = []schema.BackupStatus{{For: "3.6.16", URL: "s3://backups/shop/orders/a.db", Time: "2026-03-01T02:00:11Z", Size: 8 << 20, Revision: 41, SHA256: "2bf7b928e9d0f4c3a1b2c3d4e5f60718293a4b5c6d7e8f90a1b2c3d4e5f60718"}}
 	return s
 }
