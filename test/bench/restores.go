@@ -78,7 +78,8 @@ func (m *member) ownRestore(b storedBackup) *way {
 		name: "quorate: fetched, sha256 and hash of the keys compared, restored with the revision bumped, fsynced",
 		do: func(ctx context.Context) (usage, error) {
 			cmd := m.command(ctx, m.quorate, "restore-volume", "--volume="+volume, "--member="+m.about.Member, "--peer-url="+m.etcd.PeerURL, "--token=restored",
-				"--sha256="+b.manifest.SHA256, fmt.Sprintf("--size=%d", b.manifest.Size), fmt.Sprintf("--at-least=%d", b.manifest.Revision),
+				"--sha256="+b.manifest.SHA256, fmt.Sprintf("--size=%d", b.manifest.Size),
+				fmt.Sprintf("--snapshot-size=%d", b.manifest.SnapshotSize), "--compression="+b.manifest.Compression, fmt.Sprintf("--at-least=%d", b.manifest.Revision),
 				fmt.Sprintf("--hash=%d", b.manifest.Hash), fmt.Sprintf("--hash-revision=%d", b.manifest.HashRevision), fmt.Sprintf("--compact-revision=%d", b.manifest.CompactRevision))
 			cmd.Env = append(cmd.Env, jobs.BackupURLEnv+"="+b.signed)
 			return measure(ctx, cmd)

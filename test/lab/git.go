@@ -60,11 +60,15 @@ func (s *GitServer) initialise(ctx context.Context) error {
 	return err
 }
 
-func (s *GitServer) bare() string { return filepath.Join(s.dir, "served", repositoryName) }
+func (s *GitServer) bare() string { return filepath.Join(s.dir, "served", s.path()) }
 func (s *GitServer) work() string { return filepath.Join(s.dir, "work") }
 
+// path is another one for each server: a port may be that of an earlier one, whose commits
+// quorate remembers.
+func (s *GitServer) path() string { return filepath.Base(s.dir) + "/" + repositoryName }
+
 // URL is the repository's address.
-func (s *GitServer) URL() string { return "http://" + s.address + "/" + repositoryName }
+func (s *GitServer) URL() string { return "http://" + s.address + "/" + s.path() }
 
 // Start serves again after Stop, at the same address.
 func (s *GitServer) Start() error {
