@@ -82,20 +82,20 @@ func TestDriftThatIsLeft(t *testing.T) {
 	takesLong(t)
 	t.Parallel()
 	w := newWorld(t, "left")
-	want := spec{version: "3.6.16", replicas: 1, more: "  drift:\n    ignore: [{kind: Service, path: /spec/sessionAffinity, reason: a test sets it}]\n"}
+	want := spec{version: "3.6.16", replicas: 1, more: "  drift:\n    ignore:\n    - {kind: Service, path: /spec/sessionAffinity, reason: a test sets it}\n    - {kind: Service, path: /spec/sessionAffinityConfig, reason: the API server adds it}\n"}
 	w.create(want)
 	spec := func() corev1.ServiceSpec {
 		s, err := w.cluster.Client.CoreV1().Services(w.namespace).Get(t.Context(), "orders-client", metav1.GetOptions{})
 		w.must(err)
 		return s.Spec
 	}
-	const both = `{"spec":{"sessionAffinity":"ClientIP","externalIPs":["192.0.2.1"]}}`
+	const both = `{"spec":{"sessionAffinity":"ClientIP","publishNotReadyAddresses":true}}`
 	w.mark = w.daemon.Log.Mark()
 	w.kubectl("patch", "service/orders-client", "--type=merge", "--patch="+both)
 	w.await("the Service to be applied", holdLimit, lab.Done("apply Service orders-client"))
 	w.awaitIdle(want.version, holdLimit)
 	time.Sleep(quiet)
-	if s := spec(); s.SessionAffinity != corev1.ServiceAffinityClientIP || len(s.ExternalIPs) > 0 {
+	if s := spec(); s.SessionAffinity != corev1.ServiceAffinityClientIP || s.PublishNotReadyAddresses {
 		t.Errorf("it is %+v", s)
 	}
 
@@ -104,15 +104,15 @@ func TestDriftThatIsLeft(t *testing.T) {
 	w.awaitIdle(want.version, holdLimit)
 	w.mark = w.daemon.Log.Mark()
 	w.kubectl("patch", "service/orders-client", "--type=merge", "--patch="+both)
-	hold := w.awaitHold("Refused", holdLimit, "Service orders-client is drifted", ".spec.externalIPs", "spec.drift.mode is Detect")
+	hold := w.awaitHold("Refused", holdLimit, "Service orders-client is drifted", ".spec.publishNotReadyAddresses", "spec.drift.mode is Detect")
 	t.Logf("quorate says: %s", hold.Hold())
 	time.Sleep(quiet)
 	w.expectNoStep(w.mark)
-	if s := spec(); len(s.ExternalIPs) != 1 {
+	if s := spec(); !s.PublishNotReadyAddresses {
 		t.Errorf("it is %+v", s)
 	}
 	w.mark = w.daemon.Log.Mark()
-	w.kubectl("patch", "service/orders-client", "--type=merge", `--patch={"spec":{"externalIPs":null}}`)
+	w.kubectl("patch", "service/orders-client", "--type=merge", `--patch={"spec":{"publishNotReadyAddresses":null}}`)
 	w.awaitIdle(want.version, holdLimit)
 }
 
