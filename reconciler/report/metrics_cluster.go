@@ -25,11 +25,18 @@ type clusterMetrics struct {
 	failures                                   *prometheus.CounterVec
 	failing                                    *prometheus.GaugeVec
 
-	// versions are the values of cluster_info's label, by cluster.
-	versions memo.Map[*string]
+	// intents are what the series show of Git, by cluster.
+	intents memo.Map[intent]
 	// holds and rolls are since when, as far as this process has seen it.
 	holds memo.Map[heldSince]
 	rolls memo.Map[time.Time]
+}
+
+// intent is what follows from Git alone.
+type intent struct {
+	version string
+	mode    schema.Mode
+	members int32
 }
 
 // heldSince is the kind of a hold, and when it was first seen.
@@ -61,10 +68,9 @@ func newClusterMetrics(to *registrar) clusterMetrics {
 
 // observed sets the gauges that follow from one pass.
 func (m *Metrics) observed(v *observe.View, p decision.Plan, now time.Time) {
+	m.begin(v.Cluster)
 	m.drift.observed(v)
-	m.actions.begin(v.Cluster)
 	m.members.observed(v)
-	m.clusters.begin(v.Cluster)
 	m.clusters.held(v.Cluster, p.Hold, now)
 	m.clusters.counted(v, p, now)
 	if b := v.Record; b != nil && b.Backup != nil {
@@ -73,20 +79,44 @@ func (m *Metrics) observed(v *observe.View, p decision.Plan, now time.Time) {
 	}
 }
 
-// begin sets what follows from Git alone.
-func (m *clusterMetrics) begin(c desired.Cluster) {
+// begin makes the series of a cluster, with 0 for what can be counted, and sets what
+// follows from Git alone. For most passes Git says nothing new, and it does nothing.
+func (m *Metrics) begin(c desired.Cluster) {
+	next := intentOf(c)
+	last := m.clusters.intents.Put(c.Key(), next)
+	if last == next {
+		return
+	}
+	m.actions.begin(c)
+	m.drift.begin(c)
+	m.clusters.begin(c, last.version, next)
+}
+
+func intentOf(c desired.Cluster) intent {
+	i := intent{version: c.Spec.Version, mode: cmp.Or(c.Spec.Mode, schema.ModeEnforce), members: c.Spec.Replicas}
+	if asleep(c) {
+		i.members = 0
+	}
+	return i
+}
+
+// begin makes the series of a whole cluster. One of cluster_info is kept for each: that
+// of the version before goes.
+func (m *clusterMetrics) begin(c desired.Cluster, before string, i intent) {
 	m.failures.WithLabelValues(of(c)...)
 	m.failing.WithLabelValues(of(c)...)
-	m.wants(c)
+	for _, kind := range holdKinds() {
+		m.holding.WithLabelValues(of(c, string(kind))...)
+	}
+	if before != "" && before != i.version {
+		m.info.DeleteLabelValues(of(c, before)...)
+	}
+	m.info.WithLabelValues(of(c, i.version)...).Set(1)
 	for _, mode := range []schema.Mode{schema.ModeEnforce, schema.ModeObserve} {
-		m.mode.WithLabelValues(of(c, string(mode))...).Set(gaugeOf(cmp.Or(c.Spec.Mode, schema.ModeEnforce) == mode))
+		m.mode.WithLabelValues(of(c, string(mode))...).Set(gaugeOf(i.mode == mode))
 	}
-	m.supported.WithLabelValues(of(c)...).Set(gaugeOf(!ended(c.Spec.Version)))
-	wanted := c.Spec.Replicas
-	if asleep(c) {
-		wanted = 0
-	}
-	m.desired.WithLabelValues(of(c)...).Set(float64(wanted))
+	m.supported.WithLabelValues(of(c)...).Set(gaugeOf(!ended(i.version)))
+	m.desired.WithLabelValues(of(c)...).Set(float64(i.members))
 }
 
 // asleep reports whether Git wants no member to run.
@@ -100,38 +130,22 @@ func ended(version string) bool {
 	return passed
 }
 
-// wants keeps one series of cluster_info for each cluster. The last version is
-// kept, so that no pass has to search for it.
-func (m *clusterMetrics) wants(c desired.Cluster) {
-	version := c.Spec.Version
-	last := m.versions.Get(c.Key())
-	if last != nil && *last == version {
-		return
-	}
-	last = m.versions.Put(c.Key(), &version)
-	m.info.WithLabelValues(of(c, version)...).Set(1)
-	if last != nil {
-		m.info.DeleteLabelValues(of(c, *last)...)
-	}
-}
-
 // held sets which hold there is, and since when.
 func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time) {
 	var kind decision.HoldKind
 	if h != nil {
 		kind = h.Kind
 	}
-	for _, each := range holdKinds() {
-		m.holding.WithLabelValues(of(c, string(each))...).Set(gaugeOf(each == kind))
-	}
 	last := m.holds.Get(c.Key())
 	if last.kind != "" && last.kind != kind {
+		m.holding.WithLabelValues(of(c, string(last.kind))...).Set(0)
 		m.holdSince.DeleteLabelValues(of(c, string(last.kind))...)
 	}
 	if h == nil {
 		m.holds.Forget(c.Key())
 		return
 	}
+	m.holding.WithLabelValues(of(c, string(kind))...).Set(1)
 	next := heldSince{kind, now}
 	if last.kind == kind {
 		next.since = last.since
@@ -156,7 +170,7 @@ func (m *clusterMetrics) counted(v *observe.View, p decision.Plan, now time.Time
 	}
 	m.voters.WithLabelValues(labels...).Set(float64(voters))
 	m.quorum.WithLabelValues(labels...).Set(float64(quorum))
-	m.rolling(v, now)
+	m.rolling(v, labels, now)
 	if !v.Expiry.IsZero() {
 		m.certificate.WithLabelValues(labels...).Set(float64(v.Expiry.Unix()))
 	}
@@ -193,7 +207,7 @@ func countVoters(v *observe.View) (n int) {
 }
 
 // rolling sets how far a rollout is.
-func (m *clusterMetrics) rolling(v *observe.View, now time.Time) {
+func (m *clusterMetrics) rolling(v *observe.View, labels []string, now time.Time) {
 	done, first := 0, now
 	for _, p := range v.Observed.Pods {
 		if p.Template != v.Desired.Template {
@@ -204,10 +218,10 @@ func (m *clusterMetrics) rolling(v *observe.View, now time.Time) {
 			first = p.Created
 		}
 	}
-	m.updated.WithLabelValues(of(v.Cluster)...).Set(float64(done))
+	m.updated.WithLabelValues(labels...).Set(float64(done))
 	if !rolls(v) {
 		m.rolls.Forget(v.Cluster.Key())
-		m.rollStarted.DeleteLabelValues(of(v.Cluster)...)
+		m.rollStarted.DeleteLabelValues(labels...)
 		return
 	}
 	// After a restart of quorate the first restarted member tells since when.
@@ -215,7 +229,7 @@ func (m *clusterMetrics) rolling(v *observe.View, now time.Time) {
 		first = seen
 	}
 	m.rolls.Put(v.Cluster.Key(), first)
-	m.rollStarted.WithLabelValues(of(v.Cluster)...).Set(float64(first.Unix()))
+	m.rollStarted.WithLabelValues(labels...).Set(float64(first.Unix()))
 }
 
 // rolls reports whether members are to be restarted onto what Git says.
@@ -237,7 +251,7 @@ func (m *Metrics) failed(c desired.Cluster) {
 func (m *Metrics) succeeded(c desired.Cluster) { m.clusters.failing.WithLabelValues(of(c)...).Set(0) }
 
 func (m *clusterMetrics) forget(c desired.Cluster) {
-	m.versions.Forget(c.Key())
+	m.intents.Forget(c.Key())
 	m.holds.Forget(c.Key())
 	m.rolls.Forget(c.Key())
 }

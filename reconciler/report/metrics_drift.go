@@ -33,11 +33,14 @@ func newDriftMetrics(to *registrar) driftMetrics {
 // driftKinds are the kinds of objects that there is a counter of from the first pass on.
 func driftKinds() []string { return []string{"PodDisruptionBudget", "Service", "StatefulSet"} }
 
+func (m *driftMetrics) begin(c desired.Cluster) {
+	for _, kind := range driftKinds() {
+		m.corrections.WithLabelValues(of(c, kind)...)
+	}
+}
+
 // observed sets what differs.
 func (m *driftMetrics) observed(v *observe.View) {
-	for _, kind := range driftKinds() {
-		m.corrections.WithLabelValues(of(v.Cluster, kind)...)
-	}
 	drifted, fights, since := 0, 0, time.Time{}
 	for _, o := range v.Observed.Objects {
 		if o.State != state.ObjectDrifted {
@@ -54,13 +57,14 @@ func (m *driftMetrics) observed(v *observe.View) {
 			m.changed(v.Cluster, o.Kind, d.Manager, d.Time)
 		}
 	}
-	m.objects.WithLabelValues(of(v.Cluster)...).Set(float64(drifted))
-	m.fights.WithLabelValues(of(v.Cluster)...).Set(float64(fights))
+	labels := of(v.Cluster)
+	m.objects.WithLabelValues(labels...).Set(float64(drifted))
+	m.fights.WithLabelValues(labels...).Set(float64(fights))
 	if since.IsZero() {
-		m.since.DeleteLabelValues(of(v.Cluster)...)
+		m.since.DeleteLabelValues(labels...)
 		return
 	}
-	m.since.WithLabelValues(of(v.Cluster)...).Set(float64(since.Unix()))
+	m.since.WithLabelValues(labels...).Set(float64(since.Unix()))
 }
 
 // corrected counts an object that was put back.

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -16,8 +17,14 @@ import (
 type memberMetrics struct {
 	info, size, inUse, quota, alarm *prometheus.GaugeVec
 
-	// known are the members of each cluster that have series.
-	known memo.Map[map[string]memberLabels]
+	// known is what the series show of each cluster.
+	known memo.Map[knownMembers]
+}
+
+// knownMembers are those that have series, and whether one of them had an alarm.
+type knownMembers struct {
+	labels  map[string]memberLabels
+	alarmed bool
 }
 
 // memberLabels are the labels of member_info.
@@ -55,24 +62,38 @@ func (m *memberMetrics) observed(v *observe.View) {
 			}
 		}
 	}
-	last := m.known.Put(v.Cluster.Key(), next)
+	round := v.Observed.Round()
+	alarmed := round != nil && len(round.Alarms) > 0
+	last := m.known.Put(v.Cluster.Key(), knownMembers{next, alarmed})
+	changed := !maps.Equal(last.labels, next)
+	if changed {
+		m.relabel(v.Cluster, last.labels, next)
+	}
+	for name := range next {
+		if member := round.Member(name); member != nil && member.DBSize > 0 {
+			labels := of(v.Cluster, name)
+			m.size.WithLabelValues(labels...).Set(float64(member.DBSize))
+			m.inUse.WithLabelValues(labels...).Set(float64(member.DBInUse))
+			m.quota.WithLabelValues(labels...).Set(float64(quotaOf(v, *member)))
+		}
+	}
+	if changed || alarmed || last.alarmed {
+		m.alarms(v.Cluster, round, next)
+	}
+}
+
+// relabel sets the series of member_info, and drops all of members that have left.
+func (m *memberMetrics) relabel(c desired.Cluster, last, next map[string]memberLabels) {
 	for name, labels := range last {
 		if now, there := next[name]; !there {
-			m.drop(v.Cluster, name)
+			m.drop(c, name)
 		} else if now != labels {
-			m.info.DeleteLabelValues(of(v.Cluster, name, labels.version, labels.state, labels.role)...)
+			m.info.DeleteLabelValues(of(c, name, labels.version, labels.state, labels.role)...)
 		}
 	}
-	round := v.Observed.Round()
 	for name, labels := range next {
-		m.info.WithLabelValues(of(v.Cluster, name, labels.version, labels.state, labels.role)...).Set(1)
-		if member := round.Member(name); member != nil && member.DBSize > 0 {
-			m.size.WithLabelValues(of(v.Cluster, name)...).Set(float64(member.DBSize))
-			m.inUse.WithLabelValues(of(v.Cluster, name)...).Set(float64(member.DBInUse))
-			m.quota.WithLabelValues(of(v.Cluster, name)...).Set(float64(quotaOf(v, *member)))
-		}
+		m.info.WithLabelValues(of(c, name, labels.version, labels.state, labels.role)...).Set(1)
 	}
-	m.alarms(v.Cluster, round, next)
 }
 
 func labelsOf(s schema.MemberStatus) memberLabels {

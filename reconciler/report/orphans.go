@@ -31,7 +31,7 @@ func (r *Reporter) Orphaned(key string, cm *corev1.ConfigMap) {
 // while none did.
 func (r *Reporter) Adopted(c desired.Cluster) {
 	r.Said.Clear(c.Key(), topicOrphan)
-	r.Metrics.clusters.begin(c)
+	r.Metrics.begin(c)
 }
 
 // Orphans replaces the clusters that no file names, as they stand now.
