@@ -13,7 +13,7 @@ import (
 // A field that the comparison lets through and the converter does not know would be
 // dropped without a word.
 func TestConverterKnowsEveryField(t *testing.T) {
-	for _, kind := range kinds() {
+	for _, kind := range Kinds() {
 		t.Run(kind, func(t *testing.T) {
 			into := newObject(kind)
 			typ := reflect.TypeOf(into).Elem()

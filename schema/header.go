@@ -51,7 +51,7 @@ const (
 //	anything else         anything        foreign
 func classify(root *document, h header) (verdict, Problem) {
 	group, _, _ := strings.Cut(h.apiVersion, "/")
-	ourKind := slices.Contains(kinds(), h.kind)
+	ourKind := slices.Contains(Kinds(), h.kind)
 	fail := func(field, format string, args ...any) (verdict, Problem) {
 		p := Problem{Field: field, Message: fmt.Sprintf(format, args...)}
 		p.Line, p.Column = root.place(field)
@@ -75,14 +75,14 @@ func classify(root *document, h header) (verdict, Problem) {
 // classifyKind decides on a document of the right apiVersion.
 func classifyKind(h header, fail func(field, format string, args ...any) (verdict, Problem)) (verdict, Problem) {
 	switch {
-	case slices.Contains(kinds(), h.kind):
+	case slices.Contains(Kinds(), h.kind):
 		return ours, Problem{}
 	case h.kind == "":
-		return fail("kind", "is missing: write kind: %s, or one of the others: %s", KindCluster, strings.Join(kinds()[1:], ", "))
-	case slices.Contains(kinds(), strings.TrimSuffix(h.kind, "List")):
+		return fail("kind", "is missing: write kind: %s, or one of the others: %s", KindCluster, strings.Join(Kinds()[1:], ", "))
+	case slices.Contains(Kinds(), strings.TrimSuffix(h.kind, "List")):
 		return fail("kind", "lists are not supported: write each item as a separate document, with --- between them")
 	}
-	return fail("kind", "%s is not a kind of quorate%s", clip(h.kind), didYouMean(h.kind, kinds()))
+	return fail("kind", "%s is not a kind of quorate%s", clip(h.kind), didYouMean(h.kind, Kinds()))
 }
 
 // listsOurs reports whether a List has an item of quorate's group.

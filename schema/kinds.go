@@ -25,8 +25,8 @@ func newObject(kind string) object {
 	return nil
 }
 
-// kinds are all kinds of the file format.
-func kinds() []string {
+// Kinds are all kinds of the file format, in the order in which they are listed.
+func Kinds() []string {
 	return []string{KindCluster, KindBackup, KindBackupSchedule, KindRestore}
 }
 

@@ -285,6 +285,24 @@ type BackupStatus struct {
 	Commit string `json:"commit,omitempty"`
 }
 
+// LastBackup is the newest good backup of the object, as far as it is known; the zero
+// value for none.
+func (s Status) LastBackup() (last BackupStatus) {
+	switch o := s.Status; {
+	case o.Cluster != nil:
+		for _, b := range o.Cluster.Backups {
+			if b.Time > last.Time {
+				last = b
+			}
+		}
+	case o.Schedule != nil && o.Schedule.Last != nil:
+		last = *o.Schedule.Last
+	case o.Backup != nil && o.Backup.Taken != nil:
+		last = *o.Backup.Taken
+	}
+	return last
+}
+
 // BackupRunStatus is how an EtcdBackup is.
 type BackupRunStatus struct {
 	// Cluster that it is of.
@@ -333,7 +351,7 @@ type RestoreStatus struct {
 func SortStatuses(list []Status) {
 	slices.SortStableFunc(list, func(a, b Status) int {
 		return cmp.Or(
-			cmp.Compare(slices.Index(kinds(), a.Kind), slices.Index(kinds(), b.Kind)),
+			cmp.Compare(slices.Index(Kinds(), a.Kind), slices.Index(Kinds(), b.Kind)),
 			cmp.Compare(a.Metadata.Namespace, b.Metadata.Namespace),
 			cmp.Compare(a.Metadata.Name, b.Metadata.Name),
 		)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -69,14 +70,25 @@ with 1 if it could not find out. With --watch it runs until it is interrupted.`,
 	return cmd
 }
 
+// allKinds is the value of --kind for objects of all kinds.
+const allKinds = "all"
+
 // kindNames are the values of --kind, the first of which is the default.
-func kindNames() []string { return []string{"cluster", "backup", "schedule", "restore", "all"} }
+func kindNames() (names []string) {
+	for _, kind := range schema.Kinds() {
+		names = append(names, naming.StatusKind(kind))
+	}
+	return append(names, allKinds)
+}
 
 // kindOf is the kind of objects that a value of --kind names, "" for all.
 func kindOf(name string) string {
-	return map[string]string{
-		"cluster": schema.KindCluster, "backup": schema.KindBackup, "schedule": schema.KindBackupSchedule, "restore": schema.KindRestore,
-	}[name]
+	for _, kind := range schema.Kinds() {
+		if naming.StatusKind(kind) == name {
+			return kind
+		}
+	}
+	return ""
 }
 
 func (f *showFlags) run(ctx context.Context, out, errs io.Writer, args []string) error {
@@ -126,7 +138,7 @@ func notReady(s schema.Status) bool {
 // render is an answer in the format that was asked for.
 func (f *showFlags) render(a answer, ask query) (string, error) {
 	if ask.Name != "" && len(a.items) == 0 {
-		return "", fmt.Errorf("no %s %s/%s is known: check its name, and that its file is in Git; quorate status lists what there is", cmpKind(f.kind), ask.Namespace, ask.Name)
+		return "", fmt.Errorf("no %s %s/%s is known: check its name, and that its file is in Git; quorate status lists what there is", nounOf(f.kind), ask.Namespace, ask.Name)
 	}
 	var value any = map[string]any{"items": a.items, "whole": a.whole}
 	if ask.Name != "" && len(a.items) == 1 {
@@ -152,13 +164,14 @@ func (f *showFlags) render(a answer, ask query) (string, error) {
 	}
 	printTables(&b, a.items, f.output == outputWide)
 	if len(a.items) == 0 {
-		fmt.Fprintf(&b, "no %s is known\n", cmpKind(f.kind))
+		fmt.Fprintf(&b, "no %s is known\n", nounOf(f.kind))
 	}
 	return b.String(), nil
 }
 
-func cmpKind(kind string) string {
-	if kind == "all" {
+// nounOf is what is looked for, in words.
+func nounOf(kind string) string {
+	if kind == allKinds {
 		return "object"
 	}
 	return kind
@@ -177,18 +190,18 @@ const clearScreen = "\x1b[H\x1b[J"
 // text. An answer that fails is told once, and asked for again.
 func watch(ctx context.Context, out, errs io.Writer, f *showFlags, from source, ask query) error {
 	last, told, live := "", "", isTerminal(out)
-	for tick := time.NewTicker(watchEvery); ; {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
 		a, err := from.ask(ctx, ask)
 		text := ""
 		if err == nil {
 			text, err = f.render(a, ask)
 		}
 		if ctx.Err() != nil {
-			tick.Stop()
 			return nil
 		}
 		if err != nil && last == "" {
-			tick.Stop()
 			return err // a mistake in the command line is no news to wait for
 		}
 		note := a.note
@@ -196,7 +209,6 @@ func watch(ctx context.Context, out, errs io.Writer, f *showFlags, from source, 
 			note, text = err.Error(), last
 		}
 		if err := news(out, errs, live, note, told, text, last); err != nil {
-			tick.Stop()
 			return err
 		}
 		told, last = note, text

@@ -20,8 +20,8 @@ type showTable struct {
 func showTables() []showTable {
 	return []showTable{
 		{schema.KindCluster, "VERSION\tMEMBERS\tDRIFT\tBACKUP", "COMMIT\tREASON", clusterRow, commitAndReason},
-		{schema.KindBackup, "CLUSTER\tTAKEN", "URL\tCOMMIT\tREASON", backupRow, withURL(func(s schema.ObjectStatus) *schema.BackupStatus { return s.Backup.Taken })},
-		{schema.KindBackupSchedule, "CLUSTER\tLAST\tNEXT\tDRILL", "URL\tCOMMIT\tREASON", scheduleRow, withURL(func(s schema.ObjectStatus) *schema.BackupStatus { return s.Schedule.Last })},
+		{schema.KindBackup, "CLUSTER\tTAKEN", "URL\tCOMMIT\tREASON", backupRow, urlAndCommit},
+		{schema.KindBackupSchedule, "CLUSTER\tLAST\tNEXT\tDRILL", "URL\tCOMMIT\tREASON", scheduleRow, urlAndCommit},
 		{schema.KindRestore, "CLUSTER\tDONE", "COMMIT\tREASON", restoreRow, commitAndReason},
 	}
 }
@@ -83,15 +83,11 @@ func clusterRow(s schema.Status) []string {
 	if c == nil {
 		return []string{"", "", "", ""}
 	}
-	newest := ""
-	for _, b := range c.Backups {
-		newest = max(newest, b.Time)
-	}
 	drift := ""
 	if n := len(c.Drift); n > 0 {
 		drift = fmt.Sprint(n)
 	}
-	return []string{versionText(c.Version), fmt.Sprintf("%d/%d", c.Replicas.Healthy, c.Replicas.Wanted), drift, newest}
+	return []string{versionText(c.Version), fmt.Sprintf("%d/%d", c.Replicas.Healthy, c.Replicas.Wanted), drift, s.LastBackup().Time}
 }
 
 // versionText is what the members report, and what is wanted where that is another one.
@@ -111,7 +107,7 @@ func backupRow(s schema.Status) []string {
 	if b == nil {
 		return []string{"", ""}
 	}
-	return []string{b.Cluster, timeOf(b.Taken)}
+	return []string{b.Cluster, s.LastBackup().Time}
 }
 
 func scheduleRow(s schema.Status) []string {
@@ -123,7 +119,7 @@ func scheduleRow(s schema.Status) []string {
 	if b.Drill != nil {
 		drill = b.Drill.Result
 	}
-	return []string{b.Cluster, timeOf(b.Last), b.Next, drill}
+	return []string{b.Cluster, s.LastBackup().Time, b.Next, drill}
 }
 
 func restoreRow(s schema.Status) []string {
@@ -134,29 +130,13 @@ func restoreRow(s schema.Status) []string {
 	return []string{r.Cluster, r.Time}
 }
 
-func timeOf(b *schema.BackupStatus) string {
-	if b == nil {
-		return ""
-	}
-	return b.Time
-}
-
 func commitAndReason(s schema.Status) []string {
 	_, why := s.Phase()
 	return []string{short(s.Status.Commit), why.Reason}
 }
 
-// withURL are the columns of what has a backup, which of may find only where there is one.
-func withURL(of func(schema.ObjectStatus) *schema.BackupStatus) func(schema.Status) []string {
-	return func(s schema.Status) []string {
-		at := ""
-		if s.Status.Backup != nil || s.Status.Schedule != nil {
-			if b := of(s.Status); b != nil {
-				at = b.URL
-			}
-		}
-		return append([]string{at}, commitAndReason(s)...)
-	}
+func urlAndCommit(s schema.Status) []string {
+	return append([]string{s.LastBackup().URL}, commitAndReason(s)...)
 }
 
 // short is a commit as Git prints it briefly.

@@ -29,7 +29,7 @@ const (
 func restoreInPlace(path, draft string, config snapshot.RestoreConfig, log *zap.Logger) error {
 	small := path + ".small"
 	defer func() { _ = os.Remove(small) }()
-	if err := os.Remove(small); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := makeWay(small); err != nil {
 		return err
 	}
 	if err := withDatabases(path, small, copySmall); err != nil {

@@ -119,7 +119,7 @@ func (r Request) prepare(h guard.Handover, log *zap.Logger) error {
 	if err := os.RemoveAll(draft); err != nil {
 		return err
 	}
-	if err := os.Remove(source); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := makeWay(source); err != nil {
 		return err
 	}
 	if err := r.fill(source, filepath.Join(h.DataPath(), "member", "snap", "db")); err != nil {
@@ -196,6 +196,14 @@ func (r Request) bump(source string) (uint64, error) {
 		return 0, fmt.Errorf("the new cluster is to begin above revision %d, which cannot be true; nothing is touched", r.Above)
 	}
 	return uint64(state.RevisionBump + max(reached, r.Above) - last), nil
+}
+
+// makeWay removes what an earlier try has left of a file.
+func makeWay(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // isDir reports whether there is a directory.

@@ -30,7 +30,7 @@ const (
 	// maxToken bounds a token, in bytes.
 	maxToken = 16 << 10
 	// reviewRate and reviewBurst bound what the API server is asked in a second, and at
-	// once: whoever tries tokens must not keep the reconciler from its own requests.
+	// once: a client that guesses tokens must not starve the reconciler's own requests.
 	reviewRate, reviewBurst = 2, 10
 )
 

@@ -22,10 +22,6 @@ const (
 // client was too slow to be told of each change. Each says that the client should ask
 // again, for what it shows.
 func (h handler) events(w http.ResponseWriter, r *http.Request) {
-	if _, err := parametersOf(r.URL); err != nil {
-		WriteError(w, http.StatusBadRequest, err)
-		return
-	}
 	s, cancel, err := h.feed.Subscribe()
 	if err != nil {
 		WriteError(w, http.StatusServiceUnavailable, err)

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -246,12 +247,12 @@ func id(s schema.Status) string {
 	return s.Kind + "/" + s.Metadata.Namespace + "/" + s.Metadata.Name
 }
 
-// Find returns the status of one object.
-func (l Look) Find(kind, namespace, name string) (schema.Status, bool) {
+// Find returns the status of one object, or an error where there is none.
+func (l Look) Find(kind, namespace, name string) (schema.Status, error) {
 	for _, s := range l.List {
 		if s.Kind == kind && s.Metadata.Namespace == namespace && s.Metadata.Name == name {
-			return s, true
+			return s, nil
 		}
 	}
-	return schema.Status{}, false
+	return schema.Status{}, fmt.Errorf("no %s %s/%s is known: no file of the commit in force names it", kind, namespace, name)
 }

@@ -145,11 +145,11 @@ type route struct {
 
 func (h handler) routes() []route {
 	return []route{
-		{Prefix + "/statuses", h.statuses},
-		{Prefix + "/statuses/{kind}/{namespace}/{name}", h.status},
-		{Prefix + "/git", h.git},
-		{Prefix + "/pulls", h.pulls},
-		{Prefix + "/events", h.events},
+		{Prefix + "/statuses", knowing(h.statuses, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue")},
+		{Prefix + "/statuses/{kind}/{namespace}/{name}", knowing(h.status)},
+		{Prefix + "/git", knowing(h.git)},
+		{Prefix + "/pulls", knowing(h.pulls)},
+		{Prefix + "/events", knowing(h.events)},
 		{Prefix + "/openapi.json", h.openapi},
 		{Prefix + "/", func(w http.ResponseWriter, r *http.Request) {
 			WriteError(w, http.StatusNotFound, fmt.Errorf("there is no %s; %s/openapi.json says what there is", r.URL.Path, Prefix))
@@ -170,11 +170,7 @@ func readOnly(next http.HandlerFunc) http.Handler {
 }
 
 func (h handler) statuses(w http.ResponseWriter, r *http.Request) {
-	parameters, err := parametersOf(r.URL, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue")
-	if err != nil {
-		WriteError(w, http.StatusBadRequest, err)
-		return
-	}
+	parameters := r.URL.Query()
 	q, err := ParseQuery(parameters)
 	limit, err2 := limitOf(parameters.Get("limit"))
 	if err := errors.Join(err, err2); err != nil {
@@ -195,37 +191,24 @@ func (h handler) statuses(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) status(w http.ResponseWriter, r *http.Request) {
-	if _, err := parametersOf(r.URL); err != nil {
-		WriteError(w, http.StatusBadRequest, err)
-		return
-	}
 	look, err := h.feed.Look()
 	if err != nil {
 		WriteError(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
-	found, there := look.Find(kind, namespace, name)
-	if !there {
-		WriteError(w, http.StatusNotFound, fmt.Errorf("no %s %s/%s is known: no file of the commit in force names it", kind, namespace, name))
+	found, err := look.Find(r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
+	if err != nil {
+		WriteError(w, http.StatusNotFound, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, found)
 }
 
-func (h handler) git(w http.ResponseWriter, r *http.Request) {
-	if _, err := parametersOf(r.URL); err != nil {
-		WriteError(w, http.StatusBadRequest, err)
-		return
-	}
+func (h handler) git(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, GitOf(h.feed.Git()))
 }
 
-func (h handler) pulls(w http.ResponseWriter, r *http.Request) {
-	if _, err := parametersOf(r.URL); err != nil {
-		WriteError(w, http.StatusBadRequest, err)
-		return
-	}
+func (h handler) pulls(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, PullList{append([]Pull{}, h.feed.Pulls()...)})
 }
 
@@ -234,21 +217,31 @@ func (h handler) openapi(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(openapi)
 }
 
-// parametersOf refuses a query with parameters that mean nothing, or mean two things.
-func parametersOf(u *url.URL, known ...string) (url.Values, error) {
+// knowing refuses a query with parameters that mean nothing, or mean two things.
+func knowing(next http.HandlerFunc, known ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if err := checkParameters(r.URL, known); err != nil {
+			WriteError(w, http.StatusBadRequest, err)
+			return
+		}
+		next(w, r)
+	}
+}
+
+func checkParameters(u *url.URL, known []string) error {
 	parameters, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, fmt.Errorf("read the query: %w", err)
+		return fmt.Errorf("read the query: %w", err)
 	}
 	for name, values := range parameters {
 		if !slices.Contains(known, name) {
-			return nil, fmt.Errorf("there is no parameter %q; known are: %s", name, strings.Join(known, ", "))
+			return fmt.Errorf("there is no parameter %q; known are: %s", name, strings.Join(known, ", "))
 		}
 		if len(values) > 1 {
-			return nil, fmt.Errorf("the parameter %s is given %d times: give it once", name, len(values))
+			return fmt.Errorf("the parameter %s is given %d times: give it once", name, len(values))
 		}
 	}
-	return parameters, nil
+	return nil
 }
 
 // head sets what every answer has: it is JSON and nothing else, and kept nowhere.

@@ -133,7 +133,7 @@ func paths() object {
 	}
 	return object{
 		Prefix + "/statuses": get("listStatuses", "The statuses of objects", answer("StatusList", "Those that are asked for."), []any{
-			query("kind", "Only objects of this kind.", word(Kinds()...)), query("namespace", "Only objects in this namespace.", word()), query("name", "Only objects of this name.", word()),
+			query("kind", "Only objects of this kind.", word(schema.Kinds()...)), query("namespace", "Only objects in this namespace.", word()), query("name", "Only objects of this name.", word()),
 			query("phase", "Only objects in this phase.", word(phases...)),
 			query("q", "Only objects with this text in name, version, reason or message, whatever the case; at most 256 bytes.", object{"type": "string", "maxLength": maxText}),
 			query("sort", "By what they are sorted, with a - before it in reverse; then by kind, namespace and name. What is sorted by something that changes may move between two answers.", word(sorts...)),

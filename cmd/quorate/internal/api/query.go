@@ -36,15 +36,10 @@ type Query struct {
 	Descending bool
 }
 
-// Kinds are the kinds of objects that have a status.
-func Kinds() []string {
-	return []string{schema.KindCluster, schema.KindBackup, schema.KindBackupSchedule, schema.KindRestore}
-}
-
 // orders are what statuses can be sorted by: each gives a text by whose order they are.
 func orders() map[string]func(s schema.Status) string {
 	return map[string]func(s schema.Status) string{
-		"kind":      func(s schema.Status) string { return strconv.Itoa(slices.Index(Kinds(), s.Kind)) },
+		"kind":      func(s schema.Status) string { return strconv.Itoa(slices.Index(schema.Kinds(), s.Kind)) },
 		"namespace": func(s schema.Status) string { return s.Metadata.Namespace },
 		"name":      func(s schema.Status) string { return s.Metadata.Name },
 		"phase":     phaseOrder,
@@ -52,7 +47,7 @@ func orders() map[string]func(s schema.Status) string {
 		"wanted":    ofCluster(func(c *schema.ClusterStatus) string { return versionOrder(c.Version.Wanted) }),
 		"missing":   ofCluster(func(c *schema.ClusterStatus) string { return number(int(c.Replicas.Wanted - c.Replicas.Healthy)) }),
 		"drift":     ofCluster(func(c *schema.ClusterStatus) string { return number(len(c.Drift)) }),
-		"backup":    LastBackup,
+		"backup":    func(s schema.Status) string { return s.LastBackup().Time },
 	}
 }
 
@@ -85,27 +80,6 @@ func versionOrder(text string) string {
 // number is a number whose text is in the order of its value, from -500,000 on.
 func number(n int) string { return fmt.Sprintf("%07d", n+500_000) }
 
-// LastBackup is when the newest good backup of an object was taken; "" for none.
-func LastBackup(s schema.Status) string {
-	newest := ""
-	note := func(b *schema.BackupStatus) {
-		if b != nil {
-			newest = max(newest, b.Time)
-		}
-	}
-	switch o := s.Status; {
-	case o.Cluster != nil:
-		for i := range o.Cluster.Backups {
-			note(&o.Cluster.Backups[i])
-		}
-	case o.Schedule != nil:
-		note(o.Schedule.Last)
-	case o.Backup != nil:
-		note(o.Backup.Taken)
-	}
-	return newest
-}
-
 // ParseQuery reads a query from the parameters of a request. Others than those of a query
 // are left to the caller.
 func ParseQuery(from url.Values) (Query, error) {
@@ -115,8 +89,8 @@ func ParseQuery(from url.Values) (Query, error) {
 	}
 	q.Sort, q.Descending = strings.CutPrefix(from.Get("sort"), "-")
 	switch {
-	case q.Kind != "" && !slices.Contains(Kinds(), q.Kind):
-		return q, fmt.Errorf("kind is %q: give one of %s", q.Kind, strings.Join(Kinds(), ", "))
+	case q.Kind != "" && !slices.Contains(schema.Kinds(), q.Kind):
+		return q, fmt.Errorf("kind is %q: give one of %s", q.Kind, strings.Join(schema.Kinds(), ", "))
 	case q.Phase != "" && !slices.Contains(schema.Phases(), q.Phase):
 		return q, fmt.Errorf("phase is %q: give one of %v", q.Phase, schema.Phases())
 	case q.Sort != "" && !slices.Contains(Orders(), q.Sort):
@@ -184,7 +158,7 @@ func (q Query) choose(list []schema.Status) []sorted {
 	var found []sorted
 	for _, s := range list {
 		if q.matches(s, text) {
-			found = append(found, sorted{place{key(s), slices.Index(Kinds(), s.Kind), s.Metadata.Namespace, s.Metadata.Name}, s})
+			found = append(found, sorted{place{key(s), slices.Index(schema.Kinds(), s.Kind), s.Metadata.Namespace, s.Metadata.Name}, s})
 		}
 	}
 	slices.SortFunc(found, func(a, b sorted) int { return q.compare(a.place, b.place) })

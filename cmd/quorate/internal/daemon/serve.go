@@ -33,9 +33,9 @@ type server struct {
 
 // serve listens immediately, so that an address in use is an error at the start.
 func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*server, error) {
-	listener, err := net.Listen("tcp", address)
+	listener, err := listen(address, "metrics", "--listen")
 	if err != nil {
-		return nil, fmt.Errorf("listen for metrics: %w; choose another address with --listen", err)
+		return nil, err
 	}
 	s := &server{}
 	mux := http.NewServeMux()
@@ -51,6 +51,15 @@ func serve(address string, registry *prometheus.Registry, log *slog.Logger) (*se
 	return s, nil
 }
 
+// listen opens an address for a purpose, which a flag gives.
+func listen(address, purpose, flag string) (net.Listener, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for %s: %w; choose another address with %s", purpose, err, flag)
+	}
+	return listener, nil
+}
+
 // serveWebhook listens for the calls of code hosts, at its own address: it may be reachable
 // from outside, and metrics should not.
 func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*server, error) {
@@ -60,9 +69,9 @@ func serveWebhook(address, secretFile string, wake func(), log *slog.Logger) (*s
 	if secretFile == "" {
 		return nil, errors.New("--webhook-listen needs --webhook-secret-file: without a secret anyone could send requests")
 	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := listen(address, "webhooks", "--webhook-listen")
 	if err != nil {
-		return nil, fmt.Errorf("listen for webhooks: %w; choose another address with --webhook-listen", err)
+		return nil, err
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/webhook", sources.NewWebhook(secretFile, wake))
@@ -141,9 +150,9 @@ func servePage(c Page, kube kubernetes.Interface, feed *api.Feed, log *slog.Logg
 	if c.Listen == "" {
 		return &server{http: &http.Server{}}, nil
 	}
-	listener, err := net.Listen("tcp", c.Listen)
+	listener, err := listen(c.Listen, "the page", "--page-listen")
 	if err != nil {
-		return nil, fmt.Errorf("listen for the page: %w; choose another address with --page-listen", err)
+		return nil, err
 	}
 	var handler http.Handler = pageHandler(feed)
 	if c.Auth == PageAuthToken {

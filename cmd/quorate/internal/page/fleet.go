@@ -97,7 +97,7 @@ func (p *pages) fleet(w http.ResponseWriter, r *http.Request) {
 
 func rowOf(s schema.Status) row {
 	phase, why := s.Phase()
-	r := row{Status: s, To: pathOfStatus(s), Phase: phase, Why: why, Backup: api.LastBackup(s)}
+	r := row{Status: s, To: pathOfStatus(s), Phase: phase, Why: why, Backup: s.LastBackup().Time}
 	switch o := s.Status; {
 	case o.Cluster != nil:
 		r.Reported = reported(o.Cluster.Version)
@@ -144,7 +144,7 @@ func tabs(list []schema.Status, q api.Query) []link {
 		count[s.Kind]++
 	}
 	var links []link
-	for _, kind := range api.Kinds() {
+	for _, kind := range schema.Kinds() {
 		links = append(links, link{Text: title(kind), To: address(api.Query{Kind: kind}, 1), Count: count[kind], Here: kind == q.Kind})
 	}
 	return links

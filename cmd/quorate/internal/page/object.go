@@ -2,7 +2,6 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -41,10 +40,10 @@ func (p *pages) object(w http.ResponseWriter, r *http.Request) {
 		p.problem(w, http.StatusServiceUnavailable, "Not ready", err)
 		return
 	}
-	kind, namespace, name := r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name")
-	s, there := look.Find(kind, namespace, name)
-	if !there {
-		p.problem(w, http.StatusNotFound, "No such object", fmt.Errorf("no %s %s/%s is known: no file of the commit in force names it", kind, namespace, name))
+	namespace, name := r.PathValue("namespace"), r.PathValue("name")
+	s, err := look.Find(r.PathValue("kind"), namespace, name)
+	if err != nil {
+		p.problem(w, http.StatusNotFound, "No such object", err)
 		return
 	}
 	v := objectView{row: rowOf(s), Commit: api.Commit{Hash: s.Status.Commit}}

@@ -1,7 +1,0 @@
-package reconciler
-
-import (
-	"context"
-)
-
-var _ = context.Background
