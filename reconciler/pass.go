@@ -60,8 +60,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 			return 0, err
 		}
 	}
-	r.Reporter.Planned(v, p)
-	r.noteCluster(v, p)
+	r.planned(v, p)
 	switch {
 	case p.Hold != nil:
 		if p.Hold.Kind == decision.Waiting && v.Observed.Restore.State == state.RestoreRunning {
@@ -86,8 +85,7 @@ func (r *Reconciler) unconfirmed(v *observe.View, p decision.Plan, last try, lef
 	}
 	if len(p.Steps) > 0 {
 		p.Hold = nil
-		r.Reporter.Planned(v, p)
-		r.noteCluster(v, p)
+		r.planned(v, p)
 	}
 	return r.notYet(v, last, left)
 }

@@ -69,7 +69,7 @@ func TestStatusSaysNothingThatTicks(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					w.R.Reporter.Planned(v, p)
+					w.R.Reporter.Planned(v, p, nil)
 				}
 				look()
 				before := w.StatusYAML()

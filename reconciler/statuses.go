@@ -56,16 +56,11 @@ func (r *Reconciler) named() map[string]schema.Status {
 	return all
 }
 
-// noteCluster keeps what a pass knows of a cluster, and of the restore that makes it.
-func (r *Reconciler) noteCluster(v *observe.View, p decision.Plan) {
-	key := v.Cluster.Key()
-	list := []schema.Status{report.ClusterStatus(v, p)}
+// planned tells what the plan of a cluster says.
+func (r *Reconciler) planned(v *observe.View, p decision.Plan) {
 	restore := v.Cluster.Restore
-	if c, named := r.Get(key); named {
+	if c, named := r.Get(v.Cluster.Key()); named {
 		restore = c.Restore // else that of a cluster which goes first is not seen
 	}
-	if restore != nil {
-		list = append(list, report.RestoreStatus(v, p, *restore))
-	}
-	r.Reporter.Board.Note(key, list)
+	r.Reporter.Planned(v, p, restore)
 }

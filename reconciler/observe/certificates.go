@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,8 +53,7 @@ func (v *View) describeCertificates(check certificateCheck) {
 
 // certificateCheck is what was found in one version of a cluster's Secrets.
 type certificateCheck struct {
-	versions string
-	status   certs.Status
+	status certs.Status
 	// domain is what domainChanges says: to read a certificate in every pass
 	// would cost more than all the rest of it.
 	domain []state.Change
@@ -70,24 +67,19 @@ type certificateCheck struct {
 // time can change it, and certificates live for days.
 const certificateRecheck = time.Minute
 
-// checkCertificates checks the Secrets, unless the same ones were checked a
-// moment ago and none has expired since.
+// checkCertificates checks the Secrets, unless the very same objects were checked a
+// moment ago and none has expired since. A Secret that has changed is another object.
 func (o *Observer) checkCertificates(c desired.Cluster, secrets map[string]*corev1.Secret) certificateCheck {
 	if len(c.Problems) > 0 {
 		return certificateCheck{}
 	}
-	var versions strings.Builder
-	versions.WriteString(c.Digest)
-	for _, name := range slices.Sorted(maps.Keys(secrets)) {
-		fmt.Fprintf(&versions, " %s/%s", secrets[name].UID, secrets[name].ResourceVersion)
-	}
 	now := o.Now()
-	if k := o.checked.Get(c.Key()); k.versions == versions.String() && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
+	if k := o.checked.Get(c.Key()); k.digest == c.Digest && maps.Equal(k.secrets, secrets) && now.Sub(k.at) < certificateRecheck && now.Before(k.status.NotAfter) {
 		return k
 	}
 	daemons := o.Options.Render.ClusterDomain
 	check := certificateCheck{
-		versions: versions.String(), at: now, secrets: secrets, digest: c.Digest,
+		at: now, secrets: secrets, digest: c.Digest,
 		status: certs.Check(c.EtcdCluster, daemons, secrets, now), domain: fromCerts(certs.DomainChanges(secrets, c.EtcdCluster, daemons)),
 	}
 	o.checked.Put(c.Key(), check)

@@ -115,7 +115,7 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 // gatherAround reads what the record and the pods lead to: the Job of a restore, and the
 // nodes of pods that are not ready.
 func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
-	g.parsed, g.unreadable = readRecord(g.liveCluster)
+	g.parsed, g.unreadable = o.readRecord(g.cluster, g.liveCluster)
 	rec := g.parsed
 	if g.nodes, err = o.goneNodes(ctx, rec, g.liveCluster); err != nil {
 		return err
@@ -133,16 +133,30 @@ func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
 	return err
 }
 
-// readRecord is the record, nil where there is none or it cannot be read.
-func readRecord(live liveCluster) (*record.Record, error) {
+// reading is what was read last in the record of a cluster. It is never changed.
+type reading struct {
+	from   *corev1.ConfigMap
+	record *record.Record
+	err    error
+}
+
+// readRecord is the record, nil where there is none or it cannot be read. The very same
+// object is read once: one that has changed is another object.
+func (o *Observer) readRecord(c desired.Cluster, live liveCluster) (*record.Record, error) {
 	if live.record == nil {
 		return nil, nil
 	}
-	rec, err := record.Read(live.record)
-	if err != nil {
-		return nil, err
+	if k := o.read.Get(c.Key()); k.from == live.record {
+		return k.record, k.err
 	}
-	return &rec, nil
+	k := reading{from: live.record}
+	if rec, err := record.Read(live.record); err != nil {
+		k.err = err
+	} else {
+		k.record = &rec
+	}
+	o.read.Put(c.Key(), k)
+	return k.record, k.err
 }
 
 // Pods lists the members' pods as the API server itself has them.

@@ -37,8 +37,9 @@ type Observer struct {
 	Choose func(ctx context.Context, c desired.Cluster, now time.Time) (state.Chosen, error)
 
 	drifts drift.Cache
-	// rendered is the last rendering of each cluster, and checked the last finding
-	// about its certificates.
+	// read is the last reading of each cluster's record, rendered its last rendering, and
+	// checked the last finding about its certificates.
+	read     memo.Map[reading]
 	rendered memo.Map[rendering]
 	checked  memo.Map[certificateCheck]
 	// choices are the backups that were chosen last.
@@ -57,6 +58,7 @@ func (o *Observer) Forget(key string) {
 	o.Members.Forget(key)
 	o.drifts.Forget(key)
 	o.Fights.Forget(key)
+	o.read.Forget(key)
 	o.rendered.Forget(key)
 	o.checked.Forget(key)
 	o.choices.Forget(key)
@@ -119,7 +121,7 @@ func (o *Observer) Reach(ctx context.Context, c desired.Cluster) (*View, error) 
 		return nil, err
 	}
 	v := &View{Cluster: g.cluster, Endpoints: endpointsOf(g.cluster, g.liveCluster)}
-	v.describeRecord(readRecord(g.liveCluster))
+	v.describeRecord(o.readRecord(g.cluster, g.liveCluster))
 	return v, nil
 }
 

@@ -30,7 +30,7 @@ func BenchmarkScrape(b *testing.B) {
 				{ID: "a1", Name: c.Metadata.Name + "-1", Version: "3.6.16", Leader: "a0"},
 				{ID: "a2", Name: c.Metadata.Name + "-2", Version: "3.6.16", Leader: "a0"},
 			}}}}}
-			m.observed(v, decision.Plan{}, time.Unix(1000, 0))
+			m.observed(v, decision.Plan{}, membersOf(v), time.Unix(1000, 0))
 		}
 		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) {
 			b.ReportAllocs()

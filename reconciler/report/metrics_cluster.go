@@ -27,9 +27,17 @@ type clusterMetrics struct {
 
 	// intents are what the series show of Git, by cluster.
 	intents memo.Map[intent]
+	// counts are what the series show of the last pass.
+	counts memo.Map[counts]
 	// holds and rolls are since when, as far as this process has seen it.
 	holds memo.Map[heldSince]
 	rolls memo.Map[time.Time]
+}
+
+// counts are what a pass counts.
+type counts struct {
+	known                                                   bool
+	steps, healthy, healthyVoters, voters, quorum, upToDate int
 }
 
 // intent is what follows from Git alone.
@@ -66,11 +74,11 @@ func newClusterMetrics(to *registrar) clusterMetrics {
 	}
 }
 
-// observed sets the gauges that follow from one pass.
-func (m *Metrics) observed(v *observe.View, p decision.Plan, now time.Time) {
+// observed sets the gauges that follow from one pass, in which the members were as given.
+func (m *Metrics) observed(v *observe.View, p decision.Plan, members []schema.MemberStatus, now time.Time) {
 	m.begin(v.Cluster)
 	m.drift.observed(v)
-	m.members.observed(v)
+	m.members.observed(v, members)
 	m.clusters.held(v.Cluster, p.Hold, now)
 	m.clusters.counted(v, p, now)
 	if b := v.Record; b != nil && b.Backup != nil {
@@ -158,22 +166,37 @@ func (m *clusterMetrics) held(c desired.Cluster, h *decision.Hold, now time.Time
 	m.holdSince.WithLabelValues(of(c, string(kind))...).Set(float64(next.since.Unix()))
 }
 
-// counted sets what is counted.
+// counted sets what is counted, where another number came out than in the last pass.
 func (m *clusterMetrics) counted(v *observe.View, p decision.Plan, now time.Time) {
 	labels := of(v.Cluster)
-	m.steps.WithLabelValues(labels...).Set(float64(len(p.Steps)))
-	m.healthy.WithLabelValues(labels...).Set(float64(countHealthy(v.Observed.Round(), true)))
-	m.healthyVoters.WithLabelValues(labels...).Set(float64(countHealthy(v.Observed.Round(), false)))
-	voters, quorum := countVoters(v), 0
-	if voters > 0 {
-		quorum = state.Quorum(voters)
-	}
-	m.voters.WithLabelValues(labels...).Set(float64(voters))
-	m.quorum.WithLabelValues(labels...).Set(float64(quorum))
 	m.rolling(v, labels, now)
 	if !v.Expiry.IsZero() {
 		m.certificate.WithLabelValues(labels...).Set(float64(v.Expiry.Unix()))
 	}
+	next := countsOf(v, p)
+	if last := m.counts.Put(v.Cluster.Key(), next); last == next {
+		return
+	}
+	m.steps.WithLabelValues(labels...).Set(float64(next.steps))
+	m.healthy.WithLabelValues(labels...).Set(float64(next.healthy))
+	m.healthyVoters.WithLabelValues(labels...).Set(float64(next.healthyVoters))
+	m.voters.WithLabelValues(labels...).Set(float64(next.voters))
+	m.quorum.WithLabelValues(labels...).Set(float64(next.quorum))
+	m.updated.WithLabelValues(labels...).Set(float64(next.upToDate))
+}
+
+func countsOf(v *observe.View, p decision.Plan) counts {
+	round := v.Observed.Round()
+	c := counts{known: true, steps: len(p.Steps), healthy: countHealthy(round, true), healthyVoters: countHealthy(round, false), voters: countVoters(v)}
+	if c.voters > 0 {
+		c.quorum = state.Quorum(c.voters)
+	}
+	for _, p := range v.Observed.Pods {
+		if p.Template == v.Desired.Template {
+			c.upToDate++
+		}
+	}
+	return c
 }
 
 // countHealthy counts the members that answered, with learners or without.
@@ -206,29 +229,27 @@ func countVoters(v *observe.View) (n int) {
 	return n
 }
 
-// rolling sets how far a rollout is.
+// rolling sets since when there is a rollout, while there is one.
 func (m *clusterMetrics) rolling(v *observe.View, labels []string, now time.Time) {
-	done, first := 0, now
-	for _, p := range v.Observed.Pods {
-		if p.Template != v.Desired.Template {
-			continue
-		}
-		done++
-		if p.Created.Before(first) && !p.Created.IsZero() {
-			first = p.Created
-		}
-	}
-	m.updated.WithLabelValues(labels...).Set(float64(done))
+	key, last := v.Cluster.Key(), m.rolls.Get(v.Cluster.Key())
 	if !rolls(v) {
-		m.rolls.Forget(v.Cluster.Key())
-		m.rollStarted.DeleteLabelValues(labels...)
+		if !last.IsZero() {
+			m.rolls.Forget(key)
+			m.rollStarted.DeleteLabelValues(labels...)
+		}
 		return
 	}
 	// After a restart of quorate the first restarted member tells since when.
-	if seen := m.rolls.Get(v.Cluster.Key()); !seen.IsZero() && seen.Before(first) {
-		first = seen
+	first := now
+	for _, p := range v.Observed.Pods {
+		if p.Template == v.Desired.Template && !p.Created.IsZero() && p.Created.Before(first) {
+			first = p.Created
+		}
 	}
-	m.rolls.Put(v.Cluster.Key(), first)
+	if !last.IsZero() && last.Before(first) {
+		first = last
+	}
+	m.rolls.Put(key, first)
 	m.rollStarted.WithLabelValues(labels...).Set(float64(first.Unix()))
 }
 
@@ -252,6 +273,7 @@ func (m *Metrics) succeeded(c desired.Cluster) { m.clusters.failing.WithLabelVal
 
 func (m *clusterMetrics) forget(c desired.Cluster) {
 	m.intents.Forget(c.Key())
+	m.counts.Forget(c.Key())
 	m.holds.Forget(c.Key())
 	m.rolls.Forget(c.Key())
 }

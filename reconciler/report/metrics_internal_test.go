@@ -18,7 +18,7 @@ func TestMetricNamesFollowTheRules(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
 	c := desired.Cluster{EtcdCluster: clustertest.Orders()}
-	m.observed(&observe.View{Cluster: c}, decision.Plan{}, time.Unix(1000, 0))
+	m.observed(&observe.View{Cluster: c}, decision.Plan{}, nil, time.Unix(1000, 0))
 	m.acted(c, "CreateSet")
 	m.failed(c)
 	m.Passing()()

@@ -53,10 +53,10 @@ func newMemberMetrics(to *registrar) memberMetrics {
 }
 
 // observed sets the series of the members that there are, and drops those of others.
-func (m *memberMetrics) observed(v *observe.View) {
+func (m *memberMetrics) observed(v *observe.View, members []schema.MemberStatus) {
 	next := map[string]memberLabels{}
 	if !asleep(v.Cluster) {
-		for _, s := range membersOf(v) {
+		for _, s := range members {
 			if s.Name != "" { // one that has just been added has none before it starts
 				next[s.Name] = labelsOf(s)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/schema"
 )
 
 // The topics of Said. Any other topic is a warning.
@@ -25,10 +26,16 @@ const (
 	topicRetry = "retry"
 )
 
-// Planned tells what the plan says, where it says something new.
-func (r *Reporter) Planned(v *observe.View, p decision.Plan) {
-	r.Metrics.observed(v, p, r.Now())
-	key := v.Cluster.Key()
+// Planned tells what the plan says: as metrics and as statuses, and where it says
+// something new, in the log and as Events. restore is the one that Git names for the
+// cluster; nil for none.
+func (r *Reporter) Planned(v *observe.View, p decision.Plan, restore *desired.Restore) {
+	key, list := v.Cluster.Key(), []schema.Status{ClusterStatus(v, p)}
+	r.Metrics.observed(v, p, list[0].Status.Cluster.Members, r.Now())
+	if restore != nil {
+		list = append(list, RestoreStatus(v, p, *restore))
+	}
+	r.Board.Note(key, list)
 	for _, w := range p.Warnings {
 		if text := w.String(); r.Said.Changed(key, text, v.Desired.SpecHash) {
 			r.Log.Warn("cluster warning", "cluster", key, "warning", text)
