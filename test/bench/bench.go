@@ -76,7 +76,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.checkOnly(); err != nil {
 		return err
 	}
-	if b.only != "" {
+	if b.only != "" && b.only != onlyRolls {
 		b.rolls = 0
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit(), fmt.Errorf("the bench took longer than %s", b.limit()))

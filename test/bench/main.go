@@ -26,7 +26,7 @@ import (
 func main() {
 	b := &bench{Progress: lab.NewProgress(os.Stderr), sizes: []int64{100 << 20, 1 << 30}}
 	flag.IntVar(&b.rolls, "rolls", 10, "rolls of each kind; 0 measures only what needs no cluster")
-	flag.StringVar(&b.only, "only", "", "measure one part only, without a cluster: noop, polls, commits, page, metrics, year, files or backups")
+	flag.StringVar(&b.only, "only", "", "measure the rolls only, or one part that needs no cluster: noop, polls, commits, page, metrics, year, files or backups")
 	flag.Func("sizes", "sizes of the member that is backed up, as in 100Mi,1Gi", b.setSizes)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

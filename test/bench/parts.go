@@ -44,8 +44,14 @@ func into[T any](to *T, measure func(context.Context) (T, error)) func(context.C
 	}
 }
 
+// onlyRolls measures the rolls, which need a cluster, and no part.
+const onlyRolls = "rolls"
+
 // chosen are the parts that are measured in this run.
 func (b *bench) chosen() []part {
+	if b.only == onlyRolls {
+		return nil
+	}
 	all := b.parts()
 	for _, p := range all {
 		if p.name == b.only {
@@ -64,8 +70,8 @@ func (b *bench) checkOnly() error {
 			return nil
 		}
 	}
-	if b.only == "" {
+	if b.only == "" || b.only == onlyRolls {
 		return nil
 	}
-	return fmt.Errorf("-only %s: it measures one of %s", b.only, strings.Join(names, ", "))
+	return fmt.Errorf("-only %s: it measures one of %s", b.only, strings.Join(append(names, onlyRolls), ", "))
 }
