@@ -86,7 +86,7 @@ func TestValidate(t *testing.T) {
 		{"4 major 2", version("2.3.8"), "etcd 2 is not supported"},
 		{"4 major 4", version("4.0.0"), "etcd 4 is not supported"},
 		{"4 unknown minor", version("3.9.0"), "update quorate first"},
-		{"4 newer patch", version("3.6.99"), ""},
+		{"4 newer patch", version("3.6.99"), "warning: spec.version: 3.6.99 is newer than 3.6.16"},
 		{"53 bad release", version("3.5.1"), "warning: spec.version: 3.5.1 may lose the consistency"},
 		{"9 name missing", name(""), "metadata.name: is missing"},
 		{"9 upper case", name("Orders"), "metadata.name: \"Orders\" is not a DNS label"},

@@ -2,6 +2,7 @@ package release
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -23,7 +24,7 @@ func Bad(v Version) []Finding {
 			warnings = append(warnings, finding)
 		}
 	}
-	return append(refusals, append(warnings, unmaintained(v)...)...)
+	return slices.Concat(refusals, warnings, unknownPatch(v), unmaintained(v))
 }
 
 // badRow is one fault of one line: in every release from the first that has it

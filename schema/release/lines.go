@@ -60,3 +60,13 @@ func unmaintained(v Version) []Finding {
 	return []Finding{{Severity: Warn, Message: fmt.Sprintf(
 		"etcd %s gets no fixes any more since %s%s: move on to a newer line, one minor at a time", v.Line(), month, untested)}}
 }
+
+// unknownPatch warns of a patch that is newer than the newest one in the catalogue. It may
+// be there by now, or be a slip of the pen whose image nobody can pull.
+func unknownPatch(v Version) []Finding {
+	latest, known := Latest(v.Line())
+	if !known || !latest.before(v) {
+		return nil
+	}
+	return []Finding{warn("%s is newer than %s, the newest release of etcd %s that this version of quorate knows: check that it exists", v, latest, v.Line())}
+}

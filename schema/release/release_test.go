@@ -112,6 +112,7 @@ func TestBad(t *testing.T) {
 		{"3.4.20", false, "auth is enabled"},
 		{"3.4.8", false, "write-ahead log"},
 		{"3.3.27", false, "etcd 3.3 gets no fixes any more since 2021-10 and quorate is not tested with it"},
+		{"3.6.99", false, "3.6.99 is newer than 3.6.16, the newest release of etcd 3.6 that this version of quorate knows: check that it exists"},
 		{"3.4.45", false, "etcd 3.4 gets no fixes any more since 2026-06: move on"},
 	} {
 		t.Run("53 "+c.version, func(t *testing.T) {
@@ -121,7 +122,7 @@ func TestBad(t *testing.T) {
 			}
 		})
 	}
-	for _, good := range []string{"3.5.35", "3.6.16", "3.6.99", "3.7.2", "3.7.3"} {
+	for _, good := range []string{"3.5.35", "3.6.16", "3.7.2", "3.7.3"} {
 		t.Run("53 nothing against "+good, func(t *testing.T) {
 			if got := texts(release.Bad(must(t, good))); got != "" {
 				t.Fatalf("got:\n%s", got)
