@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/convert"
 )
@@ -195,7 +196,7 @@ func printNotes(out io.Writer, r convert.Result) error {
 	}
 	_, _ = fmt.Fprintln(out, sum)
 	if leftOut > 0 || len(r.Unreadable) > 0 {
-		return exitError(1)
+		return cli.ExitError(1)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/explain"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -46,12 +47,9 @@ It ends with 0, or with 1 if there is no such hold.`,
 			return printEntries(cmd.OutOrStdout(), found, output, false)
 		},
 	}
-	outputFlag(cmd, &output, outputText, outputMarkdown)
+	cli.OutputFlag(cmd, &output, cli.Text, cli.Markdown)
 	return cmd
 }
-
-// outputMarkdown makes a page for people.
-const outputMarkdown = "markdown"
 
 func entryNames() []string {
 	var names []string
@@ -70,17 +68,17 @@ func unknownHold(name string) error {
 
 // printEntries prints entries, or with list one line for each.
 func printEntries(out io.Writer, entries []explain.Entry, output string, list bool) error {
-	if output == outputText && list {
+	if output == cli.Text && list {
 		w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 		fmt.Fprintln(w, "NAME\tIS A\tMEANS")
 		for _, e := range entries {
-			fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Topic, briefly(e.Means))
+			fmt.Fprintf(w, "%s\t%s\t%s\n", e.Name, e.Topic, cli.Brief(e.Means))
 		}
 		return w.Flush()
 	}
 	for i, e := range entries {
 		text := e.Text(explainColumns)
-		if output == outputMarkdown {
+		if output == cli.Markdown {
 			text = e.Markdown()
 		}
 		if i > 0 {

@@ -9,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/backup"
@@ -35,7 +34,7 @@ func (f *kubeFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.options.Render.GuardImage, "guard-image", os.Getenv("QUORATE_IMAGE"), "quorate's own image, which checks each member's volume before etcd starts; default $QUORATE_IMAGE, else the image of quorate's own pod")
 	flags.StringVar(&f.options.Owner.Instance, "instance", daemon.DefaultInstance, "instance name; each cluster is owned by one instance")
 	flags.IntVar(&f.options.MaxBackups, "max-backups", 2, "how many backups are taken at the same time, of all clusters")
-	choiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "what takes the backups that are declared in Git: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
+	cli.ChoiceFlag(cmd, (*string)(&f.options.BackupRunner), "backup-runner", "what takes the backups that are declared in Git: the daemon, or a Job for each", string(scheduler.InDaemon), string(scheduler.InJob))
 	flags.IntVar(&f.options.MaxDrills, "max-drills", 1, "how many restore drills run at the same time, of all schedules")
 	flags.StringVar(&f.bandwidth, "backup-bandwidth", "", "bytes a second that all backups together may take, for example 20Mi; each Job of --backup-runner=job gets its --max-backups-th part; default no limit")
 	flags.DurationVar(&f.options.BackupStallTimeout, "backup-stall-timeout", backup.DefaultStall, "a backup fails when neither the member nor the store has moved anything of it for so long; one that moves may take up to 24 hours")
@@ -85,22 +84,9 @@ func (f *kubeFlags) readBandwidth() error {
 
 // connect returns a client for the API server. It sends nothing yet.
 func (f *kubeFlags) connect() (kubernetes.Interface, error) {
-	config, err := f.restConfig()
-	if err != nil {
-		return nil, fmt.Errorf("find the Kubernetes cluster: %w; specify one with --kubeconfig or $KUBECONFIG", err)
-	}
-	// The limits of client-go are for interactive use; the API server has its own.
-	config.QPS, config.Burst = 100, 200
-	config.UserAgent = "quorate/" + buildVersion()
-	kube, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("make a Kubernetes client: %w", err)
-	}
-	return kube, nil
+	kube, _, err := cli.Connect(f.kubeconfig, userAgent())
+	return kube, err
 }
 
-func (f *kubeFlags) restConfig() (*rest.Config, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = f.kubeconfig
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
-}
+// userAgent is what the API server logs.
+func userAgent() string { return "quorate/" + buildVersion() }

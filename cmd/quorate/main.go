@@ -17,16 +17,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
+	"github.com/quorate/quorate/cmd/quorate/internal/status"
 	"github.com/quorate/quorate/schema/release"
 )
 
 // version is set when a release is built.
 var version = ""
-
-// exitError ends the program with a status other than 1; everything has been printed.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -46,7 +43,7 @@ func executeAs(ctx context.Context, program string, args []string, stdout, stder
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.ExecuteContext(ctx)
-	var status exitError
+	var status cli.ExitError
 	switch {
 	case err == nil:
 		return 0
@@ -110,7 +107,7 @@ the live clusters, plans safe ordered steps, and applies them one at a time.`,
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
-	root.AddCommand(newRun(), newPlan(), newStatus(), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
+	root.AddCommand(newRun(), newPlan(), status.Command(userAgent()), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
 	if strings.HasPrefix(program, "kubectl-quorate") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 		asPlugin(root)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"net"
 	"net/http"
@@ -31,7 +32,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		Setup:               setUpScript,
-		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"await": await, "status": status},
+		Cmds:                map[string]func(ts *testscript.TestScript, neg bool, args []string){"await": await, "status": exitStatus},
 	})
 }
 
@@ -99,12 +100,30 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// status runs a command that must end with an exit status. Its output is for
+// exitStatus runs a command that must end with an exit status. Its output is for
 // stdout and stderr, as that of exec is.
-func status(ts *testscript.TestScript, neg bool, args []string) {
+func exitStatus(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: status N COMMAND…")
 	}
 	script := `"$@"; s=$?; test $s -eq ` + args[0] + ` || { echo "exit status $s" >&2; exit 1; }`
 	ts.Check(ts.Exec("sh", append([]string{"-c", script, "status"}, args[1:]...)...))
+}
+
+// The program is a plugin of kubectl when it is called so, and its help says so.
+func TestQuorateIsAPluginOfKubectl(t *testing.T) {
+	for program, want := range map[string]string{"kubectl-quorate": "kubectl quorate", "kubectl-quorate.exe": "kubectl quorate", "quorate": "quorate"} {
+		var out bytes.Buffer
+		if status := executeAs(t.Context(), program, []string{"status", "--help"}, &out, &out); status != 0 || !strings.Contains(out.String(), "\n  "+want+" status [NAMESPACE/NAME]") || !strings.Contains(out.String(), "\n  "+want+" status shop/orders  ") {
+			t.Errorf("%s ends with %d:\n%s", program, status, out.String())
+		}
+		out.Reset()
+		if executeAs(t.Context(), program, []string{"statsu"}, &out, &out); !strings.Contains(out.String(), "did you mean status?") {
+			t.Errorf("%s says %q", program, out.String())
+		}
+		out.Reset()
+		if executeAs(t.Context(), program, []string{"nothing-alike"}, &out, &out); out.String() != `quorate: unknown command "nothing-alike" for "`+want+`"; `+want+" --help lists the commands\n" {
+			t.Errorf("%s says %q", program, out.String())
+		}
+	}
 }

@@ -1,69 +1,14 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
-	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"golang.org/x/term"
-
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/schema"
 )
-
-// choice is a flag with a few values.
-type choice struct {
-	value  *string
-	values []string
-}
-
-func (c choice) String() string {
-	if c.value == nil {
-		return ""
-	}
-	return *c.value
-}
-
-func (c choice) Type() string { return strings.Join(c.values, "|") }
-
-// Set implements pflag.Value.
-func (c choice) Set(value string) error {
-	if !slices.Contains(c.values, value) {
-		return fmt.Errorf("must be one of %s", strings.Join(c.values, ", "))
-	}
-	*c.value = value
-	return nil
-}
-
-// choiceFlag adds a flag with a few values, the first of which is the default.
-// The shell completes them.
-func choiceFlag(cmd *cobra.Command, value *string, name, usage string, values ...string) {
-	*value = values[0]
-	cmd.Flags().Var(choice{value, values}, name, usage)
-	completeFlag(cmd, name, values)
-}
-
-// outputFlag adds -o, the format of what is printed.
-func outputFlag(cmd *cobra.Command, value *string, values ...string) {
-	*value = values[0]
-	cmd.Flags().VarP(choice{value, values}, "output", "o", "format of the output")
-	completeFlag(cmd, "output", values)
-}
-
-func completeFlag(cmd *cobra.Command, name string, values []string) {
-	// The only error is that there is no such flag, and there is.
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-}
-
-// printJSON prints one indented document.
-func printJSON(out io.Writer, value any) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
-}
 
 // useColor reports whether to color text: if requested, or on a terminal that shows colors
 // unless NO_COLOR is set.
@@ -71,13 +16,7 @@ func useColor(when string, out io.Writer) bool {
 	if when != "auto" {
 		return when == "always"
 	}
-	return os.Getenv("NO_COLOR") == "" && isTerminal(out)
-}
-
-// isTerminal reports whether out is a terminal that can move its cursor.
-func isTerminal(out io.Writer) bool {
-	file, ok := out.(*os.File)
-	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(file.Fd()))
+	return os.Getenv("NO_COLOR") == "" && cli.IsTerminal(out)
 }
 
 // The colours of a terminal.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
@@ -90,7 +91,7 @@ func TestThePageForALostKubernetesClusterRuns(t *testing.T) {
 func specText(t *testing.T, spec schema.ClusterSpec) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := printJSON(&out, spec); err != nil {
+	if err := cli.PrintJSON(&out, spec); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/preview"
 )
 
@@ -23,7 +24,7 @@ type planOutput struct {
 
 func (o *planOutput) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&o.format, "output", "o", "text", "text, json or markdown")
+	flags.StringVarP(&o.format, "output", "o", cli.Text, "text, json or markdown")
 	flags.StringVar(&o.markdown.Marker, "marker", "quorate-plan", "with -o markdown: name in the first line of each part; one for each plan of a pull request")
 	flags.IntVar(&o.markdown.Limit, "limit", 60000, "with -o markdown: largest size of a part in bytes")
 	flags.StringVar(&o.dir, "output-dir", "", "with -o markdown: directory to write plan-1.md, plan-2.md … to; parts of an earlier run are removed; default standard output")
@@ -32,9 +33,9 @@ func (o *planOutput) add(cmd *cobra.Command) {
 // check rejects flags before any work is done.
 func (o *planOutput) check() error {
 	switch {
-	case o.format != "text" && o.format != "json" && o.format != "markdown":
+	case o.format != cli.Text && o.format != cli.JSON && o.format != cli.Markdown:
 		return fmt.Errorf("--output is text, json or markdown, not %q", o.format)
-	case o.dir != "" && o.format != "markdown":
+	case o.dir != "" && o.format != cli.Markdown:
 		return errors.New("--output-dir is for -o markdown: add it, or leave the directory out")
 	case o.markdown.Limit < preview.LeastLimit:
 		return fmt.Errorf("--limit is %d: give at least %d bytes", o.markdown.Limit, preview.LeastLimit)
@@ -48,12 +49,12 @@ func (o *planOutput) check() error {
 func (o *planOutput) print(out io.Writer, report *preview.Report) error {
 	var err error
 	switch {
-	case o.format == "json":
-		err = printJSON(out, report)
+	case o.format == cli.JSON:
+		err = cli.PrintJSON(out, report)
 	case o.dir != "":
 		err = o.write(report.Markdown(o.markdown))
 		_, _ = fmt.Fprintln(out, report.Summary.Line())
-	case o.format == "markdown":
+	case o.format == cli.Markdown:
 		_, err = io.WriteString(out, strings.Join(report.Markdown(o.markdown), "\n"))
 	default:
 		_, err = io.WriteString(out, report.Text())
@@ -70,9 +71,9 @@ func planStatus(report *preview.Report) error {
 	s := report.Summary
 	switch {
 	case s.Errors > 0:
-		return exitError(1)
+		return cli.ExitError(1)
 	case s.Changing > 0, report.Offline && s.Others > 0:
-		return exitError(2)
+		return cli.ExitError(2)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/desired/desiredtest"
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -77,7 +78,7 @@ func TestPlanExitStatus(t *testing.T) {
 		for _, format := range []string{"text", "json", "markdown"} {
 			o := planOutput{format: format, markdown: preview.MarkdownOptions{Marker: "m", Limit: preview.LeastLimit}}
 			err := o.print(&bytes.Buffer{}, test.report)
-			var status exitError
+			var status cli.ExitError
 			if got := errors.As(err, &status); got != (test.want != 0) || int(status) != test.want {
 				t.Errorf("%s as %s: %v, want status %d", name, format, err, test.want)
 			}
@@ -177,7 +178,7 @@ func TestExitStatusOfExecute(t *testing.T) {
 	if s := execute(t.Context(), []string{"validate", "/nowhere"}, &out, &problems); s != 1 || !strings.HasPrefix(problems.String(), "quorate: ") {
 		t.Errorf("status %d, %q", s, &problems)
 	}
-	if text := exitError(2).Error(); text != "exit status 2" {
+	if text := cli.ExitError(2).Error(); text != "exit status 2" {
 		t.Errorf("%q", text)
 	}
 }

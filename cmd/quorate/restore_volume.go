@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/compression"
 	"github.com/quorate/quorate/reconciler/jobs"
@@ -54,7 +55,7 @@ It is internal: run by the Jobs that quorate run creates.`,
 			err := awaitRoom(cmd.Context(), wait, func() error { return restore.Run(r, zap.NewNop()) })
 			if status := restoreStatus(err, r.Trial); status != 0 {
 				_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate:", err)
-				return exitError(status)
+				return cli.ExitError(status)
 			}
 			if err != nil {
 				return err

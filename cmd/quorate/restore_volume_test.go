@@ -26,6 +26,7 @@ import (
 	"go.etcd.io/etcd/server/v3/storage/mvcc"
 	"go.uber.org/zap"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/backup/backuptest"
 	"github.com/quorate/quorate/reconciler/compression"
@@ -418,12 +419,12 @@ func TestAnotherHashOfTheKeysIsAccepted(t *testing.T) {
 		args []string
 		want error
 	}{
-		"nothing is accepted":         {nil, exitError(jobs.ExitHashMismatch)},
-		"another backup is accepted":  {[]string{"--accept-hash-mismatch=" + strings.Repeat("0a", 32)}, exitError(jobs.ExitHashMismatch)},
+		"nothing is accepted":         {nil, cli.ExitError(jobs.ExitHashMismatch)},
+		"another backup is accepted":  {[]string{"--accept-hash-mismatch=" + strings.Repeat("0a", 32)}, cli.ExitError(jobs.ExitHashMismatch)},
 		"it is accepted":              {[]string{"--accept-hash-mismatch=" + sum}, nil},
-		"but not in a drill":          {[]string{"--trial"}, exitError(jobs.ExitUnfit)},
-		"it is an older one":          {[]string{"--accept-hash-mismatch=" + sum, "--at-least=9"}, exitError(jobs.ExitUnfit)},
-		"it is no longer what it was": {[]string{"--accept-hash-mismatch=" + sum, "--size=1"}, exitError(jobs.ExitUnfit)},
+		"but not in a drill":          {[]string{"--trial"}, cli.ExitError(jobs.ExitUnfit)},
+		"it is an older one":          {[]string{"--accept-hash-mismatch=" + sum, "--at-least=9"}, cli.ExitError(jobs.ExitUnfit)},
+		"it is no longer what it was": {[]string{"--accept-hash-mismatch=" + sum, "--size=1"}, cli.ExitError(jobs.ExitUnfit)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer

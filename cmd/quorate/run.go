@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/klog/v2"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/cmd/quorate/internal/publish"
@@ -37,12 +38,6 @@ type runFlags struct {
 	logFormat  string
 	logLevel   string
 }
-
-// The values of --log-format.
-const (
-	logText = "text"
-	logJSON = "json"
-)
 
 // minInterval keeps a typo from overloading the Git server.
 const minInterval = 100 * time.Millisecond
@@ -77,11 +72,11 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.approve, "approve-commit", "", "approve a commit by its full hash, whatever its history and signatures are and however much it changes; the annotation quorate.dev/approve on the ConfigMap that the log names does the same")
 	flags.StringVar(&f.listen, "listen", ":8080", "address for /metrics, /healthz and /readyz")
 	flags.StringVar(&f.page.Listen, "page-listen", "", "address for the read-only page and its API, for example 127.0.0.1:8081, which kubectl port-forward reaches; default none")
-	choiceFlag(cmd, (*string)(&f.page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", string(daemon.PageAuthNone), string(daemon.PageAuthToken))
+	cli.ChoiceFlag(cmd, (*string)(&f.page.Auth), "page-auth", "who may read them: whoever reaches the address, or who gives a token of Kubernetes whose account may get /quorate", string(daemon.PageAuthNone), string(daemon.PageAuthToken))
 	flags.StringVar(&f.hook, "webhook-listen", "", "address for /webhook, which a code host calls after a push; default none")
 	flags.StringVar(&f.hookSecret, "webhook-secret-file", "", "file with the secret that the code host signs its calls with")
-	choiceFlag(cmd, &f.logFormat, "log-format", "format of the log lines; deploy/base sets json", logText, logJSON)
-	choiceFlag(cmd, &f.logLevel, "log-level", "least level that is logged: waiting is info, a stop or a refusal a warning, a failure or a lost quorum an error", "info", "debug", "warn", "error")
+	cli.ChoiceFlag(cmd, &f.logFormat, "log-format", "format of the log lines; deploy/base sets json", cli.Text, cli.JSON)
+	cli.ChoiceFlag(cmd, &f.logLevel, "log-level", "least level that is logged: waiting is info, a stop or a refusal a warning, a failure or a lost quorum an error", "info", "debug", "warn", "error")
 }
 
 // run checks the flags, and runs the daemon.
@@ -170,7 +165,7 @@ func (f *runFlags) logger(out io.Writer) *slog.Logger {
 	level := map[string]slog.Level{"debug": slog.LevelDebug, "warn": slog.LevelWarn, "error": slog.LevelError}[f.logLevel]
 	options := &slog.HandlerOptions{Level: level} // info is the zero level
 	log := slog.New(slog.NewTextHandler(out, options))
-	if f.logFormat == logJSON {
+	if f.logFormat == cli.JSON {
 		log = slog.New(slog.NewJSONHandler(out, options))
 	}
 	klog.SetSlogLogger(log.With("source", "client-go"))

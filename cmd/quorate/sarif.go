@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/url"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -73,7 +74,7 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 	for _, p := range problems {
 		run.Results = append(run.Results, sarifOf(p))
 	}
-	return printJSON(out, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+	return cli.PrintJSON(out, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
 }
 
 // sarifOf is one problem as a result. A problem of a whole file is at its

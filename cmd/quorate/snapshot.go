@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -112,7 +113,7 @@ manifest; "restored", where a restore drill has found it good; or "bad".`,
 		},
 	}
 	from.add(cmd)
-	outputFlag(cmd, &format, "text", "json")
+	cli.OutputFlag(cmd, &format, cli.Text, cli.JSON)
 	return cmd
 }
 
@@ -126,8 +127,8 @@ func oneURL(cmd *cobra.Command, args []string) error {
 
 // printBackups prints what there is.
 func printBackups(out io.Writer, format string, list []backup.Manifest) error {
-	if format == "json" {
-		return printJSON(out, append([]backup.Manifest{}, list...))
+	if format == cli.JSON {
+		return cli.PrintJSON(out, append([]backup.Manifest{}, list...))
 	}
 	if len(list) == 0 {
 		_, err := fmt.Fprintln(out, "there are no backups")
@@ -195,15 +196,15 @@ Exit status: 0 for a good backup, 1 for any other, with the reason.`,
 		},
 	}
 	from.add(cmd)
-	outputFlag(cmd, &format, "text", "json")
+	cli.OutputFlag(cmd, &format, cli.Text, cli.JSON)
 	cmd.Flags().StringVar(&identity, "identity", "", "file with age's private key, as age-keygen writes it")
 	return cmd
 }
 
 // printVerified prints the result; opened is true if the snapshot itself was read.
 func printVerified(out io.Writer, format string, m backup.Manifest, opened bool) error {
-	if format == "json" {
-		return printJSON(out, struct {
+	if format == cli.JSON {
+		return cli.PrintJSON(out, struct {
 			// SnapshotChecked is true if the snapshot was read, and not only what is stored.
 			SnapshotChecked bool            `json:"snapshotChecked"`
 			Manifest        backup.Manifest `json:"manifest"`

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
@@ -57,7 +58,7 @@ such a backup, so that a restore compares its sha256 and etcd's checksum alone.`
 		},
 	}
 	a.from.add(cmd)
-	outputFlag(cmd, &a.form, "text", "json")
+	cli.OutputFlag(cmd, &a.form, cli.Text, cli.JSON)
 	flags := cmd.Flags()
 	flags.StringVar(&a.namespace, "namespace", "", "namespace of the cluster that the snapshot stands for (required)")
 	flags.StringVar(&a.name, "name", "", "name of that cluster (required)")
@@ -136,8 +137,8 @@ func (a *adoption) describe(m *backup.Manifest, found restore.Measured) (err err
 
 // printAdopted prints the new backup.
 func printAdopted(out io.Writer, format string, m backup.Manifest) error {
-	if format == "json" {
-		return printJSON(out, m)
+	if format == cli.JSON {
+		return cli.PrintJSON(out, m)
 	}
 	_, err := fmt.Fprintf(out, `%s: adopted; the checksum that etcd appended is right
   cluster %s/%s, etcd %s, revision %d, keys %d, %s, taken %s

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -52,11 +53,11 @@ there is nothing to check. Warnings count as errors only with --strict.`,
 			return f.run(cmd, paths)
 		},
 	}
-	outputFlag(cmd, &f.output, "text", "json", "github", "sarif")
+	cli.OutputFlag(cmd, &f.output, cli.Text, cli.JSON, cli.GitHub, cli.SARIF)
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "Git revision to compare with, for example origin/main")
 	flags.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
-	choiceFlag(cmd, &f.color, "color", "when to colour text", "auto", "always", "never")
+	cli.ChoiceFlag(cmd, &f.color, "color", "when to colour text", "auto", "always", "never")
 	return cmd
 }
 
@@ -82,7 +83,7 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 		return fmt.Errorf("no quorate documents in %s (%s of other kinds ignored): give the directory that holds the files", listPaths(paths), plural(in.set.Ignored, "document"))
 	}
 	if _, failed := countProblems(problems); failed > 0 {
-		return exitError(1)
+		return cli.ExitError(1)
 	}
 	return nil
 }
@@ -90,12 +91,12 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 // print prints what is wrong.
 func (f *validateFlags) print(out io.Writer, set schema.Set, problems []schema.Problem) error {
 	switch f.output {
-	case "json":
+	case cli.JSON:
 		// An empty list is [], not null.
-		return printJSON(out, append([]schema.Problem{}, problems...))
-	case "sarif":
+		return cli.PrintJSON(out, append([]schema.Problem{}, problems...))
+	case cli.SARIF:
 		return printSARIF(out, relative(problems))
-	case "github":
+	case cli.GitHub:
 		printAnnotations(out, relative(problems))
 	default:
 		for _, p := range problems {

@@ -1,9 +1,10 @@
-package main
+package status
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
@@ -151,11 +153,30 @@ func (f *fleet) acts() *fleet {
 	return f
 }
 
-// quorate runs a command line.
+// run runs a command line, and returns the exit status.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cmd := Command("quorate/test")
+	cmd.SilenceErrors, cmd.SilenceUsage = true, true
+	cmd.SetArgs(args)
+	cmd.SetOut(stdout)
+	cmd.SetErr(stderr)
+	err := cmd.ExecuteContext(ctx)
+	var status cli.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	_, _ = fmt.Fprintln(stderr, "quorate:", err)
+	return 1
+}
+
+// quorate runs a command line, and checks its exit status.
 func (f *fleet) quorate(want int, args ...string) (out, errs string) {
 	f.Helper()
 	var stdout, stderr bytes.Buffer
-	if status := execute(f.Context(), append([]string{"status"}, args...), &stdout, &stderr); status != want {
+	if status := run(f.Context(), args, &stdout, &stderr); status != want {
 		f.Errorf("quorate status %q ends with %d, want %d: %s%s", args, status, want, &stdout, &stderr)
 	}
 	return stdout.String(), stderr.String()
@@ -382,7 +403,7 @@ func TestARollIsWatched(t *testing.T) {
 	var out, errs lines
 	ended := make(chan int, 1)
 	go func() {
-		ended <- execute(ctx, []string{"status", "shop/orders", "--watch", "--server", f.daemon.URL}, &out, &errs)
+		ended <- run(ctx, []string{"shop/orders", "--watch", "--server", f.daemon.URL}, &out, &errs)
 	}()
 	moved := orders()
 	moved.Status.Cluster.Members[1].Version = "3.6.16"
@@ -402,23 +423,5 @@ func TestARollIsWatched(t *testing.T) {
 	stop()
 	if status := <-ended; status != 0 || strings.Count(out.String(), "EtcdCluster shop/orders") != 2 {
 		t.Errorf("ended with %d:\n%s", status, out.String())
-	}
-}
-
-// The program is a plugin of kubectl when it is called so, and its help says so.
-func TestQuorateIsAPluginOfKubectl(t *testing.T) {
-	for program, want := range map[string]string{"kubectl-quorate": "kubectl quorate", "kubectl-quorate.exe": "kubectl quorate", "quorate": "quorate"} {
-		var out bytes.Buffer
-		if status := executeAs(t.Context(), program, []string{"status", "--help"}, &out, &out); status != 0 || !strings.Contains(out.String(), "\n  "+want+" status [NAMESPACE/NAME]") || !strings.Contains(out.String(), "\n  "+want+" status shop/orders  ") {
-			t.Errorf("%s ends with %d:\n%s", program, status, out.String())
-		}
-		out.Reset()
-		if executeAs(t.Context(), program, []string{"statsu"}, &out, &out); !strings.Contains(out.String(), "did you mean status?") {
-			t.Errorf("%s says %q", program, out.String())
-		}
-		out.Reset()
-		if executeAs(t.Context(), program, []string{"nothing-alike"}, &out, &out); out.String() != `quorate: unknown command "nothing-alike" for "`+want+`"; `+want+" --help lists the commands\n" {
-			t.Errorf("%s says %q", program, out.String())
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -14,9 +15,9 @@ import (
 // printDetail prints all that is known of one object.
 func printDetail(out io.Writer, s schema.Status) {
 	phase, why := s.Phase()
-	fmt.Fprintf(out, "%s %s/%s: %s (%s)", s.Kind, s.Metadata.Namespace, s.Metadata.Name, phase, shown(why.Reason))
+	fmt.Fprintf(out, "%s %s/%s: %s (%s)", s.Kind, s.Metadata.Namespace, s.Metadata.Name, phase, cli.Shown(why.Reason))
 	if why.LastTransitionTime != "" {
-		fmt.Fprintf(out, " since %s", shown(why.LastTransitionTime))
+		fmt.Fprintf(out, " since %s", cli.Shown(why.LastTransitionTime))
 	}
 	fmt.Fprintln(out)
 	hold := (*schema.HoldStatus)(nil)
@@ -24,7 +25,7 @@ func printDetail(out io.Writer, s schema.Status) {
 		hold = s.Status.Cluster.Hold
 	}
 	if hold == nil && why.Message != "" {
-		fmt.Fprintf(out, "  %s\n", shown(why.Message))
+		fmt.Fprintf(out, "  %s\n", cli.Shown(why.Message))
 	}
 	printFacts(out, s)
 	if c := s.Status.Cluster; c != nil {
@@ -60,7 +61,7 @@ func printFacts(out io.Writer, s schema.Status) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	for _, fact := range facts {
 		if fact[1] != "" {
-			fmt.Fprintf(w, "%s:\t%s\n", fact[0], shown(fact[1]))
+			fmt.Fprintf(w, "%s:\t%s\n", fact[0], cli.Shown(fact[1]))
 		}
 	}
 	_ = w.Flush() // a text for a person
@@ -80,13 +81,13 @@ func factsOfBackup(add func(name, value string), name string, b *schema.BackupSt
 
 func printCluster(out io.Writer, c schema.ClusterStatus) {
 	if h := c.Hold; h != nil {
-		fmt.Fprintf(out, "\nHold: %s, by the rule %s (quorate explain %s)\n  %s\n", shown(h.Kind), shown(h.Rule), shown(h.Rule), shown(h.Message))
+		fmt.Fprintf(out, "\nHold: %s, by the rule %s (quorate explain %s)\n  %s\n", cli.Shown(h.Kind), cli.Shown(h.Rule), cli.Shown(h.Rule), cli.Shown(h.Message))
 		if h.Do != "" {
-			fmt.Fprintf(out, "  What to do: %s\n", shown(h.Do))
+			fmt.Fprintf(out, "  What to do: %s\n", cli.Shown(h.Do))
 		}
 	}
 	for _, warning := range c.Warnings {
-		fmt.Fprintf(out, "\nWarning: %s\n", shown(warning))
+		fmt.Fprintf(out, "\nWarning: %s\n", cli.Shown(warning))
 	}
 	printMembers(out, c.Members)
 	printDrift(out, c.Drift)
@@ -108,7 +109,7 @@ func printMembers(out io.Writer, members []schema.MemberStatus) {
 		}
 		row := []string{m.Name, role, m.Version, m.Health, m.ID}
 		for i, cell := range row {
-			row[i] = cmp.Or(shown(cell), "-")
+			row[i] = cmp.Or(cli.Shown(cell), "-")
 		}
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
@@ -124,17 +125,17 @@ func printDrift(out io.Writer, list []schema.DriftStatus) {
 	fmt.Fprintln(out, "\nDrift:")
 	for _, d := range list {
 		sign := map[string]string{"missing": "-", "foreign": "!"}[d.State]
-		fmt.Fprintf(out, "  %s %s %s: %s%s\n", cmp.Or(sign, "~"), shown(d.Kind), shown(d.Name), shown(d.State), byAndSince(d.Manager, d.Since))
+		fmt.Fprintf(out, "  %s %s %s: %s%s\n", cmp.Or(sign, "~"), cli.Shown(d.Kind), cli.Shown(d.Name), cli.Shown(d.State), byAndSince(d.Manager, d.Since))
 		if d.Fight != "" {
-			fmt.Fprintf(out, "      %s\n", shown(d.Fight))
+			fmt.Fprintf(out, "      %s\n", cli.Shown(d.Fight))
 		}
 		if d.Correction != "" {
-			fmt.Fprintf(out, "      is put back: %s\n", shown(d.Correction))
+			fmt.Fprintf(out, "      is put back: %s\n", cli.Shown(d.Correction))
 		}
 		for _, field := range d.Differences() {
-			fmt.Fprintf(out, "      %s%s\n", shown(field.Path), byAndSince(field.Manager, field.Since))
+			fmt.Fprintf(out, "      %s%s\n", cli.Shown(field.Path), byAndSince(field.Manager, field.Since))
 			if field.Live != "" || field.Wanted != "" {
-				fmt.Fprintf(out, "        - %s (wanted)\n        + %s (live)\n", cmp.Or(shown(field.Wanted), "none"), cmp.Or(shown(field.Live), "none"))
+				fmt.Fprintf(out, "        - %s (wanted)\n        + %s (live)\n", cmp.Or(cli.Shown(field.Wanted), "none"), cmp.Or(cli.Shown(field.Live), "none"))
 			}
 		}
 	}
@@ -143,10 +144,10 @@ func printDrift(out io.Writer, list []schema.DriftStatus) {
 // byAndSince says who has changed something, and when, as far as that is known.
 func byAndSince(manager, since string) (text string) {
 	if manager != "" {
-		text = " by " + shown(manager)
+		text = " by " + cli.Shown(manager)
 	}
 	if since != "" {
-		text += " at " + shown(since)
+		text += " at " + cli.Shown(since)
 	}
 	return text
 }
@@ -161,7 +162,7 @@ func printPlan(out io.Writer, c schema.ClusterStatus) {
 	}
 	fmt.Fprintf(out, "\n%s\n", title)
 	for i, step := range c.Plan {
-		fmt.Fprintf(out, "%3d. %s\n     because %s\n", i+1, shown(step.Action), shown(step.Reason))
+		fmt.Fprintf(out, "%3d. %s\n     because %s\n", i+1, cli.Shown(step.Action), cli.Shown(step.Reason))
 	}
 }
 
@@ -173,7 +174,7 @@ func printTaken(out io.Writer, list []schema.BackupStatus) {
 	w := tabwriter.NewWriter(out, 0, 8, 3, ' ', 0)
 	fmt.Fprintln(w, "BACKUP FOR\tTAKEN\tREVISION\tSIZE\tURL")
 	for _, b := range list {
-		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", cmp.Or(shown(b.For), "-"), shown(b.Time), b.Revision, state.SizeText(b.Size), shown(b.URL))
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\n", cmp.Or(cli.Shown(b.For), "-"), cli.Shown(b.Time), b.Revision, state.SizeText(b.Size), cli.Shown(b.URL))
 	}
 	_ = w.Flush() // a text for a person
 }

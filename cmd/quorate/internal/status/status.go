@@ -1,4 +1,6 @@
-package main
+// Package status is quorate status: how clusters, backups and restores are, from the
+// daemon, or from what it has written beside them.
+package status
 
 import (
 	"context"
@@ -12,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
 
-	"github.com/quorate/quorate/reconciler/markdown"
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
@@ -26,20 +28,12 @@ type showFlags struct {
 	watch     bool
 }
 
-// The formats of what is shown.
-const (
-	outputText = "text"
-	outputWide = "wide"
-	outputJSON = "json"
-	outputYAML = "yaml"
-)
-
 // exitNotReady is the exit status when something that was shown is not what Git says.
-const exitNotReady exitError = 2
+const exitNotReady cli.ExitError = 2
 
-// newStatus shows how everything is.
-func newStatus() *cobra.Command {
-	f := &showFlags{}
+// Command is quorate status. The agent is what the API server logs.
+func Command(agent string) *cobra.Command {
+	f := &showFlags{daemon: daemonFlags{agent: agent}}
 	cmd := &cobra.Command{
 		Use:   "status [NAMESPACE/NAME]",
 		Short: "Show how clusters, backups and restores are, and why",
@@ -64,9 +58,9 @@ with 1 if it could not find out. With --watch it runs until it is interrupted.`,
 	f.daemon.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVarP(&f.namespace, "namespace", "n", "", "only objects of this namespace; default all")
-	choiceFlag(cmd, &f.kind, "kind", "only objects of this kind", kindNames()...)
+	cli.ChoiceFlag(cmd, &f.kind, "kind", "only objects of this kind", kindNames()...)
 	flags.BoolVarP(&f.watch, "watch", "w", false, "keep showing what changes, until interrupted")
-	outputFlag(cmd, &f.output, outputText, outputWide, outputJSON, outputYAML)
+	cli.OutputFlag(cmd, &f.output, cli.Text, cli.Wide, cli.JSON, cli.YAML)
 	return cmd
 }
 
@@ -146,10 +140,10 @@ func (f *showFlags) render(a answer, ask query) (string, error) {
 	}
 	var b strings.Builder
 	switch f.output {
-	case outputJSON:
-		err := printJSON(&b, value)
+	case cli.JSON:
+		err := cli.PrintJSON(&b, value)
 		return b.String(), err
-	case outputYAML:
+	case cli.YAML:
 		text, err := yaml.Marshal(value)
 		return string(text), err
 	}
@@ -162,7 +156,7 @@ func (f *showFlags) render(a answer, ask query) (string, error) {
 		}
 		return b.String(), nil
 	}
-	printTables(&b, a.items, f.output == outputWide)
+	printTables(&b, a.items, f.output == cli.Wide)
 	if len(a.items) == 0 {
 		fmt.Fprintf(&b, "no %s is known\n", nounOf(f.kind))
 	}
@@ -177,9 +171,6 @@ func nounOf(kind string) string {
 	return kind
 }
 
-// shown is a text of others on one line of a terminal.
-func shown(text string) string { return markdown.Plain(text, markdown.MessageRunes) }
-
 // watchEvery is the time between two questions of --watch.
 const watchEvery = 2 * time.Second
 
@@ -189,7 +180,7 @@ const clearScreen = "\x1b[H\x1b[J"
 // watch shows what has changed until ctx ends: on a terminal in place, else as one more
 // text. An answer that fails is told once, and asked for again.
 func watch(ctx context.Context, out, errs io.Writer, f *showFlags, from source, ask query) error {
-	last, told, live := "", "", isTerminal(out)
+	last, told, live := "", "", cli.IsTerminal(out)
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -225,7 +216,7 @@ func news(out, errs io.Writer, live bool, note, told, text, last string) error {
 	switch {
 	case live && (text != last || note != told):
 		if note != "" {
-			text += "\n" + shown(note) + "\n"
+			text += "\n" + cli.Shown(note) + "\n"
 		}
 		_, err = io.WriteString(out, clearScreen+text)
 		return err

@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"cmp"
@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
@@ -50,6 +51,8 @@ type source interface {
 // daemonFlags say where the daemon is.
 type daemonFlags struct {
 	server, tokenFile, kubeconfig, namespace string
+	// agent is what the API server logs.
+	agent string
 }
 
 func (f *daemonFlags) add(cmd *cobra.Command) {
@@ -66,13 +69,11 @@ func (f *daemonFlags) source() (source, error) {
 		if f.tokenFile != "" {
 			return nil, errors.New("--token-file is for --server: add it; through the API server your kubeconfig says who you are")
 		}
-		k := kubeFlags{kubeconfig: f.kubeconfig}
-		kube, err := k.connect()
+		kube, config, err := cli.Connect(f.kubeconfig, f.agent)
 		if err != nil {
 			return nil, err
 		}
-		config, err := k.restConfig()
-		return cluster{kube: kube, config: config, namespace: f.namespace}, err
+		return cluster{kube: kube, config: config, namespace: f.namespace}, nil
 	}
 	at, err := url.Parse(f.server)
 	if err != nil || at.Host == "" || at.Scheme != "http" && at.Scheme != "https" {
@@ -182,7 +183,7 @@ func refused(code int, text []byte) error {
 	if code == http.StatusUnauthorized || code == http.StatusForbidden {
 		do = "give a token that it accepts with --token-file"
 	}
-	return fmt.Errorf("the daemon answers %d: %s; %s", code, shown(cmp.Or(problem.Error, http.StatusText(code))), do)
+	return fmt.Errorf("the daemon answers %d: %s; %s", code, cli.Shown(cmp.Or(problem.Error, http.StatusText(code))), do)
 }
 
 // askTimeout is how long one answer may take.
@@ -208,7 +209,7 @@ func (c cluster) ask(ctx context.Context, q query) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("%w; and the records that it left: %w", daemonErr, err)
 	}
-	a.note = fmt.Sprintf("no daemon answers (%s); %s", shown(daemonErr.Error()), a.note)
+	a.note = fmt.Sprintf("no daemon answers (%s); %s", cli.Shown(daemonErr.Error()), a.note)
 	return a, nil
 }
 

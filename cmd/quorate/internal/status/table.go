@@ -1,4 +1,4 @@
-package main
+package status
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -57,25 +58,15 @@ func (t showTable) print(out io.Writer, items []schema.Status, wide bool) {
 			row = append(row, t.more(s)...)
 		}
 		for i, cell := range row {
-			row[i] = cmp.Or(shown(cell), "-")
+			row[i] = cmp.Or(cli.Shown(cell), "-")
 		}
-		sentence := shown(why.Message)
+		sentence := cli.Shown(why.Message)
 		if !wide {
-			sentence = briefly(sentence)
+			sentence = cli.Brief(sentence)
 		}
 		fmt.Fprintln(w, strings.Join(append(row, sentence), "\t"))
 	}
 	_ = w.Flush() // a text for a person
-}
-
-// briefRunes is how much of a sentence a table has room for; -o wide shows all of it.
-const briefRunes = 80
-
-func briefly(text string) string {
-	if runes := []rune(text); len(runes) > briefRunes {
-		return string(runes[:briefRunes]) + "…"
-	}
-	return text
 }
 
 func clusterRow(s schema.Status) []string {
