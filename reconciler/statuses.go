@@ -24,6 +24,11 @@ func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
 // StatusRevision is another number after each change of Statuses.
 func (r *Reconciler) StatusRevision() uint64 { return r.Reporter.Board.Revision() }
 
+// Measured is what the last pass has measured of a cluster.
+func (r *Reconciler) Measured(namespace, name string) schema.Measured {
+	return r.Reporter.Board.Measured(namespace + "/" + name)
+}
+
 // MarkedSet is the StatefulSet of a cluster whose phase may be written on it, nil for
 // none: not on a foreign one, and not on that of a cluster that is only observed.
 func (r *Reconciler) MarkedSet(namespace, name string) *appsv1.StatefulSet {

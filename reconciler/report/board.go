@@ -17,6 +17,8 @@ import (
 type Board struct {
 	// known is what the last pass found, by the key of a cluster, backup or schedule.
 	known memo.Map[knownStatus]
+	// measured is what the last pass has measured of each cluster.
+	measured memo.Map[schema.Measured]
 	// revision rises with each change of what is shown.
 	revision atomic.Uint64
 
@@ -87,6 +89,7 @@ func (s *Board) Succeeded(key string) {
 // Forget drops what is known of an object.
 func (s *Board) Forget(key string) {
 	s.known.Forget(key)
+	s.measured.Forget(key)
 	s.revision.Add(1)
 }
 

@@ -191,12 +191,18 @@ func countsOf(v *observe.View, p decision.Plan) counts {
 	if c.voters > 0 {
 		c.quorum = state.Quorum(c.voters)
 	}
+	c.upToDate = updated(v)
+	return c
+}
+
+// updated counts the members whose pod is made from what Git says.
+func updated(v *observe.View) (n int) {
 	for _, p := range v.Observed.Pods {
 		if p.Template == v.Desired.Template {
-			c.upToDate++
+			n++
 		}
 	}
-	return c
+	return n
 }
 
 // countHealthy counts the members that answered, with learners or without.

@@ -36,6 +36,7 @@ func (r *Reporter) Planned(v *observe.View, p decision.Plan, restore *desired.Re
 		list = append(list, RestoreStatus(v, p, *restore))
 	}
 	r.Board.Note(key, list)
+	r.Board.measure(key, v, list[0].Status.Cluster.Members)
 	for _, w := range p.Warnings {
 		if text := w.String(); r.Said.Changed(key, text, v.Desired.SpecHash) {
 			r.Log.Warn("cluster warning", "cluster", key, "warning", text)

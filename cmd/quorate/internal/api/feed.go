@@ -16,6 +16,8 @@ import (
 type Statuses interface {
 	// Statuses returns them in a fixed order. whole is false while one is unknown.
 	Statuses() (list []schema.Status, whole bool)
+	// Measured returns what the last pass has measured of a cluster.
+	Measured(namespace, name string) schema.Measured
 }
 
 // Look is what is known at one time. It is shared, and never changed.
@@ -106,6 +108,18 @@ func (f *Feed) Look() (Look, error) {
 		f.looked = time.Now()
 	}
 	return f.look, nil
+}
+
+// Measured returns what the last pass has measured of a cluster; nothing before the
+// reconciler runs.
+func (f *Feed) Measured(namespace, name string) schema.Measured {
+	f.mu.Lock()
+	from := f.from
+	f.mu.Unlock()
+	if from == nil {
+		return schema.Measured{}
+	}
+	return from.Measured(namespace, name)
 }
 
 // Change names an object whose status has changed. Phase is "" where it is gone.

@@ -147,6 +147,7 @@ func (h handler) routes() []route {
 	return []route{
 		{Prefix + "/statuses", knowing(h.statuses, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue")},
 		{Prefix + "/statuses/{kind}/{namespace}/{name}", knowing(h.status)},
+		{Prefix + "/statuses/EtcdCluster/{namespace}/{name}/measured", knowing(h.measured)},
 		{Prefix + "/git", knowing(h.git)},
 		{Prefix + "/pulls", knowing(h.pulls)},
 		{Prefix + "/events", knowing(h.events)},
@@ -191,17 +192,33 @@ func (h handler) statuses(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h handler) status(w http.ResponseWriter, r *http.Request) {
+	if found, ok := h.find(w, r, r.PathValue("kind")); ok {
+		writeJSON(w, http.StatusOK, found)
+	}
+}
+
+func (h handler) measured(w http.ResponseWriter, r *http.Request) {
+	if _, ok := h.find(w, r, schema.KindCluster); ok {
+		m := h.feed.Measured(r.PathValue("namespace"), r.PathValue("name"))
+		m.Members = append([]schema.MemberDatabase{}, m.Members...)
+		writeJSON(w, http.StatusOK, m)
+	}
+}
+
+// find returns the status of the object of a kind that a request names. Where there is
+// none it answers, and returns false.
+func (h handler) find(w http.ResponseWriter, r *http.Request, kind string) (schema.Status, bool) {
 	look, err := h.feed.Look()
 	if err != nil {
 		WriteError(w, http.StatusServiceUnavailable, err)
-		return
+		return schema.Status{}, false
 	}
-	found, err := look.Find(r.PathValue("kind"), r.PathValue("namespace"), r.PathValue("name"))
+	found, err := look.Find(kind, r.PathValue("namespace"), r.PathValue("name"))
 	if err != nil {
 		WriteError(w, http.StatusNotFound, err)
-		return
+		return schema.Status{}, false
 	}
-	writeJSON(w, http.StatusOK, found)
+	return found, true
 }
 
 func (h handler) git(w http.ResponseWriter, _ *http.Request) {

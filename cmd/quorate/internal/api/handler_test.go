@@ -25,6 +25,8 @@ type world struct {
 	list  []schema.Status
 	whole bool
 	git   follow.Details
+	// measured is by the name of a cluster.
+	measured map[string]schema.Measured
 }
 
 func (w *world) Statuses() ([]schema.Status, bool) {
@@ -34,6 +36,8 @@ func (w *world) Statuses() ([]schema.Status, bool) {
 	schema.SortStatuses(list)
 	return list, w.whole
 }
+
+func (w *world) Measured(_, name string) schema.Measured { return w.measured[name] }
 
 func (w *world) details() follow.Details {
 	w.mu.Lock()
@@ -91,7 +95,9 @@ func fleet(n int) []schema.Status {
 
 // 221: every answer is what the description says, those that fail as well.
 func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
-	w := &world{list: fleet(20)}
+	w := &world{list: fleet(20), measured: map[string]schema.Measured{"c00001": {
+		Members: []schema.MemberDatabase{{Name: "c00001-0", Size: 8 << 20, InUse: 5 << 20, Quota: 2 << 30}}, Rollout: &schema.Rollout{Updated: 1, Members: 3},
+	}}}
 	feed, get := serve(t, w)
 	fits := judge(t)
 	report := preview.NewReport(schema.Set{Problems: []schema.Problem{{File: "x.yaml", Message: "bad"}}})
@@ -107,11 +113,12 @@ func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 			"": 200, "?kind=&namespace=&name=&phase=&q=&sort=&limit=&continue=": 200, "?kind=EtcdBackup": 200, "?sort=-version&limit=3": 200, "?q=no-such": 200,
 			"?kind=Pod": 400, "?phase=Sleepy": 400, "?sort=colour": 400, "?limit=0": 400, "?limit=5001": 400, "?limit=x": 400, "?continue=x": 400, "?what=1": 400, "?kind=EtcdBackup&kind=EtcdCluster": 400, "?q=" + long: 400, "?%zz": 400,
 		},
-		"/statuses/{kind}/{namespace}/{name}": {"EtcdCluster/team-1/c00001": 200, "EtcdCluster/team-1/c99999": 404, "Pod/x/y": 404, "EtcdCluster/team-1/c00001?x=1": 400},
-		"/git":                                {"": 200, "?x=1": 400},
-		"/openapi.json":                       {"": 200},
-		"/pulls":                              {"": 200, "?x=1": 400},
-		"/events":                             {"?x=1": 400},
+		"/statuses/{kind}/{namespace}/{name}":               {"EtcdCluster/team-1/c00001": 200, "EtcdCluster/team-1/c99999": 404, "Pod/x/y": 404, "EtcdCluster/team-1/c00001?x=1": 400},
+		"/statuses/EtcdCluster/{namespace}/{name}/measured": {"team-1/c00001/measured": 200, "team-2/c00002/measured": 200, "team-1/c99999/measured": 404, "team-1/c00001/measured?x=1": 400},
+		"/git":          {"": 200, "?x=1": 400},
+		"/openapi.json": {"": 200},
+		"/pulls":        {"": 200, "?x=1": 400},
+		"/events":       {"?x=1": 400},
 	} {
 		for suffix, code := range codes {
 			request := Prefix + path + suffix

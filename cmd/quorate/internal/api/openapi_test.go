@@ -70,7 +70,7 @@ func description(t *testing.T) object {
 	b.read(filepath.Join("..", "..", "..", "..", "schema"))
 	b.read(filepath.Join("..", "..", "..", "..", "reconciler", "preview"))
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[StatusList](), reflect.TypeFor[PullList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
+		reflect.TypeFor[StatusList](), reflect.TypeFor[schema.Measured](), reflect.TypeFor[PullList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
 	} {
 		b.value(typ)
 	}
@@ -140,7 +140,8 @@ func paths() object {
 			query("limit", "How many one answer has at most.", object{"type": "integer", "minimum": 1, "maximum": maxLimit, "default": defaultLimit}),
 			query("continue", "The token of the answer before, to the same query.", word()),
 		}),
-		Prefix + "/statuses/{kind}/{namespace}/{name}": get("getStatus", "The status of one object", answer("Status", "The status."), []any{inPath("kind"), inPath("namespace"), inPath("name")}, "404"),
+		Prefix + "/statuses/{kind}/{namespace}/{name}":               get("getStatus", "The status of one object", answer("Status", "The status."), []any{inPath("kind"), inPath("namespace"), inPath("name")}, "404"),
+		Prefix + "/statuses/EtcdCluster/{namespace}/{name}/measured": get("getMeasured", "What the last pass has measured of one cluster", answer("Measured", "What was measured."), []any{inPath("namespace"), inPath("name")}, "404"),
 		Prefix + "/git":   get("getGit", "What is followed in Git", answer("Git", "What is known of the repository."), nil),
 		Prefix + "/pulls": get("listPulls", "What open pull requests would do", answer("PullList", "Those that were planned."), nil),
 		Prefix + "/events": get("followEvents", "Changes as they happen", object{

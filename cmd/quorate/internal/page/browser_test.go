@@ -53,7 +53,7 @@ func checkAccessible(t *testing.T, page string, nodes []node) {
 		count[n.role]++
 		names[n.role] = append(names[n.role], n.name)
 		switch n.role {
-		case "link", "button", "textbox", "searchbox", "combobox", "heading", "navigation", "region", "table", "columnheader", "rowheader", "RootWebArea":
+		case "link", "button", "textbox", "searchbox", "combobox", "heading", "navigation", "region", "table", "columnheader", "rowheader", "progressbar", "ProgressIndicator", "meter", "RootWebArea":
 			if n.name == "" {
 				t.Errorf("%s: a %s has no name", page, n.role)
 			}
@@ -100,7 +100,7 @@ func TestABadPageIsSeen(t *testing.T) {
 	}
 }
 
-// 222: a page that is open shows how an upgrade goes, without being loaded again, and
+// 222, 244: a page that is open shows how an upgrade goes, without being loaded again, and
 // leaves the focus where it is; it is told when the server is gone.
 func TestAnOpenPageFollowsAnUpgrade(t *testing.T) {
 	w := newWorld()
@@ -110,10 +110,15 @@ func TestAnOpenPageFollowsAnUpgrade(t *testing.T) {
 	pictures := t.ArtifactDir()
 	for done := 2; done <= 3; done++ {
 		tab.screenshot(pictures, fmt.Sprintf("upgrade-%d", done-1))
-		w.set(upgrading(done))
+		w.roll(done)
+		if done < 3 {
+			tab.await(fmt.Sprintf(`document.querySelector("progress")?.position === %d/3`, done))
+			tab.await(fmt.Sprintf(`document.querySelector("#rollout ~ p").textContent.includes("%d of 3 members run")`, done))
+		}
 		tab.await(fmt.Sprintf(`document.querySelectorAll("#plan ~ ol li").length === %d`, 3-done))
 	}
 	tab.await(`document.querySelector("#plan ~ p").textContent.includes("the cluster is what Git says")`)
+	tab.await(`document.querySelector("progress") === null`)
 	if tab.eval("window.same") != true || tab.eval(`document.activeElement.getAttribute("href")`) != "/objects/EtcdBackup/shop/before-the-move" {
 		t.Errorf("the page was loaded again, or the focus is on %v", tab.eval(`document.activeElement.outerHTML`))
 	}

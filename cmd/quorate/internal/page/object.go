@@ -16,12 +16,32 @@ type objectView struct {
 	// Says is what quorate says of the object, without what a person can do, which has a
 	// line of its own.
 	Says string
+	// Members are those of a cluster.
+	Members []member
+	// Rollout is how far the one under way is; nil for none.
+	Rollout *schema.Rollout
 	// Commit is the one that declares the object, with its author where it is known.
 	Commit api.Commit
 	// Events are the backups and drills, the newest first.
 	Events []event
 	// Related are the other objects of the same cluster.
 	Related []row
+}
+
+// member is one member, with its database.
+type member struct {
+	schema.MemberStatus
+	// Database is nil where the last pass has not measured it.
+	Database *database
+}
+
+// database is the database of a member. Low and High are parts of its quota, in bytes: up
+// to Low all is well, above High a person should look (as the alerts have it).
+type database struct {
+	schema.MemberDatabase
+	Low, High int64
+	// Percent of the quota that are taken.
+	Percent int64
 }
 
 // event is something that has happened, or is to.
@@ -53,8 +73,30 @@ func (p *pages) object(w http.ResponseWriter, r *http.Request) {
 	if v.Says = v.Why.Message; s.Status.Cluster != nil && s.Status.Cluster.Hold != nil {
 		v.Says = strings.TrimSuffix(v.Says, "; "+s.Status.Cluster.Hold.Do)
 	}
+	v.measure(p.feed.Measured(namespace, name))
 	v.relate(look.List)
 	p.show(w, http.StatusOK, "object", frame{Title: namespace + "/" + name, Watch: namespace + "/", Partial: !look.Whole, Data: v})
+}
+
+// measure shows of a cluster what the last pass has measured.
+func (v *objectView) measure(m schema.Measured) {
+	c := v.Status.Status.Cluster
+	if c == nil {
+		return
+	}
+	v.Rollout = m.Rollout
+	for _, s := range c.Members {
+		row := member{MemberStatus: s}
+		if i := slices.IndexFunc(m.Members, func(d schema.MemberDatabase) bool { return d.Name == s.Name }); i >= 0 {
+			row.Database = databaseOf(m.Members[i])
+		}
+		v.Members = append(v.Members, row)
+	}
+}
+
+func databaseOf(d schema.MemberDatabase) *database {
+	quota := float64(d.Quota)
+	return &database{MemberDatabase: d, Low: int64(quota * .65), High: int64(quota * .85), Percent: int64(float64(d.Size) / max(quota, 1) * 100)}
 }
 
 // relate finds the other objects of the same cluster, and what has happened to it.

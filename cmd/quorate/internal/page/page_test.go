@@ -27,6 +27,7 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 		"/?kind=EtcdBackupSchedule": {"shop/nightly", "shop/orders", "2026-03-03 02:00 UTC"},
 		"/objects/EtcdCluster/shop/orders": {
 			"<del><code>ClusterIP</code></del> became <ins><code>NodePort</code></ins>", "It is put back: after the steps before it",
+			"1 of 3 members run what Git says", "8.0 MiB of 2.0 GiB (0 %), 5.0 MiB in use", `value="8388608"`, "1.9 GiB of 2.0 GiB (92 %), 7.0 MiB in use",
 			"orders-0", "leader", "8e9e05c52164694d", "restart orders-1 3.5.21", "the others keep the quorum", "Undo: reversible by reverting the commit", "spec.type", "kubectl-edit",
 			"backup for 3.6.16, 8.0 MiB, revision 41", "2bf7b928e9d0", "restore drill of s3://backups/shop/orders/b.db: key /a differs", "next backup for schedule nightly",
 			"backup for EtcdBackup before-the-move", "Upgrade orders to 3.6.16, by Ada", "0123456789abcdef0123456789abcdef01234567",
@@ -95,6 +96,7 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	c := s.Status.Cluster
 	c.Version.Wanted, c.Version.Lowest, c.Version.Highest = evil, evil, evil
 	c.Members = []schema.MemberStatus{{Name: evil, ID: evil, Version: evil, Role: evil, Health: evil}}
+	w := &world{measured: map[string]schema.Measured{"orders": {Members: []schema.MemberDatabase{{Name: evil, Size: math.MaxInt64, Quota: -1}}, Rollout: &schema.Rollout{Updated: -1}}}}
 	c.Drift = []schema.DriftStatus{{Kind: evil, Name: evil, State: evil, Fields: []string{evil}, Manager: evil, Since: evil, Fight: evil, Correction: evil, Changes: []schema.FieldDrift{{Path: evil, Live: evil, Wanted: evil, Manager: evil, Since: evil}}}}
 	c.Hold = &schema.HoldStatus{Kind: evil, Rule: evil, Message: evil, Do: evil}
 	c.Plan = []schema.StepStatus{{Action: evil, Reason: evil, Undo: evil}}
@@ -103,7 +105,7 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	s.Status.Commit = evil
 	named := cmdtest.Ready(evil)
 	named.Metadata.Namespace = "javascript:alert(3)"
-	w := &world{git: follow.Details{State: follow.State{Commit: evil, Held: evil, HeldCommit: evil, Problems: []string{evil}}, Source: evil, Reference: evil, Author: evil, Subject: evil, Reason: evil, Approve: evil}}
+	w.git = follow.Details{State: follow.State{Commit: evil, Held: evil, HeldCommit: evil, Problems: []string{evil}}, Source: evil, Reference: evil, Author: evil, Subject: evil, Reason: evil, Approve: evil}
 	w.set(s)
 	w.set(named)
 	w.pulls = []api.Pull{proposal(evil, evil)}

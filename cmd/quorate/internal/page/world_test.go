@@ -21,6 +21,8 @@ type world struct {
 	mu   sync.Mutex
 	list []schema.Status
 	git  follow.Details
+	// measured is by the name of a cluster.
+	measured map[string]schema.Measured
 	// pulls are the plans of open pull requests.
 	pulls []api.Pull
 }
@@ -33,6 +35,12 @@ func (w *world) Statuses() ([]schema.Status, bool) {
 	list := slices.Clone(w.list)
 	schema.SortStatuses(list)
 	return list, true
+}
+
+func (w *world) Measured(_, name string) schema.Measured {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.measured[name]
 }
 
 func (w *world) details() follow.Details {
@@ -52,6 +60,20 @@ func (w *world) set(s schema.Status) {
 		}
 	}
 	w.list = append(w.list, s)
+}
+
+// roll sets how far the upgrade of a cluster of three members is.
+func (w *world) roll(done int) {
+	w.set(upgrading(done))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := schema.Measured{Members: []schema.MemberDatabase{
+		{Name: "orders-0", Size: 8 << 20, InUse: 5 << 20, Quota: 2 << 30}, {Name: "orders-1", Size: 1900 << 20, InUse: 7 << 20, Quota: 2 << 30},
+	}}
+	if done < 3 {
+		m.Rollout = &schema.Rollout{Updated: done, Members: 3}
+	}
+	w.measured = map[string]schema.Measured{"orders": m}
 }
 
 // handler serves the pages and the API of a world, as the daemon does.
@@ -121,11 +143,12 @@ func newWorld() *world {
 	again := schema.NewStatus(schema.KindRestore, "shop", "again", schema.PhaseReady, "Restored", "the cluster began with s3://backups/shop/orders/c.db")
 	again.Status.Restore = &schema.RestoreStatus{Cluster: "shop/carts", Source: "s3://backups/shop/orders/c.db", Time: "2026-02-03T02:00:11Z"}
 	for _, s := range []schema.Status{
-		upgrading(1), held, cmdtest.Ready("carts"), nightly, once, again,
+		held, cmdtest.Ready("carts"), nightly, once, again,
 		schema.NewStatus(schema.KindCluster, "shop", "new", schema.PhaseUnknown, "NotLookedAt", "not reconciled yet"),
 	} {
 		w.set(s)
 	}
+	w.roll(1)
 	w.pulls = []api.Pull{proposal("3.5.35", "3.6.16")}
 	return w
 }
