@@ -22,7 +22,9 @@
 //	state        the words of the planner: Desired and Observed as plain values
 //	plan         the rules in one table, and the forecast;
 //	             plan/situation: the questions that the rules ask about one cluster;
-//	             plan/action: what can be done, each with its effect and its way back
+//	             plan/verdict: what one rule says; plan/volumes: the rules about volumes;
+//	             plan/action: what can be done, each with its effect and its way back;
+//	             plan/outlook: what comes of it when all goes well, for the forecast
 //	execute      an action → API calls and requests to the members
 //	report       log lines, Events, metrics, the status of each object
 //	explain      what each hold means and what to do, for people

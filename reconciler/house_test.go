@@ -17,7 +17,7 @@ import (
 const (
 	maxLines     = 3000
 	maxMethods   = 60
-	maxSituation = 184
+	maxSituation = 170
 )
 
 // Each package below reconciler can be read in one sitting, and no type is all of it.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -20,10 +21,10 @@ import (
 //
 // History is dropped only where a smaller file would not help, and only after
 // the backup. A roll that brings a larger quota goes first: it loses nothing.
-func alarms(s *situation.Situation) verdict {
+func alarms(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
 	if !s.Formed() || r == nil || r.Problem != "" {
-		return pass()
+		return verdict.Pass()
 	}
 	switch {
 	case r.Alarmed(state.Corrupt):
@@ -31,23 +32,23 @@ func alarms(s *situation.Situation) verdict {
 	case r.Alarmed(state.NoSpace) && !s.EndsNoSpace():
 		return noSpace(s)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // noSpace frees space. Whatever else is wrong with the cluster is for the rules
 // below to say: a member that does not answer is not made to work harder.
-func noSpace(s *situation.Situation) verdict {
+func noSpace(s *situation.Situation) verdict.Verdict {
 	if s.MendedByRoll() != nil {
-		return pass() // it is fixed first: no other member is made to work while it is away
+		return verdict.Pass() // it is fixed first: no other member is made to work while it is away
 	}
 	mending := s.ToleratingNoSpace()
 	if !mending.HealthProblem(s.Observed.Round()).None() {
-		return pass()
+		return verdict.Pass()
 	}
 	if problem := mending.PodProblem(); !problem.None() {
-		return unhealthy(problem.Text+", and space is freed (alarm NOSPACE) only in a cluster that is healthy otherwise", "check the member named here").about(problem)
+		return verdict.Unhealthy(problem.Text+", and space is freed (alarm NOSPACE) only in a cluster that is healthy otherwise", "check the member named here").About(problem)
 	}
-	if v := oneOf(mending, twice, compact, shrinkFiles, full); !v.silent() {
+	if v := verdict.OneOf(mending, twice, compact, shrinkFiles, full); !v.Silent() {
 		return v
 	}
 	return disarm(s, state.NoSpace, "every database is below its quota again")
@@ -55,25 +56,25 @@ func noSpace(s *situation.Situation) verdict {
 
 // compact drops the history of a database that needs too much of its quota to be
 // helped by a smaller file alone.
-func compact(s *situation.Situation) verdict {
+func compact(s *situation.Situation) verdict.Verdict {
 	m, l := s.FindMember(s.Overfull), s.Observed.Round().Leader()
 	if m == nil || !s.Compactable() {
-		return pass()
+		return verdict.Pass()
 	}
 	v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		what: "the compaction that frees space", setting: "spec.upgrade.backup", purpose: state.ForCompaction, why: "compaction under NOSPACE",
 		reason: fmt.Sprintf("the database of %s is full, and only dropping old revisions makes room; this backup has them", m.Name),
 	})
-	if !v.silent() {
+	if !v.Silent() {
 		return v
 	}
-	return do(action.Compact{Member: l.Name, ID: l.ID, Revision: l.Revision},
+	return verdict.Do(action.Compact{Member: l.Name, ID: l.ID, Revision: l.Revision},
 		fmt.Sprintf("%s needs most of its quota of %s, old revisions included; the newest value of every key stays", m.Name, state.SizeText(s.QuotaOf(*m)))).
-		measured("it needs %s", state.SizeText(m.DBInUse))
+		Measured("it needs %s", state.SizeText(m.DBInUse))
 }
 
 // shrinkFiles makes the files of crowded databases smaller.
-func shrinkFiles(s *situation.Situation) verdict {
+func shrinkFiles(s *situation.Situation) verdict.Verdict {
 	return defragmentOne(s, func(m state.Member) situation.Remark {
 		switch {
 		case !s.NearQuota(m):
@@ -92,35 +93,35 @@ func shrinkFiles(s *situation.Situation) verdict {
 
 // full tells what only a person can do. An unknown size is not
 // below any quota.
-func full(s *situation.Situation) verdict {
+func full(s *situation.Situation) verdict.Verdict {
 	if m := s.FindMember(func(m state.Member) bool { return m.DBSize <= 0 }); m != nil {
-		return unhealthy("the size of the database of "+m.Name+" is unknown, so the alarm NOSPACE stays on", "check the member named here").at(m.Name)
+		return verdict.Unhealthy("the size of the database of "+m.Name+" is unknown, so the alarm NOSPACE stays on", "check the member named here").At(m.Name)
 	}
 	m := s.FindMember(s.OverQuota)
 	if m == nil {
-		return pass()
+		return verdict.Pass()
 	}
-	return unhealthy(
+	return verdict.Unhealthy(
 		fmt.Sprintf("the cluster takes no writes (NOSPACE): %s has reached its quota of %s, and there is nothing left to compact or to give back",
 			m.Name, state.SizeText(s.QuotaOf(*m))),
 		"raise spec.etcd.quotaBackendBytes in a commit that changes nothing else (8Gi at most is advised, and spec.storage.size must hold it), or delete keys, which still works; quorate does the rest").
-		at(m.Name).measured("it needs %s", state.SizeText(m.DBInUse))
+		At(m.Name).Measured("it needs %s", state.SizeText(m.DBInUse))
 }
 
 // disarm ends the alarms of one kind, one at a time.
-func disarm(s *situation.Situation, kind, reason string) verdict {
+func disarm(s *situation.Situation, kind, reason string) verdict.Verdict {
 	for _, a := range s.Observed.Round().Alarms {
 		if a.Kind == kind {
-			return do(action.Disarm{Alarm: kind, MemberID: a.MemberID}, reason)
+			return verdict.Do(action.Disarm{Alarm: kind, MemberID: a.MemberID}, reason)
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // defragmentOne defragments one member that has a reason to be: followers first,
 // from the highest ordinal down, and the leader last, once it leads no longer. A
 // member stops answering meanwhile, so only one is taken at a time.
-func defragmentOne(s *situation.Situation, reason func(state.Member) situation.Remark) verdict {
+func defragmentOne(s *situation.Situation, reason func(state.Member) situation.Remark) verdict.Verdict {
 	var leader *state.Member
 	for _, p := range s.Observed.Pods {
 		m := s.Observed.Round().Member(p.Name)
@@ -133,20 +134,20 @@ func defragmentOne(s *situation.Situation, reason func(state.Member) situation.R
 		leader = m
 	}
 	if leader == nil {
-		return pass()
+		return verdict.Pass()
 	}
 	if transferee := s.Transferee(leader.Name); transferee != nil && s.UnsafeToDefragment(*leader) == "" {
-		return do(action.MoveLeader{From: leader.Name, FromID: leader.ID, To: transferee.Name, ToID: transferee.ID},
+		return verdict.Do(action.MoveLeader{From: leader.Name, FromID: leader.ID, To: transferee.Name, ToID: transferee.ID},
 			leader.Name+" is defragmented next, and while it is, the cluster would have no leader that answers")
 	}
 	return defragmentMember(s, *leader, reason(*leader))
 }
 
 // defragmentMember defragments one member, unless its release may lose data in that.
-func defragmentMember(s *situation.Situation, m state.Member, reason situation.Remark) verdict {
+func defragmentMember(s *situation.Situation, m state.Member, reason situation.Remark) verdict.Verdict {
 	if unsafe := s.UnsafeToDefragment(m); unsafe != "" {
-		return refuse(fmt.Sprintf("%s should be defragmented because %s; it is not: %s", m.Name, reason.Text, unsafe),
-			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a separate commit").about(reason)
+		return verdict.Refuse(fmt.Sprintf("%s should be defragmented because %s; it is not: %s", m.Name, reason.Text, unsafe),
+			"upgrade first; under the alarm NOSPACE raise spec.etcd.quotaBackendBytes before that, in a separate commit").About(reason)
 	}
-	return do(action.Defragment{Member: m.Name, ID: m.ID}, reason.Text).about(reason)
+	return verdict.Do(action.Defragment{Member: m.Name, ID: m.ID}, reason.Text).About(reason)
 }

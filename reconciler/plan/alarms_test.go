@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -51,7 +52,7 @@ func database(ordinal int32, file, inUse int64) mutation {
 }
 
 func compacted(s *situation.Situation) {
-	s.EachMember(func(m *state.Member) { m.CompactRevision = m.Revision })
+	outlook.EachMember(s, func(m *state.Member) { m.CompactRevision = m.Revision })
 }
 
 // recordCompacted records a compaction of a minute ago.

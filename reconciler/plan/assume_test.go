@@ -10,7 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
-	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -21,7 +21,7 @@ func TestAnAssumedClusterNeedsNothing(t *testing.T) {
 	for n := range int32(7) {
 		d := healthy(n + 1).Desired
 		for leader := range n + 1 {
-			o := situation.Assume(d, noon, leader)
+			o := outlook.Assume(d, noon, leader)
 			for range 2 {
 				if p := Make(d, o, noon); !p.Idle() {
 					t.Errorf("%d members, %d leads:\n%s", n+1, leader, p.Text())
@@ -44,7 +44,7 @@ func TestOfflineForecastIsWhatHappens(t *testing.T) {
 		w.leader = rapid.Int8Range(0, n-1).Draw(t, "leader")
 		before := w.desired()
 		w.ask.variant = rapid.SampledFrom([]int8{0, 1, 2, 4}).Draw(t, "to")
-		shown := Make(w.desired(), situation.Assume(before, w.now(), int32(w.leader)), w.now())
+		shown := Make(w.desired(), outlook.Assume(before, w.now(), int32(w.leader)), w.now())
 		var executed []string
 		var last decision.Plan
 		for range 400 {
@@ -75,7 +75,7 @@ func TestAnOlderCommitIsRefused(t *testing.T) {
 	s := healthy(3)
 	was := s.Desired
 	s.Desired.Spec.Version, s.Desired.Template, s.Desired.SpecHash = "3.4.45", "b", "b"
-	p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
+	p := Make(s.Desired, outlook.Assume(was, noon, 0), noon)
 	if p.Hold == nil || p.Hold.Kind != decision.Refused || p.Hold.Rule != "path" || len(p.Steps) > 0 ||
 		!strings.Contains(p.Hold.Message, "etcd 3.5 has no downgrade: restore a backup") {
 		t.Errorf("%s", p.Text())
@@ -95,7 +95,7 @@ func TestTwoChangesAtOnce(t *testing.T) {
 	}{
 		{"TLS and version", func(_ *state.Desired, o *state.Observed) { o.Set.Immutable = changesOf("spec.tls.mode") }, "spec.tls.mode cannot be changed"},
 	} {
-		d, o := s.Desired, situation.Assume(was, noon, 0)
+		d, o := s.Desired, outlook.Assume(was, noon, 0)
 		c.change(&d, &o)
 		p := Make(d, o, noon)
 		if p.Hold == nil || p.Hold.Kind != decision.Refused || len(p.Steps) > 0 || !strings.Contains(p.Hold.String(), c.want) {
@@ -104,11 +104,11 @@ func TestTwoChangesAtOnce(t *testing.T) {
 	}
 	larger := s.Desired
 	larger.Spec.Replicas = 5
-	if p := Make(larger, situation.Assume(was, noon, 0), noon); p.Hold != nil || len(decision.Restarts(p.Steps)) != 3 ||
+	if p := Make(larger, outlook.Assume(was, noon, 0), noon); p.Hold != nil || len(decision.Restarts(p.Steps)) != 3 ||
 		!strings.Contains(p.Text(), "7. end the roll") || !strings.Contains(p.Text(), "14. write down that orders-4 joins") {
 		t.Errorf("size and version: the roll first, then the members:\n%s", p.Text())
 	}
-	o := situation.Assume(was, noon, 0)
+	o := outlook.Assume(was, noon, 0)
 	o.Objects = []state.Object{{Kind: "Service", Name: "orders", State: state.ObjectDrifted, Detail: "metadata.labels"}}
 	p := Make(s.Desired, o, noon)
 	if p.Hold != nil || p.Steps[0].Action != (action.ApplyObject{ObjectKind: "Service", Name: "orders"}) || len(decision.Restarts(p.Steps)) != 3 {
@@ -179,7 +179,7 @@ func TestForecastBehindAFarWindow(t *testing.T) {
 		commit(newVersion)(s)
 		s.Desired.Spec.Upgrade.Backup = policy
 		s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{{Schedule: "0 2 20 12 *", Duration: *seconds(3600), TimeZone: "Europe/Berlin"}}
-		p := Make(s.Desired, situation.Assume(was, noon, 0), noon)
+		p := Make(s.Desired, outlook.Assume(was, noon, 0), noon)
 		if len(decision.Restarts(p.Steps)) != 3 || (policy == schema.BackupSkip) != (p.Hold != nil) {
 			t.Errorf("%s:\n%s", name, p.Text())
 		}

@@ -3,15 +3,16 @@ package plan
 import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // backup lets no upgrade begin without a verified backup of this cluster, taken
 // for this target. A failure blocks for ever: only a commit can say otherwise.
-func backup(s *situation.Situation) verdict {
+func backup(s *situation.Situation) verdict.Verdict {
 	if !s.NeedsBackup() || s.HasBackup() {
-		return pass()
+		return verdict.Pass()
 	}
 	way, noun := action.Change(s.FromVersion(), s.Desired.Spec.Version), "upgrade"
 	if s.GoesDown() || s.Descending() {
@@ -37,28 +38,28 @@ type backupNeed struct {
 
 // backupFirst takes a backup unless the policy goes without, or one for that
 // purpose was taken a moment ago.
-func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupNeed) verdict {
+func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupNeed) verdict.Verdict {
 	if policy == schema.BackupSkip || (s.BackedUpFor(w.purpose) && s.Now.Sub(s.Observed.Record.Backup.Time) <= situation.BackupFresh) {
-		return pass()
+		return verdict.Pass()
 	}
 	return takeBackup(s, w)
 }
 
 // takeBackup takes a backup through the leader.
-func takeBackup(s *situation.Situation, w backupNeed) verdict {
+func takeBackup(s *situation.Situation, w backupNeed) verdict.Verdict {
 	if s.Desired.BackupURL == "" {
-		return refuse(w.what+" needs a backup first, and no place for it is set",
+		return verdict.Refuse(w.what+" needs a backup first, and no place for it is set",
 			"set spec.backup.destination.objectURLTemplate (or the daemon's --backup-url), or "+w.setting+": Skip to go without")
 	}
 	m := s.BackupMember(w.avoid)
 	switch {
 	case m == nil && s.Formed() && s.Observed.Record.Hibernated:
-		return refuse(w.what+" needs a backup first, and members that sleep give none",
+		return verdict.Refuse(w.what+" needs a backup first, and members that sleep give none",
 			"set spec.state: Running to wake them for it, or "+w.setting+": Skip to go without")
 	case m == nil:
-		return refuse(w.what+" needs a backup first, and no member can give one", "revert the commit to go back to where the cluster was")
+		return verdict.Refuse(w.what+" needs a backup first, and no member can give one", "revert the commit to go back to where the cluster was")
 	}
-	return do(action.TakeBackup{
+	return verdict.Do(action.TakeBackup{
 		Member: m.Name, MemberID: m.ID, ClusterID: s.Observed.Record.ClusterID, For: w.purpose, Why: w.why,
 	}, w.reason)
 }

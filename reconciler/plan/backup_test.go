@@ -41,7 +41,7 @@ func TestABackupIsBoundToItsClusterAndTarget(t *testing.T) {
 	s := healthy(3)
 	commit(newVersion)(s)
 	want := action.TakeBackup{Member: "orders-2", MemberID: "m2", ClusterID: "c1", For: state.ForUpgrade(newVersion), Why: "upgrade " + oldVersion + " → " + newVersion}
-	if got := backup(s).step.Action; got != want {
+	if got := backup(s).Step.Action; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

@@ -6,46 +6,47 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
 )
 
 // bootstrap makes a new cluster: what a member needs before it starts, then
 // all members at once, then the record of their identities.
-func bootstrap(s *situation.Situation) verdict {
+func bootstrap(s *situation.Situation) verdict.Verdict {
 	if s.Formed() {
-		return pass()
+		return verdict.Pass()
 	}
 	if refused := situation.Messages(release.Bad(s.WantedVersion()), release.Refuse); len(refused) > 0 {
-		return refuse(refused[0], "name another release in spec.version")
+		return verdict.Refuse(refused[0], "name another release in spec.version")
 	}
 	if s.Observed.Record == nil {
-		return do(action.CreateRecord{Owner: s.NextOwner(), Founders: s.Desired.Spec.Replicas}, "no cluster of this name exists: its record, with its own token, comes before anything else")
+		return verdict.Do(action.CreateRecord{Owner: s.NextOwner(), Founders: s.Desired.Spec.Replicas}, "no cluster of this name exists: its record, with its own token, comes before anything else")
 	}
 	for _, obj := range s.Observed.Objects {
 		if obj.State == state.ObjectMissing {
-			return do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "members find each other, and clients find them, through it")
+			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "members find each other, and clients find them, through it")
 		}
 	}
 	restoring := s.Observed.Record.Recovering
 	switch {
 	case restoring != nil && s.Observed.Set == nil:
-		return do(action.CreateSet{Replicas: 0}, "it defines where and as which member the first one will run; no pod starts before its volume is restored")
+		return verdict.Do(action.CreateSet{Replicas: 0}, "it defines where and as which member the first one will run; no pod starts before its volume is restored")
 	case restoring != nil && !s.Started():
 		a := action.NewStartRoll(s)
 		a.Partition = 0
-		return do(a, "no member has started yet, and Git now says otherwise")
+		return verdict.Do(a, "no member has started yet, and Git now says otherwise")
 	case restoring != nil:
 		return fillVolume(s, *restoring)
 	}
 	if s.Observed.Set == nil {
-		if v := begunOtherwise(s); !v.silent() {
+		if v := begunOtherwise(s); !v.Silent() {
 			return v
 		}
-		return do(action.CreateSet{Replicas: s.Founders()},
+		return verdict.Do(action.CreateSet{Replicas: s.Founders()},
 			fmt.Sprintf("everything that %s of etcd %s needs is in place", state.Plural(int(s.Founders()), "member"), s.Desired.Spec.Version))
 	}
-	if v := resizeTo(s); !v.silent() {
+	if v := resizeTo(s); !v.Silent() {
 		return v
 	}
 	return forming(s)
@@ -54,26 +55,26 @@ func bootstrap(s *situation.Situation) verdict {
 // begunOtherwise refuses to start other members than those that had begun the
 // cluster, when it was deleted before it had formed: what they have written is on
 // the volumes, and only they are sure to read it.
-func begunOtherwise(s *situation.Situation) verdict {
+func begunOtherwise(s *situation.Situation) verdict.Verdict {
 	was := s.Observed.Record.Applied
 	if was == nil || len(s.Observed.Volumes) == 0 || s.SameSettings() {
-		return pass()
+		return verdict.Pass()
 	}
-	return refuse(
+	return verdict.Refuse(
 		fmt.Sprintf("volume claim %s is of members of etcd %s that had begun this cluster when it was deleted, and the file has changed since", s.Observed.Volumes[0].Claim, was.Version),
 		"revert the file to what it was before the deletion, or delete the volume claims if nothing on them is needed")
 }
 
 // forming waits until every member has joined, and then has their IDs recorded.
-func forming(s *situation.Situation) verdict {
+func forming(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
 	if problem := s.Unformed(r); !problem.None() {
 		if p := s.NeverStarted(); p != nil {
 			return reform(s, p)
 		}
-		v := wait("the cluster is forming: "+problem.Text, s.OldestPod()).about(problem)
+		v := verdict.Wait("the cluster is forming: "+problem.Text, s.OldestPod()).About(problem)
 		if began := s.OldestPod(); !began.IsZero() && s.Now.Sub(began) > situation.ComebackTime {
-			v.hold.Do = "a cluster that never held data can be started over: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
+			v.Hold.Do = "a cluster that never held data can be started over: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
 		}
 		return v
 	}
@@ -82,20 +83,20 @@ func forming(s *situation.Situation) verdict {
 		members[m.Name] = m.ID
 	}
 	oldest, _, _ := s.VersionSpan()
-	return do(action.RecordFormed{ClusterID: r.ClusterID, Members: members, BornOn: oldest.Line()},
+	return verdict.Do(action.RecordFormed{ClusterID: r.ClusterID, Members: members, BornOn: oldest.Line()},
 		"every member has joined; from now on an empty volume is a loss, not a beginning")
 }
 
 // reform gives a cluster that could not form another template. There is no data
 // and no quorum to protect, and no member gets ready before a quorum is up: so
 // the partition goes to 0 and the broken pods make way.
-func reform(s *situation.Situation, p *state.Pod) verdict {
+func reform(s *situation.Situation, p *state.Pod) verdict.Verdict {
 	if !s.Started() {
 		a := action.NewStartRoll(s)
 		a.Partition = 0
-		return do(a, fmt.Sprintf("the cluster has never formed, because of %s: %s; Git now says otherwise", p.Name, p.Trouble))
+		return verdict.Do(a, fmt.Sprintf("the cluster has never formed, because of %s: %s; Git now says otherwise", p.Name, p.Trouble))
 	}
-	return do(action.RestartMember{
+	return verdict.Do(action.RestartMember{
 		SetUID: s.Observed.Set.UID, Member: p.Name, Ordinal: p.Ordinal, PodUID: p.UID,
 		Partition: s.Observed.Set.Partition, ByDeletion: true, From: p.Version, To: s.Observed.Set.Version,
 	}, "the cluster has never formed, and this pod cannot start with the template it has: "+p.Trouble)

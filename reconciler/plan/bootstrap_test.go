@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -87,7 +88,7 @@ func TestBootstrap(t *testing.T) {
 func TestAClusterWithoutPodsHasJustBegun(t *testing.T) {
 	s := healthy(3)
 	unformed(s)
-	if h := bootstrap(s).hold; h == nil || h.Do != "" {
+	if h := bootstrap(s).Hold; h == nil || h.Do != "" {
 		t.Errorf("hold %+v, want one with nothing to do", h)
 	}
 }
@@ -97,12 +98,12 @@ func TestRecordFormedCarriesEveryID(t *testing.T) {
 	want := s.Observed.Record.Members
 	with(unformed, newPods(time.Minute, ""), joined)(s)
 	v := bootstrap(s)
-	if v.step == nil {
+	if v.Step == nil {
 		t.Fatalf("no step: %s", words(v))
 	}
-	a, ok := v.step.Action.(action.RecordFormed)
+	a, ok := v.Step.Action.(action.RecordFormed)
 	if !ok || a.ClusterID != "c1" || !maps.Equal(a.Members, want) {
-		t.Errorf("got %+v, want cluster c1 with %v", v.step.Action, want)
+		t.Errorf("got %+v, want cluster c1 with %v", v.Step.Action, want)
 	}
 }
 
@@ -114,12 +115,12 @@ func TestOnlyAReformStartsBelowThePods(t *testing.T) {
 	commit(newVersion)(roll)
 	for _, c := range []struct {
 		name string
-		v    verdict
+		v    verdict.Verdict
 		want int32
 	}{{"reform", bootstrap(reform), 0}, {"roll", start(roll), 3}} {
-		a, ok := c.v.step.Action.(action.StartRoll)
+		a, ok := c.v.Step.Action.(action.StartRoll)
 		if !ok || a.Partition != c.want {
-			t.Errorf("%s: got %+v, want partition %d", c.name, c.v.step.Action, c.want)
+			t.Errorf("%s: got %+v, want partition %d", c.name, c.v.Step.Action, c.want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -9,14 +10,14 @@ import (
 // the maintenance windows, and on the schedule of the file. It comes last, when
 // there is nothing else to do, and asks for the gate twice before each member.
 // When a member's last time was is in the record.
-func defragment(s *situation.Situation) verdict {
+func defragment(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Set == nil || s.Rolling() || s.Observed.Round() == nil {
-		return pass()
+		return verdict.Pass()
 	}
 	if s.FindMember(func(m state.Member) bool { return !s.DefragmentReason(m).None() }) == nil {
-		return pass()
+		return verdict.Pass()
 	}
-	if v := twice(s); !v.silent() {
+	if v := twice(s); !v.Silent() {
 		return v
 	}
 	return defragmentOne(s, s.DefragmentReason)

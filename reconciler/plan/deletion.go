@@ -7,6 +7,8 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -16,39 +18,39 @@ import (
 //
 // The volumes are kept unless the file says otherwise, and with them the record
 // and the certificates: the same file in state Running continues with the data.
-func deletion(s *situation.Situation) verdict {
+func deletion(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Record
 	switch {
 	case s.Desired.Spec.State != schema.StateDeleted && r != nil && r.Deleted:
-		return do(action.Revive{}, "spec.state is no longer Deleted; the cluster continues from the volumes that are left")
+		return verdict.Do(action.Revive{}, "spec.state is no longer Deleted; the cluster continues from the volumes that are left")
 	case s.Desired.Spec.State != schema.StateDeleted:
-		return pass()
+		return verdict.Pass()
 	case r == nil:
-		return idle()
+		return verdict.Idle()
 	case !r.Deleted:
 		return beginDeletion(s)
 	}
-	if v := oneOf(s, deletePods, stopAll, deleteObjects); !v.silent() {
+	if v := verdict.OneOf(s, deletePods, stopAll, deleteObjects); !v.Silent() {
 		return v
 	}
 	if s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete {
-		return idle()
+		return verdict.Idle()
 	}
 	return deleteVolumes(s)
 }
 
 // beginDeletion lets a roll end and takes a backup first, as far as there is
 // something to keep.
-func beginDeletion(s *situation.Situation) verdict {
+func beginDeletion(s *situation.Situation) verdict.Verdict {
 	// Nothing else tells of foreign data, once the pods are gone.
-	if v := oneOf(s, foreignVolumes, holdings); !v.silent() {
+	if v := verdict.OneOf(s, foreignVolumes, volumes.Holdings); !v.Silent() {
 		return v
 	}
 	keep := s.Desired.Spec.Deletion.Volumes != schema.VolumesDelete
 	begin := refusedSuccessor(s)
 	switch {
-	case begin.silent():
-		begin = do(action.NewBeginDeletion(s), situation.WhyDeleted(s))
+	case begin.Silent():
+		begin = verdict.Do(action.NewBeginDeletion(s), situation.WhyDeleted(s))
 	case !s.Desired.Restore.Chosen.None: // else the deletion's own backup may be the first
 		return begin
 	}
@@ -57,79 +59,79 @@ func beginDeletion(s *situation.Situation) verdict {
 	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:
 		return begin
 	case s.Observed.Set == nil && !asleep:
-		return pass() // it is brought back first: nothing else could give the backup
+		return verdict.Pass() // it is brought back first: nothing else could give the backup
 	case keep && !asleep && s.RollOpen():
-		return pass() // members of two versions would be kept; the roll ends first
+		return verdict.Pass() // members of two versions would be kept; the roll ends first
 	}
 	if !skip && !asleep {
 		if s.Observed.Set.Replicas < s.PodCount() {
 			return resizeTo(s) // no member could give the backup
 		}
-		if v := listed(s); !v.silent() {
+		if v := listed(s); !v.Silent() {
 			return v
 		}
 	}
 	if v := backupFirst(s, s.Desired.Spec.Deletion.Backup, backupNeed{
 		what: "the deletion", setting: "spec.deletion.backup", purpose: state.ForDeletion,
 		why: "deletion", reason: "before the cluster is deleted",
-	}); !v.silent() {
+	}); !v.Silent() {
 		return v
 	}
 	return begin
 }
 
 // refusedSuccessor keeps a cluster while the restore is refused that is to take its place.
-func refusedSuccessor(s *situation.Situation) verdict {
+func refusedSuccessor(s *situation.Situation) verdict.Verdict {
 	if w := s.Desired.Restore; w != nil && w.Chosen.Problem != "" {
-		return refuse(fmt.Sprintf("the cluster is not deleted yet, because EtcdRestore %s, which is to take its place, is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
+		return verdict.Refuse(fmt.Sprintf("the cluster is not deleted yet, because EtcdRestore %s, which is to take its place, is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // deletePods deletes the pods that are left when only the StatefulSet was deleted.
-func deletePods(s *situation.Situation) verdict {
+func deletePods(s *situation.Situation) verdict.Verdict {
 	for _, p := range s.Observed.Pods {
 		if s.Observed.Set == nil && !p.Terminating {
-			return do(action.DeletePod{Member: p.Name, PodUID: p.UID}, "no StatefulSet stops it")
+			return verdict.Do(action.DeletePod{Member: p.Name, PodUID: p.UID}, "no StatefulSet stops it")
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // deleteObjects deletes the StatefulSet, the services and the budget.
-func deleteObjects(s *situation.Situation) verdict {
+func deleteObjects(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set != nil {
-		return do(action.DeleteObject{ObjectKind: "StatefulSet", Name: s.Desired.Name}, "no pod of it is left")
+		return verdict.Do(action.DeleteObject{ObjectKind: "StatefulSet", Name: s.Desired.Name}, "no pod of it is left")
 	}
 	for _, obj := range s.Observed.Objects {
 		if obj.State == state.ObjectInSync || obj.State == state.ObjectDrifted {
-			return do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is no longer used")
+			return verdict.Do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is no longer used")
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // deleteVolumes deletes the volumes, the certificates and last the record: as
 // long as it is there, a crash loses nothing. A claim that has only the labels of a
 // member's, and another name, is a person's copy.
-func deleteVolumes(s *situation.Situation) verdict {
+func deleteVolumes(s *situation.Situation) verdict.Verdict {
 	left := slices.DeleteFunc(slices.Clone(s.Observed.Volumes), func(v state.Volume) bool { return v.Member == "" })
 	for _, v := range left {
 		if !v.Terminating && (v.Own() || !s.Formed()) {
-			return do(action.DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
+			return verdict.Do(action.DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member}, "spec.deletion.volumes is Delete")
 		}
 	}
 	for i := range left {
 		if v := &left[i]; !v.Terminating {
-			return unknownVolume(v)
+			return volumes.Unknown(v)
 		}
 	}
 	if n := len(left); n > 0 {
-		return wait("Kubernetes deletes "+state.Plural(n, "volume"), time.Time{})
+		return verdict.Wait("Kubernetes deletes "+state.Plural(n, "volume"), time.Time{})
 	}
 	if len(s.Observed.Leftovers) > 0 {
 		obj := s.Observed.Leftovers[0]
-		return do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is worth nothing without the volumes")
+		return verdict.Do(action.DeleteObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is worth nothing without the volumes")
 	}
-	return do(action.ForgetCluster{}, "nothing is left that it could speak of")
+	return verdict.Do(action.ForgetCluster{}, "nothing is left that it could speak of")
 }

@@ -86,7 +86,7 @@ func TestDeletion(t *testing.T) {
 		if name == "gone" {
 			s.Observed.Record = nil
 		}
-		if v := deletion(s); !v.idle {
+		if v := deletion(s); !v.Idle {
 			t.Errorf("130: deleted and %s: %s", name, words(v))
 		}
 	}
@@ -111,7 +111,7 @@ func TestDeletion(t *testing.T) {
 	} {
 		s := healthy(3)
 		c.change(s)
-		a, ok := deletion(s).step.Action.(action.BeginDeletion)
+		a, ok := deletion(s).Step.Action.(action.BeginDeletion)
 		if !ok || (a.Settings != "") != (c.want != "") || (c.want == "was" && a.Settings != "was") {
 			t.Errorf("130: %s: %+v", name, a)
 		}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -19,68 +20,68 @@ import (
 //	the minor below      goes there       wait until every storage is there
 //	another minor        goes there       the downgrade is cancelled
 //	anything             has got there    etcd ends the downgrade on its own
-func downgrade(s *situation.Situation) verdict {
+func downgrade(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
 	switch {
 	case !s.Formed() || r == nil:
-		return pass()
+		return verdict.Pass()
 	case r.Downgrading && r.DowngradeTarget != s.WantedVersion().Line():
 		return cancel(s, r)
 	case !s.Rolling():
-		return pass()
+		return verdict.Pass()
 	case s.GoesDown():
 		return enable(s, r)
 	case s.Descending():
 		return awaitStorage(s, r)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // enable tells the cluster that it goes down.
-func enable(s *situation.Situation, r *state.Round) verdict {
+func enable(s *situation.Situation, r *state.Round) verdict.Verdict {
 	l := r.Leader()
 	if l == nil {
-		return unhealthy("there is no leader to enable the downgrade", "")
+		return verdict.Unhealthy("there is no leader to enable the downgrade", "")
 	}
 	a := action.EnableDowngrade{Member: l.Name, MemberID: l.ID, From: state.Minor(r.ClusterVersion), To: s.WantedVersion().Line()}
 	if s.Desired.Spec.Upgrade.Backup != schema.BackupSkip {
 		a.Backup = s.Purpose()
 	}
-	return do(a, fmt.Sprintf("the cluster version is %s, and no member starts with %s before etcd brings its storage down; no member stops by this",
+	return verdict.Do(a, fmt.Sprintf("the cluster version is %s, and no member starts with %s before etcd brings its storage down; no member stops by this",
 		state.Minor(r.ClusterVersion), s.Desired.Spec.Version))
 }
 
 // awaitStorage waits until every member that is to be replaced has brought its
 // storage down. One that runs the older minor already need not report it: before 3.6
 // none does.
-func awaitStorage(s *situation.Situation, r *state.Round) verdict {
+func awaitStorage(s *situation.Situation, r *state.Round) verdict.Verdict {
 	target := s.WantedVersion().Line()
 	for _, m := range r.Members {
 		if state.Minor(m.Version) == target || state.Minor(m.StorageVersion) == target || m.Name == s.Exempt() {
 			continue
 		}
-		v := wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince()).at(m.Name)
-		if since := v.hold.Since; !since.IsZero() && s.Now.Sub(since) > situation.ComebackTime {
-			v.hold.Do = fmt.Sprintf("check the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
+		v := verdict.Wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince()).At(m.Name)
+		if since := v.Hold.Since; !since.IsZero() && s.Now.Sub(since) > situation.ComebackTime {
+			v.Hold.Do = fmt.Sprintf("check the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
 		}
 		return v
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // cancel takes a downgrade back that Git no longer asks for. One that has got
 // there ends on its own.
-func cancel(s *situation.Situation, r *state.Round) verdict {
+func cancel(s *situation.Situation, r *state.Round) verdict.Verdict {
 	for _, m := range r.Members {
 		if state.Minor(m.Version) == r.DowngradeTarget {
 			continue
 		}
 		l := r.Leader()
 		if l == nil {
-			return unhealthy("there is no leader to cancel the downgrade", "")
+			return verdict.Unhealthy("there is no leader to cancel the downgrade", "")
 		}
-		return do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Minor: r.DowngradeTarget},
+		return verdict.Do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Minor: r.DowngradeTarget},
 			fmt.Sprintf("Git asks for %s now; while a member runs it, the downgrade can be taken back", s.Desired.Spec.Version))
 	}
-	return wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade within seconds", s.Observed.Record.DowngradeSince())
+	return verdict.Wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade within seconds", s.Observed.Record.DowngradeSince())
 }

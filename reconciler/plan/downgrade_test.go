@@ -61,11 +61,11 @@ func TestADowngradeIsBoundToItsBackup(t *testing.T) {
 	s := healthy(3)
 	with(runs("3.7.3"), commit("3.6.16"))(s)
 	want := action.EnableDowngrade{Member: "orders-2", MemberID: "m2", From: "3.7", To: "3.6", Backup: "downgrade to 3.6.16"}
-	if got := downgrade(situation.Of(s.Desired, s.Observed, noon)).step.Action; got != want {
+	if got := downgrade(situation.Of(s.Desired, s.Observed, noon)).Step.Action; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	s.Desired.Spec.Upgrade.Backup, want.Backup = schema.BackupSkip, ""
-	if got := downgrade(situation.Of(s.Desired, s.Observed, noon)).step.Action; got != want {
+	if got := downgrade(situation.Of(s.Desired, s.Observed, noon)).Step.Action; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

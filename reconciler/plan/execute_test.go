@@ -11,6 +11,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 func seconds(n int32) *metav1.Duration {
@@ -45,28 +46,28 @@ type hand struct {
 
 // pass is one pass of quorate: look, look again, plan, do the first step. It
 // returns what was decided, and the invariant that was broken, or "".
-func (e *engine) pass(w *world, s sight, f fate) (verdict, string) {
+func (e *engine) pass(w *world, s sight, f fate) (verdict.Verdict, string) {
 	d := e.decide(s.caches, s, w.clock)
-	return d.verdict, e.act(w, s, d, f)
+	return d.Verdict, e.act(w, s, d, f)
 }
 
 // act is the rest of a pass that has decided.
 func (e *engine) act(w *world, s sight, d ruling, f fate) string {
 	e.tally.passes++
 	e.tally.judged.note(w.tempts())
-	if d.step == nil {
+	if d.Step == nil {
 		return ""
 	}
 	if e.telling {
 		e.told = printed("I0: what the simulation has found", e.desired(s.caches), e.observed(s.caches, s), w.now())
 	}
-	action := d.step.Action
+	action := d.Step.Action
 	if *s.caches != *w && !e.hand.trusting {
 		again := e.decide(w, s, w.clock)
-		if again.step == nil || !sameAction(again.step.Action, action) {
+		if again.Step == nil || !sameAction(again.Step.Action, action) {
 			return "" // the cluster changed: look again
 		}
-		d, action = again, again.step.Action
+		d, action = again, again.Step.Action
 	}
 	if e.hand.alter != nil {
 		action = e.hand.alter(w, action)
@@ -77,7 +78,7 @@ func (e *engine) act(w *world, s sight, d ruling, f fate) string {
 
 // ruling is what the rules say, and the template that is due then.
 type ruling struct {
-	verdict
+	verdict.Verdict
 	due string
 }
 

@@ -200,7 +200,7 @@ func (k *walk) act(n node, how way, s sight, d ruling, f fate) string {
 		_ = k.e.act(&again, s, d, f)
 		return k.story(n, how, broken) + "\n\n" + k.e.told
 	}
-	if d.step != nil {
+	if d.Step != nil {
 		k.add(next, how)
 	}
 	return ""

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 // snapshotTime is how long a member has to save its state before more is added to
@@ -16,9 +17,9 @@ const snapshotTime = 5 * time.Second
 // state beside its log: what the log holds from before is then never read again.
 // Saved counts what a member reports about itself, after entries that came when every
 // member ran the release of the stop with the flag for it.
-func flush(s *situation.Situation) verdict {
+func flush(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || !s.Waypoint().Flush || s.Rolling() || s.Observed.Set.CurrentTemplate != s.Desired.Template {
-		return pass()
+		return verdict.Pass()
 	}
 	n := s.Observed.Record.Forced
 	if n == nil || n.Template != s.Desired.Template {
@@ -27,23 +28,23 @@ func flush(s *situation.Situation) verdict {
 	waiting := s.Unsaved(n)
 	switch {
 	case waiting == "":
-		return do(action.RecordFlushed{Members: maps.Clone(s.Observed.Record.Members)},
+		return verdict.Do(action.RecordFlushed{Members: maps.Clone(s.Observed.Record.Members)},
 			"every member has saved its state beside its log since; what 3.5 may have written there is never read again")
 	case s.Now.Sub(n.Time) >= snapshotTime:
 		return forceSnapshot(s, waiting+" has not saved its state beside its log since the last entries; a few more are added")
 	}
-	v := wait(waiting+" saves its state beside its log, which takes a moment", n.Since).at(waiting)
+	v := verdict.Wait(waiting+" saves its state beside its log, which takes a moment", n.Since).At(waiting)
 	if s.Now.Sub(n.Since) > situation.ComebackTime {
-		v.hold.Do = "check the log of " + waiting + ": it does not save snapshots; nothing goes to the next minor before that"
+		v.Hold.Do = "check the log of " + waiting + ": it does not save snapshots; nothing goes to the next minor before that"
 	}
 	return v
 }
 
 // forceSnapshot adds entries to the log.
-func forceSnapshot(s *situation.Situation, reason string) verdict {
+func forceSnapshot(s *situation.Situation, reason string) verdict.Verdict {
 	l := s.Observed.Round().Leader()
 	if l == nil {
-		return unhealthy("there is no leader to add entries to the log", "")
+		return verdict.Unhealthy("there is no leader to add entries to the log", "")
 	}
-	return do(action.ForceSnapshot{Member: l.Name, MemberID: l.ID, Template: s.Desired.Template}, reason)
+	return verdict.Do(action.ForceSnapshot{Member: l.Name, MemberID: l.ID, Template: s.Desired.Template}, reason)
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -18,11 +19,11 @@ func forecast(rules []rule, s *situation.Situation, step decision.Step) []decisi
 	for range horizon {
 		v := first(rules, next)
 		switch {
-		case v.step != nil:
-			steps = append(steps, judged(next, *v.step))
-			next = after(next, v.step.Action)
-		case v.hold != nil && passes(*v.hold):
-			next = awaited(next, *v.hold)
+		case v.Step != nil:
+			steps = append(steps, judged(next, *v.Step))
+			next = after(next, v.Step.Action)
+		case v.Hold != nil && passes(*v.Hold):
+			next = awaited(next, *v.Hold)
 		default:
 			return steps
 		}
@@ -37,14 +38,14 @@ func forecastBehind(rules []rule, s *situation.Situation, h decision.Hold) []dec
 	}
 	next := awaited(s, h)
 	v := first(rules, next)
-	for n := 0; v.hold != nil && passes(*v.hold) && n < horizon; n++ {
-		next = awaited(next, *v.hold)
+	for n := 0; v.Hold != nil && passes(*v.Hold) && n < horizon; n++ {
+		next = awaited(next, *v.Hold)
 		v = first(rules, next)
 	}
-	if v.step == nil {
+	if v.Step == nil {
 		return nil
 	}
-	return append([]decision.Step{judged(next, *v.step)}, forecast(rules, next, *v.step)...)
+	return append([]decision.Step{judged(next, *v.Step)}, forecast(rules, next, *v.Step)...)
 }
 
 // passes reports whether a hold ends on its own.
@@ -52,24 +53,24 @@ func passes(h decision.Hold) bool { return h.Kind == decision.Waiting || h.Kind 
 
 // awaited is the situation in which what a hold waits for has come true.
 func awaited(s *situation.Situation, h decision.Hold) *situation.Situation {
-	c := s.Clone()
+	c := outlook.Clone(s)
 	c.Now = c.Now.Add(max(h.Again, state.Between))
 	// A hold asks for a pass now and then; the window may be weeks away.
 	if opens, _ := s.NextOpening(); h.Awaits == decision.AwaitsWindow && opens.After(c.Now) {
 		c.Now = opens
 	}
-	c.RecoverOn()
+	outlook.RecoverOn(c)
 	if h.Awaits == decision.AwaitsFleet {
 		c.Observed.Fleet = state.Fleet{}
 	}
-	c.Settle()
+	outlook.Settle(c)
 	c.Aim()
 	return c
 }
 
 // after is the situation after an action that went well.
 func after(s *situation.Situation, a action.Action) *situation.Situation {
-	c := s.Clone()
+	c := outlook.Clone(s)
 	a.After(c)
 	c.Aim()
 	return c

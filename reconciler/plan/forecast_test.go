@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -242,26 +243,28 @@ func TestAfterAnAction(t *testing.T) {
 func TestForecastEndsAtAPerson(t *testing.T) {
 	s := healthy(3)
 	done := decision.Step{Action: action.ForceSnapshot{}}
-	always := func(v verdict) []rule { return []rule{{"x", func(*situation.Situation) verdict { return v }}} }
+	always := func(v verdict.Verdict) []rule {
+		return []rule{{"x", func(*situation.Situation) verdict.Verdict { return v }}}
+	}
 	for name, c := range map[string]struct {
-		says verdict
+		says verdict.Verdict
 		want int
 	}{
-		"nothing is left": {pass(), 1},
-		"a person":        {refuse("no", "look"), 1},
-		"time":            {wait("soon", time.Time{}), 1},
-		"steps":           {do(action.EndRoll{}, "it is over"), horizon},
+		"nothing is left": {verdict.Pass(), 1},
+		"a person":        {verdict.Refuse("no", "look"), 1},
+		"time":            {verdict.Wait("soon", time.Time{}), 1},
+		"steps":           {verdict.Do(action.EndRoll{}, "it is over"), horizon},
 	} {
 		if steps := forecast(always(c.says), s, done); len(steps)+1 < c.want || (c.want == 1 && len(steps) > 0) {
 			t.Errorf("%s: %d steps after the first: %v", name, len(steps), steps)
 		}
 	}
 	behind := 0
-	thenSteps := []rule{{"x", func(*situation.Situation) verdict {
+	thenSteps := []rule{{"x", func(*situation.Situation) verdict.Verdict {
 		if behind++; behind == 1 {
-			return refuse("no", "look")
+			return verdict.Refuse("no", "look")
 		}
-		return do(action.EndRoll{}, "it is over")
+		return verdict.Do(action.EndRoll{}, "it is over")
 	}}}
 	if steps := forecast(thenSteps, s, done); len(steps) > 0 {
 		t.Errorf("behind a hold that a person ends: %v", steps)

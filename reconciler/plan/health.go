@@ -3,8 +3,8 @@ package plan
 import (
 	"time"
 
-	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -16,15 +16,15 @@ const (
 
 // health is the gate: nothing below it happens while a member is not well. The
 // one exception is the member that an abandoned roll broke, see BrokenByRoll.
-func health(s *situation.Situation) verdict {
+func health(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Alone() {
-		return pass()
+		return verdict.Pass()
 	}
 	if len(s.Observed.Rounds) == 0 {
-		return confirmIn(instant, "no member was asked yet")
+		return verdict.ConfirmIn(verdict.Instantly, "no member was asked yet")
 	}
 	if name := s.Doubtful(); name != "" {
-		return confirmIn(state.Between, name+" did not answer, and whether the abandoned rollout broke it is seen in two checks").at(name)
+		return verdict.ConfirmIn(state.Between, name+" did not answer, and whether the abandoned rollout broke it is seen in two checks").At(name)
 	}
 	problem := s.HealthProblem(s.Observed.Round())
 	if problem.None() {
@@ -37,47 +37,42 @@ func health(s *situation.Situation) verdict {
 		}
 	}
 	if !problem.None() {
-		return unhealthy(problem.Text, "nothing is restarted until the cluster is healthy; "+s.HealthChoices(problem)).about(problem)
+		return verdict.Unhealthy(problem.Text, "nothing is restarted until the cluster is healthy; "+s.HealthChoices(problem)).About(problem)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // confirm wants the gate to hold twice in a row, the first time with hashes, and
 // every member to have applied by the second round what the leader had committed
 // at the first.
-func confirm(s *situation.Situation) verdict {
+func confirm(s *situation.Situation) verdict.Verdict {
 	if !s.Unfinished() || s.Alone() {
-		return pass()
+		return verdict.Pass()
 	}
 	return twice(s)
 }
 
 // twice is what confirm wants, for every other rule that is about to touch a member.
-func twice(s *situation.Situation) verdict {
+func twice(s *situation.Situation) verdict.Verdict {
 	last := s.Observed.Round()
 	if s.Now.Sub(last.At) > fresh {
-		return confirmIn(instant, "the last check of the members is too old to act on")
+		return verdict.ConfirmIn(verdict.Instantly, "the last check of the members is too old to act on")
 	}
 	if len(s.Observed.Rounds) < 2 {
-		return confirmIn(instant, "health counts when it was seen twice")
+		return verdict.ConfirmIn(verdict.Instantly, "health counts when it was seen twice")
 	}
 	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 	if !before.Deep {
-		return confirmIn(instant, "the members' data has not been compared yet")
+		return verdict.ConfirmIn(verdict.Instantly, "the members' data has not been compared yet")
 	}
 	if last.At.Sub(before.At) < state.Between {
-		return confirmIn(state.Between, "the two checks of the members were too close to each other")
+		return verdict.ConfirmIn(state.Between, "the two checks of the members were too close to each other")
 	}
 	if problem := s.HealthProblem(before); !problem.None() {
-		return confirmIn(state.Between, "healthy now, but a moment ago: "+problem.Text).about(problem)
+		return verdict.ConfirmIn(state.Between, "healthy now, but a moment ago: "+problem.Text).About(problem)
 	}
 	if problem := s.CatchUpProblem(before, last, ""); !problem.None() {
-		return confirmIn(state.Between, problem.Text).about(problem)
+		return verdict.ConfirmIn(state.Between, problem.Text).About(problem)
 	}
-	return pass()
-}
-
-// confirmIn asks for another round.
-func confirmIn(wait time.Duration, message string) verdict {
-	return verdict{hold: &decision.Hold{Kind: decision.Confirm, Message: message, Again: wait}}
+	return verdict.Pass()
 }

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -135,7 +137,7 @@ func down(ordinal int32) mutation {
 
 // leads makes a member the leader.
 func leads(ordinal int32) mutation {
-	return func(s *situation.Situation) { s.LeadBy(fmt.Sprintf("m%d", ordinal)) }
+	return func(s *situation.Situation) { outlook.LeadBy(s, fmt.Sprintf("m%d", ordinal)) }
 }
 
 // backedUp records a backup of this cluster for what Git says, of some age.
@@ -161,7 +163,7 @@ type ruleCase struct {
 	want   string
 }
 
-func checkRule(t *testing.T, eval func(*situation.Situation) verdict, cases []ruleCase) {
+func checkRule(t *testing.T, eval func(*situation.Situation) verdict.Verdict, cases []ruleCase) {
 	t.Helper()
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -195,7 +197,7 @@ func rendered(d state.Desired, o state.Observed) state.Desired {
 
 // said is what a rule says. A panic is an answer too, a wrong one, and must not
 // hide the rest of the table.
-func said(eval func(*situation.Situation) verdict, s *situation.Situation) (text string) {
+func said(eval func(*situation.Situation) verdict.Verdict, s *situation.Situation) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
 			text = fmt.Sprintf("panic: %v", r)
@@ -205,12 +207,12 @@ func said(eval func(*situation.Situation) verdict, s *situation.Situation) (text
 }
 
 // words is a verdict on one line.
-func words(v verdict) string {
+func words(v verdict.Verdict) string {
 	switch {
-	case v.hold != nil:
-		return fmt.Sprintf("%s: %s", v.hold.Kind, v.hold)
-	case v.step != nil:
-		return v.step.String()
+	case v.Hold != nil:
+		return fmt.Sprintf("%s: %s", v.Hold.Kind, v.Hold)
+	case v.Step != nil:
+		return v.Step.String()
 	}
 	return ""
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -13,44 +14,44 @@ import (
 // hibernate puts the members of a healthy cluster to sleep: after a backup, and
 // between two rolls, because members that wake all start at once and must all
 // start as what they were.
-func hibernate(s *situation.Situation) verdict {
+func hibernate(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Desired.Spec.State != schema.StateHibernated || s.RollOpen() {
-		return pass()
+		return verdict.Pass()
 	}
 	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		what: "the hibernation", setting: "spec.upgrade.backup", purpose: state.ForHibernation,
 		why: "hibernation", reason: "before the members sleep, so that the data is in two places",
-	}); !v.silent() {
+	}); !v.Silent() {
 		return v
 	}
-	return do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept unchanged")
+	return verdict.Do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept unchanged")
 }
 
 // hibernated keeps a cluster asleep, or wakes it. While it sleeps there is no member
 // to ask, so nothing below has anything to say, but who changes an object.
-func hibernated(s *situation.Situation) verdict {
+func hibernated(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || !s.Observed.Record.Hibernated {
-		return pass()
+		return verdict.Pass()
 	}
 	if s.Desired.Spec.State != schema.StateHibernated {
-		return do(action.Wake{}, "spec.state is no longer Hibernated; every member continues from its own volume")
+		return verdict.Do(action.Wake{}, "spec.state is no longer Hibernated; every member continues from its own volume")
 	}
-	if v := oneOf(s, stopAll, fight); !v.silent() {
+	if v := verdict.OneOf(s, stopAll, fight); !v.Silent() {
 		return v
 	}
 	if a := s.Observed.Record.Applied; a == nil || a.SpecHash != s.Desired.SpecHash {
-		return do(action.NewRecordAsleep(s), "every member is stopped; what else has changed is applied when they start again")
+		return verdict.Do(action.NewRecordAsleep(s), "every member is stopped; what else has changed is applied when they start again")
 	}
-	return idle()
+	return verdict.Idle()
 }
 
 // stopAll lets every pod go, and waits until the last one has.
-func stopAll(s *situation.Situation) verdict {
+func stopAll(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set != nil && s.Observed.Set.Replicas > 0 {
-		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: 0}, "no member is to run")
+		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: 0}, "no member is to run")
 	}
 	if n := len(s.Observed.Pods); n > 0 {
-		return wait(fmt.Sprintf("%s shut down", state.Plural(n, "pod")), time.Time{})
+		return verdict.Wait(fmt.Sprintf("%s shut down", state.Plural(n, "pod")), time.Time{})
 	}
-	return pass()
+	return verdict.Pass()
 }

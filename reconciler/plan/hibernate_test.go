@@ -55,11 +55,11 @@ func TestHibernated(t *testing.T) {
 	s := healthy(3)
 	with(sleep, stopped)(s)
 	s.Observed.Record.Applied.Settings = "was"
-	if a := hibernated(s).step.Action.(action.RecordApplied); a.Settings != "was" {
+	if a := hibernated(s).Step.Action.(action.RecordApplied); a.Settings != "was" {
 		t.Errorf("members that sleep are now %q, and were what was applied", a.Settings)
 	}
 	s.Observed.Record.Applied.SpecHash = "s"
-	if v := hibernated(s); !v.idle {
+	if v := hibernated(s); !v.Idle {
 		t.Errorf("a sleeping cluster asks for %s", words(v))
 	}
 	if p := makeWith(table(), s.Desired, s.Observed, noon); !p.Idle() {

@@ -8,6 +8,8 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -29,7 +31,7 @@ func TestHoldings(t *testing.T) {
 	}
 	pod := func(change func(*state.Pod)) mutation { return func(s *situation.Situation) { change(podAt(s, 1)) } }
 	const one = "record whose data volume claim data-orders-1 holds"
-	checkRule(t, holdings, []ruleCase{
+	checkRule(t, volumes.Holdings, []ruleCase{
 		{name: "17: a quiet cluster passes", change: func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(3) }},
 		{name: "who does not know its members knows nobody's data", change: with(unformed, func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(3); s.Observed.Volumes[1].Holds = "" })},
 		{name: "without a StatefulSet nobody says whose pods they are", change: with(unseen, func(s *situation.Situation) { s.Observed.Set = nil })},
@@ -56,7 +58,7 @@ func TestHoldings(t *testing.T) {
 	s := healthy(3)
 	with(unseen, holding(2, "m2"), damaged(1, state.DamageForeign, time.Minute))(s)
 	want := action.RecordHoldings{Volumes: []action.Holding{{Claim: "data-orders-1", UID: "uid-data-orders-1", Member: "orders-1", PodUID: "pod-m1", Holds: state.HoldsForeign}}}
-	if a := holdings(s).step.Action; !reflect.DeepEqual(a, want) {
+	if a := volumes.Holdings(s).Step.Action; !reflect.DeepEqual(a, want) {
 		t.Errorf("%+v", a)
 	}
 	s = healthy(3)
@@ -64,7 +66,7 @@ func TestHoldings(t *testing.T) {
 		s.Observed.Volumes = append(memberVolumes(3), memberVolume("data-orders-3", 8<<30))
 		s.Observed.Volumes[3].Holds = ""
 	})(s)
-	if v := holdings(s); v.step == nil || v.step.Action.(action.RecordHoldings).Volumes[0].Holds != "m3" {
+	if v := volumes.Holdings(s); v.Step == nil || v.Step.Action.(action.RecordHoldings).Volumes[0].Holds != "m3" {
 		t.Errorf("a learner's is not written down: %+v", v)
 	}
 }
@@ -81,7 +83,7 @@ func TestOnlyAKnownVolumeIsDeleted(t *testing.T) {
 			s.Observed.Set, s.Observed.Objects, s.Observed.Record.Deleted, s.Desired.Spec.Deletion.Volumes = nil, nil, true, schema.VolumesDelete
 		})
 		for name, c := range map[string]struct {
-			rule   func(*situation.Situation) verdict
+			rule   func(*situation.Situation) verdict.Verdict
 			change mutation
 		}{
 			"its place is taken again": {grow, wanting(5)},
@@ -90,11 +92,11 @@ func TestOnlyAKnownVolumeIsDeleted(t *testing.T) {
 		} {
 			s := healthy(3)
 			with(retired, c.change)(s)
-			if v := c.rule(s); v.step != nil && reflect.TypeOf(v.step.Action) == reflect.TypeFor[action.DeleteVolume]() {
-				t.Errorf("%s, %q: %s", name, holds, v.step.Action)
+			if v := c.rule(s); v.Step != nil && reflect.TypeOf(v.Step.Action) == reflect.TypeFor[action.DeleteVolume]() {
+				t.Errorf("%s, %q: %s", name, holds, v.Step.Action)
 			}
 			s.Observed.Volumes[0].Holds = "m3"
-			if v := c.rule(s); v.step == nil || reflect.TypeOf(v.step.Action) != reflect.TypeFor[action.DeleteVolume]() {
+			if v := c.rule(s); v.Step == nil || reflect.TypeOf(v.Step.Action) != reflect.TypeFor[action.DeleteVolume]() {
 				t.Errorf("%s: what is known is kept: %+v", name, v)
 			}
 		}

@@ -6,50 +6,51 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
 // readable leaves a cluster alone whose file cannot be trusted.
-func readable(s *situation.Situation) verdict {
+func readable(s *situation.Situation) verdict.Verdict {
 	if len(s.Desired.Problems) == 0 {
-		return pass()
+		return verdict.Pass()
 	}
-	return refuse(
+	return verdict.Refuse(
 		"the file of this cluster has errors, so the cluster is left unchanged: "+strings.Join(s.Desired.Problems, "; "),
 		"fix the file in a new commit")
 }
 
 // ownership never changes what is foreign: an object, or volumes left
 // behind by an earlier cluster of the same name.
-func ownership(s *situation.Situation) verdict {
+func ownership(s *situation.Situation) verdict.Verdict {
 	for _, obj := range s.Observed.Objects {
 		if obj.State == state.ObjectForeign {
-			return refuse(
+			return verdict.Refuse(
 				fmt.Sprintf("%s %s exists and is not quorate's (%s)", obj.Kind, obj.Name, obj.Detail),
 				"rename the cluster, or remove that object")
 		}
 	}
 	begins := s.Desired.Spec.State != schema.StateDeleted || s.Desired.Restore != nil
 	if begins && s.Observed.Record == nil && s.Observed.Set == nil && s.Observed.RecordProblem == "" && len(s.Observed.Volumes) > 0 {
-		return refuse(
+		return verdict.Refuse(
 			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be the only copy",
 				s.Observed.Volumes[0].Claim, s.Desired.Name),
 			"rename the cluster, or delete the claim if its data is not needed")
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // record refuses to guess about a live cluster that has lost its record.
-func record(s *situation.Situation) verdict {
+func record(s *situation.Situation) verdict.Verdict {
 	if s.Observed.RecordProblem != "" {
-		return refuse("the record of the cluster cannot be used: "+s.Observed.RecordProblem,
+		return verdict.Refuse("the record of the cluster cannot be used: "+s.Observed.RecordProblem,
 			"restore ConfigMap "+naming.Record(s.Desired.Name)+" from a backup of the Kubernetes API")
 	}
 	if s.Observed.Record == nil && s.Observed.Set != nil {
-		return refuse(
+		return verdict.Refuse(
 			fmt.Sprintf("StatefulSet %s exists, but its record (ConfigMap %s) is gone", s.Desired.Name, naming.Record(s.Desired.Name)),
 			"restore the ConfigMap; quorate never makes up the identity of a live cluster")
 	}
-	return pass()
+	return verdict.Pass()
 }

@@ -28,7 +28,7 @@ func TestObstaclesAreExplained(t *testing.T) {
 		state.FieldSize, state.FieldClass, state.FieldTLSMode, state.FieldTLSSecrets, state.FieldFamily, state.FieldDomain, state.FieldDaemonDomain,
 	} {
 		change := "some words about " + field
-		h := explain([]state.Change{{Field: field, Text: change}}).hold
+		h := explain([]state.Change{{Field: field, Text: change}}).Hold
 		if !strings.HasPrefix(h.Message, change+" cannot be changed on a live cluster: ") || h.Do == "revert that part of the file" {
 			t.Errorf("%s: %s", change, h)
 		}

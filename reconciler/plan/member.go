@@ -8,32 +8,33 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // settled waits until the StatefulSet controller has caught up with what it was
 // reported, and stops a roll that was started from outside.
-func settled(s *situation.Situation) verdict {
+func settled(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() {
-		return pass()
+		return verdict.Pass()
 	}
 	if !s.Observed.Set.Settled {
-		return wait("the StatefulSet controller has not seen the last change yet", time.Time{})
+		return verdict.Wait("the StatefulSet controller has not seen the last change yet", time.Time{})
 	}
 	if len(s.Observed.Pods)+s.PendingJoin() < int(s.Observed.Set.Replicas) {
 		return uncreated(s, fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.Observed.Pods), s.Observed.Set.Replicas))
 	}
 	if name := s.Podless(); name != "" {
-		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name)).at(name)
+		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name)).At(name)
 	}
 	if s.ControllerCloses() {
-		return wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod()).advise(s.AskController())
+		return verdict.Wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod()).Advise(s.AskController())
 	}
 	if s.LeftOpen() {
-		if v := soaking(s, s.Observed.Set.Template); !v.silent() {
+		if v := soaking(s, s.Observed.Set.Template); !v.Silent() {
 			return v
 		}
-		return do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Observed.Set.Template, Replicas: s.Observed.Set.Replicas},
+		return verdict.Do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Observed.Set.Template, Replicas: s.Observed.Set.Replicas},
 			"every pod has the last template; the partition goes back above them all before the next rollout, so that no manual edit restarts one")
 	}
 	if !s.Started() {
@@ -48,46 +49,46 @@ func settled(s *situation.Situation) verdict {
 	}
 	switch {
 	case len(loose) == 0:
-		return pass()
+		return verdict.Pass()
 	case len(loose) == 1 && down == "":
-		return wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{}).at(loose[0].Name).advise(s.Unblock(loose[0]))
+		return verdict.Wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{}).At(loose[0].Name).Advise(s.Unblock(loose[0]))
 	case len(loose) == 1:
-		return do(action.NewStartRoll(s),
+		return verdict.Do(action.NewStartRoll(s),
 			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
 				s.Observed.Set.Partition, loose[0].Name, down))
 	}
-	return do(action.NewStartRoll(s),
+	return verdict.Do(action.NewStartRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.Observed.Set.Partition, len(loose)))
 }
 
 // uncreated waits for pods that do not exist. Since when is unknown, so it says at
 // once what to do if that lasts.
-func uncreated(s *situation.Situation, message string) verdict {
-	return wait(message, time.Time{}).advise(s.AskController())
+func uncreated(s *situation.Situation, message string) verdict.Verdict {
+	return verdict.Wait(message, time.Time{}).Advise(s.AskController())
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer
 // wants: it was let go for that, and is not replaced yet.
-func recall(s *situation.Situation) verdict {
+func recall(s *situation.Situation) verdict.Verdict {
 	for _, p := range s.Observed.Pods {
 		if p.Ordinal >= s.Observed.Set.Partition && p.Template != s.Observed.Set.Template && s.IsMember(p.Name) && s.Observed.Set.Partition < s.Observed.Set.Replicas {
-			return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: s.Observed.Set.Replicas},
+			return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: s.Observed.Set.Replicas},
 				fmt.Sprintf("Git no longer wants what %s was let go for; the partition goes back above all members", p.Name))
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // member waits for a restarted member, and stops the roll at one that does not
 // come back: the others are left alone.
-func member(s *situation.Situation) verdict {
+func member(s *situation.Situation) verdict.Verdict {
 	if !s.Unfinished() {
-		return pass()
+		return verdict.Pass()
 	}
 	for _, p := range s.Observed.Pods {
 		if p.Terminating {
-			return wait(p.Name+" is shutting down", time.Time{}).at(p.Name)
+			return verdict.Wait(p.Name+" is shutting down", time.Time{}).At(p.Name)
 		}
 	}
 	for _, p := range s.Observed.Pods {
@@ -95,45 +96,45 @@ func member(s *situation.Situation) verdict {
 			return comingBack(s, p)
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // comingBack waits for one pod, and tells how long it has been.
-func comingBack(s *situation.Situation, p state.Pod) verdict {
+func comingBack(s *situation.Situation, p state.Pod) verdict.Verdict {
 	age := s.Now.Sub(p.Created)
 	cause := s.CauseOf(p)
 	if age < situation.TroubleGrace || (age < situation.ComebackTime && p.Trouble == "") {
-		return wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).about(cause)
+		return verdict.Wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).About(cause)
 	}
-	return verdict{hold: &decision.Hold{
+	return verdict.Verdict{Hold: &decision.Hold{
 		Kind:    decision.Stopped,
 		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause.Text),
 		Member:  p.Name,
 		Detail:  cause.Detail,
 		Do:      "revert the commit to go back, or fix the cause in a new one",
 		Since:   p.Created,
-		Again:   soon,
+		Again:   verdict.Soon,
 	}}
 }
 
 // soak lets a restarted member prove itself before the next one is touched.
-func soak(s *situation.Situation) verdict {
+func soak(s *situation.Situation) verdict.Verdict {
 	if !s.Rolling() {
-		return pass()
+		return verdict.Pass()
 	}
 	return soaking(s, s.Desired.Template)
 }
 
 // soaking waits for the pods of a template that have not been ready for long.
-func soaking(s *situation.Situation, template string) verdict {
+func soaking(s *situation.Situation, template string) verdict.Verdict {
 	for _, p := range s.Observed.Pods {
 		long, back := s.SoakTime(p), "back"
 		if p.Crashed {
 			back = "back after a crash"
 		}
 		if left := long - s.Now.Sub(p.ReadySince); p.Template == template && left > 0 {
-			return wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).at(p.Name).again(left)
+			return verdict.Wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).At(p.Name).Again(left)
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }

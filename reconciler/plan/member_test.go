@@ -111,7 +111,7 @@ func TestSoak(t *testing.T) {
 	})
 	s := healthy(3)
 	since(4 * time.Second)(s)
-	if again := soak(s).hold.Again; again != 6*time.Second {
+	if again := soak(s).Hold.Again; again != 6*time.Second {
 		t.Errorf("looks again in %s, want the 6s that are left", again)
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -30,140 +32,140 @@ const (
 //	joining  as a learner            pod, catch up, promote; too late: remove it
 //	joining  as a voter              record that it is a member
 //	joining  no, although it was     give up
-func membership(s *situation.Situation) verdict {
+func membership(s *situation.Situation) verdict.Verdict {
 	switch {
 	case !s.Formed() || s.Observed.Set == nil:
-		return pass()
+		return verdict.Pass()
 	case s.Observed.Record.Leaving != nil:
 		return leave(s, *s.Observed.Record.Leaving)
 	case s.Observed.Record.Joining != nil:
 		return join(s, *s.Observed.Record.Joining)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // leave brings a removal that has begun to its end.
-func leave(s *situation.Situation, l state.Leaving) verdict {
-	if v := listed(s); !v.silent() {
+func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
+	if v := listed(s); !v.Silent() {
 		return v
 	}
-	if v := foreignVolume(s, s.Observed.Pod(l.Member)); !v.silent() {
+	if v := foreignVolume(s, s.Observed.Pod(l.Member)); !v.Silent() {
 		return v
 	}
 	r := s.Observed.Round()
 	m := r.ByID(l.ID)
 	if m == nil {
-		return do(action.EndLeave{Member: l.Member, ID: l.ID, Replace: l.Replace}, "the member list no longer has it")
+		return verdict.Do(action.EndLeave{Member: l.Member, ID: l.ID, Replace: l.Replace}, "the member list no longer has it")
 	}
 	if s.StillWanted(l) {
-		return do(action.CancelLeave{Member: l.Member, ID: l.ID}, "Git wants it to be a member, and its data is there")
+		return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, "Git wants it to be a member, and its data is there")
 	}
 	if problem := s.Unremovable(r, l.Member); problem != "" {
 		if lost := losses(s); !l.Replace && len(lost) > 0 && !situation.ContainsLoss(lost, l.Member) {
-			return do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").about(describeLosses(lost))
+			return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").About(describeLosses(lost))
 		}
-		return unhealthy(fmt.Sprintf("%s will be removed (%s), but %s", l.Member, l.Why, problem),
-			"nothing is removed until the others are healthy; check the members named here").at(l.Member)
+		return verdict.Unhealthy(fmt.Sprintf("%s will be removed (%s), but %s", l.Member, l.Why, problem),
+			"nothing is removed until the others are healthy; check the members named here").At(l.Member)
 	}
-	if v := seenTwice(s, l.Member); !v.silent() {
+	if v := seenTwice(s, l.Member); !v.Silent() {
 		return v
 	}
 	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 	if problem := s.CatchUpProblem(before, r, l.Member); !problem.None() {
-		return confirmIn(state.Between, problem.Text).about(problem)
+		return verdict.ConfirmIn(state.Between, problem.Text).About(problem)
 	}
 	if problem := cmp.Or(s.HashProblem(before), s.HashProblem(r)); !problem.None() && !l.Replace {
-		return unhealthy(fmt.Sprintf("%s will be removed (%s), but %s, and it is not known yet which is right", l.Member, l.Why, problem.Text),
-			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").about(problem)
+		return verdict.Unhealthy(fmt.Sprintf("%s will be removed (%s), but %s, and it is not known yet which is right", l.Member, l.Why, problem.Text),
+			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").About(problem)
 	}
 	if lead := r.Leader(); lead.ID == l.ID {
 		transferee := s.Transferee(l.Member) // there is one: the others are a quorum that is well
-		return do(action.MoveLeader{From: lead.Name, FromID: lead.ID, To: transferee.Name, ToID: transferee.ID},
+		return verdict.Do(action.MoveLeader{From: lead.Name, FromID: lead.ID, To: transferee.Name, ToID: transferee.ID},
 			l.Member+" is about to leave, and moving the leader first avoids an election")
 	}
-	return do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
+	return verdict.Do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
 }
 
 // listed wants a fresh member list of this very cluster.
-func listed(s *situation.Situation) verdict {
+func listed(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
 	switch {
 	case r == nil || s.Now.Sub(r.At) > fresh:
-		return confirmIn(instant, "the members have not been asked a moment ago")
+		return verdict.ConfirmIn(verdict.Instantly, "the members have not been asked a moment ago")
 	case r.Problem != "":
-		return unhealthy("the members cannot be listed", "nothing changes among the members until they answer; check their pods").measured("%s", r.Problem)
+		return verdict.Unhealthy("the members cannot be listed", "nothing changes among the members until they answer; check their pods").Measured("%s", r.Problem)
 	case r.ClusterID != s.Observed.Record.ClusterID:
-		return refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID),
+		return verdict.Refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID),
 			"find out what answers under the names of this cluster; nothing is changed until then")
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // join brings a join that has begun to its end, or takes it back.
-func join(s *situation.Situation, j state.Joining) verdict {
-	if v := listed(s); !v.silent() {
+func join(s *situation.Situation, j state.Joining) verdict.Verdict {
+	if v := listed(s); !v.Silent() {
 		return v
 	}
 	m := s.Observed.Round().ByID(j.ID)
 	switch {
 	case m != nil && !m.Learner:
-		return do(action.EndJoin{Member: j.Member, ID: j.ID}, "etcd counts it as a voter")
+		return verdict.Do(action.EndJoin{Member: j.Member, ID: j.ID}, "etcd counts it as a voter")
 	case !s.WantsMember(j.Member):
-		return do(action.NewDropLearner(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
+		return verdict.Do(action.NewDropLearner(s, j, false), fmt.Sprintf("Git wants %s, so %s is not to join any more", state.Plural(int(s.Desired.Spec.Replicas), "member"), j.Member))
 	case j.ID == "" && s.OtherLearner(j.Member) != "":
-		return unhealthy(fmt.Sprintf("%s is about to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
-			"where that learner is not wanted, remove it with `etcdctl member remove`").at(s.OtherLearner(j.Member))
+		return verdict.Unhealthy(fmt.Sprintf("%s is about to join, but %s is a learner, and one change at a time is enough", j.Member, s.OtherLearner(j.Member)),
+			"where that learner is not wanted, remove it with `etcdctl member remove`").At(s.OtherLearner(j.Member))
 	case j.ID == "":
 		if problem := s.Electable(); problem != "" {
-			return unhealthy(j.Member+" is about to join, but "+problem, "check the members named here").at(j.Member)
+			return verdict.Unhealthy(j.Member+" is about to join, but "+problem, "check the members named here").At(j.Member)
 		}
-		return do(action.AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
+		return verdict.Do(action.AddLearner{Member: j.Member}, "a learner has no vote, so that it cannot harm the quorum while it catches up")
 	case m == nil:
-		return do(action.NewDropLearner(s, j, true), "the member list no longer has it: it was removed manually")
+		return verdict.Do(action.NewDropLearner(s, j, true), "the member list no longer has it: it was removed manually")
 	}
 	return catchUp(s, j, *m)
 }
 
 // catchUp promotes a learner that has what the leader had a moment ago, and
 // removes one that does not get there in time.
-func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict {
+func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict.Verdict {
 	problem := s.LearnerProblem(j, m)
 	if problem.None() {
 		if len(s.Observed.Rounds) < 2 {
-			return confirmIn(instant, "that a learner has caught up is seen in two checks").at(j.Member)
+			return verdict.ConfirmIn(verdict.Instantly, "that a learner has caught up is seen in two checks").At(j.Member)
 		}
 		before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 		if lead := before.Leader(); lead == nil || m.AppliedIndex < lead.CommitIndex {
 			problem.Text = "it has not applied yet what the leader had committed"
 		} else if s.Observed.Round().At.Sub(before.At) < state.Between {
-			return confirmIn(state.Between, "the two checks of the members were too close to each other")
+			return verdict.ConfirmIn(state.Between, "the two checks of the members were too close to each other")
 		}
 	}
 	if problem.None() {
 		problem.Text = s.Electable()
 	}
 	if problem.None() {
-		return do(action.PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
+		return verdict.Do(action.PromoteMember{Member: j.Member, ID: j.ID}, "it has caught up with the leader")
 	}
 	// That the list still calls it a learner is proof that it has no vote, whatever
 	// was recorded before it was promoted.
 	p := s.Observed.Pod(j.Member)
 	if p != nil && p.Damage != "" {
-		return do(action.NewDropLearner(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem.Text)).about(problem)
+		return verdict.Do(action.NewDropLearner(s, j, true), fmt.Sprintf("its volume is not what it was (%s): %s", p.Damage, problem.Text)).About(problem)
 	}
 	if s.Now.Sub(j.Since) >= s.JoinTime() {
 		problem.Detail = strings.TrimPrefix(problem.Detail+"; after "+s.JoinTime().String(), "; ")
-		return do(action.NewDropLearner(s, j, true), "it did not become a member in time: "+problem.Text).about(problem)
+		return verdict.Do(action.NewDropLearner(s, j, true), "it did not become a member in time: "+problem.Text).About(problem)
 	}
-	return wait(j.Member+" joins: "+problem.Text, j.Since).about(situation.Remark{Member: j.Member, Detail: problem.Detail})
+	return verdict.Wait(j.Member+" joins: "+problem.Text, j.Since).About(situation.Remark{Member: j.Member, Detail: problem.Detail})
 }
 
 // resize gives the StatefulSet as many pods as there are members, whatever else is
 // under way: the members are in the record, and pods that are missing or too many
 // block everything.
-func resize(s *situation.Situation) verdict {
+func resize(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Set == nil {
-		return pass()
+		return verdict.Pass()
 	}
 	return resizeTo(s)
 }
@@ -171,10 +173,10 @@ func resize(s *situation.Situation) verdict {
 // resize sets the number of pods to the highest ordinal of a member. The partition
 // of an open roll stays where it is, so that what comes back is what the
 // roll has made of it; else it is above every pod.
-func resizeTo(s *situation.Situation) verdict {
+func resizeTo(s *situation.Situation) verdict.Verdict {
 	from, to := s.Observed.Set.Replicas, s.PodCount()
 	if from == to {
-		return pass()
+		return verdict.Pass()
 	}
 	partition := min(s.Observed.Set.Partition, to)
 	if s.Observed.Set.Partition >= from && (!s.RollOpen() || s.JoinsAsBefore()) {
@@ -190,56 +192,56 @@ func resizeTo(s *situation.Situation) verdict {
 	case j != nil && j.ID != "":
 		reason = j.Member + " is a learner now and gets its pod"
 	}
-	return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: from, To: to, Partition: partition}, reason).measured("%s", detail)
+	return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: from, To: to, Partition: partition}, reason).Measured("%s", detail)
 }
 
 // rejoin begins to add a member: nothing of an earlier one of its name may be
 // left, and a join that failed is left alone for a while.
-func rejoin(s *situation.Situation, member, reason string, replace bool) verdict {
-	if v := clearVolume(s, member); !v.silent() {
+func rejoin(s *situation.Situation, member, reason string, replace bool) verdict.Verdict {
+	if v := clearVolume(s, member); !v.Silent() {
 		return v
 	}
 	if times := s.FailedJoins(member); times > 0 {
 		f, pause := s.Observed.Record.FailedJoin, min(time.Duration(times)*rejoinAfter, rejoinLatest)
 		if left := pause - s.Now.Sub(f.At); left > 0 {
-			return verdict{hold: &decision.Hold{
-				Kind: decision.Stopped, Member: member, Since: f.At, Again: min(left, rarely),
+			return verdict.Verdict{Hold: &decision.Hold{
+				Kind: decision.Stopped, Member: member, Since: f.At, Again: min(left, verdict.Rarely),
 				Message: fmt.Sprintf("%s could not join, %s in a row; the next try is %s after the last", member, state.Plural(times, "time"), pause),
 				Do:      "check its pod and its node meanwhile",
 			}}
 		}
 	}
-	return do(action.BeginJoin{Member: member, Replace: replace}, reason)
+	return verdict.Do(action.BeginJoin{Member: member, Replace: replace}, reason)
 }
 
 // clearVolume removes what a member that was removed has left on its volume. An
 // unknown volume is never touched.
-func clearVolume(s *situation.Situation, member string) verdict {
+func clearVolume(s *situation.Situation, member string) verdict.Verdict {
 	volume, pod := s.Observed.Volume(member), s.Observed.Pod(member)
 	if pod != nil && !pod.Terminating && pod.Template != s.TemplateFor(pod.Ordinal) {
-		return do(action.DeletePod{Member: member, PodUID: pod.UID}, "an earlier rollout has left it, and the StatefulSet would never recreate it")
+		return verdict.Do(action.DeletePod{Member: member, PodUID: pod.UID}, "an earlier rollout has left it, and the StatefulSet would never recreate it")
 	}
 	_, retired := s.Observed.Record.Retired[member]
 	switch {
 	case retired && volume == nil:
-		return do(action.DeleteVolume{Claim: s.Claim(member), Member: member}, "nothing is left of the former member")
+		return verdict.Do(action.DeleteVolume{Claim: s.Claim(member), Member: member}, "nothing is left of the former member")
 	case retired && !volume.Terminating && volume.Own():
-		return do(action.DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
+		return verdict.Do(action.DeleteVolume{Claim: volume.Claim, UID: volume.UID, Member: member},
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
 	case volume != nil && volume.Terminating:
 		if pod == nil || pod.Terminating || s.Now.Sub(pod.Created) < makesWay {
-			return wait("the volume of the former "+member+" is being deleted", time.Time{}).at(member)
+			return verdict.Wait("the volume of the former "+member+" is being deleted", time.Time{}).At(member)
 		}
-		return do(action.DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
+		return verdict.Do(action.DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
 	case s.Observed.Record.Kept[member]:
 		// The guard keeps what a lost cluster left, beside the new data.
 	case volume != nil && volume.Bound && !retired && pod == nil,
 		volume != nil && !volume.Own() && (volume.Holds == state.HoldsForeign || s.FailedJoins(member) >= 3):
-		return unknownVolume(volume)
+		return volumes.Unknown(volume)
 	}
 	// A learner that was never seen to run has most likely left nothing, and the next
 	// one may have its volume. If there is something, the guard reports it in time.
-	return pass()
+	return verdict.Pass()
 }
 
 // makesWay is how long a pod that was made beside a volume that is being deleted

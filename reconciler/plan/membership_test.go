@@ -7,6 +7,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -53,7 +54,7 @@ func gone(ordinal int32) mutation {
 	return func(s *situation.Situation) {
 		name := naming.Member("orders", ordinal)
 		id := s.Observed.Record.Members[name]
-		s.Unlist(id)
+		outlook.Unlist(s, id)
 		s.Observed.Record.Retired = map[string]string{name: id}
 		delete(s.Observed.Record.Members, name)
 		s.Observed.Volumes = append(s.Observed.Volumes, memberVolume(naming.Claim("", name), 8<<30))
@@ -62,7 +63,9 @@ func gone(ordinal int32) mutation {
 
 // unlisted takes a member out of the member list only.
 func unlisted(ordinal int32) mutation {
-	return func(s *situation.Situation) { s.Unlist(s.Observed.Record.Members[naming.Member("orders", ordinal)]) }
+	return func(s *situation.Situation) {
+		outlook.Unlist(s, s.Observed.Record.Members[naming.Member("orders", ordinal)])
+	}
 }
 
 // wanting lets Git want a number of members.
@@ -169,7 +172,7 @@ func TestMembershipJoining(t *testing.T) {
 			podAt(s, 3).Damage, s.Observed.Record.Joining.Promoting = state.DamageEmpty, true
 		}), want: "remove the learner orders-3: its volume is not what it was (empty)"},
 		{name: "44: a promotion whose answer was lost is found in the list", change: with(ready, learner(func(m *state.Member) { m.Learner = false })), want: "record orders-3 as a member: etcd counts it as a voter"},
-		{name: "a learner that was removed manually", change: with(ready, func(s *situation.Situation) { s.Unlist("m3") }), want: "remove the learner orders-3: the member list no longer has it"},
+		{name: "a learner that was removed manually", change: with(ready, func(s *situation.Situation) { outlook.Unlist(s, "m3") }), want: "remove the learner orders-3: the member list no longer has it"},
 		{name: "20: Git has changed its mind", change: with(ready, wanting(3)), want: "remove the learner orders-3: Git wants 3 members, so orders-3 is not to join any more"},
 		{name: "20: before etcd was asked", change: with(grows("", 0), wanting(3)), want: "remove the learner orders-3"},
 		{name: "I24: a voter that Git no longer wants is recorded first", change: with(ready, wanting(3), learner(func(m *state.Member) { m.Learner = false })), want: "record orders-3 as a member"},
@@ -194,7 +197,7 @@ func TestMembershipJoining(t *testing.T) {
 	} {
 		s := healthy(3)
 		c.change(s)
-		if a := membership(s).step.Action; a != c.want {
+		if a := membership(s).Step.Action; a != c.want {
 			t.Errorf("%s: %+v, want %+v", name, a, c.want)
 		}
 	}
@@ -223,32 +226,32 @@ func TestResize(t *testing.T) {
 	with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
 		s.Observed.Set.Replicas, s.Observed.Set.Partition, s.Observed.Pods = 0, 0, nil
 	})(s)
-	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 0 {
+	if a := resize(s).Step.Action.(action.ResizeSet); a.Partition != 0 {
 		t.Errorf("I14: after an open roll the member comes back as what it was before it: partition %d", a.Partition)
 	}
 	s = healthy(3)
 	with(scaled(5, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Set.Partition = 1 })(s)
-	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 1 {
+	if a := resize(s).Step.Action.(action.ResizeSet); a.Partition != 1 {
 		t.Errorf("I25: without a roll a partition moved from 1 to %d", a.Partition)
 	}
 	s = healthy(3)
 	with(commit(newVersion), begun, rolled(newVersion, 2), scaled(5, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Set.Partition = 2 })(s)
-	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 2 {
+	if a := resize(s).Step.Action.(action.ResizeSet); a.Partition != 2 {
 		t.Errorf("I2: the cursor of a roll moved from 2 to %d", a.Partition)
 	}
 	s = healthy(3)
 	with(commit(newVersion), begun, wanting(4), joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Partition = 3 })(s)
-	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 3 {
+	if a := resize(s).Step.Action.(action.ResizeSet); a.Partition != 3 {
 		t.Errorf("I2: a new member moved the cursor of a roll that Git wants from 3 to %d", a.Partition)
 	}
 	s = healthy(3)
 	with(commit(newVersion), begun, joining("", 0), scaled(2, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Set.Partition, s.Desired.Template = 2, "c" })(s)
-	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 2 {
+	if a := resize(s).Step.Action.(action.ResizeSet); a.Partition != 2 {
 		t.Errorf("61: no learner is there yet, and the cursor of a given-up roll moved from 2 to %d", a.Partition)
 	}
 	s = healthy(3)
 	with(wanting(4), joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Template, s.Observed.Set.Version = "b", newVersion })(s)
-	if a := resize(s).step.Action.(action.ResizeSet); a.Partition != 4 {
+	if a := resize(s).Step.Action.(action.ResizeSet); a.Partition != 4 {
 		t.Errorf("61: a new member comes as what a given-up roll would make of it: partition %d", a.Partition)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -54,8 +56,8 @@ func blind(names string, doctor func(*situation.Situation)) func([]rule) []rule 
 	return func(rules []rule) []rule {
 		for i, r := range rules {
 			if slices.Contains(strings.Fields(names), r.name) {
-				rules[i].eval = func(s *situation.Situation) verdict {
-					c := s.Clone()
+				rules[i].eval = func(s *situation.Situation) verdict.Verdict {
+					c := outlook.Clone(s)
 					doctor(c)
 					return r.eval(c)
 				}
@@ -252,10 +254,10 @@ func actionsChanged() []mutant {
 // speechless lets every hold say what somebody waits for, and not what to do.
 func speechless(rules []rule) []rule {
 	for i, r := range rules {
-		rules[i].eval = func(s *situation.Situation) verdict {
+		rules[i].eval = func(s *situation.Situation) verdict.Verdict {
 			v := r.eval(s)
-			if v.hold != nil && v.hold.Do != "" {
-				v.hold.Do = "nothing is done until then"
+			if v.Hold != nil && v.Hold.Do != "" {
+				v.Hold.Do = "nothing is done until then"
 			}
 			return v
 		}

@@ -111,8 +111,8 @@ func TestAWayThroughSeveralReleases(t *testing.T) {
 		var gone []int8
 		for range 20 * patience {
 			before := w
-			if v, broken := e.pass(&w, plainly(&before), done); broken != "" || (v.hold != nil && v.hold.Kind == decision.Refused) {
-				t.Fatalf("%s: %s %v", c.name, broken, v.hold)
+			if v, broken := e.pass(&w, plainly(&before), done); broken != "" || (v.Hold != nil && v.Hold.Kind == decision.Refused) {
+				t.Fatalf("%s: %s %v", c.name, broken, v.Hold)
 			}
 			if w.set.template != before.set.template {
 				gone = append(gone, w.set.template)

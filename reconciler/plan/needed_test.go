@@ -37,7 +37,7 @@ func TestEveryRuleDecidesAScenario(t *testing.T) {
 // decidedBy is the name of the first rule that has something to say.
 func decidedBy(s *situation.Situation) string {
 	for _, r := range table() {
-		if !r.eval(s).silent() {
+		if !r.eval(s).Silent() {
 			return r.name
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -31,7 +32,7 @@ func obstacles() []obstacle {
 }
 
 // explain refuses changes, each with its reason and its way.
-func explain(changes []state.Change) verdict {
+func explain(changes []state.Change) verdict.Verdict {
 	var whys, ways []string
 	for _, change := range changes {
 		why, way := change.Text+" cannot be changed on a live cluster", "revert that part of the file"
@@ -45,5 +46,5 @@ func explain(changes []state.Change) verdict {
 			ways = append(ways, way)
 		}
 	}
-	return refuse(strings.Join(whys, "; and "), strings.Join(ways, "; and "))
+	return verdict.Refuse(strings.Join(whys, "; and "), strings.Join(ways, "; and "))
 }

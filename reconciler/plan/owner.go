@@ -5,25 +5,26 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 // owner lets one daemon that follows one place in Git act on a cluster. A record
 // from before there were owners belongs to the first daemon that comes. Another owner
 // gives way to the word of a person only, which names it by its claim: the next
 // claim has another number, so the word works once.
-func owner(s *situation.Situation) verdict {
+func owner(s *situation.Situation) verdict.Verdict {
 	if s.Desired.Owner.Nobody() || s.Observed.Record == nil {
-		return pass() // no daemon acts on this plan, or there is nothing to own yet
+		return verdict.Pass() // no daemon acts on this plan, or there is nothing to own yet
 	}
 	was := s.Observed.Record.Owner
 	switch {
 	case was == nil:
-		return do(action.ClaimCluster{To: s.NextOwner()}, "its record names no owner yet, and from now on only one may act")
+		return verdict.Do(action.ClaimCluster{To: s.NextOwner()}, "its record names no owner yet, and from now on only one may act")
 	case was.Is(s.Desired.Owner):
-		return pass()
+		return verdict.Pass()
 	case s.Desired.Spec.TakeOver == was.String():
-		return do(action.ClaimCluster{From: *was, To: s.NextOwner()}, "spec.takeOver names its owner, so it changes hands")
+		return verdict.Do(action.ClaimCluster{From: *was, To: s.NextOwner()}, "spec.takeOver names its owner, so it changes hands")
 	}
-	return refuse(s.OwnerConflict(*was), fmt.Sprintf(
+	return verdict.Refuse(s.OwnerConflict(*was), fmt.Sprintf(
 		"remove the file here; or let go of the cluster there with mode: Observe, and write spec.takeOver: %q here", was))
 }

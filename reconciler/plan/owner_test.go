@@ -60,20 +60,20 @@ func TestOwnersDoNotPlayBall(t *testing.T) {
 	s := healthy(3)
 	with(asks(us()), belongs(them(), 1), takeOver(them().String()+"/1"))(s)
 	v := owner(s)
-	if v.step == nil {
+	if v.Step == nil {
 		t.Fatal(words(v))
 	}
-	s = after(s, v.step.Action)
+	s = after(s, v.Step.Action)
 	if got := s.Observed.Record.Owner.String(); got != us().String()+"/2" {
 		t.Fatalf("the owner is %s", got)
 	}
 	with(asks(them()), takeOver(us().String()+"/2"))(s)
-	if v = owner(s); v.step == nil {
+	if v = owner(s); v.Step == nil {
 		t.Fatal(words(v))
 	}
-	s = after(s, v.step.Action)
+	s = after(s, v.Step.Action)
 	with(asks(us()), takeOver(them().String()+"/1"))(s)
-	if v = owner(s); v.hold == nil {
+	if v = owner(s); v.Hold == nil {
 		t.Errorf("the first word worked again: %s", words(v))
 	}
 }

@@ -6,18 +6,19 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
 )
 
 // path refuses a change of version that etcd does not support, by what every
 // member itself reports. It checks the whole path before its first roll.
-func path(s *situation.Situation) verdict {
+func path(s *situation.Situation) verdict.Verdict {
 	if !s.Rolling() || (!s.Versioned() && !s.Intermediate()) {
-		return pass()
+		return verdict.Pass()
 	}
 	if refused := situation.Messages(release.Bad(s.WantedVersion()), release.Refuse); len(refused) > 0 && !s.GivingUp() {
-		return refuse(refused[0], "name another release in spec.version")
+		return verdict.Refuse(refused[0], "name another release in spec.version")
 	}
 	versions := s.Versions()
 	for _, p := range s.Observed.Pods {
@@ -25,24 +26,24 @@ func path(s *situation.Situation) verdict {
 			continue
 		}
 		if _, known := versions[p.Name]; !known {
-			return refuse(fmt.Sprintf("the etcd version of %s is unknown, so the change to %s cannot be checked", p.Name, s.WantedVersion()),
-				"check that member; quorate continues when it reports a release").at(p.Name)
+			return verdict.Refuse(fmt.Sprintf("the etcd version of %s is unknown, so the change to %s cannot be checked", p.Name, s.WantedVersion()),
+				"check that member; quorate continues when it reports a release").At(p.Name)
 		}
 	}
 	if s.Desired.Template == "" {
-		return refuse(fmt.Sprintf("internal error: no pod template for intermediate version %s", s.Desired.Spec.Version), "please report this bug; as a workaround upgrade in two commits")
+		return verdict.Refuse(fmt.Sprintf("internal error: no pod template for intermediate version %s", s.Desired.Spec.Version), "please report this bug; as a workaround upgrade in two commits")
 	}
 	if s.VersionUndecided(versions) {
-		return wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod()).again(quickly)
+		return verdict.Wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod()).Again(verdict.Quickly)
 	}
 	if back := s.WantedVersion(); s.ClusterVersion() == "" && s.NewerThan(back.Line(), versions) && !s.NeverLeft() {
-		return unhealthy(fmt.Sprintf("no member reports the cluster version, so whether %s can still be reached is unknown", back),
-			"check the members; quorate continues when one reports it, or when spec.version is a release that every member can go to").measured("%s", s.WhyUnlisted())
+		return verdict.Unhealthy(fmt.Sprintf("no member reports the cluster version, so whether %s can still be reached is unknown", back),
+			"check the members; quorate continues when one reports it, or when spec.version is a release that every member can go to").Measured("%s", s.WhyUnlisted())
 	}
 	for _, name := range slices.Sorted(maps.Keys(versions)) {
 		if why := s.Blocked(versions[name]); why != "" {
-			return refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.Git.Spec.Version, why),
-				"set spec.version to a release that every member can go to").at(name)
+			return verdict.Refuse(fmt.Sprintf("%s cannot go from %s to %s: %s", name, versions[name], s.Git.Spec.Version, why),
+				"set spec.version to a release that every member can go to").At(name)
 		}
 	}
 	return pinned(s)
@@ -50,26 +51,26 @@ func path(s *situation.Situation) verdict {
 
 // pinned refuses to go through a release whose image is not pinned, where Git
 // pins that of the last one.
-func pinned(s *situation.Situation) verdict {
+func pinned(s *situation.Situation) verdict.Verdict {
 	if s.Git.Spec.Image.Digest == "" {
-		return pass()
+		return verdict.Pass()
 	}
 	for _, stop := range s.Waypoints[:len(s.Waypoints)-1] {
 		if stop.Version != s.Observed.Set.Version {
-			return refuse(fmt.Sprintf("the way to %s goes through %s, and spec.image.digest pins one image only", s.Git.Spec.Version, stop.Version),
+			return verdict.Refuse(fmt.Sprintf("the way to %s goes through %s, and spec.image.digest pins one image only", s.Git.Spec.Version, stop.Version),
 				"go there by two commits, each with its digest, or leave spec.image.digest out until the last stop")
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // agreed waits, before a roll to another minor, until the members have agreed on
 // the one that they run: with two steps at once the older ones would crash.
-func agreed(s *situation.Situation) verdict {
+func agreed(s *situation.Situation) verdict.Verdict {
 	low, _, known := s.VersionSpan()
 	version := s.ClusterVersion()
 	if !known || !state.Older(state.Minor(version), low.Line()) || !state.Older(low.Line(), s.WantedVersion().Line()) {
-		return pass()
+		return verdict.Pass()
 	}
-	return wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.NewestPod()).again(quickly)
+	return verdict.Wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.NewestPod()).Again(verdict.Quickly)
 }

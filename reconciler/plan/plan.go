@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -29,21 +30,21 @@ func makeWith(rules []rule, d state.Desired, o state.Observed, now time.Time) de
 	p := decide(v, s)
 	p.Warnings = s.Warnings()
 	switch {
-	case v.hold != nil:
-		p.Steps = forecastBehind(rules, s, *v.hold)
-	case v.step != nil:
-		p.Steps = append(p.Steps, forecast(rules, s, *v.step)...)
+	case v.Hold != nil:
+		p.Steps = forecastBehind(rules, s, *v.Hold)
+	case v.Step != nil:
+		p.Steps = append(p.Steps, forecast(rules, s, *v.Step)...)
 	}
 	return p
 }
 
 // decide is the plan that a verdict makes, without a forecast.
-func decide(v verdict, s *situation.Situation) decision.Plan {
+func decide(v verdict.Verdict, s *situation.Situation) decision.Plan {
 	switch {
-	case v.hold != nil:
-		return decision.Plan{Hold: v.hold}
-	case v.step != nil:
-		p := decision.Plan{Steps: []decision.Step{judged(s, *v.step)}}
+	case v.Hold != nil:
+		return decision.Plan{Hold: v.Hold}
+	case v.Step != nil:
+		p := decision.Plan{Steps: []decision.Step{judged(s, *v.Step)}}
 		if s.Desired.Spec.Mode == schema.ModeObserve {
 			p = p.ObserveOnly()
 		}

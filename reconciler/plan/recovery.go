@@ -3,27 +3,28 @@ package plan
 import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 // recovery speaks when what is left of the members is no quorum. It lists what
 // is there, so that a person can choose, and does nothing automatically: whatever
 // continues from less than a quorum may lose what was acknowledged. What it does is
 // what spec.recovery says, once.
-func recovery(s *situation.Situation) verdict {
+func recovery(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() {
-		return pass()
+		return verdict.Pass()
 	}
 	oneShot := s.RequestedRecovery()
 	switch {
 	case s.Observed.Set == nil:
-		return pass()
+		return verdict.Pass()
 	case oneShot == "" && s.Observed.Record.RefusedRecovery != "":
-		return do(action.RefuseRecovery{}, "Git no longer asks for it")
+		return verdict.Do(action.RefuseRecovery{}, "Git no longer asks for it")
 	case !s.QuorumLost(oneShot != ""):
 		return needlessRecovery(s, oneShot)
 	case oneShot != "":
 		return begin(s, oneShot)
 	}
 	left := s.Inventory()
-	return unhealthy(left.Text, s.Choices()).about(left)
+	return verdict.Unhealthy(left.Text, s.Choices()).About(left)
 }

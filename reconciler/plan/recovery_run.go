@@ -8,6 +8,8 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -22,9 +24,9 @@ import (
 //	lost     none   done        record the new identity
 //	new      fewer  done        the StatefulSet up to the first member
 //	new      first  done        check it, and record that it is over
-func recovering(s *situation.Situation) verdict {
+func recovering(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Record.Recovering == nil {
-		return pass()
+		return verdict.Pass()
 	}
 	r := *s.Observed.Record.Recovering
 	switch s.Observed.Record.ClusterID {
@@ -33,30 +35,30 @@ func recovering(s *situation.Situation) verdict {
 	case r.NewClusterID:
 		return startFirst(s, r)
 	}
-	return refuse(fmt.Sprintf("a recovery of cluster %s is under way, but the record is of cluster %s", r.ClusterID, s.Observed.Record.ClusterID),
+	return verdict.Refuse(fmt.Sprintf("a recovery of cluster %s is under way, but the record is of cluster %s", r.ClusterID, s.Observed.Record.ClusterID),
 		"restore the record; nothing is done until then")
 }
 
 // restoreFirst stops what is left of the lost cluster, and restores the volume of
 // the first member. All pods must be gone, not only that of the first: a member
 // on a node that is cut off may still serve its old clients.
-func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
+func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 	if s.Observed.Set != nil && s.Observed.Set.Replicas != 0 {
-		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: s.Observed.Set.Partition},
+		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: s.Observed.Set.Partition},
 			"the members of the lost cluster stop, so that nothing changes what the recovered one begins with")
 	}
 	if s.Observed.Set != nil && !s.Observed.Set.Settled {
-		return wait("the recovery waits for the StatefulSet controller, which has not seen yet that all members are to stop", r.Since)
+		return verdict.Wait("the recovery waits for the StatefulSet controller, which has not seen yet that all members are to stop", r.Since)
 	}
 	if len(s.Observed.Pods) > 0 {
 		p := s.Observed.Pods[0]
-		v := wait(fmt.Sprintf("the recovery waits for %s to be gone", p.Name), r.Since).at(p.Name)
+		v := verdict.Wait(fmt.Sprintf("the recovery waits for %s to be gone", p.Name), r.Since).At(p.Name)
 		if s.Now.Sub(r.Since) > situation.ComebackTime {
-			v.hold.Do = "if its node is off permanently, force-delete the node or the pod; as long as it might run, nothing continues"
+			v.Hold.Do = "if its node is off permanently, force-delete the node or the pod; as long as it might run, nothing continues"
 		}
 		return v
 	}
-	if v := enlarge(s); !v.silent() {
+	if v := volumes.Enlarge(s); !v.Silent() {
 		return v // it may be what the restore waits for
 	}
 	switch s.Observed.Restore.State {
@@ -64,45 +66,45 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict {
 		if s.Observed.Restore.NoRoom {
 			return awaitRoom(s)
 		}
-		return wait(cmp.Or(s.Observed.Restore.Detail, "the volume of "+r.Member+" is being restored"), s.Observed.Restore.Since)
+		return verdict.Wait(cmp.Or(s.Observed.Restore.Detail, "the volume of "+r.Member+" is being restored"), s.Observed.Restore.Since)
 	case state.RestoreFailed:
-		return unhealthy(fmt.Sprintf("the volume of %s could not be restored: %s", r.Member, s.Observed.Restore.Detail),
+		return verdict.Unhealthy(fmt.Sprintf("the volume of %s could not be restored: %s", r.Member, s.Observed.Restore.Detail),
 			fmt.Sprintf("nothing that was on it is lost; fix the cause and delete Job %s, and it is tried again", s.Observed.Restore.Job))
 	case state.RestoreDone:
-		return do(action.AdoptRecovery{From: r.ClusterID, ClusterID: r.NewClusterID, Member: r.Member, MemberID: r.NewMemberID},
+		return verdict.Do(action.AdoptRecovery{From: r.ClusterID, ClusterID: r.NewClusterID, Member: r.Member, MemberID: r.NewMemberID},
 			"the volume of "+r.Member+" is that of "+r.Noun())
 	case state.RestoreNone:
 	}
 	volume := s.Observed.Volume(r.Member)
 	if volume == nil || volume.Terminating {
-		return unhealthy("the volume claim of "+r.Member+", which the cluster is recovered from, is gone or being deleted",
+		return verdict.Unhealthy("the volume claim of "+r.Member+", which the cluster is recovered from, is gone or being deleted",
 			"put the claim back on its volume; nothing continues without it")
 	}
 	reason := "all members have stopped; the old data stays on the volume, beside the new"
 	if r.Restores() {
 		reason = "the backup is fetched, checked once more, and put on the empty volume; no member runs meanwhile"
 	}
-	return do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID, AcceptHashMismatch: s.Observed.Restore.AcceptHashMismatch}, reason)
+	return verdict.Do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID, AcceptHashMismatch: s.Observed.Restore.AcceptHashMismatch}, reason)
 }
 
 // awaitRoom waits until Git enlarges the volume that a restore fills.
-func awaitRoom(s *situation.Situation) verdict {
-	if v := refuseGrowth(s); !v.silent() {
+func awaitRoom(s *situation.Situation) verdict.Verdict {
+	if v := volumes.RefuseGrowth(s); !v.Silent() {
 		return v
 	}
-	v := unhealthy(s.Observed.Restore.Detail, "raise storage.size in its file: the volume is enlarged while the restore waits, which then continues")
-	v.hold.Since = s.Observed.Restore.Since
+	v := verdict.Unhealthy(s.Observed.Restore.Detail, "raise storage.size in its file: the volume is enlarged while the restore waits, which then continues")
+	v.Hold.Since = s.Observed.Restore.Since
 	return v
 }
 
 // startFirst starts the first member, and checks the result.
-func startFirst(s *situation.Situation, r state.Recovering) verdict {
+func startFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 	want := naming.Ordinal(r.Member) + 1
 	switch {
 	case s.Observed.Set == nil:
-		return do(action.CreateSet{Replicas: want}, r.Noun()+" begins with "+r.Member)
+		return verdict.Do(action.CreateSet{Replicas: want}, r.Noun()+" begins with "+r.Member)
 	case s.Observed.Set.Replicas < want:
-		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: want, Partition: want}, r.Noun()+" begins with "+r.Member)
+		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: want, Partition: want}, r.Noun()+" begins with "+r.Member)
 	}
 	if broken := s.NeverStarted(); broken != nil && r.Restores() {
 		return reform(s, broken)
@@ -112,22 +114,22 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict {
 		since = p.Created
 	}
 	if !problem.None() {
-		v := wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem.Text), since).about(problem)
+		v := verdict.Wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem.Text), since).About(problem)
 		if s.Now.Sub(since) > situation.TroubleGrace {
 			m := s.Observed.Round().Member(r.Member)
-			v.hold.Do = r.HelpStart(m != nil && m.Denied)
+			v.Hold.Do = r.HelpStart(m != nil && m.Denied)
 		}
 		return v
 	}
 	if got, least := s.Observed.Round().Member(r.Member).Revision, r.First(); got < least {
-		return verdict{hold: &decision.Hold{
-			Kind: decision.Stopped, Member: r.Member, Since: since, Again: rarely,
+		return verdict.Verdict{Hold: &decision.Hold{
+			Kind: decision.Stopped, Member: r.Member, Since: since, Again: verdict.Rarely,
 			Message: r.Noun() + " is at an earlier revision than it should be, so that clients would see revisions go back; it is left unchanged",
 			Detail:  fmt.Sprintf("revision %d instead of %d or later", got, least),
 			Do:      "keep clients away from it, and report this as a bug; " + r.Kept(),
 		}}
 	}
-	return do(action.EndRecovery{OneShot: r.OneShot, ClusterID: r.ClusterID},
+	return verdict.Do(action.EndRecovery{OneShot: r.OneShot, ClusterID: r.ClusterID},
 		fmt.Sprintf("%s answers as cluster %s; the others join it one at a time", r.Member, r.NewClusterID)).
-		measured("at revision %d", s.Observed.Round().Member(r.Member).Revision)
+		Measured("at revision %d", s.Observed.Round().Member(r.Member).Revision)
 }

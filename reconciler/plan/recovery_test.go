@@ -254,11 +254,11 @@ func TestRecoveryIsForecast(t *testing.T) {
 	var steps []string
 	for range 10 {
 		v := first([]rule{{"recovering", recovering}, {"recovery", recovery}}, s)
-		if v.step == nil {
+		if v.Step == nil {
 			break
 		}
-		steps = append(steps, v.step.Action.String())
-		s = after(s, v.step.Action)
+		steps = append(steps, v.Step.Action.String())
+		s = after(s, v.Step.Action)
 		for i := range s.Observed.Rounds {
 			for j := range s.Observed.Rounds[i].Members {
 				m := &s.Observed.Rounds[i].Members[j]

@@ -222,15 +222,15 @@ func (k *lossWalk) successors(w lossWorld) (next []lossWorld, broken string) {
 	switch {
 	case w.ended > 0 && !w.again:
 		k.ends++
-	case v.step == nil && !w.whole && byItself == 0 && (v.hold == nil || !tellsAPerson(v.hold)):
+	case v.Step == nil && !w.whole && byItself == 0 && (v.Hold == nil || !tellsAPerson(v.Hold)):
 		return nil, "liveness: nothing goes on, and nobody is told what to do: " + words(v)
 	}
-	if v.step == nil {
+	if v.Step == nil {
 		return next, ""
 	}
-	k.judged.note(lossJudged(v.step.Action))
-	broken = w.judge(v.step.Action)
-	w.carryOut(v.step.Action)
+	k.judged.note(lossJudged(v.Step.Action))
+	broken = w.judge(v.Step.Action)
+	w.carryOut(v.Step.Action)
 	return append(next, w), broken
 }
 

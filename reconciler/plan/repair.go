@@ -2,12 +2,14 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -20,11 +22,11 @@ import (
 // A pod that is gone, crashes, is out of memory or finds its disk full is no
 // candidate: its data is there, and removing the member would not help it. Nor is
 // one that has foreign data on its volume, see foreignVolume.
-func repair(s *situation.Situation) verdict {
+func repair(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Set == nil {
-		return pass()
+		return verdict.Pass()
 	}
-	if v := foreignVolumes(s); !v.silent() {
+	if v := foreignVolumes(s); !v.Silent() {
 		return v
 	}
 	if s.Observed.Record.Replacing != "" {
@@ -35,51 +37,51 @@ func repair(s *situation.Situation) verdict {
 	case len(lost) == 0:
 		return fillGap(s)
 	case len(s.Observed.Record.Members) == 1:
-		return unhealthy(describeLosses(lost).Text+", and it is the only member",
-			"nothing is left to repair it from: restore a backup into a new cluster, or bring its volume back").about(describeLosses(lost))
+		return verdict.Unhealthy(describeLosses(lost).Text+", and it is the only member",
+			"nothing is left to repair it from: restore a backup into a new cluster, or bring its volume back").About(describeLosses(lost))
 	}
-	if v := listed(s); !v.silent() {
+	if v := listed(s); !v.Silent() {
 		return v
 	}
-	if v := repairable(s, lost); !v.silent() {
+	if v := repairable(s, lost); !v.Silent() {
 		return v
 	}
 	l := lost[0]
 	id := s.Observed.Record.Members[l.Member]
 	if !s.WantsMember(l.Member) {
-		return do(action.BeginLeave{Member: l.Member, ID: id, Why: fmt.Sprintf("%s, and Git wants %s", l.Why, state.Plural(int(s.Desired.Spec.Replicas), "member"))},
-			"of the members that are too many the unhealthy one goes first").measured("%s", l.Detail)
+		return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: fmt.Sprintf("%s, and Git wants %s", l.Why, state.Plural(int(s.Desired.Spec.Replicas), "member"))},
+			"of the members that are too many the unhealthy one goes first").Measured("%s", l.Detail)
 	}
 	if v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{
 		avoid: l.Member, what: "the repair of " + l.Member, setting: "spec.upgrade.backup", purpose: state.ForRepair(l.Member),
 		why: "repair of " + l.Member, reason: "before " + l.Member + " is replaced, while the others still have everything",
-	}); !v.silent() {
+	}); !v.Silent() {
 		return v
 	}
 	first := "a member that is down counts against the quorum"
 	if p := s.Observed.Pod(l.Member); p != nil && s.HealthyNow(*p) {
 		first = "no two members share a name"
 	}
-	return do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true},
-		l.Why+"; it is removed first, because "+first+", and then joins as a new member").measured("%s", l.Detail)
+	return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true},
+		l.Why+"; it is removed first, because "+first+", and then joins as a new member").Measured("%s", l.Detail)
 }
 
 // foreignVolumes is foreignVolume for each pod.
-func foreignVolumes(s *situation.Situation) verdict {
+func foreignVolumes(s *situation.Situation) verdict.Verdict {
 	for i := range s.Observed.Pods {
-		if v := foreignVolume(s, &s.Observed.Pods[i]); !v.silent() {
+		if v := foreignVolume(s, &s.Observed.Pods[i]); !v.Silent() {
 			return v
 		}
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // foreignVolume holds while a pod has found data on its volume that may be
 // the only copy of foreign data. Only the pod knows of it: whatever lets that go, or
 // removes its member, would end in deleting the volume.
-func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
+func foreignVolume(s *situation.Situation, p *state.Pod) verdict.Verdict {
 	if p == nil || p.Damage != state.DamageForeign {
-		return pass()
+		return verdict.Pass()
 	}
 	way := "restore a backup into a new cluster"
 	if s.MemberCount() > 1 {
@@ -89,48 +91,48 @@ func foreignVolume(s *situation.Situation, p *state.Pod) verdict {
 	if p.Found != "" {
 		what += " (guard: " + p.Found + ")"
 	}
-	return unhealthy(what+"; quorate never deletes what may be the only copy",
-		"bring the right volume back under that claim; or "+way).at(p.Name)
+	return verdict.Unhealthy(what+"; quorate never deletes what may be the only copy",
+		"bring the right volume back under that claim; or "+way).At(p.Name)
 }
 
 // repairable tells why nothing is replaced now.
-func repairable(s *situation.Situation, lost []situation.Loss) verdict {
+func repairable(s *situation.Situation, lost []situation.Loss) verdict.Verdict {
 	l, what := lost[0], describeLosses(lost)
 	if problem := s.Unremovable(s.Observed.Round(), l.Member); problem != "" {
-		return unhealthy(what.Text+"; "+problem,
-			"nothing is replaced without a quorum of the others: bring members back, or restore a backup into a new cluster").about(what)
+		return verdict.Unhealthy(what.Text+"; "+problem,
+			"nothing is replaced without a quorum of the others: bring members back, or restore a backup into a new cluster").About(what)
 	}
 	mode, after := s.Desired.Spec.Repair.Mode, repairAfter(s.Desired.Spec)
 	switch {
 	case mode == schema.RepairNever && !l.Asked:
-		return unhealthy(what.Text, "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back").about(what)
+		return verdict.Unhealthy(what.Text, "spec.repair.mode is Never: set it to Automatic to have the member replaced, or bring its volume back").About(what)
 	case len(lost) > 1 && mode != schema.RepairOneByOne:
-		return unhealthy(what.Text+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
-			"fix the cause, or set spec.repair.mode to OneByOne to have them replaced one at a time").about(what)
+		return verdict.Unhealthy(what.Text+"; that two members are lost at once has mostly one cause, and replacing them would hide it",
+			"fix the cause, or set spec.repair.mode to OneByOne to have them replaced one at a time").About(what)
 	}
 	if problem := s.OthersHealthy(lost); !problem.None() {
-		return unhealthy(what.Text+"; it is replaced when the others are healthy, but "+problem.Text, "check the member named here").about(problem)
+		return verdict.Unhealthy(what.Text+"; it is replaced when the others are healthy, but "+problem.Text, "check the member named here").About(problem)
 	}
 	if left := after - s.Now.Sub(l.Since); left > 0 && s.WantsMember(l.Member) {
 		// No countdown: each of its seconds would be a line in the log.
-		return wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).about(what).again(min(left, later))
+		return verdict.Wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).About(what).Again(min(left, verdict.Later))
 	}
 	return seenTwice(s, l.Member)
 }
 
 // seenTwice wants two rounds in which the others can do without a member.
-func seenTwice(s *situation.Situation, member string) verdict {
+func seenTwice(s *situation.Situation, member string) verdict.Verdict {
 	if len(s.Observed.Rounds) < 2 {
-		return confirmIn(instant, "that the others can do without a member counts when it was seen twice")
+		return verdict.ConfirmIn(verdict.Instantly, "that the others can do without a member counts when it was seen twice")
 	}
 	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
 	if s.Observed.Round().At.Sub(before.At) < state.Between {
-		return confirmIn(state.Between, "the two checks of the members were too close to each other")
+		return verdict.ConfirmIn(state.Between, "the two checks of the members were too close to each other")
 	}
 	if problem := s.Unremovable(before, member); problem != "" {
-		return confirmIn(state.Between, "healthy now, but a moment ago: "+problem)
+		return verdict.ConfirmIn(state.Between, "healthy now, but a moment ago: "+problem)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // repairAfter is how long a loss must last.
@@ -166,6 +168,21 @@ func losses(s *situation.Situation) []situation.Loss {
 	return lost
 }
 
+// nextMisplaced is the member that is replaced next for the sake of its volume, or
+// "". That fixes nothing, so it waits for a cluster that is well, for its turn among
+// the others, and for a window. One that Git does not want goes anyhow, in its turn.
+func nextMisplaced(s *situation.Situation) string {
+	members := slices.DeleteFunc(s.Misplaced(), func(name string) bool { return !s.WantsMember(name) })
+	r := s.Observed.Round()
+	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() {
+		return ""
+	}
+	if !fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() {
+		return ""
+	}
+	return members[0]
+}
+
 // describeLosses is about the first of them.
 func describeLosses(lost []situation.Loss) situation.Remark {
 	var texts, details []string
@@ -181,26 +198,26 @@ func describeLosses(lost []situation.Loss) situation.Remark {
 // fillGap has a member join whose place is empty below that of another, in the midst
 // of a roll: the StatefulSet waits for the pod of that place. Between two rolls it
 // waits its turn, see grow.
-func fillGap(s *situation.Situation) verdict {
+func fillGap(s *situation.Situation) verdict.Verdict {
 	if !s.Rolling() || s.Observed.Record.Joining != nil || s.Observed.Record.Leaving != nil {
-		return pass()
+		return verdict.Pass()
 	}
 	names := s.ByOrdinal()
 	if name := s.Vacant(min(naming.Ordinal(names[len(names)-1]), s.Desired.Spec.Replicas)); name != "" {
 		return replaceMember(s, name)
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // replaceMember makes room for the next member of a name, and has it join.
-func replaceMember(s *situation.Situation, member string) verdict {
+func replaceMember(s *situation.Situation, member string) verdict.Verdict {
 	if !s.WantsMember(member) {
-		return do(action.EndReplace{Member: member}, fmt.Sprintf("Git wants %s now", state.Plural(int(s.Desired.Spec.Replicas), "member")))
+		return verdict.Do(action.EndReplace{Member: member}, fmt.Sprintf("Git wants %s now", state.Plural(int(s.Desired.Spec.Replicas), "member")))
 	}
-	if v := listed(s); !v.silent() {
+	if v := listed(s); !v.Silent() {
 		return v
 	}
-	if v := alignPartition(s, naming.Ordinal(member)); !v.silent() {
+	if v := alignPartition(s, naming.Ordinal(member)); !v.Silent() {
 		return v
 	}
 	return rejoin(s, member, "it takes the place of the member that was removed", true)
@@ -209,23 +226,23 @@ func replaceMember(s *situation.Situation, member string) verdict {
 // alignPartition lets a member that comes back empty have a template that it can
 // start with, where the old one's etcd is too old for the cluster: every other
 // member has been upgraded, and the cluster version with them.
-func alignPartition(s *situation.Situation, ordinal int32) verdict {
+func alignPartition(s *situation.Situation, ordinal int32) verdict.Verdict {
 	version := s.ClusterVersion()
 	if set := s.Observed.Set; s.RollAbandoned() && ordinal >= set.Partition && set.Partition < set.Replicas {
-		return do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
+		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
 			"Git no longer wants the template that the new member would get; it comes as what the others were")
 	}
 	if ordinal >= s.Observed.Set.Partition || version == "" || !state.Older(state.Minor(s.Observed.Set.CurrentVersion), state.Minor(version)) {
-		return pass()
+		return verdict.Pass()
 	}
 	switch {
 	case state.Minor(s.Observed.Set.Version) == state.Minor(version) && s.OthersHave(ordinal, s.Observed.Set.Template):
-		return do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: ordinal},
+		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: ordinal},
 			fmt.Sprintf("the cluster version is %s, and a new member with etcd %s could not start", version, s.Observed.Set.CurrentVersion))
 	case !s.Started() && s.OthersHave(ordinal, s.Desired.Template):
-		return do(action.NewStartRoll(s), "the others have this template already, and the new member can start with no other")
+		return verdict.Do(action.NewStartRoll(s), "the others have this template already, and the new member can start with no other")
 	}
-	return refuse(
+	return verdict.Refuse(
 		fmt.Sprintf("%s cannot take its place: it would come back with etcd %s, and the cluster version is %s",
 			naming.Member(s.Desired.Name, ordinal), s.Observed.Set.CurrentVersion, version),
 		"take the last commit back, so that Git asks again for what the other members have; the member joins then")

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -24,55 +25,55 @@ import (
 //	is there        a deleted cluster's   begin beside its volumes, if Git still says Deleted
 //	is there        any other cluster's   refuse
 //	is gone         any                   a restore that has begun continues, one that is over is over
-func restore(s *situation.Situation) verdict {
+func restore(s *situation.Situation) verdict.Verdict {
 	w, r := s.Desired.Restore, s.Observed.Record
 	switch {
 	case w == nil || s.Desired.Spec.State == schema.StateDeleted:
-		return pass()
+		return verdict.Pass()
 	case r != nil && r.Restored != nil && r.Restored.Name == w.Name:
 		return restoredAlready(s, *w, *r.Restored)
 	}
 	switch found, bad := s.InTheWay(w.InPlace), situation.Messages(release.Bad(s.WantedVersion()), release.Refuse); {
 	case len(found) > 0:
-		return refuse(fmt.Sprintf("EtcdRestore %s is refused: a restore makes a new cluster and touches nothing that exists, and there is %s", w.Name, strings.Join(found, ", ")),
+		return verdict.Refuse(fmt.Sprintf("EtcdRestore %s is refused: a restore makes a new cluster and touches nothing that exists, and there is %s", w.Name, strings.Join(found, ", ")),
 			"give the new cluster another name with spec.clusterName; or, to take the place of the old one, commit it with state: Deleted, keep that file beside the restore, and wait until its pods and services are gone")
 	case len(bad) > 0:
-		return refuse(bad[0], "name another release in spec.clusterTemplate.version")
+		return verdict.Refuse(bad[0], "name another release in spec.clusterTemplate.version")
 	case w.Chosen.Problem != "":
-		return refuse(fmt.Sprintf("EtcdRestore %s is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
+		return verdict.Refuse(fmt.Sprintf("EtcdRestore %s is refused: %s", w.Name, w.Chosen.Problem), w.Chosen.Do)
 	}
-	return do(action.BeginRestore{
+	return verdict.Do(action.BeginRestore{
 		Restore: w.Name, SpecHash: w.SpecHash, SourceHash: w.SourceHash, Source: w.Source, Object: w.Chosen.Object, Owner: s.NextOwner(),
 		Member: naming.Member(s.Desired.Name, 0), Version: s.Desired.Spec.Version, InPlace: r != nil,
 	}, "as Git says, and no object of that name exists; "+w.Begins())
 }
 
 // restoredAlready reports whether what Git asks for is what was begun, or done.
-func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Restored) verdict {
+func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Restored) verdict.Verdict {
 	switch {
 	case was.SpecHash == w.SpecHash && s.Observed.Record.Deleted && was.Done:
-		return refuse(fmt.Sprintf("EtcdRestore %s is complete, and its cluster was deleted since: it is not restored again", w.Name),
+		return verdict.Refuse(fmt.Sprintf("EtcdRestore %s is complete, and its cluster was deleted since: it is not restored again", w.Name),
 			"to restore the backup once more, give the EtcdRestore another metadata.name; to get the deleted cluster back, commit it as an EtcdCluster")
 	case was.SpecHash == w.SpecHash:
-		return pass()
+		return verdict.Pass()
 	case !was.Done && was.SourceHash == w.SourceHash:
-		return pass() // only the cluster becomes another one, and it is not in use yet
+		return verdict.Pass() // only the cluster becomes another one, and it is not in use yet
 	case !was.Done:
-		return refuse(fmt.Sprintf("EtcdRestore %s is under way, and names another backup now", w.Name),
+		return verdict.Refuse(fmt.Sprintf("EtcdRestore %s is under way, and names another backup now", w.Name),
 			"revert that; or delete the half-made cluster first, with an EtcdCluster of its name, state: Deleted and deletion.volumes: Delete, and take a restore with another metadata.name")
 	}
-	return refuse(fmt.Sprintf("EtcdRestore %s is complete; later changes to it are ignored", w.Name),
+	return verdict.Refuse(fmt.Sprintf("EtcdRestore %s is complete; later changes to it are ignored", w.Name),
 		"replace the document by an EtcdCluster of the same name whose spec is the clusterTemplate, and change that; nothing restarts by the replacement")
 }
 
 // fillVolume makes the volume of the first member of a restored cluster, and puts
 // the backup on it. No pod of the cluster runs before that is done.
-func fillVolume(s *situation.Situation, r state.Recovering) verdict {
+func fillVolume(s *situation.Situation, r state.Recovering) verdict.Verdict {
 	switch volume := s.Observed.Volume(r.Member); {
 	case volume == nil && s.Observed.Restore.State == state.RestoreNone:
-		return do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume before the first member starts on it")
+		return verdict.Do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume before the first member starts on it")
 	case volume == nil:
-		return unhealthy("the volume claim of "+r.Member+" is gone, which the backup was put on",
+		return verdict.Unhealthy("the volume claim of "+r.Member+" is gone, which the backup was put on",
 			fmt.Sprintf("delete Job %s, and the claim is recreated and filled again", s.Observed.Restore.Job))
 	}
 	return restoreFirst(s, r)
@@ -81,13 +82,13 @@ func fillVolume(s *situation.Situation, r state.Recovering) verdict {
 // admit lets clients come to a restored cluster: when as many members as Git wants
 // have joined and are healthy. Until then every write would be on one disk only,
 // and the second member's failure would stop them all.
-func admit(s *situation.Situation) verdict {
+func admit(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Record.Restored == nil || s.Observed.Record.Restored.Done || !s.Complete() {
-		return pass()
+		return verdict.Pass()
 	}
 	w := *s.Observed.Record.Restored
 	if s.Desired.Restore != nil && s.Desired.Restore.Name == w.Name {
 		w.SpecHash = s.Desired.Restore.SpecHash
 	}
-	return do(action.EndRestore{Restore: w.Name, SpecHash: w.SpecHash}, "every member has joined and is healthy; now the Service for clients leads to them")
+	return verdict.Do(action.EndRestore{Restore: w.Name, SpecHash: w.SpecHash}, "every member has joined and is healthy; now the Service for clients leads to them")
 }

@@ -6,45 +6,46 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // start gives the StatefulSet the new template and touches no pod.
-func start(s *situation.Situation) verdict {
+func start(s *situation.Situation) verdict.Verdict {
 	if !s.Rolling() || s.Started() {
-		return pass()
+		return verdict.Pass()
 	}
-	if v := agreed(s); !v.silent() {
+	if v := agreed(s); !v.Silent() {
 		return v
 	}
 	if s.Waypoint().Flush {
-		return do(action.NewStartRoll(s), s.FlushReason())
+		return verdict.Do(action.NewStartRoll(s), s.FlushReason())
 	}
-	return do(action.NewStartRoll(s), "the StatefulSet gets the new template; its partition is above every pod, so none restarts yet")
+	return verdict.Do(action.NewStartRoll(s), "the StatefulSet gets the new template; its partition is above every pod, so none restarts yet")
 }
 
 // leader moves the leadership off the member that is about to stop, so that the
 // cluster need not wait for an election.
-func leader(s *situation.Situation) verdict {
+func leader(s *situation.Situation) verdict.Verdict {
 	t := s.NextRestart()
 	l := s.Observed.Round().Leader()
 	if !s.Rolling() || t == nil || l == nil || l.Name != t.Name || len(s.Observed.Pods) == 1 {
-		return pass()
+		return verdict.Pass()
 	}
 	transferee := s.Transferee(t.Name)
 	if transferee == nil {
-		return unhealthy(t.Name+" is the leader and no other member can take over", "").at(t.Name)
+		return verdict.Unhealthy(t.Name+" is the leader and no other member can take over", "").At(t.Name)
 	}
-	return do(action.MoveLeader{From: l.Name, FromID: l.ID, To: transferee.Name, ToID: transferee.ID},
+	return verdict.Do(action.MoveLeader{From: l.Name, FromID: l.ID, To: transferee.Name, ToID: transferee.ID},
 		fmt.Sprintf("%s restarts next, and moving the leader first avoids an election", l.Name))
 }
 
 // restart takes one member, from the highest ordinal down, by lowering the
 // partition to it.
-func restart(s *situation.Situation) verdict {
+func restart(s *situation.Situation) verdict.Verdict {
 	t := s.NextRestart()
 	if !s.Rolling() || t == nil {
-		return pass()
+		return verdict.Pass()
 	}
 	a := action.RestartMember{
 		SetUID: s.Observed.Set.UID, Member: t.Name, Ordinal: t.Ordinal, PodUID: t.UID,
@@ -54,57 +55,57 @@ func restart(s *situation.Situation) verdict {
 	if t.Ordinal != s.Outdated()[0].Ordinal {
 		return restartBroken(s, a)
 	}
-	return do(a, s.RestartReason(t))
+	return verdict.Do(a, s.RestartReason(t))
 }
 
 // restartBroken restarts a broken member that the partition cannot reach without
 // taking a healthy one first: its pod is deleted and comes back with the
 // template of the last roll that ended.
-func restartBroken(s *situation.Situation, a action.RestartMember) verdict {
+func restartBroken(s *situation.Situation, a action.RestartMember) verdict.Verdict {
 	if p := s.Observed.Pod(a.Member); p.Template == s.Observed.Set.CurrentTemplate {
-		return refuse(
+		return verdict.Refuse(
 			fmt.Sprintf("%s cannot start (%s), and a new pod for it would be the same; the roll would have to take a healthy member first", a.Member, p.Trouble),
-			"fix what keeps that pod from starting").at(a.Member)
+			"fix what keeps that pod from starting").At(a.Member)
 	}
 	if version := s.ClusterVersion(); !s.Alone() && state.Minor(s.Observed.Set.CurrentVersion) != state.Minor(version) {
-		return refuse(
+		return verdict.Refuse(
 			fmt.Sprintf("%s is broken and would come back with etcd %s, while the cluster version is %s",
 				a.Member, s.Observed.Set.CurrentVersion, cmp.Or(version, "unknown")),
-			"restore that member manually").at(a.Member)
+			"restore that member manually").At(a.Member)
 	}
 	a.ByDeletion, a.Partition, a.To = true, s.Observed.Set.Partition, s.Observed.Set.CurrentVersion
-	return do(a, "an abandoned rollout left it broken; it comes back as it was before that rollout, while the others keep the quorum")
+	return verdict.Do(a, "an abandoned rollout left it broken; it comes back as it was before that rollout, while the others keep the quorum")
 }
 
 // end closes a roll: it is over when the cluster's own version says so, not
 // when the pods do. Between two rolls the partition is above every pod, so
 // that an edit of the StatefulSet by hand restarts nothing.
-func end(s *situation.Situation) verdict {
+func end(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Rolling() {
-		return pass()
+		return verdict.Pass()
 	}
 	if r := s.Observed.Round(); s.Unfinished() && state.Minor(r.ClusterVersion) != s.WantedVersion().Line() {
-		return wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
-			s.Desired.Spec.Version, r.ClusterVersion), s.NewestPod()).again(quickly)
+		return verdict.Wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
+			s.Desired.Spec.Version, r.ClusterVersion), s.NewestPod()).Again(verdict.Quickly)
 	}
 	if r := s.Observed.Round(); s.Unfinished() && r.Downgrading {
-		return wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod()).again(quickly)
+		return verdict.Wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod()).Again(verdict.Quickly)
 	}
 	if s.Observed.Set.CurrentTemplate != s.Desired.Template {
-		return wait("every pod has the template; the StatefulSet controller closes the roll", s.NewestPod())
+		return verdict.Wait("every pod has the template; the StatefulSet controller closes the roll", s.NewestPod())
 	}
 	if s.Observed.Set.Partition != s.Observed.Set.Replicas {
-		return do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Desired.Template, Replicas: s.Observed.Set.Replicas},
+		return verdict.Do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Desired.Template, Replicas: s.Observed.Set.Replicas},
 			"every pod has the template; the partition goes back above them all, so that no manual edit restarts one")
 	}
-	return pass()
+	return verdict.Pass()
 }
 
 // applied records what was applied.
-func applied(s *situation.Situation) verdict {
+func applied(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Intermediate() || (s.Observed.Record.Applied != nil && s.Observed.Record.Applied.SpecHash == s.Desired.SpecHash) {
-		return pass()
+		return verdict.Pass()
 	}
-	return do(action.NewRecordApplied(s, s.Desired.Spec.Version),
+	return verdict.Do(action.NewRecordApplied(s, s.Desired.Spec.Version),
 		fmt.Sprintf("every member runs etcd %s and is healthy, and so is the cluster version", s.Desired.Spec.Version))
 }

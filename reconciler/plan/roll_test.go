@@ -6,6 +6,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -77,7 +78,7 @@ func TestARestartCarriesItsPreconditions(t *testing.T) {
 		{"by the partition", next, action.RestartMember{SetUID: "set", Member: "orders-2", Ordinal: 2, PodUID: "pod-m2", MemberID: "m2", Partition: 2, From: oldVersion, To: newVersion}},
 		{"by deletion", broken, action.RestartMember{SetUID: "set", Member: "orders-1", Ordinal: 1, PodUID: "pod-m1", MemberID: "m1", Partition: 3, ByDeletion: true, From: newVersion, To: oldVersion}},
 	} {
-		if got := restart(c.s).step.Action; got != c.want {
+		if got := restart(c.s).Step.Action; got != c.want {
 			t.Errorf("%s:\ngot  %+v\nwant %+v", c.name, got, c.want)
 		}
 	}
@@ -117,7 +118,7 @@ func TestApplied(t *testing.T) {
 	s := healthy(3)
 	commit(newVersion)(s)
 	want := action.RecordApplied{SpecHash: "b", Settings: s.Settings(), Version: newVersion, Commit: "beef"}
-	if got := applied(s).step.Action; got != want {
+	if got := applied(s).Step.Action; got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
@@ -147,7 +148,7 @@ func TestTwoMembersWithoutAQuorum(t *testing.T) {
 			s.Desired.Template, s.Desired.SpecHash, s.Desired.Spec.Version, s.Desired.Spec.Upgrade.Backup = template, template, version, schema.BackupSkip
 		}, begun)
 	}
-	checkRule(t, func(s *situation.Situation) verdict { return first(table(), s) }, []ruleCase{
+	checkRule(t, func(s *situation.Situation) verdict.Verdict { return first(table(), s) }, []ruleCase{
 		{name: "62: the other had restarted on its own, and Git goes forward", size: 2, change: with(broken, given("c", newVersion)), want: "orders-0"},
 		{name: "62: the other was upgraded before, and Git goes back", size: 2, change: with(rolled(newVersion, 1), broken, given("a", oldVersion), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "restart orders-0 3.6.16 → 3.5.35"},
 	})
@@ -157,7 +158,7 @@ func TestTwoMembersWithoutAQuorum(t *testing.T) {
 // as the one of the last closed roll, until a roll closes. A pod that is made
 // again before then gets it, and cannot start; only the roll can mend it.
 func TestABrokenTemplateThatWasNeverRolledBack(t *testing.T) {
-	checkRule(t, func(s *situation.Situation) verdict { return first(table(), s) }, []ruleCase{
+	checkRule(t, func(s *situation.Situation) verdict.Verdict { return first(table(), s) }, []ruleCase{
 		{name: "61: a pod that never ran is the roll's to mend", change: with(commit(newVersion), begun, backedUp(time.Minute), leads(0), down(2), neverRan(2), func(s *situation.Situation) {
 			s.Observed.Set.CurrentTemplate, podAt(s, 2).Template, podAt(s, 2).Unpulled = "x", "x", true
 		}), want: "restart orders-2 "},

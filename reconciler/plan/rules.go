@@ -1,29 +1,16 @@
 package plan
 
 import (
-	"fmt"
-	"time"
-
-	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 )
-
-// verdict is what one rule says: nothing (the zero verdict), a hold, a step, or
-// that there is nothing to do whatever the rules below would say.
-type verdict struct {
-	hold *decision.Hold
-	step *decision.Step
-	idle bool
-}
-
-// silent reports whether the rule had nothing to say.
-func (v verdict) silent() bool { return v.hold == nil && v.step == nil && !v.idle }
 
 // rule is one line of the safety policy.
 type rule struct {
 	name string
-	eval func(*situation.Situation) verdict
+	eval func(*situation.Situation) verdict.Verdict
 }
 
 // table is the safety policy: the first rule that has something to say wins, so
@@ -88,12 +75,12 @@ func table() []rule {
 		{"bootstrap", bootstrap},
 		{"drift", drift},
 		{"recovering", recovering},
-		{"enlarge", enlarge},
+		{"enlarge", volumes.Enlarge},
 		{"hibernated", hibernated},
 		{"resize", resize},
 		{"settled", settled},
 		{decision.RuleRecovery, recovery},
-		{"holdings", holdings},
+		{"holdings", volumes.Holdings},
 		{"membership", membership},
 		{"repair", repair},
 		{"alarms", alarms},
@@ -116,7 +103,7 @@ func table() []rule {
 		{"leader", leader},
 		{"restart", restart},
 		{"end", end},
-		{"volumes", volumes},
+		{"volumes", volumes.Grown},
 		{"grow", grow},
 		{"admit", admit},
 		{"defragment", defragment},
@@ -126,102 +113,15 @@ func table() []rule {
 }
 
 // first asks the rules in order.
-func first(rules []rule, s *situation.Situation) verdict {
+func first(rules []rule, s *situation.Situation) verdict.Verdict {
 	for _, r := range rules {
 		v := r.eval(s)
-		if v.hold != nil {
-			v.hold.Rule = r.name
+		if v.Hold != nil {
+			v.Hold.Rule = r.name
 		}
-		if !v.silent() {
+		if !v.Silent() {
 			return v
 		}
 	}
-	return verdict{}
-}
-
-// oneOf is what the first part of a rule says that has something to say.
-func oneOf(s *situation.Situation, parts ...func(*situation.Situation) verdict) verdict {
-	for _, part := range parts {
-		if v := part(s); !v.silent() {
-			return v
-		}
-	}
-	return pass()
-}
-
-// The times between two passes, by what is awaited.
-const (
-	quickly = 250 * time.Millisecond
-	soon    = 2 * time.Second
-	later   = 30 * time.Second
-	rarely  = 5 * time.Minute
-	instant = time.Duration(0)
-)
-
-// idle is the verdict that all is as it should be, and that no rule below is
-// asked.
-func idle() verdict { return verdict{idle: true} }
-
-// pass is the verdict of a rule that has nothing to say.
-func pass() verdict { return verdict{} }
-
-// do is the verdict of a rule that wants an action.
-func do(a action.Action, reason string) verdict {
-	return verdict{step: &decision.Step{Action: a, Reason: reason}}
-}
-
-// wait is a hold that ends on its own.
-func wait(message string, since time.Time) verdict {
-	return verdict{hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: soon}}
-}
-
-// refuse is a hold that ends with a new commit.
-func refuse(message, do string) verdict {
-	return verdict{hold: &decision.Hold{Kind: decision.Refused, Message: message, Do: do, Again: rarely}}
-}
-
-// about adds to a verdict which member it is about, and what was measured.
-func (v verdict) about(r situation.Remark) verdict {
-	switch {
-	case v.hold != nil:
-		v.hold.Member, v.hold.Detail = r.Member, r.Detail
-	case v.step != nil:
-		v.step.Detail = r.Detail
-	}
-	return v
-}
-
-// at adds to a hold the member that it is about.
-func (v verdict) at(member string) verdict {
-	v.hold.Member = member
-	return v
-}
-
-// advise adds to a hold what a person can do.
-func (v verdict) advise(do string) verdict {
-	v.hold.Do = do
-	return v
-}
-
-// again sets when a hold is looked at again.
-func (v verdict) again(in time.Duration) verdict {
-	v.hold.Again = in
-	return v
-}
-
-// measured adds what was measured.
-func (v verdict) measured(format string, args ...any) verdict {
-	detail := fmt.Sprintf(format, args...)
-	switch {
-	case v.hold != nil:
-		v.hold.Detail = detail
-	case v.step != nil:
-		v.step.Detail = detail
-	}
-	return v
-}
-
-// unhealthy is a hold that ends when the cluster is healthy.
-func unhealthy(message, do string) verdict {
-	return verdict{hold: &decision.Hold{Kind: decision.Unhealthy, Message: message, Do: do, Again: soon}}
+	return verdict.Pass()
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 // patience is how many looks a world may take to come to rest.
@@ -22,7 +23,7 @@ func (e *engine) settle(w *world) string {
 	if w.window == windowClosed {
 		w.window = windowOpen
 	}
-	var v verdict
+	var v verdict.Verdict
 	quiet := 0
 	for look := range patience {
 		broken := ""
@@ -34,17 +35,17 @@ func (e *engine) settle(w *world) string {
 		if v, broken = e.pass(w, plainly(&before), done); broken != "" {
 			return broken
 		}
-		if v.step == nil && v.hold == nil && !moved {
+		if v.Step == nil && v.Hold == nil && !moved {
 			e.tally.rests++
 			e.tally.longest = max(e.tally.longest, look)
 			return w.unsatisfied()
 		}
-		if quiet++; moved || v.step != nil {
+		if quiet++; moved || v.Step != nil {
 			quiet = 0
 		}
-		if quiet > 20 && v.hold != nil {
+		if quiet > 20 && v.Hold != nil {
 			e.tally.longest = max(e.tally.longest, look)
-			return e.heldFor(w, v.hold)
+			return e.heldFor(w, v.Hold)
 		}
 	}
 	// Where something is wrong that only a person can end, two rules may undo each
@@ -53,7 +54,7 @@ func (e *engine) settle(w *world) string {
 		e.tally.holds["no rest"]++
 		return ""
 	}
-	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.hold, v.step)
+	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.Hold, v.Step)
 }
 
 // proceed lets the next thing happen that happens on its own, and time go by:

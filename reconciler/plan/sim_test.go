@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 // history is one run of the simulation as numbers, so that it can be drawn,
@@ -277,8 +278,8 @@ func (p *played) look(d *dice) string {
 	if p.trace != nil {
 		p.tellOf(v, s, f)
 	}
-	if v.step != nil {
-		p.begins(v.step.Action)
+	if v.Step != nil {
+		p.begins(v.Step.Action)
 	}
 	return broken
 }
@@ -299,13 +300,13 @@ func (p *played) ago(d *dice) *world {
 	return &p.past[(p.at+n-d.roll(4))%n]
 }
 
-func (p *played) tellOf(v verdict, s sight, f fate) {
+func (p *played) tellOf(v verdict.Verdict, s sight, f fate) {
 	text := []string{"quorate: ", "another quorate: "}[s.daemon]
 	switch {
-	case v.step != nil:
-		text += v.step.Action.String()
-	case v.hold != nil:
-		text += "holds: " + v.hold.Message
+	case v.Step != nil:
+		text += v.Step.Action.String()
+	case v.Hold != nil:
+		text += "holds: " + v.Hold.Message
 	default:
 		text += "nothing to do"
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -56,7 +57,7 @@ func grown(capacity int64, ordinals ...int32) mutation {
 
 func TestEnlarge(t *testing.T) {
 	larger := with(stored, wants("16Gi"))
-	checkRule(t, enlarge, []ruleCase{
+	checkRule(t, volumes.Enlarge, []ruleCase{
 		{name: "an unformed cluster", change: with(larger, func(s *situation.Situation) { s.Observed.Record = nil })},
 		{name: "17: as Git says", change: stored},
 		{name: "17: in other words", change: with(stored, wants("8192Mi"))},
@@ -80,7 +81,7 @@ func TestVolumes(t *testing.T) {
 	larger := with(stored, wants("16Gi"))
 	asked := with(larger, grown(8, 0, 1, 2))
 	done := with(larger, grown(16, 0, 1, 2))
-	checkRule(t, volumes, []ruleCase{
+	checkRule(t, volumes.Grown, []ruleCase{
 		{name: "17: as Git says", change: stored},
 		{name: "a class that does not allow it", change: with(larger, ofVolume(0, func(v *state.Volume) {
 			v.NotExpandable = "its StorageClass fast does not allow it (allowVolumeExpansion)"
@@ -192,7 +193,7 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 			}
 		})},
 	})
-	checkRule(t, volumes, []ruleCase{
+	checkRule(t, volumes.Grown, []ruleCase{
 		{name: "outside the windows the rest waits", change: with(reshaped, closed), want: "Waiting: volumes of 3 members must change to class slow: orders-2, orders-1, orders-0, one at a time, once the maintenance window opens at Sat 2026-03-07 02:00 UTC"},
 		{name: "inside of them repair replaces", change: reshaped},
 		{name: "windows that cannot be read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
@@ -207,7 +208,7 @@ func TestBackupAvoidsTheMemberThatIsWrong(t *testing.T) {
 	s := healthy(3)
 	compared(1, 1, 2)(s)
 	v := repair(s)
-	if v.step == nil || v.step.Action.String() != "back up through orders-0" {
+	if v.Step == nil || v.Step.Action.String() != "back up through orders-0" {
 		t.Errorf("got %+v", v)
 	}
 	for name, unfit := range map[string]func(*state.Member){

@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
 // window keeps what disturbs clients inside the maintenance windows: the start of
@@ -21,18 +22,18 @@ import (
 //
 // The backup that the upgrade rests on is younger than that first one: it is
 // taken when the window has opened.
-func window(s *situation.Situation) verdict {
+func window(s *situation.Situation) verdict.Verdict {
 	if !s.Disturbs() || s.MendedByRoll() != nil || s.FirstBackup() || s.EndsNoSpace() {
-		return pass()
+		return verdict.Pass()
 	}
 	opens, problem := s.NextOpening()
 	switch {
 	case problem != "":
-		return refuse(problem, "fix spec.maintenance in a new commit; no member is stopped until then")
+		return verdict.Refuse(problem, "fix spec.maintenance in a new commit; no member is stopped until then")
 	case !opens.After(s.Now):
-		return pass()
+		return verdict.Pass()
 	}
-	v := wait("outside the maintenance window; the next one opens "+opens.Format(situation.OpeningLayout), time.Time{})
-	v.hold.Again, v.hold.Awaits = min(opens.Sub(s.Now), rarely), decision.AwaitsWindow
+	v := verdict.Wait("outside the maintenance window; the next one opens "+opens.Format(situation.OpeningLayout), time.Time{})
+	v.Hold.Again, v.Hold.Awaits = min(opens.Sub(s.Now), verdict.Rarely), decision.AwaitsWindow
 	return v
 }

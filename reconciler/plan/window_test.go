@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -124,23 +125,23 @@ func TestWindow(t *testing.T) {
 }
 
 // The words of the hold stay the same until the window opens, so that it is said
-// once; and it is looked at again in time, and not too rarely meanwhile.
+// once; and it is looked at again in time, and not too verdict.Rarely meanwhile.
 func TestWindowHoldIsStableAndOnTime(t *testing.T) {
 	s := healthy(3)
 	with(commit(newVersion), backedUp(time.Minute), only(windowOf("0 14 * * *", "1h", "UTC")))(s)
-	first := window(s).hold
+	first := window(s).Hold
 	for _, c := range []struct{ after, again time.Duration }{
-		{0, rarely}, {time.Hour, rarely}, {2*time.Hour - 90*time.Second, 90 * time.Second}, {2*time.Hour - 1, 1},
+		{0, verdict.Rarely}, {time.Hour, verdict.Rarely}, {2*time.Hour - 90*time.Second, 90 * time.Second}, {2*time.Hour - 1, 1},
 	} {
 		s.Now = noon.Add(c.after)
-		h := window(s).hold
+		h := window(s).Hold
 		if h == nil || h.String() != first.String() || h.Again != c.again || !h.Since.IsZero() {
 			t.Errorf("after %s: %+v, want again in %s: %s", c.after, h, c.again, first)
 		}
 	}
 	s.Now = noon.Add(2 * time.Hour)
-	if v := window(s); !v.silent() {
-		t.Errorf("as it opens: %+v", v.hold)
+	if v := window(s); !v.Silent() {
+		t.Errorf("as it opens: %+v", v.Hold)
 	}
 }
 

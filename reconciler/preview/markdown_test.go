@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -47,14 +48,14 @@ func comment(limit int) MarkdownOptions {
 // sampleReport is a report with a bit of everything.
 func sampleReport() *Report {
 	was, to := orders(oldVersion, "a"), orders(newVersion, "b")
-	upgrade := plan.Make(to, situation.Assume(was, noon, 0), noon)
+	upgrade := plan.Make(to, outlook.Assume(was, noon, 0), noon)
 	changing := newClusterReport(to, upgrade, 1, 2)
 	changing.Changes = []FieldChange{{Field: "metadata.labels.team", From: "", To: "checkout"}, {Field: "spec.version", From: oldVersion, To: newVersion}}
 	changing.Unknown = []string{"the members' health"}
 
 	refused := to
 	refused.Name, refused.BackupURL = "ledger", ""
-	held := newClusterReport(refused, plan.Make(refused, situation.Assume(was, noon, 0), noon), 0, 0)
+	held := newClusterReport(refused, plan.Make(refused, outlook.Assume(was, noon, 0), noon), 0, 0)
 	held.Changes = []FieldChange{{Field: "spec.version", From: oldVersion, To: newVersion}}
 	held.Unknown = []string{"the members' health"}
 

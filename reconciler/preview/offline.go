@@ -18,7 +18,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
-	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -165,7 +165,7 @@ func (r *supposer) planChange(before, after desired.Cluster) (ClusterReport, err
 	if err := made(was.Cluster.Key(), was.Manifests.StatefulSet, set); err != nil {
 		return ClusterReport{}, err
 	}
-	v, err := r.observer.Suppose(after, observe.Supposition{Set: set, Record: supposedRecord(before), Observed: situation.Assume(was.Desired, r.now(), 0)})
+	v, err := r.observer.Suppose(after, observe.Supposition{Set: set, Record: supposedRecord(before), Observed: outlook.Assume(was.Desired, r.now(), 0)})
 	if err != nil {
 		return ClusterReport{}, err
 	}
@@ -208,7 +208,7 @@ func (r *supposer) reportFor(was, v *observe.View, immutable []state.Change) Clu
 	recovery := v.Desired.Spec.Recovery
 	v.Desired.Spec.Recovery = schema.RecoverySpec{}
 	for leader := range was.Desired.Spec.Replicas {
-		o := situation.Assume(was.Desired, r.now(), leader)
+		o := outlook.Assume(was.Desired, r.now(), leader)
 		o.Objects = slices.Clone(v.Observed.Objects)
 		if o.Set != nil {
 			o.Set.Immutable = immutable

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -161,11 +162,11 @@ func (CreateSet) Disruptive() bool { return false }
 // After implements Action.
 func (a CreateSet) After(s *situation.Situation) {
 	s.Observed.Set = &state.Set{
-		UID: situation.AssumedCluster, Replicas: a.Replicas, Partition: a.Replicas, Template: s.Desired.Template, Version: s.Desired.Spec.Version,
+		UID: outlook.AssumedCluster, Replicas: a.Replicas, Partition: a.Replicas, Template: s.Desired.Template, Version: s.Desired.Spec.Version,
 		CurrentTemplate: s.Desired.Template, CurrentVersion: s.Desired.Spec.Version, Settled: true,
 		ClaimSize: s.WantedSize(), ClaimClass: state.StorageClass(s.Desired.Spec.Storage),
 	}
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.

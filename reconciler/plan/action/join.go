@@ -3,6 +3,7 @@ package action
 import (
 	"maps"
 
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -52,7 +53,7 @@ func (AddLearner) Disruptive() bool { return false }
 func (a AddLearner) After(s *situation.Situation) {
 	j := *s.Observed.Record.Joining
 	j.ID, s.Observed.Record.Joining = "(new "+a.Member+")", &j
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.
@@ -77,7 +78,7 @@ func (PromoteMember) Disruptive() bool { return false }
 func (a PromoteMember) After(s *situation.Situation) {
 	j := *s.Observed.Record.Joining
 	j.Promoting, s.Observed.Record.Joining = true, &j
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.
@@ -149,7 +150,7 @@ func (a DropLearner) After(s *situation.Situation) {
 	if a.Replace {
 		r.Replacing = a.Member
 	}
-	s.Unlist(a.ID)
+	outlook.Unlist(s, a.ID)
 }
 
 // Undo implements Action.

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -73,7 +74,7 @@ func (a RemoveMember) String() string { return "remove " + a.Member + " from the
 func (RemoveMember) Disruptive() bool { return true }
 
 // After implements Action.
-func (a RemoveMember) After(s *situation.Situation) { s.Unlist(a.ID) }
+func (a RemoveMember) After(s *situation.Situation) { outlook.Unlist(s, a.ID) }
 
 // Undo implements Action.
 func (RemoveMember) Undo(*situation.Situation) Undo {
@@ -161,7 +162,7 @@ func (ResizeSet) Disruptive() bool { return false }
 func (a ResizeSet) After(s *situation.Situation) {
 	s.Observed.Set.Replicas, s.Observed.Set.Partition = a.To, a.Partition
 	s.Observed.Pods = slices.DeleteFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal >= a.To })
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.
@@ -185,7 +186,7 @@ func (DeletePod) Disruptive() bool { return false }
 func (a DeletePod) After(s *situation.Situation) {
 	s.Observed.Pods = slices.DeleteFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Name == a.Member })
 	s.Observed.Volumes = slices.DeleteFunc(s.Observed.Volumes, func(v state.Volume) bool { return v.Member == a.Member && v.Terminating })
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.

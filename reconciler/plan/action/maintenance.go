@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -34,7 +35,7 @@ func (Compact) Disruptive() bool { return false }
 // After implements Action. How much room it makes is unknown before: half of
 // what is there is assumed.
 func (a Compact) After(s *situation.Situation) {
-	s.EachMember(func(m *state.Member) { m.CompactRevision, m.DBInUse = a.Revision, m.DBInUse/2 })
+	outlook.EachMember(s, func(m *state.Member) { m.CompactRevision, m.DBInUse = a.Revision, m.DBInUse/2 })
 	s.Observed.Record.Compacted = &state.Compacted{Revision: a.Revision, At: s.Now}
 }
 
@@ -65,7 +66,7 @@ func (Defragment) Disruptive() bool { return true }
 
 // After implements Action.
 func (a Defragment) After(s *situation.Situation) {
-	s.EachMember(func(m *state.Member) {
+	outlook.EachMember(s, func(m *state.Member) {
 		if m.ID == a.ID {
 			m.DBSize = m.DBInUse
 		}

@@ -3,6 +3,7 @@ package action
 import (
 	"fmt"
 
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 )
 
@@ -54,7 +55,7 @@ func (a MoveLeader) String() string { return fmt.Sprintf("move the leader %s →
 func (MoveLeader) Disruptive() bool { return false }
 
 // After implements Action.
-func (a MoveLeader) After(s *situation.Situation) { s.LeadBy(a.ToID) }
+func (a MoveLeader) After(s *situation.Situation) { outlook.LeadBy(s, a.ToID) }
 
 // Undo implements Action.
 func (MoveLeader) Undo(*situation.Situation) Undo {
@@ -94,8 +95,8 @@ func (RestartMember) Disruptive() bool { return true }
 // After implements Action.
 func (a RestartMember) After(s *situation.Situation) {
 	s.Observed.Set.Partition = a.Partition
-	s.ReplacePod(a.Ordinal)
-	s.Settle()
+	outlook.ReplacePod(s, a.Ordinal)
+	outlook.Settle(s)
 }
 
 // Undo implements Action.

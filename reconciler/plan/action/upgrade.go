@@ -3,6 +3,7 @@ package action
 import (
 	"maps"
 
+	"github.com/quorate/quorate/reconciler/plan/outlook"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
@@ -34,7 +35,7 @@ func (a ForceSnapshot) After(s *situation.Situation) {
 	for name := range s.Observed.Record.Members {
 		s.Observed.Record.Forced.Before[name] = 0
 	}
-	s.Settle()
+	outlook.Settle(s)
 	for i := range s.Observed.Rounds {
 		for j := range s.Observed.Rounds[i].Members {
 			s.Observed.Rounds[i].Members[j].Snapshots = 1
@@ -99,7 +100,7 @@ func (a EnableDowngrade) After(s *situation.Situation) {
 		r := &s.Observed.Rounds[i]
 		r.Downgrading, r.DowngradeTarget, r.ClusterVersion = true, a.To, a.To+".0"
 	}
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.
@@ -132,7 +133,7 @@ func (CancelDowngrade) After(s *situation.Situation) {
 	for i := range s.Observed.Rounds {
 		s.Observed.Rounds[i].Downgrading, s.Observed.Rounds[i].DowngradeTarget = false, ""
 	}
-	s.Settle()
+	outlook.Settle(s)
 }
 
 // Undo implements Action.

@@ -228,14 +228,3 @@ func (s *Situation) FirstMemberProblem(r state.Recovering) Remark {
 	}
 	return Remark{}
 }
-
-// RecoverOn lets what a recovery waits for come true, for a forecast.
-func (s *Situation) RecoverOn() {
-	if s.Observed.Record == nil || s.Observed.Record.Recovering == nil || s.Observed.Set == nil {
-		return
-	}
-	s.Observed.Pods = slices.DeleteFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal >= s.Observed.Set.Replicas })
-	if s.Observed.Restore.State == state.RestoreRunning {
-		s.Observed.Restore.State = state.RestoreDone
-	}
-}

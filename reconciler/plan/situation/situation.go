@@ -1,6 +1,5 @@
-// Package situation answers the questions about one cluster that several rules ask, and
-// plays through what an action or a wait leads to, for a forecast. It is pure, and
-// decides nothing: what to do is for the rules of package plan to say.
+// Package situation answers the questions about one cluster that several rules ask. It is
+// pure, and decides nothing: what to do is for the rules of package plan to say.
 package situation
 
 import (

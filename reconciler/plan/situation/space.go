@@ -30,8 +30,8 @@ func (s *Situation) QuotaOf(m state.Member) int64 {
 	return defaultQuota
 }
 
-// wantedQuota is the one that Git asks for.
-func (s *Situation) wantedQuota() int64 {
+// WantedQuota is the one that Git asks for.
+func (s *Situation) WantedQuota() int64 {
 	if q := s.Desired.Spec.Etcd.QuotaBackendBytes; q != nil {
 		return q.Value()
 	}
@@ -93,8 +93,8 @@ func (s *Situation) EndsNoSpace() bool {
 	}
 	larger := false
 	for _, m := range r.Members {
-		larger = larger || s.wantedQuota() > s.QuotaOf(m)
-		if share(m.DBSize, s.wantedQuota()) >= crowded {
+		larger = larger || s.WantedQuota() > s.QuotaOf(m)
+		if share(m.DBSize, s.WantedQuota()) >= crowded {
 			return false
 		}
 	}

@@ -1,15 +1,18 @@
-package situation
+// Package outlook plays through what an action or a wait leads to, for a forecast: it
+// changes a copy of a situation as if everything went well. It is pure.
+package outlook
 
 import (
 	"cmp"
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
 // Clone copies what a forecast changes.
-func (s *Situation) Clone() *Situation {
+func Clone(s *situation.Situation) *situation.Situation {
 	c := *s
 	c.Observed.Objects = slices.Clone(s.Observed.Objects)
 	c.Observed.Pods = slices.Clone(s.Observed.Pods)
@@ -27,23 +30,23 @@ func (s *Situation) Clone() *Situation {
 }
 
 // ReplacePod lets the StatefulSet recreate the pod of an ordinal.
-func (s *Situation) ReplacePod(ordinal int32) {
+func ReplacePod(s *situation.Situation, ordinal int32) {
 	for i := range s.Observed.Pods {
 		if s.Observed.Pods[i].Ordinal == ordinal {
-			s.Observed.Pods[i] = s.recreated(ordinal)
+			s.Observed.Pods[i] = recreated(s, ordinal)
 		}
 	}
 }
 
 // Unlist takes a member out of the rounds.
-func (s *Situation) Unlist(id string) {
+func Unlist(s *situation.Situation, id string) {
 	for i := range s.Observed.Rounds {
 		s.Observed.Rounds[i].Members = slices.DeleteFunc(slices.Clone(s.Observed.Rounds[i].Members), func(m state.Member) bool { return m.ID == id })
 	}
 }
 
 // recreated is the pod that the StatefulSet makes for an ordinal now.
-func (s *Situation) recreated(ordinal int32) state.Pod {
+func recreated(s *situation.Situation, ordinal int32) state.Pod {
 	p := state.Pod{
 		Name: naming.Member(s.Desired.Name, ordinal), Ordinal: ordinal, Created: s.Now, ReadySince: s.Now,
 		Template: s.Observed.Set.Template, Version: s.Observed.Set.Version,
@@ -55,7 +58,7 @@ func (s *Situation) recreated(ordinal int32) state.Pod {
 }
 
 // LeadBy makes a member the leader of the last round.
-func (s *Situation) LeadBy(id string) {
+func LeadBy(s *situation.Situation, id string) {
 	for i := range s.Observed.Rounds {
 		s.Observed.Rounds[i].Members = slices.Clone(s.Observed.Rounds[i].Members)
 		for j := range s.Observed.Rounds[i].Members {
@@ -68,7 +71,7 @@ func (s *Situation) LeadBy(id string) {
 // ready and every member healthy, in two rounds, as they are when nothing goes
 // wrong. A pod that cannot start with a template that was given up does not get
 // better.
-func (s *Situation) Settle() {
+func Settle(s *situation.Situation) {
 	s.Observed.Volumes = slices.Clone(s.Observed.Volumes)
 	for i := range s.Observed.Volumes {
 		s.Observed.Volumes[i].Capacity = s.Observed.Volumes[i].Size
@@ -80,7 +83,7 @@ func (s *Situation) Settle() {
 		return
 	}
 	s.Observed.Set.Settled = true
-	s.replace()
+	replace(s)
 	for i := range s.Observed.Pods {
 		p := &s.Observed.Pods[i]
 		kept := p.Template == s.Desired.Template || (s.Formed() && p.Template == s.Observed.Set.CurrentTemplate)
@@ -91,7 +94,7 @@ func (s *Situation) Settle() {
 	if !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Observed.Set.Template }) {
 		s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = s.Observed.Set.Template, s.Observed.Set.Version
 	}
-	r := s.healthyRound()
+	r := healthyRound(s)
 	deep := r
 	deep.At, deep.Deep = s.Now.Add(-state.Between), true
 	s.Observed.Rounds = []state.Round{deep, r}
@@ -99,22 +102,22 @@ func (s *Situation) Settle() {
 
 // replace creates the pods that are missing, and replaces the formed cluster's
 // outdated ones at or above the partition.
-func (s *Situation) replace() {
+func replace(s *situation.Situation) {
 	for ordinal := range s.Observed.Set.Replicas {
 		i := slices.IndexFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal == ordinal })
 		switch {
 		case i < 0:
-			s.Observed.Pods = append(s.Observed.Pods, s.recreated(ordinal))
-			s.provide(ordinal)
+			s.Observed.Pods = append(s.Observed.Pods, recreated(s, ordinal))
+			provide(s, ordinal)
 		case s.Formed() && ordinal >= s.Observed.Set.Partition && s.Observed.Pods[i].Template != s.Observed.Set.Template:
-			s.Observed.Pods[i] = s.recreated(ordinal)
+			s.Observed.Pods[i] = recreated(s, ordinal)
 		}
 	}
 	slices.SortFunc(s.Observed.Pods, func(a, b state.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
 }
 
 // provide makes the volume of a new pod, where there is none.
-func (s *Situation) provide(ordinal int32) {
+func provide(s *situation.Situation, ordinal int32) {
 	name := naming.Member(s.Desired.Name, ordinal)
 	if s.Observed.Volume(name) != nil {
 		return
@@ -127,7 +130,7 @@ func (s *Situation) provide(ordinal int32) {
 
 // agreedOn is the cluster version when all is well: it follows the oldest member
 // up, and goes down in a downgrade only.
-func (s *Situation) agreedOn() string {
+func agreedOn(s *situation.Situation) string {
 	var minors []string
 	for _, p := range s.Observed.Pods {
 		minors = append(minors, state.Minor(p.Version))
@@ -146,8 +149,8 @@ func (s *Situation) agreedOn() string {
 }
 
 // healthyRound is what the members report when all is well.
-func (s *Situation) healthyRound() state.Round {
-	r := state.Round{At: s.Now, ClusterID: "(new)", ClusterVersion: s.agreedOn()}
+func healthyRound(s *situation.Situation) state.Round {
+	r := state.Round{At: s.Now, ClusterID: "(new)", ClusterVersion: agreedOn(s)}
 	if s.Formed() {
 		r.ClusterID = s.Observed.Record.ClusterID
 	}
@@ -159,10 +162,10 @@ func (s *Situation) healthyRound() state.Round {
 		leader = l.ID
 	}
 	for _, p := range s.Observed.Pods {
-		if m, ok := s.healthyMember(p); ok {
+		if m, ok := healthyMember(s, p); ok {
 			m.Keep(s.Observed.Round().Member(p.Name))
 			if p.Template == s.Desired.Template && m.Quota > 0 {
-				m.Quota = s.wantedQuota()
+				m.Quota = s.WantedQuota()
 			}
 			r.Members = append(r.Members, m)
 		}
@@ -176,13 +179,13 @@ func (s *Situation) healthyRound() state.Round {
 	for i := range r.Members {
 		r.Members[i].Leader = leader
 	}
-	s.descent(&r)
+	descent(s, &r)
 	return r
 }
 
 // healthyMember is the member of a pod when all is well; false for a pod that
 // belongs to none.
-func (s *Situation) healthyMember(p state.Pod) (state.Member, bool) {
+func healthyMember(s *situation.Situation, p state.Pod) (state.Member, bool) {
 	m := state.Member{ID: "(" + p.Name + ")", Name: p.Name, Version: p.Version, Term: 1}
 	if !s.Formed() {
 		return m, true
@@ -200,4 +203,42 @@ func (s *Situation) healthyMember(p state.Pod) (state.Member, bool) {
 	}
 	m.ID = r.Members[p.Name]
 	return m, m.ID != ""
+}
+
+// EachMember changes the members in every round.
+func EachMember(s *situation.Situation, change func(*state.Member)) {
+	for i := range s.Observed.Rounds {
+		s.Observed.Rounds[i].Members = slices.Clone(s.Observed.Rounds[i].Members)
+		for j := range s.Observed.Rounds[i].Members {
+			change(&s.Observed.Rounds[i].Members[j])
+		}
+	}
+}
+
+// descent keeps, in a forecast, a downgrade that is not over: it ends on its own
+// when every member runs the minor that it goes to.
+func descent(s *situation.Situation, r *state.Round) {
+	last := s.Observed.Round()
+	if last == nil || !last.Downgrading {
+		return
+	}
+	target := last.DowngradeTarget
+	if !slices.ContainsFunc(r.Members, func(m state.Member) bool { return state.Minor(m.Version) != target }) {
+		return
+	}
+	r.Downgrading, r.DowngradeTarget, r.ClusterVersion = true, target, target+".0"
+	for i := range r.Members {
+		r.Members[i].StorageVersion = target + ".0"
+	}
+}
+
+// RecoverOn lets what a recovery waits for come true, for a forecast.
+func RecoverOn(s *situation.Situation) {
+	if s.Observed.Record == nil || s.Observed.Record.Recovering == nil || s.Observed.Set == nil {
+		return
+	}
+	s.Observed.Pods = slices.DeleteFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal >= s.Observed.Set.Replicas })
+	if s.Observed.Restore.State == state.RestoreRunning {
+		s.Observed.Restore.State = state.RestoreDone
+	}
 }

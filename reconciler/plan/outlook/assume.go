@@ -1,9 +1,10 @@
-package situation
+package outlook
 
 import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
 )
@@ -41,7 +42,7 @@ func Assume(before state.Desired, now time.Time, leader int32) state.Observed {
 
 // assumedApplied is the record of a spec that was applied.
 func assumedApplied(before state.Desired) *state.Applied {
-	s := Situation{Desired: before}
+	s := situation.Situation{Desired: before}
 	return &state.Applied{SpecHash: before.SpecHash, Settings: s.Settings(), Version: before.Spec.Version, Commit: before.Commit}
 }
 

@@ -1,18 +1,19 @@
-package plan
+package volumes
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// holdings records, on the claim of each volume, what the volume holds, as soon
+// Holdings records, on the claim of each volume, what the volume holds, as soon
 // as the pod on it tells: whose data it is. A volume that is not known to hold what
 // a member of this cluster has left is never deleted: the claim may have been bound
 // to anything since, and only its pod could tell.
-func holdings(s *situation.Situation) verdict {
+func Holdings(s *situation.Situation) verdict.Verdict {
 	if r := s.Observed.Round(); !s.Formed() || s.Observed.Set == nil || r == nil || r.Problem != "" {
-		return pass() // without a quorum nothing is done, not even this
+		return verdict.Pass() // without a quorum nothing is done, not even this
 	}
 	var all []action.Holding
 	for _, v := range s.Observed.Volumes {
@@ -25,13 +26,13 @@ func holdings(s *situation.Situation) verdict {
 		}
 	}
 	if len(all) == 0 {
-		return pass()
+		return verdict.Pass()
 	}
-	return do(action.RecordHoldings{Volumes: all}, "only a volume that is known to hold a member's data is ever deleted")
+	return verdict.Do(action.RecordHoldings{Volumes: all}, "only a volume that is known to hold a member's data is ever deleted")
 }
 
-// unknownVolume tells why a volume is not deleted, and what to do.
-func unknownVolume(v *state.Volume) verdict {
+// Unknown tells why a volume is not deleted, and what to do.
+func Unknown(v *state.Volume) verdict.Verdict {
 	what := "exists, but no member of this cluster was seen on it"
 	switch v.Holds {
 	case "":
@@ -40,5 +41,5 @@ func unknownVolume(v *state.Volume) verdict {
 	default:
 		what = "holds the data of member " + v.Holds + ", which is not in the record"
 	}
-	return refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", "delete the claim if its data is not needed").at(v.Member)
+	return verdict.Refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", "delete the claim if its data is not needed").At(v.Member)
 }

@@ -1,0 +1,115 @@
+// Package verdict has what one rule of the planner says: nothing, a step, or a hold, and
+// the short words with which rules say it.
+package verdict
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+)
+
+// Verdict is what one rule says: nothing (the zero verdict), a hold, a step, or
+// that there is nothing to do whatever the rules below would say.
+type Verdict struct {
+	Hold *decision.Hold
+	Step *decision.Step
+	Idle bool
+}
+
+// Silent reports whether the rule had nothing to say.
+func (v Verdict) Silent() bool { return v.Hold == nil && v.Step == nil && !v.Idle }
+
+// OneOf is what the first part of a rule says that has something to say.
+func OneOf(s *situation.Situation, parts ...func(*situation.Situation) Verdict) Verdict {
+	for _, part := range parts {
+		if v := part(s); !v.Silent() {
+			return v
+		}
+	}
+	return Pass()
+}
+
+// The times between two passes, by what is awaited.
+const (
+	Quickly   = 250 * time.Millisecond
+	Soon      = 2 * time.Second
+	Later     = 30 * time.Second
+	Rarely    = 5 * time.Minute
+	Instantly = time.Duration(0)
+)
+
+// Idle is the verdict that all is as it should be, and that no rule below is
+// asked.
+func Idle() Verdict { return Verdict{Idle: true} }
+
+// Pass is the verdict of a rule that has nothing to say.
+func Pass() Verdict { return Verdict{} }
+
+// Do is the verdict of a rule that wants an action.
+func Do(a action.Action, reason string) Verdict {
+	return Verdict{Step: &decision.Step{Action: a, Reason: reason}}
+}
+
+// Wait is a hold that ends on its own.
+func Wait(message string, since time.Time) Verdict {
+	return Verdict{Hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: Soon}}
+}
+
+// Refuse is a hold that ends with a new commit.
+func Refuse(message, do string) Verdict {
+	return Verdict{Hold: &decision.Hold{Kind: decision.Refused, Message: message, Do: do, Again: Rarely}}
+}
+
+// About adds to a verdict which member it is about, and what was measured.
+func (v Verdict) About(r situation.Remark) Verdict {
+	switch {
+	case v.Hold != nil:
+		v.Hold.Member, v.Hold.Detail = r.Member, r.Detail
+	case v.Step != nil:
+		v.Step.Detail = r.Detail
+	}
+	return v
+}
+
+// At adds to a hold the member that it is about.
+func (v Verdict) At(member string) Verdict {
+	v.Hold.Member = member
+	return v
+}
+
+// Advise adds to a hold what a person can do.
+func (v Verdict) Advise(do string) Verdict {
+	v.Hold.Do = do
+	return v
+}
+
+// Again sets when a hold is looked at again.
+func (v Verdict) Again(in time.Duration) Verdict {
+	v.Hold.Again = in
+	return v
+}
+
+// Measured adds what was measured.
+func (v Verdict) Measured(format string, args ...any) Verdict {
+	detail := fmt.Sprintf(format, args...)
+	switch {
+	case v.Hold != nil:
+		v.Hold.Detail = detail
+	case v.Step != nil:
+		v.Step.Detail = detail
+	}
+	return v
+}
+
+// Unhealthy is a hold that ends when the cluster is healthy.
+func Unhealthy(message, do string) Verdict {
+	return Verdict{Hold: &decision.Hold{Kind: decision.Unhealthy, Message: message, Do: do, Again: Soon}}
+}
+
+// ConfirmIn asks for another round.
+func ConfirmIn(in time.Duration, message string) Verdict {
+	return Verdict{Hold: &decision.Hold{Kind: decision.Confirm, Message: message, Again: in}}
+}
