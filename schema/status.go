@@ -3,6 +3,7 @@ package schema
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // StatusAPIVersion is the group and version of statuses. It is not that of the
@@ -29,6 +30,14 @@ func NewStatus(kind, namespace, name string, phase Phase, reason, message string
 		APIVersion: StatusAPIVersion, Kind: kind, Metadata: StatusMetadata{Name: name, Namespace: namespace},
 		Status: ObjectStatus{Conditions: ConditionsOf(phase, reason, message)},
 	}
+}
+
+// TimeText is a time of a status: RFC 3339 in UTC, "" for none.
+func TimeText(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
 }
 
 // StatusMetadata names the object.

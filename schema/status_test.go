@@ -3,6 +3,7 @@ package schema
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"sigs.k8s.io/yaml"
 )
@@ -54,5 +55,16 @@ func TestStatusesAreOrdered(t *testing.T) {
 	want := []string{"EtcdCluster a/a", "EtcdCluster a/b", "EtcdCluster b/a", "EtcdBackup a/a", "EtcdBackupSchedule a/a", "EtcdRestore a/a"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func TestTimeTextIsUTCOrNothing(t *testing.T) {
+	for want, at := range map[string]time.Time{
+		"":                     {},
+		"2026-03-01T02:00:00Z": time.Date(2026, 3, 1, 4, 0, 0, 5, time.FixedZone("", 2*60*60)),
+	} {
+		if got := TimeText(at); got != want {
+			t.Errorf("%v is %q, want %q", at, got, want)
+		}
 	}
 }

@@ -24,7 +24,7 @@ type planOutput struct {
 
 func (o *planOutput) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&o.format, "output", "o", cli.Text, "text, json or markdown")
+	cli.OutputFlag(cmd, &o.format, cli.Text, cli.JSON, cli.Markdown)
 	flags.StringVar(&o.markdown.Marker, "marker", "quorate-plan", "with -o markdown: name in the first line of each part; one for each plan of a pull request")
 	flags.IntVar(&o.markdown.Limit, "limit", 60000, "with -o markdown: largest size of a part in bytes")
 	flags.StringVar(&o.dir, "output-dir", "", "with -o markdown: directory to write plan-1.md, plan-2.md … to; parts of an earlier run are removed; default standard output")
@@ -33,8 +33,6 @@ func (o *planOutput) add(cmd *cobra.Command) {
 // check rejects flags before any work is done.
 func (o *planOutput) check() error {
 	switch {
-	case o.format != cli.Text && o.format != cli.JSON && o.format != cli.Markdown:
-		return fmt.Errorf("--output is text, json or markdown, not %q", o.format)
 	case o.dir != "" && o.format != cli.Markdown:
 		return errors.New("--output-dir is for -o markdown: add it, or leave the directory out")
 	case o.markdown.Limit < preview.LeastLimit:

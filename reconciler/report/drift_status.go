@@ -2,7 +2,6 @@ package report
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -27,7 +26,7 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 		}
 		if d, there := v.Drifts[o.Kind+"/"+o.Name]; there {
 			s.Fields, s.Manager, s.Changes = d.Fields, d.Manager, fieldDrifts(d.Changes)
-			s.Since = utc(d.Time)
+			s.Since = schema.TimeText(d.Time)
 		}
 		if o.Fight != nil {
 			s.Since = ""
@@ -43,17 +42,9 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 func fieldDrifts(changes []drift.Change) []schema.FieldDrift {
 	var list []schema.FieldDrift
 	for _, c := range changes {
-		list = append(list, schema.FieldDrift{Path: c.Path, Live: c.Live, Wanted: c.Want, Manager: c.Manager, Since: utc(c.Time)})
+		list = append(list, schema.FieldDrift{Path: c.Path, Live: c.Live, Wanted: c.Want, Manager: c.Manager, Since: schema.TimeText(c.Time)})
 	}
 	return list
-}
-
-// utc is a time of a status, "" for none.
-func utc(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 // correction says whether and when an object is put back, or why not. The steps behind the
@@ -67,7 +58,7 @@ func correction(o state.Object, p decision.Plan) string {
 	case o.Left:
 		return "never: spec.drift.mode is Detect"
 	case o.Fight != nil:
-		return "tried again at " + utc(o.Fight.Until)
+		return "tried again at " + schema.TimeText(o.Fight.Until)
 	}
 	apply := action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}
 	for i, step := range p.Steps {

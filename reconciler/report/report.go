@@ -1,6 +1,7 @@
 package report
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -154,8 +155,5 @@ func Shorten(message string) string {
 
 // TimeOrNever is a time for people.
 func TimeOrNever(t time.Time) string {
-	if t.IsZero() {
-		return "never"
-	}
-	return t.UTC().Format(time.RFC3339)
+	return cmp.Or(schema.TimeText(t), "never")
 }

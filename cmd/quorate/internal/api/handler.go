@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler/preview"
@@ -104,25 +103,17 @@ type Error struct {
 
 // GitOf is what is shown of what is known of the repository.
 func GitOf(d follow.Details) Git {
-	g := Git{Source: d.Source, Reference: d.Reference, Problems: slices.Clone(d.Problems), LastSuccess: timeText(d.LastSuccess), Failures: d.Failures}
+	g := Git{Source: d.Source, Reference: d.Reference, Problems: slices.Clone(d.Problems), LastSuccess: schema.TimeText(d.LastSuccess), Failures: d.Failures}
 	if g.Problems == nil {
 		g.Problems = []string{}
 	}
 	if d.Commit != "" {
-		g.Accepted = &Commit{d.Commit, d.Author, d.Subject, timeText(d.When)}
+		g.Accepted = &Commit{d.Commit, d.Author, d.Subject, schema.TimeText(d.When)}
 	}
 	if d.Held != "" {
 		g.Held = &Held{d.Held, d.HeldCommit, d.Reason, d.Approve}
 	}
 	return g
-}
-
-// timeText is a time in UTC as in RFC 3339; "" for none.
-func timeText(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
 }
 
 // Handler serves what is under Prefix.
