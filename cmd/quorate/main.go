@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/status"
@@ -107,7 +109,7 @@ the live clusters, plans safe ordered steps, and applies them one at a time.`,
 	}
 	root.SetFlagErrorFunc(explainFlag)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 100"))
-	root.AddCommand(newRun(), newPlan(), status.Command(userAgent()), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
+	root.AddCommand(newRun(), newPlan(), newStatus(), newExplain(), newValidate(), newConvert(), newSchema(), newSnapshot(), newVersion(), newRestoreVolume(), newCompareTrial(), newTakeBackup())
 	if strings.HasPrefix(program, "kubectl-quorate") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: pluginName}
 		asPlugin(root)
@@ -156,6 +158,14 @@ func wanted(kind string) string {
 		return "a whole number"
 	}
 	return ""
+}
+
+// newStatus keeps client-go from writing between the lines of a text that is watched: what
+// matters of a port that is forwarded no more, quorate says itself.
+func newStatus() *cobra.Command {
+	cmd := status.Command(userAgent())
+	cmd.PreRun = func(*cobra.Command, []string) { klog.SetSlogLogger(slog.New(slog.DiscardHandler)) }
+	return cmd
 }
 
 func newVersion() *cobra.Command {

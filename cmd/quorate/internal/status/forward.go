@@ -14,34 +14,34 @@ import (
 	"k8s.io/client-go/transport/spdy"
 )
 
-// forwarded asks a daemon through the API server, as kubectl port-forward does: that
-// reaches what listens on the loopback of its pod only.
-func (c cluster) forwarded(ctx context.Context, pod corev1.Pod, q query) (answer, error) {
+// forwarded lets do reach a daemon through the API server, as kubectl port-forward does:
+// that reaches what listens on the loopback of its pod only.
+func (c cluster) forwarded(ctx context.Context, pod corev1.Pod, do func(d server) error) error {
 	transport, upgrader, err := spdy.RoundTripperFor(c.config)
 	if err != nil {
-		return answer{}, fmt.Errorf("forward a port of its pod: %w", err)
+		return fmt.Errorf("forward a port of its pod: %w", err)
 	}
 	to := c.kube.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("portforward").URL()
 	stop, ready := make(chan struct{}), make(chan struct{})
 	defer close(stop)
 	forwarder, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), []string{"0:" + pagePort(pod)}, stop, ready, io.Discard, io.Discard)
 	if err != nil {
-		return answer{}, fmt.Errorf("forward a port of its pod: %w", err)
+		return fmt.Errorf("forward a port of its pod: %w", err)
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- forwarder.ForwardPorts() }()
 	select {
 	case <-ready:
 	case err := <-ended:
-		return answer{}, fmt.Errorf("forward a port of its pod: %w; let your account create pods/portforward there", err)
+		return fmt.Errorf("forward a port of its pod: %w; let your account create pods/portforward there", err)
 	case <-ctx.Done():
-		return answer{}, fmt.Errorf("forward a port of its pod: %w", ctx.Err())
+		return fmt.Errorf("forward a port of its pod: %w", ctx.Err())
 	}
 	ports, err := forwarder.GetPorts()
 	if err != nil || len(ports) == 0 {
-		return answer{}, fmt.Errorf("forward a port of its pod: %w", errors.Join(err, errors.New("no port is open here")))
+		return fmt.Errorf("forward a port of its pod: %w", errors.Join(err, errors.New("no port is open here")))
 	}
-	return server{url: &url.URL{Scheme: "http", Host: fmt.Sprintf("localhost:%d", ports[0].Local)}}.ask(ctx, q)
+	return do(server{url: &url.URL{Scheme: "http", Host: fmt.Sprintf("localhost:%d", ports[0].Local)}})
 }
 
 // defaultPagePort is where deploy/base has the daemon serve its page.

@@ -31,7 +31,12 @@ type query struct{ Namespace, Name, Kind string }
 
 // matches reports whether a status was asked for.
 func (q query) matches(s schema.Status) bool {
-	return (q.Namespace == "" || q.Namespace == s.Metadata.Namespace) && (q.Name == "" || q.Name == s.Metadata.Name) && (q.Kind == "" || q.Kind == s.Kind)
+	return q.names(s.Kind, s.Metadata.Namespace, s.Metadata.Name)
+}
+
+// names reports whether an object was asked for.
+func (q query) names(kind, namespace, name string) bool {
+	return (q.Namespace == "" || q.Namespace == namespace) && (q.Name == "" || q.Name == name) && (q.Kind == "" || q.Kind == kind)
 }
 
 // answer is what is known of the objects.
@@ -46,6 +51,9 @@ type answer struct {
 // source knows how objects are.
 type source interface {
 	ask(ctx context.Context, q query) (answer, error)
+	// follow calls told when it can tell of changes, and at each change of what is asked
+	// for, until it cannot any more, and always returns why.
+	follow(ctx context.Context, q query, told func()) error
 }
 
 // daemonFlags say where the daemon is.
@@ -147,30 +155,42 @@ type server struct {
 func (d server) ask(ctx context.Context, q query) (answer, error) { return pages(ctx, q, d.get) }
 
 func (d server) get(ctx context.Context, params url.Values) ([]byte, error) {
-	at := d.url.JoinPath(apiPath)
-	at.RawQuery = params.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	response, err := d.open(ctx, apiPath, params, "application/json")
 	if err != nil {
 		return nil, err
-	}
-	request.Header.Set("Accept", "application/json")
-	if d.token != "" {
-		request.Header.Set("Authorization", "Bearer "+d.token)
-	}
-	client := http.Client{Timeout: askTimeout}
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("ask the daemon: %w; check --server", err)
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
 		return nil, fmt.Errorf("read the daemon's answer: %w", err)
 	}
+	return text, nil
+}
+
+// open makes one request, and returns the answer to one that is granted.
+func (d server) open(ctx context.Context, path string, params url.Values, accept string) (*http.Response, error) {
+	at := d.url.JoinPath(path)
+	at.RawQuery = params.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", accept)
+	if d.token != "" {
+		request.Header.Set("Authorization", "Bearer "+d.token)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, fmt.Errorf("ask the daemon: %w; check --server", err)
+	}
 	if response.StatusCode != http.StatusOK {
+		defer response.Body.Close()
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer)) // else there is only its status
 		return nil, refused(response.StatusCode, text)
 	}
-	return text, nil
+	return response, nil
 }
 
 // refused is the error of an answer that is none.
@@ -217,27 +237,37 @@ func (c cluster) ask(ctx context.Context, q query) (answer, error) {
 func (c cluster) daemons(ctx context.Context, q query) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=quorate,app.kubernetes.io/component=daemon"})
+	pods, err := c.ready(ctx)
 	if err != nil {
-		return answer{}, fmt.Errorf("find the daemon in namespace %s: %w", c.namespace, err)
+		return answer{}, err
 	}
-	a, asked := answer{whole: true}, 0
-	for _, pod := range list.Items {
-		if !isReady(pod) {
-			continue // it waits for the lease, or starts
-		}
-		asked++
-		one, err := c.forwarded(ctx, pod, q)
+	a := answer{whole: true}
+	for _, pod := range pods {
+		err := c.forwarded(ctx, pod, func(d server) error {
+			one, err := d.ask(ctx, q)
+			a.items, a.whole = append(a.items, one.items...), a.whole && one.whole
+			return err
+		})
 		if err != nil {
 			return answer{}, fmt.Errorf("ask the daemon in pod %s: %w", pod.Name, err)
 		}
-		a.items, a.whole = append(a.items, one.items...), a.whole && one.whole
-	}
-	if asked == 0 {
-		return answer{}, fmt.Errorf("no pod of quorate is ready in namespace %s; --daemon-namespace names another one", c.namespace)
 	}
 	schema.SortStatuses(a.items)
 	return a, nil
+}
+
+// ready are the pods of the daemons that act, one at least. The others wait for the lease,
+// or start.
+func (c cluster) ready(ctx context.Context) ([]corev1.Pod, error) {
+	list, err := c.kube.CoreV1().Pods(c.namespace).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/name=quorate,app.kubernetes.io/component=daemon"})
+	if err != nil {
+		return nil, fmt.Errorf("find the daemon in namespace %s: %w", c.namespace, err)
+	}
+	pods := slices.DeleteFunc(list.Items, func(pod corev1.Pod) bool { return !isReady(pod) })
+	if len(pods) == 0 {
+		return nil, fmt.Errorf("no pod of quorate is ready in namespace %s; --daemon-namespace names another one", c.namespace)
+	}
+	return pods, nil
 }
 
 // isReady reports whether a daemon acts.

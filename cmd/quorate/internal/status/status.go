@@ -4,12 +4,10 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 	"sigs.k8s.io/yaml"
@@ -45,7 +43,9 @@ no daemon answers it shows what the last one has written into the Kubernetes clu
 so, and how old that is. It changes nothing.
 
 It ends with 0 if everything that it shows is Ready, with 2 if something is not, and
-with 1 if it could not find out. With --watch it runs until it is interrupted.`,
+with 1 if it could not find out. With --watch it runs until it is interrupted, and shows
+each change as the daemon tells of it, in place on a terminal, else as one more text or
+document; where there is no daemon that can tell, it asks every two seconds.`,
 		Example: `  quorate status                      # all clusters
   quorate status shop/orders          # one of them, in detail
   quorate status shop/orders --watch  # an upgrade, live
@@ -169,68 +169,4 @@ func nounOf(kind string) string {
 		return "object"
 	}
 	return kind
-}
-
-// watchEvery is the time between two questions of --watch.
-const watchEvery = 2 * time.Second
-
-// clearScreen moves to the top of a terminal and clears what is below.
-const clearScreen = "\x1b[H\x1b[J"
-
-// watch shows what has changed until ctx ends: on a terminal in place, else as one more
-// text. An answer that fails is told once, and asked for again.
-func watch(ctx context.Context, out, errs io.Writer, f *showFlags, from source, ask query) error {
-	last, told, live := "", "", cli.IsTerminal(out)
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for {
-		a, err := from.ask(ctx, ask)
-		text := ""
-		if err == nil {
-			text, err = f.render(a, ask)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil && last == "" {
-			return err // a mistake in the command line is no news to wait for
-		}
-		note := a.note
-		if err != nil {
-			note, text = err.Error(), last
-		}
-		if err := news(out, errs, live, note, told, text, last); err != nil {
-			return err
-		}
-		told, last = note, text
-		select {
-		case <-ctx.Done():
-		case <-tick.C:
-		}
-	}
-}
-
-// news writes what differs from what was written last.
-func news(out, errs io.Writer, live bool, note, told, text, last string) error {
-	var err error
-	switch {
-	case live && (text != last || note != told):
-		if note != "" {
-			text += "\n" + cli.Shown(note) + "\n"
-		}
-		_, err = io.WriteString(out, clearScreen+text)
-		return err
-	case live:
-		return nil
-	case note != told && note != "":
-		_, err = fmt.Fprintln(errs, "quorate:", note)
-	}
-	if text == last {
-		return err
-	}
-	if last != "" {
-		text = "\n" + text
-	}
-	_, written := io.WriteString(out, text)
-	return errors.Join(err, written)
 }

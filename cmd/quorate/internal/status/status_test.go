@@ -23,8 +23,8 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 	"k8s.io/streaming/pkg/httpstream/spdy"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/cli"
-	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
 )
@@ -40,6 +40,9 @@ type fleet struct {
 	daemon  *httptest.Server
 	api     *httptest.Server
 	token   string
+	// real answers instead, where there is one; events counts who followed it.
+	real   http.Handler
+	events int
 }
 
 func newFleet(t *testing.T, items ...schema.Status) *fleet {
@@ -83,8 +86,23 @@ func reply(w http.ResponseWriter, value any) {
 func (f *fleet) answer(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if r.URL.Path == api.Prefix+"/events" {
+		f.events++
+	} else {
+		f.asked = append(f.asked, r.URL.RawQuery)
+	}
+	if to := f.real; to != nil {
+		f.mu.Unlock()
+		defer f.mu.Lock()
+		to.ServeHTTP(w, r)
+		return
+	}
+	if r.URL.Path != "/"+apiPath {
+		w.WriteHeader(http.StatusNotFound)
+		reply(w, map[string]string{"error": "there is no such thing"})
+		return
+	}
 	q := r.URL.Query()
-	f.asked = append(f.asked, r.URL.RawQuery)
 	if f.token != "" && r.Header.Get("Authorization") != "Bearer "+f.token {
 		w.WriteHeader(http.StatusUnauthorized)
 		reply(w, map[string]string{"error": "who are you?"})
@@ -132,7 +150,10 @@ func (f *fleet) forward(w http.ResponseWriter, r *http.Request) {
 				f.Error(err)
 				return
 			}
-			go func() { _, _ = io.Copy(to, s) }()
+			go func() {
+				_, _ = io.Copy(to, s)
+				_ = to.Close() // who asked has gone
+			}()
 			_, _ = io.Copy(s, to)
 		}()
 		return nil
@@ -375,53 +396,5 @@ func TestStatusFromAURL(t *testing.T) {
 	}
 	if _, errs := f.quorate(1, "--server", "quorate:8080"); !strings.Contains(errs, "give a URL such as http://localhost:8081") {
 		t.Errorf("said %q", errs)
-	}
-}
-
-// lines is a text that is written and read at once.
-type lines struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
-// 234: a roll is shown as it moves, each state once, and an interruption is no failure.
-func TestARollIsWatched(t *testing.T) {
-	f := newFleet(t, orders())
-	ctx, stop := context.WithCancel(t.Context())
-	var out, errs lines
-	ended := make(chan int, 1)
-	go func() {
-		ended <- run(ctx, []string{"shop/orders", "--watch", "--server", f.daemon.URL}, &out, &errs)
-	}()
-	moved := orders()
-	moved.Status.Cluster.Members[1].Version = "3.6.16"
-	cmdtest.Await(t, func() bool { return strings.Contains(out.String(), "orders-2   -        -") })
-	asked := func() int {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return len(f.asked)
-	}
-	before := asked()
-	cmdtest.Await(t, func() bool { return asked() > before })
-	f.show(moved)
-	cmdtest.Await(t, func() bool { return strings.Contains(out.String(), "orders-2   -        3.6.16") })
-	f.daemon.CloseClientConnections()
-	f.daemon.Close()
-	cmdtest.Await(t, func() bool { return strings.Contains(errs.String(), "ask the daemon") })
-	stop()
-	if status := <-ended; status != 0 || strings.Count(out.String(), "EtcdCluster shop/orders") != 2 {
-		t.Errorf("ended with %d:\n%s", status, out.String())
 	}
 }
