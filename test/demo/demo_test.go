@@ -50,15 +50,3 @@ func TestMakefileBuildsWhatTheDemoNeeds(t *testing.T) {
 		t.Errorf("the Makefile has no line %q", strings.TrimSpace(want))
 	}
 }
-
-func TestSplitImage(t *testing.T) {
-	for image, want := range map[string][2]string{
-		"ghcr.io/quorate/quorate:dev": {"ghcr.io/quorate/quorate", "dev"},
-		"registry:5000/quorate":       {"registry:5000/quorate", "latest"},
-		"quorate":                     {"quorate", "latest"},
-	} {
-		if name, tag := splitImage(image); name != want[0] || tag != want[1] {
-			t.Errorf("%s: %s, %s", image, name, tag)
-		}
-	}
-}

@@ -8,16 +8,14 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/quorate/quorate/test/lab"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
-
-	"github.com/quorate/quorate/test/lab"
 )
 
 // Where quorate runs, and how its pod is found.
 const (
-	system   = "quorate-system"
+	system   = lab.System
 	selector = "app.kubernetes.io/component=daemon"
 )
 
@@ -34,7 +32,7 @@ func (d *demo) deploy(ctx context.Context) error {
 		return err
 	}
 	d.atEnd("namespace "+namespace, true, d.deleteNamespace)
-	overlay, err := d.writeOverlay()
+	overlay, err := d.writeOverlay(ctx)
 	if err != nil {
 		return fmt.Errorf("overlay for this run: %w", err)
 	}
@@ -113,71 +111,12 @@ func available(deployment *appsv1.Deployment) bool {
 
 // writeOverlay writes the kustomization with what only this run knows:
 // where Git is, where backups go and with which credentials.
-func (d *demo) writeOverlay() (string, error) {
+func (d *demo) writeOverlay(ctx context.Context) (string, error) {
 	dir := filepath.Join(d.dir, "deploy")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return "", err
 	}
-	text, err := d.overlay(dir)
-	if err != nil {
-		return "", err
-	}
-	return dir, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), text, 0o600)
-}
-
-func (d *demo) overlay(dir string) ([]byte, error) {
-	// kustomize takes no absolute path.
-	base, err := relative(dir, filepath.Join(d.root, "deploy", "overlays", "sandbox"))
-	if err != nil {
-		return nil, err
-	}
-	name, tag := splitImage(d.image)
-	type object = map[string]any
-	return yaml.Marshal(object{
-		"apiVersion": "kustomize.config.k8s.io/v1beta1",
-		"kind":       "Kustomization",
-		"namespace":  system,
-		"resources":  []string{base},
-		"images":     []object{{"name": "ghcr.io/quorate/quorate", "newName": name, "newTag": tag}},
-		"configMapGenerator": []object{{
-			"name": "quorate-settings", "behavior": "merge",
-			"literals": []string{"REPO=" + d.git.URL(), "BACKUP_URL=" + d.store.URLTemplate()},
-		}},
-		"secretGenerator": []object{{
-			"name": "quorate-object-store", "behavior": "merge", "literals": literals(d.store.Credentials()),
-		}},
-		"patches": []object{{
-			"target": object{"kind": "Namespace"},
-			"patch":  "- {op: add, path: /metadata/labels/" + strings.ReplaceAll(lab.OwnLabel, "/", "~1") + ", value: \"true\"}",
-		}},
-	})
-}
-
-// relative is the way from one directory to another, links followed.
-func relative(from, to string) (string, error) {
-	from, err := filepath.EvalSymlinks(from)
-	if err != nil {
-		return "", err
-	}
-	if to, err = filepath.EvalSymlinks(to); err != nil {
-		return "", err
-	}
-	return filepath.Rel(from, to)
-}
-
-func literals(values map[string]string) []string {
-	var all []string
-	for name, value := range values {
-		all = append(all, name+"="+value)
-	}
-	return all
-}
-
-// splitImage takes an image's name apart as kustomize wants it.
-func splitImage(image string) (name, tag string) {
-	i := strings.LastIndex(image, ":")
-	if i < 0 || strings.Contains(image[i:], "/") {
-		return image, "latest"
-	}
-	return image[:i], image[i+1:]
+	return dir, lab.Overlay{
+		Namespace: system, Image: d.image, Repo: d.git.URL(), BackupURL: d.store.URLTemplate(), Credentials: d.store.Credentials(),
+	}.Write(ctx, dir)
 }

@@ -113,35 +113,6 @@ func (w *world) silence() string {
 	return listener.Addr().String()
 }
 
-// runbook runs the commands of an alert's page, but for those about a daemon that runs in
-// the cluster: this one does not.
-func (w *world) runbook(alert string) {
-	w.Helper()
-	root, err := lab.Root(w.Context())
-	w.must(err)
-	text, err := os.ReadFile(filepath.Join(root, "docs", "alerts.md"))
-	w.must(err)
-	_, section, found := strings.Cut(string(text), "\n## "+alert+"\n")
-	section, _, _ = strings.Cut(section, "\n## ")
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(section, -1)
-	if !found || len(blocks) == 0 {
-		w.Fatalf("docs/alerts.md has no commands for %s", alert)
-	}
-	env := append(w.operator(), "NAMESPACE="+w.namespace, "CLUSTER="+name, "POD="+name+"-0")
-	for _, block := range blocks {
-		for line := range strings.Lines(block[1]) {
-			if strings.Contains(line, "quorate-system") {
-				continue
-			}
-			cmd := exec.CommandContext(w.Context(), "bash", "-eu", "-c", line)
-			cmd.Env = env
-			if out, err := cmd.CombinedOutput(); err != nil {
-				w.Errorf("%s: %s: %v\n%s", alert, line, err, out)
-			}
-		}
-	}
-}
-
 // prometheus is a Prometheus with an Alertmanager, and what that has told.
 type prometheus struct {
 	*world

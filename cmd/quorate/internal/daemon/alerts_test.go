@@ -287,15 +287,7 @@ func TestEachAlertHasACase(t *testing.T) {
 
 // Each alert has its page, with commands, and says where it is.
 func TestEachAlertHasARunbook(t *testing.T) {
-	text, err := os.ReadFile(root + "docs/alerts.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	sections := map[string]string{}
-	for _, section := range strings.Split(string(text), "\n## ")[1:] {
-		name, body, _ := strings.Cut(section, "\n")
-		sections[name] = body
-	}
+	sections := runbookSections(t)
 	known := map[string]bool{}
 	for _, r := range readRules(t) {
 		known[r.Alert] = true
