@@ -53,17 +53,26 @@ type failure struct {
 	next   string
 	kinds  []error
 	after  time.Duration // how long the server wants to be left alone
-	head   string        // the commit that was to be read, where it is known
+	head   Head          // the commit that was to be read, as far as it is known
 }
 
-// HeadOf is the commit that was to be read when an error came up, "" where none was
-// known yet.
-func HeadOf(err error) string {
+// Head is the commit that was to be read when an error came up.
+type Head struct {
+	// Commit is its full hash; "" where none was known yet.
+	Commit string
+	// Subject, Author and When are as in a Snapshot, where the commit was read. Of one that
+	// is not trusted they are no more than what it says of itself.
+	Subject, Author string
+	When            time.Time
+}
+
+// HeadOf is the commit that was to be read when an error came up.
+func HeadOf(err error) Head {
 	var f *failure
 	if errors.As(err, &f) {
 		return f.head
 	}
-	return ""
+	return Head{}
 }
 
 // RetryAfter is how long the server asked to be left alone with an error, 0 where

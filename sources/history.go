@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -73,7 +74,7 @@ func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash,
 		if err != nil {
 			return damaged("commit "+head.String(), err)
 		}
-		return signers.verify([]*object.Commit{commit})
+		return describe(signers.verify([]*object.Commit{commit}), commit)
 	}
 	between, err := r.between(ctx, s, plumbing.NewHash(applied), head)
 	switch {
@@ -82,9 +83,18 @@ func (r *Repository) examine(ctx context.Context, s session, head plumbing.Hash,
 	case err != nil:
 		return err
 	case !between.descends && !r.ref.isFixed():
-		return rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head)
+		return describe(rewritten(fmt.Sprintf("commit %s does not descend from %s, accepted last: the history was rewritten", head, applied), head), between.head)
 	}
-	return signers.verify(between.commits)
+	return describe(signers.verify(between.commits), between.head)
+}
+
+// describe has a refusal say whose commit the head is, where that is known.
+func describe(refusal error, head *object.Commit) error {
+	var f *failure
+	if head != nil && errors.As(refusal, &f) {
+		f.head = headOf(head)
+	}
+	return refusal
 }
 
 func rewritten(why string, head plumbing.Hash) *failure {
@@ -95,6 +105,7 @@ func rewritten(why string, head plumbing.Hash) *failure {
 type lineage struct {
 	commits  []*object.Commit // the oldest last
 	descends bool             // whether one descends from the other
+	head     *object.Commit   // the one; nil where the server did not give it
 }
 
 func (r *Repository) between(ctx context.Context, s session, from, to plumbing.Hash) (lineage, error) {
@@ -106,12 +117,13 @@ func (r *Repository) between(ctx context.Context, s session, from, to plumbing.H
 	if err != nil {
 		return lineage{}, err
 	}
+	older := common[to]
 	delete(common, from)
 	found, err := walk(ctx, objs, to, func(hash plumbing.Hash) bool { return hash == from || common[hash] != nil })
 	if err != nil {
 		return lineage{}, err
 	}
-	l := lineage{}
+	l := lineage{head: cmp.Or(found[to], older)}
 	for _, commit := range found {
 		l.commits = append(l.commits, commit)
 		l.descends = l.descends || slices.Contains(commit.ParentHashes, from)

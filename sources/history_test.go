@@ -89,6 +89,7 @@ func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
 			for range 2 {
 				after(t, repo, sources.Trust{Applied: merge}, sources.ErrRewritten, "does not descend from "+merge, "approve "+head)
 			}
+			wantHead(t, repo, sources.Trust{Applied: merge}, head, u.git(u.work, "log", "-1", "--format=%s", head))
 			after(t, repo, sources.Trust{Applied: merge, Approved: second[:39] + "x"}, sources.ErrRewritten)
 			if got := after(t, repo, sources.Trust{Applied: merge, Approved: head}, nil); got.Commit != head {
 				t.Errorf("%s, approved: %s", name, got.Commit)
@@ -98,6 +99,16 @@ func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
 			}
 		}
 	})
+}
+
+// wantHead wants a head that is not followed to be known with its author, also where the
+// verdict on it is kept.
+func wantHead(t *testing.T, repo *sources.Repository, trust sources.Trust, commit, subject string) {
+	t.Helper()
+	_, err := repo.FetchAfter(t.Context(), trust)
+	if h := sources.HeadOf(err); h.Commit != commit || h.Subject != subject || !strings.HasPrefix(h.Author, "Ada <") || h.When.IsZero() {
+		t.Errorf("%v is about %+v, want %s %q", err, h, commit, subject)
+	}
 }
 
 // A branch that is deleted and made again is the same one if it continues from
@@ -187,6 +198,7 @@ func TestEveryCommitSinceTheAcceptedOneIsVerified(t *testing.T) {
 		fetch(bad, nil)
 		repo := open(t, sources.Config{Signers: sources.Signers{File: file}})
 		after(t, repo, sources.Trust{Applied: fine}, sources.ErrUntrusted, bad)
+		wantHead(t, repo, sources.Trust{Applied: fine}, head, "signed again")
 		if got := after(t, repo, sources.Trust{Applied: fine, Approved: head}, nil); got.Commit != head {
 			t.Errorf("approved: %s", got.Commit)
 		}

@@ -202,8 +202,8 @@ func (r *Repository) FetchAfter(ctx context.Context, trust Trust) (Snapshot, err
 	head, snapshot, err := r.fetch(ctx, trust)
 	if err != nil {
 		f := explain(ctx, r.during, err)
-		if !head.IsZero() {
-			f.head = head.String()
+		if !head.IsZero() && f.head.Commit == "" {
+			f.head.Commit = head.String()
 		}
 		return Snapshot{}, f
 	}

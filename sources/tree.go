@@ -49,16 +49,27 @@ func readCommit(ctx context.Context, objs objects, head plumbing.Hash, at place,
 }
 
 func (r *treeReader) snapshot(commit *object.Commit, tree *object.Tree) Snapshot {
-	subject, _, _ := strings.Cut(strings.TrimLeft(commit.Message, "\n"), "\n")
+	head := headOf(commit)
 	files, skipped := r.sorted()
 	return Snapshot{
-		Commit:  commit.Hash.String(),
+		Commit:  head.Commit,
 		Tree:    tree.Hash.String(),
+		Subject: head.Subject,
+		Author:  head.Author,
+		When:    head.When,
+		Files:   files,
+		Skipped: skipped,
+	}
+}
+
+// headOf is what a commit says of itself.
+func headOf(commit *object.Commit) Head {
+	subject, _, _ := strings.Cut(strings.TrimLeft(commit.Message, "\n"), "\n")
+	return Head{
+		Commit:  commit.Hash.String(),
 		Subject: strings.ToValidUTF8(strings.TrimSpace(subject), "?"),
 		Author:  strings.ToValidUTF8(commit.Author.String(), "?"),
 		When:    commit.Committer.When,
-		Files:   files,
-		Skipped: skipped,
 	}
 }
 

@@ -71,6 +71,11 @@ type Held struct {
 	// Commit is the one that is held, by its full hash; absent where no commit is the
 	// cause, but the server or the network.
 	Commit string `json:"commit,omitempty"`
+	// Author, Subject and Time are as in a Commit, where it was read. One that is not
+	// trusted may say of itself what it likes.
+	Author  string `json:"author,omitempty"`
+	Subject string `json:"subject,omitempty"`
+	Time    string `json:"time,omitempty"`
 	// Reason is history, signature or mass-change where a person can approve the commit,
 	// and Approve is the command that does; both are absent otherwise.
 	Reason  string `json:"reason,omitempty"`
@@ -111,7 +116,10 @@ func GitOf(d follow.Details) Git {
 		g.Accepted = &Commit{d.Commit, d.Author, d.Subject, schema.TimeText(d.When)}
 	}
 	if d.Held != "" {
-		g.Held = &Held{d.Held, d.HeldCommit, d.Reason, d.Approve}
+		g.Held = &Held{
+			Message: d.Held, Commit: d.HeldCommit, Author: d.HeldAuthor, Subject: d.HeldSubject, Time: schema.TimeText(d.HeldWhen),
+			Reason: d.Reason, Approve: d.Approve,
+		}
 	}
 	return g
 }

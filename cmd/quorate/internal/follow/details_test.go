@@ -26,7 +26,8 @@ func (pausing) SetNeeded(map[string]string, string) {}
 func (pausing) SetBackups([]desired.Backup)         {}
 
 // What people see of Git: who wrote the commit in force, why another one is held, how it
-// is approved, and since when nothing could be read. 220: a poll says how long it lasts.
+// is approved, and since when nothing could be read. 245: the held one too.
+// 220: a poll says how long it lasts.
 func TestDetailsOfTheRepository(t *testing.T) {
 	f := cmdtest.NewRepository(t)
 	repository, err := sources.New(sources.Config{URL: f.Dir, Branch: "main"})
@@ -60,6 +61,9 @@ func TestDetailsOfTheRepository(t *testing.T) {
 	f.Commit("users.yaml", desiredtest.ClusterFile("users", "3.6.17"))
 	p.Once(t.Context(), target)
 	held := p.Details()
+	if held.HeldAuthor != "Ada <ada@example.com>" || held.HeldSubject != "Change users.yaml" || held.HeldWhen.IsZero() {
+		t.Errorf("the held commit is %+v", held)
+	}
 	if held.Commit != first.Commit || held.HeldCommit != f.Head() || held.Reason != heldTooManyChanges || !held.LastSuccess.After(first.LastSuccess) ||
 		!strings.HasPrefix(held.Approve, "kubectl -n quorate-system annotate --overwrite configmap quorate-git-") || !strings.HasSuffix(held.Approve, " quorate.dev/approve="+f.Head()) {
 		t.Errorf("held details are %+v", held)
@@ -68,7 +72,7 @@ func TestDetailsOfTheRepository(t *testing.T) {
 	for range minShownFailures {
 		p.Once(t.Context(), target)
 	}
-	if gone := p.Details(); gone.Failures != minShownFailures || gone.Held == "" || gone.Reason != "" || gone.Approve != "" || !gone.LastSuccess.Equal(held.LastSuccess) {
+	if gone := p.Details(); gone.Failures != minShownFailures || gone.Held == "" || gone.Reason != "" || gone.Approve != "" || gone.HeldAuthor != "" || !gone.LastSuccess.Equal(held.LastSuccess) {
 		t.Errorf("without the repository: %+v", gone)
 	}
 	back()

@@ -62,8 +62,8 @@ type Poller struct {
 	said     memo.Once // the error that was logged last
 	// tooManyChanges is the commit that is held because of how many clusters it changes.
 	tooManyChanges struct {
-		commit string
-		err    error
+		head sources.Head
+		err  error
 	}
 }
 
@@ -178,7 +178,8 @@ func (p *Poller) Once(ctx context.Context, target Target) time.Duration {
 		p.failed = 0
 		p.said.Forget("repository")
 		p.state.update(func(d *Details) {
-			d.Held, d.HeldCommit, d.Reason, d.LastSuccess = "", "", "", time.Now()
+			d.hold("", "", sources.Head{})
+			d.LastSuccess = time.Now()
 		})
 		p.lastSuccess.SetToCurrentTime()
 	default:
@@ -226,12 +227,12 @@ func (p *Poller) acceptHead(ctx context.Context, target Target) error {
 	case p.accepted != nil && p.inForce.Load() && s.Commit == p.accepted.snapshot.Commit:
 		return nil
 	}
-	if p.tooManyChanges.commit == s.Commit && s.Commit != p.approved {
+	if p.tooManyChanges.head.Commit == s.Commit && s.Commit != p.approved {
 		return p.tooManyChanges.err
 	}
 	next, set := p.parse(s)
 	if err := p.checkChanges(next); err != nil {
-		p.tooManyChanges.commit, p.tooManyChanges.err = s.Commit, err
+		p.tooManyChanges.head, p.tooManyChanges.err = sources.Head{Commit: s.Commit, Subject: s.Subject, Author: s.Author, When: s.When}, err
 		return err
 	}
 	whole, err := p.store.save(ctx, next)
@@ -343,7 +344,7 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	}
 	text := err.Error()
 	if reason != "" || p.failed >= minShownFailures {
-		p.state.update(func(d *Details) { d.Held, d.HeldCommit, d.Reason = text, p.heldCommit(err), reason })
+		p.state.update(func(d *Details) { d.hold(text, reason, p.heldCommit(err)) })
 	}
 	if !p.said.Changed("repository", "error", text) {
 		return
@@ -355,14 +356,14 @@ func (p *Poller) fail(ctx context.Context, target Target, err error) {
 	p.log.WarnContext(ctx, "commit held", "error", text, "reason", reason, "remedy", "approve it: "+p.approval("COMMIT")+", or --approve-commit")
 }
 
-// heldCommit returns the commit that is the cause of err; "" if the server or the
+// heldCommit returns the commit that is the cause of err; none if the server or the
 // network is.
-func (p *Poller) heldCommit(err error) string {
+func (p *Poller) heldCommit(err error) sources.Head {
 	switch {
 	case errors.Is(err, errTooManyChanges):
-		return p.tooManyChanges.commit
+		return p.tooManyChanges.head
 	case errors.Is(err, sources.ErrUnreachable):
-		return ""
+		return sources.Head{}
 	}
 	return sources.HeadOf(err)
 }

@@ -29,6 +29,10 @@ type Details struct {
 	// Author, Subject and When are those of the commit in force.
 	Author, Subject string
 	When            time.Time
+	// HeldAuthor, HeldSubject and HeldWhen are those of the commit that is held, where it
+	// was read. One that is not trusted may say of itself what it likes.
+	HeldAuthor, HeldSubject string
+	HeldWhen                time.Time
 	// Reason is history, signature or mass-change while a commit waits for a person's
 	// approval, and Approve the command that approves it; both are "" otherwise.
 	Reason, Approve string
@@ -41,6 +45,12 @@ type Details struct {
 // accept notes the commit in force.
 func (d *Details) accept(s sources.Snapshot) {
 	d.Commit, d.Author, d.Subject, d.When = s.Commit, s.Author, s.Subject, s.When
+}
+
+// hold notes why no newer commit is accepted, and which is held; "" and none for nothing.
+func (d *Details) hold(why, reason string, head sources.Head) {
+	d.Held, d.Reason = why, reason
+	d.HeldCommit, d.HeldAuthor, d.HeldSubject, d.HeldWhen = head.Commit, head.Author, head.Subject, head.When
 }
 
 // sharedState is a State, with its Details, that goroutines share.
