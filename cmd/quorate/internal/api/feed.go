@@ -53,6 +53,7 @@ type Feed struct {
 	mu     sync.Mutex
 	from   Statuses
 	pulls  func() []Pull
+	events *Events
 	look   Look
 	looked time.Time
 

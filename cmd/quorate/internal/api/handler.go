@@ -147,6 +147,7 @@ func (h handler) routes() []route {
 		{Prefix + "/statuses", knowing(h.statuses, "kind", "namespace", "name", "phase", "q", "sort", "limit", "continue")},
 		{Prefix + "/statuses/{kind}/{namespace}/{name}", knowing(h.status)},
 		{Prefix + "/statuses/EtcdCluster/{namespace}/{name}/measured", knowing(h.measured)},
+		{Prefix + "/statuses/EtcdCluster/{namespace}/{name}/events", knowing(h.happened)},
 		{Prefix + "/git", knowing(h.git)},
 		{Prefix + "/pulls", knowing(h.pulls)},
 		{Prefix + "/events", knowing(h.events)},
@@ -202,6 +203,23 @@ func (h handler) measured(w http.ResponseWriter, r *http.Request) {
 		m.Members = append([]schema.MemberDatabase{}, m.Members...)
 		writeJSON(w, http.StatusOK, m)
 	}
+}
+
+func (h handler) happened(w http.ResponseWriter, r *http.Request) {
+	found, ok := h.find(w, r, schema.KindCluster)
+	if !ok {
+		return
+	}
+	look, err := h.feed.Look()
+	var list Happened
+	if err == nil {
+		list, err = h.feed.Happened(look, found.Metadata.Namespace, found.Metadata.Name)
+	}
+	if err != nil {
+		WriteError(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, list)
 }
 
 // find returns the status of the object of a kind that a request names. Where there is

@@ -115,6 +115,7 @@ func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 		},
 		"/statuses/{kind}/{namespace}/{name}":               {"EtcdCluster/team-1/c00001": 200, "EtcdCluster/team-1/c99999": 404, "Pod/x/y": 404, "EtcdCluster/team-1/c00001?x=1": 400},
 		"/statuses/EtcdCluster/{namespace}/{name}/measured": {"team-1/c00001/measured": 200, "team-2/c00002/measured": 200, "team-1/c99999/measured": 404, "team-1/c00001/measured?x=1": 400},
+		"/statuses/EtcdCluster/{namespace}/{name}/events":   {"team-1/c00001/events": 503, "team-1/c99999/events": 404, "team-1/c00001/events?x=1": 400},
 		"/git":          {"": 200, "?x=1": 400},
 		"/openapi.json": {"": 200},
 		"/pulls":        {"": 200, "?x=1": 400},

@@ -70,7 +70,7 @@ func description(t *testing.T) object {
 	b.read(filepath.Join("..", "..", "..", "..", "schema"))
 	b.read(filepath.Join("..", "..", "..", "..", "reconciler", "preview"))
 	for _, typ := range []reflect.Type{
-		reflect.TypeFor[StatusList](), reflect.TypeFor[schema.Measured](), reflect.TypeFor[PullList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
+		reflect.TypeFor[StatusList](), reflect.TypeFor[schema.Measured](), reflect.TypeFor[Happened](), reflect.TypeFor[PullList](), reflect.TypeFor[Git](), reflect.TypeFor[Change](), reflect.TypeFor[Error](),
 	} {
 		b.value(typ)
 	}
@@ -94,7 +94,7 @@ func paths() object {
 	}
 	failures := object{
 		"401": answer("Error", "No valid token was given, where one is asked for."), "403": answer("Error", "The token's account may not read."),
-		"405": answer("Error", "Only GET and HEAD are allowed."), "503": answer("Error", "This daemon does not reconcile yet, the API server cannot be asked, or there are too many clients."),
+		"405": answer("Error", "Only GET and HEAD are allowed."), "503": answer("Error", "This daemon does not reconcile yet, the API server cannot be asked or is asked for too much, or there are too many clients."),
 	}
 	get := func(id, summary string, good object, parameters []any, more ...string) object {
 		responses := object{"200": good}
@@ -142,6 +142,7 @@ func paths() object {
 		}),
 		Prefix + "/statuses/{kind}/{namespace}/{name}":               get("getStatus", "The status of one object", answer("Status", "The status."), []any{inPath("kind"), inPath("namespace"), inPath("name")}, "404"),
 		Prefix + "/statuses/EtcdCluster/{namespace}/{name}/measured": get("getMeasured", "What the last pass has measured of one cluster", answer("Measured", "What was measured."), []any{inPath("namespace"), inPath("name")}, "404"),
+		Prefix + "/statuses/EtcdCluster/{namespace}/{name}/events":   get("listEvents", "What Kubernetes still knows of what has happened to one cluster", answer("Happened", "The Events that quorate and others wrote."), []any{inPath("namespace"), inPath("name")}, "404"),
 		Prefix + "/git":   get("getGit", "What is followed in Git", answer("Git", "What is known of the repository."), nil),
 		Prefix + "/pulls": get("listPulls", "What open pull requests would do", answer("PullList", "Those that were planned."), nil),
 		Prefix + "/events": get("followEvents", "Changes as they happen", object{

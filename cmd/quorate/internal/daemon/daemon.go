@@ -75,6 +75,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	defer hooks.close()
 	warnOfFiles(c.Options.BackupURL, log)
 	feed := api.NewFeed(git.Details)
+	feed.SetEvents(api.NewEvents(c.Kube))
 	pages, err := servePage(c.Page, c.Kube, feed, log)
 	if err != nil {
 		return err

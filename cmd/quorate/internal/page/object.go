@@ -22,8 +22,12 @@ type objectView struct {
 	Rollout *schema.Rollout
 	// Commit is the one that declares the object, with its author where it is known.
 	Commit api.Commit
-	// Events are the backups and drills, the newest first.
-	Events []event
+	// Timeline are the backups and drills, the newest first.
+	Timeline []moment
+	// Happened is what Kubernetes still knows of what has happened to a cluster, and NoEvents
+	// why nothing is known.
+	Happened api.Happened
+	NoEvents string
 	// Related are the other objects of the same cluster.
 	Related []row
 }
@@ -44,8 +48,8 @@ type database struct {
 	Percent int64
 }
 
-// event is something that has happened, or is to.
-type event struct {
+// moment is something that has happened, or is to.
+type moment struct {
 	Time, Text string
 	// Backup is the one that was taken; nil for none.
 	Backup *schema.BackupStatus
@@ -74,6 +78,11 @@ func (p *pages) object(w http.ResponseWriter, r *http.Request) {
 		v.Says = strings.TrimSuffix(v.Says, "; "+s.Status.Cluster.Hold.Do)
 	}
 	v.measure(p.feed.Measured(namespace, name))
+	if s.Kind == schema.KindCluster {
+		if v.Happened, err = p.feed.Happened(look, namespace, name); err != nil {
+			v.NoEvents = err.Error()
+		}
+	}
 	v.relate(look.List)
 	p.show(w, http.StatusOK, "object", frame{Title: namespace + "/" + name, Watch: namespace + "/", Partial: !look.Whole, Data: v})
 }
@@ -117,8 +126,8 @@ func (v *objectView) relate(list []schema.Status) {
 			v.happened(s)
 		}
 	}
-	slices.SortStableFunc(v.Events, func(a, b event) int { return strings.Compare(b.Time, a.Time) })
-	v.Events = slices.CompactFunc(v.Events, func(a, b event) bool {
+	slices.SortStableFunc(v.Timeline, func(a, b moment) int { return strings.Compare(b.Time, a.Time) })
+	v.Timeline = slices.CompactFunc(v.Timeline, func(a, b moment) bool {
 		return a.Time == b.Time && a.Backup != nil && b.Backup != nil && a.Backup.URL == b.Backup.URL
 	})
 }
@@ -127,7 +136,7 @@ func (v *objectView) relate(list []schema.Status) {
 func (v *objectView) happened(s schema.Status) {
 	taken := func(b *schema.BackupStatus, by string) {
 		if b != nil {
-			v.Events = append(v.Events, event{Time: b.Time, Text: "backup for " + cmp.Or(b.For, by), Backup: b})
+			v.Timeline = append(v.Timeline, moment{Time: b.Time, Text: "backup for " + cmp.Or(b.For, by), Backup: b})
 		}
 	}
 	switch o := s.Status; {
@@ -138,14 +147,14 @@ func (v *objectView) happened(s schema.Status) {
 	case o.Schedule != nil:
 		taken(o.Schedule.Last, "schedule "+s.Metadata.Name)
 		if d := o.Schedule.Drill; d != nil {
-			v.Events = append(v.Events, event{Time: d.Time, Text: "restore drill of " + d.URL + ": " + d.Result, Bad: d.Result != "passed"})
+			v.Timeline = append(v.Timeline, moment{Time: d.Time, Text: "restore drill of " + d.URL + ": " + d.Result, Bad: d.Result != "passed"})
 		}
 		if o.Schedule.Next != "" {
-			v.Events = append(v.Events, event{Time: o.Schedule.Next, Text: "next backup for schedule " + s.Metadata.Name})
+			v.Timeline = append(v.Timeline, moment{Time: o.Schedule.Next, Text: "next backup for schedule " + s.Metadata.Name})
 		}
 	case o.Backup != nil:
 		taken(o.Backup.Taken, "EtcdBackup "+s.Metadata.Name)
 	case o.Restore != nil && o.Restore.Time != "":
-		v.Events = append(v.Events, event{Time: o.Restore.Time, Text: "restored by EtcdRestore " + s.Metadata.Name})
+		v.Timeline = append(v.Timeline, moment{Time: o.Restore.Time, Text: "restored by EtcdRestore " + s.Metadata.Name})
 	}
 }

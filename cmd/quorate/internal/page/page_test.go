@@ -1,6 +1,7 @@
 package page
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"math"
@@ -10,6 +11,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
@@ -28,6 +35,8 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 		"/objects/EtcdCluster/shop/orders": {
 			"<del><code>ClusterIP</code></del> became <ins><code>NodePort</code></ins>", "It is put back: after the steps before it",
 			"1 of 3 members run what Git says", "8.0 MiB of 2.0 GiB (0 %), 5.0 MiB in use", `value="8388608"`, "1.9 GiB of 2.0 GiB (92 %), 7.0 MiB in use",
+			`2026-03-02 09:03 UTC</time> <strong>Warning</strong> <strong>HoldUnhealthy</strong> orders-2 does not answer (3 times)`, "<strong>RestartMember</strong> restart orders-2", "keeps for an hour",
+			"Pod orders-2: <strong>Warning</strong> <strong>Unhealthy</strong> Readiness probe failed",
 			"orders-0", "leader", "8e9e05c52164694d", "restart orders-1 3.5.21", "the others keep the quorum", "Undo: reversible by reverting the commit", "spec.type", "kubectl-edit",
 			"backup for 3.6.16, 8.0 MiB, revision 41", "2bf7b928e9d0", "restore drill of s3://backups/shop/orders/b.db: key /a differs", "next backup for schedule nightly",
 			"backup for EtcdBackup before-the-move", "Upgrade orders to 3.6.16, by Ada", "0123456789abcdef0123456789abcdef01234567",
@@ -46,6 +55,10 @@ func TestPagesShowWhatIsKnown(t *testing.T) {
 				t.Errorf("%s does not show %q", path, want)
 			}
 		}
+	}
+	body := fetch(t, h, "/objects/EtcdCluster/shop/orders").Body.String()
+	if strings.Contains(body, "Back-off") || strings.Index(body, "HoldUnhealthy") > strings.Index(body, "TakeBackup") {
+		t.Error("Events of another cluster are shown, or the oldest first")
 	}
 	if i, j := strings.Index(fetch(t, h, "/").Body.String(), "shop/ledger"), strings.Index(fetch(t, h, "/").Body.String(), "shop/carts"); i > j {
 		t.Error("what wants a person is not first")
@@ -109,6 +122,7 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	w.set(s)
 	w.set(named)
 	w.pulls = []api.Pull{proposal(evil, evil)}
+	w.events = []runtime.Object{happened("quorate", "StatefulSet", "orders", evil, evil, 1, false), happened(evil, "Pod", "orders-0", evil, evil, 2, true)}
 	h := w.handler()
 	query := "%22%3E%3Cscript%3Ealert(1)%3C/script%3E"
 	for _, path := range []string{"/", "/?q=" + query, "/?namespace=" + query, "/?kind=" + query, "/?sort=" + query, "/objects/EtcdCluster/shop/orders", "/objects/" + query + "/a/b", "/git", "/pulls", "/" + query} {
@@ -160,6 +174,25 @@ func TestAFleetOfTenThousandIsPaged(t *testing.T) {
 	}
 	if body := fetch(t, h, "/?sort=-name").Body.String(); !strings.Contains(body, `aria-sort="descending"`) || strings.Index(body, "c09999") > strings.Index(body, "c09998") {
 		t.Error("the order is not that which is asked for")
+	}
+}
+
+// 246: an API server that gives no Events leaves a sentence, and the page stays.
+func TestAPageWithoutEventsStays(t *testing.T) {
+	w := newWorld()
+	feed := api.NewFeed(w.details)
+	feed.SetStatuses(w)
+	kube := fake.NewClientset()
+	kube.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {
+		return true, nil, apierrors.NewForbidden(corev1.Resource("events"), "", errors.New("no"))
+	})
+	feed.SetEvents(api.NewEvents(kube))
+	got := fetch(t, Handler(feed), "/objects/EtcdCluster/shop/orders")
+	body := html.UnescapeString(got.Body.String())
+	for _, want := range []string{"It is not known: read the Events of namespace shop: quorate may not; let it list events", "They are not known:", "restart orders-1 3.5.21", "8.0 MiB of 2.0 GiB"} {
+		if got.Code != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%d, no %q", got.Code, want)
+		}
 	}
 }
 

@@ -9,6 +9,11 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+
 	"github.com/quorate/quorate/cmd/quorate/internal/api"
 	"github.com/quorate/quorate/cmd/quorate/internal/cmdtest"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
@@ -23,6 +28,8 @@ type world struct {
 	git  follow.Details
 	// measured is by the name of a cluster.
 	measured map[string]schema.Measured
+	// events are those of Kubernetes.
+	events []runtime.Object
 	// pulls are the plans of open pull requests.
 	pulls []api.Pull
 }
@@ -81,6 +88,7 @@ func (w *world) handler() http.Handler {
 	feed := api.NewFeed(w.details)
 	feed.SetStatuses(w)
 	feed.SetPulls(w.open)
+	feed.SetEvents(api.NewEvents(fake.NewClientset(w.events...)))
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix+"/", api.Handler(feed))
 	mux.Handle("/", Handler(feed))
@@ -120,6 +128,19 @@ func upgrading(done int) schema.Status {
 	return s
 }
 
+// happened is an Event of Kubernetes at a minute.
+func happened(source, kind, name, reason, message string, minute int, warning bool) *corev1.Event {
+	e := &corev1.Event{
+		ObjectMeta:     metav1.ObjectMeta{Name: fmt.Sprintf("%s.%d", name, minute), Namespace: "shop"},
+		InvolvedObject: corev1.ObjectReference{Kind: kind, Namespace: "shop", Name: name}, Source: corev1.EventSource{Component: source},
+		Reason: reason, Message: message, Type: corev1.EventTypeNormal, Count: 1, LastTimestamp: metav1.NewTime(time.Date(2026, 3, 2, 9, minute, 0, 0, time.UTC)),
+	}
+	if warning {
+		e.Type, e.Count = corev1.EventTypeWarning, 3
+	}
+	return e
+}
+
 // newWorld has one of everything.
 func newWorld() *world {
 	w := &world{git: follow.Details{
@@ -150,6 +171,13 @@ func newWorld() *world {
 		w.set(s)
 	}
 	w.roll(1)
+	w.events = []runtime.Object{
+		happened("quorate", "StatefulSet", "orders", "TakeBackup", "back up through orders-0: before 3.6.16", 1, false),
+		happened("quorate", "StatefulSet", "orders", "RestartMember", "restart orders-2 3.5.21 → 3.6.16: the others keep the quorum", 2, false),
+		happened("quorate", "StatefulSet", "orders", "HoldUnhealthy", "orders-2 does not answer", 3, true),
+		happened("kubelet", "Pod", "orders-2", "Unhealthy", "Readiness probe failed: connection refused", 4, true),
+		happened("kubelet", "Pod", "ledger-1", "BackOff", "Back-off restarting failed container", 5, true),
+	}
 	w.pulls = []api.Pull{proposal("3.5.35", "3.6.16")}
 	return w
 }

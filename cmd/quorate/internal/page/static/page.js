@@ -5,6 +5,7 @@
   const watch = document.body.dataset.watch;
   const connection = document.getElementById("connection");
   const pause = 1000; // between two requests, whatever changes, in milliseconds
+  const slow = 30000; // between two requests for what the server tells no change of
   let source, timer, busy = false;
 
   const say = (text) => {
@@ -77,6 +78,9 @@
       soon();
     }
   });
+  if (watch.endsWith("/")) setInterval(() => { // one object: sizes, and Events of Kubernetes
+    if (!document.hidden) soon();
+  }, slow);
   window.addEventListener("pagehide", () => source?.close());
   if (!document.hidden) connect();
 })();
