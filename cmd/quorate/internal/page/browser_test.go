@@ -33,7 +33,11 @@ func TestPagesInABrowser(t *testing.T) {
 			if wide := tab.eval("document.documentElement.scrollWidth"); wide != float64(look.width) {
 				t.Errorf("%s, %s: the page is %v wide, the window %d", path, look.name, wide, look.width)
 			}
-			checkAccessible(t, path+", "+look.name, tab.accessible())
+			nodes := tab.accessible()
+			checkAccessible(t, path+", "+look.name, nodes)
+			if strings.HasSuffix(path, "/EtcdCluster/shop/orders") {
+				checkCluster(t, look.name, nodes)
+			}
 			if path == "/" || path == "/git" || strings.HasSuffix(path, "/orders") {
 				tab.screenshot(pictures, strings.Trim(strings.ReplaceAll(path, "/", "-"), "-")+"-"+look.name)
 			}
@@ -53,7 +57,7 @@ func checkAccessible(t *testing.T, page string, nodes []node) {
 		count[n.role]++
 		names[n.role] = append(names[n.role], n.name)
 		switch n.role {
-		case "link", "button", "textbox", "searchbox", "combobox", "heading", "navigation", "region", "table", "columnheader", "rowheader", "progressbar", "ProgressIndicator", "meter", "RootWebArea":
+		case "link", "button", "textbox", "searchbox", "combobox", "heading", "navigation", "region", "table", "columnheader", "rowheader", "progressbar", "RootWebArea":
 			if n.name == "" {
 				t.Errorf("%s: a %s has no name", page, n.role)
 			}
@@ -76,6 +80,27 @@ func checkAccessible(t *testing.T, page string, nodes []node) {
 	}
 	if count["table"] > 0 && (count["row"] < 2*count["table"] || count["columnheader"] < 2 || count["cell"] < 2) {
 		t.Errorf("%s: a table has lost its parts: %v", page, count)
+	}
+}
+
+// checkCluster checks what a screen reader is told of a cluster in the midst of an upgrade:
+// how far it is, by name, and the size of a database in words only.
+func checkCluster(t *testing.T, look string, nodes []node) {
+	t.Helper()
+	told := map[string]bool{}
+	for _, n := range nodes {
+		told[n.role+" "+strings.TrimPrefix(n.name, "Database: ")] = true // a phone's cells begin with their column
+		if strings.EqualFold(n.role, "meter") {
+			t.Errorf("%s: a size is told twice: %+v", look, n)
+		}
+	}
+	for _, want := range []string{
+		"progressbar Rollout", "region What was done", "region Events", "columnheader Database",
+		"cell 1.9 GiB of 2.0 GiB (92 %), 7.0 MiB in use",
+	} {
+		if !told[want] {
+			t.Errorf("%s: %q is not told", look, want)
+		}
 	}
 }
 
