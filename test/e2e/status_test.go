@@ -2,6 +2,9 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
+	"io"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +16,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/freeport"
 	"github.com/quorate/quorate/test/lab"
 )
 
@@ -21,7 +25,9 @@ import (
 func TestStatusBranch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "status")
-	w.options.Args = []string{"--status=branch", "--status-interval=1s"}
+	page, err := freeport.At("127.0.0.1")
+	w.must(err)
+	w.options.Args = []string{"--status=branch", "--status-interval=1s", "--page-listen=" + page}
 	want := spec{version: "3.6.12", replicas: 1}
 	w.create(want)
 	w.awaitStatus(schema.PhaseReady, func(s schema.ObjectStatus) bool { return s.Cluster.Version.Highest == "3.6.12" })
@@ -45,11 +51,12 @@ func TestStatusBranch(t *testing.T) {
 	if s.Cluster.Hold.Kind != "Refused" || s.Commit != w.head || s.Commit == first {
 		t.Errorf("the hold is %+v of commit %s", s.Cluster.Hold, s.Commit)
 	}
-	page, err := w.git.Git(w.Context(), "show", "quorate/status:README.md")
+	readme, err := w.git.Git(w.Context(), "show", "quorate/status:README.md")
 	w.must(err)
-	if !strings.Contains(page, "🔴 Stalled | [`"+w.key()+"`](clusters/"+w.key()+".yaml)") {
-		t.Errorf("the page is\n%s", page)
+	if !strings.Contains(readme, "🔴 Stalled | [`"+w.key()+"`](clusters/"+w.key()+".yaml)") {
+		t.Errorf("the page is\n%s", readme)
 	}
+	w.wantMeasuredAndEvents(page)
 
 	w.awaitLabels(map[string]string{naming.LabelPhase: "Stalled", naming.LabelReason: "Refused", naming.LabelWantedVersion: "3.4.34", naming.LabelCommit: w.head})
 	cm, err := w.cluster.Client.CoreV1().ConfigMaps(w.namespace).Get(w.Context(), naming.Status(schema.KindCluster, name), metav1.GetOptions{})
@@ -64,6 +71,40 @@ func TestStatusBranch(t *testing.T) {
 	time.Sleep(quiet)
 	if after := w.statusLog(); len(after) != len(before) {
 		t.Errorf("nothing happened, and these commits came: %q", after[:len(after)-len(before)])
+	}
+}
+
+// wantMeasuredAndEvents wants the page at an address to know the databases of the members,
+// and what quorate and others have said of the cluster, with the rights of deploy/base, 243 and 246.
+func (w *world) wantMeasuredAndEvents(address string) {
+	w.Helper()
+	ask := func(what string, into any) {
+		w.Helper()
+		request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, "http://"+address+"/api/v1/statuses/"+schema.KindCluster+"/"+w.key()+"/"+what, nil)
+		w.must(err)
+		answer, err := http.DefaultClient.Do(request)
+		w.must(err)
+		defer func() { _ = answer.Body.Close() }()
+		text, err := io.ReadAll(answer.Body)
+		w.must(err)
+		if answer.StatusCode != http.StatusOK {
+			w.Fatalf("%s: %s: %s", what, answer.Status, text)
+		}
+		w.must(json.Unmarshal(text, into))
+	}
+	var measured schema.Measured
+	ask("measured", &measured)
+	if m := measured.Members; len(m) != 1 || m[0].Size <= 0 || m[0].InUse <= 0 || m[0].Quota < m[0].Size {
+		w.Errorf("measured are %+v", m)
+	}
+	type event struct{ Reason, Kind, Name string }
+	var happened struct{ Done, Events []event }
+	ask("events", &happened)
+	if !slices.ContainsFunc(happened.Done, func(e event) bool { return e.Reason == "RestartMember" }) {
+		w.Errorf("quorate has done %+v", happened.Done)
+	}
+	if !slices.ContainsFunc(happened.Events, func(e event) bool { return e.Kind == "Pod" && e.Name == name+"-0" }) {
+		w.Errorf("of the member is told %+v", happened.Events)
 	}
 }
 
