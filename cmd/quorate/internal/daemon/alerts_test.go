@@ -22,6 +22,7 @@ type rule struct {
 	Alert       string            `json:"alert"`
 	Expr        string            `json:"expr"`
 	For         string            `json:"for,omitempty"`
+	KeepFiring  string            `json:"keep_firing_for,omitempty"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 }
@@ -136,6 +137,14 @@ func members(metric string, bad int, other string) (all []string) {
 	return all
 }
 
+// votes are a cluster's series of members that vote, with how many are healthy.
+func votes(voting, quorum int, healthy string, more ...string) []string {
+	return append([]string{
+		fmt.Sprintf("quorate_cluster_voting_members{%s} %dx179", orders, voting), fmt.Sprintf("quorate_cluster_quorum_members{%s} %dx179", orders, quorum),
+		`quorate_cluster_healthy_voting_members{` + orders + `} ` + healthy,
+	}, more...)
+}
+
 func alertCases() []alertCase {
 	row := func(alert, what string, fires map[int]int, series ...string) alertCase {
 		return alertCase{alert, what, series, fires}
@@ -148,8 +157,9 @@ func alertCases() []alertCase {
 		row("QuoratePassesFailing", "a cluster", once(), `quorate_pass_consecutive_failures{`+orders+`} `+phases("0", "5", "0")),
 		row("QuoratePassesFailing", "a backup", once(), `quorate_backup_pass_consecutive_failures{`+orders+`,schedule="",backup="before-sale"} `+phases("0", "5", "0")),
 		row("QuoratePassesFailing", "two failures are a blip", never(), `quorate_pass_consecutive_failures{`+orders+`} `+phases("0", "2", "0")),
-		row("QuorateGitStale", "no read succeeds", once(), `quorate_git_last_success_timestamp_seconds{instance="a",pod="a"} 0+60x59 3540x59 7200+60x59`, `quorate_leader{instance="a",pod="a"} 1x179`),
-		row("QuorateGitStale", "the one that waits reads nothing", never(), `quorate_git_last_success_timestamp_seconds{instance="b",pod="b"} 0x179`, `quorate_leader{instance="b",pod="b"} 0x179`),
+		row("QuorateGitStale", "no read succeeds", once(), `quorate_git_last_success_timestamp_seconds{instance="a",pod="a"} 0+60x59 3540x59 7200+60x59`, `quorate_leader{instance="a",pod="a"} 1x179`, `quorate_git_interval_seconds{instance="a",pod="a"} 30x179`),
+		row("QuorateGitStale", "it is read once an hour", never(), `quorate_git_last_success_timestamp_seconds{instance="a",pod="a"} 0+60x59 3540x59 7200+60x59`, `quorate_leader{instance="a",pod="a"} 1x179`, `quorate_git_interval_seconds{instance="a",pod="a"} 3600x179`),
+		row("QuorateGitStale", "the one that waits reads nothing", never(), `quorate_git_last_success_timestamp_seconds{instance="b",pod="b"} 0x179`, `quorate_leader{instance="b",pod="b"} 0x179`, `quorate_git_interval_seconds{instance="b",pod="b"} 30x179`),
 		row("QuorateGitHeld", "a signature", once(), onAndOff(`quorate_git_held{reason="signature"}`)),
 		row("QuorateFileInvalid", "a file", once(), onAndOff(`quorate_git_file_errors`)),
 		row("QuorateStatusPushFailing", "the branch is protected", once(), `quorate_status_consecutive_failures `+phases("0", "9", "0")),
@@ -169,11 +179,31 @@ func alertCases() []alertCase {
 			`quorate_cluster_updated_members{`+orders+`} 0x59 1x149 3x100`, `quorate_cluster_roll_started_timestamp_seconds{`+orders+`} _x59 3600x149 _x100`, `quorate_cluster_hold{`+orders+`,kind="Waiting"} 0x310`),
 		row("QuorateRollStuck", "it waits for its window", map[int]int{30: 0, 190: 0, 260: 0},
 			`quorate_cluster_updated_members{`+orders+`} 0x59 1x149 3x100`, `quorate_cluster_roll_started_timestamp_seconds{`+orders+`} _x59 3600x149 _x100`, `quorate_cluster_hold{`+orders+`,kind="Waiting"} 1x310`),
+		row("QuorateRollStuck", "quorate is restarted while a slow one moves", map[int]int{150: 0, 158: 0, 170: 0, 178: 0, 195: 1},
+			`quorate_cluster_updated_members{`+orders+`,pod="a"} 0x59 1x59 2x29 stale`, `quorate_cluster_updated_members{`+orders+`,pod="b"} _x151 2x60`,
+			`quorate_cluster_roll_started_timestamp_seconds{`+orders+`,pod="a"} _x60 3600x89 stale`, `quorate_cluster_roll_started_timestamp_seconds{`+orders+`,pod="b"} _x151 3600x60`),
 		row("QuorateMemberUnhealthy", "one is missing", once(), `quorate_cluster_desired_members{`+orders+`} 3x179`, `quorate_cluster_healthy_members{`+orders+`} `+phases("3", "2", "3")),
+		row("QuorateMemberUnhealthy", "those that Git adds wait for their turn", never(), `quorate_cluster_desired_members{`+orders+`} `+phases("3", "5", "5"), `quorate_cluster_healthy_members{`+orders+`} `+phases("3", "3", "5"),
+			`quorate_cluster_hold{`+orders+`,kind="Waiting"} `+phases("0", "1", "0")),
+		row("QuorateMemberUnhealthy", "one does not answer while quorate waits", once(), `quorate_cluster_voting_members{`+orders+`} 3x179`, `quorate_cluster_healthy_voting_members{`+orders+`} `+phases("3", "2", "3"),
+			`quorate_cluster_hold{`+orders+`,kind="Waiting"} 1x179`),
 		row("QuorateQuorumAtRisk", "two of three", once(), `quorate_cluster_voting_members{`+orders+`} 3x179`, `quorate_cluster_quorum_members{`+orders+`} 2x179`, `quorate_cluster_healthy_voting_members{`+orders+`} `+phases("3", "2", "3")),
 		row("QuorateQuorumAtRisk", "a cluster of one is so by choice", never(), `quorate_cluster_voting_members{`+orders+`} 1x179`, `quorate_cluster_quorum_members{`+orders+`} 1x179`, `quorate_cluster_healthy_voting_members{`+orders+`} 1x179`),
-		row("QuorateQuorumLost", "one of three", once(), `quorate_cluster_quorum_members{`+orders+`} 2x179`, `quorate_cluster_healthy_voting_members{`+orders+`} `+phases("3", "1", "3")),
-		row("QuorateQuorumLost", "a cluster that sleeps needs none", never(), `quorate_cluster_quorum_members{`+orders+`} `+phases("2", "0", "2"), `quorate_cluster_healthy_voting_members{`+orders+`} `+phases("3", "0", "3")),
+		row("QuorateQuorumAtRisk", "a rollout that moves, as scrapes see it", never(), votes(3, 2, phases("3", "2", "3"),
+			`quorate_cluster_updated_members{`+orders+`} 0x59 1+1x59 60x59`, `quorate_cluster_roll_started_timestamp_seconds{`+orders+`} `+phases("_", "3600", "_"))...),
+		row("QuorateQuorumAtRisk", "a rollout that stands still", once(), votes(3, 2, phases("3", "2", "3"),
+			`quorate_cluster_updated_members{`+orders+`} 0x59 1x119`, `quorate_cluster_roll_started_timestamp_seconds{`+orders+`} `+phases("_", "3600", "_"))...),
+		row("QuorateQuorumLost", "one of three", once(), votes(3, 2, phases("3", "1", "3"))...),
+		row("QuorateQuorumLost", "the only member is away", once(), votes(1, 1, phases("1", "0", "1"))...),
+		row("QuorateQuorumLost", "the only member restarts", map[int]int{59: 0, 61: 0, 62: 0, 63: 0, 64: 0, 66: 0, 70: 0}, votes(1, 1, "1x59 0x3 1x20")...),
+		row("QuorateQuorumLost", "a cluster wakes up", map[int]int{59: 0, 62: 0, 65: 0, 68: 0, 75: 0}, `quorate_cluster_desired_members{`+orders+`} 0x59 3x40`,
+			`quorate_cluster_voting_members{`+orders+`} 0x59 3x40`, `quorate_cluster_quorum_members{`+orders+`} 0x59 2x40`, `quorate_cluster_healthy_voting_members{`+orders+`} 0x65 3x40`),
+		row("QuorateQuorumLost", "a cluster does not wake up", map[int]int{59: 0, 68: 0, 90: 1}, `quorate_cluster_desired_members{`+orders+`} 0x59 3x40`,
+			`quorate_cluster_voting_members{`+orders+`} 0x59 3x40`, `quorate_cluster_quorum_members{`+orders+`} 0x59 2x40`, `quorate_cluster_healthy_voting_members{`+orders+`} 0x100`),
+		row("QuorateQuorumLost", "a restart of quorate does not end it", map[int]int{59: 0, 80: 1, 101: 1, 103: 1, 110: 1, 140: 0},
+			`quorate_cluster_voting_members{`+orders+`,pod="a"} 3x99 stale`, `quorate_cluster_quorum_members{`+orders+`,pod="a"} 2x99 stale`, `quorate_cluster_healthy_voting_members{`+orders+`,pod="a"} 3x59 1x39 stale`,
+			`quorate_cluster_voting_members{`+orders+`,pod="b"} _x103 3x60`, `quorate_cluster_quorum_members{`+orders+`,pod="b"} _x103 2x60`, `quorate_cluster_healthy_voting_members{`+orders+`,pod="b"} _x103 1x20 3x40`),
+		row("QuorateQuorumLost", "a cluster that sleeps needs none", never(), `quorate_cluster_voting_members{`+orders+`} `+phases("3", "0", "3"), `quorate_cluster_quorum_members{`+orders+`} `+phases("2", "0", "2"), `quorate_cluster_healthy_voting_members{`+orders+`} `+phases("3", "0", "3")),
 		row("QuorateVersionMixed", "half an upgrade", from(230, 300), `quorate_member_info{`+orders+`,member="orders-0",version="3.6.16",state="Healthy",role="leader"} 1x320`,
 			`quorate_member_info{`+orders+`,member="orders-1",version="3.6.16",state="Healthy",role="follower"} 1x59 _x180 1x80`, `quorate_member_info{`+orders+`,member="orders-1",version="3.6.12",state="Healthy",role="follower"} _x59 1x180 _x80`),
 		row("QuorateDatabaseNearQuota", "at 70 % for information", once(), `quorate_member_database_bytes{`+orders+`,member="orders-0"} `+phases("10", "70", "10"), `quorate_member_quota_bytes{`+orders+`,member="orders-0"} 100x179`),
@@ -186,8 +216,11 @@ func alertCases() []alertCase {
 		row("QuorateEndOfLife", "an old minor", from(1530, 1600), `quorate_cluster_release_supported{`+orders+`} 1x59 0x1499 1x100`),
 
 		row("QuorateBackupOverdue", "also where there was never one", once(), onAndOff(`quorate_backup_overdue{`+orders+`,schedule="nightly"}`), `quorate_backup_last_success_timestamp_seconds{`+orders+`,schedule="nightly"} 0x179`),
+		row("QuorateBackupOverdue", "the cluster sleeps", never(), onAndOff(`quorate_backup_overdue{`+orders+`,schedule="nightly"}`), `quorate_cluster_desired_members{`+orders+`} `+phases("3", "0", "3")),
 		row("QuorateBackupFailing", "a schedule", once(), `quorate_backup_consecutive_failures{`+orders+`,schedule="nightly",backup=""} `+phases("0", "2", "0")),
 		row("QuorateBackupShrunk", "from 100 to 40", once(), `quorate_backup_last_success_size_bytes{`+orders+`,schedule="nightly"} `+phases("100", "40", "90")),
+		row("QuorateBackupShrunk", "as much is gone from the database", once(), `quorate_backup_last_success_size_bytes{`+orders+`,schedule="nightly"} `+phases("100", "40", "90"), `quorate_member_database_in_use_bytes{`+orders+`,member="orders-0"} `+phases("90", "30", "80")),
+		row("QuorateBackupShrunk", "a defragmentation", never(), `quorate_backup_last_success_size_bytes{`+orders+`,schedule="nightly"} `+phases("100", "40", "40"), `quorate_member_database_in_use_bytes{`+orders+`,member="orders-0"} 35x179`),
 		row("QuorateDrillFailed", "a backup is bad", once(), onAndOff(`quorate_backup_drill_failed{`+orders+`,schedule="nightly"}`)),
 		row("QuorateDrillOverdue", "nobody gets to it", from(450, 520), `quorate_backup_drill_due_timestamp_seconds{`+orders+`,schedule="nightly"} _x59 3600x420 _x60`),
 
@@ -211,6 +244,11 @@ func alertCases() []alertCase {
 		row("EtcdFsyncSlow", "critical as well", map[int]int{59: 0, 119: 2, 179: 0}, `etcd_disk_wal_fsync_duration_seconds_bucket{`+member+`,le="0.1"} 0+60x59 3540x59 3540+60x59`, `etcd_disk_wal_fsync_duration_seconds_bucket{`+member+`,le="1"} 0+60x59 3540x59 3540+60x59`, `etcd_disk_wal_fsync_duration_seconds_bucket{`+member+`,le="4"} 0+60x179`, `etcd_disk_wal_fsync_duration_seconds_bucket{`+member+`,le="+Inf"} 0+60x179`),
 		row("EtcdCommitSlow", "a slow disk", once(), `etcd_disk_backend_commit_duration_seconds_bucket{`+member+`,le="0.25"} 0+60x59 3540x59 3540+60x59`, `etcd_disk_backend_commit_duration_seconds_bucket{`+member+`,le="1"} 0+60x179`, `etcd_disk_backend_commit_duration_seconds_bucket{`+member+`,le="+Inf"} 0+60x179`),
 		row("EtcdDatabaseGrowing", "it will be full", map[int]int{59: 0, 359: 1, 700: 0}, `etcd_mvcc_db_total_size_in_bytes{`+member+`} 10x59 10+0.2x300 70x400`, `etcd_server_quota_backend_bytes{`+member+`} 100x800`),
+		row("EtcdDatabaseGrowing", "the pod restarts with another address", map[int]int{59: 0, 299: 1, 330: 1},
+			`etcd_mvcc_db_total_size_in_bytes{`+member+`,instance="1"} 10x59 10+0.2x240 stale`, `etcd_server_quota_backend_bytes{`+member+`,instance="1"} 100x300 stale`,
+			`etcd_mvcc_db_total_size_in_bytes{`+member+`,instance="2"} _x303 58+0.2x100`, `etcd_server_quota_backend_bytes{`+member+`,instance="2"} _x303 100x100`),
+		row("EtcdDatabaseGrowing", "a new member has got its data", map[int]int{70: 0, 90: 0, 119: 0, 150: 0, 185: 0, 240: 0}, `etcd_mvcc_db_total_size_in_bytes{`+member+`} _x60 1 70x200`, `etcd_server_quota_backend_bytes{`+member+`} _x60 100x201`),
+		row("EtcdDatabaseFull", "nobody has looked", once(), `etcd_mvcc_db_total_size_in_bytes{`+member+`} `+phases("10", "96", "10"), `etcd_server_quota_backend_bytes{`+member+`} 100x179`),
 		row("EtcdDatabaseFragmented", "three quarters are free", map[int]int{59: 0, 178: 1, 239: 0}, `etcd_mvcc_db_total_size_in_bytes{`+member+`} 4000000000x239`, `etcd_mvcc_db_total_size_in_use_in_bytes{`+member+`} 3000000000x59 1000000000x119 3000000000x59`),
 	}
 }
@@ -268,6 +306,15 @@ func writeYAML(t *testing.T, name string, content any) (path string) {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// 252: no alert that rests on quorate's own series ends because quorate is restarted.
+func TestAlertsOutliveARestart(t *testing.T) {
+	for _, r := range readRules(t) {
+		if want := strings.HasPrefix(r.Alert, "Quorate") && r.Alert != "QuorateAbsent"; (r.KeepFiring != "") != want {
+			t.Errorf("%s: keep_firing_for is %q", r.Alert, r.KeepFiring)
+		}
+	}
 }
 
 // No alert is without a case in which it fires and clears.

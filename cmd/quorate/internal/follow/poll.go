@@ -96,6 +96,7 @@ func New(c Config, log *slog.Logger, registry prometheus.Registerer) *Poller {
 			Buckets: []float64{.01, .05, .1, .5, 1, 5, 30, 120},
 		}),
 	}
+	gauge("git_interval_seconds", "Time between two reads of the repository that are due, --interval.").Set(c.Interval.Seconds())
 	registry.MustRegister(p.held, p.fetches)
 	p.setHeld("")
 	return p
