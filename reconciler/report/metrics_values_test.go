@@ -167,6 +167,11 @@ func TestMetricsOfDatabasesAndAlarms(t *testing.T) {
 			"quorate_member_quota_bytes{etcd_cluster=orders,member=orders-0}":           8 << 20,
 			"quorate_member_quota_bytes{etcd_cluster=orders,member=orders-1}":           2 << 30,
 		})
+		noSeries(w, "quorate_member_alarm{alarm=other,etcd_cluster=orders,member=orders-0}")
+		w.Etcd.Change = func(*state.Round) {}
+		w.MustPass()
+		noSeries(w, "quorate_member_alarm{alarm=other")
+		noSeries(w, "quorate_member_alarm{alarm=NOSPACE,etcd_cluster=orders,member=unknown}")
 	})
 }
 
