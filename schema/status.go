@@ -148,6 +148,9 @@ type ClusterStatus struct {
 	Version VersionStatus `json:"version"`
 	// Replicas count its members.
 	Replicas ReplicasStatus `json:"replicas"`
+	// Rollout is how far the restart of all members onto what Git says is; nil where none
+	// is under way or due.
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
 	// Members in the order of their ordinals.
 	Members []MemberStatus `json:"members,omitempty"`
 	// Drift are the objects that are not what quorate wants of them.
@@ -181,6 +184,14 @@ type ReplicasStatus struct {
 	Wanted  int32 `json:"wanted"`
 	Members int32 `json:"members"`
 	Healthy int32 `json:"healthy"`
+}
+
+// RolloutStatus is how far a rollout is.
+type RolloutStatus struct {
+	// Done counts the members whose pod is made from what Git says, of all Members that
+	// have a pod.
+	Done    int32 `json:"done"`
+	Members int32 `json:"members"`
 }
 
 // The roles of a member.

@@ -41,5 +41,5 @@ func rolloutOf(v *observe.View) *schema.Rollout {
 	if !rolls(v) {
 		return nil
 	}
-	return &schema.Rollout{Updated: updated(v), Members: len(v.Observed.Pods)}
+	return &schema.Rollout{Updated: upToDate(v), Members: len(v.Observed.Pods)}
 }

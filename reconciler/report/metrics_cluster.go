@@ -191,12 +191,12 @@ func countsOf(v *observe.View, p decision.Plan) counts {
 	if c.voters > 0 {
 		c.quorum = state.Quorum(c.voters)
 	}
-	c.upToDate = updated(v)
+	c.upToDate = upToDate(v)
 	return c
 }
 
-// updated counts the members whose pod is made from what Git says.
-func updated(v *observe.View) (n int) {
+// upToDate counts the pods that are made from what Git says.
+func upToDate(v *observe.View) (n int) {
 	for _, p := range v.Observed.Pods {
 		if p.Template == v.Desired.Template {
 			n++

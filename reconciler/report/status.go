@@ -28,6 +28,7 @@ func ClusterStatus(v *observe.View, p decision.Plan) schema.Status {
 	s.Status.Cluster = &schema.ClusterStatus{
 		Version:  versionStatus(v.Cluster.Spec.Version, members),
 		Replicas: replicasStatus(v.Cluster.Spec.Replicas, members),
+		Rollout:  rolloutStatus(v),
 		Members:  members,
 		Drift:    driftStatus(v, p),
 		Hold:     holdStatus(p.Hold),
@@ -131,6 +132,14 @@ func replicasStatus(wanted int32, members []schema.MemberStatus) schema.Replicas
 		}
 	}
 	return s
+}
+
+// rolloutStatus is how far a rollout is; nil where there is none.
+func rolloutStatus(v *observe.View) *schema.RolloutStatus {
+	if !rolls(v) {
+		return nil
+	}
+	return &schema.RolloutStatus{Done: int32(upToDate(v)), Members: int32(len(v.Observed.Pods))}
 }
 
 // windowsOf puts the maintenance windows into words.

@@ -89,7 +89,7 @@ func TestStatusNamesTheMaintenanceWindows(t *testing.T) {
 	})
 }
 
-// 158: the conditions say how an upgrade goes: that it is on the way, and that it is over.
+// 158, 257: the status says how an upgrade goes: that it is on the way, how far, and that it is over.
 func TestStatusOfAnUpgrade(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		first := w.Wish.Commit
@@ -105,15 +105,21 @@ func TestStatusOfAnUpgrade(t *testing.T) {
 				t.Errorf("a step does not say what, why, or until when it can be taken back: %+v", step)
 			}
 		}
-		mixed := false
+		mixed, rolled := false, []int32(nil)
 		w.Until(func(p decision.Plan) bool {
-			v := w.Status(schema.KindCluster, "orders").Status.Cluster.Version
-			mixed = mixed || v.Lowest == "3.6.12" && v.Highest == "3.6.16"
+			c := w.Status(schema.KindCluster, "orders").Status.Cluster
+			mixed = mixed || c.Version.Lowest == "3.6.12" && c.Version.Highest == "3.6.16"
+			if r := c.Rollout; r != nil && !slices.Contains(rolled, r.Done) {
+				rolled = append(rolled, r.Done)
+			}
 			return p.Idle()
 		})
 		w.MustPass()
 		w.WantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
 		s = w.Status(schema.KindCluster, "orders")
+		if !slices.Equal(rolled, []int32{0, 1, 2}) || s.Status.Cluster.Rollout != nil {
+			t.Errorf("the rollout had %v members done, and ends with %+v", rolled, s.Status.Cluster.Rollout)
+		}
 		if b := s.Status.Cluster.Backups; len(b) != 1 || !strings.HasSuffix(b[0].URL, ".db") || b[0].SHA256 == "" {
 			t.Errorf("backups %+v", b)
 		}

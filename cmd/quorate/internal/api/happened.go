@@ -168,7 +168,7 @@ func eventOf(e *corev1.Event) Event {
 		message = message[:maxMessage] + "…"
 	}
 	return Event{
-		Time: timeText(at), Count: int(max(count, 1)), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Message: strings.ToValidUTF8(message, ""),
+		Time: schema.TimeText(at), Count: int(max(count, 1)), Warning: e.Type == corev1.EventTypeWarning, Reason: e.Reason, Message: strings.ToValidUTF8(message, ""),
 		Kind: e.InvolvedObject.Kind, Name: e.InvolvedObject.Name, Source: cmp.Or(e.Source.Component, e.ReportingController),
 	}
 }

@@ -42,6 +42,12 @@ func printFacts(out io.Writer, s schema.Status) {
 		c := t.Cluster
 		add("Version", versionText(c.Version))
 		add("Members", fmt.Sprintf("%d of %d healthy, %s", c.Replicas.Healthy, c.Replicas.Wanted, state.Plural(int(c.Replicas.Members), "voter")))
+		if r := c.Rollout; r != nil {
+			add("Rollout", fmt.Sprintf("%d of %d members done", r.Done, r.Members))
+		}
+		if c.Hold == nil && len(c.Plan) > 0 {
+			add("Now", c.Plan[0].Action)
+		}
 	case t.Backup != nil:
 		add("Cluster", t.Backup.Cluster)
 		factsOfBackup(add, "Taken", t.Backup.Taken)
@@ -163,6 +169,9 @@ func printPlan(out io.Writer, c schema.ClusterStatus) {
 	fmt.Fprintf(out, "\n%s\n", title)
 	for i, step := range c.Plan {
 		fmt.Fprintf(out, "%3d. %s\n     because %s\n", i+1, cli.Shown(step.Action), cli.Shown(step.Reason))
+		if step.Undo != "" {
+			fmt.Fprintf(out, "     undo: %s\n", cli.Shown(step.Undo))
+		}
 	}
 }
 

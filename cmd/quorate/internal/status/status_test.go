@@ -223,7 +223,8 @@ func orders() schema.Status {
 			{Kind: "PodDisruptionBudget", Name: "orders", State: "missing"},
 		},
 		Hold:     &schema.HoldStatus{Kind: "Stopped", Rule: "member", Message: "the roll stopped at orders-2\x1b[2J", Do: "revert the commit"},
-		Plan:     []schema.StepStatus{{Action: "restart orders-1 3.5.21 → 3.6.16", Reason: "the others keep the quorum"}},
+		Plan:     []schema.StepStatus{{Action: "restart orders-1 3.5.21 → 3.6.16", Reason: "the others keep the quorum", Undo: "reversible by reverting the commit until orders-0 runs 3.6.16"}},
+		Rollout:  &schema.RolloutStatus{Done: 1, Members: 3},
 		Warnings: []string{"orders has no backup schedule"},
 		Backups:  []schema.BackupStatus{{For: "3.6.16", URL: "s3://backups/orders.db", Time: "2026-03-01T02:00:00Z", Revision: 8047, Size: 61440}},
 	}
@@ -255,10 +256,10 @@ func TestStatusIsATable(t *testing.T) {
 	other.Metadata.Namespace = "data"
 	f := newFleet(t, other, orders(), sessions(), nightly()).acts()
 	out, errs := f.quorate(2)
-	wantText(t, out, `NAMESPACE   NAME       PHASE     VERSION           MEMBERS   DRIFT   BACKUP                 WHY
-data        sessions   Ready     3.6.16            3/3       -       -                      the cluster is what Git says
-shop        orders     Stalled   3.5.21 → 3.6.16   2/3       3       2026-03-01T02:00:00Z   the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert …
-shop        sessions   Ready     3.6.16            3/3       -       -                      the cluster is what Git says
+	wantText(t, out, `NAMESPACE   NAME       PHASE     VERSION           MEMBERS   ROLLOUT   DRIFT   BACKUP                 WHY
+data        sessions   Ready     3.6.16            3/3       -         -       -                      the cluster is what Git says
+shop        orders     Stalled   3.5.21 → 3.6.16   2/3       1/3       3       2026-03-01T02:00:00Z   the roll stopped at orders-2, which does not come back with etcd 3.6.16; revert …
+shop        sessions   Ready     3.6.16            3/3       -         -       -                      the cluster is what Git says
 `)
 	if errs != "" {
 		t.Errorf("said %q", errs)
@@ -267,8 +268,8 @@ shop        sessions   Ready     3.6.16            3/3       -       -          
 		t.Errorf("asked %q", f.asked)
 	}
 	out, _ = f.quorate(0, "-n", "data")
-	wantText(t, out, `NAMESPACE   NAME       PHASE   VERSION   MEMBERS   DRIFT   BACKUP   WHY
-data        sessions   Ready   3.6.16    3/3       -       -        the cluster is what Git says
+	wantText(t, out, `NAMESPACE   NAME       PHASE   VERSION   MEMBERS   ROLLOUT   DRIFT   BACKUP   WHY
+data        sessions   Ready   3.6.16    3/3       -         -       -        the cluster is what Git says
 `)
 	out, _ = f.quorate(0, "--kind", "schedule", "-o", "wide")
 	wantText(t, out, `NAMESPACE   NAME      PHASE   CLUSTER         LAST                   NEXT                   DRILL   URL                 COMMIT   REASON        WHY
@@ -290,6 +291,7 @@ func TestStatusOfOneCluster(t *testing.T) {
 Commit:   0a1b2c3d4e5f60718293
 Version:  3.5.21 → 3.6.16
 Members:  2 of 3 healthy, 3 voters
+Rollout:  1 of 3 members done
 
 Hold: Stopped, by the rule member (quorate explain member)
   the roll stopped at orders-2`+"\uFFFD"+`[2J
@@ -318,10 +320,18 @@ Drift:
 Plan, once nothing holds it:
   1. restart orders-1 3.5.21 → 3.6.16
      because the others keep the quorum
+     undo: reversible by reverting the commit until orders-0 runs 3.6.16
 
 BACKUP FOR   TAKEN                  REVISION   SIZE   URL
 3.6.16       2026-03-01T02:00:00Z   8047       60Ki   s3://backups/orders.db
 `)
+	free := orders()
+	free.Status.Cluster.Hold = nil
+	f.show(free, sessions(), nightly())
+	if tried, _ := f.quorate(2, "shop/orders"); !strings.Contains(tried, "\nNow:      restart orders-1 3.5.21 → 3.6.16\n") || strings.Contains(out, "Now:") {
+		t.Errorf("what is tried is\n%s", tried)
+	}
+	f.show(orders(), sessions(), nightly())
 	if again, _ := f.quorate(2, "-n", "shop", "orders"); again != out {
 		t.Errorf("with -n it is\n%s", again)
 	}

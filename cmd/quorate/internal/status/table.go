@@ -20,7 +20,7 @@ type showTable struct {
 
 func showTables() []showTable {
 	return []showTable{
-		{schema.KindCluster, "VERSION\tMEMBERS\tDRIFT\tBACKUP", "COMMIT\tREASON", clusterRow, commitAndReason},
+		{schema.KindCluster, "VERSION\tMEMBERS\tROLLOUT\tDRIFT\tBACKUP", "COMMIT\tREASON", clusterRow, commitAndReason},
 		{schema.KindBackup, "CLUSTER\tTAKEN", "URL\tCOMMIT\tREASON", backupRow, urlAndCommit},
 		{schema.KindBackupSchedule, "CLUSTER\tLAST\tNEXT\tDRILL", "URL\tCOMMIT\tREASON", scheduleRow, urlAndCommit},
 		{schema.KindRestore, "CLUSTER\tDONE", "COMMIT\tREASON", restoreRow, commitAndReason},
@@ -72,13 +72,16 @@ func (t showTable) print(out io.Writer, items []schema.Status, wide bool) {
 func clusterRow(s schema.Status) []string {
 	c := s.Status.Cluster
 	if c == nil {
-		return []string{"", "", "", ""}
+		return []string{"", "", "", "", ""}
 	}
-	drift := ""
+	rollout, drift := "", ""
+	if r := c.Rollout; r != nil {
+		rollout = fmt.Sprintf("%d/%d", r.Done, r.Members)
+	}
 	if n := len(c.Drift); n > 0 {
 		drift = fmt.Sprint(n)
 	}
-	return []string{versionText(c.Version), fmt.Sprintf("%d/%d", c.Replicas.Healthy, c.Replicas.Wanted), drift, s.LastBackup().Time}
+	return []string{versionText(c.Version), fmt.Sprintf("%d/%d", c.Replicas.Healthy, c.Replicas.Wanted), rollout, drift, s.LastBackup().Time}
 }
 
 // versionText is what the members report, and what is wanted where that is another one.
