@@ -178,6 +178,7 @@ func (r *supposer) planChange(before, after desired.Cluster) (ClusterReport, err
 	}
 	report := r.reportFor(was, v, immutable)
 	report.Changes, report.Change = changes, Changed
+	report.Warnings = append(report.Warnings, driftChanges(before.Spec.Drift, after.Spec.Drift)...)
 	return report, nil
 }
 
