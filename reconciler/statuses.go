@@ -29,19 +29,19 @@ func (r *Reconciler) Measured(namespace, name string) schema.Measured {
 	return r.Reporter.Board.Measured(namespace + "/" + name)
 }
 
-// MarkedSet is the StatefulSet of a cluster whose phase may be written on it, nil for
-// none: not on a foreign one, and not on that of a cluster that is only observed.
-func (r *Reconciler) MarkedSet(namespace, name string) *appsv1.StatefulSet {
+// MarkedSet is the StatefulSet of a cluster, nil for none and for a foreign one. tell
+// reports whether its phase may be written on it: not where it is only observed.
+func (r *Reconciler) MarkedSet(namespace, name string) (set *appsv1.StatefulSet, tell bool) {
 	key := namespace + "/" + name
 	c, named := r.Get(key)
 	if !named {
 		c.Metadata = schema.Metadata{Namespace: namespace, Name: name}
 	}
-	set := r.cache.Set(key)
-	if set == nil || set.DeletionTimestamp != nil || c.Spec.Mode == schema.ModeObserve || !naming.Owns(set, c.EtcdCluster) {
-		return nil
+	set = r.cache.Set(key)
+	if set == nil || set.DeletionTimestamp != nil || !naming.Owns(set, c.EtcdCluster) {
+		return nil, false
 	}
-	return set
+	return set, c.Spec.Mode != schema.ModeObserve
 }
 
 // newStatusWriter writes statuses for people, as this quorate.

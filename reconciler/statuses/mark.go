@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,35 +20,61 @@ func marks() []string {
 	return []string{naming.LabelPhase, naming.LabelReason, naming.LabelWantedVersion, naming.LabelCommit}
 }
 
-// unmarked is the StatefulSet of a cluster whose labels tell something else; nil where
-// there is nothing to write.
-func (w *Writer) unmarked(s schema.Status, from Source) *appsv1.StatefulSet {
+// unmarked is the StatefulSet of a cluster, and the labels of it that are to be written,
+// nil for one that is to go; none where it tells how the cluster is.
+func unmarked(s schema.Status, from Source) (set *appsv1.StatefulSet, labels map[string]any) {
 	if s.Kind != schema.KindCluster {
-		return nil
+		return nil, nil
 	}
-	set := from.MarkedSet(s.Metadata.Namespace, s.Metadata.Name)
+	set, tell := from.MarkedSet(s.Metadata.Namespace, s.Metadata.Name)
 	if set == nil {
-		return nil
+		return nil, nil
 	}
-	want := Labels(s)
+	want, own := Labels(s), map[string]bool(nil)
+	if !tell {
+		want, own = nil, written(set)
+	}
+	labels = map[string]any{}
 	for _, label := range marks() {
-		if set.Labels[label] != want[label] {
-			return set
+		value, wanted := want[label]
+		switch {
+		case set.Labels[label] == value, !tell && !own[label]:
+		case wanted:
+			labels[label] = value
+		default:
+			labels[label] = nil
 		}
 	}
-	return nil
+	return set, labels
 }
 
-// mark labels a StatefulSet, and nothing else of it: its pods' template is not touched,
-// so that no pod restarts. The UID keeps it from labelling another one of that name.
-func (w *Writer) mark(ctx context.Context, set *appsv1.StatefulSet, want map[string]string) (done bool, err error) {
-	labels := map[string]any{}
-	for _, label := range marks() {
-		labels[label] = nil // removes it
-		if value, wanted := want[label]; wanted {
-			labels[label] = value
+// written are the labels of a StatefulSet that were written by mark and by nobody since. Of
+// a cluster that is only observed no others are quorate's to take off.
+func written(set *appsv1.StatefulSet) map[string]bool {
+	names := map[string]bool{}
+	for _, e := range set.ManagedFields {
+		if e.Manager != naming.StatusManager || e.FieldsV1 == nil {
+			continue
+		}
+		var fields struct {
+			Metadata struct {
+				Labels map[string]any `json:"f:labels"`
+			} `json:"f:metadata"`
+		}
+		if json.NewDecoder(e.FieldsV1.GetRawReader()).Decode(&fields) != nil {
+			continue // then they are nobody's
+		}
+		for label := range fields.Metadata.Labels {
+			names[strings.TrimPrefix(label, "f:")] = true
 		}
 	}
+	return names
+}
+
+// mark writes labels of a StatefulSet, and nothing else of it: its pods' template is not
+// touched, so that no pod restarts. The UID keeps it from labelling another one of that
+// name.
+func (w *Writer) mark(ctx context.Context, set *appsv1.StatefulSet, labels map[string]any) (done bool, err error) {
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": set.UID, "labels": labels}})
 	if err != nil {
 		return false, err

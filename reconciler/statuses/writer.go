@@ -53,8 +53,10 @@ type Source interface {
 	Statuses() (list []schema.Status, whole bool)
 	// StatusRevision is another number after each change of Statuses.
 	StatusRevision() uint64
-	// MarkedSet is the StatefulSet of a cluster that may be labelled; nil for none.
-	MarkedSet(namespace, name string) *appsv1.StatefulSet
+	// MarkedSet is the StatefulSet of a cluster; nil for none that is quorate's. tell
+	// reports whether it may be labelled. If not, the labels of before, which nobody keeps
+	// true any more, are taken off.
+	MarkedSet(namespace, name string) (set *appsv1.StatefulSet, tell bool)
 }
 
 // Writer writes what a Source knows. It is for one goroutine.
@@ -217,8 +219,8 @@ func (w *Writer) due(list []schema.Status, from Source, whole bool, now time.Tim
 		if !w.there[key].shows(s) {
 			add(w.maps, key, func(ctx context.Context) (bool, error) { return w.put(ctx, key, s, now) })
 		}
-		if set := w.unmarked(s, from); set != nil {
-			add(w.sets, key, func(ctx context.Context) (bool, error) { return w.mark(ctx, set, Labels(s)) })
+		if set, labels := unmarked(s, from); len(labels) > 0 {
+			add(w.sets, key, func(ctx context.Context) (bool, error) { return w.mark(ctx, set, labels) })
 		}
 	}
 	for key, e := range w.there {

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -38,12 +41,12 @@ type board struct {
 
 func (b *board) Statuses() ([]schema.Status, bool) { return b.list, !b.partial }
 func (b *board) StatusRevision() uint64            { return b.revision }
-func (b *board) MarkedSet(namespace, name string) *appsv1.StatefulSet {
+func (b *board) MarkedSet(namespace, name string) (*appsv1.StatefulSet, bool) {
 	set, err := b.api.AppsV1().StatefulSets(namespace).Get(b.Context(), name, metav1.GetOptions{})
 	if err != nil {
-		return nil
+		return nil, false
 	}
-	return set
+	return set, true
 }
 
 func newBoard(t *testing.T) *board {
@@ -364,13 +367,56 @@ func TestThePhaseOnAStatefulSetIsNoDrift(t *testing.T) {
 	})
 }
 
+// 259: a cluster that goes to Observe loses the labels that nobody keeps true any more, by
+// one write and no other; what a person writes there stays, and so does all else.
 func TestAClusterThatIsOnlyObservedIsNotLabelled(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		now := time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
+		writer := &statuses.Writer{Kube: w.API, By: "x", Lease: func() error { return nil }, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
+		round := func() (patches int) {
+			t.Helper()
+			w.MustPass()
+			w.API.ClearActions()
+			for range 3 {
+				now = now.Add(time.Minute)
+				if err := writer.Round(t.Context(), w.R); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+			}
+			for _, a := range w.API.Actions() {
+				if a.GetVerb() == "patch" {
+					patches++
+				}
+			}
+			return patches
+		}
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		if n := round(); n != 1 || w.Set().Labels[naming.LabelPhase] != "Ready" {
+			t.Fatalf("%d writes: %v", n, w.Set().Labels)
+		}
+		before := w.Set()
 		w.Wish.Spec.Mode = schema.ModeObserve
 		w.R.SetDesired([]desired.Cluster{w.Wish})
-		w.MustPass()
-		if set := w.R.MarkedSet("shop", "orders"); set != nil {
-			t.Errorf("it may be labelled: %v", set.Name)
+		n, after := round(), w.Set()
+		for _, label := range []string{naming.LabelPhase, naming.LabelReason, naming.LabelWantedVersion, naming.LabelCommit} {
+			delete(before.Labels, label)
+		}
+		if n != 1 || !maps.Equal(after.Labels, before.Labels) || !reflect.DeepEqual(after.Spec, before.Spec) {
+			t.Errorf("%d writes: %v, want %v", n, after.Labels, before.Labels)
+		}
+		after.Labels[naming.LabelPhase] = "mine"
+		if _, err := w.API.AppsV1().StatefulSets("shop").Update(t.Context(), after, metav1.UpdateOptions{FieldManager: "kubectl-label"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if n := round(); n != 0 || w.Set().Labels[naming.LabelPhase] != "mine" {
+			t.Errorf("%d writes after a person's: %v", n, w.Set().Labels)
+		}
+		w.Wish.Spec.Mode = schema.ModeEnforce
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		if n := round(); n != 1 || w.Set().Labels[naming.LabelPhase] != "Ready" {
+			t.Errorf("%d writes once it may act again: %v", n, w.Set().Labels)
 		}
 	})
 }
