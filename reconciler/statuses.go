@@ -2,10 +2,12 @@ package reconciler
 
 import (
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/statuses"
 	"github.com/quorate/quorate/schema"
@@ -30,7 +32,8 @@ func (r *Reconciler) Measured(namespace, name string) schema.Measured {
 }
 
 // MarkedSet is the StatefulSet of a cluster, nil for none and for a foreign one. tell
-// reports whether its phase may be written on it: not where it is only observed.
+// reports whether its phase may be written on it: not where it is only observed, and may
+// be another quorate's that writes on it.
 func (r *Reconciler) MarkedSet(namespace, name string) (set *appsv1.StatefulSet, tell bool) {
 	key := namespace + "/" + name
 	c, named := r.Get(key)
@@ -41,7 +44,21 @@ func (r *Reconciler) MarkedSet(namespace, name string) (set *appsv1.StatefulSet,
 	if set == nil || set.DeletionTimestamp != nil || !naming.Owns(set, c.EtcdCluster) {
 		return nil, false
 	}
-	return set, c.Spec.Mode != schema.ModeObserve
+	if c.Spec.Mode != schema.ModeObserve {
+		return set, true
+	}
+	if cm := r.cache.Record(key); cm == nil || !r.isOurs(cm) {
+		return nil, false
+	}
+	return set, false
+}
+
+// isOurs reports whether the cluster of a record belongs to this quorate, as far as the
+// record can be read.
+func (r *Reconciler) isOurs(cm *corev1.ConfigMap) bool {
+	rec, err := record.Read(cm)
+	owner := record.OwnerOf(rec)
+	return err == nil && (r.Options.Owner.Nobody() || owner != nil && owner.Is(r.Options.Owner))
 }
 
 // newStatusWriter writes statuses for people, as this quorate.

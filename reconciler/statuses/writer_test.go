@@ -398,6 +398,12 @@ func TestAClusterThatIsOnlyObservedIsNotLabelled(t *testing.T) {
 		before := w.Set()
 		w.Wish.Spec.Mode = schema.ModeObserve
 		w.R.SetDesired([]desired.Cluster{w.Wish})
+		us := w.R.Options.Owner
+		w.R.Options.Owner = state.Owner{Source: "https://git.example.com/trial.git@main", Instance: "default"}
+		if set, tell := w.R.MarkedSet("shop", "orders"); set != nil || tell {
+			t.Errorf("one that only observes takes the labels off that another quorate writes on %v", set)
+		}
+		w.R.Options.Owner = us
 		n, after := round(), w.Set()
 		for _, label := range []string{naming.LabelPhase, naming.LabelReason, naming.LabelWantedVersion, naming.LabelCommit} {
 			delete(before.Labels, label)
