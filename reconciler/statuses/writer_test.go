@@ -378,7 +378,7 @@ func TestAClusterThatIsOnlyObservedIsNotLabelled(t *testing.T) {
 			w.MustPass()
 			w.API.ClearActions()
 			for range 3 {
-				now = now.Add(time.Minute)
+				now = now.Add(statuses.CheckEvery)
 				if err := writer.Round(t.Context(), w.R); err != nil {
 					t.Fatal(err)
 				}
