@@ -6,8 +6,6 @@ type Measured struct {
 	// Members are the databases of the members that answered, in the order of their
 	// ordinals.
 	Members []MemberDatabase `json:"members"`
-	// Rollout is how far the one under way is; absent where there is none.
-	Rollout *Rollout `json:"rollout,omitempty"`
 }
 
 // MemberDatabase is how large the database of one member is, in bytes.
@@ -18,11 +16,4 @@ type MemberDatabase struct {
 	Size  int64 `json:"size"`
 	InUse int64 `json:"inUse"`
 	Quota int64 `json:"quota"`
-}
-
-// Rollout is how far the restart of all members onto what Git says is.
-type Rollout struct {
-	// Updated counts the members that run what Git says, Members all that there are.
-	Updated int `json:"updated"`
-	Members int `json:"members"`
 }

@@ -14,12 +14,10 @@ const fewMembers = 7
 // measured, and nothing is allocated.
 func (s *Board) measure(key string, v *observe.View, members []schema.MemberStatus) {
 	var few [fewMembers]schema.MemberDatabase
-	databases, rollout := appendDatabases(few[:0], v, members), rolloutOf(v)
-	last := s.measured.Get(key)
-	if slices.Equal(last.Members, databases) && last.Rollout == nil && rollout == nil {
-		return
+	databases := appendDatabases(few[:0], v, members)
+	if !slices.Equal(s.measured.Get(key).Members, databases) {
+		s.measured.Put(key, schema.Measured{Members: slices.Clone(databases)})
 	}
-	s.measured.Put(key, schema.Measured{Members: slices.Clone(databases), Rollout: rollout})
 }
 
 // Measured is what the last pass has measured of a cluster; nothing before the first.
@@ -34,12 +32,4 @@ func appendDatabases(list []schema.MemberDatabase, v *observe.View, members []sc
 		}
 	}
 	return list
-}
-
-// rolloutOf is how far the rollout under way is; nil for none.
-func rolloutOf(v *observe.View) *schema.Rollout {
-	if !rolls(v) {
-		return nil
-	}
-	return &schema.Rollout{Updated: upToDate(v), Members: len(v.Observed.Pods)}
 }

@@ -1,13 +1,10 @@
 package report_test
 
 import (
-	"fmt"
 	"reflect"
 	"testing"
 
-	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
-	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -45,27 +42,4 @@ func TestSizesOfMembersAreMeasuredAndNoNews(t *testing.T) {
 			t.Errorf("a cluster that is gone has %+v", got)
 		}
 	})
-}
-
-// 244: while a rollout lasts it is known how many members are done.
-func TestARolloutIsCounted(t *testing.T) {
-	reconcilertest.Formed(t, func(w *reconcilertest.World) {
-		if got := w.R.Measured("shop", "orders").Rollout; got != nil {
-			t.Errorf("at rest there is %+v", got)
-		}
-		w.Commit(clustertest.SetVersion("3.6.16"))
-		seen := map[string]bool{}
-		w.Until(func(decision.Plan) bool {
-			r := w.R.Measured("shop", "orders").Rollout
-			if r != nil {
-				seen[fmt.Sprintf("%d of %d", r.Updated, r.Members)] = true
-			}
-			return len(seen) > 0 && r == nil
-		})
-		for _, want := range []string{"0 of 3", "1 of 3", "2 of 3"} {
-			if !seen[want] {
-				t.Errorf("%s was not seen: %v", want, seen)
-			}
-		}
-	}, clustertest.SetVersion("3.6.12"))
 }

@@ -25,7 +25,7 @@ func noSeries(w *reconcilertest.World, prefix string) {
 	}
 }
 
-// 220: an increase of what is born at 1 is never seen: whatever is counted is there before.
+// 253: an increase of what is born at 1 is never seen: whatever is counted is there before.
 func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{

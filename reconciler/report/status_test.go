@@ -89,7 +89,7 @@ func TestStatusNamesTheMaintenanceWindows(t *testing.T) {
 	})
 }
 
-// 158, 257: the status says how an upgrade goes: that it is on the way, how far, and that it is over.
+// 158, 244: the status says how an upgrade goes: that it is on the way, how far, and that it is over.
 func TestStatusOfAnUpgrade(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		first := w.Wish.Commit

@@ -60,20 +60,20 @@ spec:
 		w.eventually(quiet+" not to fire at rest", holdLimit, func(context.Context) (bool, error) { return !p.fires(quiet), nil })
 	}
 
-	// 50, 222: somebody scales by hand, and quorate mends it before anybody scrapes.
+	// 50, 255: somebody scales by hand, and quorate mends it before anybody scrapes.
 	w.kubectl("scale", "statefulset/orders", "--replicas=5")
 	p.awaitFiring("QuorateDrift")
 	w.runbook("QuorateDrift")
 	p.awaitResolved("QuorateDrift")
 
-	// 173, 174, 222: a store that accepts and says nothing.
+	// 173, 174, 255: a store that accepts and says nothing.
 	door.leadTo(t, w.silence())
 	p.awaitFiring("QuorateBackupOverdue")
 	w.runbook("QuorateBackupOverdue")
 	door.leadTo(t, store.Host)
 	p.awaitResolved("QuorateBackupOverdue")
 
-	// 76, 222: a node stops. No further member may be lost.
+	// 76, 255: a node stops. No further member may be lost.
 	stopped := w.nodeOf("orders-2")
 	if stopped == w.nodeOf("orders-0") || stopped == w.nodeOf("orders-1") {
 		t.Fatalf("%s has more than one member", stopped)
@@ -88,7 +88,7 @@ spec:
 	p.awaitResolved("QuorateQuorumAtRisk")
 	p.awaitResolved("EtcdMemberDown")
 
-	// 222: the daemon is killed, and another one comes.
+	// 255: the daemon is killed, and another one comes.
 	w.daemon.Kill()
 	p.awaitFiring("QuorateAbsent")
 	w.must(w.daemon.Start())

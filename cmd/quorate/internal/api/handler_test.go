@@ -96,7 +96,7 @@ func fleet(n int) []schema.Status {
 // 221: every answer is what the description says, those that fail as well.
 func TestAnswersAreWhatTheDescriptionSays(t *testing.T) {
 	w := &world{list: fleet(20), measured: map[string]schema.Measured{"c00001": {
-		Members: []schema.MemberDatabase{{Name: "c00001-0", Size: 8 << 20, InUse: 5 << 20, Quota: 2 << 30}}, Rollout: &schema.Rollout{Updated: 1, Members: 3},
+		Members: []schema.MemberDatabase{{Name: "c00001-0", Size: 8 << 20, InUse: 5 << 20, Quota: 2 << 30}},
 	}}}
 	feed, get := serve(t, w)
 	fits := judge(t)

@@ -253,7 +253,7 @@ func alertCases() []alertCase {
 	}
 }
 
-// 221: each alert fires where it should, does not before, and clears.
+// 254: each alert fires where it should, does not before, and clears.
 func TestEachAlertFiresAndClears(t *testing.T) {
 	cases := map[string][]alertCase{}
 	for _, c := range alertCases() {

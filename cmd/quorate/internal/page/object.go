@@ -18,8 +18,6 @@ type objectView struct {
 	Says string
 	// Members are those of a cluster.
 	Members []member
-	// Rollout is how far the one under way is; nil for none.
-	Rollout *schema.Rollout
 	// Commit is the one that declares the object, with its author where it is known.
 	Commit api.Commit
 	// Timeline are the backups and drills, the newest first.
@@ -93,7 +91,6 @@ func (v *objectView) measure(m schema.Measured) {
 	if c == nil {
 		return
 	}
-	v.Rollout = m.Rollout
 	for _, s := range c.Members {
 		row := member{MemberStatus: s}
 		if i := slices.IndexFunc(m.Members, func(d schema.MemberDatabase) bool { return d.Name == s.Name }); i >= 0 {

@@ -109,10 +109,11 @@ func TestHostileTextsAreShownAsTexts(t *testing.T) {
 	c := s.Status.Cluster
 	c.Version.Wanted, c.Version.Lowest, c.Version.Highest = evil, evil, evil
 	c.Members = []schema.MemberStatus{{Name: evil, ID: evil, Version: evil, Role: evil, Health: evil}}
-	w := &world{measured: map[string]schema.Measured{"orders": {Members: []schema.MemberDatabase{{Name: evil, Size: math.MaxInt64, Quota: -1}}, Rollout: &schema.Rollout{Updated: -1}}}}
+	w := &world{measured: map[string]schema.Measured{"orders": {Members: []schema.MemberDatabase{{Name: evil, Size: math.MaxInt64, Quota: -1}}}}}
 	c.Drift = []schema.DriftStatus{{Kind: evil, Name: evil, State: evil, Fields: []string{evil}, Manager: evil, Since: evil, Fight: evil, Correction: evil, Changes: []schema.FieldDrift{{Path: evil, Live: evil, Wanted: evil, Manager: evil, Since: evil}}}}
 	c.Hold = &schema.HoldStatus{Kind: evil, Rule: evil, Message: evil, Do: evil}
 	c.Plan = []schema.StepStatus{{Action: evil, Reason: evil, Undo: evil}}
+	c.Rollout = &schema.RolloutStatus{Done: -1}
 	c.Warnings, c.Maintenance = []string{evil}, []string{evil}
 	c.Backups = []schema.BackupStatus{{For: evil, URL: evil, Time: evil, SHA256: evil}}
 	s.Status.Commit = evil

@@ -74,13 +74,9 @@ func (w *world) roll(done int) {
 	w.set(upgrading(done))
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	m := schema.Measured{Members: []schema.MemberDatabase{
+	w.measured = map[string]schema.Measured{"orders": {Members: []schema.MemberDatabase{
 		{Name: "orders-0", Size: 8 << 20, InUse: 5 << 20, Quota: 2 << 30}, {Name: "orders-1", Size: 1900 << 20, InUse: 7 << 20, Quota: 2 << 30},
-	}}
-	if done < 3 {
-		m.Rollout = &schema.Rollout{Updated: done, Members: 3}
-	}
-	w.measured = map[string]schema.Measured{"orders": m}
+	}}}
 }
 
 // handler serves the pages and the API of a world, as the daemon does.
@@ -110,6 +106,9 @@ func upgrading(done int) schema.Status {
 	c := s.Status.Cluster
 	c.Maintenance = []string{"0 2 * * 6 for 3h0m0s, Europe/Berlin"}
 	c.Replicas.Healthy = 3
+	if done < 3 {
+		c.Rollout = &schema.RolloutStatus{Done: int32(done), Members: 3}
+	}
 	for i := range 3 {
 		version := "3.5.21"
 		if 2-i < done {
