@@ -359,7 +359,7 @@ type DriftSpec struct {
 	// Detect reports it and leaves it, and nothing new begins for the cluster meanwhile; what
 	// is missing is made only while no member runs, and what changes in Git is applied.
 	Mode DriftMode `json:"mode,omitempty"`
-	// Ignore lists fields that others set, and that are no drift. At most 16.
+	// Ignore lists fields that others set, and that are not put back. At most 16.
 	Ignore []IgnoredDrift `json:"ignore,omitempty" jsonschema:"maxItems=16"`
 }
 
@@ -373,6 +373,9 @@ type IgnoredDrift struct {
 	Path string `json:"path"`
 	// Reason says for readers of the file who sets it, and why.
 	Reason string `json:"reason"`
+	// Report tells of what others have set there, as drift that is never put back: mode
+	// Detect for this field alone. Default false: it is no drift.
+	Report bool `json:"report,omitempty"`
 }
 
 // DriftMode is what is done about drift.

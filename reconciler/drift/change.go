@@ -64,7 +64,9 @@ func (f fieldComparison) change(p fieldpath.Path) Change {
 }
 
 // taken reports whether another writer holds a field instead of quorate.
-func (f fieldComparison) taken(p fieldpath.Path) bool { return f.lost.Has(p) || f.Foreign.Has(p) }
+func (f fieldComparison) taken(p fieldpath.Path) bool {
+	return f.lost.Has(p) || f.Foreign.Has(p) || f.left.Has(p)
+}
 
 // shown is the value of a field for people.
 func shown(in *typed.TypedValue, p fieldpath.Path) string {

@@ -47,6 +47,9 @@ type Drift struct {
 	Own bool
 	// Held means that no value differs: another writer holds fields with what is wanted.
 	Held bool
+	// Left are fields that others have set and that stay, because Git says so. They are no
+	// part of the rest, and alone they are no drift that anything is done about.
+	Left []Change
 }
 
 // Empty says that there is no drift.
@@ -55,7 +58,7 @@ func (d Drift) Empty() bool { return len(d.Fields) == 0 }
 // And is the drift of two parts of one object.
 func (d Drift) And(other Drift) Drift {
 	d.Held = (d.Held || d.Empty()) && (other.Held || other.Empty())
-	d.Fields, d.Changes = slices.Concat(d.Fields, other.Fields), slices.Concat(d.Changes, other.Changes)
+	d.Fields, d.Changes, d.Left = slices.Concat(d.Fields, other.Fields), slices.Concat(d.Changes, other.Changes), slices.Concat(d.Left, other.Left)
 	d.Own = d.Own && (other.Own || other.Empty())
 	d.Manager, d.Time = cmp.Or(d.Manager, other.Manager), cmp.Or(d.Time, other.Time)
 	return d
@@ -110,6 +113,8 @@ type fieldComparison struct {
 	// surplus are fields that quorate owns and no longer wants, and foreign those
 	// of the spec that others have added. Both go down to the leaves.
 	surplus, Foreign *fieldpath.Set
+	// left are those that others have added, too, and that stay.
+	left *fieldpath.Set
 	// owned is all that quorate owns, and others are the entries of everybody
 	// else which manages the object.
 	Owned  *fieldpath.Set
@@ -142,11 +147,12 @@ func compareFields(live LiveObject, want any) (fieldComparison, error) {
 	if err != nil {
 		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
+	foreign, left := split(foreign, wantValue)
 	return fieldComparison{
 		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
 		lost:    wanted.Leaves().Difference(owned.Leaves()),
 		surplus: unnamed(owned, wanted),
-		Foreign: withoutIgnored(foreign, wantValue), Owned: owned, others: others, live: liveValue, want: wantValue,
+		Foreign: foreign, left: left, Owned: owned, others: others, live: liveValue, want: wantValue,
 	}, nil
 }
 
@@ -408,7 +414,14 @@ func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 			taken.Insert(p.Copy())
 		}
 	}
-	slices.SortFunc(d.Changes, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	for p := range f.left.All() {
+		if concerns(p) && !isInside(p, f.left) {
+			d.Left = append(d.Left, f.change(p))
+		}
+	}
+	for _, list := range [][]Change{d.Changes, d.Left} {
+		slices.SortFunc(list, func(a, b Change) int { return cmp.Compare(a.Path, b.Path) })
+	}
 	for _, c := range d.Changes {
 		d.Fields = append(d.Fields, c.Path)
 	}

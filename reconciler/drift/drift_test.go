@@ -372,6 +372,34 @@ func TestIgnoredFieldsAreNoDrift(t *testing.T) {
 	checkDrift(t, "service when Git lets it no longer", d, err, "kubectl-edit", ".metadata.annotations.quorate.dev/ignored-drift", ".spec.sessionAffinity", ".spec.sessionAffinityConfig")
 }
 
+// 261: what Git wants to be told of is told with its writer and never put back, beside what
+// is drift.
+func TestReportedFieldsAreLeft(t *testing.T) {
+	a := applyManifests(t, clustertest.Orders(func(c *schema.EtcdCluster) {
+		c.Spec.Drift.Ignore = []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x", Report: true}, {Kind: "Service", Path: "/spec/externalTrafficPolicy", Reason: "x"}}
+	}))
+	service := a.service(t)
+	service.Spec.SessionAffinity, service.Spec.ExternalTrafficPolicy, service.Spec.ExternalIPs = corev1.ServiceAffinityClientIP, corev1.ServiceExternalTrafficPolicyLocal, []string{"192.0.2.1"}
+	if _, err := a.client.CoreV1().Services("shop").Update(t.Context(), service, metav1.UpdateOptions{FieldManager: "kubectl-edit"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, fields := range [][]string{{".spec.externalIPs"}, nil} {
+		d, err := drift.Service(a.service(t), a.want.Client)
+		manager := ""
+		if fields != nil {
+			manager = "kubectl-edit"
+		}
+		checkDrift(t, "service", d, err, manager, fields...)
+		if len(d.Left) != 1 || d.Left[0].Path != ".spec.sessionAffinity" || d.Left[0].Live != "ClientIP" || d.Left[0].Manager != "kubectl-edit" {
+			t.Errorf("left are %+v", d.Left)
+		}
+		a.apply(t)
+	}
+	if now := a.service(t); now.Spec.SessionAffinity != corev1.ServiceAffinityClientIP || len(now.Spec.ExternalIPs) > 0 {
+		t.Errorf("it is %+v", now.Spec)
+	}
+}
+
 // TestDriftOfIntent: Git has changed and nobody has meddled.
 func TestDriftOfIntent(t *testing.T) {
 	a := applyManifests(t, clustertest.Orders(func(c *schema.EtcdCluster) { c.Metadata.Labels = map[string]string{"team": "checkout"} }))

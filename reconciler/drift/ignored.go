@@ -10,29 +10,35 @@ import (
 	"github.com/quorate/quorate/schema"
 )
 
-// withoutIgnored leaves out what the wanted object itself says that others may set. It
-// stands there, so that who looks at the object sees it, and so that no comparison and no
-// apply can do without it.
-func withoutIgnored(foreign *fieldpath.Set, want *typed.TypedValue) *fieldpath.Set {
-	ignored := ignoredPaths(want)
+// split parts what others have added into what is to be put back, and what the wanted
+// object itself says that it stays and is reported. What it says that others may set is in
+// neither. It stands there, so that who looks at the object sees it, and so that no
+// comparison and no apply can do without it.
+func split(foreign *fieldpath.Set, want *typed.TypedValue) (back, reported *fieldpath.Set) {
+	back, reported = foreign, fieldpath.NewSet()
+	ignored := annotatedPaths(want, naming.AnnotationIgnored)
 	if len(ignored) == 0 {
-		return foreign
+		return back, reported
 	}
-	rest := fieldpath.NewSet()
+	back = fieldpath.NewSet()
+	told := annotatedPaths(want, naming.AnnotationReported)
 	for p := range foreign.All() {
-		if !below(p, ignored) {
-			rest.Insert(p.Copy())
+		switch {
+		case !below(p, ignored):
+			back.Insert(p.Copy())
+		case below(p, told):
+			reported.Insert(p.Copy())
 		}
 	}
-	return rest
+	return back, reported
 }
 
-// ignoredPaths are the paths of an object's annotation.
-func ignoredPaths(want *typed.TypedValue) (paths [][]string) {
+// annotatedPaths are the paths of one of an object's annotations.
+func annotatedPaths(want *typed.TypedValue, annotation string) (paths [][]string) {
 	object, _ := want.AsValue().Unstructured().(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	text, _ := annotations[naming.AnnotationIgnored].(string)
+	text, _ := annotations[annotation].(string)
 	for pointer := range strings.FieldsSeq(text) {
 		if tokens, ok := schema.PointerTokens(pointer); ok && len(tokens) > 1 {
 			paths = append(paths, tokens)

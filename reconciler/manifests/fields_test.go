@@ -74,7 +74,7 @@ func another() map[string]any {
 		"spec.upgrade.wave":           int32(2),
 		"spec.network.ipFamilyPolicy": corev1.IPFamilyPolicyPreferDualStack,
 		"spec.network.ipFamilies":     []corev1.IPFamily{corev1.IPv6Protocol},
-		"spec.drift.ignore":           []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x"}},
+		"spec.drift.ignore":           []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "x", Report: true}},
 		"spec.maintenance":            []schema.MaintenanceWindow{{Schedule: "0 2 * * 6"}},
 		"spec.podTemplate.spec.resources": corev1.ResourceRequirements{
 			Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},

@@ -110,14 +110,19 @@ func renderClientService(c schema.EtcdCluster) *corev1ac.ServiceApplyConfigurati
 		WithLabels(naming.ObjectLabels(c)).
 		WithSpec(serviceSpec(c).
 			WithPorts(servicePort("client", naming.ClientPort)))
-	if len(c.Spec.Drift.Ignore) == 0 {
-		return service
+	var ignored, reported []string
+	for _, d := range c.Spec.Drift.Ignore {
+		ignored = append(ignored, d.Path)
+		if d.Report {
+			reported = append(reported, d.Path)
+		}
 	}
-	var paths []string
-	for _, ignored := range c.Spec.Drift.Ignore {
-		paths = append(paths, ignored.Path)
+	for annotation, paths := range map[string][]string{naming.AnnotationIgnored: ignored, naming.AnnotationReported: reported} {
+		if len(paths) > 0 {
+			service.WithAnnotations(map[string]string{annotation: strings.Join(paths, " ")})
+		}
 	}
-	return service.WithAnnotations(map[string]string{naming.AnnotationIgnored: strings.Join(paths, " ")})
+	return service
 }
 
 // serviceSpec is what both Services have in common: whom they lead to, and the

@@ -82,6 +82,8 @@ const (
 	// AnnotationIgnored is on the Service for clients: the JSON pointers of the fields that
 	// others may set, with a space between.
 	AnnotationIgnored = "quorate.dev/ignored-drift"
+	// AnnotationReported is beside it: those of them that are reported as drift.
+	AnnotationReported = "quorate.dev/reported-drift"
 	// AnnotationOffered is when the URL in a Secret that offers a backup was signed, in
 	// RFC 3339.
 	AnnotationOffered = "quorate.dev/offered"

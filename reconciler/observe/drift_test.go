@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -121,6 +122,42 @@ func TestDetectReportsDriftAndLeavesIt(t *testing.T) {
 			})
 		})
 	}
+}
+
+// 261: a field that Git lets others set and wants to be told of is told in status and
+// metric, and nothing is done about it: the cluster is what Git says, and what comes next is
+// done.
+func TestReportedFieldsHoldNothing(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.R.SetDesired([]desired.Cluster{w.Wish})
+		w.UntilIdle()
+		s, _ := w.Contents()["Service orders-client"].(*corev1.Service)
+		s.Spec.SessionAffinity = corev1.ServiceAffinityClientIP
+		if _, err := w.API.CoreV1().Services("shop").Update(w.Context(), s, metav1.UpdateOptions{FieldManager: "lb-controller"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.API.ClearActions()
+		for range 3 {
+			w.MustPass()
+		}
+		if writes := w.API.Writes(); len(writes) > 0 {
+			t.Errorf("writes %q", writes)
+		}
+		w.WantPhase(schema.KindCluster, "orders", schema.PhaseReady, "Idle")
+		list := w.Status(schema.KindCluster, "orders").Status.Cluster.Drift
+		if len(list) != 1 || list[0].Manager != "lb-controller" || list[0].Correction != "never: spec.drift.ignore reports it only" || list[0].Changes[0].Live != "ClientIP" {
+			t.Errorf("the status is %+v", list)
+		}
+		reconcilertest.WantMetrics(t, w.Registry, map[string]float64{"quorate_cluster_drifted_objects{etcd_cluster=orders}": 1})
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.UntilIdle()
+		if s, _ := w.Contents()["Service orders-client"].(*corev1.Service); s.Spec.SessionAffinity != corev1.ServiceAffinityClientIP {
+			t.Errorf("it was put back: %+v", s.Spec)
+		}
+	}, func(c *schema.EtcdCluster) {
+		c.Spec.Drift.Ignore = []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/sessionAffinity", Reason: "the load balancer's controller sets it", Report: true}}
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 // 241: under Detect a cluster begins, grows and changes as Git says; what is not there

@@ -21,8 +21,8 @@ func driftChanges(before, after schema.DriftSpec) []string {
 		texts = append(texts, "drift is corrected from then on: what others have changed or deleted of the Services, the PodDisruptionBudget and the StatefulSet is put back")
 	}
 	for _, d := range after.Ignore {
-		if !slices.ContainsFunc(before.Ignore, sameField(d)) {
-			texts = append(texts, fmt.Sprintf("%s of the %s for clients is no drift from then on: others may set it, and it is neither reported nor put back", d.Path, d.Kind))
+		if !slices.ContainsFunc(before.Ignore, sameTreatment(d)) {
+			texts = append(texts, fmt.Sprintf("%s of the %s for clients is %s", d.Path, d.Kind, left(d)))
 		}
 	}
 	done := map[schema.DriftMode]string{schema.DriftCorrect: "put back", schema.DriftDetect: "reported"}[to]
@@ -32,6 +32,19 @@ func driftChanges(before, after schema.DriftSpec) []string {
 		}
 	}
 	return texts
+}
+
+// left says what becomes of a field that others may set.
+func left(d schema.IgnoredDrift) string {
+	if d.Report {
+		return "left as others set it from then on: it is reported as drift, and never put back"
+	}
+	return "no drift from then on: others may set it, and it is neither reported nor put back"
+}
+
+// sameTreatment reports whether another entry does the same with the same field.
+func sameTreatment(a schema.IgnoredDrift) func(schema.IgnoredDrift) bool {
+	return func(b schema.IgnoredDrift) bool { return sameField(a)(b) && a.Report == b.Report }
 }
 
 func sameField(a schema.IgnoredDrift) func(schema.IgnoredDrift) bool {

@@ -31,6 +31,7 @@ func TestAPlanSaysWhatBecomesOfDrift(t *testing.T) {
 		"one more is ignored":  {schema.DriftSpec{Ignore: ignore("/spec/a")}, schema.DriftSpec{Ignore: ignore("/spec/b", "/spec/a")}, []string{"/spec/b of the Service for clients is no drift from then on"}},
 		"one is no more":       {schema.DriftSpec{Ignore: ignore("/spec/a")}, schema.DriftSpec{}, []string{"/spec/a of the Service for clients is drift again from then on: what others have set there is put back"}},
 		"and is only reported": {schema.DriftSpec{Ignore: ignore("/spec/a")}, schema.DriftSpec{Mode: schema.DriftDetect}, []string{detect, "what others have set there is reported"}},
+		"one is reported":      {schema.DriftSpec{Ignore: ignore("/spec/a")}, schema.DriftSpec{Ignore: []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/a", Reason: "x", Report: true}}}, []string{"/spec/a of the Service for clients is left as others set it from then on: it is reported as drift, and never put back"}},
 		"another reason":       {schema.DriftSpec{Ignore: ignore("/spec/a")}, schema.DriftSpec{Ignore: []schema.IgnoredDrift{{Kind: "Service", Path: "/spec/a", Reason: "another"}}}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -17,6 +18,9 @@ import (
 func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 	var list []schema.DriftStatus
 	for _, o := range v.Observed.Objects {
+		if left := v.Drifts[o.Kind+"/"+o.Name].Left; len(left) > 0 {
+			list = append(list, leftStatus(o, left))
+		}
 		if o.State == state.ObjectInSync {
 			continue
 		}
@@ -37,6 +41,17 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 		list = append(list, s)
 	}
 	return list
+}
+
+// leftStatus is what others have set of an object and Git lets stay.
+func leftStatus(o state.Object, left []drift.Change) schema.DriftStatus {
+	s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(state.ObjectDrifted), Correction: "never: spec.drift.ignore reports it only", Changes: fieldDrifts(left)}
+	for _, c := range left {
+		s.Fields = append(s.Fields, c.Path)
+	}
+	first := slices.MinFunc(left, func(a, b drift.Change) int { return a.Time.Compare(b.Time) })
+	s.Manager, s.Since = first.Manager, schema.TimeText(first.Time)
+	return s
 }
 
 func fieldDrifts(changes []drift.Change) []schema.FieldDrift {

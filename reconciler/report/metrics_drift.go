@@ -21,7 +21,7 @@ type driftMetrics struct {
 
 func newDriftMetrics(to *registrar) driftMetrics {
 	return driftMetrics{
-		objects:     to.gauge("cluster_drifted_objects", "Objects changed outside of Git, and not put back yet."),
+		objects:     to.gauge("cluster_drifted_objects", "Objects changed outside of Git, and not put back yet; also those with a field that is reported and never put back."),
 		since:       to.gauge("cluster_drift_since_timestamp_seconds", "Since when the first of them differs, as Unix time; there only while one does and it is known."),
 		fights:      to.gauge("cluster_drift_fights", "Objects that another writer changes again and again; quorate leaves them alone for ever longer."),
 		last:        to.gauge("drift_last_timestamp_seconds", "When an object was last changed outside of Git, as Unix time, by kind and by the writer; after 20 names of writers the next are \"other\".", "kind", "manager"),
@@ -42,18 +42,25 @@ func (m *driftMetrics) begin(c desired.Cluster) {
 // observed sets what differs.
 func (m *driftMetrics) observed(v *observe.View) {
 	drifted, fights, since := 0, 0, time.Time{}
+	earlier := func(at time.Time) {
+		if !at.IsZero() && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
 	for _, o := range v.Observed.Objects {
-		if o.State != state.ObjectDrifted {
+		d := v.Drifts[o.Kind+"/"+o.Name]
+		if o.State != state.ObjectDrifted && len(d.Left) == 0 {
 			continue
 		}
 		drifted++
 		if o.Fight != nil {
 			fights++
 		}
-		if !o.ChangedAt.IsZero() && (since.IsZero() || o.ChangedAt.Before(since)) {
-			since = o.ChangedAt
+		earlier(o.ChangedAt)
+		for _, c := range d.Left {
+			earlier(c.Time)
 		}
-		if d := v.Drifts[o.Kind+"/"+o.Name]; d.Manager != "" && !d.Time.IsZero() {
+		if d.Manager != "" && !d.Time.IsZero() {
 			m.changed(v.Cluster, o.Kind, d.Manager, d.Time)
 		}
 	}
