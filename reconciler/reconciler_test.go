@@ -33,8 +33,8 @@ func TestBootstrapIsDrivenToIdle(t *testing.T) {
 	reconcilertest.Run(t, func(w *reconcilertest.World) {
 		w.UntilIdle()
 		want := []string{
-			"create the record", "issue certificates", "apply Service orders-peers", "apply Service orders-client",
-			"apply PodDisruptionBudget orders", "create 3 members", "record cluster c1", "end the roll", "record that 3.6.16 is applied",
+			"create the record", "issue certificates", "apply Service orders-peers",
+			"apply PodDisruptionBudget orders", "create 3 members", "record cluster c1", "apply Service orders-client", "end the roll", "record that 3.6.16 is applied",
 		}
 		got := w.Lines("step started", "action")
 		got = slices.DeleteFunc(got, func(a string) bool { return a == "end the roll" })

@@ -141,6 +141,7 @@ func TestARestoreAsksTheStoreHowFarEarlierClustersCame(t *testing.T) {
 func TestARecoveryBeginsAboveWhatTheRecordKnows(t *testing.T) {
 	const far = 5 * state.RevisionBump
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		w.Wish.Spec.Backup.Destination.ObjectURLTemplate = "file:///nowhere/{{ .UID }}.db?root=/nowhere"
 		if err := w.R.Executor.Note(w.Context(), w.Look(), func(r *record.Record) { r.Saw(far) }); err != nil {
 			t.Fatal(err)

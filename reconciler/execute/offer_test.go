@@ -20,6 +20,7 @@ import (
 // 120: a recovery rests on what its backup says of itself.
 func TestARecoveryRestsOnItsBackup(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		url := reconcilertest.StoredBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
 		begin := action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: url, Version: "3.6.16"}
 		backuptest.WantError(t, w.Do(begin), "begin the recovery", "no URL by which a pod could read")
@@ -37,6 +38,7 @@ func TestARecoveryRestsOnItsBackup(t *testing.T) {
 // where nothing is offered.
 func TestARefusedBackupBeginsNothing(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		err := w.Do(action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-0", ObjectURL: "file:///nowhere/1.db", Version: "3.6.16"})
 		if err == nil || w.Record().Recovering != nil {
 			t.Errorf("%v, the record is %+v", err, w.Record())
@@ -57,6 +59,7 @@ func TestARefusedBackupBeginsNothing(t *testing.T) {
 // names: it is signed again for as long as the restore runs, and no longer.
 func TestAnOfferIsRenewedWhileTheRestoreRuns(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		signed := 0
 		w.Sign(func(context.Context, backup.Store, string, time.Duration) (string, error) {
 			signed++
@@ -107,6 +110,7 @@ func TestAnOfferIsRenewedWhileTheRestoreRuns(t *testing.T) {
 // them; what it reads by does not end, and is not written again.
 func TestABackupOnAVolumeIsRestored(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		url := reconcilertest.StoredBackup(w.T, func(m *backup.Manifest) { m.ClusterID, m.EtcdVersion = "c1", "3.6.16" })
 		begin := action.BeginRecovery{OneShot: "x", ClusterID: "c1", Member: "orders-1", ObjectURL: url, Version: "3.6.16"}
 		backuptest.WantError(t, w.Do(begin), "name a PersistentVolumeClaim that has the files in podAccess.claimName")

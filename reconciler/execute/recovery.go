@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/pods"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
 	"github.com/quorate/quorate/reconciler/state"
@@ -109,10 +110,34 @@ func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.
 	if g.Above, err = aboveLost(ctx, e, v, g.Revision); err != nil {
 		return fmt.Errorf("begin the recovery: %w", err)
 	}
+	if err := e.wantLost(ctx, v); err != nil {
+		return fmt.Errorf("begin the recovery: %w", err)
+	}
 	return e.noteIf(ctx, v, func(m *record.Record) bool {
 		m.Saw(g.Above)
 		return m.BeginRecovery(g)
 	})
+}
+
+// wantLost wants no quorum of the members to be ready by now: to read a backup takes
+// minutes, and what has come back meanwhile is not recovered.
+func (e *Executor) wantLost(ctx context.Context, v *observe.View) error {
+	live, err := observe.Pods(ctx, e.Kube, v.Cluster)
+	if err != nil {
+		return err
+	}
+	ready := 0
+	for _, p := range live {
+		known := v.Observed.Pod(p.Name)
+		stale := known != nil && known.UID == string(p.UID) && known.NodeSilent
+		if _, member := v.Record.Members[p.Name]; member && pods.Ready(p) && p.DeletionTimestamp == nil && !stale {
+			ready++
+		}
+	}
+	if ready >= state.Quorum(len(v.Record.Members)) {
+		return state.ErrChanged
+	}
+	return nil
 }
 
 // aboveLost is above for a lost cluster: its record and its members know the most, so that
@@ -171,11 +196,11 @@ func (e *Executor) restoreVolume(ctx context.Context, v *observe.View, a action.
 // a claim. All of the namespace are asked for: a copy of a pod need not have
 // its labels.
 func (e *Executor) wantUnused(ctx context.Context, c desired.Cluster, claim, job string) error {
-	pods, err := e.Kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{})
+	all, err := e.Kube.CoreV1().Pods(c.Metadata.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return fmt.Errorf("list the pods: %w", err)
 	}
-	for _, pod := range pods.Items {
+	for _, pod := range all.Items {
 		ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
 		uses := slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 			return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim

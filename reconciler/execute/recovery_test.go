@@ -20,6 +20,7 @@ import (
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/restore"
@@ -33,7 +34,7 @@ func loseQuorum(w *reconcilertest.World, left string) {
 	for _, name := range []string{"orders-0", "orders-1", "orders-2"} {
 		pod := *w.Pod(name)
 		pod.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
-		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), &pod)
+		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), reconcilertest.ReadyPod(&pod, false))
 	}
 	w.Etcd.Change = func(r *state.Round) {
 		*r = state.Round{At: r.At, Problem: left + ": linearizable read: context deadline exceeded", Members: r.Members}
@@ -53,6 +54,48 @@ func loseQuorum(w *reconcilertest.World, left string) {
 
 // actions are what quorate did since the log began.
 func actions(w *reconcilertest.World) []string { return w.Lines("step started", "action") }
+
+// 271: what has come back while the backup was read is not recovered.
+func TestNoRecoveryBeginsWhereAQuorumIsReady(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		loseQuorum(w, "orders-1")
+		begin := action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", MemberID: "a1", Revision: 7, Version: "3.6.16"}
+		v := w.Look()
+		for _, name := range []string{"orders-0", "orders-2"} {
+			w.Put(corev1.SchemeGroupVersion.WithResource("pods"), reconcilertest.ReadyPod(w.Pod(name), true))
+		}
+		if err := w.R.Executor.Execute(w.Context(), v, begin); !errors.Is(err, state.ErrChanged) || w.Record().Recovering != nil {
+			t.Errorf("%v, %+v", err, w.Record().Recovering)
+		}
+		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), reconcilertest.ReadyPod(w.Pod("orders-2"), false))
+		if err := w.R.Executor.Execute(w.Context(), v, begin); err != nil || w.Record().Recovering == nil {
+			t.Errorf("one of three is no quorum: %v", err)
+		}
+	})
+}
+
+// 270: three that are ready and do not answer quorate are held as out of reach, and a
+// recovery in Git changes nothing but the record, which notes it as refused.
+func TestWhatIsReadyAndOutOfReachIsNotRecovered(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Etcd.Change = func(r *state.Round) {
+			r.Problem = "orders-0: status: context deadline exceeded"
+			for i := range r.Members {
+				r.Members[i] = state.Member{Name: r.Members[i].Name, Problem: "status: context deadline exceeded"}
+			}
+		}
+		w.MustPass()
+		w.WantHold(decision.Unreachable, "reachable", "3 of 3 pods are ready")
+		w.Commit(execute.AsksRecovery("orders-1", ""))
+		for range 5 {
+			w.MustPass()
+		}
+		w.WantHold(decision.Unreachable, "reachable", "spec.recovery is refused")
+		if r := w.Record(); r.Recovering != nil || r.RefusedRecovery != "c1 from member orders-1" || *w.Set().Spec.Replicas != 3 {
+			t.Errorf("%+v, %d replicas", r, *w.Set().Spec.Replicas)
+		}
+	})
+}
 
 // 84: from the loss to its end, with what a person commits: the loss is held, and
 // the commit applied, each action twice.
@@ -211,6 +254,7 @@ func TestRestoreJob(t *testing.T) {
 // keeps the volume that it uses from being restored onto, and is named; no other does.
 func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		w.MustDo(action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})
 		w.MustDo(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0, Partition: 3})
 		w.Settle()
@@ -261,6 +305,7 @@ func TestRestoreVolumeNamesWhoUsesIt(t *testing.T) {
 // one that was seen, or for a recovery that the record does not speak of.
 func TestRestoreVolumeLooksAgain(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		reconcilertest.Unready(w)
 		begin := action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}
 		refused := func(why string, a action.RestoreVolume) {
 			t.Helper()

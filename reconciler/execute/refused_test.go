@@ -135,7 +135,7 @@ func attempts() []attempt {
 		asks("enable the downgrade", nil, action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}),
 		asks("cancel the downgrade", reconcilertest.First(action.EnableDowngrade{Member: "orders-0", MemberID: "a0", From: "3.6", To: "3.5"}), action.CancelDowngrade{Member: "orders-0", MemberID: "a0", Minor: "3.5"}),
 		does("applied", nil, action.RecordApplied{SpecHash: "h", Version: "3.6.17"}),
-		does("begin the recovery", nil, action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
+		does("begin the recovery", reconcilertest.Unready, action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7}),
 		onThis("restore", reconcilertest.Asleep, restoreOf),
 		does("end the recovery", restored, action.EndRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1"}),
 		does("refuse the recovery", nil, action.RefuseRecovery{OneShot: "c1 from member orders-1"}),

@@ -22,6 +22,15 @@ func kinds() []Entry {
 			Do:    []string{"Check what the message names: kubectl describe pod, kubectl logs.", "The hold says what else can be done, in which order."},
 		},
 		{
+			Name: "Unreachable", Topic: Kind,
+			Means: "quorate cannot ask the members, and they serve: enough pods are ready for a quorum, by a probe that reads through one. Nothing is done to the cluster until they answer.",
+			Why:   "Silence towards quorate is no proof that a member is down. A recovery or a deletion would stop members that serve.",
+			Do: []string{
+				"Find out what is between quorate and port 2379 of the pods: a NetworkPolicy, a service mesh with mutual TLS of its own, authentication in etcd, certificates, or a missing route.",
+				"Neither delete nor recover anything. spec.recovery is refused meanwhile.",
+			},
+		},
+		{
 			Name: "Stopped", Topic: Kind,
 			Means: "A change stopped half way, because the member that it has just touched does not come back, or came back as something else. The other members are left alone.",
 			Why:   "What one member does not survive, the next one would not survive either. While the others are left alone, the cluster serves.",

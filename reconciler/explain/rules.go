@@ -64,7 +64,7 @@ func rules() []Entry {
 			Why:   "Until every member has said its ID once, nobody knows which ones are the cluster.",
 			Do: []string{
 				"kubectl describe pod of the member that the message names: an image that cannot be pulled, a volume that is not bound, a node without room.",
-				"A cluster that never held data can be started over, as the hold says.",
+				"A cluster that never held data can be started over, as the hold says. Where its pods are ready it has formed, and quorate cannot reach it: see reachable.",
 			},
 		},
 		{
@@ -97,6 +97,16 @@ func rules() []Entry {
 			Means: "The StatefulSet controller has not caught up with the last change, or replaces a pod.",
 			Why:   "What quorate sees of the pods is not yet the effect of its last step.",
 			Do:    []string{"Where it lasts, the hold names what blocks the pod: check the node, the volume, and that kube-controller-manager runs."},
+		},
+		{
+			Name:  "reachable",
+			Means: "No member answers quorate, and enough of them are ready for a quorum: the cluster serves, and only quorate does not see it. A spec.recovery is refused, and noted as refused.",
+			Why:   "The readiness probe of each pod reads through a quorum every second, and the kubelet asks it from the node: that is evidence of life, and silence is none of death. The word of a node that does not report is not counted.",
+			Do: []string{
+				"kubectl get networkpolicy -A: let quorate's namespace in to port 2379. Exempt that port from a mesh's mutual TLS, and switch off authentication in etcd: certificates decide who connects.",
+				"From a laptop, quorate plan needs a route to the pods' addresses: run it in the cluster where there is none.",
+				"Take spec.recovery out of the file, if it is there. What was refused is not carried out when the quorum is lost one day.",
+			},
 		},
 		{
 			Name:  "recovery",

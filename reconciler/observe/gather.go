@@ -43,6 +43,8 @@ type gathered struct {
 	chosen  state.Chosen
 	// nodes is since when the node of a pod that is not ready is gone, by pod.
 	nodes map[string]time.Time
+	// silent are the pods whose node does not report, by name, while no member answers.
+	silent map[string]bool
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
 	rigid map[string]string
 	// endpoints are how the members were reached, and rounds what they answered.
@@ -78,7 +80,8 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	if len(g.endpoints) > 0 || g.parsed != nil && g.parsed.Formed() {
 		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
 	}
-	return g, nil
+	g.silent, err = o.silentNodes(ctx, g)
+	return g, err
 }
 
 // gatherLive reads again what a decision rests on most: the record, the StatefulSet, the
@@ -109,6 +112,9 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 		return g, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
 	g.liveCluster = live
+	if g.silent, err = o.silentNodes(ctx, g); err != nil {
+		return g, err
+	}
 	return g, o.gatherAround(ctx, &g)
 }
 

@@ -3,6 +3,7 @@ package observe
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,11 +36,44 @@ func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveC
 	return gone, nil
 }
 
+// silentNodes are the pods that are ready by the word of a node that does not report any
+// more. That matters only where the members do not answer, so nodes are read only then;
+// where quorate may not read them, none is silent: Kubernetes itself calls the pods of such
+// a node unready before long.
+func (o *Observer) silentNodes(ctx context.Context, g gathered) (map[string]bool, error) {
+	silent := map[string]bool{}
+	if len(g.rounds) == 0 || g.rounds[len(g.rounds)-1].Problem == "" {
+		return silent, nil
+	}
+	for _, p := range g.pods {
+		if !pods.Ready(p) || p.Spec.NodeName == "" {
+			continue
+		}
+		nodes, err := o.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + p.Spec.NodeName})
+		switch {
+		case apierrors.IsForbidden(err):
+			return silent, nil
+		case err != nil:
+			return nil, fmt.Errorf("get the node of %s: %w", p.Name, err)
+		}
+		silent[p.Name] = !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName && reports(n) })
+	}
+	return silent, nil
+}
+
+// reports reports whether a node is ready by Kubernetes.
+func reports(n corev1.Node) bool {
+	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
+}
+
 // describeDamage describes what the pods, their claims and their nodes tell of lost
 // data.
 func (v *View) describeDamage(g gathered) {
 	for i, p := range g.pods {
 		pod := &v.Observed.Pods[i] // described in this order
+		pod.NodeSilent = g.silent[p.Name]
 		if pod.Ready {
 			continue
 		}

@@ -169,3 +169,38 @@ func TestDamageIsSeenTwice(t *testing.T) {
 		}
 	})
 }
+
+// 272: ready is the kubelet's word, and is not counted where its node does not report. Nodes
+// are read only while no member answers.
+func TestAReadyPodOnASilentNode(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		p := w.Pod("orders-1").DeepCopy()
+		p.Spec.NodeName = "n1"
+		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), p)
+		putNode(w, "n1", "host-1", corev1.ConditionUnknown, time.Now())
+		if podSeen(w).NodeSilent {
+			t.Error("its node was read although the members answer")
+		}
+		w.Etcd.Change = func(r *state.Round) { r.Problem = "orders-0: status: context deadline exceeded" }
+		if !podSeen(w).NodeSilent {
+			t.Error("the word of a silent node counts")
+		}
+		putNode(w, "n1", "host-1", corev1.ConditionTrue, time.Now())
+		if podSeen(w).NodeSilent {
+			t.Error("a node that reports is called silent")
+		}
+		p = w.Pod("orders-1").DeepCopy()
+		p.Spec.NodeName = "n2"
+		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), p)
+		w.Settle()
+		if !podSeen(w).NodeSilent {
+			t.Error("the word of a node that does not exist counts")
+		}
+		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
+		})
+		if podSeen(w).NodeSilent {
+			t.Error("what quorate may not read is called silent")
+		}
+	})
+}

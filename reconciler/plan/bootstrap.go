@@ -24,7 +24,7 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 		return verdict.Do(action.CreateRecord{Owner: s.NextOwner(), Founders: s.Desired.Spec.Replicas}, "no cluster of this name exists: its record, with its own token, comes before anything else")
 	}
 	for _, obj := range s.Observed.Objects {
-		if obj.State == state.ObjectMissing {
+		if obj.State == state.ObjectMissing && !s.Withheld(obj) {
 			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "members find each other, and clients find them, through it")
 		}
 	}
@@ -72,6 +72,11 @@ func forming(s *situation.Situation) verdict.Verdict {
 		if p := s.NeverStarted(); p != nil {
 			return reform(s, p)
 		}
+		if ready := readyPods(s); r != nil && r.Problem != "" && ready >= state.Quorum(int(s.Founders())) {
+			v := unreachable(s, ready, int(s.Founders()), false)
+			v.Hold.Message, v.Hold.Since = v.Hold.Message+"; until the IDs of its members are recorded, clients are not led to it", s.OldestPod()
+			return v
+		}
 		v := verdict.Wait("the cluster is forming: "+problem.Text, s.OldestPod()).About(problem)
 		if began := s.OldestPod(); !began.IsZero() && s.Now.Sub(began) > situation.ComebackTime {
 			v.Hold.Do = "a cluster that never held data can be started over: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
@@ -85,6 +90,15 @@ func forming(s *situation.Situation) verdict.Verdict {
 	oldest, _, _ := s.VersionSpan()
 	return verdict.Do(action.RecordFormed{ClusterID: r.ClusterID, Members: members, BornOn: oldest.Line()},
 		"every member has joined; from now on an empty volume is a loss, not a beginning")
+}
+
+// readyPods is how many of the first members' pods are ready.
+func readyPods(s *situation.Situation) int {
+	var names []string
+	for ordinal := range s.Founders() {
+		names = append(names, naming.Member(s.Desired.Name, ordinal))
+	}
+	return readyOf(s, names)
 }
 
 // reform gives a cluster that could not form another template. There is no data

@@ -21,6 +21,9 @@ func drift(s *situation.Situation) verdict.Verdict {
 		case s.Contested(obj) && obj.Kind != "StatefulSet": // a rule below tells
 		case s.Contested(obj):
 			return awaitTruce(s, obj) // all below rests on the StatefulSet
+		case s.Withheld(obj):
+		case obj.State == state.ObjectMissing && situation.ForClients(s, obj) && s.Observed.Record.Applied == nil:
+			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "every member is recorded, and from now on clients find them through it")
 		case obj.State == state.ObjectMissing:
 			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is gone, and Git says that it should be there")
 		case obj.State == state.ObjectDrifted:

@@ -18,7 +18,7 @@ import (
 // before it does.
 func (e *engine) judge(w *world, s sight, a action.Action) string {
 	e.tally.judged.note(judgedBy(w, s, a))
-	if broken := cmp.Or(judgeWish(w, a), judgeAround(w, s, a)); broken != "" {
+	if broken := cmp.Or(judgeWish(w, a), judgeBlind(w, s, a), judgeAround(w, s, a)); broken != "" {
 		return broken
 	}
 	if w.window == windowClosed && disturbs(w, s, a) {
@@ -66,6 +66,22 @@ func judgeWish(w *world, a action.Action) string {
 		return "I7: acted although somebody else's object is in the way: " + a.String()
 	case w.set.there && w.record.lost:
 		return "I12: acted on a live cluster whose record is lost: " + a.String()
+	}
+	return ""
+}
+
+// judgeBlind wants members that no look has reached to be left alone, unless their own
+// kubelet says that they are down.
+func judgeBlind(w *world, s sight, a action.Action) string {
+	switch a := a.(type) {
+	case action.RestartMember:
+		if s.blind && w.record.formed && w.ready(int8(a.Ordinal)) {
+			return "I17: restarted a member that was not seen and is ready: " + a.String()
+		}
+	case action.MoveLeader, action.RemoveMember, action.AddLearner, action.PromoteMember, action.BeginLeave, action.RecordFormed:
+		if s.blind && w.record.formed {
+			return "I17: acted on members that were not seen: " + a.String()
+		}
 	}
 	return ""
 }

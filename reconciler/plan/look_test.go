@@ -137,6 +137,9 @@ type sight struct {
 	// silent are the members whose answers were lost, a bit each, in the second
 	// look.
 	silent uint8
+	// blind says that quorate reached no member in either look, whatever the members and
+	// their kubelets see.
+	blind bool
 	// daemon is which of two it is, 0 or 1.
 	daemon int8
 }
@@ -181,8 +184,21 @@ func (e *engine) observed(live *world, s sight) state.Observed {
 	if s.first.clock >= s.second.clock {
 		e.rounds[0].At = noonPlus(s.second.clock - 1)
 	}
+	if s.blind {
+		unseen(&e.rounds[0])
+		unseen(&e.rounds[1])
+	}
 	o.Rounds = e.rounds[:]
 	return o
+}
+
+// unseen is a round that reached nobody: what the members see of each other, and the
+// kubelets of them, does not matter to it.
+func unseen(r *state.Round) {
+	for i := range r.Members {
+		r.Members[i] = state.Member{Name: r.Members[i].Name, Problem: "context deadline exceeded"}
+	}
+	*r = state.Round{At: r.At, Deep: r.Deep, Problem: "context deadline exceeded", Members: r.Members}
 }
 
 // lookAtSize is what a claim says of its size and class.

@@ -280,8 +280,9 @@ func (p *printer) round(section string, r state.Round) {
 	for _, m := range r.Members {
 		names[m.ID] = m.Name
 	}
+	delete(names, "")
 	for _, m := range r.Members {
-		p.row(m.ID, m.Name, m.Version, names[m.Leader], fmt.Sprint(m.AppliedIndex), fmt.Sprint(m.CommitIndex), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
+		p.row(cmp.Or(m.ID, "none"), m.Name, m.Version, names[m.Leader], fmt.Sprint(m.AppliedIndex), fmt.Sprint(m.CommitIndex), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
 			fmt.Sprint(m.Snapshots), fmt.Sprint(m.Revision), fmt.Sprint(m.CompactRevision), m.Problem)
 	}
 }

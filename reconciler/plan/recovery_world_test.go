@@ -18,6 +18,11 @@ type lossWorld struct {
 	// asked: Git asks for the recovery. whole: the quorum is there. refused: the
 	// record says that it stood in Git while that was so.
 	asked, whole, refused bool
+	// blind: quorate reaches no member. stale: the quorum is lost, and Kubernetes has not
+	// noticed yet.
+	blind, stale bool
+	// backup: what Git asks for is a backup, and not what orders-0 has.
+	backup bool
 
 	begun, adopted bool
 	ended          int8
@@ -32,25 +37,40 @@ type lossWorld struct {
 }
 
 // oneShot is the recovery that Git asks for.
-const oneShot = "c1 from member orders-0"
+func (w *lossWorld) oneShot() string {
+	if w.backup {
+		return "c1 from backup " + backupURL
+	}
+	return "c1 from member orders-0"
+}
 
 func (w *lossWorld) observe() *situation.Situation {
 	s := healthy(3)
 	if !w.whole {
 		leftAlone(0)(s)
 	}
+	if w.blind {
+		unseen(s.Observed.Round())
+	}
+	for i := range s.Observed.Pods {
+		s.Observed.Pods[i].Ready = w.whole || w.stale
+	}
 	if w.asked {
 		asksFor("c1", "orders-0", "")(s)
+		if w.backup {
+			asksFor("c1", "", backupURL)(s)
+		}
 	}
+	s.Observed.Volumes = []state.Volume{{Claim: "data-orders-0", UID: "claim-0", Member: "orders-0"}}
 	r := s.Observed.Record
 	if w.begun {
-		r.Recovering = &state.Recovering{OneShot: oneShot, ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n0", Member: "orders-0", Revision: 1000, Since: noon}
+		r.Recovering = &state.Recovering{OneShot: w.oneShot(), ClusterID: "c1", NewClusterID: "c2", NewMemberID: "n0", Member: "orders-0", Revision: 1000, Since: noon}
 	}
 	if w.refused {
-		r.RefusedRecovery = oneShot
+		r.RefusedRecovery = w.oneShot()
 	}
 	if w.ended > 0 {
-		r.Recovering, r.Recovered = nil, []state.Recovered{{OneShot: oneShot, ClusterID: "c1"}}
+		r.Recovering, r.Recovered = nil, []state.Recovered{{OneShot: w.oneShot(), ClusterID: "c1"}}
 	}
 	if w.again {
 		r.ClusterID = "c2"
@@ -173,12 +193,19 @@ func (w lossWorld) moves() (all []lossWorld, byItself int) {
 			change(func(w *lossWorld) { w.job, w.failures = state.RestoreFailed, w.failures+1 })
 		}
 	}
+	if w.stale {
+		change(func(w *lossWorld) { w.stale = false })
+	}
 	byItself = len(all)
 	if w.job == state.RestoreFailed { // a person mends the cause and deletes the Job
 		change(func(w *lossWorld) { w.job = state.RestoreNone })
 	}
 	if !w.begun && w.ended == 0 {
-		change(func(w *lossWorld) { w.whole = !w.whole })
+		change(func(w *lossWorld) { w.whole, w.stale = !w.whole, false })
+		change(func(w *lossWorld) { w.blind = !w.blind })
+		if w.whole {
+			change(func(w *lossWorld) { w.whole, w.stale = false, true })
+		}
 	}
 	if w.ended > 0 {
 		change(func(w *lossWorld) { w.again = true })
@@ -196,7 +223,7 @@ type lossWalk struct {
 
 // explore returns the first invariant that is broken, or "".
 func (k *lossWalk) explore() string {
-	seen, queue := map[lossWorld]bool{}, []lossWorld{{replicas: 3, pods: 3}}
+	seen, queue := map[lossWorld]bool{}, []lossWorld{{replicas: 3, pods: 3}, {replicas: 3, pods: 3, backup: true}}
 	for len(queue) > 0 {
 		w := queue[0]
 		queue = queue[1:]
@@ -235,7 +262,9 @@ func (k *lossWalk) successors(w lossWorld) (next []lossWorld, broken string) {
 }
 
 // lossRules are the rules that a lost quorum is for.
-func lossRules() []rule { return []rule{{"recovering", recovering}, {"recovery", recovery}} }
+func lossRules() []rule {
+	return []rule{{"recovering", recovering}, {"reachable", reachable}, {"recovery", recovery}}
+}
 
 // 84, 121, I5, I8, I13, I18, I21, I24: quorate may die before or after any action,
 // and look at any moment. No order of events breaks an invariant, and there is
@@ -261,6 +290,7 @@ func lossMutants() []mutant {
 		})},
 		{name: "what was refused is forgotten", breaks: "I18", table: blind("recovery", func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "" })},
 		{name: "a lost quorum is recovered unasked", breaks: "I18", table: blind("recovery", asksFor("c1", "orders-0", ""))},
+		{name: "I17: what is ready and out of reach is lost", breaks: "I18", table: blind("reachable", func(s *situation.Situation) { s.Observed.Pods = nil })},
 		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", func(s *situation.Situation) { s.Observed.Pods = nil })},
 		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", func(s *situation.Situation) { s.Observed.Restore.State = state.RestoreDone })},
 		{name: "a failed restore holds, and no person is told", breaks: "liveness", table: speechless},

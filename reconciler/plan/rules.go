@@ -32,6 +32,7 @@ type rule struct {
 //	hibernated    a cluster that sleeps is left asleep, or woken                               I4
 //	resize        as many pods as there are members                                            I20
 //	settled       the StatefulSet controller has caught up                                     I3
+//	reachable     members that are ready and do not answer are not lost                        I17 I18
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
 //	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
@@ -79,6 +80,7 @@ func table() []rule {
 		{"hibernated", hibernated},
 		{"resize", resize},
 		{"settled", settled},
+		{"reachable", reachable},
 		{decision.RuleRecovery, recovery},
 		{"holdings", volumes.Holdings},
 		{"membership", membership},

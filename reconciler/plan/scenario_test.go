@@ -119,7 +119,7 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 // vocabulary are the keys and columns of each section, so that a slip of the
 // pen is no scenario of its own.
 func vocabulary() map[string]string {
-	look := "cluster version alarms downgrading problem looks deep at name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved"
+	look := "cluster version alarms downgrading problem looks deep at name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved denied"
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
@@ -133,7 +133,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
-		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone trouble",
+		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -411,7 +411,7 @@ func podOf(t *testing.T, r row) state.Pod {
 	return state.Pod{
 		Name: r["name"], Found: found, Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
-		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
+		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
@@ -467,7 +467,7 @@ func (a archive) round(t *testing.T, section string, record *state.Record) state
 			ID: cmp.Or(strings.TrimPrefix(m["id"], "none"), ids[m["name"]]), Name: m["name"], Version: m["version"], Leader: ids[m["leader"]],
 			Term: number[uint64](t, m, "term", 7), AppliedIndex: applied, CommitIndex: number(t, m, "commit", applied),
 			StorageVersion: m["storage"], Snapshots: number[int64](t, m, "saved", 0),
-			Learner: m["learner"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
+			Learner: m["learner"] == "yes", Denied: m["denied"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
 			DBSize: number[int64](t, m, "db", 0) << 20, DBInUse: number[int64](t, m, "inuse", 0) << 20, Quota: number[int64](t, m, "quota", 0) << 20,
 			Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: errorsOf(list(m["errors"])),
 		})

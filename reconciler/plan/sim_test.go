@@ -271,6 +271,7 @@ func (p *played) look(d *dice) string {
 	if d.one(12) {
 		s.silent = uint8(d.roll(8))
 	}
+	s.blind = d.one(20)
 	if p.w.around.shared && d.one(8) {
 		s.daemon = 1
 	}

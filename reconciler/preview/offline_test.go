@@ -39,8 +39,8 @@ func TestPlanOffline(t *testing.T) {
 		restarts              int
 	}{
 		{"17 no change", clustertest.InGit(), clustertest.InGit(), Unchanged, "", "", "", 0},
-		{"a new cluster", nil, clustertest.InGit(), Added, "", "", "create the record, issue certificates, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
-		{"a new cluster with certificates of somebody else", nil, clustertest.InGit(fromSecrets), Added, "", "", "create the record, apply Service orders-peers, apply Service orders-client, apply PodDisruptionBudget orders, create 3 members", 0},
+		{"a new cluster", nil, clustertest.InGit(), Added, "", "", "create the record, issue certificates, apply Service orders-peers, apply PodDisruptionBudget orders, create 3 members, record cluster (new), apply Service orders-client", 0},
+		{"a new cluster with certificates of somebody else", nil, clustertest.InGit(fromSecrets), Added, "", "", "create the record, apply Service orders-peers, apply PodDisruptionBudget orders, create 3 members, record cluster (new), apply Service orders-client", 0},
 		{"21 a file that is gone", clustertest.InGit(), nil, Removed, "", "", "", 0},
 		{"a file with errors", clustertest.InGit(), &desired.Cluster{EtcdCluster: clustertest.InGit().EtcdCluster, Problems: []string{"orders.yaml:3: no"}}, Held, "", "orders.yaml:3: no", "", 0},
 		{"a file that is mended", &desired.Cluster{EtcdCluster: clustertest.InGit().EtcdCluster, Problems: []string{"no"}}, clustertest.InGit(), Changed, "", "", "", 0},

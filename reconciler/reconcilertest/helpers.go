@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -94,6 +95,7 @@ func First(actions ...action.Action) func(w *World) {
 
 // Asleep is a recovery of orders-1 that has come to where its volume is restored.
 func Asleep(w *World) {
+	Unready(w)
 	First(action.BeginRecovery{OneShot: "c1 from member orders-1", ClusterID: "c1", Member: "orders-1", Revision: 7})(w)
 	First(action.ResizeSet{SetUID: string(w.Set().UID), From: 3, To: 0, Partition: 3})(w)
 }
@@ -246,4 +248,26 @@ func WantMetrics(t *testing.T, registry prometheus.Gatherer, want map[string]flo
 			t.Errorf("%s is %v (there: %t), want %v", series, v, ok, value)
 		}
 	}
+}
+
+// ReadyPod is the pod as a kubelet reports it that finds it ready, or not, now.
+func ReadyPod(p *corev1.Pod, ready bool) *corev1.Pod {
+	p, status := p.DeepCopy(), corev1.ConditionFalse
+	if ready {
+		status = corev1.ConditionTrue
+	}
+	p.Status.Conditions = slices.DeleteFunc(p.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == corev1.PodReady })
+	p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{
+		Type: corev1.PodReady, Status: status, LastTransitionTime: metav1.NewTime(time.Now().Add(-time.Hour)),
+	})
+	return p
+}
+
+// Unready has the kubelets find the members of two of three places not ready.
+func Unready(w *World) {
+	w.Helper()
+	for _, name := range []string{"orders-0", "orders-2"} {
+		w.Put(PodsResource(), ReadyPod(w.Pod(name), false))
+	}
+	w.Settle()
 }

@@ -16,7 +16,7 @@ func levelOf(h decision.Hold) slog.Level {
 		if h.Rule == decision.RuleRecovery {
 			return slog.LevelError
 		}
-	case decision.Stopped, decision.Refused:
+	case decision.Unreachable, decision.Stopped, decision.Refused:
 	}
 	return slog.LevelWarn
 }

@@ -18,6 +18,7 @@ func TestAHoldIsAsLoudAsWhatItSays(t *testing.T) {
 		"asking once more":            {decision.Hold{Kind: decision.Confirm, Rule: "confirm"}, slog.LevelInfo},
 		"only observing":              {decision.Hold{Kind: decision.ObserveOnly, Rule: "observe"}, slog.LevelInfo},
 		"an unhealthy member":         {decision.Hold{Kind: decision.Unhealthy, Rule: "health"}, slog.LevelWarn},
+		"members out of reach":        {decision.Hold{Kind: decision.Unreachable, Rule: "reachable"}, slog.LevelWarn},
 		"a roll that stopped":         {decision.Hold{Kind: decision.Stopped, Rule: "member"}, slog.LevelWarn},
 		"a refusal":                   {decision.Hold{Kind: decision.Refused, Rule: "path"}, slog.LevelWarn},
 		"a refused recovery":          {decision.Hold{Kind: decision.Refused, Rule: "recovery"}, slog.LevelWarn},

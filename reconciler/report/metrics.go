@@ -155,6 +155,6 @@ func gaugeOf(is bool) float64 {
 // holdKinds are the values of the label kind.
 func holdKinds() []decision.HoldKind {
 	return []decision.HoldKind{
-		decision.Waiting, decision.Confirm, decision.Unhealthy, decision.Stopped, decision.Refused, decision.ObserveOnly,
+		decision.Waiting, decision.Confirm, decision.Unhealthy, decision.Unreachable, decision.Stopped, decision.Refused, decision.ObserveOnly,
 	}
 }

@@ -127,7 +127,7 @@ func TestLabelsAreBounded(t *testing.T) {
 			t.Errorf("%d series, and %d before", after, before)
 		}
 	})
-	if n := len(report.HoldKinds()); n != 6 {
+	if n := len(report.HoldKinds()); n != 7 {
 		t.Errorf("%d kinds of hold", n)
 	}
 }

@@ -396,6 +396,9 @@ type Pod struct {
 	// not answer, so that the pod can start nowhere. NodeGoneSince is since when.
 	NodeGone      bool
 	NodeGoneSince time.Time
+	// NodeSilent says that the node on which it runs does not report, so that Ready is
+	// what was so once. It is looked up only while the members do not answer.
+	NodeSilent bool
 }
 
 // What can be wrong with the data of a member, apart from what passes on its own:

@@ -2,7 +2,6 @@ package action
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -51,7 +50,6 @@ func (a BeginRestore) After(s *situation.Situation) {
 	if a.InPlace {
 		s.Observed.Record.ClaimPrefix, s.Observed.Volumes = "data-(new)", nil
 	}
-	s.Observed.Objects = slices.DeleteFunc(s.Observed.Objects, s.Withheld)
 	switch {
 	case was != nil:
 		s.Observed.Record.Owner = was.Owner
@@ -114,7 +112,6 @@ func (a EndRestore) After(s *situation.Situation) {
 	w := *s.Observed.Record.Restored
 	w.SpecHash, w.Done = a.SpecHash, true
 	s.Observed.Record.Restored = &w
-	s.Observed.Objects = append(s.Observed.Objects, state.Object{Kind: "Service", Name: naming.ClientService(s.Desired.Name), State: state.ObjectMissing})
 }
 
 // Undo implements Action.

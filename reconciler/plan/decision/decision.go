@@ -53,6 +53,9 @@ const (
 	Confirm HoldKind = "Confirm"
 	// Unhealthy ends when the cluster is healthy again.
 	Unhealthy HoldKind = "Unhealthy"
+	// Unreachable ends when quorate reaches the members again: they serve, as far as
+	// Kubernetes can tell, and it is quorate that does not see them.
+	Unreachable HoldKind = "Unreachable"
 	// Stopped is a roll that stopped at a member that does not come back.
 	Stopped HoldKind = "Stopped"
 	// Refused ends with a new commit: what Git asks for is not safe.

@@ -38,11 +38,17 @@ func (s *Situation) InTheWay(known bool) []string {
 	return found
 }
 
-// Withheld reports whether the object is the clients' Service of a cluster that is
-// being restored: it is made when that is done.
+// Withheld reports whether the object is the clients' Service of a cluster that is not
+// theirs yet: it is made when the members are recorded, so that nobody writes to what may
+// have to be begun again, and after a restore when that is done.
 func (s *Situation) Withheld(obj state.Object) bool {
 	r := s.Observed.Record
-	return obj.Kind == "Service" && obj.Name == naming.ClientService(s.Desired.Name) && obj.State == state.ObjectMissing && r != nil && r.Restored != nil && !r.Restored.Done
+	return ForClients(s, obj) && obj.State == state.ObjectMissing && r != nil && (!r.Formed() || r.Restored != nil && !r.Restored.Done)
+}
+
+// ForClients reports whether the object is the clients' Service.
+func ForClients(s *Situation, obj state.Object) bool {
+	return obj.Kind == "Service" && obj.Name == naming.ClientService(s.Desired.Name)
 }
 
 // Claim is the name of the volume claim of a member.

@@ -34,9 +34,6 @@ func Of(d state.Desired, o state.Observed, now time.Time) *Situation {
 	o.Pods = slices.Clone(o.Pods)
 	slices.SortFunc(o.Pods, func(a, b state.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
 	s := &Situation{Git: d, Desired: d, Observed: o, Now: now}
-	if slices.ContainsFunc(o.Objects, s.Withheld) {
-		s.Observed.Objects = slices.DeleteFunc(slices.Clone(o.Objects), s.Withheld)
-	}
 	s.Aim()
 	return s
 }
