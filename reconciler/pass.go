@@ -20,10 +20,7 @@ import (
 // itself and decides again: an action is applied only when fresh data leads
 // to the very same one.
 func (r *Reconciler) decideAgain(ctx context.Context, v *observe.View, act action.Action) (*observe.View, error) {
-	kind, name := "", ""
-	if a, ok := act.(action.ApplyObject); ok {
-		kind, name = a.ObjectKind, a.Name
-	}
+	kind, name := restsOn(act)
 	fresh, err := r.Observer.Refresh(ctx, v, kind, name)
 	if err != nil {
 		return nil, err
@@ -36,6 +33,21 @@ func (r *Reconciler) decideAgain(ctx context.Context, v *observe.View, act actio
 		return nil, state.ErrChanged
 	}
 	return fresh, nil
+}
+
+// restsOn is what an action rests on beside the record, the StatefulSet and the pods: the
+// object that it applies; the volume claims, where it stops a member, because one that was
+// deleted a moment ago goes with the pod.
+func restsOn(act action.Action) (kind, name string) {
+	a, applies := act.(action.ApplyObject)
+	_, resizes := act.(action.ResizeSet)
+	switch {
+	case applies:
+		return a.ObjectKind, a.Name
+	case resizes || act.Disruptive():
+		return "PersistentVolumeClaim", ""
+	}
+	return "", ""
 }
 
 // sameAction reports whether two actions are the same to the last field: their text

@@ -176,6 +176,17 @@ func rules() []Entry {
 			Do:    []string{"Check the member that the message names.", "The hold lists what else can be done, such as having it replaced."},
 		},
 		{
+			Name:  "claims",
+			Means: "The volume claim of a member is being deleted, is gone or has lost its volume. The member still serves, and its data goes when its pod stops. Nothing that stops a member is begun.",
+			Why:   "Kubernetes takes no deletion of a claim back: it waits for the pod to stop, and then the volume goes. With the claims of several members one restart each would lose everything.",
+			Do: []string{
+				"Take a backup now, with an EtcdBackup.",
+				"Replace the members one at a time: delete the pod of one, wait until a new member has taken its place and all are healthy, then the next.",
+				"A cluster of one or two gets spec.replicas: 3 first, so that others have the data.",
+				"Cordon no node and drain none meanwhile: an eviction stops a pod, too.",
+			},
+		},
+		{
 			Name:  "fight",
 			Means: "Another writer changes back what quorate puts right, again and again. quorate waits longer each time.",
 			Why:   "Two writers that undo each other would restart or reconfigure the cluster for ever.",

@@ -85,7 +85,8 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 }
 
 // gatherLive reads again what a decision rests on most: the record, the StatefulSet, the
-// pods and one object from the API server itself, the rest from the caches.
+// pods and one object, or all volume claims, from the API server itself, the rest from the
+// caches.
 func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string) (gathered, error) {
 	live, err := o.Cache.read(g.cluster)
 	if err != nil {
@@ -105,6 +106,8 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 	switch kind {
 	case "Service":
 		live.services[name], err = kube.FoundOrNil(o.Kube.CoreV1().Services(ns).Get(ctx, name, get))
+	case "PersistentVolumeClaim":
+		live.claims, err = o.claims(ctx, g.cluster)
 	case "PodDisruptionBudget":
 		live.budget, err = kube.FoundOrNil(o.Kube.PolicyV1().PodDisruptionBudgets(ns).Get(ctx, name, get))
 	}
@@ -163,6 +166,20 @@ func (o *Observer) readRecord(c desired.Cluster, live liveCluster) (*record.Reco
 	}
 	o.read.Put(c.Key(), k)
 	return k.record, k.err
+}
+
+// claims lists the volume claims as the API server itself has them: one that was deleted a
+// moment ago goes with the pod that a decision is about to stop.
+func (o *Observer) claims(ctx context.Context, c desired.Cluster) ([]*corev1.PersistentVolumeClaim, error) {
+	list, err := o.Kube.CoreV1().PersistentVolumeClaims(c.Metadata.Namespace).List(ctx, metav1.ListOptions{LabelSelector: naming.LabelCluster + "=" + c.Metadata.Name})
+	if err != nil {
+		return nil, fmt.Errorf("list the volume claims: %w", err)
+	}
+	claims := make([]*corev1.PersistentVolumeClaim, len(list.Items))
+	for i := range list.Items {
+		claims[i] = &list.Items[i]
+	}
+	return claims, nil
 }
 
 // Pods lists the members' pods as the API server itself has them.

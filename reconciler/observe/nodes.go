@@ -73,11 +73,11 @@ func reports(n corev1.Node) bool {
 func (v *View) describeDamage(g gathered) {
 	for i, p := range g.pods {
 		pod := &v.Observed.Pods[i] // described in this order
-		pod.NodeSilent = g.silent[p.Name]
+		claim := g.claim(v.ClaimName(pod.Name))
+		pod.NodeSilent, pod.Unclaimed = g.silent[p.Name], claim == nil && pods.Mounts(p, v.ClaimName(pod.Name))
 		if pod.Ready {
 			continue
 		}
-		claim := g.claim(v.ClaimName(pod.Name))
 		pod.Damage, pod.Found = pods.Damage(p), pods.Found(p)
 		if claim != nil && claim.Status.Phase == corev1.ClaimLost {
 			pod.Damage = state.DamageLost

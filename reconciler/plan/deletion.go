@@ -54,6 +54,9 @@ func beginDeletion(s *situation.Situation) verdict.Verdict {
 	case !s.Desired.Restore.Chosen.None: // else the deletion's own backup may be the first
 		return begin
 	}
+	if v := volumes.Stay(s, ""); keep && s.Formed() && !v.Silent() {
+		return v // what is to be kept would not be
+	}
 	asleep, skip := s.Formed() && s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
 	switch {
 	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -35,6 +36,9 @@ func hibernated(s *situation.Situation) verdict.Verdict {
 	}
 	if s.Desired.Spec.State != schema.StateHibernated {
 		return verdict.Do(action.Wake{}, "spec.state is no longer Hibernated; every member continues from its own volume")
+	}
+	if v := volumes.Stay(s, ""); !v.Silent() && s.Observed.Set != nil && s.Observed.Set.Replicas > 0 {
+		return v.Advise("set spec.state to Running again: the members serve, and their data is only in them; then " + v.Hold.Do)
 	}
 	if v := verdict.OneOf(s, stopAll, fight); !v.Silent() {
 		return v

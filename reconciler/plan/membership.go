@@ -67,6 +67,9 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 		return verdict.Unhealthy(fmt.Sprintf("%s will be removed (%s), but %s", l.Member, l.Why, problem),
 			"nothing is removed until the others are healthy; check the members named here").At(l.Member)
 	}
+	if v := volumes.Stay(s, l.Member); !v.Silent() && !l.Replace {
+		return v
+	}
 	if v := seenTwice(s, l.Member); !v.Silent() {
 		return v
 	}

@@ -44,6 +44,9 @@ func recovering(s *situation.Situation) verdict.Verdict {
 // on a node that is cut off may still serve its old clients.
 func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 	if s.Observed.Set != nil && s.Observed.Set.Replicas != 0 {
+		if v := usableYet(s, r); !v.Silent() {
+			return v
+		}
 		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: s.Observed.Set.Partition},
 			"the members of the lost cluster stop, so that nothing changes what the recovered one begins with")
 	}
@@ -85,6 +88,16 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 		reason = "the backup is fetched, checked once more, and put on the empty volume; no member runs meanwhile"
 	}
 	return verdict.Do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID, AcceptHashMismatch: s.Observed.Restore.AcceptHashMismatch}, reason)
+}
+
+// usableYet keeps the members running while the claim that the recovery continues from
+// would go with its pod.
+func usableYet(s *situation.Situation, r state.Recovering) verdict.Verdict {
+	if v := s.Observed.Volume(r.Member); r.Restores() || (v != nil && !v.Terminating) {
+		return verdict.Pass()
+	}
+	return verdict.Unhealthy("the volume claim of "+r.Member+", which the cluster is recovered from, is gone or being deleted, and its data goes with its pod",
+		"copy the data of "+r.Member+" while its pod is there; nothing is stopped meanwhile").At(r.Member)
 }
 
 // awaitRoom waits until Git enlarges the volume that a restore fills.

@@ -10,6 +10,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -177,7 +178,7 @@ func nextMisplaced(s *situation.Situation) string {
 	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() {
 		return ""
 	}
-	if !fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() {
+	if !fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() {
 		return ""
 	}
 	return members[0]

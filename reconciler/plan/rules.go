@@ -42,6 +42,7 @@ type rule struct {
 //	mend          a member broken by an abandoned roll comes back before a downgrade           I15
 //	member        a restarted member comes back, or the roll stops                             I2 I15
 //	health        the gate: every member, by ID, as it reports itself                          I1 I2 I15 I17
+//	claims        nothing stops a member while a volume would go with its pod                  I6
 //	fight         nothing begins while another writer undoes what quorate does                 I25
 //	fleet         few clusters at once are disrupted, wave by wave                             I28
 //	window        members restart inside a maintenance window                                  I26
@@ -90,6 +91,7 @@ func table() []rule {
 		{"mend", mend},
 		{"member", member},
 		{"health", health},
+		{"claims", volumes.Claims},
 		{"fight", fight},
 		{"fleet", fleet},
 		{"window", window},

@@ -133,7 +133,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
-		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent trouble",
+		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -411,7 +411,7 @@ func podOf(t *testing.T, r row) state.Pod {
 	return state.Pod{
 		Name: r["name"], Found: found, Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
-		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
+		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}

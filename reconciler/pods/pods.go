@@ -51,6 +51,13 @@ func Ready(p *corev1.Pod) bool {
 	})
 }
 
+// Mounts reports whether a pod uses a volume claim.
+func Mounts(p *corev1.Pod, claim string) bool {
+	return slices.ContainsFunc(p.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ClaimName == claim
+	})
+}
+
 // crashed reports whether a container has ended with an error, or was started again
 // for a reason that the kubelet has forgotten.
 func crashed(s corev1.ContainerStatus) bool {

@@ -396,6 +396,9 @@ type Pod struct {
 	// not answer, so that the pod can start nowhere. NodeGoneSince is since when.
 	NodeGone      bool
 	NodeGoneSince time.Time
+	// Unclaimed says that the volume claim that it mounts does not exist any more: its
+	// volume goes when it stops.
+	Unclaimed bool
 	// NodeSilent says that the node on which it runs does not report, so that Ready is
 	// what was so once. It is looked up only while the members do not answer.
 	NodeSilent bool
