@@ -34,6 +34,7 @@
 //	scheduler    EtcdBackup and EtcdBackupSchedule: take, drill, retain;
 //	             schedule: when one is due, and from which member
 //	etcd         the members: health, leadership, member list, maintenance, snapshots
+//	forward      members asked through the API server, by commands from outside
 //	record       what outlives the process about one cluster; guard reads it in a pod
 //	jobs         the Jobs that quorate starts; restore: what one writes on a volume
 //	stores       backups reached with Secrets; backup: the backups themselves

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"time"
@@ -11,10 +12,12 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/record"
 
+	"github.com/quorate/quorate/cmd/quorate/internal/cli"
 	"github.com/quorate/quorate/cmd/quorate/internal/daemon"
 	"github.com/quorate/quorate/cmd/quorate/internal/follow"
 	"github.com/quorate/quorate/reconciler"
 	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/forward"
 	"github.com/quorate/quorate/reconciler/preview"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/schema"
@@ -30,6 +33,8 @@ type planFlags struct {
 	offline    bool
 	base, head string
 	output     planOutput
+	// notes is where it is said how the members were reached.
+	notes io.Writer
 }
 
 // newPlan is the verb that shows what the daemon would do.
@@ -49,6 +54,10 @@ the base says, and it names what it cannot know. Only clusters that differ are
 listed. Give the commit that the branch left as the base, so that what the target
 branch got since then does not count as a change.
 
+Members that do not answer at their own addresses, as from outside of the cluster, are
+asked through the API server, where the account may create pods/portforward; standard
+error says so.
+
 -o json is one object: clusters (namespace, name, change, version, changes, hold,
 steps, disruption, restarts, warnings, unknown), others, problems, summary.
 -o markdown is a comment for a pull request. Its first line is a marker,
@@ -63,6 +72,7 @@ differ, and with 1 on an error, a file with errors included.`,
   quorate plan --offline --base origin/main clusters
   quorate plan --offline --base origin/main -o markdown --output-dir comment clusters`,
 		RunE: func(cmd *cobra.Command, paths []string) error {
+			f.notes = cmd.ErrOrStderr()
 			return f.run(cmd.Context(), cmd.OutOrStdout(), paths)
 		},
 	}
@@ -116,10 +126,11 @@ func (f *planFlags) live(ctx context.Context, paths []string) (*preview.Report, 
 	if err != nil {
 		return nil, err
 	}
-	r, err := f.reconciler(ctx)
+	r, stop, err := f.reconciler(ctx)
 	if err != nil {
 		return nil, err
 	}
+	defer stop()
 	return preview.Live(ctx, r, preview.Revision{Set: set, Commit: commit}, daemon.PreviewOptions(f.kube.options))
 }
 
@@ -146,16 +157,27 @@ func (f *planFlags) read(ctx context.Context, paths []string) (schema.Set, strin
 	return follow.Parse(&schema.Parser{}, s), s.Commit, nil
 }
 
-// reconciler returns one whose caches are filled.
-func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, error) {
-	kube, err := f.kube.connect()
+// reconciler returns one whose caches are filled, and what ends its ways to the members.
+func (f *planFlags) reconciler(ctx context.Context) (*reconciler.Reconciler, func(), error) {
+	kube, config, err := cli.Connect(f.kube.kubeconfig, userAgent())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := daemon.Reachable(ctx, kube); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	r := reconciler.New(kube, etcd.New(), &record.FakeRecorder{},
+	members := &forward.Members{Client: etcd.New(), Open: forward.Forwarder{Kube: kube, Config: config}.Open, Told: f.tellOfWay}
+	r := reconciler.New(kube, members, &record.FakeRecorder{},
 		report.NewMetrics(prometheus.NewRegistry()), slog.New(slog.DiscardHandler), f.kube.options)
-	return r, r.Start(ctx)
+	return r, members.Close, r.Start(ctx)
+}
+
+// tellOfWay says how the members of a cluster were asked that do not answer at their own
+// addresses, or that they were not: then the plan rests on what Kubernetes says of them.
+func (f *planFlags) tellOfWay(cluster string, err error) {
+	if err == nil {
+		fmt.Fprintf(f.notes, "%s: no member answers at its own address from here; they were asked through the API server, as kubectl port-forward does\n", cluster)
+		return
+	}
+	fmt.Fprintf(f.notes, "%s: no member could be asked from here, neither at its own address nor through the API server: %s. The daemon may well reach them: quorate status shows what it sees\n", cluster, err)
 }
