@@ -12,11 +12,11 @@ import (
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/httpstream"
-	"k8s.io/apimachinery/pkg/util/httpstream/spdy"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
+	"k8s.io/streaming/pkg/httpstream"
+	"k8s.io/streaming/pkg/httpstream/spdy"
 
 	"github.com/quorate/quorate/reconciler/etcd"
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
@@ -108,7 +108,7 @@ func TestMembersAreAskedThroughTheAPIServer(t *testing.T) {
 		}
 		told = append(told, err)
 	}}
-	t.Cleanup(func() { m.Close(); m.Client.Forget("shop/orders") })
+	t.Cleanup(func() { m.Close(); m.Forget("shop/orders") })
 	endpoints := elsewhere(t, s)
 	for range 2 {
 		r := m.Round(t.Context(), "shop/orders", endpoints, true)
@@ -129,7 +129,7 @@ func TestWhatCannotBeForwardedIsTold(t *testing.T) {
 	s := etcdtest.Start(t, etcdtest.V36, 1, true)
 	var told []error
 	m := &forward.Members{Client: etcd.New(), Open: apiServer(t, nil).Open, Told: func(_ string, err error) { told = append(told, err) }}
-	t.Cleanup(func() { m.Close(); m.Client.Forget("shop/orders") })
+	t.Cleanup(func() { m.Close(); m.Forget("shop/orders") })
 	for range 2 {
 		if r := m.Round(t.Context(), "shop/orders", elsewhere(t, s), false); r.Problem == "" {
 			t.Errorf("%+v", r)
@@ -147,7 +147,7 @@ func TestMembersThatAnswerAreNotForwarded(t *testing.T) {
 		t.Error("a port is forwarded")
 		return "", nil, errors.New("no")
 	}}
-	t.Cleanup(func() { m.Close(); m.Client.Forget("shop/orders") })
+	t.Cleanup(func() { m.Close(); m.Forget("shop/orders") })
 	at := s.Members[0]
 	r := m.Round(t.Context(), "shop/orders", []etcd.Endpoint{{Member: at.Name, Incarnation: at.Name, Host: at.Host, Address: at.Address, TLS: at.TLS}}, false)
 	if r.Problem != "" {

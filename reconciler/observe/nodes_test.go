@@ -177,7 +177,7 @@ func TestAReadyPodOnASilentNode(t *testing.T) {
 		p := w.Pod("orders-1").DeepCopy()
 		p.Spec.NodeName = "n1"
 		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), p)
-		putNode(w, "n1", "host-1", corev1.ConditionUnknown, time.Now())
+		putNode(w, "n1", "host-2", corev1.ConditionUnknown, time.Now())
 		if podSeen(w).NodeSilent {
 			t.Error("its node was read although the members answer")
 		}

@@ -40,6 +40,7 @@ func TestClaims(t *testing.T) {
 		{name: "279: not to sleep", change: with(claimed(deletedClaim, "orders-2"), replicas(2), hibernated), want: "data-orders-2"},
 		{name: "280: a volume that is lost", change: claimed(func(v *state.Volume) { v.Bound, v.Trouble = false, "the volume behind the claim is lost" }, "orders-1"), want: "has lost its volume (the volume behind the claim is lost)"},
 		{name: "280: one that cannot grow is not", change: claimed(func(v *state.Volume) { v.Trouble = "ControllerResizeInfeasible" }, "orders-1")},
+		{name: "280: one that is not bound yet is not", change: claimed(func(v *state.Volume) { v.Bound = false }, "orders-1")},
 		{name: "280: a claim that is gone", change: func(s *situation.Situation) { podAt(s, 1).Unclaimed = true }, want: "volume claim data-orders-1 does not exist any more"},
 		{name: "a pod that never ran has no data", change: with(claimed(deletedClaim, "orders-1"), func(s *situation.Situation) { podAt(s, 1).Ran = false })},
 		{name: "no pod", change: with(claimed(deletedClaim, "orders-1"), withoutPod(1))},
@@ -68,14 +69,14 @@ func TestWhatStopsMembersHeedsClaims(t *testing.T) {
 		{name: "278: claims that stay", change: with(claimed(nil), asleep, wanted), want: "resize the StatefulSet 3 → 0"},
 		{name: "278: and it wakes", change: with(claimed(deletedClaim, "orders-0"), asleep), want: "wake"},
 	})
-	recover := func(v func(*state.Volume)) mutation {
+	recovered := func(v func(*state.Volume)) mutation {
 		return with(leftAlone(0), record(func(r *state.Record) {
 			r.Recovering = &state.Recovering{OneShot: "x", ClusterID: "c1", NewClusterID: "c2", Member: "orders-0", Since: noon}
 		}), func(s *situation.Situation) { v(s.Observed.Volume("orders-0")) })
 	}
 	checkRule(t, recovering, []ruleCase{
-		{name: "281: what a recovery continues from", change: recover(deletedClaim), want: "Unhealthy: the volume claim of orders-0, which the cluster is recovered from, is gone or being deleted, and its data goes with its pod"},
-		{name: "281: a claim that stays", change: recover(func(*state.Volume) {}), want: "resize the StatefulSet 3 → 0"},
+		{name: "281: what a recovery continues from", change: recovered(deletedClaim), want: "Unhealthy: the volume claim of orders-0, which the cluster is recovered from, is gone or being deleted, and its data goes with its pod"},
+		{name: "281: a claim that stays", change: recovered(func(*state.Volume) {}), want: "resize the StatefulSet 3 → 0"},
 	})
 	asked := func(s *situation.Situation) { s.Desired.Spec.State = schema.StateDeleted }
 	wipe := func(s *situation.Situation) { s.Desired.Spec.Deletion.Volumes = schema.VolumesDelete }
