@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -169,26 +170,26 @@ type answer struct {
 	problem string
 	// denied says that the problem is that it answers to a user only.
 	denied bool
-	// hash is of the key space at hashRevision since the revision compacted, in a deep
-	// round; a hashRevision of 0 is none.
-	hash                    uint32
-	hashRevision, compacted int64
-	// keys is how many there are at hashRevision; 0 where that is unknown.
+	// hash is of the key space, in a deep round; one at revision 0 is none.
+	hash Hash
+	// keys is how many there are at the hash's revision; 0 where that is unknown.
 	keys     int64
 	endpoint Endpoint
 }
 
 // Round asks every member once. What cannot be seen is in the Round as
-// a problem: there is no error beside it. A deep round compares hashes.
+// a problem: there is no error beside it. A deep round compares hashes, which stops one
+// member after the other for a while.
 func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
 	at := time.Now()
 	answers := make([]*answer, len(members))
 	eachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
+	incomparable := ""
 	if deep {
-		compareHashes(ctx, answers)
+		incomparable = compareHashes(ctx, answers, hashTime)
 	}
 	r := assemble(answers)
-	r.At, r.Deep = at, deep
+	r.At, r.Deep, r.Incomparable = at, deep, incomparable
 	return r
 }
 
@@ -286,35 +287,6 @@ func (a *answer) askVersion(ctx context.Context) error {
 	return nil
 }
 
-// compareHashes asks every member for the hash of its key space at one revision
-// that all of them have.
-func compareHashes(ctx context.Context, answers []*answer) {
-	var revision int64
-	for _, a := range answers {
-		if a.complete() && (revision == 0 || a.status.Header.Revision < revision) {
-			revision = a.status.Header.Revision
-		}
-	}
-	eachMember(len(answers), func(i int) {
-		a := answers[i]
-		if !a.complete() {
-			return
-		}
-		// No bound besides the caller's: hashing a large key space takes a while, and the
-		// caller's context bounds the pass.
-		hash, compacted, err := a.client.HashKV(ctx, revision)
-		switch {
-		case errors.Is(err, ErrCompacted):
-			// Compacted meanwhile: nothing to compare, and the next round asks again.
-		case err != nil:
-			a.problem = fmt.Sprintf("hash at revision %d: %s", revision, err)
-		default:
-			a.hash, a.hashRevision, a.compacted = hash, revision, compacted
-			a.keys, _, _ = a.client.CountKeys(ctx, revision) // what is unknown is not compared
-		}
-	})
-}
-
 // What a member answers where it has no keys to count or to hash.
 var (
 	// ErrCompacted says that the revision is compacted.
@@ -341,15 +313,22 @@ func (m *Conn) CountKeys(ctx context.Context, revision int64) (keys, at int64, e
 	return found.Count, found.Header.Revision, nil
 }
 
-// HashKV asks the member itself for the hash of its keys at a revision, and since which
-// compacted revision it was computed. It has no time limit besides the caller's: hashing a large
-// key space takes a while. Errors: ErrCompacted.
-func (m *Conn) HashKV(ctx context.Context, revision int64) (hash uint32, compacted int64, err error) {
+// Hash is of the keys and values of one member at Revision, of which those up to
+// Compacted were compacted; -1 is etcd's word for never.
+type Hash struct {
+	Sum                 uint32
+	Revision, Compacted int64
+}
+
+// HashKV asks the member itself for the hash of its keys at a revision, 0 for its newest.
+// It has no time limit besides the caller's, and meanwhile the member serves nobody: see
+// compareHashes. Errors: ErrCompacted.
+func (m *Conn) HashKV(ctx context.Context, revision int64) (Hash, error) {
 	answer, err := m.maintenance().HashKV(ctx, &pb.HashKVRequest{Revision: revision})
 	if err != nil {
-		return 0, 0, keyError(rpctypes.Error(err))
+		return Hash{}, keyError(rpctypes.Error(err))
 	}
-	return answer.Hash, answer.CompactRevision, nil
+	return Hash{Sum: answer.Hash, Revision: cmp.Or(revision, answer.Header.GetRevision()), Compacted: answer.CompactRevision}, nil
 }
 
 // keyError tells apart why a member has no answer about its keys.
@@ -453,8 +432,8 @@ func describe(m *state.Member, a *answer) {
 	if s.Leader != 0 {
 		m.Leader = hexID(s.Leader)
 	}
-	if a.hashRevision != 0 {
-		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = a.hash, a.hashRevision, a.compacted, a.keys
+	if a.hash.Revision != 0 {
+		m.Hash, m.HashRevision, m.CompactRevision, m.Keys = a.hash.Sum, a.hash.Revision, a.hash.Compacted, a.keys
 	}
 }
 

@@ -68,16 +68,16 @@ func compareOnce(ctx context.Context, m *etcd.Conn, want backup.Verified) (Drill
 		return r, err
 	}
 	// Hashing a large key space takes a while: only the drill as a whole is bounded.
-	hash, compacted, err := m.HashKV(ctx, want.HashRevision)
+	hash, err := m.HashKV(ctx, want.HashRevision)
 	switch {
 	case errors.Is(err, etcd.ErrCompacted):
 		return r, nil
 	case err != nil:
 		return r, err
-	case max(0, compacted) != max(0, want.CompactRevision):
+	case max(0, hash.Compacted) != max(0, want.CompactRevision):
 		return r, nil
 	}
-	r.Hash = hash
+	r.Hash = hash.Sum
 	if r.Hash != want.Hash {
 		r.Problem = fmt.Sprintf("the hash of its keys at revision %d is %d, and etcd said %d when the backup was taken", want.HashRevision, r.Hash, want.Hash)
 	}

@@ -216,7 +216,7 @@ func (h *servedHistory) restart() {
 // compare takes the hash and then a snapshot, as a backup does, and compares them.
 func (h *servedHistory) compare() {
 	at := max(1, h.compacted) + h.Int64N(h.revision()-max(1, h.compacted)+1)
-	hash, compacted, err := h.conn.HashKV(h.Context(), at)
+	hash, err := h.conn.HashKV(h.Context(), at)
 	if err != nil {
 		h.Fatal(err)
 	}
@@ -229,9 +229,9 @@ func (h *servedHistory) compare() {
 	if err := f.Close(); err != nil {
 		h.Fatal(err)
 	}
-	compared, err := agrees(path, KeyHash{Hash: hash, Revision: at, CompactRevision: compacted})
+	compared, err := agrees(path, KeyHash{Hash: hash.Sum, Revision: at, CompactRevision: hash.Compacted})
 	if err != nil {
-		h.Errorf("after %s, compacted at %d: %v", h.prefix, compacted, err)
+		h.Errorf("after %s, compacted at %d: %v", h.prefix, hash.Compacted, err)
 	}
 	h.asked++
 	if compared {

@@ -441,8 +441,10 @@ type Round struct {
 	// to which minor, such as "3.6".
 	Downgrading     bool
 	DowngradeTarget string
-	// Deep says that hashes were compared, too.
-	Deep bool
+	// Deep says that hashes were compared, too, and Incomparable why that tells nothing of
+	// the data of them all; "" where it does.
+	Deep         bool
+	Incomparable string
 }
 
 // Alarm is one of etcd's alarms, raised by a member or against one.

@@ -1,0 +1,122 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// hashTime bounds one hash by the size of the database in bytes: 10 s, and a second for
+// each 32 MiB, a tenth of the speed that was measured with small keys in memory.
+func hashTime(size int64) time.Duration {
+	return 10*time.Second + time.Duration(max(0, size)>>25)*time.Second
+}
+
+// compareHashes asks every voter for the hash of its key space at one revision that all of
+// them have, and returns why that tells nothing, or "". A member reads its whole database
+// for it under a lock that every write, and behind the first of these every read, waits for,
+// in each release from 3.4 to 3.7: so one is asked after the other, the leader last, and the
+// next only when the one before answers reads again. Where one is not done in its time, by
+// the size of its database, the others are left alone.
+//
+// A compaction between two answers makes them incomparable. So does one at the newest
+// revision, whose hash a member keeps until it restarts: then all are asked once more.
+func compareHashes(ctx context.Context, answers []*answer, limit func(size int64) time.Duration) (incomparable string) {
+	asked := inTurn(answers)
+	revision := lowestRevision(asked)
+	for range 2 {
+		if problem := hashAll(ctx, asked, revision, limit); problem != "" || sameThing(asked) {
+			return problem
+		}
+		before := revision
+		if revision = again(ctx, asked); revision == before {
+			revision = 0 // nobody writes, so that the newest is the same
+		}
+	}
+	return "the members have compacted at different revisions"
+}
+
+// inTurn are the members that can be compared, the leader last.
+func inTurn(answers []*answer) []*answer {
+	asked := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return !a.complete() })
+	slices.SortStableFunc(asked, func(a, b *answer) int { return cmp.Compare(a.leads(), b.leads()) })
+	return asked
+}
+
+// leads is 1 for the leader, 0 for another member.
+func (a *answer) leads() int {
+	if a.status.Leader == a.status.Header.MemberId {
+		return 1
+	}
+	return 0
+}
+
+// lowestRevision is the newest one that all of them have.
+func lowestRevision(asked []*answer) (revision int64) {
+	for _, a := range asked {
+		if at := a.status.Header.Revision; revision == 0 || at < revision {
+			revision = at
+		}
+	}
+	return revision
+}
+
+// again asks the members where they are now, and returns the newest revision that all of
+// them have.
+func again(ctx context.Context, asked []*answer) int64 {
+	eachMember(len(asked), func(i int) {
+		ctx, cancel := context.WithTimeout(ctx, askTimeout)
+		defer cancel()
+		_ = asked[i].askStatus(ctx) // else it stays what it was
+	})
+	return lowestRevision(asked)
+}
+
+// hashAll asks one after the other, and tells of the first that gives no answer.
+func hashAll(ctx context.Context, asked []*answer, revision int64, limit func(size int64) time.Duration) (problem string) {
+	for _, a := range asked {
+		if err := a.askHash(ctx, revision, limit(a.status.DbSize)); err != nil {
+			a.problem = fmt.Sprintf("hash of its keys at revision %d: %s", revision, err)
+			return a.speaksFor() + ": " + a.problem
+		}
+		if a.hash.Revision == 0 {
+			return "" // the others would be asked in vain
+		}
+	}
+	return ""
+}
+
+// askHash asks the member for its hash, and waits until it has caught up with what it
+// could not apply meanwhile.
+func (a *answer) askHash(ctx context.Context, revision int64, limit time.Duration) error {
+	hashing, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	hash, err := a.client.HashKV(hashing, revision)
+	switch {
+	case errors.Is(err, ErrCompacted):
+		a.hash = Hash{}
+		return nil
+	case hashing.Err() != nil && ctx.Err() == nil:
+		return fmt.Errorf("not done in %s", limit)
+	case err != nil:
+		return err
+	}
+	a.hash = hash
+	reading, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	a.keys, _, _ = a.client.CountKeys(ctx, hash.Revision) // what is unknown is not compared
+	return a.askRead(reading)
+}
+
+// sameThing reports whether the hashes are of the same thing.
+func sameThing(asked []*answer) bool {
+	for _, a := range asked {
+		if a.hash.Revision == 0 || a.hash.Revision != asked[0].hash.Revision || a.hash.Compacted != asked[0].hash.Compacted {
+			return false
+		}
+	}
+	return true
+}

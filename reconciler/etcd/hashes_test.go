@@ -1,0 +1,250 @@
+package etcd
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+
+	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// hashesOf is how often a member says that it was asked for its hash by a client.
+func hashesOf(t *testing.T, m *etcdtest.Member) (n int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+m.Address+"/metrics", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
+		if line := lines.Text(); strings.HasPrefix(line, "grpc_server_started_total{") && strings.Contains(line, `grpc_method="HashKV"`) {
+			_, value, _ := strings.Cut(line, "} ")
+			if _, err := fmt.Sscan(value, &n); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return n
+}
+
+// 289: a comparison reads the data of each member once, whatever the release, and a look
+// reads none. After a compaction at the newest revision and the restart of a member, which
+// no longer knows the hash of then, it takes a second reading and has its answer.
+func TestAComparisonReadsEachMemberOnce(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			s := startEtcd(t, version, 3, false)
+			for i := range 20 {
+				s.MustPut(fmt.Sprint(i%7), "value")
+			}
+			want := func(what string, n int) {
+				t.Helper()
+				for _, m := range s.Members {
+					if got := hashesOf(t, m); got != n {
+						t.Errorf("%s: %s was asked %d times, not %d", what, m.Name, got, n)
+					}
+				}
+			}
+			s.round(false)
+			want("a look", 0)
+			if r := s.round(true); r.Incomparable != "" || !r.Deep {
+				t.Errorf("compared: %+v", r)
+			}
+			want("a comparison", 1)
+			c := s.Members[0].Client()
+			status, err := c.Status(t.Context(), c.Endpoints()[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Compact(t.Context(), status.Header.Revision); err != nil {
+				t.Fatal(err)
+			}
+			restarted := s.Members[2]
+			restarted.Kill()
+			restarted.Start()
+			s.await("it to be back", func(r state.Round) bool { return troubleOf(r) == "" })
+			r := s.round(true)
+			if r.Incomparable != "" {
+				t.Errorf("after a compaction: %s", r.Incomparable)
+			}
+			for _, m := range r.Members {
+				if m.Problem != "" || m.HashRevision != status.Header.Revision || m.Hash != r.Members[0].Hash || m.CompactRevision != r.Members[0].CompactRevision {
+					t.Errorf("%+v and %+v", m, r.Members[0])
+				}
+			}
+		})
+	}
+}
+
+// hashing are servers that answer for their hash as a test wants, and note when they are
+// asked and done.
+type hashing struct {
+	answering
+	name   string
+	events *events
+	answer func(ctx context.Context, asked int64) (*pb.HashKVResponse, error)
+}
+
+// events is what happened, in order.
+type events struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (e *events) note(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.list = append(e.list, text)
+}
+
+func (h *hashing) HashKV(ctx context.Context, r *pb.HashKVRequest) (*pb.HashKVResponse, error) {
+	h.events.note(fmt.Sprintf("%s at %d", h.name, r.Revision))
+	return h.answer(ctx, r.Revision)
+}
+
+func (h *hashing) Range(context.Context, *pb.RangeRequest) (*pb.RangeResponse, error) {
+	h.events.note(h.name + " reads")
+	return &pb.RangeResponse{Header: header(), Count: 1}, nil
+}
+
+func (h *hashing) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	return h.status(), nil
+}
+
+// status is that of a member at revision 7; orders-0 leads.
+func (h *hashing) status() *pb.StatusResponse {
+	s := &pb.StatusResponse{Header: header(), Leader: 100}
+	s.Header.Revision = 7
+	s.Header.MemberId = 100 + uint64(h.name[len(h.name)-1]-'0')
+	return s
+}
+
+// startHashing starts three servers, and returns what they are asked by.
+func startHashing(t *testing.T, says func(name string) func(context.Context, int64) (*pb.HashKVResponse, error)) (*events, []*answer) {
+	t.Helper()
+	e := &events{}
+	var asked []*answer
+	for i := range 3 {
+		h := &hashing{name: fmt.Sprintf("orders-%d", i), events: e}
+		h.answer = says(h.name)
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		pb.RegisterMaintenanceServer(server, h)
+		pb.RegisterKVServer(server, h)
+		var served sync.WaitGroup
+		served.Go(func() { _ = server.Serve(listener) })
+		endpoint := Endpoint{Member: h.name, Host: h.name, Address: listener.Addr().String()}
+		conn, err := Dial(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close(); server.Stop(); served.Wait() })
+		asked = append(asked, &answer{endpoint: endpoint, client: conn, status: h.status()})
+	}
+	return e, asked
+}
+
+func hashed(compacted int64) (*pb.HashKVResponse, error) {
+	head := header()
+	head.Revision = 7
+	return &pb.HashKVResponse{Header: head, Hash: 1, CompactRevision: compacted}, nil
+}
+
+// briefly is a limit that a test can wait for.
+func briefly(int64) time.Duration { return 2 * time.Second }
+
+// 289: one member is asked after the other, the leader last, and the next when the one
+// before reads again.
+func TestMembersAreComparedInTurn(t *testing.T) {
+	e, asked := startHashing(t, func(string) func(context.Context, int64) (*pb.HashKVResponse, error) {
+		return func(context.Context, int64) (*pb.HashKVResponse, error) { return hashed(2) }
+	})
+	if why := compareHashes(t.Context(), asked, hashTime); why != "" {
+		t.Error(why)
+	}
+	want := []string{"orders-1 at 7", "orders-1 reads", "orders-2 at 7", "orders-2 reads", "orders-0 at 7", "orders-0 reads"}
+	if got := slices.Compact(slices.Clone(e.list)); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// 289: a member that hangs is named, and costs the others nothing.
+func TestAMemberThatHangsEndsTheComparison(t *testing.T) {
+	e, asked := startHashing(t, func(name string) func(context.Context, int64) (*pb.HashKVResponse, error) {
+		return func(ctx context.Context, _ int64) (*pb.HashKVResponse, error) {
+			if name == "orders-2" {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}
+			return hashed(2)
+		}
+	})
+	const want = "orders-2: hash of its keys at revision 7: not done in 2s"
+	if why := compareHashes(t.Context(), asked, briefly); why != want {
+		t.Errorf("got %q, want %q", why, want)
+	}
+	if asked[2].problem == "" || asked[1].problem != "" || slices.Contains(e.list, "orders-0 at 7") {
+		t.Errorf("%q; the problems are %q and %q", e.list, asked[1].problem, asked[2].problem)
+	}
+}
+
+// 289: a compaction between two answers makes them incomparable, and all are asked once
+// more, at their newest revision where nobody writes; not for ever.
+func TestACompactionMeanwhileIsComparedOnceMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		second func() (*pb.HashKVResponse, error)
+		want   string
+	}{
+		"it is over":         {func() (*pb.HashKVResponse, error) { return hashed(5) }, ""},
+		"once more, too":     {func() (*pb.HashKVResponse, error) { return hashed(6) }, "the members have compacted at different revisions"},
+		"that revision, too": {func() (*pb.HashKVResponse, error) { return nil, rpctypes.ErrGRPCCompacted }, "the members have compacted at different revisions"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, asked := startHashing(t, func(name string) func(context.Context, int64) (*pb.HashKVResponse, error) {
+				return func(_ context.Context, at int64) (*pb.HashKVResponse, error) {
+					switch {
+					case name != "orders-0":
+						return hashed(5)
+					case at == 7:
+						return nil, rpctypes.ErrGRPCCompacted
+					}
+					return c.second()
+				}
+			})
+			if why := compareHashes(t.Context(), asked, hashTime); why != c.want {
+				t.Errorf("got %q, want %q", why, c.want)
+			}
+			if got := fmt.Sprint(slices.DeleteFunc(e.list, func(s string) bool { return strings.HasSuffix(s, "reads") })); got != "[orders-1 at 7 orders-2 at 7 orders-0 at 7 orders-1 at 0 orders-2 at 0 orders-0 at 0]" {
+				t.Error(got)
+			}
+		})
+	}
+}
+
+// 289: the limit grows with the database.
+func TestTheLimitGrowsWithTheDatabase(t *testing.T) {
+	for size, want := range map[int64]time.Duration{-1: 10 * time.Second, 0: 10 * time.Second, 1 << 30: 42 * time.Second, 8 << 30: 266 * time.Second} {
+		if got := hashTime(size); got != want {
+			t.Errorf("%d bytes have %s, not %s", size, got, want)
+		}
+	}
+}
