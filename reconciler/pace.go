@@ -17,9 +17,11 @@ import (
 const (
 	// memory is how long a try is remembered: what was tried so long ago counts from the first again.
 	memory = 2 * queue.MaxRetry
-	// maxDoubt is the longest time between two comparisons of the members' data that
-	// find the same reason to do nothing.
+	// maxDoubt is the longest time between two confirmations that find the same reason to
+	// do nothing, unless the members' data was compared: that stops each of them for a
+	// while, and at least share times as long passes before it is done again.
 	maxDoubt = 30 * time.Second
+	share    = 10
 )
 
 // pace slows down what fails, and what does not last because something undoes it each
@@ -45,18 +47,29 @@ func failing(s decision.Step) string {
 	return "failing " + s.Action.Kind() + " " + report.WithoutNumbers(s.Action.String())
 }
 
-// doubts begin the names of comparisons.
+// doubts begin the names of confirmations.
 const doubts = "confirming "
+
+// doubt is a confirmation.
+type doubt struct {
+	name string
+	// compared says that the members' data was compared.
+	compared bool
+	took     time.Duration
+}
 
 func lasting(s decision.Step) string { return "lasting " + s.Steady() }
 
-// confirming is the comparison of the members' data that a plan asks for, by what it is
-// asked for; "" for none, or nobody to ask.
+// confirming is the confirmation that a plan asks for, by what it is asked for; "" for
+// none, or nobody to ask.
 func confirming(v *observe.View, p decision.Plan) string {
 	if p.Hold == nil || p.Hold.Kind != decision.Confirm || len(v.Endpoints) == 0 {
 		return ""
 	}
 	name := doubts + p.Hold.Rule
+	if p.Hold.Compare {
+		name += " by the data"
+	}
 	if len(p.Steps) > 0 {
 		name += " " + failing(p.Steps[0])
 	}
@@ -74,14 +87,14 @@ func (p *pace) left(c desired.Cluster, names ...string) (last try, left time.Dur
 	return last, left
 }
 
-// failed notes a step that failed, and the comparison that it rested on: both wait.
-func (p *pace) failed(c desired.Cluster, s decision.Step, confirmed string, problem error) (last try) {
+// failed notes a step that failed, and the confirmations that it rested on: all wait.
+func (p *pace) failed(c desired.Cluster, s decision.Step, confirmed []doubt, problem error) (last try) {
 	p.note(c, func(tries map[string]try) {
 		last = again(c, tries[failing(s)])
 		last.problem, last.until = problem.Error(), last.at.Add(queue.BackOff(state.MinRequeue, last.times))
 		tries[failing(s)] = last
-		if confirmed != "" {
-			tries[confirmed] = last
+		for _, d := range confirmed {
+			tries[d.name] = last
 		}
 	})
 	return last
@@ -89,11 +102,13 @@ func (p *pace) failed(c desired.Cluster, s decision.Step, confirmed string, prob
 
 // done notes a step that went well, and returns how long it waits before it is
 // taken again.
-func (p *pace) done(c desired.Cluster, s decision.Step, confirmed string) time.Duration {
+func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.Duration {
 	var wait time.Duration
 	p.note(c, func(tries map[string]try) {
 		delete(tries, failing(s))
-		delete(tries, confirmed)
+		for _, d := range confirmed {
+			delete(tries, d.name)
+		}
 		t := again(c, tries[lasting(s)])
 		if t.times > 1 {
 			wait = queue.BackOff(state.MinRequeue, t.times-1)
@@ -104,18 +119,28 @@ func (p *pace) done(c desired.Cluster, s decision.Step, confirmed string) time.D
 	return wait
 }
 
-// held notes that a comparison has led to a hold, and returns how long until the next
-// pass. What is only waited for has passes as often as the hold says.
-func (p *pace) held(c desired.Cluster, confirmed string, h decision.Hold) time.Duration {
-	wait := max(h.Again, state.MinRequeue)
-	if confirmed == "" || h.Kind == decision.Waiting {
-		return wait
+// held notes that confirmations have led to a hold, and returns how long until the next
+// pass. What is only waited for has passes as often as the hold says, but for those that
+// compare data.
+func (p *pace) held(c desired.Cluster, confirmed []doubt, h decision.Hold) time.Duration {
+	for _, d := range confirmed {
+		if d.compared || h.Kind != decision.Waiting {
+			p.note(c, func(tries map[string]try) {
+				t := again(c, tries[d.name])
+				t.until = t.at.Add(d.rest(t.times))
+				tries[d.name] = t
+			})
+		}
 	}
-	p.note(c, func(tries map[string]try) {
-		t := again(c, tries[confirmed])
-		t.until = t.at.Add(min(queue.BackOff(state.MinRequeue, t.times), maxDoubt))
-		tries[confirmed] = t
-	})
+	return max(h.Again, state.MinRequeue)
+}
+
+// rest is how long to wait after so many confirmations in vain, of which this is the last.
+func (d doubt) rest(times int) time.Duration {
+	wait := min(queue.BackOff(state.MinRequeue, times), maxDoubt)
+	if d.compared {
+		wait = min(max(wait, share*d.took), queue.MaxRetry)
+	}
 	return wait
 }
 

@@ -63,14 +63,17 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	if err != nil {
 		return 0, err
 	}
-	asked := confirming(v, p)
-	if asked != "" {
-		if last, left := r.pace.left(v.Cluster, asked); left > 0 {
+	var asked []doubt
+	for next := confirming(v, p); next != ""; {
+		if last, left := r.pace.left(v.Cluster, next); left > 0 {
 			return r.unconfirmed(v, p, last, left)
 		}
-		if p, err = r.confirm(ctx, v); err != nil {
+		compare, begun := p.Hold.Compare, time.Now()
+		if p, err = r.confirm(ctx, v, p); err != nil {
 			return 0, err
 		}
+		asked = append(asked, doubt{name: next, compared: compare, took: time.Since(begun)})
+		next = unlessCompared(compare, v, p)
 	}
 	r.planned(v, p)
 	switch {
@@ -89,8 +92,17 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 	return r.take(ctx, v, p.Steps[0], asked)
 }
 
-// unconfirmed ends a pass whose members were compared a moment ago, for the same step: it
-// failed, or could not be taken.
+// unlessCompared is what to confirm after a confirmation: the data, where the plan wants
+// that compared and it was not.
+func unlessCompared(compared bool, v *observe.View, p decision.Plan) string {
+	if compared || p.Hold == nil || !p.Hold.Compare {
+		return ""
+	}
+	return confirming(v, p)
+}
+
+// unconfirmed ends a pass whose members were asked again, or compared, a moment ago, for the
+// same step: it failed, or could not be taken.
 func (r *Reconciler) unconfirmed(v *observe.View, p decision.Plan, last try, left time.Duration) (time.Duration, error) {
 	if last.problem == "" {
 		return r.atMost(left), nil
@@ -103,7 +115,7 @@ func (r *Reconciler) unconfirmed(v *observe.View, p decision.Plan, last try, lef
 }
 
 // take executes a step, unless it failed, or did not last, a moment ago.
-func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.Step, asked string) (time.Duration, error) {
+func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.Step, asked []doubt) (time.Duration, error) {
 	if last, left := r.pace.left(v.Cluster, failing(step), lasting(step)); left > 0 {
 		return r.notYet(v, last, left)
 	}
@@ -145,8 +157,10 @@ func (r *Reconciler) Plan(ctx context.Context, c desired.Cluster) (decision.Plan
 // it observes again and plans again.
 func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.View, decision.Plan, error) {
 	v, p, err := r.observe(ctx, c)
-	if err == nil && confirming(v, p) != "" {
-		p, err = r.confirm(ctx, v)
+	for wants := err == nil && confirming(v, p) != ""; wants; {
+		compare := p.Hold.Compare
+		p, err = r.confirm(ctx, v, p)
+		wants = err == nil && unlessCompared(compare, v, p) != ""
 	}
 	return v, p, err
 }
@@ -161,9 +175,13 @@ func (r *Reconciler) observe(ctx context.Context, c desired.Cluster) (*observe.V
 	return v, p, err
 }
 
-// confirm compares the data of the members, observes them once more, and plans again.
-func (r *Reconciler) confirm(ctx context.Context, v *observe.View) (decision.Plan, error) {
-	r.Observer.Confirm(ctx, v)
+// confirm asks the members again, compares their data where the plan wants that, and plans
+// again. A comparison takes long, and costs no other cluster its pass.
+func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Plan) (decision.Plan, error) {
+	if p.Hold.Compare {
+		defer queue.Aside(ctx)()
+	}
+	r.Observer.Confirm(ctx, v, p.Hold.Compare)
 	return r.plan(ctx, v)
 }
 

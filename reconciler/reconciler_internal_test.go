@@ -45,7 +45,7 @@ func TestRepeatedStepsAreSlowedDown(t *testing.T) {
 		c, service, budget := clustertest.InGit().Identified(), step(action.ApplyObject{ObjectKind: "Service", Name: "orders-client"}), step(action.EndRoll{})
 		var waits []time.Duration
 		for range 4 {
-			waits = append(waits, p.done(c, service, ""))
+			waits = append(waits, p.done(c, service, nil))
 		}
 		if want := []time.Duration{0, state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue}; !slices.Equal(waits, want) {
 			t.Errorf("waits %v, want %v", waits, want)
@@ -54,23 +54,23 @@ func TestRepeatedStepsAreSlowedDown(t *testing.T) {
 			t.Errorf("it waits for %s", left)
 		}
 		for range 100 {
-			p.done(c, service, "")
+			p.done(c, service, nil)
 		}
-		if w := p.done(c, service, ""); w != queue.MaxRetry {
+		if w := p.done(c, service, nil); w != queue.MaxRetry {
 			t.Errorf("after a hundred times it waits %s", w)
 		}
-		if w := p.done(c, budget, ""); w != 0 {
+		if w := p.done(c, budget, nil); w != 0 {
 			t.Errorf("another step waits %s", w)
 		}
-		if w := p.done(clustertest.InGit(clustertest.SetReplicas(5)).Identified(), service, ""); w != 0 {
+		if w := p.done(clustertest.InGit(clustertest.SetReplicas(5)).Identified(), service, nil); w != 0 {
 			t.Errorf("for another wish it waits %s", w)
 		}
-		p.done(c, service, "")
-		if w := p.done(c, service, ""); w == 0 {
+		p.done(c, service, nil)
+		if w := p.done(c, service, nil); w == 0 {
 			t.Error("again for the first wish it does not wait")
 		}
 		time.Sleep(memory + time.Second)
-		if w := p.done(c, service, ""); w != 0 {
+		if w := p.done(c, service, nil); w != 0 {
 			t.Errorf("long after the last time it waits %s", w)
 		}
 	})
@@ -87,7 +87,7 @@ func TestFailedStepsWait(t *testing.T) {
 		}
 		var waits []time.Duration
 		for revision := range int64(4) {
-			last := p.failed(c, compact(revision), "confirming alarms", errors.New("no"))
+			last := p.failed(c, compact(revision), []doubt{{name: "confirming alarms"}}, errors.New("no"))
 			waits = append(waits, last.until.Sub(last.at))
 		}
 		if want := []time.Duration{state.MinRequeue, 2 * state.MinRequeue, 4 * state.MinRequeue, 8 * state.MinRequeue}; !slices.Equal(waits, want) {
@@ -104,11 +104,11 @@ func TestFailedStepsWait(t *testing.T) {
 		if _, left := p.left(c, failing(step(action.EndRoll{}))); left != 0 {
 			t.Errorf("another step waits for %s", left)
 		}
-		p.done(c, compact(9), "confirming alarms")
+		p.done(c, compact(9), []doubt{{name: "confirming alarms"}})
 		if _, left := p.left(c, failing(compact(10)), "confirming alarms"); left != 0 {
 			t.Errorf("after a success it waits for %s", left)
 		}
-		p.failed(c, compact(9), "", errors.New("no"))
+		p.failed(c, compact(9), nil, errors.New("no"))
 		p.forget(c.Key())
 		if _, left := p.left(c, failing(compact(9))); left != 0 {
 			t.Errorf("after it is no longer in Git it waits for %s", left)
@@ -122,15 +122,16 @@ func TestComparisonsThatLeadNowhereAreSlowedDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var p pace
 		c := clustertest.InGit().Identified()
+		asked := func(name string) []doubt { return []doubt{{name: name}} }
 		for range 20 {
-			if again := p.held(c, "confirming health", decision.Hold{Kind: decision.Unhealthy, Again: time.Second}); again != time.Second {
+			if again := p.held(c, asked("confirming health"), decision.Hold{Kind: decision.Unhealthy, Again: time.Second}); again != time.Second {
 				t.Fatalf("the next look is in %s", again)
 			}
 		}
 		if _, left := p.left(c, "confirming health"); left != maxDoubt {
 			t.Errorf("it waits for %s", left)
 		}
-		p.failed(c, step(action.EndRoll{}), "confirming confirm", errors.New("no"))
+		p.failed(c, step(action.EndRoll{}), asked("confirming confirm"), errors.New("no"))
 		p.rest(c)
 		if _, left := p.left(c, "confirming health"); left != 0 {
 			t.Errorf("at rest it waits for %s", left)
@@ -138,10 +139,27 @@ func TestComparisonsThatLeadNowhereAreSlowedDown(t *testing.T) {
 		if _, left := p.left(c, "confirming confirm"); left == 0 {
 			t.Error("at rest what has failed does not wait")
 		}
-		p.held(c, "confirming soak", decision.Hold{Kind: decision.Waiting})
-		p.held(c, "", decision.Hold{Kind: decision.Unhealthy})
+		p.held(c, asked("confirming soak"), decision.Hold{Kind: decision.Waiting})
+		p.held(c, nil, decision.Hold{Kind: decision.Unhealthy})
 		if _, left := p.left(c, "confirming soak", ""); left != 0 {
 			t.Errorf("it waits for %s", left)
+		}
+	})
+}
+
+// 290: a comparison of large databases is repeated after ten times as long as it took, also
+// where something is only waited for, and after five minutes at the latest.
+func TestLongComparisonsAreRare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.InGit().Identified()
+		for took, want := range map[time.Duration]time.Duration{time.Second: maxDoubt, 15 * time.Second: 150 * time.Second, time.Hour: queue.MaxRetry} {
+			var p pace
+			for range 20 {
+				p.held(c, []doubt{{name: "confirming alarms by the data", compared: true, took: took}}, decision.Hold{Kind: decision.Waiting, Again: time.Second})
+			}
+			if _, left := p.left(c, "confirming alarms by the data"); left != want {
+				t.Errorf("one that took %s is repeated after %s, not %s", took, left, want)
+			}
 		}
 	})
 }

@@ -2,22 +2,29 @@ package etcd
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	bolt "go.etcd.io/bbolt"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 
 	"github.com/quorate/quorate/reconciler/etcd/etcdtest"
+	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema/release"
 )
 
 // hashesOf is how often a member says that it was asked for its hash by a client.
@@ -246,5 +253,72 @@ func TestTheLimitGrowsWithTheDatabase(t *testing.T) {
 		if got := hashTime(size); got != want {
 			t.Errorf("%d bytes have %s, not %s", size, got, want)
 		}
+	}
+}
+
+// alter changes the newest value in the database of a member that is down.
+func alter(t *testing.T, m *etcdtest.Member) {
+	t.Helper()
+	db, err := bolt.Open(filepath.Join(m.Volume, guard.DataDir, "member", "snap", "db"), 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	err = db.Update(func(tx *bolt.Tx) error {
+		keys := tx.Bucket([]byte("key"))
+		revision, value := keys.Cursor().Last()
+		changed := bytes.Replace(value, []byte("value"), []byte("other"), 1)
+		if bytes.Equal(changed, value) {
+			return errors.New("the newest key has another value")
+		}
+		return keys.Put(revision, changed)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// 288: what a roll goes by between its first restart and its end. With the flags that quorate
+// gives it, a member that starts with other data than its peers compares them, and ends
+// before it serves anybody: from 3.6 on. An older one asks no peer as long as it has saved
+// no snapshot, and a comparison finds it.
+func TestAMemberWithOtherDataDoesNotStart(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			v, err := release.Parse(strings.TrimPrefix(version, "v"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			flags, findings := release.Flags(v, release.Settings{})
+			if len(findings) > 0 {
+				t.Fatal(findings)
+			}
+			flags = slices.DeleteFunc(flags, func(f string) bool { return strings.HasPrefix(f, "--logger") })
+			s := startEtcd(t, version, 3, false, flags...)
+			for range 5 {
+				s.MustPut("key", "value")
+			}
+			s.await("all to have it", func(r state.Round) bool {
+				return troubleOf(r) == "" && !slices.ContainsFunc(r.Members, func(m state.Member) bool { return m.AppliedIndex < r.Members[0].CommitIndex })
+			})
+			m := s.Members[2]
+			if err := m.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			_ = m.Wait()
+			alter(t, m)
+			m.Start()
+			if !release.ComparesAtStart(v, nil) {
+				s.await("it to serve", func(r state.Round) bool { return troubleOf(r) == "" })
+				r := s.round(true)
+				if a, b := r.Differing(); a == nil || a.Name != m.Name && b.Name != m.Name {
+					t.Errorf("its data is found to be that of the others: %+v", r)
+				}
+				return
+			}
+			if err := m.Wait(); err == nil {
+				t.Error("it ended as if all were well")
+			}
+		})
 	}
 }

@@ -11,7 +11,7 @@ func kinds() []Entry {
 		},
 		{
 			Name: "Confirm", Topic: Kind,
-			Means: "The members are asked once more, with hashes of their data, before a step that one of them would not survive. It takes seconds.",
+			Means: "The members are asked once more, before a step that one of them would not survive, some of them with hashes of their data. It takes seconds, and minutes where a large database is compared.",
 			Why:   "One answer may be a lucky one. A member is touched only after every member has answered well twice in a row and has caught up.",
 			Do:    []string{"Nothing. If it stays, the message names the member that does not catch up or whose data differs: check its log and its disk."},
 		},

@@ -206,9 +206,9 @@ func rules() []Entry {
 		},
 		{
 			Name:  "confirm",
-			Means: "Before a member is touched, all are asked once more, with hashes and with what they have applied.",
+			Means: "Before a member is touched, all are asked once more, with what they have applied.",
 			Why:   "The health of a moment ago is no proof for the restart of the next.",
-			Do:    []string{"Nothing, for some seconds. Where it lasts, the message names the member that lags or whose data differs."},
+			Do:    []string{"Nothing, for some seconds. Where it lasts, the message names the member that lags."},
 		},
 		{
 			Name:  "hibernate",
@@ -265,6 +265,12 @@ func rules() []Entry {
 			Means: "The leader restarts next, and its leadership cannot go to another member.",
 			Why:   "A leader that just stops costs an election, in which clients wait.",
 			Do:    []string{"Check the other members: one of them must be healthy and caught up."},
+		},
+		{
+			Name:  "compare",
+			Means: "Before the first member of a rollout restarts, the data of all members is compared, one member after the other. Each answers nobody else while its data is read.",
+			Why:   "Where members hold different data, the one that stops may be the only one that is right. Later, etcd itself compares each member that starts with the others.",
+			Do:    []string{"Nothing, for some seconds to minutes, by the size of the database. Where it lasts, the message names the member that could not be compared: check its disk."},
 		},
 		{
 			Name:  "restart",

@@ -95,18 +95,21 @@ func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*Vi
 	return o.describe(g)
 }
 
-// Confirm asks the members twice more: once with hashes, and once again after the
-// least time that the planner wants between the two. Where the hashes raise a
-// suspicion, they are compared both times.
-func (o *Observer) Confirm(ctx context.Context, v *View) {
-	first := o.round(ctx, v, true)
+// Confirm asks the members twice more, the second time after the least time that the
+// planner wants between the two. Where their data is to be compared, that is the first
+// time; where it raises a suspicion, they are compared once more before the second, which
+// is always a quick one: a comparison may take longer than an answer counts.
+func (o *Observer) Confirm(ctx context.Context, v *View, compare bool) {
+	rounds := []state.Round{o.round(ctx, v, compare)}
+	if compare && state.Suspicious(rounds[0]) {
+		rounds = append(rounds, o.round(ctx, v, true))
+	}
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(max(0, state.Between-time.Since(first.At))):
+	case <-time.After(max(0, state.Between-time.Since(rounds[len(rounds)-1].At))):
 	}
-	second := o.round(ctx, v, state.Suspicious(first))
-	v.Observed.Rounds = append(v.Observed.Rounds, first, second)
+	v.Observed.Rounds = append(v.Observed.Rounds, append(rounds, o.round(ctx, v, false))...)
 }
 
 // Reach is as much of a view as a backup needs: the record, and how to reach the

@@ -58,7 +58,13 @@ func noSpace(s *situation.Situation) verdict.Verdict {
 // helped by a smaller file alone.
 func compact(s *situation.Situation) verdict.Verdict {
 	m, l := s.FindMember(s.Overfull), s.Observed.Round().Leader()
-	if m == nil || !s.Compactable() {
+	if c := s.Observed.Record.Compacted; m == nil || (c != nil && l.Revision <= c.Revision) {
+		return verdict.Pass()
+	}
+	if v := comparedFirst(s); !v.Silent() {
+		return v
+	}
+	if !s.Compactable() {
 		return verdict.Pass()
 	}
 	v := backupFirst(s, s.Desired.Spec.Upgrade.Backup, backupNeed{

@@ -18,10 +18,10 @@ func backup(s *situation.Situation) verdict.Verdict {
 	if s.GoesDown() || s.Descending() {
 		noun = "downgrade"
 	}
-	return takeBackup(s, backupNeed{
+	return onCompared(s, takeBackup(s, backupNeed{
 		what: "the " + noun, setting: "spec.upgrade.backup", purpose: s.Purpose(), why: noun + " " + way,
 		reason: "before " + way + ", so that there is a way back that does not depend on the members",
-	})
+	}))
 }
 
 // backupNeed returns what a backup is wanted for.

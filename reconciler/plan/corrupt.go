@@ -13,9 +13,11 @@ import (
 // the one that etcd accused is a member no longer.
 func corrupt(s *situation.Situation) verdict.Verdict {
 	why, proven := s.CorruptMember()
-	switch looks := s.DeepRounds(); {
+	switch looks := s.Observed.Compared(); {
 	case len(looks) < 2:
-		return verdict.ConfirmIn(verdict.Instantly, "the members' data has not been compared twice yet")
+		v := verdict.ConfirmIn(verdict.Instantly, "the members' data has not been compared twice yet")
+		v.Hold.Compare = true
+		return v
 	case proven:
 		return verdict.Unhealthy("alarm CORRUPT: "+why.Text, why.Member+" is replaced by a new member as soon as the others are healthy; etcd refuses to serve until then").About(why)
 	case why.Member == "" && s.SameData(looks) && s.AccusedReplaced():

@@ -88,8 +88,17 @@ func (e *engine) decide(live *world, s sight, clock int32) ruling {
 	if e.witness != nil {
 		e.witness(d, o, now)
 	}
+	for i := range o.Rounds {
+		o.Rounds[i].Deep = false
+	}
 	it := situation.Of(d, o, now)
-	return ruling{first(e.rules, it), it.Desired.Template}
+	v := first(e.rules, it)
+	if v.Hold != nil && v.Hold.Compare {
+		o.Rounds[0].Deep = true
+		it = situation.Of(d, o, now)
+		v = first(e.rules, it)
+	}
+	return ruling{v, it.Desired.Template}
 }
 
 // sameAction compares two actions by what they do.

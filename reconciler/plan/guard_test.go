@@ -72,7 +72,18 @@ func (w *world) losses() int8 {
 // startable reports whether the etcd of a pod can start.
 func (w *world) startable(i int8) bool {
 	c, v := &w.claims[i], &variants[w.pods[i].template]
-	return c.there && !c.terminating && !c.pinned && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i)
+	return c.there && !c.terminating && !c.pinned && !c.corrupt && !v.unpulled && w.guard(i) == guardStarts && !w.stranded(i) && !w.foundApart(i)
+}
+
+// foundApart reports whether etcd ends as it starts, because its data differs from that of
+// a peer: its own check, from 3.6 on.
+func (w *world) foundApart(i int8) bool {
+	for j := range int8(most) {
+		if w.corrupt && w.version >= 6 && variants[w.pods[i].template].minor >= 6 && w.seats[i].id != 0 && w.claims[i].data == w.seats[i].id && j != i && w.runs(j) && (i == 0) != (j == 0) {
+			return true
+		}
+	}
+	return false
 }
 
 // stranded reports whether the controller has made a pod from a template that is

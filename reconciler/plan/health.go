@@ -30,11 +30,8 @@ func health(s *situation.Situation) verdict.Verdict {
 	if problem.None() {
 		problem = s.PodProblem()
 	}
-	for i := range s.Observed.Rounds {
-		// Data that once differed at a revision does not get better on its own.
-		if problem.None() {
-			problem = s.HashProblem(&s.Observed.Rounds[i])
-		}
+	if problem.None() {
+		problem = hashProblem(s)
 	}
 	if !problem.None() {
 		return verdict.Unhealthy(problem.Text, "nothing is restarted until the cluster is healthy; "+s.HealthChoices(problem)).About(problem)
@@ -42,9 +39,19 @@ func health(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// confirm wants the gate to hold twice in a row, the first time with hashes, and
-// every member to have applied by the second round what the leader had committed
-// at the first.
+// hashProblem is about members that held different data in any round: what once differed
+// at a revision does not get better on its own.
+func hashProblem(s *situation.Situation) situation.Remark {
+	for i := range s.Observed.Rounds {
+		if problem := s.HashProblem(&s.Observed.Rounds[i]); !problem.None() {
+			return problem
+		}
+	}
+	return situation.Remark{}
+}
+
+// confirm wants the gate to hold twice in a row, and every member to have applied by
+// the second round what the leader had committed at the first.
 func confirm(s *situation.Situation) verdict.Verdict {
 	if !s.Unfinished() || s.Alone() {
 		return verdict.Pass()
@@ -62,9 +69,6 @@ func twice(s *situation.Situation) verdict.Verdict {
 		return verdict.ConfirmIn(verdict.Instantly, "health counts when it was seen twice")
 	}
 	before := &s.Observed.Rounds[len(s.Observed.Rounds)-2]
-	if !before.Deep {
-		return verdict.ConfirmIn(verdict.Instantly, "the members' data has not been compared yet")
-	}
 	if last.At.Sub(before.At) < state.Between {
 		return verdict.ConfirmIn(state.Between, "the two checks of the members were too close to each other")
 	}

@@ -23,9 +23,9 @@ func hibernate(s *situation.Situation) verdict.Verdict {
 		what: "the hibernation", setting: "spec.upgrade.backup", purpose: state.ForHibernation,
 		why: "hibernation", reason: "before the members sleep, so that the data is in two places",
 	}); !v.Silent() {
-		return v
+		return onCompared(s, v)
 	}
-	return verdict.Do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept unchanged")
+	return onCompared(s, verdict.Do(action.Hibernate{}, "spec.state is Hibernated; the volumes are kept unchanged"))
 }
 
 // hibernated keeps a cluster asleep, or wakes it. While it sleeps there is no member

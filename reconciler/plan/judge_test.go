@@ -238,7 +238,7 @@ func judgeRestart(w *world, s sight, a action.RestartMember) string {
 	if s.second.alarm && s.first.alarm && s.second.leader >= 0 && w.runs(target) {
 		return "I2: a member is restarted while an alarm is up"
 	}
-	if s.first.corrupt && s.second.corrupt && memberCount(w) > 1 && w.runs(target) {
+	if s.first.corrupt && s.second.corrupt && memberCount(w) > 1 && w.runs(target) && !w.comparedBefore() {
 		return "I15: a member is restarted while the members' data differ"
 	}
 	if memberCount(w) > 1 && s.second.leader == target {
@@ -251,6 +251,31 @@ func judgeRestart(w *world, s sight, a action.RestartMember) string {
 		return "I25: a member would restart with a template that Git does not ask for"
 	}
 	return judgeOrder(w, s, target)
+}
+
+// comparedBefore reports whether what a roll goes by is a comparison from before the data
+// differed. What differs since is found by the next member that starts.
+func (w *world) comparedBefore() bool {
+	// The look at the data that a backup goes by may be older than the backup.
+	racing := w.record.backup.there && w.record.backup.at <= w.corruptAt+15
+	return (w.corruptLate || racing) && w.comparedWithinTheHour()
+}
+
+// comparedWithinTheHour reports whether a roll has a comparison to go by: that before its
+// backup, or from 3.6 on that of etcd itself in a member that was restarted.
+func (w *world) comparedWithinTheHour() bool {
+	lately := func(at int32) bool { return w.clock-at < 3600 && at-w.clock < 3600 }
+	restarted := false
+	for i := range w.pods {
+		if w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.pods[i].template == w.set.template {
+			restarted = true
+			if lately(w.pods[i].created) && w.version >= 6 && variants[w.set.template].minor >= 6 {
+				return true
+			}
+		}
+	}
+	b := w.record.backup
+	return !restarted && b.there && !b.foreign && lately(b.at)
 }
 
 // judgeOthers wants everybody but the target well, in both looks.

@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -77,7 +76,7 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 	if problem := s.CatchUpProblem(before, r, l.Member); !problem.None() {
 		return verdict.ConfirmIn(state.Between, problem.Text).About(problem)
 	}
-	if problem := cmp.Or(s.HashProblem(before), s.HashProblem(r)); !problem.None() && !l.Replace {
+	if problem := hashProblem(s); !problem.None() && !l.Replace {
 		return verdict.Unhealthy(fmt.Sprintf("%s will be removed (%s), but %s, and it is not known yet which is right", l.Member, l.Why, problem.Text),
 			"find out whose data is wrong: `etcdctl endpoint hashkv --cluster` shows what each has; nothing is removed until then").About(problem)
 	}
@@ -86,7 +85,11 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 		return verdict.Do(action.MoveLeader{From: lead.Name, FromID: lead.ID, To: transferee.Name, ToID: transferee.ID},
 			l.Member+" is about to leave, and moving the leader first avoids an election")
 	}
-	return verdict.Do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
+	remove := verdict.Do(action.RemoveMember{Member: l.Member, ID: l.ID}, l.Why)
+	if l.Replace {
+		return remove
+	}
+	return onCompared(s, remove)
 }
 
 // listed wants a fresh member list of this very cluster.

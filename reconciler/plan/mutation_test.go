@@ -123,6 +123,7 @@ func rulesTakenOut() []mutant {
 		{"start", "I25"},
 		{"soak", "I16"},
 		{"leader", "I20"},
+		{"compare", "I15"},
 		{"restart", "liveness"},
 		{"end", "I14"},
 		{"applied", "liveness"},
@@ -157,6 +158,7 @@ func rulesMoved() []mutant {
 		{"confirm", "restart", "I16"},
 		{"soak", "restart", "I16"},
 		{"leader", "restart", "I20"},
+		{"compare", "restart", "I15"},
 		{"end", "applied", "I14"},
 		{"readable", "drift", "I12"},
 		{"ownership", "bootstrap", "I7"},
@@ -170,6 +172,11 @@ func guardsBlinded() []mutant {
 	return []mutant{
 		{name: "health does not see alarms", breaks: "I2", table: blind("alarms health confirm", everyRound(func(_ *situation.Situation, r *state.Round) { r.Alarms = nil }))},
 		{name: "health does not see hashes", breaks: "I15", table: blind("health", everyMember(func(m *state.Member) { m.Hash = 0 }))},
+		{name: "any member of the new template was compared a moment ago", breaks: "I15", table: blind("compare", func(s *situation.Situation) {
+			for i := range s.Observed.Pods {
+				s.Observed.Pods[i].Created = s.Now
+			}
+		}), from: mixed},
 		{name: "health does not ask the pods", breaks: "I2", table: blind("health", func(s *situation.Situation) {
 			for i := range s.Observed.Pods {
 				s.Observed.Pods[i].Ready, s.Observed.Pods[i].Terminating = true, false
@@ -289,7 +296,7 @@ func mixed(d dice) world {
 }
 
 // bound is how many histories a mutant may get away with.
-const bound = 5000
+const bound = 20_000
 
 // tried plays a history. Rules rest on those above them, so that a mutant may
 // crash.

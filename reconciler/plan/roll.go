@@ -101,11 +101,16 @@ func end(s *situation.Situation) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// applied records what was applied.
+// applied records what was applied: another release only when all members still hold the
+// same data under it.
 func applied(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Intermediate() || (s.Observed.Record.Applied != nil && s.Observed.Record.Applied.SpecHash == s.Desired.SpecHash) {
 		return verdict.Pass()
 	}
-	return verdict.Do(action.NewRecordApplied(s, s.Desired.Spec.Version),
+	record := verdict.Do(action.NewRecordApplied(s, s.Desired.Spec.Version),
 		fmt.Sprintf("every member runs etcd %s and is healthy, and so is the cluster version", s.Desired.Spec.Version))
+	if was := s.Observed.Record.Applied; s.MemberCount() < 2 || was == nil || was.Version == s.Desired.Spec.Version {
+		return record
+	}
+	return onCompared(s, record)
 }

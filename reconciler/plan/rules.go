@@ -46,7 +46,7 @@ type rule struct {
 //	fight         nothing begins while another writer undoes what quorate does                 I25
 //	fleet         few clusters at once are disrupted, wave by wave                             I28
 //	window        members restart inside a maintenance window                                  I26
-//	confirm       the gate again, with hashes and catch-up                                     I15 I16
+//	confirm       the gate again, with catch-up                                                I15 I16
 //	hibernate     a backup, then every member sleeps on its volume                             I6
 //	backup        a verified backup of this cluster for this target                            I11
 //	shrink        one member at a time, the highest ordinal first                              I1 I20
@@ -56,6 +56,7 @@ type rule struct {
 //	start         the new template, touching no pod                                            I25
 //	soak          the last restarted member has been ready for a while                         I16
 //	leader        leadership leaves before its member stops                                    I20
+//	compare       all members hold the same data before the first of them stops                I15
 //	restart       one member, from the highest ordinal down                                    I2 I20
 //	end           done when the cluster version is the new one                                 I14
 //	volumes       they have grown, and new members get the same                                I25
@@ -105,6 +106,7 @@ func table() []rule {
 		{"start", start},
 		{"soak", soak},
 		{"leader", leader},
+		{"compare", compare},
 		{"restart", restart},
 		{"end", end},
 		{"volumes", volumes.Grown},

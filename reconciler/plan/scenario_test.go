@@ -292,8 +292,11 @@ func (a archive) observe(t *testing.T, d state.Desired, o *state.Observed) {
 		before = a.round(t, "before", o.Record)
 	}
 	before.At, before.Deep = a.at(t, "before", time.Second), true
-	if s, _ := a.read(t, "members"); s["deep"] == "both" {
+	switch s, _ := a.read(t, "members"); s["deep"] {
+	case "both":
 		last.Deep = true
+	case "none":
+		before.Deep = false
 	}
 	o.Rounds = []state.Round{before, last}
 	if s, _ := a.read(t, "members"); s["looks"] == "1" {

@@ -298,8 +298,11 @@ type world struct {
 	// fills the databases are keys, and no history.
 	revision, compacted, told int16
 	heavy                     bool
-	corrupt                   bool // member 0 holds other data than the others
-	bucketBad                 bool
+	// corrupt: member 0 holds other data than the others, and has since corruptAt.
+	// corruptLate: a comparison that a roll goes by was before that.
+	corrupt, corruptLate bool
+	corruptAt            int32
+	bucketBad            bool
 	// rigid: no volume of the first class grows.
 	rigid bool
 

@@ -1,7 +1,9 @@
 package state
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -39,6 +41,37 @@ func (r *Round) differsFrom(one *Member) *Member {
 		}
 	}
 	return nil
+}
+
+// Compared are the rounds that compared the data of the members that could be asked.
+func (o *Observed) Compared() []*Round {
+	var looks []*Round
+	for i := range o.Rounds {
+		if r := &o.Rounds[i]; r.Deep && r.Problem == "" {
+			looks = append(looks, r)
+		}
+	}
+	return looks
+}
+
+// Uncompared reports whether no round has compared the data, and why: "" where none has
+// tried.
+func (o *Observed) Uncompared() (uncompared bool, why string) {
+	for _, r := range o.Compared() {
+		if why = r.Incomparable; why == "" {
+			return false, ""
+		}
+	}
+	return true, why
+}
+
+// Hashes lists the hash of each member.
+func (r *Round) Hashes() string {
+	var texts []string
+	for _, m := range r.Members {
+		texts = append(texts, fmt.Sprintf("%s %08x", m.Name, m.Hash))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Quorum is how many of n voters must agree.

@@ -46,6 +46,23 @@ func Flags(v Version, s Settings) ([]string, []Finding) {
 	return r.render()
 }
 
+// initialCheck is the gate by which a member compares its data with that of its peers
+// before it serves.
+const initialCheck = "InitialCorruptCheck"
+
+// ComparesAtStart reports whether a member of v with these options compares its data with
+// that of each peer whenever it starts, and ends where they differ. quorate sets that, and
+// an option may take it back. Measured: before 3.6 it asks no peer while it has saved no
+// snapshot, for it does not know them yet (getPeerHashKVs of etcdserver/corrupt.go).
+func ComparesAtStart(v Version, options map[string]string) bool {
+	r := rendering{version: v, flags: map[string]setting{}, gates: map[string]setting{}}
+	for _, name := range slices.Sorted(maps.Keys(options)) {
+		r.want(name, options[name])
+	}
+	r.wantDefaults()
+	return !v.before(Version{3, 6, 0}) && r.gates[initialCheck].value == "true"
+}
+
 // setting is the value that a flag or gate should have, and the name by which it was
 // asked for, so that a message speaks of what the user wrote.
 type setting struct {
@@ -152,10 +169,9 @@ func (r *rendering) wantDefaults() {
 		r.ours("logger", "zap")
 	}
 	// A check that this version cannot make is not worth a refusal.
-	const check = "InitialCorruptCheck"
-	if _, _, err := spellGate(r.version, check); err == nil {
-		if _, taken := r.gates[check]; !taken {
-			r.gates[check] = setting{value: "true", writtenAs: check}
+	if _, _, err := spellGate(r.version, initialCheck); err == nil {
+		if _, taken := r.gates[initialCheck]; !taken {
+			r.gates[initialCheck] = setting{value: "true", writtenAs: initialCheck}
 		}
 	}
 }

@@ -109,6 +109,30 @@ func TestFlagsAreAlwaysKnown(t *testing.T) {
 }
 
 // Samples of the table, read off etcd's own help texts.
+// 286: whether a member compares its data when it starts, by any spelling, in each minor.
+func TestComparesAtStart(t *testing.T) {
+	for _, c := range []struct {
+		version, option, value string
+		want                   bool
+	}{
+		{"3.4.34", "", "", false},
+		{"3.5.35", "", "", false},
+		{"3.6.16", "", "", true},
+		{"3.7.3", "heartbeat-interval", "200", true},
+		{"3.6.16", "experimental-initial-corrupt-check", "false", false},
+		{"3.6.16", "feature-gates", "CompactHashCheck=true, InitialCorruptCheck=false", false},
+		{"3.7.3", "feature-gates", "InitialCorruptCheck=true", true},
+	} {
+		v, err := release.Parse(c.version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := release.ComparesAtStart(v, map[string]string{c.option: c.value}); got != c.want {
+			t.Errorf("%s with %s=%s: %t", c.version, c.option, c.value, got)
+		}
+	}
+}
+
 func TestKnownFlag(t *testing.T) {
 	for _, c := range []struct {
 		version, flag string

@@ -86,6 +86,8 @@ type Hold struct {
 	Since time.Time
 	// Again is how long until the next pass.
 	Again time.Duration
+	// Compare says that a hold of the kind Confirm wants the members' data compared, too.
+	Compare bool
 
 	// awaits is what a forecast supposes to have come about behind the hold.
 	Awaits awaits

@@ -13,9 +13,6 @@ import (
 // no write has followed: their hash at that revision is the one from before it.
 func (s *Situation) Compactable() bool {
 	l := s.Observed.Round().Leader()
-	if c := s.Observed.Record.Compacted; c != nil && l.Revision <= c.Revision {
-		return false
-	}
 	for i := len(s.Observed.Rounds) - 1; i >= 0; i-- {
 		if r := &s.Observed.Rounds[i]; r.Deep {
 			m := r.Member(l.Name)

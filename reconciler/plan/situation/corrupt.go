@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema/release"
@@ -21,7 +20,7 @@ func (s *Situation) CorruptMember() (why Remark, proven bool) {
 	if !s.Formed() || r == nil || !slices.ContainsFunc(s.Observed.Rounds, state.Suspicious) {
 		return Remark{}, false
 	}
-	looks := s.DeepRounds()
+	looks := s.Observed.Compared()
 	if len(looks) < 2 {
 		return Remark{Text: "the members' data has not been compared twice yet"}, false
 	}
@@ -51,17 +50,6 @@ func (s *Situation) CorruptMember() (why Remark, proven bool) {
 	return why, true
 }
 
-// DeepRounds are the rounds that compared the data.
-func (s *Situation) DeepRounds() []*state.Round {
-	var looks []*state.Round
-	for i := range s.Observed.Rounds {
-		if r := &s.Observed.Rounds[i]; r.Deep && r.Problem == "" {
-			looks = append(looks, r)
-		}
-	}
-	return looks
-}
-
 // oddOne is the only member with another hash than all others, "" where all are
 // equal; the problem tells why it is unknown.
 func oddOne(r *state.Round) (odd string, problem Remark) {
@@ -83,16 +71,7 @@ func oddOne(r *state.Round) (odd string, problem Remark) {
 			return names[0], Remark{}
 		}
 	}
-	return "", Remark{Text: "no single member differs from a majority that agrees", Detail: hashGroups(r)}
-}
-
-// hashGroups lists the hash of each member.
-func hashGroups(r *state.Round) string {
-	var texts []string
-	for _, m := range r.Members {
-		texts = append(texts, fmt.Sprintf("%s %08x", m.Name, m.Hash))
-	}
-	return strings.Join(texts, ", ")
+	return "", Remark{Text: "no single member differs from a majority that agrees", Detail: r.Hashes()}
 }
 
 // contradicts returns what speaks against the hashes, or "".

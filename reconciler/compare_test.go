@@ -1,0 +1,162 @@
+package reconciler_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler"
+	"github.com/quorate/quorate/reconciler/clustertest"
+	"github.com/quorate/quorate/reconciler/etcd"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+// passUntilApplied makes passes, and nothing else, until what Git says is applied.
+func passUntilApplied(w *reconcilertest.World) {
+	w.Helper()
+	for range 300 {
+		wait, err := w.Pass()
+		if err != nil {
+			w.Fatal(err)
+		}
+		if v := w.Look(); v.Observed.Record.Applied != nil && v.Observed.Record.Applied.SpecHash == v.Desired.SpecHash {
+			return
+		}
+		time.Sleep(wait)
+	}
+	w.Fatalf("after 300 passes it is not applied:\n%s", w.Log)
+}
+
+// 286: a whole roll compares the members' data once, before the first restart, and one to
+// another release once more when all run it. A quorate that starts again in the middle
+// compares no more often.
+func TestARollComparesTheDataOnce(t *testing.T) {
+	settings := func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} }
+	for name, c := range map[string]struct {
+		from   string
+		change func(*schema.EtcdCluster)
+		want   int
+	}{
+		"settings":        {"3.6.12", settings, 1},
+		"another release": {"3.6.12", clustertest.SetVersion("3.6.16"), 2},
+		"one more member": {"3.6.12", clustertest.SetReplicas(4), 0},
+		"a member less":   {"3.6.12", clustertest.SetReplicas(2), 1},
+		// These do not compare themselves as they start.
+		"settings of 3.5":        {"3.5.33", settings, 3},
+		"another release of 3.5": {"3.5.33", clustertest.SetVersion("3.5.35"), 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				deep := w.CountDeep()
+				w.Commit(c.change)
+				for range 12 {
+					if _, err := w.Pass(); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.Restart()
+				passUntilApplied(w)
+				if *deep != c.want {
+					t.Errorf("the data was compared %d times, not %d:\n%s", *deep, c.want, w.Log)
+				}
+			}, clustertest.SetVersion(c.from))
+		})
+	}
+}
+
+// 286: where the file takes etcd's own check away, the data is compared before each
+// restart.
+func TestMembersThatDoNotCheckThemselvesAreComparedBeforeEachRestart(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		deep := w.CountDeep()
+		w.Commit(func(c *schema.EtcdCluster) {
+			c.Spec.Etcd.Options = map[string]string{"feature-gates": "InitialCorruptCheck=false"}
+		})
+		passUntilApplied(w)
+		if *deep != 3 {
+			t.Errorf("the data was compared %d times, not 3", *deep)
+		}
+	})
+}
+
+// slow are members whose data takes a while to compare.
+type slow struct {
+	reconciler.Members
+	takes time.Duration
+	// ended are the times at which a comparison has ended.
+	ended []time.Time
+}
+
+func (s *slow) Round(ctx context.Context, cluster string, members []etcd.Endpoint, deep bool) state.Round {
+	begun := time.Now()
+	if deep {
+		time.Sleep(s.takes)
+		s.ended = append(s.ended, time.Now())
+	}
+	r := s.Members.Round(ctx, cluster, members, deep)
+	r.At = begun
+	return r
+}
+
+// 290: under the alarm CORRUPT a comparison that takes longer than an answer counts ends in
+// the replacement of the member that differs, and until then the data is compared now and
+// then, not all the time.
+func TestSlowHashesDoNotKeepACorruptMember(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		members := &slow{Members: w.Etcd, takes: 20 * time.Second}
+		w.Ask(members)
+		w.Etcd.Change = func(r *state.Round) {
+			r.Alarms = []state.Alarm{{Kind: state.Corrupt, MemberID: state.UnknownMember}}
+			if m := r.Member("orders-1"); r.Deep && m != nil {
+				m.Hash++
+			}
+		}
+		begun := time.Now()
+		for w.Record().Leaving == nil {
+			wait, err := w.Pass()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if time.Since(begun) > 2*time.Hour {
+				t.Fatalf("it is never replaced:\n%s", w.Log)
+			}
+			time.Sleep(wait)
+		}
+		if l := w.Record().Leaving; l.Member != "orders-1" {
+			t.Errorf("%s is replaced", l.Member)
+		}
+		hashing := time.Duration(len(members.ended)) * members.takes
+		if took := time.Since(begun); len(members.ended) < 2 || took > 10*time.Minute && hashing > took/2 {
+			t.Errorf("of %s the data was compared for %s", took, hashing)
+		}
+	})
+}
+
+// 290: what cannot be compared holds a roll by its name, and is not tried all the time.
+func TestARollWaitsForAComparison(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		deep := 0
+		w.Etcd.Change = func(r *state.Round) {
+			if r.Deep {
+				deep++
+				r.Incomparable = "orders-1: hash of its keys at revision 7: not done in 10s"
+			}
+		}
+		uids := w.PodUIDs()
+		w.Commit(func(c *schema.EtcdCluster) { c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"} })
+		w.Running(func(r reconcilertest.Running) {
+			r.Minute()
+			deep = 0
+			if r.Minute(); deep == 0 || deep > 3 {
+				t.Errorf("the data is compared %d times in a minute", deep)
+			}
+		})
+		w.WantHold(decision.Confirm, "compare", "orders-1: hash of its keys")
+		if w.PodUIDs() != uids {
+			t.Error("a member was restarted all the same")
+		}
+	})
+}
