@@ -61,6 +61,9 @@ type bench struct {
 	year           []year
 	backups        backups
 	quorate, floor []roll
+	// large are the rolls of a cluster with so many keys; 0 for none.
+	keys  int
+	large struct{ quorate, floor []roll }
 }
 
 // roll is one measured rollout.
@@ -79,6 +82,9 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if b.only != "" && b.only != onlyRolls {
 		b.rolls = 0
 	}
+	if b.only != onlyLarge && b.rolls == 0 || b.only == onlyRolls {
+		b.keys = 0
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, b.limit(), fmt.Errorf("the bench took longer than %s", b.limit()))
 	defer cancel()
 	defer func() { err = errors.Join(err, b.cleanUp()) }()
@@ -87,7 +93,7 @@ func (b *bench) run(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	if b.rolls == 0 {
+	if b.rolls == 0 && b.keys == 0 {
 		b.printOffline(os.Stdout)
 		return b.withinBound()
 	}
@@ -97,6 +103,11 @@ func (b *bench) run(ctx context.Context) (err error) {
 	for n := range b.rolls {
 		if err := b.pair(ctx, n+1); err != nil {
 			return fmt.Errorf("pair %d: %w", n+1, err)
+		}
+	}
+	if b.keys > 0 {
+		if err := b.rollLarge(ctx); err != nil {
+			return err
 		}
 	}
 	b.print(os.Stdout)
@@ -175,8 +186,8 @@ func clientSaw(r roll) string {
 
 // underLoad rolls while its own client writes and reads, and wants every
 // acknowledged write to be there afterwards.
-func (b *bench) underLoad(ctx context.Context, name string, do func() error) (lab.Report, error) {
-	writer, err := b.cluster.Write(ctx, namespace, clusterName, lab.WriterOptions{Prefix: name + "/", Limit: rollLimit})
+func (b *bench) underLoad(ctx context.Context, cluster, name string, limit time.Duration, do func() error) (lab.Report, error) {
+	writer, err := b.cluster.Write(ctx, namespace, cluster, lab.WriterOptions{Prefix: name + "/", Limit: limit})
 	if err != nil {
 		return lab.Report{}, err
 	}
@@ -206,7 +217,7 @@ func (b *bench) byQuorate(ctx context.Context) error {
 	}
 	var r roll
 	var err error
-	r.seen, err = b.underLoad(ctx, fmt.Sprintf("quorate-%d", len(b.quorate)), func() error {
+	r.seen, err = b.underLoad(ctx, clusterName, fmt.Sprintf("quorate-%d", len(b.quorate)), rollLimit, func() error {
 		from := b.daemon.Log.Mark()
 		begin, err := b.commit(ctx, next)
 		if err != nil {
@@ -228,7 +239,7 @@ func (b *bench) byQuorate(ctx context.Context) error {
 func (b *bench) byScript(ctx context.Context) error {
 	var r roll
 	var err error
-	r.seen, err = b.underLoad(ctx, fmt.Sprintf("script-%d", len(b.floor)), func() error {
+	r.seen, err = b.underLoad(ctx, clusterName, fmt.Sprintf("script-%d", len(b.floor)), rollLimit, func() error {
 		wall, err := b.cluster.FloorRoll(ctx, namespace, clusterName)
 		r.wall = wall
 		return err

@@ -26,7 +26,8 @@ import (
 func main() {
 	b := &bench{Progress: lab.NewProgress(os.Stderr), sizes: []int64{100 << 20, 1 << 30}}
 	flag.IntVar(&b.rolls, "rolls", 10, "rolls of each kind; 0 measures only what needs no cluster")
-	flag.StringVar(&b.only, "only", "", "measure the rolls only, or one part that needs no cluster: noop, polls, commits, page, metrics, year, files or backups")
+	flag.IntVar(&b.keys, "keys", 2_000_000, "keys of the large cluster that is rolled; 0 for none")
+	flag.StringVar(&b.only, "only", "", "measure the rolls only, the large cluster (large), or one part that needs no cluster: noop, polls, commits, page, metrics, year, files or backups")
 	flag.Func("sizes", "sizes of the member that is backed up, as in 100Mi,1Gi", b.setSizes)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -52,9 +53,13 @@ func (b *bench) setSizes(text string) error {
 }
 
 // limit bounds the whole run: two minutes a pair of rolls, two more for every
-// 100 MiB of a member that is backed up, and a while for the rest.
+// 100 MiB of a member that is backed up, one for every 100,000 keys of a large cluster,
+// and a while for the rest.
 func (b *bench) limit() time.Duration {
 	limit := time.Duration(b.rolls)*2*time.Minute + 10*time.Minute
+	if b.keys > 0 {
+		limit += time.Duration(b.keys/100_000)*time.Minute + 2*largeRolls*largeLimit
+	}
 	for _, size := range b.sizes {
 		limit += 5*time.Minute + time.Duration(size/(100<<20))*2*time.Minute
 	}

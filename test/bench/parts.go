@@ -49,7 +49,7 @@ const onlyRolls = "rolls"
 
 // chosen are the parts that are measured in this run.
 func (b *bench) chosen() []part {
-	if b.only == onlyRolls {
+	if b.only == onlyRolls || b.only == onlyLarge {
 		return nil
 	}
 	all := b.parts()
@@ -70,8 +70,8 @@ func (b *bench) checkOnly() error {
 			return nil
 		}
 	}
-	if b.only == "" || b.only == onlyRolls {
+	if b.only == "" || b.only == onlyRolls || b.only == onlyLarge {
 		return nil
 	}
-	return fmt.Errorf("-only %s: it measures one of %s", b.only, strings.Join(append(names, onlyRolls), ", "))
+	return fmt.Errorf("-only %s: it measures one of %s", b.only, strings.Join(append(names, onlyRolls, onlyLarge), ", "))
 }

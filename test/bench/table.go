@@ -13,6 +13,15 @@ import (
 
 // print prints the table.
 func (b *bench) print(out io.Writer) {
+	if b.rolls > 0 {
+		b.printRolls(out)
+	}
+	b.printLarge(out)
+	b.printOffline(out)
+}
+
+// printRolls prints what a roll takes and what a client notices of it.
+func (b *bench) printRolls(out io.Writer) {
 	q, f := summarise(b.quorate), summarise(b.floor)
 	fmt.Fprintf(out, "three members, etcd 3.5.21 ↔ 3.5.35, soak 0s, a verified backup in every quorate roll; %d rolls each, alternating\n\n", b.rolls)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
@@ -25,7 +34,6 @@ func (b *bench) print(out io.Writer) {
 	fmt.Fprintf(w, "failed reads\t%d\t%d\t\n", q.failedReads, f.failedReads)
 	fmt.Fprintf(w, "commit to first action, median (Git is polled every %s)\t%s\t\t\n", interval, lab.Round(q.react))
 	_ = w.Flush()
-	b.printOffline(out)
 }
 
 // printOffline prints what needs no cluster.
