@@ -216,12 +216,13 @@ func isDir(path string) (bool, error) {
 }
 
 // revisions reads the last revision that the database has a key for, and the one
-// that it has reached: a compaction may have removed the last keys.
+// that it has reached: a compaction may have removed the last keys. Revision 1 is where
+// every etcd begins, before there is a key.
 func revisions(path string) (last, reached int64, err error) {
 	err = view(path, func(keys, meta *bolt.Bucket) error {
 		newest, _ := keys.Cursor().Last()
 		last = mainRevision(newest)
-		reached = max(last, mainRevision(meta.Get([]byte(finishedCompaction))), mainRevision(meta.Get([]byte(scheduledCompaction))))
+		reached = max(1, last, mainRevision(meta.Get([]byte(finishedCompaction))), mainRevision(meta.Get([]byte(scheduledCompaction))))
 		return nil
 	})
 	return last, reached, err
