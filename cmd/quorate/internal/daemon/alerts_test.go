@@ -194,6 +194,8 @@ func alertCases() []alertCase {
 		row("QuorateQuorumAtRisk", "a rollout that stands still", once(), votes(3, 2, phases("3", "2", "3"),
 			`quorate_cluster_updated_members{`+orders+`} 0x59 1x119`, `quorate_cluster_roll_started_timestamp_seconds{`+orders+`} `+phases("_", "3600", "_"))...),
 		row("QuorateQuorumLost", "one of three", once(), votes(3, 2, phases("3", "1", "3"))...),
+		row("QuorateQuorumLost", "quorate cannot reach the members", never(), append(votes(3, 2, phases("3", "0", "3")), `quorate_cluster_hold{`+orders+`,kind="Unreachable"} `+phases("0", "1", "0"))...),
+		row("QuoratePlanHeld", "quorate cannot reach the members", once(), onAndOff(`quorate_cluster_hold{`+orders+`,kind="Unreachable"}`)),
 		row("QuorateQuorumLost", "the only member is away", once(), votes(1, 1, phases("1", "0", "1"))...),
 		row("QuorateQuorumLost", "the only member restarts", map[int]int{59: 0, 61: 0, 62: 0, 63: 0, 64: 0, 66: 0, 70: 0}, votes(1, 1, "1x59 0x3 1x20")...),
 		row("QuorateQuorumLost", "a cluster wakes up", map[int]int{59: 0, 62: 0, 65: 0, 68: 0, 75: 0}, `quorate_cluster_desired_members{`+orders+`} 0x59 3x40`,

@@ -58,7 +58,7 @@ func etcdMetrics() map[string][]string {
 func words() map[string][]string {
 	return map[string][]string{
 		"kind": {
-			string(decision.Waiting), string(decision.Confirm), string(decision.Unhealthy), string(decision.Stopped), string(decision.Refused), string(decision.ObserveOnly),
+			string(decision.Waiting), string(decision.Confirm), string(decision.Unhealthy), string(decision.Unreachable), string(decision.Stopped), string(decision.Refused), string(decision.ObserveOnly),
 			"PodDisruptionBudget", "Service", "StatefulSet",
 		},
 		"mode":   {string(schema.ModeEnforce), string(schema.ModeObserve)},
