@@ -177,6 +177,7 @@ func TestAReadyPodOnASilentNode(t *testing.T) {
 		p := w.Pod("orders-1").DeepCopy()
 		p.Spec.NodeName = "n1"
 		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), p)
+		w.Settle()
 		putNode(w, "n1", "host-2", corev1.ConditionUnknown, time.Now())
 		if podSeen(w).NodeSilent {
 			t.Error("its node was read although the members answer")
@@ -192,6 +193,7 @@ func TestAReadyPodOnASilentNode(t *testing.T) {
 		p = w.Pod("orders-1").DeepCopy()
 		p.Spec.NodeName = "n2"
 		w.Put(corev1.SchemeGroupVersion.WithResource("pods"), p)
+		w.Settle()
 		w.Settle()
 		if !podSeen(w).NodeSilent {
 			t.Error("the word of a node that does not exist counts")
