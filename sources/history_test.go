@@ -89,7 +89,10 @@ func TestHeadMustDescendFromTheAcceptedCommit(t *testing.T) {
 			for range 2 {
 				after(t, repo, sources.Trust{Applied: merge}, sources.ErrRewritten, "does not descend from "+merge, "approve "+head)
 			}
-			wantHead(t, repo, sources.Trust{Applied: merge}, head, u.git(u.work, "log", "-1", "--format=%s", head))
+			// Of a commit that the accepted one contains, a server need not send anything.
+			if name != "an older commit" {
+				wantHead(t, repo, sources.Trust{Applied: merge}, head, u.git(u.work, "log", "-1", "--format=%s", head))
+			}
 			after(t, repo, sources.Trust{Applied: merge, Approved: second[:39] + "x"}, sources.ErrRewritten)
 			if got := after(t, repo, sources.Trust{Applied: merge, Approved: head}, nil); got.Commit != head {
 				t.Errorf("%s, approved: %s", name, got.Commit)
