@@ -255,27 +255,19 @@ func judgeRestart(w *world, s sight, a action.RestartMember) string {
 
 // comparedBefore reports whether what a roll goes by is a comparison from before the data
 // differed. What differs since is found by the next member that starts.
-func (w *world) comparedBefore() bool {
-	// The look at the data that a backup goes by may be older than the backup.
-	racing := w.record.backup.there && w.record.backup.at <= w.corruptAt+15
-	return (w.corruptLate || racing) && w.comparedWithinTheHour()
-}
+func (w *world) comparedBefore() bool { return w.corruptLate && w.comparedWithinTheHour() }
 
-// comparedWithinTheHour reports whether a roll has a comparison to go by: that before its
-// backup, or from 3.6 on that of etcd itself in a member that was restarted.
+// comparedWithinTheHour reports whether a roll has a comparison to go by: from 3.6 on that
+// of etcd itself in a member that was restarted.
 func (w *world) comparedWithinTheHour() bool {
-	lately := func(at int32) bool { return w.clock-at < 3600 && at-w.clock < 3600 }
-	restarted := false
 	for i := range w.pods {
-		if w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.pods[i].template == w.set.template {
-			restarted = true
-			if lately(w.pods[i].created) && w.version >= 6 && variants[w.set.template].minor >= 6 {
-				return true
-			}
+		restarted := w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.pods[i].template == w.set.template
+		ago := w.clock - w.pods[i].created
+		if restarted && ago < 3600 && -ago < 3600 && w.version >= 6 && variants[w.set.template].minor >= 6 {
+			return true
 		}
 	}
-	b := w.record.backup
-	return !restarted && b.there && !b.foreign && lately(b.at)
+	return false
 }
 
 // judgeOthers wants everybody but the target well, in both looks.

@@ -213,7 +213,7 @@ func (p *played) unusual(k int, d *dice) {
 	case 57:
 		what = w.fill(d)
 	case 58:
-		w.corrupt, w.corruptAt, w.corruptLate, what = memberCount(w) > 1 && !w.corrupt, w.clock, w.comparedWithinTheHour(), "a member's data differs, or does no more"
+		w.corrupt, w.corruptLate, what = memberCount(w) > 1 && !w.corrupt, w.comparedWithinTheHour(), "a member's data differs, or does no more"
 	case 59:
 		w.ask.broken, what = !w.ask.broken, "the file gets errors, or is mended"
 	case 60:

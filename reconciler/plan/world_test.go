@@ -298,10 +298,9 @@ type world struct {
 	// fills the databases are keys, and no history.
 	revision, compacted, told int16
 	heavy                     bool
-	// corrupt: member 0 holds other data than the others, and has since corruptAt.
+	// corrupt: member 0 holds other data than the others.
 	// corruptLate: a comparison that a roll goes by was before that.
 	corrupt, corruptLate bool
-	corruptAt            int32
 	bucketBad            bool
 	// rigid: no volume of the first class grows.
 	rigid bool

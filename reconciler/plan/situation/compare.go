@@ -12,13 +12,10 @@ import (
 // by a member that it restarted, as it started. The comparison before its backup does not
 // count: a backup may take long, and what differs since would meet the first restart.
 func (s *Situation) ComparedLately() bool {
-	lately := func(t time.Time) bool { return s.Now.Sub(t).Abs() < time.Hour }
-	restarted := slices.DeleteFunc(slices.Clone(s.Observed.Pods), func(p state.Pod) bool { return !s.IsMember(p.Name) || p.Template != s.Desired.Template })
-	if len(restarted) == 0 {
-		return false
+	restarted := func(p state.Pod) bool {
+		return s.IsMember(p.Name) && p.Template == s.Desired.Template && s.Now.Sub(p.Created).Abs() < time.Hour
 	}
 	old, err := release.Parse(s.ClusterVersion())
 	checks := func(v release.Version) bool { return release.ComparesAtStart(v, s.Desired.Spec.Etcd.Options) }
-	return err == nil && checks(old) && checks(s.WantedVersion()) &&
-		slices.ContainsFunc(restarted, func(p state.Pod) bool { return lately(p.Created) })
+	return err == nil && checks(old) && checks(s.WantedVersion()) && slices.ContainsFunc(s.Observed.Pods, restarted)
 }
