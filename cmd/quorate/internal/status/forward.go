@@ -2,59 +2,46 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/tools/portforward"
-	"k8s.io/client-go/transport/spdy"
+
+	"github.com/quorate/quorate/reconciler/forward"
 )
 
-// forwarded lets do reach a daemon through the API server, as kubectl port-forward does:
-// that reaches what listens on the loopback of its pod only.
+// forwarded lets do reach a daemon through the API server: that reaches what listens on
+// the loopback of its pod only.
 func (c cluster) forwarded(ctx context.Context, pod corev1.Pod, do func(d server) error) error {
-	transport, upgrader, err := spdy.RoundTripperFor(c.config)
+	port, err := pagePort(pod)
 	if err != nil {
-		return fmt.Errorf("forward a port of its pod: %w", err)
+		return err
 	}
-	to := c.kube.CoreV1().RESTClient().Post().Namespace(pod.Namespace).Resource("pods").Name(pod.Name).SubResource("portforward").URL()
-	stop, ready := make(chan struct{}), make(chan struct{})
-	defer close(stop)
-	forwarder, err := portforward.New(spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, to), []string{"0:" + pagePort(pod)}, stop, ready, io.Discard, io.Discard)
+	address, stop, err := forward.Forwarder{Kube: c.kube, Config: c.config}.Open(ctx, pod.Namespace, pod.Name, port)
 	if err != nil {
-		return fmt.Errorf("forward a port of its pod: %w", err)
+		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- forwarder.ForwardPorts() }()
-	select {
-	case <-ready:
-	case err := <-ended:
-		return fmt.Errorf("forward a port of its pod: %w; let your account create pods/portforward there", err)
-	case <-ctx.Done():
-		return fmt.Errorf("forward a port of its pod: %w", ctx.Err())
-	}
-	ports, err := forwarder.GetPorts()
-	if err != nil || len(ports) == 0 {
-		return fmt.Errorf("forward a port of its pod: %w", errors.Join(err, errors.New("no port is open here")))
-	}
-	return do(server{url: &url.URL{Scheme: "http", Host: fmt.Sprintf("localhost:%d", ports[0].Local)}})
+	defer stop()
+	return do(server{url: &url.URL{Scheme: "http", Host: address}})
 }
 
 // defaultPagePort is where deploy/base has the daemon serve its page.
-const defaultPagePort = "8081"
+const defaultPagePort = 8081
 
 // pagePort is where a daemon serves its page and the API, by its arguments.
-func pagePort(pod corev1.Pod) string {
+func pagePort(pod corev1.Pod) (int, error) {
 	for _, c := range pod.Spec.Containers {
 		for _, argument := range c.Args {
 			if address, is := strings.CutPrefix(argument, "--page-listen="); is {
-				return address[strings.LastIndex(address, ":")+1:]
+				port, err := strconv.ParseUint(address[strings.LastIndex(address, ":")+1:], 10, 16)
+				if err != nil {
+					return 0, fmt.Errorf("find the port of pod %s: its %s names none", pod.Name, argument)
+				}
+				return int(port), nil
 			}
 		}
 	}
-	return defaultPagePort
+	return defaultPagePort, nil
 }
