@@ -128,9 +128,9 @@ func (e *Executor) wantLost(ctx context.Context, v *observe.View) error {
 	}
 	ready := 0
 	for _, p := range live {
-		known := v.Observed.Pod(p.Name)
-		stale := known != nil && known.UID == string(p.UID) && known.NodeSilent
-		if _, member := v.Record.Members[p.Name]; member && pods.Ready(p) && p.DeletionTimestamp == nil && !stale {
+		pod, known := pods.Describe(p), v.Observed.Pod(p.Name)
+		pod.NodeSilent = known != nil && known.UID == pod.UID && known.NodeSilent
+		if _, member := v.Record.Members[pod.Name]; member && pod.Serving() {
 			ready++
 		}
 	}

@@ -175,11 +175,7 @@ func (o *Observer) claims(ctx context.Context, c desired.Cluster) ([]*corev1.Per
 	if err != nil {
 		return nil, fmt.Errorf("list the volume claims: %w", err)
 	}
-	claims := make([]*corev1.PersistentVolumeClaim, len(list.Items))
-	for i := range list.Items {
-		claims[i] = &list.Items[i]
-	}
-	return claims, nil
+	return pointers(list.Items), nil
 }
 
 // Pods lists the members' pods as the API server itself has them.
@@ -188,9 +184,14 @@ func Pods(ctx context.Context, kube kubernetes.Interface, c desired.Cluster) ([]
 	if err != nil {
 		return nil, fmt.Errorf("list the pods: %w", err)
 	}
-	pods := make([]*corev1.Pod, len(list.Items))
-	for i := range list.Items {
-		pods[i] = &list.Items[i]
+	return memberPods(c, pointers(list.Items)), nil
+}
+
+// pointers are the items of a list as caches have them.
+func pointers[T any](items []T) []*T {
+	list := make([]*T, len(items))
+	for i := range items {
+		list[i] = &items[i]
 	}
-	return memberPods(c, pods), nil
+	return list
 }

@@ -49,7 +49,7 @@ func reachable(s *situation.Situation) verdict.Verdict {
 func readyOf(s *situation.Situation, members []string) int {
 	ready := 0
 	for _, name := range members {
-		if p := s.Observed.Pod(name); p != nil && p.Ready && !p.Terminating && !p.NodeSilent {
+		if p := s.Observed.Pod(name); p != nil && p.Serving() {
 			ready++
 		}
 	}

@@ -404,6 +404,9 @@ type Pod struct {
 	NodeSilent bool
 }
 
+// Serving reports whether a kubelet that reports finds the pod ready, and it is to stay.
+func (p Pod) Serving() bool { return p.Ready && !p.Terminating && !p.NodeSilent }
+
 // What can be wrong with the data of a member, apart from what passes on its own:
 // a full disk, too little memory or a missing image are no damage.
 const (
