@@ -41,10 +41,10 @@ func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveC
 // where quorate may not read them, none is silent: Kubernetes itself calls the pods of such
 // a node unready before long.
 func (o *Observer) silentNodes(ctx context.Context, g gathered) (map[string]bool, error) {
-	silent := map[string]bool{}
 	if len(g.rounds) == 0 || g.rounds[len(g.rounds)-1].Problem == "" {
-		return silent, nil
+		return nil, nil
 	}
+	silent := map[string]bool{}
 	for _, p := range g.pods {
 		if !pods.Ready(p) || p.Spec.NodeName == "" {
 			continue

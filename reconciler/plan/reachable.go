@@ -16,7 +16,8 @@ import (
 // pods are ready for a quorum, there is one. Nothing is done to such a cluster, and a
 // recovery that Git asks for is recorded as refused: it would stop members that serve.
 func reachable(s *situation.Situation) verdict.Verdict {
-	if !s.Formed() || s.Observed.Set == nil || s.Observed.Record.Recovering != nil {
+	r := s.Observed.Round()
+	if !s.Formed() || s.Observed.Set == nil || s.Observed.Record.Recovering != nil || r == nil || r.Problem == "" {
 		return verdict.Pass()
 	}
 	var voters []string
@@ -29,7 +30,7 @@ func reachable(s *situation.Situation) verdict.Verdict {
 		denied = denied || (m.Member != nil && m.Member.Denied)
 	}
 	ready := readyOf(s, voters)
-	if r := s.Observed.Round(); r == nil || r.Problem == "" || answers >= state.Quorum(len(voters)) || ready < state.Quorum(len(voters)) {
+	if quorum := state.Quorum(len(voters)); answers >= quorum || ready < quorum {
 		return verdict.Pass()
 	}
 	oneShot := s.RequestedRecovery()
