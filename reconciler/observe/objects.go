@@ -15,7 +15,7 @@ import (
 // describeObjects compares the services, the budget and, apart from its template,
 // the StatefulSet with what is wanted of them.
 func (o *Observer) describeObjects(v *View, g gathered) error {
-	v.Observed.Objects, v.Drifts = g.foreign, map[string]drift.Drift{}
+	v.Observed.Objects, v.Drifts = g.foreign, map[ObjectName]drift.Drift{}
 	if len(v.Cluster.Problems) > 0 || len(g.foreign) > 0 {
 		return nil
 	}
@@ -59,7 +59,7 @@ func (v *View) leave() {
 	for i := range v.Observed.Objects {
 		switch o := &v.Observed.Objects[i]; {
 		case o.State == state.ObjectDrifted:
-			d := v.Drifts[o.Kind+"/"+o.Name]
+			d, _ := v.Drift(o.Kind, o.Name)
 			o.Left = !d.Own && !d.Held && (d.Manager != "" || v.Applied() && !onlyLabels(d))
 		case o.State == state.ObjectMissing && begun:
 			o.Left, o.Detail = true, "it was deleted"
@@ -95,7 +95,7 @@ func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compa
 		}
 		o.drifts.Put(cluster, key, versions, d)
 	}
-	object.State, v.Drifts[key] = state.ObjectInSync, d
+	object.State, v.Drifts[ObjectName{kind, name}] = state.ObjectInSync, d
 	if !d.Empty() {
 		object.State, object.Detail, object.ChangedAt = state.ObjectDrifted, drift.Describe(d), d.Time
 		object.Fight = o.Fights.Find(cluster, key, d)

@@ -31,8 +31,8 @@ type View struct {
 	Endpoints []etcd.Endpoint
 	// Expiry is when the first certificate expires.
 	Expiry time.Time
-	// Drifts are how objects differ, by kind/name, for those that exist.
-	Drifts map[string]drift.Drift
+	// Drifts are how objects differ, for those that exist.
+	Drifts map[ObjectName]drift.Drift
 	// waypoints are the rolls that are left until what Git says.
 	waypoints []state.Waypoint
 	// domain are changes of the DNS domain that certificates stand against.
@@ -40,6 +40,15 @@ type View struct {
 
 	// gathered is what it describes.
 	gathered gathered
+}
+
+// ObjectName names an object of the cluster.
+type ObjectName struct{ Kind, Name string }
+
+// Drift is how one of the objects differs, and whether it exists.
+func (v *View) Drift(kind, name string) (d drift.Drift, there bool) {
+	d, there = v.Drifts[ObjectName{kind, name}]
+	return d, there
 }
 
 // Target is a member as what is about to be done to it needs it: of the recorded

@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // BenchmarkScrape answers a scrape, with the series of clusters of three members each.
@@ -30,7 +31,7 @@ func BenchmarkScrape(b *testing.B) {
 				{ID: "a1", Name: c.Metadata.Name + "-1", Version: "3.6.16", Leader: "a0"},
 				{ID: "a2", Name: c.Metadata.Name + "-2", Version: "3.6.16", Leader: "a0"},
 			}}}}}
-			m.observed(v, decision.Plan{}, membersOf(v), time.Unix(1000, 0))
+			m.observed(v, decision.Plan{}, membersOf(v), schema.Measured{}, time.Unix(1000, 0))
 		}
 		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) {
 			b.ReportAllocs()

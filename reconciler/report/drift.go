@@ -44,7 +44,7 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 func corrected(v *observe.View, a action.Action) (kind, name string, d drift.Drift, deleted bool) {
 	switch a := a.(type) {
 	case action.ApplyObject:
-		d, there := v.Drifts[a.ObjectKind+"/"+a.Name]
+		d, there := v.Drift(a.ObjectKind, a.Name)
 		return a.ObjectKind, a.Name, d, !there
 	case action.CreateSet:
 		return "StatefulSet", v.Cluster.Metadata.Name, drift.Drift{}, true

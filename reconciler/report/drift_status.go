@@ -18,8 +18,9 @@ import (
 func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 	var list []schema.DriftStatus
 	for _, o := range v.Observed.Objects {
-		if left := v.Drifts[o.Kind+"/"+o.Name].Left; len(left) > 0 {
-			list = append(list, leftStatus(o, left))
+		d, there := v.Drift(o.Kind, o.Name)
+		if len(d.Left) > 0 {
+			list = append(list, leftStatus(o, d.Left))
 		}
 		if o.State == state.ObjectInSync {
 			continue
@@ -28,7 +29,7 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 		if f := o.Fight; f != nil {
 			s.Fight = fmt.Sprintf("%s changes %s again each time that it is put back", f.Manager, f.Fields)
 		}
-		if d, there := v.Drifts[o.Kind+"/"+o.Name]; there {
+		if there {
 			s.Fields, s.Manager, s.Changes = d.Fields, d.Manager, fieldDrifts(d.Changes)
 			s.Since = schema.TimeText(d.Time)
 		}

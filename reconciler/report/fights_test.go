@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/drift"
+	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/report"
@@ -41,7 +42,7 @@ func TestWhatFollowsFromTheMembersCorrectsNobody(t *testing.T) {
 		for own, want := range map[bool]string{true: "", false: "an unknown writer had changed .spec.minAvailable"} {
 			w.DrainEvents()
 			v := w.Look()
-			v.Drifts["PodDisruptionBudget/orders"] = drift.Drift{Fields: []string{".spec.minAvailable"}, Changes: []drift.Change{{Path: ".spec.minAvailable"}}, Own: own}
+			v.Drifts[observe.ObjectName{Kind: "PodDisruptionBudget", Name: "orders"}] = drift.Drift{Fields: []string{".spec.minAvailable"}, Changes: []drift.Change{{Path: ".spec.minAvailable"}}, Own: own}
 			w.R.Reporter.ReportCorrection(v, budget)
 			told := strings.Join(w.DrainEvents(), "\n")
 			if strings.Contains(told, "DriftCorrected") != (want != "") || !strings.Contains(told, want) {

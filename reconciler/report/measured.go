@@ -10,14 +10,16 @@ import (
 // fewMembers is as many as nearly all clusters have.
 const fewMembers = 7
 
-// measure keeps what a pass has measured. At rest that is what the pass before has
-// measured, and nothing is allocated.
-func (s *Board) measure(key string, v *observe.View, members []schema.MemberStatus) {
+// measure keeps what a pass has measured, and returns it. At rest that is what the pass
+// before has measured, and nothing is allocated.
+func (s *Board) measure(key string, v *observe.View, members []schema.MemberStatus) schema.Measured {
 	var few [fewMembers]schema.MemberDatabase
-	databases := appendDatabases(few[:0], v, members)
-	if !slices.Equal(s.measured.Get(key).Members, databases) {
-		s.measured.Put(key, schema.Measured{Members: slices.Clone(databases)})
+	databases, kept := appendDatabases(few[:0], v, members), s.measured.Get(key)
+	if !slices.Equal(kept.Members, databases) {
+		kept = schema.Measured{Members: slices.Clone(databases)}
+		s.measured.Put(key, kept)
 	}
+	return kept
 }
 
 // Measured is what the last pass has measured of a cluster; nothing before the first.

@@ -74,11 +74,12 @@ func newClusterMetrics(to *registrar) clusterMetrics {
 	}
 }
 
-// observed sets the gauges that follow from one pass, in which the members were as given.
-func (m *Metrics) observed(v *observe.View, p decision.Plan, members []schema.MemberStatus, now time.Time) {
+// observed sets the gauges that follow from one pass, in which the members were as given,
+// and their databases as measured.
+func (m *Metrics) observed(v *observe.View, p decision.Plan, members []schema.MemberStatus, databases schema.Measured, now time.Time) {
 	m.begin(v.Cluster)
 	m.drift.observed(v)
-	m.members.observed(v, members)
+	m.members.observed(v, members, databases)
 	m.clusters.held(v.Cluster, p.Hold, now)
 	m.clusters.counted(v, p, now)
 	if b := v.Record; b != nil && b.Backup != nil {

@@ -48,7 +48,7 @@ func (m *driftMetrics) observed(v *observe.View) {
 		}
 	}
 	for _, o := range v.Observed.Objects {
-		d := v.Drifts[o.Kind+"/"+o.Name]
+		d, _ := v.Drift(o.Kind, o.Name)
 		if o.State != state.ObjectDrifted && len(d.Left) == 0 {
 			continue
 		}

@@ -12,13 +12,14 @@ import (
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/schema"
 )
 
 func TestMetricNamesFollowTheRules(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := NewMetrics(registry)
 	c := desired.Cluster{EtcdCluster: clustertest.Orders()}
-	m.observed(&observe.View{Cluster: c}, decision.Plan{}, nil, time.Unix(1000, 0))
+	m.observed(&observe.View{Cluster: c}, decision.Plan{}, nil, schema.Measured{}, time.Unix(1000, 0))
 	m.acted(c, "CreateSet")
 	m.failed(c)
 	m.Passing()()

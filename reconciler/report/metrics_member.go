@@ -53,7 +53,7 @@ func newMemberMetrics(to *registrar) memberMetrics {
 }
 
 // observed sets the series of the members that there are, and drops those of others.
-func (m *memberMetrics) observed(v *observe.View, members []schema.MemberStatus) {
+func (m *memberMetrics) observed(v *observe.View, members []schema.MemberStatus, databases schema.Measured) {
 	next := map[string]memberLabels{}
 	if !asleep(v.Cluster) {
 		for _, s := range members {
@@ -69,12 +69,12 @@ func (m *memberMetrics) observed(v *observe.View, members []schema.MemberStatus)
 	if changed {
 		m.relabel(v.Cluster, last.labels, next)
 	}
-	for name := range next {
-		if member := round.Member(name); member != nil && member.DBSize > 0 {
-			labels := of(v.Cluster, name)
-			m.size.WithLabelValues(labels...).Set(float64(member.DBSize))
-			m.inUse.WithLabelValues(labels...).Set(float64(member.DBInUse))
-			m.quota.WithLabelValues(labels...).Set(float64(quotaOf(v, *member)))
+	for _, d := range databases.Members {
+		if _, there := next[d.Name]; there {
+			labels := of(v.Cluster, d.Name)
+			m.size.WithLabelValues(labels...).Set(float64(d.Size))
+			m.inUse.WithLabelValues(labels...).Set(float64(d.InUse))
+			m.quota.WithLabelValues(labels...).Set(float64(d.Quota))
 		}
 	}
 	if changed || alarmed || last.alarmed {

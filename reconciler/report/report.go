@@ -32,12 +32,12 @@ const (
 // cluster; nil for none.
 func (r *Reporter) Planned(v *observe.View, p decision.Plan, restore *desired.Restore) {
 	key, list := v.Cluster.Key(), []schema.Status{ClusterStatus(v, p)}
-	r.Metrics.observed(v, p, list[0].Status.Cluster.Members, r.Now())
+	members := list[0].Status.Cluster.Members
+	r.Metrics.observed(v, p, members, r.Board.measure(key, v, members), r.Now())
 	if restore != nil {
 		list = append(list, RestoreStatus(v, p, *restore))
 	}
 	r.Board.Note(key, list)
-	r.Board.measure(key, v, list[0].Status.Cluster.Members)
 	for _, w := range p.Warnings {
 		if text := w.String(); r.Said.Changed(key, text, v.Desired.SpecHash) {
 			r.Log.Warn("cluster warning", "cluster", key, "warning", text)
