@@ -23,7 +23,10 @@ const (
 
 // manifest is the cluster at a version. Two patches of one minor take turns, so
 // that every roll is a real upgrade with a backup.
-func manifest(version string) string {
+func manifest(version string) string { return manifestOf(clusterName, version, "512Mi") }
+
+// manifestOf is a cluster of three members that soaks for no time.
+func manifestOf(name, version, size string) string {
 	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
 kind: EtcdCluster
 metadata:
@@ -33,10 +36,10 @@ spec:
   version: %q
   replicas: 3
   storage:
-    size: 512Mi
+    size: %s
   upgrade:
     soak: 0s
-`, clusterName, namespace, version)
+`, name, namespace, version, size)
 }
 
 // bench is one run.
@@ -60,10 +63,10 @@ type bench struct {
 	files          files
 	year           []year
 	backups        backups
-	quorate, floor []roll
-	// large are the rolls of a cluster with so many keys; 0 for none.
-	keys  int
-	large struct{ quorate, floor []roll }
+	// small and large are the rolls of a cluster with few keys, and of one with so many as
+	// keys says; 0 for none.
+	small, large contest
+	keys         int
 }
 
 // roll is one measured rollout.
@@ -100,9 +103,10 @@ func (b *bench) run(ctx context.Context) (err error) {
 	if err := b.prepare(ctx); err != nil {
 		return err
 	}
-	for n := range b.rolls {
-		if err := b.pair(ctx, n+1); err != nil {
-			return fmt.Errorf("pair %d: %w", n+1, err)
+	b.small = contest{cluster: clusterName, limit: rollLimit, rolls: b.rolls}
+	for range b.small.rolls {
+		if err := b.pair(ctx, &b.small, b.byQuorate); err != nil {
+			return err
 		}
 	}
 	if b.keys > 0 {
@@ -159,20 +163,48 @@ func (b *bench) commit(ctx context.Context, version string) (time.Time, error) {
 	return time.Now(), err
 }
 
-// pair makes one roll of each kind. Which one comes first takes turns.
-func (b *bench) pair(ctx context.Context, n int) error {
-	kinds := []func(context.Context) error{b.byQuorate, b.byScript}
+// contest is the rolls of one cluster, by quorate and by a script.
+type contest struct {
+	cluster string
+	// limit of one roll, and how many there are of each kind.
+	limit          time.Duration
+	rolls          int
+	quorate, floor []roll
+}
+
+// pair makes one roll of each kind. Which one comes first takes turns. The script deletes
+// the pods one at a time.
+func (b *bench) pair(ctx context.Context, c *contest, byQuorate func(ctx context.Context, r *roll) error) error {
+	n := len(c.floor) + 1
+	kinds := []func() error{
+		func() error { return b.roll(ctx, c, "quorate", &c.quorate, byQuorate) },
+		func() error {
+			return b.roll(ctx, c, "script", &c.floor, func(ctx context.Context, r *roll) (err error) {
+				r.wall, err = b.cluster.FloorRoll(ctx, namespace, c.cluster)
+				return err
+			})
+		},
+	}
 	if n%2 == 0 {
 		kinds[0], kinds[1] = kinds[1], kinds[0]
 	}
 	for _, kind := range kinds {
-		if err := kind(ctx); err != nil {
-			return err
+		if err := kind(); err != nil {
+			return fmt.Errorf("pair %d of cluster %s: %w", n, c.cluster, err)
 		}
 	}
-	q, f := b.quorate[len(b.quorate)-1], b.floor[len(b.floor)-1]
-	b.Say("%2d/%d  quorate %s (%s)   script %s (%s)", n, b.rolls, lab.Round(q.wall), clientSaw(q), lab.Round(f.wall), clientSaw(f))
+	q, f := c.quorate[n-1], c.floor[n-1]
+	b.Say("%2d/%d  quorate %s (%s)   script %s (%s)", n, c.rolls, lab.Round(q.wall), clientSaw(q), lab.Round(f.wall), clientSaw(f))
 	return nil
+}
+
+// roll makes one roll under load, and keeps what was seen of it.
+func (b *bench) roll(ctx context.Context, c *contest, kind string, to *[]roll, do func(ctx context.Context, r *roll) error) error {
+	var r roll
+	var err error
+	r.seen, err = b.underLoad(ctx, c.cluster, fmt.Sprintf("%s-%d", kind, len(*to)), c.limit, func() error { return do(ctx, &r) })
+	*to = append(*to, r)
+	return err
 }
 
 func clientSaw(r roll) string {
@@ -210,41 +242,22 @@ func (b *bench) underLoad(ctx context.Context, cluster, name string, limit time.
 }
 
 // byQuorate commits the other version and waits until quorate calls it done.
-func (b *bench) byQuorate(ctx context.Context) error {
+func (b *bench) byQuorate(ctx context.Context, r *roll) error {
 	next := "3.5.35"
 	if b.version == next {
 		next = "3.5.21"
 	}
-	var r roll
-	var err error
-	r.seen, err = b.underLoad(ctx, clusterName, fmt.Sprintf("quorate-%d", len(b.quorate)), rollLimit, func() error {
-		from := b.daemon.Log.Mark()
-		begin, err := b.commit(ctx, next)
-		if err != nil {
-			return err
-		}
-		if _, _, err := b.daemon.WaitFor(ctx, from, rollLimit, lab.Step()); err != nil {
-			return err
-		}
-		r.react = time.Since(begin)
-		_, _, err = b.daemon.WaitFor(ctx, from, rollLimit, lab.Idle(clusterKey, next))
-		r.wall = time.Since(begin)
+	from := b.daemon.Log.Mark()
+	begin, err := b.commit(ctx, next)
+	if err != nil {
 		return err
-	})
-	b.quorate = append(b.quorate, r)
-	return err
-}
-
-// byScript deletes the pods one at a time.
-func (b *bench) byScript(ctx context.Context) error {
-	var r roll
-	var err error
-	r.seen, err = b.underLoad(ctx, clusterName, fmt.Sprintf("script-%d", len(b.floor)), rollLimit, func() error {
-		wall, err := b.cluster.FloorRoll(ctx, namespace, clusterName)
-		r.wall = wall
+	}
+	if _, _, err := b.daemon.WaitFor(ctx, from, rollLimit, lab.Step()); err != nil {
 		return err
-	})
-	b.floor = append(b.floor, r)
+	}
+	r.react = time.Since(begin)
+	_, _, err = b.daemon.WaitFor(ctx, from, rollLimit, lab.Idle(clusterKey, next))
+	r.wall = time.Since(begin)
 	return err
 }
 

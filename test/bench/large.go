@@ -34,23 +34,11 @@ const (
 
 // largeManifest is the cluster with a setting that a roll brings.
 func largeManifest(roll int) string {
-	return fmt.Sprintf(`apiVersion: quorate.dev/v1alpha1
-kind: EtcdCluster
-metadata:
-  name: %s
-  namespace: %s
-spec:
-  version: %q
-  replicas: 3
-  storage:
-    size: 8Gi
-  upgrade:
-    soak: 0s
-  etcd:
+	return manifestOf(largeName, largeVersion, "8Gi") + fmt.Sprintf(`  etcd:
     quotaBackendBytes: 4Gi
     options:
       heartbeat-interval: "%d"
-`, largeName, namespace, largeVersion, 100+roll)
+`, 100+roll)
 }
 
 // rollLarge fills a cluster of its own, and rolls it by either way in turn.
@@ -65,18 +53,11 @@ func (b *bench) rollLarge(ctx context.Context) error {
 	if err := b.Do(fmt.Sprintf("writing %d keys", b.keys), func() error { return b.fillKeys(ctx) }); err != nil {
 		return err
 	}
-	for n := range largeRolls {
-		kinds := []func(context.Context, int) error{b.largeByQuorate, b.largeByScript}
-		if n%2 == 1 {
-			kinds[0], kinds[1] = kinds[1], kinds[0]
+	b.large = contest{cluster: largeName, limit: largeLimit, rolls: largeRolls}
+	for range b.large.rolls {
+		if err := b.pair(ctx, &b.large, b.largeByQuorate); err != nil {
+			return err
 		}
-		for _, kind := range kinds {
-			if err := kind(ctx, n+1); err != nil {
-				return fmt.Errorf("roll %d of the large cluster: %w", n+1, err)
-			}
-		}
-		q, f := b.large.quorate[n], b.large.floor[n]
-		b.Say("%2d/%d  quorate %s (%s)   script %s (%s)", n+1, largeRolls, lab.Round(q.wall), clientSaw(q), lab.Round(f.wall), clientSaw(f))
 	}
 	return nil
 }
@@ -119,31 +100,13 @@ func fillTxns(ctx context.Context, client *clientv3.Client, next *atomic.Int64, 
 }
 
 // largeByQuorate commits another setting, and waits until quorate calls it done.
-func (b *bench) largeByQuorate(ctx context.Context, n int) error {
-	var r roll
-	var err error
-	r.seen, err = b.underLoad(ctx, largeName, fmt.Sprintf("quorate-%d", n), largeLimit, func() error {
-		from, begin := b.daemon.Log.Mark(), time.Now()
-		if _, err := b.git.Commit(ctx, "another setting", map[string]string{largeFile: largeManifest(n)}); err != nil {
-			return err
-		}
-		_, _, err := b.daemon.WaitFor(ctx, from, largeLimit, lab.Idle(largeKey, largeVersion))
-		r.wall = time.Since(begin)
+func (b *bench) largeByQuorate(ctx context.Context, r *roll) error {
+	from, begin := b.daemon.Log.Mark(), time.Now()
+	if _, err := b.git.Commit(ctx, "another setting", map[string]string{largeFile: largeManifest(len(b.large.quorate) + 1)}); err != nil {
 		return err
-	})
-	b.large.quorate = append(b.large.quorate, r)
-	return err
-}
-
-// largeByScript deletes the pods one at a time.
-func (b *bench) largeByScript(ctx context.Context, n int) error {
-	var r roll
-	var err error
-	r.seen, err = b.underLoad(ctx, largeName, fmt.Sprintf("script-%d", n), largeLimit, func() error {
-		r.wall, err = b.cluster.FloorRoll(ctx, namespace, largeName)
-		return err
-	})
-	b.large.floor = append(b.large.floor, r)
+	}
+	_, _, err := b.daemon.WaitFor(ctx, from, largeLimit, lab.Idle(largeKey, largeVersion))
+	r.wall = time.Since(begin)
 	return err
 }
 

@@ -22,7 +22,7 @@ func (b *bench) print(out io.Writer) {
 
 // printRolls prints what a roll takes and what a client notices of it.
 func (b *bench) printRolls(out io.Writer) {
-	q, f := summarise(b.quorate), summarise(b.floor)
+	q, f := summarise(b.small.quorate), summarise(b.small.floor)
 	fmt.Fprintf(out, "three members, etcd 3.5.21 ↔ 3.5.35, soak 0s, a verified backup in every quorate roll; %d rolls each, alternating\n\n", b.rolls)
 	w := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
 	fmt.Fprintln(w, "\tquorate\tscript\tratio")
