@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
@@ -37,7 +38,7 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 		a.Partition = 0
 		return verdict.Do(a, "no member has started yet, and Git now says otherwise")
 	case restoring != nil:
-		return fillVolume(s, *restoring)
+		return recovery.FillVolume(s, *restoring)
 	}
 	if s.Observed.Set == nil {
 		if v := begunOtherwise(s); !v.Silent() {
@@ -70,10 +71,10 @@ func forming(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
 	if problem := s.Unformed(r); !problem.None() {
 		if p := s.NeverStarted(); p != nil {
-			return reform(s, p)
+			return recovery.Reform(s, p)
 		}
 		if ready := readyPods(s); r != nil && r.Problem != "" && ready >= state.Quorum(int(s.Founders())) {
-			v := unreachable(s, ready, int(s.Founders()), false)
+			v := recovery.Unreachable(s, ready, int(s.Founders()), false)
 			v.Hold.Message, v.Hold.Since = v.Hold.Message+"; until the IDs of its members are recorded, clients are not led to it", s.OldestPod()
 			return v
 		}
@@ -98,20 +99,5 @@ func readyPods(s *situation.Situation) int {
 	for ordinal := range s.Founders() {
 		names = append(names, naming.Member(s.Desired.Name, ordinal))
 	}
-	return readyOf(s, names)
-}
-
-// reform gives a cluster that could not form another template. There is no data
-// and no quorum to protect, and no member gets ready before a quorum is up: so
-// the partition goes to 0 and the broken pods make way.
-func reform(s *situation.Situation, p *state.Pod) verdict.Verdict {
-	if !s.Started() {
-		a := action.NewStartRoll(s)
-		a.Partition = 0
-		return verdict.Do(a, fmt.Sprintf("the cluster has never formed, because of %s: %s; Git now says otherwise", p.Name, p.Trouble))
-	}
-	return verdict.Do(action.RestartMember{
-		SetUID: s.Observed.Set.UID, Member: p.Name, Ordinal: p.Ordinal, PodUID: p.UID,
-		Partition: s.Observed.Set.Partition, ByDeletion: true, From: p.Version, To: s.Observed.Set.Version,
-	}, "the cluster has never formed, and this pod cannot start with the template it has: "+p.Trouble)
+	return recovery.Ready(s, names)
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -74,7 +75,7 @@ func TestWhatStopsMembersHeedsClaims(t *testing.T) {
 			r.Recovering = &state.Recovering{OneShot: "x", ClusterID: "c1", NewClusterID: "c2", Member: "orders-0", Since: noon}
 		}), func(s *situation.Situation) { v(s.Observed.Volume("orders-0")) })
 	}
-	checkRule(t, recovering, []ruleCase{
+	checkRule(t, recovery.Run, []ruleCase{
 		{name: "281: what a recovery continues from", change: recovered(deletedClaim), want: "Unhealthy: the volume claim of orders-0, which the cluster is recovered from, is gone or being deleted, and its data goes with its pod"},
 		{name: "281: a claim that stays", change: recovered(func(*state.Volume) {}), want: "resize the StatefulSet 3 → 0"},
 	})

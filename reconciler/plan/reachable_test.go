@@ -3,6 +3,7 @@ package plan
 import (
 	"testing"
 
+	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -27,7 +28,7 @@ func TestReachable(t *testing.T) {
 	asked := asksFor("c1", "", backupURL)
 	record := func(f func(*state.Record)) mutation { return func(s *situation.Situation) { f(s.Observed.Record) } }
 	each := func(f func(*state.Member)) mutation { return func(s *situation.Situation) { everyMember(f)(s) } }
-	checkRule(t, reachable, []ruleCase{
+	checkRule(t, recovery.Reachable, []ruleCase{
 		{name: "a healthy cluster passes"},
 		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
 		{name: "an unformed one is the bootstrap's", change: unformed},

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -61,7 +62,7 @@ func withoutPod(ordinal int32) mutation {
 
 func TestQuorumLoss(t *testing.T) {
 	wiped := stuck(1, "guard: the volume of orders-1 is empty")
-	checkRule(t, recovery, []ruleCase{
+	checkRule(t, recovery.Lost, []ruleCase{
 		{name: "a healthy cluster passes"},
 		{name: "an unformed one is the bootstrap's", change: unformed},
 		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }},
@@ -127,7 +128,7 @@ func TestBeginRecovery(t *testing.T) {
 	survivor := with(leftAlone(0), asksFor("c1", "orders-0", ""))
 	fromBackup := with(leftAlone(0), asksFor("c1", "", backupURL))
 	record := func(f func(*state.Record)) mutation { return func(s *situation.Situation) { f(s.Observed.Record) } }
-	checkRule(t, recovery, []ruleCase{
+	checkRule(t, recovery.Lost, []ruleCase{
 		{name: "84, 93: the survivor that Git names", change: survivor, want: "begin to recover cluster c1 from what orders-0 has: as Git says: the cluster continues from what orders-0 has; what only the others had is lost (revision 1000)"},
 		{name: "84: a backup that Git names", change: fromBackup, want: "begin to recover cluster c1 from a backup, on the volume of orders-0: as Git says"},
 		{name: "I18: without Git nothing", change: leftAlone(0), want: "Unhealthy: the quorum is lost"},
@@ -208,7 +209,7 @@ func TestRecoveryUnderWay(t *testing.T) {
 	again := func(f func(*state.Round, *state.Member)) mutation {
 		return with(reborn, func(s *situation.Situation) { f(s.Observed.Round(), memberAt(s, 1)) })
 	}
-	checkRule(t, recovering, []ruleCase{
+	checkRule(t, recovery.Run, []ruleCase{
 		{name: "the members stop", change: lost, want: "resize the StatefulSet 3 → 0"},
 		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation.Situation) { s.Observed.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
 		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},
@@ -253,7 +254,7 @@ func TestRecoveryIsForecast(t *testing.T) {
 	with(leftAlone(0), asksFor("c1", "orders-0", ""))(s)
 	var steps []string
 	for range 10 {
-		v := first([]rule{{"recovering", recovering}, {"recovery", recovery}}, s)
+		v := first([]rule{{"recovering", recovery.Run}, {"recovery", recovery.Lost}}, s)
 		if v.Step == nil {
 			break
 		}

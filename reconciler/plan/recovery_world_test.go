@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -263,7 +264,7 @@ func (k *lossWalk) successors(w lossWorld) (next []lossWorld, broken string) {
 
 // lossRules are the rules that a lost quorum is for.
 func lossRules() []rule {
-	return []rule{{"recovering", recovering}, {"reachable", reachable}, {"recovery", recovery}}
+	return []rule{{"recovering", recovery.Run}, {"reachable", recovery.Reachable}, {"recovery", recovery.Lost}}
 }
 
 // 84, 121, I5, I8, I13, I18, I21, I24: quorate may die before or after any action,

@@ -66,19 +66,6 @@ func restoredAlready(s *situation.Situation, w state.RestoreFrom, was state.Rest
 		"replace the document by an EtcdCluster of the same name whose spec is the clusterTemplate, and change that; nothing restarts by the replacement")
 }
 
-// fillVolume makes the volume of the first member of a restored cluster, and puts
-// the backup on it. No pod of the cluster runs before that is done.
-func fillVolume(s *situation.Situation, r state.Recovering) verdict.Verdict {
-	switch volume := s.Observed.Volume(r.Member); {
-	case volume == nil && s.Observed.Restore.State == state.RestoreNone:
-		return verdict.Do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume before the first member starts on it")
-	case volume == nil:
-		return verdict.Unhealthy("the volume claim of "+r.Member+" is gone, which the backup was put on",
-			fmt.Sprintf("delete Job %s, and the claim is recreated and filled again", s.Observed.Restore.Job))
-	}
-	return restoreFirst(s, r)
-}
-
 // admit lets clients come to a restored cluster: when as many members as Git wants
 // have joined and are healthy. Until then every write would be on one disk only,
 // and the second member's failure would stop them all.

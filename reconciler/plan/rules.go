@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
@@ -77,13 +78,13 @@ func table() []rule {
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
 		{"drift", drift},
-		{"recovering", recovering},
+		{"recovering", recovery.Run},
 		{"enlarge", volumes.Enlarge},
 		{"hibernated", hibernated},
 		{"resize", resize},
 		{"settled", settled},
-		{"reachable", reachable},
-		{decision.RuleRecovery, recovery},
+		{"reachable", recovery.Reachable},
+		{decision.RuleRecovery, recovery.Lost},
 		{"holdings", volumes.Holdings},
 		{"membership", membership},
 		{"repair", repair},

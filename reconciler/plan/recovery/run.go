@@ -1,4 +1,4 @@
-package plan
+package recovery
 
 import (
 	"cmp"
@@ -13,7 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// recovering brings a recovery that has begun to its end. What Git says meanwhile
+// Run brings a recovery that has begun to its end. What Git says meanwhile
 // does not matter: half a recovery is of no use. Each step
 // is known by what it leaves behind, so that a crash costs no more than a repeat.
 // A restore into a new cluster goes the same way, from where bootstrap leaves it.
@@ -24,7 +24,7 @@ import (
 //	lost     none   done        record the new identity
 //	new      fewer  done        the StatefulSet up to the first member
 //	new      first  done        check it, and record that it is over
-func recovering(s *situation.Situation) verdict.Verdict {
+func Run(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Record.Recovering == nil {
 		return verdict.Pass()
 	}
@@ -37,6 +37,19 @@ func recovering(s *situation.Situation) verdict.Verdict {
 	}
 	return verdict.Refuse(fmt.Sprintf("a recovery of cluster %s is under way, but the record is of cluster %s", r.ClusterID, s.Observed.Record.ClusterID),
 		"restore the record; nothing is done until then")
+}
+
+// FillVolume makes the volume of the first member of a restored cluster, and puts
+// the backup on it. No pod of the cluster runs before that is done.
+func FillVolume(s *situation.Situation, r state.Recovering) verdict.Verdict {
+	switch volume := s.Observed.Volume(r.Member); {
+	case volume == nil && s.Observed.Restore.State == state.RestoreNone:
+		return verdict.Do(action.CreateVolume{Member: r.Member, Claim: s.Claim(r.Member)}, "the backup is put on a volume before the first member starts on it")
+	case volume == nil:
+		return verdict.Unhealthy("the volume claim of "+r.Member+" is gone, which the backup was put on",
+			fmt.Sprintf("delete Job %s, and the claim is recreated and filled again", s.Observed.Restore.Job))
+	}
+	return restoreFirst(s, r)
 }
 
 // restoreFirst stops what is left of the lost cluster, and restores the volume of
@@ -120,7 +133,7 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: want, Partition: want}, r.Noun()+" begins with "+r.Member)
 	}
 	if broken := s.NeverStarted(); broken != nil && r.Restores() {
-		return reform(s, broken)
+		return Reform(s, broken)
 	}
 	problem, since := s.FirstMemberProblem(r), r.Since
 	if p := s.Observed.Pod(r.Member); p != nil {

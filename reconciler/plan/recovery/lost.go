@@ -1,4 +1,7 @@
-package plan
+// Package recovery has the rules about clusters without a quorum: one that quorate only
+// cannot reach, one that has lost its quorum, one that Git has recovered or restored, and
+// one that could not form.
+package recovery
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -6,11 +9,11 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
-// recovery speaks when what is left of the members is no quorum. It lists what
+// Lost speaks when what is left of the members is no quorum. It lists what
 // is there, so that a person can choose, and does nothing automatically: whatever
 // continues from less than a quorum may lose what was acknowledged. What it does is
 // what spec.recovery says, once.
-func recovery(s *situation.Situation) verdict.Verdict {
+func Lost(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() {
 		return verdict.Pass()
 	}

@@ -1,4 +1,4 @@
-package plan
+package recovery
 
 import (
 	"fmt"
@@ -10,12 +10,12 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// reachable tells a cluster that quorate cannot see from one that is lost. Silence is no
+// Reachable tells a cluster that quorate cannot see from one that is lost. Silence is no
 // proof of death: what keeps quorate out need not keep clients out. The readiness probe
 // of each pod reads through a quorum, and the kubelet asks it every second: where enough
 // pods are ready for a quorum, there is one. Nothing is done to such a cluster, and a
 // recovery that Git asks for is recorded as refused: it would stop members that serve.
-func reachable(s *situation.Situation) verdict.Verdict {
+func Reachable(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
 	if !s.Formed() || s.Observed.Set == nil || s.Observed.Record.Recovering != nil || r == nil || r.Problem == "" {
 		return verdict.Pass()
@@ -29,7 +29,7 @@ func reachable(s *situation.Situation) verdict.Verdict {
 		}
 		denied = denied || (m.Member != nil && m.Member.Denied)
 	}
-	ready := readyOf(s, voters)
+	ready := Ready(s, voters)
 	if quorum := state.Quorum(len(voters)); answers >= quorum || ready < quorum {
 		return verdict.Pass()
 	}
@@ -38,7 +38,7 @@ func reachable(s *situation.Situation) verdict.Verdict {
 		return verdict.Do(action.RefuseRecovery{OneShot: oneShot},
 			fmt.Sprintf("%d of %d members are ready, so that the cluster has a quorum: quorate cannot reach it, and there is nothing to recover from", ready, len(voters)))
 	}
-	v := unreachable(s, ready, len(voters), denied)
+	v := Unreachable(s, ready, len(voters), denied)
 	if oneShot != "" {
 		v.Hold.Message += "; spec.recovery is refused, because it would stop them"
 		v.Hold.Do = "take spec.recovery out of the file; " + v.Hold.Do
@@ -46,8 +46,8 @@ func reachable(s *situation.Situation) verdict.Verdict {
 	return v
 }
 
-// readyOf counts the pods that are ready by the word of a kubelet that reports.
-func readyOf(s *situation.Situation, members []string) int {
+// Ready counts the pods that are ready by the word of a kubelet that reports.
+func Ready(s *situation.Situation, members []string) int {
 	ready := 0
 	for _, name := range members {
 		if p := s.Observed.Pod(name); p != nil && p.Serving() {
@@ -57,8 +57,8 @@ func readyOf(s *situation.Situation, members []string) int {
 	return ready
 }
 
-// unreachable is the hold for members that are ready and do not answer quorate.
-func unreachable(s *situation.Situation, ready, members int, denied bool) verdict.Verdict {
+// Unreachable is the hold for members that are ready and do not answer quorate.
+func Unreachable(s *situation.Situation, ready, members int, denied bool) verdict.Verdict {
 	message := fmt.Sprintf("quorate cannot reach the members, and the cluster has a quorum: %d of %d pods are ready, by a probe that reads through a quorum", ready, members)
 	do := "check what keeps quorate from port 2379 of the pods: a NetworkPolicy, a service mesh with mutual TLS of its own, authentication in etcd, certificates, or a missing route to the pods' addresses; " +
 		"the members serve meanwhile: neither delete nor recover anything"
