@@ -42,6 +42,7 @@ func TestSettled(t *testing.T) {
 		{name: "nor does one that never comes", change: with(closing, down(1))},
 		{name: "a place that nobody has is filled first", change: with(closing, gone(1), pending(1))},
 		{name: "the highest, too", change: with(closing, gone(2), pending(2))},
+		{name: "319: one that Git does not want waits until the members above it have left", change: with(closing, gone(1), pending(1), func(s *situation.Situation) { s.Desired.Spec.Replicas = 1 })},
 		{name: "and its member joins before it is closed", change: with(closing, joining("m3", 0))},
 		{name: "nor does a pod of no member keep one from being closed", change: with(closing, func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3})

@@ -73,10 +73,10 @@ func (s *Situation) OtherDown(loose []state.Pod) string {
 // still in progress counts, too: another roll that began now would let every pod
 // that restarts on its own come back as what CurrentTemplate says, which a cluster
 // of the next minor no longer takes. One that has trouble keeps no roll from being
-// given up. Nor does the controller close it while the pod of a place that is to
-// be filled is not ready: that comes first.
+// given up. Nor does the controller close it while the pod of a place without a member
+// is not ready: that place is filled first, or those above it leave.
 func (s *Situation) ControllerCloses() bool {
-	if s.Started() || s.Observed.Set.CurrentTemplate == s.Observed.Set.Template || s.Observed.Record.Joining != nil || s.Vacant(s.Desired.Spec.Replicas) != "" {
+	if s.Started() || s.Observed.Set.CurrentTemplate == s.Observed.Set.Template || s.Observed.Record.Joining != nil || s.Vacant(s.Observed.Set.Replicas) != "" {
 		return false
 	}
 	for _, p := range s.Observed.Pods {
