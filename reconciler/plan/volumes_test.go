@@ -96,6 +96,10 @@ func TestVolumes(t *testing.T) {
 		{name: "then the StatefulSet", change: done, want: "release the pods from the StatefulSet: new members would get 8Gi instead of 16Gi: it is recreated around its pods, and none of them restarts"},
 		{name: "not in the middle of a roll", change: with(done, commit(newVersion))},
 		{name: "not while a pod is missing", change: with(done, func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] })},
+		{name: "320: nor while a place is open, and the pod of a former member makes up the number", change: with(done, gone(1), withoutPod(1), func(s *situation.Situation) {
+			s.Observed.Pods = append([]state.Pod{{Name: "orders-3", Ordinal: 3, Template: "a"}}, s.Observed.Pods...)
+		})},
+		{name: "320: nor while the pod of no member would be restarted", change: with(done, gone(1), func(s *situation.Situation) { podAt(s, 1).Template = "x" })},
 		{name: "6: a smaller wish is not this rule's", change: with(stored, wants("4Gi"))},
 		{name: "5: another class that Git does not insist on is not this rule's", change: with(stored, wantsClass(""))},
 		{name: "5: another class by replacement", change: with(stored, wantsClass(schema.ClassChangeReplace)), want: "release the pods from the StatefulSet: new members would get volumes of class fast instead of class slow"},

@@ -91,8 +91,8 @@ func awaitGrowth(s *situation.Situation) verdict.Verdict {
 }
 
 // reshape recreates the StatefulSet when it asks for other volumes than Git
-// does: only when all its pods are as Git wants them, so that the new one finds
-// nothing to restart.
+// does: only when each of its places has a pod, and all pods are as Git wants them, so
+// that the new one finds nothing to make or to restart.
 func reshape(s *situation.Situation) verdict.Verdict {
 	set, class := s.Observed.Set, state.StorageClass(s.Desired.Spec.Storage)
 	why := ""
@@ -102,8 +102,15 @@ func reshape(s *situation.Situation) verdict.Verdict {
 	case set.ClaimClass != class && s.ClassChanges():
 		why = "new members would get volumes of " + situation.ClassName(set.ClaimClass) + " instead of " + situation.ClassName(class)
 	}
-	if why == "" || len(s.Observed.Pods) != int(set.Replicas) {
+	if why == "" || !filled(s) || !s.Adoptable() {
 		return verdict.Pass()
 	}
 	return verdict.Do(action.ReleaseSet{SetUID: set.UID, PodUIDs: s.PodUIDs()}, why+": it is recreated around its pods, and none of them restarts")
+}
+
+// filled reports whether every place of the StatefulSet has a pod, and no other pod is
+// left: that of a former member makes up for none that is missing.
+func filled(s *situation.Situation) bool {
+	n := s.Observed.Set.Replicas
+	return len(s.Observed.Pods) == int(n) && n > 0 && s.Observed.Pods[0].Ordinal == n-1 // from the highest ordinal down
 }
