@@ -256,9 +256,12 @@ func logFindings(from, to release.Version) []release.Finding {
 	if _, before := release.OldestLog(from); !limited || before || release.Compare(from, to) > 0 {
 		return nil
 	}
+	// The members write a log that the new minor reads when they run the minor below it,
+	// which is not that of from where a minor is skipped.
+	below := release.Version{Major: to.Major, Minor: to.Minor - 1}
 	return []release.Finding{{Severity: release.Warn, Message: fmt.Sprintf(
 		"%s → %s: %s panics at log entries from before %s: unless quorate knows that the cluster has none, it restarts every member once more on %s first",
-		from, to, to.Line(), oldest, from.Line())}}
+		from, to, to.Line(), oldest, below.Line())}}
 }
 
 // isRefusal reports whether a finding forbids the change.

@@ -33,6 +33,8 @@ func TestCompare(t *testing.T) {
 		{"53 minor down", version("3.6.16"), version("3.5.35"), "warning: spec.version: 3.6.16 → 3.5.35: a downgrade, through etcd's own API"},
 		{"53 patch down", version("3.6.16"), version("3.6.12"), "warning: spec.version: 3.6.16 → 3.6.12: this reverts fixes"},
 		{"55 the log of 3.5", version("3.6.16"), version("3.7.3"), "warning: spec.version: 3.6.16 → 3.7.3: 3.7 panics at log entries from before 3.6"},
+		{"333 the log of 3.5, from two minors below", version("3.5.35"), version("3.7.3"), "it restarts every member once more on 3.6 first"},
+		{"333 the log of 3.4, by steps", steps("3.4.45"), steps("3.7.3"), "it restarts every member once more on 3.6 first"},
 		{"55 floor", version("3.5.12"), version("3.6.16"), "spec.version: 3.5.12 → 3.6.16: every member must first run 3.5.32 or later"},
 		{"130 file removed", cluster() + "---\n" + other, other, "a.yaml: EtcdCluster shop/orders is no longer in Git, which deletes nothing"},
 		{"130 file removed of a cluster that is only observed", cluster("mode: Observe") + "---\n" + other, other, ""},
