@@ -9,22 +9,35 @@ import (
 // Bad reports what is wrong with v as a target, the most severe first. A Refuse means
 // that no cluster should be brought to v; a Warn is for the reader to weigh.
 func Bad(v Version) []Finding {
-	var refusals, warnings []Finding
+	var refusals []Finding
+	var faults []badRow
 	for _, row := range badRows() {
-		if !row.from.sameLine(v) || v.before(row.from) || !v.before(row.fixed) {
-			continue
-		}
-		finding := Finding{
-			Severity: row.severity,
-			Message:  fmt.Sprintf("%s %s: use %s or later", v, row.fault, row.fixed),
-		}
-		if row.severity == Refuse {
-			refusals = append(refusals, finding)
-		} else {
-			warnings = append(warnings, finding)
+		switch {
+		case !row.from.sameLine(v) || v.before(row.from) || !v.before(row.fixed):
+		case row.severity == Refuse:
+			refusals = append(refusals, refuse("%s %s: use %s or later", v, row.fault, row.fixed))
+		default:
+			faults = append(faults, row)
 		}
 	}
-	return slices.Concat(refusals, warnings, unknownPatch(v), unmaintained(v))
+	return slices.Concat(refusals, warnOfFaults(v, faults), unknownPatch(v), unmaintained(v))
+}
+
+// warnOfFaults is one warning of all faults, which names the first and the release that
+// has none of them.
+func warnOfFaults(v Version, faults []badRow) []Finding {
+	if len(faults) == 0 {
+		return nil
+	}
+	fixed := slices.MaxFunc(faults, func(a, b badRow) int { return Compare(a.fixed, b.fixed) }).fixed
+	more := ""
+	switch n := len(faults) - 1; {
+	case n == 1:
+		more = ", and has another known fault"
+	case n > 1:
+		more = fmt.Sprintf(", and has %d more known faults", n)
+	}
+	return []Finding{warn("%s %s%s: use %s or later", v, faults[0].fault, more, fixed)}
 }
 
 // badRow is one fault of one line: in every release from the first that has it
