@@ -79,7 +79,7 @@ func TestParseTakesYAML(t *testing.T) {
 		{"14 empty documents", "---\n---\n# nothing\n---\n" + good + "---\n...\n", "shop/orders"},
 		{"14 directive", "%YAML 1.2\n---\n" + good, "shop/orders"},
 		{"14 two documents", good + "---\n" + strings.Replace(good, "orders", "basket", 1), "shop/basket shop/orders"},
-		{"14 JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":"j"},"spec":{"version":"3.6.16","replicas":1,"storage":{"size":"1Gi"}}}`, "default/j"},
+		{"14 JSON", `{"apiVersion":"quorate.dev/v1alpha1","kind":"EtcdCluster","metadata":{"name":"j"},"spec":{"version":"3.6.16","replicas":1,"storage":{"size":"8Gi"}}}`, "default/j"},
 		{"14 anchors", good + "  podTemplate:\n    metadata: {labels: &l {team: a}, annotations: *l}\n", "shop/orders"},
 		{"14 merge", good + "  podTemplate:\n    metadata:\n      labels: &l {team: a}\n      annotations: {<<: *l, team: b}\n", "shop/orders"},
 		{"14 document marker in a text", good + "  podTemplate: {metadata: {annotations: {note: \"a --- b\"}}}\n", "shop/orders"},

@@ -22,6 +22,9 @@ func (v *validator) quota(spec ClusterSpec) {
 	const field = "etcd.quotaBackendBytes"
 	quota := spec.Etcd.QuotaBackendBytes
 	if quota == nil {
+		if size := spec.Storage.Size; size.Sign() > 0 && defaultQuota > quotaShare*size.AsApproximateFloat64() {
+			v.warn("storage.size", "is %s, and etcd's default quota is 2Gi: the disk would be full before etcd stops writes, so write a size of 2560Mi or more, or etcd.quotaBackendBytes of at most 80 %% of the size", &size)
+		}
 		return
 	}
 	bytes, fits := quota.AsInt64()
@@ -32,7 +35,7 @@ func (v *validator) quota(spec ClusterSpec) {
 		v.fail(field, "must be more than 0: leave it out for etcd's default, 2Gi")
 	case spec.Storage.Size.Sign() > 0 && quota.Cmp(spec.Storage.Size) > 0:
 		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes, so write a smaller one or more storage.size", quota, &spec.Storage.Size)
-	case spec.Storage.Size.Sign() > 0 && quota.AsApproximateFloat64() > 0.8*spec.Storage.Size.AsApproximateFloat64():
+	case spec.Storage.Size.Sign() > 0 && quota.AsApproximateFloat64() > quotaShare*spec.Storage.Size.AsApproximateFloat64():
 		v.warn(field, "is %s on a volume of %s: etcd's log and snapshots are stored there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
 	case bytes > advisedQuota:
 		v.warn(field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")

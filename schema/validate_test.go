@@ -40,6 +40,9 @@ func TestValidate(t *testing.T) {
 	quota := func(q string) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Etcd.QuotaBackendBytes = amount(q) }
 	}
+	size := func(q string) func(*EtcdCluster) {
+		return func(c *EtcdCluster) { c.Spec.Storage.Size = resource.MustParse(q) }
+	}
 	compaction := func(mode, retention string) func(*EtcdCluster) {
 		return func(c *EtcdCluster) { c.Spec.Etcd.AutoCompaction = AutoCompaction{mode, retention} }
 	}
@@ -118,6 +121,11 @@ func TestValidate(t *testing.T) {
 		{"3 storage negative", func(c *EtcdCluster) { c.Spec.Storage.Size = resource.MustParse("-1Gi") }, "spec.storage.size"},
 		{"quota as large as the volume", quota("8Gi"), "warning"},
 		{"quota above the volume", quota("9Gi"), "spec.etcd.quotaBackendBytes: is 9Gi, more than the volume of 8Gi"},
+		{"335 default quota above the volume", size("1Gi"), "warning: spec.storage.size: is 1Gi, and etcd's default quota is 2Gi: the disk would be full before etcd stops writes"},
+		{"335 default quota as large as the volume", size("2Gi"), "warning: spec.storage.size: is 2Gi, and etcd's default quota is 2Gi"},
+		{"335 default quota above 80 % of the volume", size("2500Mi"), "warning: spec.storage.size: is 2500Mi"},
+		{"335 room for the default quota", size("2560Mi"), ""},
+		{"335 small volume with a small quota", func(c *EtcdCluster) { size("1Gi")(c); quota("800Mi")(c) }, ""},
 		{"quota of nothing", quota("0"), "must be more than 0"},
 		{"quota negative", quota("-1"), "must be more than 0"},
 		{"quota in parts of a byte", quota("1500m"), "whole number of bytes"},

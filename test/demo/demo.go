@@ -22,8 +22,11 @@ const (
 	members     = 3
 )
 
-// versions are those that the cluster goes through: the first is the one in
-// examples/quickstart.
+// exampleVersion is the one in examples/quickstart, with which nothing is wrong. The demo
+// begins with an older patch, so that there is one to upgrade to.
+const exampleVersion = "3.5.35"
+
+// versions are those that the cluster goes through.
 func versions() []string { return []string{"3.5.21", "3.5.35", "3.6.16"} }
 
 // needed are the programs of the sandbox that the demo needs.
@@ -157,6 +160,7 @@ func (d *demo) startServers(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	files[clusterFile] = strings.Replace(files[clusterFile], exampleVersion, versions()[0], 1)
 	if _, err := d.commit(ctx, "Add the cluster orders", files); err != nil {
 		return err
 	}
