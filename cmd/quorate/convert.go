@@ -31,7 +31,8 @@ comment where it matters, and on standard error as file:line: message. An object
 that cannot be expressed is printed as a comment. Only --dir is written to.
 
 It ends with 0 when every object was converted, and with 1 when one was left
-out or something could not be read. Give all files at once: a backup finds its
+out, which every etcd of an operator that quorate does not know is, when something
+could not be read, or when there was nothing to convert. Give all files at once: a backup finds its
 cluster, and a restore its spec, in the others.`,
 		Example: "  quorate convert old/ > clusters/etcd.yaml\n  quorate convert --dir clusters old/\n" +
 			"  kubectl get etcdclusters.etcd.database.coreos.com -A -o yaml | quorate convert -",
@@ -195,8 +196,11 @@ func printNotes(out io.Writer, r convert.Result) error {
 		sum += fmt.Sprintf(", %d unreadable", len(r.Unreadable))
 	}
 	_, _ = fmt.Fprintln(out, sum)
-	if leftOut > 0 || len(r.Unreadable) > 0 {
+	switch {
+	case leftOut > 0 || len(r.Unreadable) > 0:
 		return cli.ExitError(1)
+	case len(r.Documents) == 0 && len(r.Notes) == 0:
+		return errors.New("nothing to convert: give the manifests of EtcdClusters, EtcdBackups and the like, or the directory that holds them")
 	}
 	return nil
 }

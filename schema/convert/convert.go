@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 
@@ -24,7 +25,8 @@ type Result struct {
 	Notes []Note
 	// Unreadable are the documents that are no YAML.
 	Unreadable []Note
-	// Ignored counts the documents of other kinds: CRDs, Deployments, Secrets.
+	// Ignored counts the documents of other kinds: CRDs, Deployments, Secrets. An etcd
+	// of an operator that quorate does not know is a document that is left out.
 	Ignored int
 }
 
@@ -111,10 +113,33 @@ func (c *conversion) convert(s source) {
 	case groupImprobable + " EtcdPeer":
 		c.notes = append(c.notes, Note{File: s.file, Line: s.node.Line, Message: fmt.Sprintf(
 			"EtcdPeer %s is not converted: quorate keeps no object per member, the members follow from the EtcdCluster", clip(s.name))})
+	case schema.Group + " " + s.kind:
+		c.notes = append(c.notes, Note{File: s.file, Line: s.node.Line, Message: fmt.Sprintf("%s %s is quorate's already and is not converted", s.kind, clip(s.name))})
 	default:
-		d := c.draft(s, s.kind, s.name)
-		d.leaveOut("%s is not a known kind of %s: convert it manually", clip(s.kind), s.group)
+		c.unknown(s)
 	}
+}
+
+// unknown keeps an object that cannot be converted as a comment, whole: whoever gives
+// away the old file still has all that it said.
+func (c *conversion) unknown(s source) {
+	d := c.draft(s, s.kind, s.name)
+	d.root = s.node
+	if s.group == groupCoreos || s.group == groupImprobable {
+		d.leaveOut("%s is not a known kind of %s: convert it manually", clip(s.kind), s.group)
+		return
+	}
+	d.leaveOut("quorate does not know the operator of %s: write an EtcdCluster for it; `quorate schema` and the reference name all fields", s.group)
+}
+
+// speaksOfEtcd reports whether an object is an etcd, or a part of one, of some operator:
+// one that is passed over in silence would be taken for converted.
+//
+//	etcd.database.coreos.com/v1beta2  EtcdCluster
+//	operator.etcd.io/v1alpha1         EtcdCluster
+//	druid.gardener.cloud/v1alpha1     Etcd, EtcdCopyBackupsTask
+func speaksOfEtcd(group, kind string) bool {
+	return strings.Contains(group, "etcd") || strings.Contains(group, ".") && strings.HasPrefix(strings.ToLower(kind), "etcd")
 }
 
 // result gives everything its promised order.

@@ -86,14 +86,14 @@ func (c *conversion) take(file string, node *yaml.Node) {
 		return
 	}
 	s.group, s.version, _ = strings.Cut(textAt(node, "apiVersion"), "/")
-	if s.group != groupCoreos && s.group != groupImprobable {
+	if s.group != schema.Group && !speaksOfEtcd(s.group, s.kind) {
 		c.ignored++
 		return
 	}
 	metadata := valueAt(node, "metadata")
 	s.name, s.namespace = textAt(metadata, "name"), textAt(metadata, "namespace")
 	c.sources = append(c.sources, s)
-	if s.kind == schema.KindCluster {
+	if s.kind == schema.KindCluster && (s.group == groupCoreos || s.group == groupImprobable) {
 		c.clusters[s.key()] = s
 	}
 }
