@@ -164,7 +164,11 @@ func readAnswer(res *http.Response, secrets []string) (Answer, error) {
 	case err != nil:
 		return answer, unreachable("its answer ended early ("+scrub(err.Error(), secrets)+")", "see whether it lasts")
 	case len(body) > maxAnswerBytes:
-		return answer, tooLarge("its answer has more than %d bytes", maxAnswerBytes)
+		return answer, &failure{
+			why:   fmt.Sprintf("its answer has more than %d bytes", maxAnswerBytes),
+			next:  "check that the URL is that of the Git provider's API",
+			kinds: []error{ErrTooLarge},
+		}
 	}
 	answer.Body = body
 	if res.StatusCode >= 200 && res.StatusCode <= 299 || res.StatusCode == http.StatusNotModified {

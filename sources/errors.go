@@ -118,10 +118,20 @@ func pathGone(format string, args ...any) *failure {
 	}
 }
 
+// tooLarge is about files that are read. The limits are fixed: no flag raises one.
 func tooLarge(format string, args ...any) *failure {
 	return &failure{
 		why:   fmt.Sprintf(format, args...),
-		next:  "make it smaller or raise the limit",
+		next:  "split it, or read less with --path, --include or --ignore, or by naming fewer paths",
+		kinds: []error{ErrTooLarge},
+	}
+}
+
+// tooMuch is about what a server sends for the whole commit, whatever is read of it.
+func tooMuch(format string, args ...any) *failure {
+	return &failure{
+		why:   fmt.Sprintf(format, args...),
+		next:  "keep the files in a smaller repository of their own",
 		kinds: []error{ErrTooLarge},
 	}
 }

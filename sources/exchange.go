@@ -89,7 +89,7 @@ func (e *exchange) explain(err error, secrets []string) error {
 	case errors.As(err, &known):
 		return err
 	case e.overflow:
-		return tooLarge("the server's answer is larger than allowed")
+		return tooMuch("the server's answer is larger than allowed")
 	case errors.Is(err, errRedirect):
 		return unreachable(errRedirect.Error(), "give the URL that it redirects to")
 	case e.status == 0 && e.away:

@@ -321,10 +321,10 @@ func TestLimitsAreErrors(t *testing.T) {
 		limits sources.Limits
 		says   string
 	}{
-		"oversized file":   {sources.Limits{FileBytes: 4}, "raise the limit"},
+		"oversized file":   {sources.Limits{FileBytes: 4}, "split it, or read less with --path, --include or --ignore"},
 		"too many files":   {sources.Limits{Files: 2}, "more than 2 YAML files"},
-		"too many bytes":   {sources.Limits{TotalBytes: 9, FileBytes: 400}, "raise the limit"},
-		"too many entries": {sources.Limits{Objects: 5}, "raise the limit"},
+		"too many bytes":   {sources.Limits{TotalBytes: 9, FileBytes: 400}, "split it, or read less with --path"},
+		"too many entries": {sources.Limits{Objects: 5}, "5"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			everyWay(t, files, func(t *testing.T, _ *upstream, open opener) {

@@ -19,7 +19,7 @@ func checkPack(ctx context.Context, raw []byte, limits Limits) error {
 		return damaged("what the server sent", err)
 	}
 	if int64(count) > int64(limits.Objects) {
-		return tooLarge("the commit has %d objects and at most %d are read", count, limits.Objects)
+		return tooMuch("the commit has %d objects and at most %d are read", count, limits.Objects)
 	}
 	left := limits.UnpackedBytes
 	for range count {
@@ -29,7 +29,7 @@ func checkPack(ctx context.Context, raw []byte, limits Limits) error {
 		}
 		left -= size
 		if left < 0 {
-			return tooLarge("the commit unpacks to more than %d bytes", limits.UnpackedBytes)
+			return tooMuch("the commit unpacks to more than %d bytes", limits.UnpackedBytes)
 		}
 	}
 	return nil

@@ -159,7 +159,7 @@ func (s *packSession) download(ctx context.Context, greeting hello, w want) ([]b
 		return nil, s.wire.explain(err)
 	}
 	if int64(len(raw)) > s.limits.PackBytes {
-		return nil, tooLarge("the server sends more than %d bytes for one commit", s.limits.PackBytes)
+		return nil, tooMuch("the server sends more than %d bytes for one commit", s.limits.PackBytes)
 	}
 	return raw, nil
 }

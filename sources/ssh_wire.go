@@ -156,7 +156,7 @@ func (w *sshWire) explain(err error) error {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, errOverflow):
-		return tooLarge("the server's answer is larger than allowed")
+		return tooMuch("the server's answer is larger than allowed")
 	case knownhosts.IsHostKeyChanged(err):
 		return unauthenticated("the server's key is not the one in known_hosts",
 			"the connection may be intercepted: compare it with what the server's operator publishes, and correct known_hosts if it was renewed")
