@@ -59,7 +59,9 @@ asked through the API server, where the account may create pods/portforward; sta
 error says so.
 
 -o json is one object: clusters (namespace, name, change, version, changes, hold,
-steps, disruption, restarts, warnings, unknown), others, problems, summary.
+steps, disruption, restarts, warnings, unknown), others, problems, summary; a step
+has kind, member, from, to and reversibility beside its words. docs/plan-json.md has
+all fields.
 -o markdown is a comment for a pull request. Its first line is a marker,
 <!-- quorate-plan part 1 -->, by which a bot finds the comment that it wrote before.
 What is longer than --limit continues in part 2.

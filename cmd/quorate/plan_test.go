@@ -46,7 +46,7 @@ func duePlan() decision.Plan {
 		Hold: &decision.Hold{Kind: decision.Unhealthy, Rule: "health", Message: "orders-1 does not answer", Do: "check it"},
 		Steps: []decision.Step{
 			{Action: action.StartRoll{From: "3.6.12", To: "3.6.16"}, Reason: "because", Undo: action.Undo{Text: "by a revert"}},
-			{Action: action.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: action.Undo{Text: "by a revert"}},
+			{Action: action.RestartMember{Member: "orders-2", From: "3.6.12", To: "3.6.16"}, Reason: "its turn", Undo: action.Undo{Kind: action.UndoUntil, Text: "by a revert"}},
 		},
 		Warnings: []situation.Remark{{Text: "3.6.16 is young"}},
 	}
@@ -128,13 +128,22 @@ func TestPlanAsJSON(t *testing.T) {
           "action": "start the roll 3.6.12 → 3.6.16",
           "reason": "because",
           "disruptive": false,
-          "undo": "by a revert"
+          "undo": "by a revert",
+          "kind": "StartRoll",
+          "from": "3.6.12",
+          "to": "3.6.16",
+          "reversibility": "unknown"
         },
         {
           "action": "restart orders-2 3.6.12 → 3.6.16",
           "reason": "its turn",
           "disruptive": true,
-          "undo": "by a revert"
+          "undo": "by a revert",
+          "kind": "RestartMember",
+          "member": "orders-2",
+          "from": "3.6.12",
+          "to": "3.6.16",
+          "reversibility": "until-last-member"
         }
       ],
       "disruption": "1 restart, one at a time, quorum kept",

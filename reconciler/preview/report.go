@@ -99,17 +99,6 @@ type HoldReport struct {
 	Do     string `json:"do,omitempty"`
 }
 
-// StepReport is a Step.
-type StepReport struct {
-	Action     string `json:"action"`
-	Reason     string `json:"reason"`
-	Disruptive bool   `json:"disruptive"`
-	// Undo says until when the step can be taken back, and how.
-	Undo string `json:"undo"`
-
-	undo action.UndoKind
-}
-
 // ObjectReport is an object beside the clusters: a backup, a schedule or a restore.
 type ObjectReport struct {
 	Kind      string `json:"kind"`
@@ -151,7 +140,7 @@ func newClusterReport(d state.Desired, p decision.Plan, least, most int) Cluster
 		r.Hold = &HoldReport{h.Kind, h.Rule, h.Message, h.Detail, h.Do}
 	}
 	for _, s := range p.Steps {
-		r.Steps = append(r.Steps, StepReport{s.Action.String(), reasonFor(s, d), s.Action.Disruptive(), s.Undo.Text, s.Undo.Kind})
+		r.Steps = append(r.Steps, newStepReport(s, d))
 		if _, first := s.Action.(action.CreateRecord); first {
 			r.Change = Added
 		}
