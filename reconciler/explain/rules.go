@@ -91,7 +91,15 @@ func rules() []Entry {
 			Why:   "All members stop together and start together, as what they were.",
 			Do:    []string{"Set spec.state to Running to wake it."},
 		},
-		{Name: "resize", Means: "The StatefulSet gets as many pods as there are members.", Why: steps},
+		{
+			Name:  "resize",
+			Means: "The StatefulSet was scaled to 0 by another writer while a rollout to another version of etcd was under way.",
+			Why:   "With no pods Kubernetes calls the rollout complete: all members would start at once with a release that may not read what they have written, or that would skip a minor. None is there to tell how far the rollout came.",
+			Do: []string{
+				"Set spec.version back to what the hold names: the members come back as what they were before.",
+				"Where you know that each of them ran the newer release, or the minor below it: scale the StatefulSet back with the command in the hold.",
+			},
+		},
 		{
 			Name:  "settled",
 			Means: "The StatefulSet controller has not caught up with the last change, or replaces a pod.",

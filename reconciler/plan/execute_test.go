@@ -143,6 +143,7 @@ func (e *engine) execute(w *world, a action.Action, f fate) {
 	case action.TakeBackup:
 		e.takeBackup(w, a, f)
 	case action.StartRoll:
+		w.goneWay(variantOf(e.due))
 		e.applySet(w, int8(a.Partition))
 	case action.MoveLeader:
 		e.moveLeader(w, a)
@@ -160,7 +161,7 @@ func (e *engine) execute(w *world, a action.Action, f fate) {
 }
 
 // goneWay is about members that come back as what they were before a roll which
-// nobody has recorded: with the StatefulSet and the last pod all is gone that
+// nobody has recorded: with the last pod, and with the StatefulSet or its replicas, all is gone that
 // knew of it. Etcd itself refuses to start then, and leaves the data alone.
 func (w *world) goneWay(template int8) {
 	alone := !slices.ContainsFunc(w.pods[:], func(p fakePod) bool { return p.state != podAbsent })

@@ -91,10 +91,11 @@ func (w *world) foundApart(i int8) bool {
 // start then.
 func (w *world) stranded(i int8) bool {
 	t := w.pods[i].template
-	// Deleted with its volumes in the midst of a roll, and taken back.
+	// Deleted with its volumes in the midst of a roll, and taken back. Or all members
+	// went the way that nobody has recorded, see goneWay.
 	// Let loose for a downgrade that was cancelled then.
 	cancelled := t == w.set.template && w.downgrading == 0
-	return (!w.record.formed || w.ask.wipe || cancelled) && variants[t].minor < w.version
+	return (!w.record.formed || w.ask.wipe || cancelled || w.tampered) && variants[t].minor < w.version
 }
 
 // lookAtTrouble is what Kubernetes says of a pod that does not run.

@@ -201,7 +201,7 @@ func judgePath(w *world, s sight, template int8) string {
 			return fmt.Sprintf("I14: a roll to 3.7, and the log of member %d has entries of 3.5", i)
 		}
 	}
-	if s.second.version > to {
+	if s.second.version > to && (w.anyPod() != "" || s.second.version > variants[w.record.applied.variant].minor) {
 		return "I14: an older binary in a cluster whose version has moved"
 	}
 	return ""

@@ -173,10 +173,13 @@ func resize(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Observed.Set == nil {
 		return verdict.Pass()
 	}
+	if v := fromNothing(s); !v.Silent() {
+		return v
+	}
 	return resizeTo(s)
 }
 
-// resize sets the number of pods to the highest ordinal of a member. The partition
+// resizeTo sets the number of pods to the highest ordinal of a member. The partition
 // of an open roll stays where it is, so that what comes back is what the
 // roll has made of it; else it is above every pod.
 func resizeTo(s *situation.Situation) verdict.Verdict {

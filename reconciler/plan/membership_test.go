@@ -222,6 +222,39 @@ func TestResize(t *testing.T) {
 		{name: "unless Git wants that member no more", change: with(gone(2), wanting(2), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-2" }), want: "resize the StatefulSet 3 → 2"},
 		{name: "the pod of a member that is replaced stays", change: with(gone(2), func(s *situation.Situation) { s.Observed.Record.Replacing = "orders-2" })},
 	})
+	// interrupted is a roll from one release to another that somebody scales to 0 in its
+	// midst, and the commit that is there then.
+	interrupted := func(was, to string, partition int32, now string) mutation {
+		return func(s *situation.Situation) {
+			stopped(s)
+			s.Observed.Rounds, s.Observed.Record.Applied.Version = nil, was
+			set := s.Observed.Set
+			set.Replicas, set.Partition, set.Template, set.CurrentTemplate, set.Version, set.CurrentVersion = 0, partition, "t"+to, "t"+to, to, to
+			s.Desired.Template, s.Desired.Spec.Version, s.Desired.SpecHash = "t"+now, now, "other"
+		}
+	}
+	goesDown := func(minor string) mutation {
+		return func(s *situation.Situation) { s.Observed.Record.Downgrade = &state.Downgrade{Minor: minor} }
+	}
+	const held = "Refused: the StatefulSet was scaled to 0 in the midst of a change of version: its members ran etcd "
+	checkRule(t, resize, []ruleCase{
+		{name: "321: as Git still says", change: interrupted("3.5.35", "3.6.16", 1, "3.6.16"), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: a revert counts first", change: interrupted("3.5.35", "3.6.16", 1, "3.5.35"), want: "start the roll 3.6.16 → 3.5.35: no member runs, and Git no longer wants what they would all come back with"},
+		{name: "321: but not where every member may have the newer minor", change: interrupted("3.5.35", "3.6.16", 0, "3.5.35"), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: as after a roll that has ended", change: interrupted("3.5.35", "3.6.16", 3, "3.5.35"), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: of a patch it does", change: interrupted("3.5.34", "3.5.35", 0, "3.5.34"), want: "start the roll 3.5.35 → 3.5.34"},
+		{name: "321: so do other settings of the release that they come back with", change: with(interrupted("3.5.35", "3.6.16", 0, "3.6.16"), func(s *situation.Situation) { s.Desired.Template = "mended" }), want: "start the roll"},
+		{name: "321: a third release waits until they run", change: interrupted("3.5.35", "3.6.16", 1, "3.7.3"), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: a downgrade that was cancelled", change: interrupted("3.7.3", "3.6.16", 1, "3.6.15"), want: held + "3.7.3 before, and may not all start with the 3.6.16 that it has now; set spec.version back to 3.7.3, so that they come back as what they were; or, where each of them ran 3.6.16 or the minor below, `kubectl -n db scale statefulset orders --replicas=3`"},
+		{name: "321: and what Git can say to it", change: interrupted("3.7.3", "3.6.16", 1, "3.7.3"), want: "start the roll 3.6.16 → 3.7.3"},
+		{name: "321: one that continues", change: with(interrupted("3.7.3", "3.6.16", 1, "3.6.16"), goesDown("3.6")), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: one that has only begun", change: with(interrupted("3.7.3", "3.7.3", 3, "3.6.16"), goesDown("3.6")), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: a minor must not be skipped on the way back from one", change: with(interrupted("3.6.16", "3.7.3", 3, "3.5.35"), goesDown("3.5")), want: held + "3.6.16 before"},
+		{name: "321: two minors at once", change: interrupted("3.4.45", "3.6.16", 1, "3.6.16"), want: held + "3.4.45 before"},
+		{name: "321: nor one that a roll would refuse", change: interrupted("3.5.20", "3.6.16", 1, "3.6.16"), want: held + "3.5.20 before"},
+		{name: "321: those that sleep stay asleep", change: with(interrupted("3.7.3", "3.6.16", 1, "3.6.15"), asleep)},
+		{name: "321: what was never applied is not known to have been another release", change: with(interrupted("3.7.3", "3.6.16", 1, "3.6.15"), func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "resize the StatefulSet 0 → 3"},
+	})
 	s := healthy(1)
 	with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
 		s.Observed.Set.Replicas, s.Observed.Set.Partition, s.Observed.Pods = 0, 0, nil

@@ -31,7 +31,7 @@ type rule struct {
 //	recovering    a recovery that has begun is brought to its end                              I5 I8 I13 I21
 //	enlarge       larger volumes are asked for, whatever else is wrong                         I6
 //	hibernated    a cluster that sleeps is left asleep, or woken                               I4
-//	resize        as many pods as there are members                                            I20
+//	resize        as many pods as there are members, none as what may not start                I14 I20
 //	settled       the StatefulSet controller has caught up                                     I3
 //	reachable     members that are ready and do not answer are not lost                        I17 I18
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18

@@ -190,6 +190,8 @@ func (w *world) sound() bool {
 		return false // members came further than what Git asks for, and what knew of it is gone
 	case w.losses() > 0 && !w.repairable():
 		return false
+	case w.record.formed && w.set.there && w.set.replicas == 0 && variants[w.set.template].minor != variants[w.record.applied.variant].minor:
+		return false // scaled to 0 in the midst of a change of version: nobody is left to tell how far it came
 	case (w.record.formed || w.record.vague) && !w.set.there && (w.ask.variant != w.record.applied.variant || !w.record.wasApplied || w.record.applied.state == askAsleep):
 		// Members that all start at once start as what they were. One of which
 		// nothing was applied yet cannot be brought back.

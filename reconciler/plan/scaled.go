@@ -1,0 +1,66 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema/release"
+)
+
+// fromNothing decides as what the members come back when another writer has scaled them all
+// away. With no pods the StatefulSet controller calls an open roll complete, so that all
+// start at once with a template that may be proven by none, and no member is there to tell
+// how far that roll came. The record knows what was before it.
+//
+//	Git says                       the StatefulSet has       then
+//	the release of before, or its  another template          it gets what Git says first
+//	own with other settings
+//	anything                       that minor, or one hop    they come back
+//	                               up from it
+//	anything                       that of a downgrade       they come back: it got it when every
+//	                               that has begun            storage was there
+//	anything                       another release           held
+func fromNothing(s *situation.Situation) verdict.Verdict {
+	set, was := s.Observed.Set, s.Observed.Record.Applied
+	if set.Replicas > 0 || s.PodCount() == 0 || len(s.Observed.Pods) > 0 || was == nil {
+		return verdict.Pass()
+	}
+	starts := startsAfter(s, was.Version)
+	// A partition in the midst of the members has not let the lowest go: while one of them
+	// runs the release of before, all can. Above them all it stands after a roll, too.
+	midway := set.Partition > 0 && set.Partition < s.PodCount()
+	back := s.Desired.Spec.Version == was.Version && (midway || !starts || state.Minor(set.Version) == state.Minor(was.Version))
+	switch {
+	case !s.Started() && s.Desired.Template != "" && (back || starts && s.Desired.Spec.Version == set.Version):
+		return verdict.Do(action.NewStartRoll(s), "no member runs, and Git no longer wants what they would all come back with")
+	case starts || back:
+		return verdict.Pass()
+	}
+	return verdict.Refuse(
+		fmt.Sprintf("the StatefulSet was scaled to 0 in the midst of a change of version: its members ran etcd %s before, and may not all start with the %s that it has now",
+			was.Version, set.Version),
+		fmt.Sprintf("set spec.version back to %s, so that they come back as what they were; or, where each of them ran %s or the minor below, `kubectl -n %s scale statefulset %s --replicas=%d`",
+			was.Version, set.Version, s.Desired.Namespace, s.Desired.Name, s.PodCount()))
+}
+
+// startsAfter reports whether members that ran a release can all start with the
+// StatefulSet's, wherever a roll to it has been interrupted.
+func startsAfter(s *situation.Situation, was string) bool {
+	set, down := s.Observed.Set, s.Observed.Record.Downgrade
+	from, err := release.Parse(was)
+	to, problem := release.Parse(set.Version)
+	switch {
+	case err != nil || problem != nil:
+		return false
+	case from.Line() == to.Line():
+		return true
+	case down != nil:
+		return to.Line() == down.Minor
+	case state.Older(to.Line(), from.Line()):
+		return false
+	}
+	return len(situation.Messages(release.Hop(from, to), release.Refuse)) == 0
+}
