@@ -31,7 +31,7 @@ func Compare(before, after Set) []Problem {
 	for i := range before.Backups {
 		old := &before.Backups[i]
 		if now, ok := lookup(after.Backups, old.Metadata, backupName); ok && !same(old.Spec, now.Spec) {
-			c.warn(now.Origin, KindBackup, old.Metadata, "spec", "is changed, which makes it another backup: the first one stays in the store")
+			c.warn(IDOtherBackup, now.Origin, KindBackup, old.Metadata, "spec", "is changed, which makes it another backup: the first one stays in the store")
 		}
 	}
 	SortProblems(c.problems)
@@ -58,15 +58,15 @@ type comparison struct {
 }
 
 // fail notes an error of an object.
-func (c *comparison) fail(at Origin, kind string, m Metadata, field, format string, args ...any) {
-	p := at.Problem(field, format, args...)
+func (c *comparison) fail(id ID, at Origin, kind string, m Metadata, field, format string, args ...any) {
+	p := at.Problem(id, field, format, args...)
 	p.Object = identity{kind, m.Namespace, m.Name}.String()
 	c.problems = append(c.problems, p)
 }
 
 // warn notes something unwise.
-func (c *comparison) warn(at Origin, kind string, m Metadata, field, format string, args ...any) {
-	c.fail(at, kind, m, field, format, args...)
+func (c *comparison) warn(id ID, at Origin, kind string, m Metadata, field, format string, args ...any) {
+	c.fail(id, at, kind, m, field, format, args...)
 	c.problems[len(c.problems)-1].Warning = true
 }
 
@@ -75,11 +75,11 @@ func (c *comparison) warn(at Origin, kind string, m Metadata, field, format stri
 func (c *comparison) restore(before, after *Restore) {
 	was, is := before.Spec, after.Spec
 	if accepted := is.Source.AcceptHashMismatch; accepted != "" && accepted != was.Source.AcceptHashMismatch {
-		c.warn(after.Origin, KindRestore, before.Metadata, "spec.source.acceptHashMismatch", acceptedMismatch)
+		c.warn(IDAcceptHashMismatch, after.Origin, KindRestore, before.Metadata, "spec.source.acceptHashMismatch", acceptedMismatch)
 	}
 	was.Source.AcceptHashMismatch, is.Source.AcceptHashMismatch = "", ""
 	if !same(was, is) {
-		c.warn(after.Origin, KindRestore, before.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, add a new document instead")
+		c.warn(IDOtherRestore, after.Origin, KindRestore, before.Metadata, "spec", "is changed, which makes it another restore: if the first one is done, add a new document instead")
 	}
 }
 
@@ -88,7 +88,8 @@ const acceptedMismatch = "lets a backup be restored whose keys are not those tha
 // change is the two sides of one cluster's spec, and where its problems go.
 type change struct {
 	before, after *ClusterSpec
-	fail, warn    func(field, format string, args ...any)
+	fail          func(field, format string, args ...any)
+	warn          func(id ID, field, format string, args ...any)
 }
 
 // cluster compares the two sides of one cluster, rule by rule.
@@ -109,10 +110,10 @@ func (c *comparison) cluster(before, after *Cluster) {
 	ch := change{
 		before: &before.Spec, after: &after.Spec,
 		fail: func(field, format string, args ...any) {
-			c.fail(after.Origin, KindCluster, after.Metadata, field, format, args...)
+			c.fail(IDForbiddenChange, after.Origin, KindCluster, after.Metadata, field, format, args...)
 		},
-		warn: func(field, format string, args ...any) {
-			c.warn(after.Origin, KindCluster, after.Metadata, field, format, args...)
+		warn: func(id ID, field, format string, args ...any) {
+			c.warn(id, after.Origin, KindCluster, after.Metadata, field, format, args...)
 		},
 	}
 	deletionChange(ch)
@@ -138,10 +139,10 @@ func deletionChange(c change) {
 		was = DeletionSpec{} // it had no effect
 	}
 	if is.Volumes == VolumesDelete && was.Volumes != VolumesDelete {
-		c.warn("spec.deletion.volumes", "is Delete: the volumes and all data on them are deleted permanently with this change")
+		c.warn(IDDeletesVolumes, "spec.deletion.volumes", "is Delete: the volumes and all data on them are deleted permanently with this change")
 	}
 	if is.Backup == BackupSkip && was.Backup != BackupSkip {
-		c.warn("spec.deletion.backup", "is Skip: the cluster is deleted without a last backup")
+		c.warn(IDDeletesWithoutBackup, "spec.deletion.backup", "is Skip: the cluster is deleted without a last backup")
 	}
 }
 
@@ -149,18 +150,18 @@ func deletionChange(c change) {
 func recoveryChange(c change) {
 	r, was := c.after.Recovery, c.before.Recovery
 	if r.AcceptHashMismatch != "" && r.AcceptHashMismatch != was.AcceptHashMismatch {
-		c.warn("spec.recovery.acceptHashMismatch", acceptedMismatch)
+		c.warn(IDAcceptHashMismatch, "spec.recovery.acceptHashMismatch", acceptedMismatch)
 	}
 	r.AcceptHashMismatch, was.AcceptHashMismatch = "", ""
 	if r.Source() != "" && r != was {
-		c.warn("spec.recovery", "recovers cluster %s from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
+		c.warn(IDRecovers, "spec.recovery", "recovers cluster %s from %s: what only the lost members had is lost, and clients see a new cluster with later revisions", clip(r.ClusterID), clip(r.Source()))
 	}
 }
 
 // ownerChange warns that a cluster gets another owner.
 func ownerChange(c change) {
 	if from := c.after.TakeOver; from != "" && from != c.before.TakeOver {
-		c.warn("spec.takeOver", "takes the cluster from %s with this change: write mode: Observe there first, so that no step is in progress", clip(from))
+		c.warn(IDTakesOver, "spec.takeOver", "takes the cluster from %s with this change: write mode: Observe there first, so that no step is in progress", clip(from))
 	}
 }
 
@@ -175,7 +176,7 @@ func storageChange(c change) {
 	switch {
 	case from == to:
 	case is.ClassChange == ClassChangeReplace:
-		c.warn("spec.storage.storageClassName", "changes from %s to %s: every member is replaced by a new one on a new volume, one at a time, and the old volumes are deleted", from, to)
+		c.warn(IDReplacesMembers, "spec.storage.storageClassName", "changes from %s to %s: every member is replaced by a new one on a new volume, one at a time, and the old volumes are deleted", from, to)
 	default:
 		c.fail("spec.storage.storageClassName", "changes from %s to %s, which volumes cannot: revert it, or write storage.classChange: Replace to have the members replaced one at a time, or restore a backup into a new cluster", from, to)
 	}
@@ -216,7 +217,7 @@ func versionChange(c change) {
 		if finding.Severity == release.Refuse {
 			c.fail("spec.version", "%s", finding.Message)
 		} else {
-			c.warn("spec.version", "%s", finding.Message)
+			c.warn(IDVersionChange, "spec.version", "%s", finding.Message)
 		}
 	}
 }
@@ -279,7 +280,7 @@ func (c *comparison) vanished(old *Cluster) {
 			to, old.Metadata.Name)
 	}
 	// Its file may be gone, and then no line of it can be shown.
-	c.fail(Origin{File: old.Origin.File}, KindCluster, old.Metadata, "", "%s %s", id, message)
+	c.fail(IDVanished, Origin{File: old.Origin.File}, KindCluster, old.Metadata, "", "%s %s", id, message)
 }
 
 // mayBeHeld reports whether after holds the cluster, or cannot tell.

@@ -81,7 +81,7 @@ func (g *gathering) source(d *declaration, field, cluster string) {
 		return
 	}
 	if c, ok := found.object.(*EtcdCluster); ok && c.Spec.State == StateDeleted {
-		g.warn(d, field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
+		g.warn(IDDeletedSource, d, field, "%s has state: Deleted, so there is nothing to back up: remove the schedule, or suspend it", cluster)
 	}
 }
 
@@ -92,7 +92,7 @@ func (g *gathering) restore(d *declaration, r *EtcdRestore) {
 	}
 	if c := r.Spec.Source.ClusterName; c != "" && g.find(KindCluster, d.namespace, c) == nil {
 		// A cluster that is gone may well be the reason for the restore.
-		g.warn(d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are searched for under the daemon's --backup-url only, others are named by objectURL", g.missing(KindCluster, d.namespace, c))
+		g.warn(IDGoneSource, d, "spec.source.clusterName", "%s; the backups of a cluster that is gone are searched for under the daemon's --backup-url only, others are named by objectURL", g.missing(KindCluster, d.namespace, c))
 	}
 	target := g.find(KindCluster, d.namespace, r.Spec.ClusterName)
 	if target == nil {
@@ -182,7 +182,7 @@ func (g *gathering) report(indices []int, field string, warning bool, message fu
 		}
 		note := g.blame
 		if warning {
-			note = g.warn
+			note = func(d *declaration, field, format string, args ...any) { g.warn(IDPlaces, d, field, format, args...) }
 		}
 		note(d, field, "%s", message(fmt.Sprintf("%s at %s", other.identity, other.origin)))
 	}
@@ -190,12 +190,12 @@ func (g *gathering) report(indices []int, field string, warning bool, message fu
 
 // blame notes an error of a declaration.
 func (g *gathering) blame(d *declaration, field, format string, args ...any) {
-	g.note(d, d.origin.Problem(field, format, args...))
+	g.note(d, d.origin.Problem(IDCrossFile, field, format, args...))
 }
 
 // warn notes a warning about a declaration.
-func (g *gathering) warn(d *declaration, field, format string, args ...any) {
-	problem := d.origin.Problem(field, format, args...)
+func (g *gathering) warn(id ID, d *declaration, field, format string, args ...any) {
+	problem := d.origin.Problem(id, field, format, args...)
 	problem.Warning = true
 	g.note(d, problem)
 }

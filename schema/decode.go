@@ -67,7 +67,7 @@ func weightOf(t reflect.Type) int64 {
 
 // fail notes a problem of a field.
 func (f *fitting) fail(field, format string, args ...any) {
-	p := Problem{Field: field, Message: fmt.Sprintf(format, args...)}
+	p := Problem{ID: IDType, Field: field, Message: fmt.Sprintf(format, args...)}
 	p.Line, p.Column = f.place(field)
 	f.problems = append(f.problems, p)
 }
@@ -144,6 +144,7 @@ func (f *fitting) explainUnknown() {
 			hint = f.meantBy(u)
 		}
 		f.fail(child(u.parent, u.key), "is not a known field%s", hint)
+		f.problems[len(f.problems)-1].ID = IDUnknownField
 	}
 }
 

@@ -38,14 +38,14 @@ func readYAML(c chunk) (*document, *Problem) {
 	// dropped without a word.
 	var rest yaml.Node
 	if err := decoder.Decode(&rest); !errors.Is(err, io.EOF) {
-		return nil, &Problem{Line: c.line, Column: 1, Message: "there is more after the end of this document: write --- on a separate line between two documents"}
+		return nil, &Problem{ID: IDYAML, Line: c.line, Column: 1, Message: "there is more after the end of this document: write --- on a separate line between two documents"}
 	}
 	node := &root
 	if node.Kind == yaml.DocumentNode && len(node.Content) > 0 {
 		node = node.Content[0]
 	}
 	if node.Kind != yaml.MappingNode {
-		return nil, &Problem{Line: c.line + max(node.Line, 1) - 1, Column: max(node.Column, 1), Message: "the document is not an object: it must begin with apiVersion and kind"}
+		return nil, &Problem{ID: IDYAML, Line: c.line + max(node.Line, 1) - 1, Column: max(node.Column, 1), Message: "the document is not an object: it must begin with apiVersion and kind"}
 	}
 	return &document{node: node, before: c.line - 1, spots: map[string]spot{}}, nil
 }
@@ -66,7 +66,7 @@ func explainSyntax(c chunk, err error) *Problem {
 		message = "not YAML: " + message
 	}
 	line = max(line, 1)
-	return &Problem{Line: c.line + line - 1, Column: indentOf(lineAt(c.data, line)) + 1, Message: message}
+	return &Problem{ID: IDYAML, Line: c.line + line - 1, Column: indentOf(lineAt(c.data, line)) + 1, Message: message}
 }
 
 // place is line and column in the file of a field, or of the nearest field
@@ -136,7 +136,7 @@ func (d *document) values() (map[string]any, []Problem) {
 	e := &expansion{document: d, left: maxValues}
 	fields, _ := e.mapping(d.node, "", 0)
 	if e.overrun {
-		return nil, []Problem{{Line: d.node.Line + d.before, Column: d.node.Column, Message: fmt.Sprintf(
+		return nil, []Problem{{ID: IDYAML, Line: d.node.Line + d.before, Column: d.node.Column, Message: fmt.Sprintf(
 			"the document expands to more than %d values or %d levels: use fewer aliases", maxValues, maxDepth)}}
 	}
 	return fields, e.problems
@@ -145,6 +145,7 @@ func (d *document) values() (map[string]any, []Problem) {
 // fail notes a problem at a node.
 func (e *expansion) fail(node *yaml.Node, field, format string, args ...any) {
 	e.problems = append(e.problems, Problem{
+		ID:   IDYAML,
 		Line: node.Line + e.before, Column: node.Column, Field: field, Message: fmt.Sprintf(format, args...),
 	})
 }

@@ -53,7 +53,7 @@ func classify(root *document, h header) (verdict, Problem) {
 	group, _, _ := strings.Cut(h.apiVersion, "/")
 	ourKind := slices.Contains(Kinds(), h.kind)
 	fail := func(field, format string, args ...any) (verdict, Problem) {
-		p := Problem{Field: field, Message: fmt.Sprintf(format, args...)}
+		p := Problem{ID: IDHeader, Field: field, Message: fmt.Sprintf(format, args...)}
 		p.Line, p.Column = root.place(field)
 		return wrong, p
 	}

@@ -130,7 +130,7 @@ func (g *gathering) predecessors() {
 		if seen.count > 1 {
 			documents, them = "documents", "they are left alone, the first is this one"
 		}
-		problem := seen.first.Problem("apiVersion", "%d %s of %s: %s, and `quorate convert` makes quorate files of manifests", seen.count, documents, group, them)
+		problem := seen.first.Problem(IDPredecessor, "apiVersion", "%d %s of %s: %s, and `quorate convert` makes quorate files of manifests", seen.count, documents, group, them)
 		problem.Warning = true
 		g.problems = append(g.problems, problem)
 	}

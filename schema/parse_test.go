@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,9 @@ func one(text string) Set { return Parse([]File{{Path: "a.yaml", Data: []byte(te
 func lines(problems []Problem) string {
 	var b strings.Builder
 	for _, p := range problems {
+		if i := slices.IndexFunc(ProblemKinds(), func(k ProblemKind) bool { return k.ID == p.ID }); i < 0 || p.Warning == (ProblemKinds()[i].Class == KindOfError) {
+			panic(fmt.Sprintf("339: the ID of %q is %q, which is none of its sort", p, p.ID))
+		}
 		b.WriteString(p.String() + "\n")
 	}
 	return b.String()

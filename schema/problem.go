@@ -21,6 +21,8 @@ type Problem struct {
 	// Message is one sentence: what is wrong and what to do. It never holds a
 	// secret.
 	Message string `json:"message"`
+	// ID is the sort of problem, one of ProblemKinds.
+	ID ID `json:"id,omitempty"`
 	// Warning marks a problem that does not hold the object.
 	Warning bool `json:"warning"`
 }

@@ -87,10 +87,10 @@ func (r *reading) refuse(why string) {
 	*r = reading{file: r.file, refusal: why, done: true}
 	path := r.file.Path
 	if !mentionsGroup(r.file.Data) {
-		r.leave(Problem{File: path, Message: why})
+		r.leave(Problem{ID: IDFile, File: path, Message: why})
 		return
 	}
-	r.problems = append(r.problems, Problem{File: path, Message: why})
+	r.problems = append(r.problems, Problem{ID: IDFile, File: path, Message: why})
 	r.declared = append(r.declared, declaration{origin: Origin{File: path, Line: 1}, problems: slices.Clone(r.problems)})
 	for i, chunk := range splitDocuments(r.file.Data) {
 		if i > maxDocuments {
@@ -99,7 +99,7 @@ func (r *reading) refuse(why string) {
 		id := skimIdentity(chunk.data)
 		id.namespace = cmp.Or(id.namespace, defaultNamespace)
 		if mentionsGroup(chunk.data) && id.name != "" {
-			problem := Problem{File: path, Line: chunk.line, Object: id.String(), Message: why}
+			problem := Problem{ID: IDFile, File: path, Line: chunk.line, Object: id.String(), Message: why}
 			r.declared = append(r.declared, declaration{identity: id, origin: Origin{File: path, Line: chunk.line}, problems: []Problem{problem}})
 		}
 	}
@@ -227,7 +227,7 @@ func firstProblems(problems []Problem) []Problem {
 	SortProblems(problems)
 	slices.SortStableFunc(problems, func(a, b Problem) int { return cmp.Compare(isWarning(a), isWarning(b)) })
 	rest := problems[maxProblems]
-	rest.Field, rest.Column = "", 0
+	rest.ID, rest.Field, rest.Column = IDMore, "", 0
 	rest.Message = fmt.Sprintf("%d more problems of this document are not listed: fix the first %d", len(problems)-maxProblems, maxProblems)
 	return append(slices.Clone(problems[:maxProblems]), rest)
 }

@@ -26,8 +26,8 @@ type Origin struct {
 func (o Origin) String() string { return fmt.Sprintf("%s:%d", o.File, o.Line) }
 
 // Problem is a problem of a field of the object that is declared here.
-func (o Origin) Problem(field, format string, args ...any) Problem {
-	p := Problem{File: o.File, Line: o.Line, Field: field, Message: fmt.Sprintf(format, args...)}
+func (o Origin) Problem(id ID, field, format string, args ...any) Problem {
+	p := Problem{ID: id, File: o.File, Line: o.Line, Field: field, Message: fmt.Sprintf(format, args...)}
 	if len(o.text.data) == 0 {
 		return p
 	}

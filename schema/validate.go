@@ -93,12 +93,12 @@ func (v *validator) add(p Problem) {
 
 // fail notes an error of a field.
 func (v *validator) fail(field, format string, args ...any) {
-	v.add(Problem{Field: field, Message: fmt.Sprintf(format, args...)})
+	v.add(Problem{ID: IDValue, Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
 // warn notes something unwise.
-func (v *validator) warn(field, format string, args ...any) {
-	v.add(Problem{Field: field, Message: fmt.Sprintf(format, args...), Warning: true})
+func (v *validator) warn(id ID, field, format string, args ...any) {
+	v.add(Problem{ID: id, Field: field, Message: fmt.Sprintf(format, args...), Warning: true})
 }
 
 // oneOf checks a field that has a few values.
@@ -194,7 +194,7 @@ func (v *validator) version(text string) {
 	// A bad release only gets a warning here: the cluster may run it already and be on
 	// its way out of it. The planner refuses to go to it.
 	for _, finding := range release.Bad(parsed) {
-		v.warn(field, "%s", finding.Message)
+		v.warn(ID(finding.Topic), field, "%s", finding.Message)
 	}
 }
 
@@ -207,7 +207,7 @@ func (v *validator) replicas(n int32) {
 	case n < 0 || n > maxReplicas:
 		v.fail(field, "is %d and must be 1 to %d: more members make writes slower, not safer", n, maxReplicas)
 	case n%2 == 0:
-		v.warn(field, "%d is even: it tolerates no more failed members than %d, and needs one more for each write", n, n-1)
+		v.warn(IDEvenReplicas, field, "%d is even: it tolerates no more failed members than %d, and needs one more for each write", n, n-1)
 	}
 }
 

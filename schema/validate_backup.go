@@ -100,7 +100,7 @@ func (v *validator) podAccess(field string, a PodAccess, objectURL string, c Cre
 	case a.ClaimName != "" && a.ServiceAccountName != "":
 		v.fail(field, "names two ways: keep claimName for file URLs, and serviceAccountName for all others")
 	case file && a.ClaimName == "":
-		v.warn(field+".claimName", "is missing: quorate can back up to a file URL, and no restore or drill can read it there; name a PersistentVolumeClaim of this namespace that has the files")
+		v.warn(IDFileWithoutClaim, field+".claimName", "is missing: quorate can back up to a file URL, and no restore or drill can read it there; name a PersistentVolumeClaim of this namespace that has the files")
 	case objectURL != "" && !file && a.ClaimName != "":
 		v.fail(field+".claimName", "is for file URLs only: leave it out")
 	case a.ServiceAccountName != "" && c.SecretName != "":

@@ -23,7 +23,7 @@ func (v *validator) quota(spec ClusterSpec) {
 	quota := spec.Etcd.QuotaBackendBytes
 	if quota == nil {
 		if size := spec.Storage.Size; size.Sign() > 0 && defaultQuota > quotaShare*size.AsApproximateFloat64() {
-			v.warn("storage.size", "is %s, and etcd's default quota is 2Gi: the disk would be full before etcd stops writes, so write a size of 2560Mi or more, or etcd.quotaBackendBytes of at most 80 %% of the size", &size)
+			v.warn(IDQuota, "storage.size", "is %s, and etcd's default quota is 2Gi: the disk would be full before etcd stops writes, so write a size of 2560Mi or more, or etcd.quotaBackendBytes of at most 80 %% of the size", &size)
 		}
 		return
 	}
@@ -36,9 +36,9 @@ func (v *validator) quota(spec ClusterSpec) {
 	case spec.Storage.Size.Sign() > 0 && quota.Cmp(spec.Storage.Size) > 0:
 		v.fail(field, "is %s, more than the volume of %s: the disk would be full before etcd stops writes, so write a smaller one or more storage.size", quota, &spec.Storage.Size)
 	case spec.Storage.Size.Sign() > 0 && quota.AsApproximateFloat64() > quotaShare*spec.Storage.Size.AsApproximateFloat64():
-		v.warn(field, "is %s on a volume of %s: etcd's log and snapshots are stored there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
+		v.warn(IDQuota, field, "is %s on a volume of %s: etcd's log and snapshots are stored there, too, so keep it below 80 %%", quota, &spec.Storage.Size)
 	case bytes > advisedQuota:
-		v.warn(field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
+		v.warn(IDQuotaUntested, field, "is more than 8Gi, the size that etcd is tested with: restarts and restores become slow")
 	}
 }
 
@@ -50,7 +50,7 @@ func (v *validator) compaction(a AutoCompaction) {
 	}
 	switch {
 	case a.Retention == "" && a.Mode != "":
-		v.warn(field+".retention", "is missing: without it there is no automatic compaction")
+		v.warn(IDCompactionOff, field+".retention", "is missing: without it there is no automatic compaction")
 	case a.Retention == "":
 	case a.Mode == compactRevision:
 		if n, err := strconv.ParseInt(a.Retention, 10, 64); err != nil || n < 0 {
@@ -94,7 +94,7 @@ func (v *validator) options(spec ClusterSpec) {
 			continue
 		}
 		if message, deprecated := release.Deprecated(version, name); deprecated && versionKnown {
-			v.warn(child(field, name), "%s", message)
+			v.warn(IDOptionDeprecated, child(field, name), "%s", message)
 		}
 		sound[name] = value
 	}

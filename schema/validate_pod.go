@@ -57,7 +57,7 @@ func (v *validator) security(c *corev1.PodSecurityContext) {
 		v.fail(field+".runAsUser", "is 0, root, which runAsNonRoot: true forbids: leave it out for user 65532")
 		return
 	}
-	v.warn(field+".runAsUser", "is 0, root: etcd needs no root, leave it out for user 65532")
+	v.warn(IDRoot, field+".runAsUser", "is 0, root: etcd needs no root, leave it out for user 65532")
 }
 
 // resources checks amounts of CPU and memory.
@@ -81,7 +81,7 @@ func (v *validator) resources(spec ClusterSpec) {
 	}
 	memory, limited := limits[corev1.ResourceMemory]
 	if quota := spec.Etcd.QuotaBackendBytes; limited && quota != nil && memory.Sign() > 0 && memory.Cmp(*quota) < 0 {
-		v.warn(child(field+".limits", "memory"), "%s is less than quotaBackendBytes, %s: etcd maps its database into memory, and becomes slow when it does not fit",
+		v.warn(IDMemory, child(field+".limits", "memory"), "%s is less than quotaBackendBytes, %s: etcd maps its database into memory, and becomes slow when it does not fit",
 			memory.String(), quota.String())
 	}
 }
@@ -145,6 +145,6 @@ func (v *validator) spread(field string, c corev1.TopologySpreadConstraint) {
 	}
 	v.selector(field+".labelSelector", c.LabelSelector)
 	if c.LabelSelector == nil {
-		v.warn(field+".labelSelector", "is missing, so the constraint matches no pod: write matchLabels with quorate.dev/cluster and the cluster's name")
+		v.warn(IDSpread, field+".labelSelector", "is missing, so the constraint matches no pod: write matchLabels with quorate.dev/cluster and the cluster's name")
 	}
 }

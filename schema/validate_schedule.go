@@ -41,7 +41,7 @@ func (v *validator) maintenance(windows []MaintenanceWindow) {
 		case d < minWindow || d > maxWindow:
 			v.fail(field+".duration", "is %s and must be 15m to 168h", d)
 		case interval > 0 && d >= interval:
-			v.warn(field+".duration", "is %s and the window opens again after %s, so it never closes: shorten it, or leave the window out", d, interval)
+			v.warn(IDWindow, field+".duration", "is %s and the window opens again after %s, so it never closes: shorten it, or leave the window out", d, interval)
 		}
 	}
 }
@@ -62,7 +62,7 @@ func (v *validator) defragmentation(d DefragmentationSpec) {
 		v.fail(field+".schedule", "@every is an interval, not a time: write the time at which members are defragmented, such as \"0 3 * * 0\"")
 	default:
 		if interval := v.cron(field, d.Schedule, d.TimeZone); interval > 0 && interval < minDefragmentation {
-			v.warn(field+".schedule", "runs every %s: a member answers no requests while it is defragmented, so once a day or less often is advised", interval)
+			v.warn(IDDefragmentationOften, field+".schedule", "runs every %s: a member answers no requests while it is defragmented, so once a day or less often is advised", interval)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func validateSchedule(s *EtcdBackupSchedule) []Problem {
 	case interval < minInterval:
 		v.fail("spec.schedule", "runs every %s: at most one backup a minute is possible", interval)
 	case interval < frequentInterval:
-		v.warn("spec.schedule", "runs every %s: each backup reads the whole database, so every five minutes or less often is advised", interval)
+		v.warn(IDBackupOften, "spec.schedule", "runs every %s: each backup reads the whole database, so every five minutes or less often is advised", interval)
 	}
 	v.pace(s.Spec)
 	v.retention(s.Spec.Retention)
@@ -168,7 +168,7 @@ func (v *validator) retention(r RetentionSpec) {
 		}
 	}
 	if counted := r.KeepHourly | r.KeepDaily | r.KeepWeekly | r.KeepMonthly | r.KeepYearly; r.KeepLast != nil && last == 0 && counted != 0 {
-		v.warn(field+".keepLast", "is 0, which keeps all, so that the other rules remove nothing: leave it out, or write how many to keep")
+		v.warn(IDKeepLast, field+".keepLast", "is 0, which keeps all, so that the other rules remove nothing: leave it out, or write how many to keep")
 	}
 	if r.MaxAge != nil && r.MaxAge.Duration < minAge {
 		v.fail(field+".maxAge", "is %s and must be 1h or more", r.MaxAge.Duration)

@@ -31,6 +31,9 @@ const (
 // does not have.
 func colored(p schema.Problem, color bool) string {
 	text := p.String()
+	if p.Warning && p.ID != "" {
+		text += " [" + string(p.ID) + "]"
+	}
 	if !color {
 		return text
 	}

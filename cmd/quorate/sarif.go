@@ -32,6 +32,7 @@ type (
 	sarifRule struct {
 		ID               string    `json:"id"`
 		ShortDescription sarifText `json:"shortDescription"`
+		HelpURI          string    `json:"helpUri"`
 	}
 	sarifText struct {
 		Text string `json:"text"`
@@ -41,6 +42,12 @@ type (
 		Level     string          `json:"level"`
 		Message   sarifText       `json:"message"`
 		Locations []sarifLocation `json:"locations"`
+		// Suppressions say that the result is accepted, and why.
+		Suppressions []sarifSuppression `json:"suppressions,omitempty"`
+	}
+	sarifSuppression struct {
+		Kind          string `json:"kind"`
+		Justification string `json:"justification"`
 	}
 	sarifLocation struct {
 		PhysicalLocation sarifPhysical `json:"physicalLocation"`
@@ -58,15 +65,15 @@ type (
 	}
 )
 
-// printSARIF prints problems as one SARIF run.
-func printSARIF(out io.Writer, problems []schema.Problem) error {
+// problemsPage lists all IDs.
+const problemsPage = "https://github.com/quorate/quorate/blob/main/docs/problems.md"
+
+// printSARIF prints problems as one SARIF run, with those that an ignore file accepts.
+func printSARIF(out io.Writer, problems []schema.Problem, accepted []acceptedProblem) error {
 	run := sarifRun{
 		Tool: sarifTool{Driver: sarifDriver{
 			Name: "quorate", Version: buildVersion(), InformationURI: "https://github.com/quorate/quorate",
-			Rules: []sarifRule{
-				{"quorate/error", sarifText{"The object is held until this is fixed."}},
-				{"quorate/warning", sarifText{"The object is applied all the same."}},
-			},
+			Rules: sarifRules(),
 		}},
 		ColumnKind: "unicodeCodePoints",
 		Results:    []sarifResult{},
@@ -74,7 +81,21 @@ func printSARIF(out io.Writer, problems []schema.Problem) error {
 	for _, p := range problems {
 		run.Results = append(run.Results, sarifOf(p))
 	}
+	for _, a := range accepted {
+		result := sarifOf(relative([]schema.Problem{a.Problem})[0])
+		result.Suppressions = []sarifSuppression{{"external", a.reason}}
+		run.Results = append(run.Results, result)
+	}
 	return cli.PrintJSON(out, sarifLog{Schema: "https://json.schemastore.org/sarif-2.1.0.json", Version: "2.1.0", Runs: []sarifRun{run}})
+}
+
+// sarifRules are all sorts of problems.
+func sarifRules() []sarifRule {
+	var rules []sarifRule
+	for _, k := range schema.ProblemKinds() {
+		rules = append(rules, sarifRule{string(k.ID), sarifText{k.Meaning}, problemsPage})
+	}
+	return rules
 }
 
 // sarifOf is one problem as a result. A problem of a whole file is at its
@@ -89,7 +110,7 @@ func sarifOf(p schema.Problem) sarifResult {
 		Region:           sarifRegion{StartLine: max(p.Line, 1), StartColumn: p.Column},
 	}
 	return sarifResult{
-		RuleID: "quorate/" + level, Level: level, Message: sarifText{message(p)},
+		RuleID: string(p.ID), Level: level, Message: sarifText{message(p)},
 		Locations: []sarifLocation{{at}},
 	}
 }

@@ -15,6 +15,7 @@ import (
 type validateFlags struct {
 	output string
 	base   string
+	ignore string
 	color  string
 	strict bool
 	// compare is set where there is a --base, be it an empty one.
@@ -38,8 +39,13 @@ an earlier one. What another branch has done since is shown as reverted;
 $(git merge-base origin/main HEAD) is where this one began.
 
 With -o json the output is a list of problems, [] where there are none. Each has
-file, line and column from 1 (0 or missing where they are not known), message,
+file, line and column from 1 (0 or missing where they are not known), id, message,
 warning, and as far as they are known object and field.
+
+--ignore-file accepts warnings: each line has an ID, as in brackets behind a warning, a
+file (or directory/, or a pattern such as clusters/*.yaml, or * for all) and the reason.
+Errors, and the warnings about a change that --base shows, are never ignored.
+docs/problems.md lists all IDs.
 
 It ends with 0 when there is no error, and with 1 when there is one, or when
 there is nothing to check. Warnings count as errors only with --strict.`,
@@ -56,6 +62,7 @@ there is nothing to check. Warnings count as errors only with --strict.`,
 	cli.OutputFlag(cmd, &f.output, cli.Text, cli.JSON, cli.GitHub, cli.SARIF)
 	flags := cmd.Flags()
 	flags.StringVar(&f.base, "base", "", "Git revision to compare with, for example origin/main")
+	flags.StringVar(&f.ignore, "ignore-file", "", "file with warnings that are accepted: ID, file and reason, one a line")
 	flags.BoolVar(&f.strict, "strict", false, "treat warnings as errors")
 	cli.ChoiceFlag(cmd, &f.color, "color", "when to colour text", "auto", "always", "never")
 	return cmd
@@ -66,7 +73,10 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 	if err != nil {
 		return err
 	}
-	problems := in.check()
+	problems, accepted, err := f.accept(cmd.ErrOrStderr(), in.check())
+	if err != nil {
+		return err
+	}
 	if f.strict {
 		for i := range problems {
 			problems[i].Warning = false
@@ -76,7 +86,7 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "quorate: not read:", skipped)
 	}
 	out := cmd.OutOrStdout()
-	if err := f.print(out, in.set, problems); err != nil {
+	if err := f.print(out, in.set, problems, accepted); err != nil {
 		return err
 	}
 	if in.isEmpty() {
@@ -88,14 +98,33 @@ func (f *validateFlags) run(cmd *cobra.Command, paths []string) error {
 	return nil
 }
 
+// accept takes out what the ignore file accepts, and tells of its lines that accept
+// nothing any more.
+func (f *validateFlags) accept(errs io.Writer, problems []schema.Problem) ([]schema.Problem, []acceptedProblem, error) {
+	if f.ignore == "" {
+		return problems, nil, nil
+	}
+	lines, err := readIgnored(f.ignore)
+	if err != nil {
+		return nil, nil, err
+	}
+	left, accepted := sortOut(problems, lines)
+	for _, g := range lines {
+		if !g.used {
+			_, _ = fmt.Fprintf(errs, "quorate: %s:%d: %s of %s is found nowhere: remove the line\n", f.ignore, g.line, g.id, g.pattern)
+		}
+	}
+	return left, accepted, nil
+}
+
 // print prints what is wrong.
-func (f *validateFlags) print(out io.Writer, set schema.Set, problems []schema.Problem) error {
+func (f *validateFlags) print(out io.Writer, set schema.Set, problems []schema.Problem, accepted []acceptedProblem) error {
 	switch f.output {
 	case cli.JSON:
 		// An empty list is [], not null.
 		return cli.PrintJSON(out, append([]schema.Problem{}, problems...))
 	case cli.SARIF:
-		return printSARIF(out, relative(problems))
+		return printSARIF(out, relative(problems), accepted)
 	case cli.GitHub:
 		printAnnotations(out, relative(problems))
 	default:
@@ -105,7 +134,11 @@ func (f *validateFlags) print(out io.Writer, set schema.Set, problems []schema.P
 			}
 		}
 	}
-	_, err := fmt.Fprintln(out, summarize(set, problems))
+	summary := summarize(set, problems)
+	if len(accepted) > 0 {
+		summary += fmt.Sprintf(", %d ignored", len(accepted))
+	}
+	_, err := fmt.Fprintln(out, summary)
 	return err
 }
 

@@ -60,6 +60,7 @@ func generated(t *testing.T) map[string][]byte {
 		name := filepath.Base(jsonschema.Path(kind))
 		examples[kind] = example(t, corpus, name[:len(name)-len("_v1alpha1.json")])
 	}
+	files["../../docs/problems.md"] = []byte(generate.Problems())
 	files["../REFERENCE.md"] = []byte(model(t).Reference(examples))
 	return files
 }

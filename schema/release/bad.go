@@ -15,7 +15,7 @@ func Bad(v Version) []Finding {
 		switch {
 		case !row.from.sameLine(v) || v.before(row.from) || !v.before(row.fixed):
 		case row.severity == Refuse:
-			refusals = append(refusals, refuse("%s %s: use %s or later", v, row.fault, row.fixed))
+			refusals = append(refusals, refuse("%s %s: use %s or later", v, row.fault, row.fixed).about(Faults))
 		default:
 			faults = append(faults, row)
 		}
@@ -37,7 +37,7 @@ func warnOfFaults(v Version, faults []badRow) []Finding {
 	case n > 1:
 		more = fmt.Sprintf(", and has %d more known faults", n)
 	}
-	return []Finding{warn("%s %s%s: use %s or later", v, faults[0].fault, more, fixed)}
+	return []Finding{warn("%s %s%s: use %s or later", v, faults[0].fault, more, fixed).about(Faults)}
 }
 
 // badRow is one fault of one line: in every release from the first that has it

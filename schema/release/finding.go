@@ -25,8 +25,29 @@ func (s Severity) String() string {
 // a flag.
 type Finding struct {
 	Severity Severity
+	// Topic is what a finding about a release is about; empty for others.
+	Topic Topic
 	// Message is one sentence: what, why, and what to do.
 	Message string
+}
+
+// Topic is what a finding about a release is about.
+type Topic string
+
+// The topics.
+const (
+	// Faults are fixed by a later patch.
+	Faults Topic = "release-faults"
+	// Unknown is a patch that the catalogue does not know.
+	Unknown Topic = "release-unknown"
+	// Ended is a line that is no longer maintained.
+	Ended Topic = "release-ended"
+)
+
+// about sets the topic.
+func (f Finding) about(topic Topic) Finding {
+	f.Topic = topic
+	return f
 }
 
 // refuse makes a finding that forbids.

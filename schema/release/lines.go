@@ -1,9 +1,6 @@
 package release
 
-import (
-	"fmt"
-	"sync"
-)
+import "sync"
 
 // lineRow is one release line.
 type lineRow struct {
@@ -57,8 +54,7 @@ func unmaintained(v Version) []Finding {
 	if v.before(Version{3, 4, 0}) {
 		untested = " and quorate is not tested with it"
 	}
-	return []Finding{{Severity: Warn, Message: fmt.Sprintf(
-		"etcd %s gets no fixes any more since %s%s: move on to a newer line, one minor at a time", v.Line(), month, untested)}}
+	return []Finding{warn("etcd %s gets no fixes any more since %s%s: move on to a newer line, one minor at a time", v.Line(), month, untested).about(Ended)}
 }
 
 // unknownPatch warns of a patch that is newer than the newest one in the catalogue. It may
@@ -68,5 +64,5 @@ func unknownPatch(v Version) []Finding {
 	if !known || !latest.before(v) {
 		return nil
 	}
-	return []Finding{warn("%s is newer than %s, the newest release of etcd %s that this version of quorate knows: check that it exists", v, latest, v.Line())}
+	return []Finding{warn("%s is newer than %s, the newest release of etcd %s that this version of quorate knows: check that it exists", v, latest, v.Line()).about(Unknown)}
 }
