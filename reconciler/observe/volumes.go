@@ -60,7 +60,7 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, pr
 	size, capacity := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	growing, since := claimGrowth(claim)
 	v := state.Volume{
-		Claim: claim.Name, UID: string(claim.UID), Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
+		Claim: claim.Name, UID: string(claim.UID), Created: claim.CreationTimestamp.Time, Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
 		Holds: claim.Annotations[naming.AnnotationHolds],
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,

@@ -28,6 +28,15 @@ func createdBefore(age time.Duration) mutation {
 	return func(s *situation.Situation) { podAt(s, 2).Created = noon.Add(-age) }
 }
 
+// claimBefore is how long ago the claim of orders-2 was made.
+func claimBefore(age time.Duration) mutation {
+	return func(s *situation.Situation) {
+		v := memberVolume("data-orders-2", 8<<30)
+		v.Created = noon.Add(-age)
+		s.Observed.Volumes = []state.Volume{v}
+	}
+}
+
 // option sets a flag of etcd in Git.
 func option(name, value string) mutation {
 	return func(s *situation.Situation) { s.Desired.Spec.Etcd.Options = map[string]string{name: value} }
@@ -47,6 +56,9 @@ func TestCompare(t *testing.T) {
 		{name: "286: the data of one is compared with nothing", size: 1, change: begins},
 		{name: "286: but with that of another", size: 2, change: begins, want: confirm},
 		{name: "286: not before the second restart: etcd itself compared", change: with(second, createdBefore(time.Minute))},
+		{name: "264: one that has just joined had nothing to compare", change: with(second, createdBefore(time.Minute), claimBefore(time.Minute)), want: confirm},
+		{name: "264: nor had one whose pod was refused for a while", change: with(second, createdBefore(time.Minute), claimBefore(10*time.Minute)), want: confirm},
+		{name: "264: one that was there before has", change: with(second, createdBefore(time.Minute), claimBefore(11*time.Minute))},
 		{name: "286: by a clock that is ahead, too", change: with(second, createdBefore(-time.Minute))},
 		{name: "286: a roll that has paused for an hour", change: with(second, createdBefore(time.Hour)), want: confirm},
 		{name: "286: the pod of another template tells nothing", change: with(begins, on36, createdBefore(time.Minute)), want: confirm},

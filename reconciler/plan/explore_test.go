@@ -103,6 +103,7 @@ func (w *world) normalise() {
 			w.uids++
 			c.uid = w.uids
 		}
+		w.age(&w.claims[i].created)
 		w.age(&w.claims[i].since)
 	}
 	w.around.meddled = 0

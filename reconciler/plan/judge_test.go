@@ -261,9 +261,9 @@ func (w *world) comparedBefore() bool { return w.corruptLate && w.comparedWithin
 // of etcd itself in a member that was restarted.
 func (w *world) comparedWithinTheHour() bool {
 	for i := range w.pods {
-		restarted := w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.pods[i].template == w.set.template
+		restarted := w.seats[i].id != 0 && w.pods[i].compared && w.pods[i].template == w.set.template
 		ago := w.clock - w.pods[i].created
-		if restarted && ago < 3600 && -ago < 3600 && w.version >= 6 && variants[w.set.template].minor >= 6 {
+		if restarted && ago < 3600 && -ago < 3600 {
 			return true
 		}
 	}

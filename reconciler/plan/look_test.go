@@ -160,6 +160,7 @@ func (e *engine) observed(live *world, s sight) state.Observed {
 	for i := range s.caches.claims {
 		if c := &s.caches.claims[i]; c.there {
 			v := claimsSeen[i]
+			v.Created = noonPlus(c.created)
 			v.UID, v.Terminating, v.Holds = podUID(c.uid), c.terminating, memberIDs[c.held%strangers]
 			if c.held == strangers {
 				v.Holds = state.HoldsForeign

@@ -337,6 +337,7 @@ func (w *world) startEtcd(i int8) string {
 	if broken := judgeIdentity(w, i); broken != "" {
 		return broken
 	}
+	p.compared = c.data != 0 && w.version >= 6 && variants[p.template].minor >= 6
 	if c.data == 0 {
 		w.join(i)
 	}

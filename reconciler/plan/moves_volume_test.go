@@ -66,5 +66,5 @@ func (w *world) rebornPod(i int8) {
 
 func (w *world) makeClaim(i int8) {
 	w.uids++
-	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock, large: w.set.large, grown: w.set.large, fast: w.set.fast}
+	w.claims[i] = fakeClaim{there: true, uid: w.uids, since: w.clock, created: w.clock, large: w.set.large, grown: w.set.large, fast: w.set.fast}
 }

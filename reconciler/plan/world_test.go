@@ -115,8 +115,8 @@ type fakePod struct {
 	template int8
 	// served: it was up when it began to stop, and serves until it is gone.
 	served bool
-	// ran: etcd was started in it.
-	ran bool
+	// ran: etcd was started in it. compared: it then compared its data with the others'.
+	ran, compared bool
 	// saved is how often its etcd has saved its state since it started, and pending
 	// says that it is about to, as there is something new in its log.
 	saved            int8
@@ -154,8 +154,8 @@ type fakeClaim struct {
 	// large: it asks for twice the size; grown: the volume has it. fast: it is of the
 	// other class.
 	large, grown, fast bool
-	// since is when the pod found it as it is.
-	since int32
+	// since is when the pod found it as it is, created when the claim was made.
+	since, created int32
 }
 
 // strangers is the data of somebody else.
@@ -329,7 +329,7 @@ func runningWorld(n, v int8) world {
 		w.ids++
 		id := w.ids
 		w.pods[i] = fakePod{state: podUp, template: v, ran: true, uid: w.uids, created: -9000, readyAt: -9000}
-		w.claims[i] = fakeClaim{there: true, uid: w.uids, data: id, held: id, since: -9000, ran: variants[v].minor, raw: variants[v].minor < 6}
+		w.claims[i] = fakeClaim{there: true, uid: w.uids, data: id, held: id, since: -9000, created: -9000, ran: variants[v].minor, raw: variants[v].minor < 6}
 		w.seats[i] = seat{id: id, named: true}
 		w.record.members[i] = id
 	}

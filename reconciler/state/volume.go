@@ -18,6 +18,8 @@ type Volume struct {
 	Claim string
 	// UID of the claim.
 	UID string
+	// Created is when the claim was made; zero when unknown.
+	Created time.Time
 	// Member that mounts it, and its ordinal; "" and -1 for a claim whose name is
 	// not one that a member's claim has.
 	Member  string

@@ -13,9 +13,16 @@ import (
 // count: a backup may take long, and what differs since would meet the first restart.
 func (s *Situation) ComparedLately() bool {
 	restarted := func(p state.Pod) bool {
-		return s.IsMember(p.Name) && p.Template == s.Desired.Template && s.Now.Sub(p.Created).Abs() < time.Hour
+		return s.IsMember(p.Name) && p.Template == s.Desired.Template && s.Now.Sub(p.Created).Abs() < time.Hour && !joined(s.Observed.Volume(p.Name), p)
 	}
 	old, err := release.Parse(s.ClusterVersion())
 	checks := func(v release.Version) bool { return release.ComparesAtStart(v, s.Desired.Spec.Etcd.Options) }
 	return err == nil && checks(old) && checks(s.WantedVersion()) && slices.ContainsFunc(s.Observed.Pods, restarted)
+}
+
+// joined reports whether a pod may be the first on its volume: a member that begins with
+// nothing has nothing to compare, and etcd does not. The claim of a learner is
+// not older than its join may take.
+func joined(v *state.Volume, p state.Pod) bool {
+	return v != nil && p.Created.Sub(v.Created) < joinTime
 }
