@@ -53,7 +53,7 @@ func takeBackup(s *situation.Situation, w backupNeed) verdict.Verdict {
 	}
 	m := s.BackupMember(w.avoid)
 	switch {
-	case m == nil && s.Formed() && s.Observed.Record.Hibernated:
+	case m == nil && s.Observed.Record.Hibernated:
 		return verdict.Refuse(w.what+" needs a backup first, and members that sleep give none",
 			"set spec.state: Running to wake them for it, or "+w.setting+": Skip to go without")
 	case m == nil:

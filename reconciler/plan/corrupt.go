@@ -20,7 +20,7 @@ func corrupt(s *situation.Situation) verdict.Verdict {
 		return v
 	case proven:
 		return verdict.Unhealthy("alarm CORRUPT: "+why.Text, why.Member+" is replaced by a new member as soon as the others are healthy; etcd refuses to serve until then").About(why)
-	case why.Member == "" && s.SameData(looks) && s.AccusedReplaced():
+	case s.SameData(looks) && s.AccusedReplaced():
 		return disarm(s, state.Corrupt, "all members hold the same data, and the one that did not is a member no longer")
 	}
 	return verdict.Unhealthy(

@@ -54,16 +54,16 @@ func beginDeletion(s *situation.Situation) verdict.Verdict {
 	case !s.Desired.Restore.Chosen.None: // else the deletion's own backup may be the first
 		return begin
 	}
-	if v := volumes.Stay(s, ""); keep && s.Formed() && !v.Silent() {
+	if v := volumes.Stay(s, ""); keep && !v.Silent() {
 		return v // what is to be kept would not be
 	}
-	asleep, skip := s.Formed() && s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
+	asleep, skip := s.Observed.Record.Hibernated, s.Desired.Spec.Deletion.Backup == schema.BackupSkip
 	switch {
 	case !s.Formed(), keep && asleep, skip && s.Observed.Set == nil:
 		return begin
 	case s.Observed.Set == nil && !asleep:
 		return verdict.Pass() // it is brought back first: nothing else could give the backup
-	case keep && !asleep && s.RollOpen():
+	case keep && s.RollOpen():
 		return verdict.Pass() // members of two versions would be kept; the roll ends first
 	}
 	if !skip && !asleep {

@@ -155,12 +155,12 @@ func unformed(s *situation.Situation) {
 
 // ruleCase is a row of a rule's table: what is changed in a healthy cluster of
 // three, or of size members, and a part of what the rule then says; empty for
-// nothing.
+// nothing. It lacks what it must not say.
 type ruleCase struct {
-	name   string
-	size   int32
-	change mutation
-	want   string
+	name        string
+	size        int32
+	change      mutation
+	want, lacks string
 }
 
 func checkRule(t *testing.T, eval func(*situation.Situation) verdict.Verdict, cases []ruleCase) {
@@ -179,6 +179,9 @@ func checkRule(t *testing.T, eval func(*situation.Situation) verdict.Verdict, ca
 			got := said(eval, s)
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if c.lacks != "" && strings.Contains(got, c.lacks) {
+				t.Errorf("got  %q\nwhich should lack %q", got, c.lacks)
 			}
 		})
 	}

@@ -15,7 +15,7 @@ import (
 // ordinal first, as a number. It comes before a roll, which then has fewer to
 // restart, and is not stopped by a pod that belongs to no member.
 func shrink(s *situation.Situation) verdict.Verdict {
-	if !s.Formed() || s.Complete() || s.MendedByRoll() != nil {
+	if !s.Formed() || s.MendedByRoll() != nil {
 		return verdict.Pass() // a member broken by an abandoned roll comes back first
 	}
 	if !s.TooMany() {
@@ -30,7 +30,7 @@ func shrink(s *situation.Situation) verdict.Verdict {
 // grow adds the members that Git wants, one at a time, the lowest free ordinal
 // first. It waits for the end of a roll: a member that joins has nothing to roll.
 func grow(s *situation.Situation) verdict.Verdict {
-	if !s.Formed() || s.Rolling() || s.Complete() {
+	if !s.Formed() || s.Rolling() {
 		return verdict.Pass()
 	}
 	for ordinal := range s.Desired.Spec.Replicas {

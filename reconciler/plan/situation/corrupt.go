@@ -16,8 +16,7 @@ import (
 // accuses no other. Else it is about a suspected member or none, and tells what is
 // missing; there is no remark where nothing is suspected.
 func (s *Situation) CorruptMember() (why Remark, proven bool) {
-	r := s.Observed.Round()
-	if !s.Formed() || r == nil || !slices.ContainsFunc(s.Observed.Rounds, state.Suspicious) {
+	if !s.Formed() || !slices.ContainsFunc(s.Observed.Rounds, state.Suspicious) {
 		return Remark{}, false
 	}
 	looks := s.Observed.Compared()

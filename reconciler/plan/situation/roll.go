@@ -31,7 +31,7 @@ func (s *Situation) Transferee(leaving string) *state.Member {
 	var best, upgraded *state.Member
 	for _, p := range s.Observed.Pods {
 		m := s.Observed.Round().Member(p.Name)
-		if p.Name == leaving || m == nil || !s.HealthyNow(p) || m.Learner {
+		if p.Name == leaving || !s.HealthyNow(p) || m.Learner {
 			continue
 		}
 		best = m
