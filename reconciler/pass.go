@@ -175,13 +175,13 @@ func (r *Reconciler) observe(ctx context.Context, c desired.Cluster) (*observe.V
 	return v, p, err
 }
 
-// confirm asks the members again, compares their data where the plan wants that, and plans
-// again. A comparison takes long, and costs no other cluster its pass.
+// confirm asks the members again, compares their data and listens whom the leader hears where
+// the plan wants that, and plans again. What takes long costs no other cluster its pass.
 func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Plan) (decision.Plan, error) {
-	if p.Hold.Compare {
+	if p.Hold.Compare || p.Hold.Listen {
 		defer queue.Aside(ctx)()
 	}
-	r.Observer.Confirm(ctx, v, p.Hold.Compare)
+	r.Observer.Confirm(ctx, v, p.Hold.Compare, p.Hold.Listen)
 	return r.plan(ctx, v)
 }
 

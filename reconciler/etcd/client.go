@@ -189,6 +189,7 @@ func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, 
 		incomparable = compareHashes(ctx, answers, hashTime)
 	}
 	r := assemble(answers)
+	askLeader(ctx, &r, answers)
 	r.At, r.Deep, r.Incomparable = at, deep, incomparable
 	return r
 }

@@ -136,26 +136,39 @@ func (c *Client) SnapshotCount(ctx context.Context, cluster string, member Endpo
 
 // metric reads one counter without labels.
 func (m *Conn) metric(ctx context.Context, name string) (int64, error) {
+	value, found := "", false
+	err := m.eachMetric(ctx, func(line string) bool {
+		value, found = strings.CutPrefix(line, name+" ")
+		return !found
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case !found:
+		return 0, fmt.Errorf("there is no %s", name)
+	}
+	return strconv.ParseInt(value, 10, 64)
+}
+
+// eachMetric reads the member's own metrics line by line, until it is told to stop.
+func (m *Conn) eachMetric(ctx context.Context, next func(line string) bool) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(m.versionURL, "/version")+"/metrics", nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	resp, err := m.http.Do(req)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return 0, fmt.Errorf("the answer is %s", resp.Status)
+		return fmt.Errorf("the answer is %s", resp.Status)
 	}
 	lines := bufio.NewScanner(io.LimitReader(resp.Body, mostMetrics))
 	for lines.Scan() {
-		if value, found := strings.CutPrefix(lines.Text(), name+" "); found {
-			return strconv.ParseInt(value, 10, 64)
+		if !next(lines.Text()) {
+			return nil
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return 0, err
-	}
-	return 0, fmt.Errorf("there is no %s", name)
+	return lines.Err()
 }

@@ -87,7 +87,8 @@ func (e *Executor) removeMember(ctx context.Context, v *observe.View, a action.R
 	if err != nil {
 		return err
 	}
-	if l := rec.Leaving; l == nil || l.Member != a.Member || l.ID != a.ID {
+	l := rec.Leaving
+	if l == nil || l.Member != a.Member || l.ID != a.ID {
 		return state.ErrChanged
 	}
 	round, err := e.listing(ctx, v, rec)
@@ -97,7 +98,20 @@ func (e *Executor) removeMember(ctx context.Context, v *observe.View, a action.R
 	if danger := removalDanger(round, a.ID); danger != "" {
 		return fmt.Errorf("remove %s: %s", a.Member, danger)
 	}
+	if l.Replace && !l.Serving && serves(v.Observed.Round(), &round, a.ID) {
+		return fmt.Errorf("remove %s, which was taken for lost and serves: %w", a.Member, state.ErrChanged)
+	}
 	return e.Members.RemoveMember(ctx, v.Cluster.Key(), rec.ClusterID, v.Voters(rec, a.Member), a.ID)
+}
+
+// serves reports whether a member answers now, or may have been heard by the leader since
+// the round that the decision was made on.
+func serves(decided, now *state.Round, id string) bool {
+	m, then := now.ByID(id), decided.ByID(id)
+	if m == nil {
+		return false
+	}
+	return m.Problem == "" || then == nil || now.HeardBy == "" || now.HeardBy != decided.HeardBy || m.Heard != then.Heard
 }
 
 // removalDanger returns why the members that stay would be no quorum without the

@@ -98,18 +98,27 @@ func (o *Observer) Refresh(ctx context.Context, v *View, kind, name string) (*Vi
 // Confirm asks the members twice more, the second time after the least time that the
 // planner wants between the two. Where their data is to be compared, that is the first
 // time; where it raises a suspicion, they are compared once more before the second, which
-// is always a quick one: a comparison may take longer than an answer counts.
-func (o *Observer) Confirm(ctx context.Context, v *View, compare bool) {
+// is always a quick one: a comparison may take longer than an answer counts. To listen
+// whom the leader hears takes a while between the two.
+func (o *Observer) Confirm(ctx context.Context, v *View, compare, listen bool) {
 	rounds := []state.Round{o.round(ctx, v, compare)}
 	if compare && state.Suspicious(rounds[0]) {
 		rounds = append(rounds, o.round(ctx, v, true))
 	}
+	before, between := &rounds[len(rounds)-1], state.Between
+	if listen {
+		between = state.Listening
+	}
 	select {
 	case <-ctx.Done():
 		return
-	case <-time.After(max(0, state.Between-time.Since(rounds[len(rounds)-1].At))):
+	case <-time.After(max(0, between-time.Since(before.At))):
 	}
-	v.Observed.Rounds = append(v.Observed.Rounds, append(rounds, o.round(ctx, v, false))...)
+	last := o.round(ctx, v, false)
+	if listen {
+		last.Listen(before)
+	}
+	v.Observed.Rounds = append(v.Observed.Rounds, append(rounds, last)...)
 }
 
 // Reach is as much of a view as a backup needs: the record, and how to reach the

@@ -100,7 +100,7 @@ func TestComparedFirst(t *testing.T) {
 		{"backup", backup, ruleCase{name: "286: before the backup of an upgrade", change: with(commit(newVersion), uncompared), want: confirm}},
 		{"hibernate", hibernate, ruleCase{name: "286: before all members sleep", change: with(asksState("Hibernated"), uncompared), want: confirm}},
 		{"membership", membership, ruleCase{name: "287: before a member is removed", change: with(wanting(2), leaving(2, false), leads(0), uncompared), want: confirm}},
-		{"membership", membership, ruleCase{name: "287: not before one that is lost", change: with(leaving(2, true), leads(0), uncompared), want: "remove"}},
+		{"membership", membership, ruleCase{name: "287: not before one that is lost", change: with(down(2), leaving(2, true), leads(0), uncompared), want: "remove"}},
 		{"membership", membership, ruleCase{name: "287: not before the leader moves away from it", change: with(wanting(2), leaving(2, false), uncompared), want: "move the leader"}},
 		{"alarms", alarms, ruleCase{name: "288: before history is dropped", change: full, want: confirm}},
 		{"applied", applied, ruleCase{name: "286: another release is applied when all are the same under it", change: applies, want: confirm}},

@@ -30,7 +30,7 @@ func (e *engine) executeMembership(w *world, a action.Action, f fate) bool {
 		w.dropLearner(a, f)
 	case action.BeginLeave:
 		if i := ordinal8(a.Member); !r.joining.there && !r.leaving.there && r.members[i] == idOf(a.ID) {
-			r.leaving = fakeLeaving{there: true, i: i, id: idOf(a.ID), replace: a.Replace, since: w.clock}
+			r.leaving = fakeLeaving{there: true, i: i, id: idOf(a.ID), replace: a.Replace, serving: a.Serving, since: w.clock}
 		}
 	case action.CancelLeave:
 		if i := w.seated(a.ID); w.leader >= 0 && i >= 0 {
@@ -169,6 +169,9 @@ func (e *engine) removeMember(w *world, a action.RemoveMember) {
 		return
 	}
 	if voters, well := w.votesWithout(i); well < voters/2+1 && !e.hand.careless {
+		return
+	}
+	if i < w.ask.replicas && !l.serving && w.runs(i) && !e.hand.careless {
 		return
 	}
 	w.unseat(i)

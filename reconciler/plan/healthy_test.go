@@ -55,7 +55,7 @@ func healthy(n int32) *situation.Situation {
 		})
 	}
 	now := r
-	now.At, now.Members = noon, append([]state.Member(nil), r.Members...)
+	now.At, now.Listened, now.Members = noon, true, append([]state.Member(nil), r.Members...)
 	o.Rounds = []state.Round{r, now}
 	return situation.Of(d, o, noon)
 }
@@ -130,8 +130,23 @@ func rolled(version string, ordinals ...int32) mutation {
 func down(ordinal int32) mutation {
 	return func(s *situation.Situation) {
 		podAt(s, ordinal).Ready = false
-		memberAt(s, ordinal).Problem = "connection refused"
-		s.Observed.Rounds[0].Member(podAt(s, ordinal).Name).Problem = "connection refused"
+		for i := range s.Observed.Rounds {
+			s.Observed.Rounds[i].Member(podAt(s, ordinal).Name).Problem = "connection refused"
+		}
+		memberAt(s, ordinal).Peers = state.PeersApart
+	}
+}
+
+// seen lets the leader say of a member that does not answer what it knows.
+func seen(ordinal int32, by state.Peers) mutation {
+	return func(s *situation.Situation) { memberAt(s, ordinal).Peers = by }
+}
+
+// cutOff is a member whose node does not report any more, since some time.
+func cutOff(ordinal int32, age time.Duration) mutation {
+	return func(s *situation.Situation) {
+		p := podAt(s, ordinal)
+		p.Ready, p.NodeGone, p.NodeGoneSince = false, true, noon.Add(-age)
 	}
 }
 

@@ -117,9 +117,9 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 	switch wanted := i < w.ask.replicas; {
 	case w.misplaced(i) && wanted && !w.lost(i):
 		return judgeAllWell(w, s, most)
-	case wanted && !w.lost(i) && !s.second.lost(i):
+	case wanted && !w.lost(i) && !s.second.lost(i) && !s.second.away(i):
 		return fmt.Sprintf("I17: member %d is to go, whose data is there", i)
-	case wanted || w.lost(i):
+	case wanted || w.lost(i) || s.second.away(i):
 		return ""
 	}
 	for j := range int8(most) {
@@ -132,6 +132,9 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 	}
 	return judgeAllWell(w, s, i)
 }
+
+// away reports whether the node of a member does not report, and the member does not run.
+func (w *world) away(i int8) bool { return w.claims[i].unheard && !w.runs(i) }
 
 // guardSaid reports whether the loss of a member has been seen: its pod has tried.
 func (w *world) guardSaid(i int8) bool { return w.pods[i].state == podStarting }
@@ -160,8 +163,8 @@ func judgeRemove(w *world, s sight, a action.RemoveMember) string {
 			}
 		}
 	}
-	// A repair that has begun continues when the data is back.
-	if i < w.ask.replicas && !w.record.leaving.replace && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
+	// Only who holds other data, or whose volume Git wants changed, goes although it runs.
+	if i < w.ask.replicas && !w.record.leaving.serving && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
 		return fmt.Sprintf("I17: removes member %d, which runs and is wanted", i)
 	}
 	if w.leader == i && s.second.leader == i {

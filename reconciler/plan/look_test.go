@@ -311,6 +311,7 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 	if w.alarm {
 		r.Alarms = noSpaceAlarm
 	}
+	r.Listened = true
 	if w.downgrading > 0 {
 		r.Downgrading, r.DowngradeTarget = true, lineText[w.downgrading]
 	}
@@ -330,6 +331,9 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 			m.Problem = "context deadline exceeded"
 		default:
 			m.Version, m.Leader = variants[w.pods[i].template].version, memberIDs[w.seats[w.leader].id]
+		}
+		if m.Problem != "" {
+			m.Peers = map[bool]state.Peers{true: state.PeersLinked, false: state.PeersApart}[w.runs(int8(i))]
 		}
 		if w.claims[i].behind {
 			m.AppliedIndex = 95

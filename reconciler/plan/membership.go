@@ -59,6 +59,11 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 	if s.StillWanted(l) {
 		return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, "Git wants it to be a member, and its data is there")
 	}
+	// One that is removed because it was taken for lost, and that Git wants.
+	forLost := !l.Serving && s.WantsMember(l.Member)
+	if by := s.Observed.Serving(l.ID); by != "" && forLost {
+		return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, "it was taken for lost, but "+by)
+	}
 	if problem := s.Unremovable(r, l.Member); problem != "" {
 		if lost := losses(s); !l.Replace && len(lost) > 0 && !situation.ContainsLoss(lost, l.Member) {
 			return verdict.Do(action.CancelLeave{Member: l.Member, ID: l.ID}, describeLosses(lost).Text+", and that comes first").About(describeLosses(lost))
@@ -67,6 +72,9 @@ func leave(s *situation.Situation, l state.Leaving) verdict.Verdict {
 			"nothing is removed until the others are healthy; check the members named here").At(l.Member)
 	}
 	if v := volumes.Stay(s, l.Member); !v.Silent() && !l.Replace {
+		return v
+	}
+	if v := unserving(s, situation.Loss{Member: l.Member, Why: l.Why, Serving: !forLost}); !v.Silent() {
 		return v
 	}
 	if v := seenTwice(s, l.Member); !v.Silent() {

@@ -71,6 +71,9 @@ func unlisted(ordinal int32) mutation {
 // wanting lets Git want a number of members.
 func wanting(n int32) mutation { return func(s *situation.Situation) { s.Desired.Spec.Replicas = n } }
 
+// serving says that the member that leaves served when that was decided.
+func serving(s *situation.Situation) { s.Observed.Record.Leaving.Serving = true }
+
 // oneLook forgets the first look.
 func oneLook(s *situation.Situation) { s.Observed.Rounds = s.Observed.Rounds[1:] }
 
@@ -110,7 +113,13 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "I19: not while a learner is there", change: with(shrinking, leads(0), func(s *situation.Situation) { s.Observed.Round().Members[1].Learner = true }), want: "orders-1 is a learner, and one change at a time"},
 		{name: "no leader", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().Members[2].Leader = "" }), want: "but there is no leader"},
 		{name: "20: Git has changed its mind", change: with(leaving(2, false)), want: "keep orders-2 after all"},
-		{name: "79: one that is replaced is replaced, whether it answers or not", change: with(leaving(2, true), leads(0)), want: "remove orders-2"},
+		{name: "303: one that was taken for lost and answers is kept", change: with(leaving(2, true), leads(0)), want: "keep orders-2 after all: it was taken for lost, but it answers"},
+		{name: "303: also one that the leader hears", change: with(leaving(2, true), leads(0), down(2), seen(2, state.PeersLinked)), want: "keep orders-2 after all: it was taken for lost, but the leader hears it"},
+		{name: "303: one of which the leader says nothing stays", change: with(leaving(2, true), leads(0), down(2), seen(2, state.PeersUnknown)), want: "Unhealthy: Git wants fewer; but the leader does not say whether it hears orders-2"},
+		{name: "303: also one that Git wants again and that is on a node that does not report", change: with(leaving(2, false), leads(0), cutOff(2, time.Hour)), want: "keep orders-2 after all: it was taken for lost, but it answers"},
+		{name: "79: one that nobody has seen is replaced", change: with(leaving(2, true), leads(0), down(2)), want: "remove orders-2"},
+		{name: "79: one that holds other data is replaced, whether it answers or not", change: with(leaving(2, true), serving, leads(0)), want: "remove orders-2"},
+		{name: "41: so is one that Git no longer wants", change: with(wanting(2), leaving(2, true), leads(0)), want: "remove orders-2"},
 		{name: "20: also while its pod restarts", change: with(leaving(2, false), leads(0), down(2)), want: "keep orders-2 after all"},
 		{name: "20: also before its pod is back", change: with(leaving(2, false), leads(0), func(s *situation.Situation) { s.Observed.Pods = slices.Delete(s.Observed.Pods, 0, 1) }), want: "keep orders-2 after all"},
 		{name: "20: but not one whose data is lost", change: with(leaving(2, false), leads(0), damaged(2, state.DamageEmpty, time.Minute)), want: "remove orders-2"},
@@ -119,7 +128,7 @@ func TestMembershipLeaving(t *testing.T) {
 		}), want: "Unhealthy: orders-2 will be removed (Git wants fewer), but orders-2 and orders-0 hold different data, and it is not known yet which is right (compared at revision 0); find out whose data is wrong"},
 		{name: "41: another one that is lost goes first", change: with(shrinking, leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "keep orders-2 after all: orders-1 has lost its data: its volume is empty, and that comes first"},
 		{name: "41: not where this one is lost itself, and another one is only down", change: with(shrinking, leads(0), damaged(2, state.DamageEmpty, time.Hour), down(1)), want: "Unhealthy: orders-2 will be removed"},
-		{name: "79: one that is replaced is not kept for another one that is lost", change: with(leaving(2, true), leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "Unhealthy: orders-2 will be removed"},
+		{name: "79: one that is replaced is not kept for another one that is lost", change: with(leaving(2, true), serving, leads(0), damaged(1, state.DamageEmpty, time.Hour)), want: "Unhealthy: orders-2 will be removed"},
 		{name: "20: too late", change: with(leaving(2, false), unlisted(2)), want: "record that orders-2 has left"},
 		{name: "a list that cannot be had", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().Problem = "timeout" }), want: "Unhealthy: the members cannot be listed (timeout)"},
 		{name: "I5: another cluster answers", change: with(shrinking, func(s *situation.Situation) { s.Observed.Round().ClusterID = "c2" }), want: "Refused: the members say that they are cluster c2, the record says c1"},

@@ -36,6 +36,7 @@ const (
 	volumeIsSwapped
 	nodeIsLost
 	nodeComesBack
+	nodeIsUnheard
 	setIsScaled
 	setIsDeleted
 )
@@ -50,7 +51,7 @@ var moveTexts = map[moveKind]string{
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
-	nodeComesBack: "the node comes back", setIsScaled: "somebody scales the StatefulSet to", volumeGrows: "the volume grows",
+	nodeComesBack: "the node comes back", nodeIsUnheard: "the node does not report any more", setIsScaled: "somebody scales the StatefulSet to", volumeGrows: "the volume grows",
 	setIsDeleted:     "somebody deletes the StatefulSet, and its pods stay",
 	serviceIsDeleted: "somebody deletes a service", serviceIsEdited: "somebody edits a service",
 }

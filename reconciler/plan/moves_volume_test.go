@@ -6,13 +6,13 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 	c := &w.claims[i]
 	switch {
 	case !w.record.formed || !c.there || c.data == 0:
-	case c.pinned:
+	case c.pinned || c.unheard:
 		all = append(all, move{nodeComesBack, i})
 	case c.corrupt:
 	case c.data == strangers:
 		all = append(all, move{volumeIsLost, i}, move{nodeIsLost, i})
 	default:
-		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i})
+		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i}, move{nodeIsUnheard, i})
 	}
 	return all
 }
@@ -43,7 +43,9 @@ func (w *world) applyToVolume(m move) string {
 		c.pinned = true
 		w.rebornPod(m.i)
 	case nodeComesBack:
-		c.pinned = false
+		c.pinned, c.unheard = false, false
+	case nodeIsUnheard:
+		c.unheard, c.since = true, w.clock
 	case volumeGrows:
 		c.grown = true
 	default:

@@ -149,7 +149,7 @@ func (p *printer) change(r *state.Record) {
 		p.setting("joining", strings.Join(words, " "))
 	}
 	if l := r.Leaving; l != nil {
-		p.setting("leaving", strings.Join([]string{l.Member, l.ID, p.age(l.Since), iff(l.Replace, "replace")}, " "))
+		p.setting("leaving", strings.Join([]string{l.Member, l.ID, p.age(l.Since), iff(l.Replace, "replace"), iff(l.Serving, "serving")}, " "))
 	}
 	if f := r.FailedJoin; f != nil {
 		p.setting("failed", fmt.Sprintf("%s %d %s", f.Member, f.Times, p.age(f.At)))
@@ -270,12 +270,13 @@ func (p *printer) pods() {
 func (p *printer) round(section string, r state.Round) {
 	p.section(section)
 	p.setting("at", p.age(r.At))
+	p.setting("listened", iff(!r.Listened, "no"))
 	p.setting("problem", r.Problem)
 	p.setting("cluster", r.ClusterID)
 	p.setting("version", r.ClusterVersion)
 	p.setting("alarms", alarmsText(r.Alarms))
 	p.setting("downgrading", r.DowngradeTarget)
-	p.row("id", "name", "version", "leader", "applied", "commit", "learner", "hash", "db", "inuse", "storage", "saved", "revision", "compacted", "problem")
+	p.row("id", "name", "version", "leader", "applied", "commit", "learner", "hash", "db", "inuse", "storage", "saved", "revision", "compacted", "peers", "problem")
 	names := map[string]string{}
 	for _, m := range r.Members {
 		names[m.ID] = m.Name
@@ -283,7 +284,7 @@ func (p *printer) round(section string, r state.Round) {
 	delete(names, "")
 	for _, m := range r.Members {
 		p.row(cmp.Or(m.ID, "none"), m.Name, m.Version, names[m.Leader], fmt.Sprint(m.AppliedIndex), fmt.Sprint(m.CommitIndex), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
-			fmt.Sprint(m.Snapshots), fmt.Sprint(m.Revision), fmt.Sprint(m.CompactRevision), m.Problem)
+			fmt.Sprint(m.Snapshots), fmt.Sprint(m.Revision), fmt.Sprint(m.CompactRevision), cmp.Or(string(m.Peers), "unknown"), m.Problem)
 	}
 }
 

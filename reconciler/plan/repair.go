@@ -63,7 +63,7 @@ func repair(s *situation.Situation) verdict.Verdict {
 	if p := s.Observed.Pod(l.Member); p != nil && s.HealthyNow(*p) {
 		first = "no two members share a name"
 	}
-	return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true},
+	return verdict.Do(action.BeginLeave{Member: l.Member, ID: id, Why: l.Why, Replace: true, Serving: l.Serving},
 		l.Why+"; it is removed first, because "+first+", and then joins as a new member").Measured("%s", l.Detail)
 }
 
@@ -118,7 +118,27 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict.Verdict {
 		// No countdown: each of its seconds would be a line in the log.
 		return verdict.Wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).About(what).Again(min(left, verdict.Later))
 	}
+	if v := unserving(s, l); !v.Silent() {
+		return v
+	}
 	return seenTwice(s, l.Member)
+}
+
+// unserving wants the leader to say that it hears nothing from a member, before that is
+// given up for lost. One that the list no longer has serves nobody.
+func unserving(s *situation.Situation, l situation.Loss) verdict.Verdict {
+	r := s.Observed.Round()
+	m := r.ByID(s.Observed.Record.Members[l.Member])
+	switch {
+	case l.Serving || m == nil || (m.Problem != "" && m.Peers == state.PeersApart):
+		return verdict.Pass()
+	case !r.Listened:
+		v := verdict.ConfirmIn(verdict.Instantly, "that "+l.Member+" does not serve counts when the leader was asked whether it hears it").At(l.Member)
+		v.Hold.Listen = true
+		return v
+	}
+	return verdict.Unhealthy(l.Why+"; but the leader does not say whether it hears "+l.Member+", which would mean that it serves",
+		"let quorate read /metrics of the members at their client port; or, if it is lost for certain, delete its pod and its volume claim "+s.Claim(l.Member)).At(l.Member)
 }
 
 // seenTwice wants two rounds in which the others can do without a member.
@@ -149,7 +169,7 @@ func repairAfter(spec schema.ClusterSpec) time.Duration {
 func losses(s *situation.Situation) []situation.Loss {
 	var lost []situation.Loss
 	for _, p := range s.Observed.Pods { // from the highest ordinal down
-		if !s.IsMember(p.Name) || s.HealthyNow(p) {
+		if !s.IsMember(p.Name) || s.Observed.Serving(s.Observed.Record.Members[p.Name]) != "" {
 			continue
 		}
 		if l := s.LossOf(p); l != nil {
@@ -158,11 +178,11 @@ func losses(s *situation.Situation) []situation.Loss {
 	}
 	if why, proven := s.CorruptMember(); proven && s.IsMember(why.Member) && !situation.ContainsLoss(lost, why.Member) {
 		// It was seen twice, and etcd may not serve until it is gone.
-		lost = append(lost, situation.Loss{Member: why.Member, Why: why.Text, Detail: why.Detail})
+		lost = append(lost, situation.Loss{Member: why.Member, Why: why.Text, Detail: why.Detail, Serving: true})
 	}
 	if name := nextMisplaced(s); name != "" && len(lost) == 0 {
 		lost = append(lost, situation.Loss{
-			Member: name, Asked: true,
+			Member: name, Asked: true, Serving: true,
 			Why: fmt.Sprintf("the volume of %s is of %s, and Git asks for %s", name, situation.ClassName(s.Observed.Volume(name).Class), situation.ClassName(s.Observed.Set.ClaimClass)),
 		})
 	}

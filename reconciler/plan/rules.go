@@ -37,7 +37,7 @@ type rule struct {
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
 //	holdings      whose data a volume holds is written on its claim                            I6 I7
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
-//	repair        a permanently lost member is replaced, one, after a backup                   I1 I5 I17
+//	repair        a permanently lost member, unheard by the leader, is replaced, one, backed up I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
 //	path          every hop of every member is one that etcd supports                          I14
 //	mend          a member broken by an abandoned roll comes back before a downgrade           I15

@@ -119,7 +119,7 @@ func (a archive) replacePlan(t *testing.T, plan string) {
 // vocabulary are the keys and columns of each section, so that a slip of the
 // pen is no scenario of its own.
 func vocabulary() map[string]string {
-	look := "cluster version alarms downgrading problem looks deep at name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved denied"
+	look := "listened cluster version alarms downgrading problem looks deep at name id leader term applied commit learner hash db inuse quota revision compacted errors storage saved denied peers"
 	return map[string]string{
 		"desired": "version template spec replicas soak mode backup backup-url problems window state quota " +
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
@@ -287,6 +287,9 @@ func (a archive) observe(t *testing.T, d state.Desired, o *state.Observed) {
 	}
 	last := a.round(t, "members", o.Record)
 	last.At = a.at(t, "members", 0)
+	if s, _ := a.read(t, "members"); s["listened"] != "no" {
+		last.Listened = true
+	}
 	before := a.round(t, "members", o.Record)
 	if _, other := a.sections["before"]; other {
 		before = a.round(t, "before", o.Record)
@@ -472,10 +475,22 @@ func (a archive) round(t *testing.T, section string, record *state.Record) state
 			StorageVersion: m["storage"], Snapshots: number[int64](t, m, "saved", 0),
 			Learner: m["learner"] == "yes", Denied: m["denied"] == "yes", Hash: number[uint32](t, m, "hash", 0), Problem: m["problem"],
 			DBSize: number[int64](t, m, "db", 0) << 20, DBInUse: number[int64](t, m, "inuse", 0) << 20, Quota: number[int64](t, m, "quota", 0) << 20,
-			Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: errorsOf(list(m["errors"])),
+			Peers: peersOf(m), Revision: number[int64](t, m, "revision", 0), HashRevision: number[int64](t, m, "revision", 0), CompactRevision: number[int64](t, m, "compacted", 0), Errors: errorsOf(list(m["errors"])),
 		})
 	}
 	return r
+}
+
+// peersOf is what the others know of a member: of one that does not answer, that it is
+// apart, unless the row says something else.
+func peersOf(m row) state.Peers {
+	switch {
+	case m["problem"] == "" || m["peers"] == "unknown":
+		return state.PeersUnknown
+	case m["peers"] != "":
+		return state.Peers(m["peers"])
+	}
+	return state.PeersApart
 }
 
 // 19: the same input gives the same text, whatever the order of the pods.

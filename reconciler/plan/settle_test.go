@@ -205,6 +205,9 @@ func (w *world) sound() bool {
 			return false // with the StatefulSet a volume is gone, or was being deleted when Git took a deletion back
 		}
 		p := &w.pods[i]
+		if w.claims[i].unheard {
+			return false // its node comes back, or goes
+		}
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
 			return false
 		}
@@ -293,7 +296,7 @@ func (w *world) mend() {
 	w.foreign, w.record.lost, w.alarm, w.corrupt = false, false, false, false
 	w.heavy = false
 	for i := range w.claims {
-		w.claims[i].full, w.claims[i].laden = false, false
+		w.claims[i].full, w.claims[i].laden, w.claims[i].unheard = false, false, false
 	}
 	w.ask.broken, w.ask.state, w.ask.frozen, w.rigid = false, askRunning, false, false
 	w.ask.large = w.ask.large || w.set.large

@@ -139,7 +139,8 @@ type fakeClaim struct {
 	behind, short bool
 	// corrupt: etcd cannot read it. pinned: its node is gone, and it is nowhere
 	// else.
-	corrupt, pinned bool
+	// unheard: the node does not report, whatever runs on it.
+	corrupt, pinned, unheard bool
 	// full: its database has reached its quota, and most of that can be given back,
 	// unless it is laden: then it needs the room for what it holds.
 	full, laden bool
@@ -242,9 +243,9 @@ type fakeJoining struct {
 
 // fakeLeaving is the intent to remove one.
 type fakeLeaving struct {
-	there, replace bool
-	i, id          int8
-	since          int32
+	there, replace, serving bool
+	i, id                   int8
+	since                   int32
 }
 
 // fakeFailed is a join that failed.
@@ -378,7 +379,9 @@ func (w *world) hasQuorum() bool {
 }
 
 // ready reports whether Kubernetes thinks well of a pod: its probe wants a leader.
-func (w *world) ready(i int8) bool { return w.pods[i].state == podUp && w.runs(i) && w.leader >= 0 }
+func (w *world) ready(i int8) bool {
+	return w.pods[i].state == podUp && w.runs(i) && w.leader >= 0 && !w.claims[i].unheard
+}
 
 // allReady reports whether all pods that there should be are there and ready.
 func (w *world) allReady() bool {

@@ -113,7 +113,7 @@ func (e *FakeEtcd) id(name string) string {
 func (e *FakeEtcd) Round(_ context.Context, _ string, members []etcd.Endpoint, deep bool) state.Round {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	r := state.Round{At: time.Now(), ClusterID: "c1", Deep: deep}
+	r := state.Round{At: time.Now(), ClusterID: "c1", Deep: deep, HeardBy: e.id(e.Leader)}
 	lowest := ""
 	for _, name := range e.Members {
 		m := state.Member{ID: e.id(name), Name: name, Learner: e.Learners[name], Problem: "it has no pod with an address"}

@@ -58,6 +58,9 @@ type Leaving struct {
 	Why string `json:"why"`
 	// Replace says that another one is to take its place.
 	Replace bool `json:"replace,omitempty"`
+	// Serving says that it served when that was decided: that it answers is no reason to
+	// keep it.
+	Serving bool `json:"serving,omitempty"`
 	// Since is when it was decided.
 	Since time.Time `json:"since"`
 }
@@ -82,7 +85,7 @@ func (r Membership) addTo(p *state.Record) {
 		p.Joining = &state.Joining{Member: j.Member, ID: j.ID, Since: j.Since, Promoting: j.Promoting, Replace: j.Replace}
 	}
 	if l := r.Leaving; l != nil {
-		p.Leaving = &state.Leaving{Member: l.Member, ID: l.ID, Why: l.Why, Replace: l.Replace, Since: l.Since}
+		p.Leaving = &state.Leaving{Member: l.Member, ID: l.ID, Why: l.Why, Replace: l.Replace, Serving: l.Serving, Since: l.Since}
 	}
 	if f := r.FailedJoin; f != nil {
 		p.FailedJoin = &state.FailedJoin{Member: f.Member, At: f.At, Times: f.Times}

@@ -153,9 +153,10 @@ type Joining struct {
 // Leaving is a member that leaves.
 type Leaving struct {
 	Member, ID, Why string
-	// Replace says that another one is to take its place.
-	Replace bool
-	Since   time.Time
+	// Replace says that another one is to take its place, and Serving that it serves
+	// meanwhile: that it answers is no reason to keep it.
+	Replace, Serving bool
+	Since            time.Time
 }
 
 // FailedJoin is a learner that did not become a voter.
@@ -444,6 +445,11 @@ type Round struct {
 	// to which minor, such as "3.6".
 	Downgrading     bool
 	DowngradeTarget string
+	// HeardBy is the ID of the leader that has said how much it has heard from members that
+	// do not answer; "" where none was asked or has said it. Listened says that this was
+	// compared with an earlier round.
+	HeardBy  string
+	Listened bool
 	// Deep says that hashes were compared, too, and Incomparable why that tells nothing of
 	// the data of them all; "" where it does.
 	Deep         bool
@@ -490,6 +496,10 @@ type Member struct {
 	// Leader is the ID of the member that this one follows; empty for none.
 	Leader string
 	Term   uint64
+	// Heard is how much the leader has received from one that does not answer, in bytes, and
+	// Peers what follows from it.
+	Heard int64
+	Peers Peers
 	// StorageVersion of the database's schema; empty before etcd 3.6.
 	StorageVersion string
 	// Revision of the key space.

@@ -74,6 +74,56 @@ func (r *Round) Hashes() string {
 	return strings.Join(texts, ", ")
 }
 
+// Peers is what the leader knows of a member that does not answer quorate: that it is out of
+// our reach does not mean that it is out of the leader's.
+type Peers string
+
+// What the leader knows of another member.
+const (
+	// PeersUnknown means that the leader was not asked, or has not said it.
+	PeersUnknown Peers = ""
+	// PeersApart means that the leader has heard nothing from it.
+	PeersApart Peers = "apart"
+	// PeersLinked means that the leader hears it: it runs.
+	PeersLinked Peers = "linked"
+)
+
+// Listening is how long the leader must have heard nothing from a member before that says
+// anything. It hears from each at every heartbeat, which is 100 ms unless set otherwise.
+const Listening = 3 * time.Second
+
+// Listen tells from an earlier round, at least Listening ago, whom the leader hears of those
+// that do not answer.
+func (r *Round) Listen(before *Round) {
+	r.Listened = true
+	for i := range r.Members {
+		m, then := &r.Members[i], before.ByID(r.Members[i].ID)
+		switch {
+		case m.Problem == "" || r.HeardBy == "" || r.HeardBy != before.HeardBy || then == nil || then.Problem == "":
+		case then.Heard == m.Heard:
+			m.Peers = PeersApart
+		default:
+			m.Peers = PeersLinked
+		}
+	}
+}
+
+// Serving tells by what a member is known to serve, or to have served a moment ago, whatever
+// Kubernetes says of its pod and its node; "" for nothing. A node that does not report,
+// and one that quorate does not reach, may run it all the same.
+func (o *Observed) Serving(id string) string {
+	for i := range o.Rounds {
+		switch m := o.Rounds[i].ByID(id); {
+		case m == nil:
+		case m.Problem == "":
+			return "it answers"
+		case m.Peers == PeersLinked:
+			return "the leader hears it"
+		}
+	}
+	return ""
+}
+
 // Quorum is how many of n voters must agree.
 func Quorum(n int) int { return n/2 + 1 }
 

@@ -15,8 +15,9 @@ type BeginLeave struct {
 	Member, ID string
 	// Why is a clause for the record.
 	Why string
-	// Replace says that another member takes its place and its name.
-	Replace bool
+	// Replace says that another member takes its place and its name, and Serving that it
+	// serves until then: else it is kept where it comes back.
+	Replace, Serving bool
 }
 
 func (BeginLeave) isAction() {}
@@ -32,7 +33,7 @@ func (BeginLeave) Disruptive() bool { return false }
 
 // After implements Action.
 func (a BeginLeave) After(s *situation.Situation) {
-	s.Observed.Record.Leaving = &state.Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Since: s.Now}
+	s.Observed.Record.Leaving = &state.Leaving{Member: a.Member, ID: a.ID, Why: a.Why, Replace: a.Replace, Serving: a.Serving, Since: s.Now}
 }
 
 // Undo implements Action.

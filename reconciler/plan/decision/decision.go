@@ -86,6 +86,8 @@ type Hold struct {
 	Since time.Time
 	// Again is how long until the next pass.
 	Again time.Duration
+	// Listen says that a hold of the kind Confirm wants the leader asked whom it hears, too.
+	Listen bool
 	// Compare says that a hold of the kind Confirm wants the members' data compared, too.
 	Compare bool
 

@@ -19,8 +19,7 @@ const (
 )
 
 // StillWanted reports whether a member whose removal has begun, but that etcd still
-// lists, is wanted after all: Git has changed its mind, and its data is there. One
-// that is being replaced is replaced: that it answers again says little of its data.
+// lists, is wanted after all: Git has changed its mind, and its data is there.
 func (s *Situation) StillWanted(l state.Leaving) bool {
 	p := s.Observed.Pod(l.Member)
 	return !l.Replace && s.WantsMember(l.Member) && (p == nil || s.LossOf(*p) == nil)

@@ -19,6 +19,9 @@ type Loss struct {
 	Since time.Time
 	// asked: nothing is lost, and Git asks for another member.
 	Asked bool
+	// Serving says that the member serves, and is replaced all the same: Git asks for
+	// that, or it holds other data than the others.
+	Serving bool
 }
 
 // LossOf returns why the data of a pod is lost permanently, or nil.

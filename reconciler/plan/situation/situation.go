@@ -87,7 +87,8 @@ func (s *Situation) NextRestart() *state.Pod {
 // template is neither the desired one nor the last whose roll ended; or etcd has
 // never run in its pod, because there is no such image; or Git now wants other
 // settings, see remedied. A pod that does not start for another reason, such as a
-// lost volume, is not helped by another template.
+// lost volume, is not helped by another template; nor is one on a node that does not
+// report, where it may run all the same.
 func (s *Situation) BrokenByRoll() *state.Pod {
 	if s.Observed.Set.CurrentTemplate == "" {
 		return nil // what the roll has broken is unknown, too
@@ -98,7 +99,7 @@ func (s *Situation) BrokenByRoll() *state.Pod {
 	var broken *state.Pod
 	for _, p := range s.Outdated() {
 		neverStarted := !p.Ran && p.Unpulled
-		if s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
+		if p.NodeGone || s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
 			continue
 		}
 		// One that never ran is broken beyond doubt; another may only be waiting
@@ -115,7 +116,7 @@ func (s *Situation) BrokenByRoll() *state.Pod {
 // next one in the roll's order, and all the others are well. Restarting what is down
 // causes no disruption.
 func (s *Situation) remedied(p state.Pod) bool {
-	if p.Trouble == "" || p.Ready || p.Terminating || p.Damage != "" || p.NodeGone || s.Versioned() || p.Name != s.Outdated()[0].Name {
+	if p.Trouble == "" || p.Ready || p.Terminating || p.Damage != "" || s.Versioned() || p.Name != s.Outdated()[0].Name {
 		return false
 	}
 	return !slices.ContainsFunc(s.Observed.Pods, func(other state.Pod) bool {
