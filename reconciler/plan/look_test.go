@@ -36,6 +36,9 @@ type engine struct {
 	// telling keeps the last decision as a scenario, in told.
 	telling bool
 	told    string
+	// held is the rule whose hold was the last word about a world, and its kind; empty for
+	// one that came to rest as Git says.
+	held string
 	// due is the template of the stop that was due when it decided last.
 	due string
 }
@@ -51,7 +54,7 @@ type asked struct {
 func newEngine(rules []rule) *engine {
 	return &engine{
 		rules: rules, asked: map[asked]state.Desired{}, rosters: map[[most]int8]map[string]string{}, hashes: map[ask]string{}, settings: map[ask]int8{},
-		tally: &tally{holds: map[string]int{}, ways: map[string]bool{}},
+		tally: &tally{holds: map[string]int{}, ended: map[string]int{}, ways: map[string]bool{}},
 	}
 }
 

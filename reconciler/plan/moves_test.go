@@ -370,6 +370,9 @@ func (w *world) join(i int8) {
 			}
 		}
 	}
+	if i == 0 && w.record.formed {
+		w.corrupt = false // it gets what the others have
+	}
 	w.claims[i].data = w.seats[i].id
 	w.claims[i].behind, w.claims[i].short = w.record.formed, w.record.formed
 }

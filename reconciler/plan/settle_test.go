@@ -36,6 +36,7 @@ func (e *engine) settle(w *world) string {
 			return broken
 		}
 		if v.Step == nil && v.Hold == nil && !moved {
+			e.held = ""
 			e.tally.rests++
 			e.tally.longest = max(e.tally.longest, look)
 			return w.unsatisfied()
@@ -51,7 +52,8 @@ func (e *engine) settle(w *world) string {
 	// Where something is wrong that only a person can end, two rules may undo each
 	// other, or one may try again and again.
 	if !w.sound() {
-		e.tally.holds["no rest"]++
+		e.held = "no rest"
+		e.tally.holds[e.held]++
 		return ""
 	}
 	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.Hold, v.Step)
@@ -83,7 +85,8 @@ func (e *engine) heldFor(w *world, h *decision.Hold) string {
 	case w.sound():
 		return fmt.Sprintf("liveness: held although nothing is wrong: %s: %s", h.Rule, h)
 	}
-	e.tally.holds[h.Rule]++
+	e.held = fmt.Sprintf("%s (%s)", h.Rule, h.Kind)
+	e.tally.holds[e.held]++
 	e.tally.ways[h.Do] = true
 	return ""
 }
@@ -302,7 +305,9 @@ func (w *world) mend() {
 	w.ask.large = w.ask.large || w.set.large
 	for i := range w.claims {
 		if c := &w.claims[i]; w.lost(int8(i)) {
-			*c = fakeClaim{there: true, uid: c.uid, data: w.seats[i].id, behind: true, short: w.leader >= 0}
+			// Its own volume comes back, with the storage that it had.
+			c.there, c.data, c.behind, c.short = true, w.seats[i].id, true, w.leader >= 0
+			c.corrupt, c.pinned, c.terminating, c.held = false, false, false, 0
 		}
 	}
 	w.vote()

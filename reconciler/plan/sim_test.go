@@ -130,8 +130,13 @@ func (p *played) rest() string {
 		return broken
 	}
 	p.tell("people mend what they can")
+	held := p.e.held
 	p.w.mend()
-	return p.e.settle(&p.w)
+	broken := p.e.settle(&p.w)
+	if held != "" && p.e.held == "" {
+		p.e.tally.ended[held]++
+	}
+	return broken
 }
 
 func (p *played) tell(what any) {

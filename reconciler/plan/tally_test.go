@@ -22,6 +22,9 @@ type tally struct {
 	// whose hold was the last word about a world.
 	rests int
 	holds map[string]int
+	// ended are those of them whose world came to rest as Git says once people had mended
+	// what only they can.
+	ended map[string]int
 	// ways are what people were told to do, and longest is how many looks a world
 	// took to come to rest, of the patience that there is.
 	ways    map[string]bool
@@ -35,6 +38,9 @@ func (t *tally) add(other *tally) {
 	t.runs, t.passes, t.actions, t.rests = t.runs+other.runs, t.passes+other.passes, t.actions+other.actions, t.rests+other.rests
 	for name, n := range other.holds {
 		t.holds[name] += n
+	}
+	for name, n := range other.ended {
+		t.ended[name] += n
 	}
 	maps.Copy(t.ways, other.ways)
 	t.longest = max(t.longest, other.longest)
@@ -125,7 +131,7 @@ func (t *tally) tellRandom(took time.Duration) {
 		fmt.Sprintf("no world took more than %d looks to come to rest; %d are the bound", t.longest, patience),
 	)
 	for _, rule := range slices.SortedFunc(maps.Keys(t.holds), func(a, b string) int { return t.holds[b] - t.holds[a] }) {
-		results.random = append(results.random, fmt.Sprintf("  held by %-14s %8d", rule, t.holds[rule]))
+		results.random = append(results.random, fmt.Sprintf("  held by %-26s %8d, of which %8d rest as Git says when people have mended what only they can", rule, t.holds[rule], t.ended[rule]))
 	}
 }
 
