@@ -909,9 +909,7 @@ func (w *World) startPod(set *appsv1.StatefulSet, ordinal int) {
 		Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: ready, LastTransitionTime: metav1.Now()}},
 	}
 	w.Put(PodsResource(), pod)
-	w.Put(corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), &corev1.PersistentVolumeClaim{
-		ObjectMeta: metav1.ObjectMeta{Name: "data-" + pod.Name, Namespace: "shop", Labels: template.Labels},
-	})
+	w.claim(pod, template.Labels)
 }
 
 func (w *World) templateOf(revision string) corev1.PodTemplateSpec {

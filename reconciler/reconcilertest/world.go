@@ -2,6 +2,7 @@ package reconcilertest
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -31,8 +32,12 @@ type World struct {
 	API  *FakeAPI
 	Etcd *FakeEtcd
 	// members is what quorate asks: Etcd, or what Ask has put in its place.
-	members  reconciler.Members
-	events   *eventrecord.FakeRecorder
+	members reconciler.Members
+	events  *eventrecord.FakeRecorder
+	// KeepClaims lets a member that starts again find the claim that it had.
+	KeepClaims bool
+	// end ends the process that runs.
+	end      func()
 	Registry *prometheus.Registry
 	Log      *bytes.Buffer
 	R        *reconciler.Reconciler
@@ -79,8 +84,17 @@ func newWorld(t *testing.T, backups string, edits ...func(*schema.EtcdCluster)) 
 		Render:    OrdersOptions(),
 		BackupURL: "file://" + backups + "/{{ .Namespace }}/{{ .Name }}/{{ .UID }}.db?root=" + backups,
 	})
-	t.Cleanup(func() { w.R.Close() })
-	if err := w.R.Start(t.Context()); err != nil {
+	ctx, stop := context.WithCancel(t.Context())
+	first := w.R
+	w.end = func() {
+		stop()
+		first.Close()
+	}
+	t.Cleanup(func() {
+		w.end()
+		w.R.Close()
+	})
+	if err := w.R.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
 	w.API.ClearActions()
