@@ -40,7 +40,7 @@ perturb: ## Disturb each write and each call of quorate's, and try each pair of 
 
 # The cluster comes up after the unit tests: it takes a part of the machine even at rest.
 test: unit release-check cluster ## Run the tests, and some end to end on a real Kubernetes; leaves nothing running
-	. test/env.sh && $(TEST) ./test/lab ./test/demo ./test/bench ./test/editor -count=1 -timeout=30m
+	. test/env.sh && $(TEST) ./test/lab ./test/demo ./test/bench ./test/editor ./test/admission -count=1 -timeout=30m
 	. test/env.sh && $(TEST) ./test/e2e -count=1 -timeout=60m -parallel=1 -v
 	. test/env.sh && if [ -n "$$QUORATE_SANDBOX" ]; then "$$QUORATE_SANDBOX" down; fi
 

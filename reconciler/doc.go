@@ -24,6 +24,7 @@
 //	             plan/situation: the questions that the rules ask about one cluster;
 //	             plan/verdict: what one rule says; plan/volumes: the rules about volumes;
 //	             plan/recovery: the rules about a cluster without a quorum;
+//	             plan/objects: the rules about objects that others, or admission, change;
 //	             plan/action: what can be done, each with its effect and its way back;
 //	             plan/outlook: what comes of it when all goes well, for the forecast
 //	execute      an action → API calls and requests to the members

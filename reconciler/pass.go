@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -121,10 +122,25 @@ func (r *Reconciler) take(ctx context.Context, v *observe.View, step decision.St
 	}
 	if err := r.execute(ctx, v, step); err != nil {
 		last := r.pace.failed(v.Cluster, step, asked, err)
+		if r.refused(v, step.Action, err) {
+			return state.MinRequeue, nil // what heals does not wait for it
+		}
 		r.reportRetry(v, last)
 		return r.atMost(last.until.Sub(last.at)), err
 	}
 	return r.atMost(r.pace.done(v.Cluster, step, asked)), nil
+}
+
+// refused notes that an object was not taken as it was applied, and reports whether that is so.
+func (r *Reconciler) refused(v *observe.View, act action.Action, err error) bool {
+	a, applies := act.(action.ApplyObject)
+	problem, refused := kube.Refusal(err)
+	if !applies || !refused {
+		return false
+	}
+	again := r.Observer.Fights.Refused(v.Cluster.Key(), a.ObjectKind+"/"+a.Name, problem, v.Cluster.Digest, r.now())
+	r.Reporter.Refused(v, a, *again)
+	return true
 }
 
 // notYet ends a pass that found nothing to do but what failed, or what did not last. Only

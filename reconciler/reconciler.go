@@ -139,7 +139,7 @@ func wire(kube kubernetes.Interface, cache *observe.Cache, members Members, even
 		Options: observe.Options{Render: o.Render, BackupURL: o.BackupURL, Owner: o.Owner},
 	}
 	r.Executor = &execute.Executor{
-		Kube: kube, Records: record.Store{Kube: kube}, Stores: all, Slots: slots, Jobs: running, Members: members,
+		Kube: kube, Records: record.Store{Kube: kube}, Stores: all, Slots: slots, Jobs: running, Members: members, Fights: fights,
 		Lease: o.Lease, Now: o.Now, Options: execute.Options{GuardImage: o.Render.GuardImage, ClusterDomain: o.Render.ClusterDomain, BackupURL: o.BackupURL},
 	}
 	r.Reporter = &report.Reporter{Metrics: metrics, Log: log, Events: events, Subject: cache.Subject, Fights: fights, Now: o.Now}

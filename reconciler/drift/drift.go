@@ -47,6 +47,8 @@ type Drift struct {
 	Own bool
 	// Held means that no value differs: another writer holds fields with what is wanted.
 	Held bool
+	// wanted tells two versions of what is wanted of these fields apart.
+	wanted string
 	// Left are fields that others have set and that stay, because Git says so. They are no
 	// part of the rest, and alone they are no drift that anything is done about.
 	Left []Change
@@ -58,20 +60,21 @@ func (d Drift) Empty() bool { return len(d.Fields) == 0 }
 // And is the drift of two parts of one object.
 func (d Drift) And(other Drift) Drift {
 	d.Held = (d.Held || d.Empty()) && (other.Held || other.Empty())
+	d.Own = d.Own && other.Empty() || other.Own && d.Empty() || d.Own && other.Own
 	d.Fields, d.Changes, d.Left = slices.Concat(d.Fields, other.Fields), slices.Concat(d.Changes, other.Changes), slices.Concat(d.Left, other.Left)
-	d.Own = d.Own && (other.Own || other.Empty())
 	d.Manager, d.Time = cmp.Or(d.Manager, other.Manager), cmp.Or(d.Time, other.Time)
+	d.wanted += other.wanted
 	return d
 }
 
 // Service compares a Service with what quorate wants of it.
 func Service(live *corev1.Service, want *corev1ac.ServiceApplyConfiguration) (Drift, error) {
-	return wholeDrift(live, want)
+	return Whole(live, want)
 }
 
 // Budget compares a PodDisruptionBudget with what quorate wants of it.
 func Budget(live *policyv1.PodDisruptionBudget, want *policyv1ac.PodDisruptionBudgetApplyConfiguration) (Drift, error) {
-	return wholeDrift(live, want)
+	return Whole(live, want)
 }
 
 // StatefulSet compares a StatefulSet with what quorate wants of it: the pod
@@ -96,7 +99,8 @@ type LiveObject interface {
 	metav1.Object
 }
 
-func wholeDrift(live LiveObject, want any) (Drift, error) {
+// Whole compares an object of any kind with what quorate wants of it.
+func Whole(live LiveObject, want any) (Drift, error) {
 	f, err := compareFields(live, want)
 	if err != nil {
 		return Drift{}, err
@@ -111,7 +115,8 @@ type fieldComparison struct {
 	// lost are wanted fields that quorate does not own.
 	lost *fieldpath.Set
 	// surplus are fields that quorate owns and no longer wants, and foreign those
-	// of the spec that others have added. Both go down to the leaves.
+	// of the spec that others have added, or that stand there without an owner and
+	// endanger members. Both go down to the leaves.
 	surplus, Foreign *fieldpath.Set
 	// left are those that others have added, too, and that stay.
 	left *fieldpath.Set
@@ -147,7 +152,11 @@ func compareFields(live LiveObject, want any) (fieldComparison, error) {
 	if err != nil {
 		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
 	}
-	foreign, left := split(foreign, wantValue)
+	injected, err := injectedFields(liveValue, wanted, owned, others)
+	if err != nil {
+		return fieldComparison{}, fmt.Errorf("%s: %w", name, err)
+	}
+	foreign, left := split(foreign.Union(injected), wantValue)
 	return fieldComparison{
 		changed: reallyChanged(diff.Modified.Union(diff.Added).Leaves(), liveValue, wantValue),
 		lost:    wanted.Leaves().Difference(owned.Leaves()),
@@ -174,8 +183,8 @@ func typedPair(live runtime.Object, want any) (liveValue, wantValue *typed.Typed
 	l := &unstructured.Unstructured{Object: object}
 	l.SetGroupVersionKind(w.GroupVersionKind())
 	for _, u := range []*unstructured.Unstructured{l, w} {
-		// These identify the object and have no owner.
-		for _, field := range []string{"name", "namespace", "managedFields"} {
+		// These identify the object, or are a precondition, and have no owner.
+		for _, field := range []string{"name", "namespace", "uid", "resourceVersion", "managedFields"} {
 			unstructured.RemoveNestedField(u.Object, "metadata", field)
 		}
 	}
@@ -195,7 +204,7 @@ func typedPair(live runtime.Object, want any) (liveValue, wantValue *typed.Typed
 func SplitManagers(entries []metav1.ManagedFieldsEntry) (owned *fieldpath.Set, others []metav1.ManagedFieldsEntry, err error) {
 	owned = fieldpath.NewSet()
 	for _, e := range entries {
-		if !isOwn(e) {
+		if !IsOwn(e) {
 			others = append(others, e)
 			continue
 		}
@@ -206,8 +215,8 @@ func SplitManagers(entries []metav1.ManagedFieldsEntry) (owned *fieldpath.Set, o
 	return owned, others, nil
 }
 
-// isOwn reports whether an entry holds what quorate applied.
-func isOwn(e metav1.ManagedFieldsEntry) bool {
+// IsOwn reports whether an entry holds what quorate applied.
+func IsOwn(e metav1.ManagedFieldsEntry) bool {
 	return e.Manager == naming.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
 }
 
@@ -280,7 +289,7 @@ func (f fieldComparison) entriesTakenOver(entries []metav1.ManagedFieldsEntry) (
 	own := metav1.ManagedFieldsEntry{Manager: naming.FieldManager, Operation: metav1.ManagedFieldsOperationApply}
 	var after []metav1.ManagedFieldsEntry
 	for _, e := range entries {
-		if isOwn(e) {
+		if IsOwn(e) {
 			own = e
 			continue
 		}
@@ -400,12 +409,13 @@ func isField(e fieldpath.PathElement, name string) bool {
 // drift reports what differs among the paths that concern accepts.
 func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	var d Drift
-	taken, valued := fieldpath.NewSet(), false
+	taken, differing, valued := fieldpath.NewSet(), fieldpath.NewSet(), false
 	whole := f.surplus.Union(f.Foreign)
 	for p := range f.changed.Union(f.lost).Union(whole).All() {
 		if !concerns(p) {
 			continue
 		}
+		differing.Insert(p.Copy())
 		if !isInside(p, whole) {
 			d.Changes = append(d.Changes, f.change(p))
 		}
@@ -424,6 +434,9 @@ func (f fieldComparison) drift(concerns func(fieldpath.Path) bool) Drift {
 	}
 	for _, c := range d.Changes {
 		d.Fields = append(d.Fields, c.Path)
+	}
+	if !d.Empty() {
+		d.wanted = fmt.Sprint(plainValue(f.want.ExtractItems(differing)))
 	}
 	d.Manager, d.Time = LastHolder(f.others, taken)
 	d.Own, d.Held = !d.Empty() && taken.Empty(), !d.Empty() && !valued

@@ -27,13 +27,14 @@ import (
 
 // applied is a cluster's objects after a server-side apply, and what was wanted.
 type applied struct {
-	client kubernetes.Interface
-	want   manifests.Manifests
+	client  kubernetes.Interface
+	cluster schema.EtcdCluster
+	want    manifests.Manifests
 }
 
 func applyManifests(t *testing.T, c schema.EtcdCluster) applied {
 	t.Helper()
-	a := applied{client: fake.NewClientset(), want: mustRender(t, c)}
+	a := applied{client: fake.NewClientset(), cluster: c, want: mustRender(t, c)}
 	a.apply(t)
 	return a
 }
@@ -42,16 +43,18 @@ func (a applied) apply(t *testing.T) {
 	t.Helper()
 	services, budgets := a.client.CoreV1().Services("shop"), a.client.PolicyV1().PodDisruptionBudgets("shop")
 	for what, err := range map[string]error{
-		"peers":  kube.Apply(t.Context(), services, "orders-peers", a.want.Headless),
-		"client": kube.Apply(t.Context(), services, "orders-client", a.want.Client),
-		"budget": kube.Apply(t.Context(), budgets, "orders", a.want.PDB),
-		"set":    kube.Apply(t.Context(), a.client.AppsV1().StatefulSets("shop"), "orders", a.want.StatefulSet),
+		"peers":  second(kube.Apply(t.Context(), services, a.cluster, "orders-peers", a.want.Headless)),
+		"client": second(kube.Apply(t.Context(), services, a.cluster, "orders-client", a.want.Client)),
+		"budget": second(kube.Apply(t.Context(), budgets, a.cluster, "orders", a.want.PDB)),
+		"set":    second(kube.Apply(t.Context(), a.client.AppsV1().StatefulSets("shop"), a.cluster, "orders", a.want.StatefulSet)),
 	} {
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
 }
+
+func second[T any](_ T, err error) error { return err }
 
 func (a applied) set(t *testing.T) *appsv1.StatefulSet {
 	t.Helper()

@@ -23,10 +23,12 @@ const (
 type Fights struct {
 	mu      sync.Mutex
 	entries map[string]map[foughtField]*fightState
+	refused map[string]map[string]refusal
 }
 
-// foughtField is what is fought about, and with whom.
-type foughtField struct{ object, manager, fields string }
+// foughtField is what is fought about, and with whom: "" is the admission of the API server,
+// and wanted then tells apart what was applied in vain.
+type foughtField struct{ object, manager, fields, wanted string }
 
 // fightState is how often it was put back, and when.
 type fightState struct {
@@ -35,16 +37,38 @@ type fightState struct {
 	// tries counts in a fight; 0 means that there is none.
 	tries int
 	last  time.Time
+	// sure says that the answer to an apply has shown it.
+	sure bool
 }
 
 func fieldOf(object string, d Drift) foughtField {
-	return foughtField{object, d.Manager, strings.Join(d.Fields, ", ")}
+	field := foughtField{object: object, manager: d.Manager, fields: strings.Join(d.Fields, ", ")}
+	if d.Manager == "" {
+		field.wanted = d.wanted
+	}
+	return field
 }
 
 // Corrected notes that the drift of an object was taken back from its manager.
 func (f *Fights) Corrected(cluster, object string, d Drift, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.entry(cluster, fieldOf(object, d), now).again(now)
+}
+
+// Answered notes what the API server made of an object as quorate applied it. What differs
+// in its own answer was changed by its admission, and will be next time.
+func (f *Fights) Answered(cluster, object string, d Drift, now time.Time) {
+	if d.Empty() || d.Manager != "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.entry(cluster, fieldOf(object, d), now).inVain(now)
+}
+
+// entry is the state of a field, new where there is none, or peace for long.
+func (f *Fights) entry(cluster string, field foughtField, now time.Time) *fightState {
 	if f.entries == nil {
 		f.entries = map[string]map[foughtField]*fightState{}
 	}
@@ -56,13 +80,12 @@ func (f *Fights) Corrected(cluster, object string, d Drift, now time.Time) {
 			delete(f.entries[cluster], field)
 		}
 	}
-	field := fieldOf(object, d)
 	s := f.entries[cluster][field]
 	if s == nil {
 		s = &fightState{}
 		f.entries[cluster][field] = s
 	}
-	s.again(now)
+	return s
 }
 
 // Find is the fight about the drift of an object, nil when there is none.
@@ -74,7 +97,11 @@ func (f *Fights) Find(cluster, object string, d Drift) *state.Fight {
 	if s == nil || s.tries == 0 {
 		return nil
 	}
-	return &state.Fight{Manager: field.manager, Fields: field.fields, Times: s.tries, Until: s.last.Add(s.truce())}
+	fight := &state.Fight{Manager: field.manager, Fields: field.fields, Times: s.tries, Until: s.last.Add(s.truce())}
+	if fight.ByAdmission() {
+		fight.Fields = strings.Join(Texts(d.Changes), ", ")
+	}
+	return fight
 }
 
 // Forget drops what is kept about a cluster.
@@ -82,6 +109,7 @@ func (f *Fights) Forget(cluster string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.entries, cluster)
+	delete(f.refused, cluster)
 }
 
 // again counts one more try.
@@ -103,10 +131,21 @@ func (s *fightState) again(now time.Time) {
 	}
 }
 
+// inVain counts one more apply that admission undid in the same moment: one is enough to
+// know.
+func (s *fightState) inVain(now time.Time) {
+	s.last, s.sure = now, true
+	s.tries++
+}
+
 // truce is how long the field is left alone after the last try.
 func (s *fightState) truce() time.Duration {
 	truce := TruceFirst
-	for n := fightTries; n < s.tries && truce < truceLast; n++ {
+	first := fightTries
+	if s.sure {
+		first = 1
+	}
+	for n := first; n < s.tries && truce < truceLast; n++ {
 		truce *= 2
 	}
 	return truce

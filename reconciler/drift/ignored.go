@@ -24,9 +24,9 @@ func split(foreign *fieldpath.Set, want *typed.TypedValue) (back, reported *fiel
 	told := annotatedPaths(want, naming.AnnotationReported)
 	for p := range foreign.All() {
 		switch {
-		case !below(p, ignored):
+		case !isBelowAny(p, ignored):
 			back.Insert(p.Copy())
-		case below(p, told):
+		case isBelowAny(p, told):
 			reported.Insert(p.Copy())
 		}
 	}
@@ -47,8 +47,8 @@ func annotatedPaths(want *typed.TypedValue, annotation string) (paths [][]string
 	return paths
 }
 
-// below reports whether a path is one of some, or below it.
-func below(p fieldpath.Path, paths [][]string) bool {
+// isBelowAny reports whether a path is one of some, or below it.
+func isBelowAny(p fieldpath.Path, paths [][]string) bool {
 	for _, tokens := range paths {
 		same := len(p) >= len(tokens)
 		for i := 0; same && i < len(tokens); i++ {

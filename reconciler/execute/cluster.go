@@ -11,6 +11,7 @@ import (
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
 
 	"github.com/quorate/quorate/reconciler/certs"
+	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
@@ -130,20 +131,31 @@ func (e *Executor) reissueCertificates(ctx context.Context, v *observe.View, nam
 // applyObject makes one object what is wanted.
 func (e *Executor) applyObject(ctx context.Context, v *observe.View, a action.ApplyObject) error {
 	ns, m := v.Cluster.Metadata.Namespace, v.Manifests
-	var err error
 	switch {
 	case a.ObjectKind == "Service" && a.Name == *m.Headless.Name:
-		err = kube.Apply(ctx, e.Kube.CoreV1().Services(ns), a.Name, m.Headless)
+		return apply(ctx, e, v, a, e.Kube.CoreV1().Services(ns), m.Headless)
 	case a.ObjectKind == "Service" && a.Name == *m.Client.Name:
-		err = kube.Apply(ctx, e.Kube.CoreV1().Services(ns), a.Name, m.Client)
+		return apply(ctx, e, v, a, e.Kube.CoreV1().Services(ns), m.Client)
 	case a.ObjectKind == "PodDisruptionBudget":
-		err = kube.Apply(ctx, e.Kube.PolicyV1().PodDisruptionBudgets(ns), a.Name, m.PDB)
+		return apply(ctx, e, v, a, e.Kube.PolicyV1().PodDisruptionBudgets(ns), m.PDB)
 	case a.ObjectKind == "StatefulSet":
 		return e.applyKept(ctx, v, observe.Partition(v.Set)) // reverts what was changed out of band
-	default:
-		return fmt.Errorf("apply %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
 	}
-	return kube.ApplyError(a.ObjectKind, a.Name, err)
+	return fmt.Errorf("apply %s %s: quorate keeps no such object", a.ObjectKind, a.Name)
+}
+
+// apply applies one object, and notes what the API server has made of it.
+func apply[L drift.LiveObject, W any](ctx context.Context, e *Executor, v *observe.View, a action.ApplyObject, client kube.Client[L, W], want W) error {
+	answer, err := kube.Apply(ctx, client, v.Cluster.EtcdCluster, a.Name, want)
+	if err != nil {
+		return kube.ApplyError(a.ObjectKind, a.Name, err)
+	}
+	d, err := drift.Whole(answer, want)
+	if err != nil {
+		return err
+	}
+	e.answered(v, a.ObjectKind, a.Name, d)
+	return nil
 }
 
 // applyKept applies the StatefulSet with the given partition, and keeps the
@@ -179,6 +191,23 @@ func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1a
 		}
 		want.WithUID(live.UID).WithResourceVersion(live.ResourceVersion)
 	}
-	_, err := sets.Apply(ctx, &want, kube.ApplyOptions())
-	return kube.ApplyError("StatefulSet", *want.Name, err)
+	options := kube.ApplyOptions()
+	options.Force = v.Set != nil // what came in between is not quorate's
+	answer, err := sets.Apply(ctx, &want, options)
+	if err != nil {
+		return kube.ApplyError("StatefulSet", *want.Name, err)
+	}
+	template, d, err := drift.StatefulSet(answer, &want)
+	if err != nil {
+		return err
+	}
+	e.answered(v, "StatefulSet", *want.Name, d.And(template))
+	return nil
+}
+
+// answered notes that an object was taken, and how it differs from what was applied.
+func (e *Executor) answered(v *observe.View, kind, name string, d drift.Drift) {
+	key, object := v.Cluster.Key(), kind+"/"+name
+	e.Fights.Taken(key, object)
+	e.Fights.Answered(key, object, d, e.Now())
 }

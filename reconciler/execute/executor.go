@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/jobs"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/slots"
@@ -19,6 +20,8 @@ type Executor struct {
 	Slots   *slots.Slots
 	Jobs    jobs.Client
 	Members Members
+	// Fights is told what the API server makes of what is applied.
+	Fights  *drift.Fights
 	Lease   func() error
 	Now     func() time.Time
 	Options Options

@@ -81,11 +81,11 @@ func orNil[T any, P interface {
 // compare describes one object. The answer for two versions that were compared
 // before is kept: at steady state nothing is compared twice.
 func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compared func() (drift.Drift, error)) (state.Object, error) {
-	object := state.Object{Kind: kind, Name: name, State: state.ObjectMissing}
+	cluster, key := v.Cluster.Key(), kind+"/"+name
+	object := state.Object{Kind: kind, Name: name, State: state.ObjectMissing, Refused: o.Fights.Refusal(cluster, key, v.Cluster.Digest)}
 	if live == nil {
 		return object, nil
 	}
-	cluster, key := v.Cluster.Key(), kind+"/"+name
 	versions := drift.Versions{UID: live.GetUID(), ResourceVersion: live.GetResourceVersion(), Wanted: v.wanted}
 	d, known := o.drifts.Get(cluster, key, versions)
 	if !known {
@@ -98,7 +98,7 @@ func (o *Observer) compare(v *View, kind, name string, live metav1.Object, compa
 	object.State, v.Drifts[ObjectName{kind, name}] = state.ObjectInSync, d
 	if !d.Empty() {
 		object.State, object.Detail, object.ChangedAt = state.ObjectDrifted, drift.Describe(d), d.Time
-		object.Fight = o.Fights.Find(cluster, key, d)
+		object.Fight, object.Weight = o.Fights.Find(cluster, key, d), drift.Weigh(kind, d)
 	}
 	return object, nil
 }

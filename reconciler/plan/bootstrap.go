@@ -5,6 +5,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -23,6 +24,9 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 	}
 	if s.Observed.Record == nil {
 		return verdict.Do(action.CreateRecord{Owner: s.NextOwner(), Founders: s.Desired.Spec.Replicas}, "no cluster of this name exists: its record, with its own token, comes before anything else")
+	}
+	if v := objects.Forming(s); !v.Silent() {
+		return v
 	}
 	for _, obj := range s.Observed.Objects {
 		if obj.State == state.ObjectMissing && !s.Withheld(obj) {

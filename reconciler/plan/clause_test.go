@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -69,8 +70,8 @@ func TestClausesOfBeginningAndEnd(t *testing.T) {
 		}), want: "Refused: volume claim data-orders-0 exists"}},
 		{hibernated, ruleCase{name: "345: pods that go already are not called back", change: with(sleeps, func(s *situation.Situation) { s.Observed.Set.Replicas = 0 }), want: "Waiting: 3 pods shut down"}},
 		{hibernated, ruleCase{name: "345: nor those that no StatefulSet has", change: with(sleeps, func(s *situation.Situation) { s.Observed.Set = nil }), want: "Waiting: 3 pods shut down"}},
-		{drift, ruleCase{name: "345: the first Service for the members is no news for clients", change: on(func(r *state.Record) { r.Applied = nil }), want: ""}},
-		{drift, ruleCase{name: "345: another Service that is gone is gone", change: with(on(func(r *state.Record) { r.Applied = nil }), func(s *situation.Situation) {
+		{objects.Drift, ruleCase{name: "345: the first Service for the members is no news for clients", change: on(func(r *state.Record) { r.Applied = nil }), want: ""}},
+		{objects.Drift, ruleCase{name: "345: another Service that is gone is gone", change: with(on(func(r *state.Record) { r.Applied = nil }), func(s *situation.Situation) {
 			s.Observed.Objects = []state.Object{{Kind: "Service", Name: "orders-peers", State: state.ObjectMissing}}
 		}), want: "apply Service orders-peers: it is gone"}},
 	})

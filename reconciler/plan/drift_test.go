@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -16,7 +17,7 @@ func TestDrift(t *testing.T) {
 	}
 	noSet := func(s *situation.Situation) { s.Observed.Set, s.Observed.Pods, s.Observed.Rounds = nil, nil, nil }
 	volumes := func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(3) }
-	checkRule(t, drift, []ruleCase{
+	checkRule(t, objects.Drift, []ruleCase{
 		{name: "17: in sync passes"},
 		{name: "a foreign object is another rule's", change: object(state.ObjectForeign, "")},
 		{name: "a missing object comes back", change: object(state.ObjectMissing, ""), want: "apply Service orders: it is gone"},

@@ -1,9 +1,11 @@
 package plan
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -27,7 +29,7 @@ const leftSays = "Refused: Service orders is drifted: spec.type, changed by medd
 func TestFight(t *testing.T) {
 	service, over := fought("Service", time.Minute), fought("Service", 0)
 	const says = "Waiting: Service orders: spec.type was put back again and again, and changed again by meddler each time (4 times; it is put back next at 2026-03-01T12:01:00Z); stop meddler from changing it, or write what it wants into the file"
-	checkRule(t, fight, []ruleCase{
+	checkRule(t, objects.Fight, []ruleCase{
 		{name: "peace passes"},
 		{name: "who fights and what a person can do is told", change: service, want: says},
 		{name: "the time is over", change: over},
@@ -37,7 +39,7 @@ func TestFight(t *testing.T) {
 		{name: "241: what Git leaves is told, and nothing begins", change: with(leaves("Service"), commit(newVersion)), want: leftSays},
 		{name: "241: a roll that has begun continues", change: with(leaves("Service"), commit(newVersion), begun, rolled(newVersion, 2))},
 	})
-	checkRule(t, drift, []ruleCase{
+	checkRule(t, objects.Drift, []ruleCase{
 		{name: "50: a contested Service waits, and nothing waits for it", change: service},
 		{name: "50: when its time comes it is put back", change: over, want: "apply Service orders: it differs from what Git says"},
 		{name: "50: nothing happens to a StatefulSet that another writer changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back again and again"},
@@ -47,5 +49,56 @@ func TestFight(t *testing.T) {
 		{name: "another object is put back meanwhile", change: with(service, func(s *situation.Situation) {
 			s.Observed.Objects = append(s.Observed.Objects, state.Object{Kind: "PodDisruptionBudget", Name: "orders", State: state.ObjectDrifted})
 		}), want: "apply PodDisruptionBudget orders"},
+	})
+}
+
+// admitted lets the API server change an object on its way; it is tried again in some time.
+func admitted(kind string, weight state.Weight, left time.Duration) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Objects[0].Kind, s.Observed.Objects[0].State, s.Observed.Objects[0].Detail, s.Observed.Objects[0].Weight = kind, state.ObjectDrifted, ".spec.x", weight
+		s.Observed.Objects[0].Fight = &state.Fight{Fields: ".spec.x (a, wanted b)", Times: 1, Until: noon.Add(left)}
+	}
+}
+
+// denied lets the API server refuse an object.
+func denied(kind string, is state.ObjectState, weight state.Weight, left time.Duration) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Objects[0].Kind, s.Observed.Objects[0].State, s.Observed.Objects[0].Weight = kind, is, weight
+		s.Observed.Objects[0].Refused = &state.Refusal{Problem: "policy x denied request: no", Since: noon.Add(-time.Hour), Until: noon.Add(left)}
+	}
+}
+
+func TestAdmission(t *testing.T) {
+	const changes, refuses = "Refused: %s orders: the API server changes what quorate applies before it is stored: .spec.x (a, wanted b); members start with that", "Refused: %s orders is not taken as quorate applies it: policy x denied request: no (it is tried again at 2026-03-01T12:01:00Z); let the policy"
+	says := func(text, kind string) string { return fmt.Sprintf(text, kind) }
+	set := func(w state.Weight) mutation { return admitted("StatefulSet", w, time.Minute) }
+	checkRule(t, objects.Fight, []ruleCase{
+		{name: "297: what does not matter holds nothing", change: with(set(state.WeightLight), commit(newVersion))},
+		{name: "298: what members start with does", change: with(set(state.WeightMembers), commit(newVersion)), want: says(changes, "StatefulSet")},
+		{name: "298: also in a roll that has begun", change: with(set(state.WeightMembers), commit(newVersion), begun, rolled(newVersion, 2)), want: says(changes, "StatefulSet")},
+		{name: "297: of a Service, a roll that has begun continues", change: with(admitted("Service", state.WeightMembers, time.Minute), commit(newVersion), begun, rolled(newVersion, 2))},
+		{name: "298: until its time is over", change: admitted("StatefulSet", state.WeightMembers, 0)},
+		{name: "299: a refused Service is told", change: denied("Service", state.ObjectMissing, 0, time.Minute), want: says(refuses, "Service")},
+		{name: "299: until its time is over", change: denied("Service", state.ObjectMissing, 0, 0)},
+		{name: "299: a roll that has begun continues", change: with(denied("Service", state.ObjectDrifted, 0, time.Minute), commit(newVersion), begun, rolled(newVersion, 2))},
+	})
+	checkRule(t, objects.Drift, []ruleCase{
+		{name: "297: what the API server changes is not applied again", change: set(state.WeightLight)},
+		{name: "298: nor is what members start with, and what heals does not wait", change: set(state.WeightMembers)},
+		{name: "298: nothing is decided on another number of pods", change: set(state.WeightAll), want: says(changes, "StatefulSet")},
+		{name: "297: when its time comes it is tried again", change: admitted("StatefulSet", state.WeightLight, 0), want: "apply StatefulSet orders: it differs from what Git says"},
+		{name: "299: a refused Service is not tried yet", change: denied("Service", state.ObjectMissing, 0, time.Minute)},
+		{name: "299: and then it is", change: denied("Service", state.ObjectMissing, 0, 0), want: "apply Service orders: it is gone"},
+		{name: "299: a refused StatefulSet whose labels differ keeps nothing waiting", change: denied("StatefulSet", state.ObjectDrifted, state.WeightLight, time.Minute)},
+		{name: "299: one whose number of pods differs does", change: denied("StatefulSet", state.ObjectDrifted, state.WeightAll, time.Minute), want: says(refuses, "StatefulSet")},
+	})
+	forming := func(change mutation) mutation {
+		return with(change, func(s *situation.Situation) { s.Observed.Record.ClusterID, s.Observed.Record.Members = "", nil })
+	}
+	checkRule(t, objects.Forming, []ruleCase{
+		{name: "297: members form a cluster all the same", change: forming(set(state.WeightLight))},
+		{name: "298: not with other settings", change: forming(set(state.WeightMembers)), want: says(changes, "StatefulSet")},
+		{name: "298: these are put back", change: forming(admitted("StatefulSet", state.WeightMembers, 0)), want: "apply StatefulSet orders"},
+		{name: "299: nor without their Service", change: forming(denied("Service", state.ObjectMissing, 0, time.Minute)), want: says(refuses, "Service")},
 	})
 }

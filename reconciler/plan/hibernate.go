@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
@@ -40,7 +41,7 @@ func hibernated(s *situation.Situation) verdict.Verdict {
 	if v := volumes.Stay(s, ""); !v.Silent() && s.Observed.Set != nil && s.Observed.Set.Replicas > 0 {
 		return v.Advise("set spec.state to Running again: the members serve, and their data is only in them; then " + v.Hold.Do)
 	}
-	if v := verdict.OneOf(s, stopAll, fight); !v.Silent() {
+	if v := verdict.OneOf(s, stopAll, objects.Fight); !v.Silent() {
 		return v
 	}
 	if a := s.Observed.Record.Applied; a == nil || a.SpecHash != s.Desired.SpecHash {

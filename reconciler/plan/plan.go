@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
@@ -28,7 +29,7 @@ func makeWith(rules []rule, d state.Desired, o state.Observed, now time.Time) de
 	s := situation.Of(d, o, now)
 	v := first(rules, s)
 	p := decide(v, s)
-	p.Warnings = s.Warnings()
+	p.Warnings = append(s.Warnings(), objects.Warnings(s)...)
 	switch {
 	case v.Hold != nil:
 		p.Steps = forecastBehind(rules, s, *v.Hold)

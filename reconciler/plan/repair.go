@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
@@ -198,7 +199,7 @@ func nextMisplaced(s *situation.Situation) string {
 	if len(members) == 0 || r == nil || !s.Replaceable() || s.Rolling() || !s.HealthProblem(r).None() || !s.PodProblem().None() {
 		return ""
 	}
-	if !fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() {
+	if !objects.Fight(s).Silent() || !fleet(s).Silent() || !s.WindowOpen() || !volumes.Stay(s, members[0]).Silent() {
 		return ""
 	}
 	return members[0]

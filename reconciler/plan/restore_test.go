@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
@@ -183,7 +184,7 @@ func TestClientsWaitForARestore(t *testing.T) {
 		s := healthy(3)
 		restoredAs("back", "r1", "b1", c.done)(s)
 		s.Observed.Objects = []state.Object{{Kind: "Service", Name: "orders-client", State: c.state}}
-		if got := words(drift(situation.Of(s.Desired, s.Observed, noon))); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+		if got := words(objects.Drift(situation.Of(s.Desired, s.Observed, noon))); c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

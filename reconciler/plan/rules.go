@@ -2,6 +2,7 @@ package plan
 
 import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -44,7 +45,7 @@ type rule struct {
 //	member        a restarted member comes back, or the roll stops                             I2 I15
 //	health        the gate: every member, by ID, as it reports itself                          I1 I2 I15 I17
 //	claims        nothing stops a member while a volume would go with its pod                  I6
-//	fight         nothing begins while another writer undoes what quorate does                 I25
+//	fight         nothing begins while another writer, or admission, undoes what quorate does  I25
 //	fleet         few clusters at once are disrupted, wave by wave                             I28
 //	window        members restart inside a maintenance window                                  I26
 //	confirm       the gate again, with catch-up                                                I15 I16
@@ -77,7 +78,7 @@ func table() []rule {
 		{"immutable", immutable},
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
-		{"drift", drift},
+		{"drift", objects.Drift},
 		{"recovering", recovery.Run},
 		{"enlarge", volumes.Enlarge},
 		{"hibernated", hibernated},
@@ -94,7 +95,7 @@ func table() []rule {
 		{"member", member},
 		{"health", health},
 		{"claims", volumes.Claims},
-		{"fight", fight},
+		{"fight", objects.Fight},
 		{"fleet", fleet},
 		{"window", window},
 		{"confirm", confirm},

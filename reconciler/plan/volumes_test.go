@@ -9,6 +9,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -116,7 +117,7 @@ func TestVolumes(t *testing.T) {
 func TestReleasedPodsAreTakenOver(t *testing.T) {
 	released := with(stored, wants("16Gi"), grown(16, 0, 1, 2), func(s *situation.Situation) { s.Observed.Set = nil })
 	outgrown := with(stored, rolled(newVersion, 0, 1, 2), func(s *situation.Situation) { s.Observed.Set = nil })
-	checkRule(t, drift, []ruleCase{
+	checkRule(t, objects.Drift, []ruleCase{
 		{name: "by a new StatefulSet, although the spec was never carried out", change: released, want: "create 3 members: the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts"},
 		{name: "for as many members as there are", change: with(released, func(s *situation.Situation) { s.Desired.Spec.Replicas = 5 }), want: "create 3 members"},
 		{name: "also when one pod has died meanwhile", change: with(released, func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[1:] }), want: "create 3 members: the StatefulSet is gone, and its pods"},

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/drift"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // reportCorrection tells which manager had changed what was just put back, and counts
@@ -19,7 +20,8 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 	manager := d.Manager
 	if manager == "" {
 		revived := r.revived.Get(v.Cluster.Key())
-		if kind == "" || d.Own || !v.Applied() || revived {
+		undone := r.Fights.Find(v.Cluster.Key(), kind+"/"+name, d) != nil
+		if kind == "" || d.Own || undone || !v.Applied() || revived {
 			return
 		}
 		manager = unknown
@@ -37,6 +39,18 @@ func (r *Reporter) reportCorrection(v *observe.View, a action.Action) {
 	message := fmt.Sprintf("%s %s: %s %s; Git wins", kind, name, manager, what)
 	r.Log.Warn("drift corrected", "cluster", v.Cluster.Key(), "object", kind+" "+name, "manager", manager, "change", what)
 	r.event(v, corev1.EventTypeWarning, "DriftCorrected", message)
+}
+
+// Refused tells once that an object was not taken as quorate applies it, in the API server's words.
+func (r *Reporter) Refused(v *observe.View, a action.ApplyObject, why state.Refusal) {
+	key, object := v.Cluster.Key(), a.ObjectKind+" "+a.Name
+	r.Said.Clear(key, TopicStep)
+	r.Metrics.notTaken(v.Cluster, a.ObjectKind)
+	if !r.Said.Changed(key, "refused "+object, WithoutNumbers(why.Problem)) {
+		return
+	}
+	r.Log.Warn("object not taken", "cluster", key, "object", object, "error", why.Problem, "again", TimeOrNever(why.Until))
+	r.event(v, corev1.EventTypeWarning, "ObjectRefused", fmt.Sprintf("%s is not taken as quorate applies it: %s", object, why.Problem))
 }
 
 // corrected is the object that an action has put back, and how it had drifted; no

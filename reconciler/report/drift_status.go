@@ -26,7 +26,13 @@ func driftStatus(v *observe.View, p decision.Plan) []schema.DriftStatus {
 			continue
 		}
 		s := schema.DriftStatus{Kind: o.Kind, Name: o.Name, State: string(o.State), Correction: correction(o, p)}
-		if f := o.Fight; f != nil {
+		switch f := o.Fight; {
+		case o.Refused != nil:
+			s.Fight = "it is not taken as quorate applies it: " + o.Refused.Problem
+		case f == nil:
+		case f.ByAdmission():
+			s.Fight = fmt.Sprintf("the API server changes it before it is stored, by an admission policy or webhook: %s", f.Fields)
+		default:
 			s.Fight = fmt.Sprintf("%s changes %s again each time that it is put back", f.Manager, f.Fields)
 		}
 		if there {
@@ -73,6 +79,8 @@ func correction(o state.Object, p decision.Plan) string {
 		return "never: spec.mode is Observe"
 	case o.Left:
 		return "never: spec.drift.mode is Detect"
+	case o.Refused != nil:
+		return "tried again at " + schema.TimeText(o.Refused.Until)
 	case o.Fight != nil:
 		return "tried again at " + schema.TimeText(o.Fight.Until)
 	}

@@ -15,7 +15,8 @@ import (
 // not a label of the counter: it would be born at 1, and its first increase be lost.
 type driftMetrics struct {
 	objects, since, fights, last *prometheus.GaugeVec
-	corrections                  *prometheus.CounterVec
+	mutated                      *prometheus.GaugeVec
+	corrections, refusals        *prometheus.CounterVec
 	managers                     *managers
 }
 
@@ -24,6 +25,8 @@ func newDriftMetrics(to *registrar) driftMetrics {
 		objects:     to.gauge("cluster_drifted_objects", "Objects changed outside of Git, and not put back yet; also those with a field that is reported and never put back."),
 		since:       to.gauge("cluster_drift_since_timestamp_seconds", "Since when the first of them differs, as Unix time; there only while one does and it is known."),
 		fights:      to.gauge("cluster_drift_fights", "Objects that another writer changes again and again; quorate leaves them alone for ever longer."),
+		mutated:     to.gauge("cluster_admission_changed_objects", "Objects of which the API server makes something else than quorate applies: by an admission policy or webhook. Where no member's safety hangs on the fields, they count as nothing else; else as drifted, too."),
+		refusals:    to.counter("objects_refused_total", "Objects that were not taken as quorate applied them, by kind: an admission policy, a quota or a webhook refuses them, or something else has their name.", "kind"),
 		last:        to.gauge("drift_last_timestamp_seconds", "When an object was last changed outside of Git, as Unix time, by kind and by the writer; after 20 names of writers the next are \"other\".", "kind", "manager"),
 		corrections: to.counter("drift_corrections_total", "Objects put back after a change outside of Git, by kind.", "kind"),
 		managers:    &managers{},
@@ -36,12 +39,13 @@ func driftKinds() []string { return []string{"PodDisruptionBudget", "Service", "
 func (m *driftMetrics) begin(c desired.Cluster) {
 	for _, kind := range driftKinds() {
 		m.corrections.WithLabelValues(of(c, kind)...)
+		m.refusals.WithLabelValues(of(c, kind)...)
 	}
 }
 
 // observed sets what differs.
 func (m *driftMetrics) observed(v *observe.View) {
-	drifted, fights, since := 0, 0, time.Time{}
+	drifted, fights, mutated, since := 0, 0, 0, time.Time{}
 	earlier := func(at time.Time) {
 		if !at.IsZero() && (since.IsZero() || at.Before(since)) {
 			since = at
@@ -52,10 +56,15 @@ func (m *driftMetrics) observed(v *observe.View) {
 		if o.State != state.ObjectDrifted && len(d.Left) == 0 {
 			continue
 		}
-		drifted++
-		if o.Fight != nil {
+		if o.Fight != nil && o.Fight.ByAdmission() {
+			mutated++
+			if o.Weight == state.WeightLight && len(d.Left) == 0 {
+				continue
+			}
+		} else if o.Fight != nil {
 			fights++
 		}
+		drifted++
 		earlier(o.ChangedAt)
 		for _, c := range d.Left {
 			earlier(c.Time)
@@ -67,6 +76,7 @@ func (m *driftMetrics) observed(v *observe.View) {
 	labels := of(v.Cluster)
 	m.objects.WithLabelValues(labels...).Set(float64(drifted))
 	m.fights.WithLabelValues(labels...).Set(float64(fights))
+	m.mutated.WithLabelValues(labels...).Set(float64(mutated))
 	if since.IsZero() {
 		m.since.DeleteLabelValues(labels...)
 		return
@@ -78,6 +88,11 @@ func (m *driftMetrics) observed(v *observe.View) {
 func (m *Metrics) corrected(c desired.Cluster, kind, manager string, at time.Time) {
 	m.drift.corrections.WithLabelValues(of(c, kind)...).Inc()
 	m.drift.changed(c, kind, manager, at)
+}
+
+// notTaken counts an object that was refused.
+func (m *Metrics) notTaken(c desired.Cluster, kind string) {
+	m.drift.refusals.WithLabelValues(of(c, kind)...).Inc()
 }
 
 // changed notes who has changed an object.

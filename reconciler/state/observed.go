@@ -303,8 +303,12 @@ type Object struct {
 	Detail string
 	// ChangedAt is when it drifted; zero when unknown.
 	ChangedAt time.Time
-	// Fight is set where another manager undoes each time what quorate does.
-	Fight *Fight
+	// Fight is set where another writer undoes each time what quorate does, and Refused
+	// where the object was not taken as it was applied last.
+	Fight   *Fight
+	Refused *Refusal
+	// Weight is what hangs on the fields that drifted.
+	Weight Weight
 	// Left says that it is reported and left as it is, because Git says so.
 	Left bool
 }

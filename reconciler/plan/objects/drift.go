@@ -1,4 +1,6 @@
-package plan
+// Package objects has the rules about the objects of a cluster: those that another writer or
+// the API server itself makes something else of.
+package objects
 
 import (
 	"fmt"
@@ -10,34 +12,59 @@ import (
 	"github.com/quorate/quorate/reconciler/state"
 )
 
-// drift brings back what was changed outside of Git: services, the disruption
-// budget, the StatefulSet's replica count. None of it restarts a member.
-func drift(s *situation.Situation) verdict.Verdict {
+// Drift brings back what was changed outside of Git: services, the disruption
+// budget, the StatefulSet's replica count. None of it restarts a member. What is undone each
+// time, or refused, is told by Fight and waits: nothing that heals waits for it, unless all
+// rests on it.
+func Drift(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set != nil && s.Observed.Set.Terminating {
 		return verdict.Wait("the StatefulSet is being deleted; its pods stay, and are taken over by the next one", time.Time{})
 	}
 	for _, obj := range s.Observed.Objects {
 		switch {
-		case s.Contested(obj) && obj.Kind != "StatefulSet": // a rule below tells
-		case s.Contested(obj):
-			return awaitTruce(s, obj) // all below rests on the StatefulSet
+		case restsOn(s, obj):
+			return await(s, obj)
+		case s.Contested(obj), refused(s, obj): // Fight tells
 		case s.Withheld(obj):
 		case obj.State == state.ObjectMissing && situation.ForClients(s, obj) && s.Observed.Record.Applied == nil:
 			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "every member is recorded, and from now on clients find them through it")
 		case obj.State == state.ObjectMissing:
 			return verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it is gone, and Git says that it should be there")
 		case obj.State == state.ObjectDrifted:
-			v := verdict.Do(action.ApplyObject{ObjectKind: obj.Kind, Name: obj.Name}, "it differs from what Git says: "+obj.Detail)
-			if !obj.ChangedAt.IsZero() {
-				v = v.Measured("at %s", obj.ChangedAt.UTC().Format(time.RFC3339))
-			}
-			return v
+			return putBack(obj)
 		}
 	}
 	if s.Observed.Set == nil {
 		return lostSet(s)
 	}
 	return verdict.Pass()
+}
+
+// putBack applies an object that differs.
+func putBack(o state.Object) verdict.Verdict {
+	v := verdict.Do(action.ApplyObject{ObjectKind: o.Kind, Name: o.Name}, "it differs from what Git says: "+o.Detail)
+	if !o.ChangedAt.IsZero() {
+		v = v.Measured("at %s", o.ChangedAt.UTC().Format(time.RFC3339))
+	}
+	return v
+}
+
+// restsOn reports whether every rule below rests on an object that is left alone for now: the
+// StatefulSet, unless it is the API server that makes something else of it, or refuses it, in
+// fields that decide nothing.
+func restsOn(s *situation.Situation, o state.Object) bool {
+	if o.Kind != "StatefulSet" || o.State == state.ObjectMissing && !o.Left {
+		return false
+	}
+	if !o.Left && (refused(s, o) || o.Fight != nil && o.Fight.ByAdmission()) {
+		return o.Weight == state.WeightAll && (refused(s, o) || s.Contested(o))
+	}
+	return s.Contested(o)
+}
+
+// refused reports whether an object was not taken as it was applied, and is not tried again yet.
+func refused(s *situation.Situation, o state.Object) bool {
+	return (o.State == state.ObjectMissing || o.State == state.ObjectDrifted) && o.Refused != nil && o.Refused.Until.After(s.Now)
 }
 
 // lostSet brings back a StatefulSet that was deleted out of band, or that has
