@@ -96,8 +96,8 @@ func reasons(list []Event) string {
 	return strings.Join(words, " ")
 }
 
-// 246: what quorate did to a cluster and what befell its objects is told, the newest
-// first, and nothing of another cluster, whatever its name is.
+// 246: the answer lists what quorate did to a cluster and the other Events about its
+// objects, newest first, and none of another cluster, even with a similar name.
 func TestEventsAreThoseOfOneCluster(t *testing.T) {
 	s := newEventServer()
 	for _, e := range []struct{ source, kind, name, reason string }{
@@ -140,9 +140,9 @@ func TestEventsAreThoseOfOneCluster(t *testing.T) {
 	}
 }
 
-// 247: a namespace with very many Events is read up to a bound, which the answer says, and
-// quorate's own are never lost among them; who asks at the same time, or again within
-// some seconds, costs nothing, and who asks for many namespaces is bounded.
+// 247: a namespace with very many Events is read up to a limit, which the answer reports,
+// and quorate's own Events are always included; concurrent and repeated requests share
+// one read, and the number of reads for many namespaces is limited.
 func TestEventsAreReadWithinBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEventServer()
@@ -186,7 +186,7 @@ func TestEventsAreReadWithinBounds(t *testing.T) {
 	})
 }
 
-// 247: an API server that refuses is asked again after some seconds only.
+// 247: after a refusal the API server is not asked again for some seconds.
 func TestARefusalOfEventsIsShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newEventServer()
@@ -212,7 +212,7 @@ func TestARefusalOfEventsIsShared(t *testing.T) {
 	})
 }
 
-// 247: an API server that does not answer keeps nobody for longer than a few seconds.
+// 247: a request ends after a few seconds when the API server does not answer.
 func TestAnAPIServerThatHangsGivesNoEvents(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	t.Cleanup(server.Close)

@@ -62,7 +62,7 @@ func promtool(t *testing.T, args ...string) {
 	}
 }
 
-// Prometheus takes the rules.
+// Prometheus accepts the rules.
 func TestRulesAreValid(t *testing.T) { promtool(t, "check", "rules", monitoring+"rules.yaml") }
 
 // The rules for the operator are those for Prometheus.
@@ -94,10 +94,10 @@ type alertCase struct {
 	fires map[int]int
 }
 
-// The phases of most cases: an hour of peace, an hour of trouble, an hour of peace.
+// The phases of most cases: an hour without a fault, an hour with it, an hour without it.
 const hourly = 60
 
-// phases are the values of a series before, in and after an hour of trouble.
+// phases are the values of a series before, during and after the hour of the fault.
 func phases(values ...string) string {
 	for i, v := range values {
 		more := hourly - 1 // which come after the first
@@ -109,15 +109,15 @@ func phases(values ...string) string {
 	return strings.Join(values, " ")
 }
 
-// onAndOff is 1 in the hour of trouble.
+// onAndOff is 1 during the hour of the fault.
 func onAndOff(series string) string { return series + " " + phases("0", "1", "0") }
 
-// once fires at the end of the hour of trouble, and at no other hour's end.
+// once fires at the end of the hour of the fault, and at the end of no other hour.
 func once() map[int]int { return map[int]int{hourly - 1: 0, 2*hourly - 1: 1, 3*hourly - 1: 0} }
 
 func never() map[int]int { return map[int]int{hourly - 1: 0, 2*hourly - 1: 0, 3*hourly - 1: 0} }
 
-// from is when something fires that takes days.
+// from is when an alert fires that takes days.
 func from(fires, clears int) map[int]int { return map[int]int{30: 0, fires: 1, clears: 0} }
 
 const (
@@ -125,7 +125,7 @@ const (
 	member = orders + `,pod="orders-0"`
 )
 
-// members is a series of each of three members, 1 but for the last ones in trouble.
+// members is a series for each of three members: 1, except for the last ones during the fault.
 func members(metric string, bad int, other string) (all []string) {
 	for i := range 3 {
 		during := "1"
@@ -319,7 +319,7 @@ func TestAlertsOutliveARestart(t *testing.T) {
 	}
 }
 
-// No alert is without a case in which it fires and clears.
+// Each alert has a case in which it fires and clears.
 func TestEachAlertHasACase(t *testing.T) {
 	fires := map[string]bool{}
 	for _, c := range alertCases() {
@@ -334,7 +334,7 @@ func TestEachAlertHasACase(t *testing.T) {
 	}
 }
 
-// Each alert has its page, with commands, and says where it is.
+// Each alert links to its runbook, which has commands.
 func TestEachAlertHasARunbook(t *testing.T) {
 	sections := runbookSections(t)
 	known := map[string]bool{}
@@ -349,7 +349,7 @@ func TestEachAlertHasARunbook(t *testing.T) {
 	}
 	for name, body := range sections {
 		if !known[name] && strings.HasPrefix(name, "Quorate") || strings.HasPrefix(name, "Etcd") && !known[name] {
-			t.Errorf("docs/alerts.md tells of %s, which is no alert", name)
+			t.Errorf("docs/alerts.md has a section %s, which is not an alert", name)
 		}
 		for _, block := range commands(body) {
 			check := exec.CommandContext(t.Context(), "bash", "-n")

@@ -14,12 +14,12 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 )
 
-// restart is the one thing that runbooks change.
+// restart is the only command in the runbooks that changes anything.
 const restart = "kubectl -n quorate-system rollout restart deployment/quorate"
 
-// 251: the commands of the runbooks change nothing but one: the end-to-end test
-// TestRunbooks runs them all. They look for metrics, labels and words of log lines that
-// there are, which a cluster at rest does not show.
+// 251: all commands of the runbooks are read-only except one. The metrics, labels and
+// log lines that they search for exist in the code; the end-to-end test TestRunbooks runs
+// them, but a healthy cluster does not show these.
 func TestRunbookCommandsAskForWhatExists(t *testing.T) {
 	check := newRunbookCheck(t)
 	found := 0
@@ -38,7 +38,7 @@ func TestRunbookCommandsAskForWhatExists(t *testing.T) {
 	}
 }
 
-// 251: the check finds what is wrong, each alone.
+// 251: the check finds each kind of mistake.
 func TestRunbookCommandsAreReallyChecked(t *testing.T) {
 	check := newRunbookCheck(t)
 	for line, says := range map[string]string{
@@ -78,7 +78,7 @@ func runbookSections(t *testing.T) map[string]string {
 	return sections
 }
 
-// runbookCheck knows what commands may ask for.
+// runbookCheck knows which metrics, labels and log messages exist.
 type runbookCheck struct {
 	metrics []string
 	source  string
@@ -97,7 +97,7 @@ var (
 	hold     = regexp.MustCompile(`^quorate explain (\S+)`)
 )
 
-// problems are what is wrong with a command.
+// problems lists what is wrong with a command.
 func (c *runbookCheck) problems(line string) (problems []string) {
 	bad := func(problem string) { problems = append(problems, problem) }
 	pipe := strings.Split(line, " | ")
