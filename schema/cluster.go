@@ -89,10 +89,10 @@ type ImageSpec struct {
 type StorageSpec struct {
 	// Size of each member's volume, for example 8Gi. It may grow, where its
 	// StorageClass allows that, and never shrinks. Nothing restarts.
-	Size resource.Quantity `json:"size" jsonschema:"positive"`
+	Size resource.Quantity `json:"size" jsonschema:"positive,change=grows only"`
 	// StorageClassName of each member's volume. Default: the default class of
 	// Kubernetes. A change is refused, but see classChange.
-	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain"`
+	StorageClassName *string `json:"storageClassName,omitempty" jsonschema:"form=subdomain,change=immutable but by classChange"`
 	// ClassChange is Refuse (default) or Replace: then a change of the class
 	// replaces the members one at a time by new ones on new volumes, and the old
 	// volumes are deleted.
@@ -193,9 +193,9 @@ const (
 type TLSSpec struct {
 	// Mode is Managed (default), Secrets or Disabled. Immutable for now, and so
 	// are the names of the Secrets of server and peer.
-	Mode TLSMode `json:"mode,omitempty"`
+	Mode TLSMode `json:"mode,omitempty" jsonschema:"change=immutable"`
 	// Secrets names the Secrets of mode Secrets, and is refused in other modes.
-	Secrets TLSSecretNames `json:"secrets,omitzero"`
+	Secrets TLSSecretNames `json:"secrets,omitzero" jsonschema:"change=server and peer are immutable"`
 }
 
 // TLSSecretNames are Secrets of the cluster's namespace, of type
@@ -310,13 +310,13 @@ type NetworkSpec struct {
 	// ClusterDomain is the DNS domain of the Kubernetes cluster, for the names
 	// in certificates. Default: the daemon's --cluster-domain, cluster.local.
 	// Immutable for now in tls.mode Managed.
-	ClusterDomain string `json:"clusterDomain,omitempty" jsonschema:"form=subdomain"`
+	ClusterDomain string `json:"clusterDomain,omitempty" jsonschema:"form=subdomain,change=immutable in tls.mode Managed"`
 	// IPFamilyPolicy of the Services: SingleStack, PreferDualStack or
 	// RequireDualStack. Default: that of Kubernetes, SingleStack.
 	IPFamilyPolicy corev1.IPFamilyPolicy `json:"ipFamilyPolicy,omitempty" jsonschema:"enum=SingleStack|PreferDualStack|RequireDualStack"`
 	// IPFamilies of the Services in order: IPv4, IPv6 or both. Default: those
 	// of Kubernetes. The first is immutable.
-	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty" jsonschema:"enum=IPv4|IPv6,maxItems=2,unique"`
+	IPFamilies []corev1.IPFamily `json:"ipFamilies,omitempty" jsonschema:"enum=IPv4|IPv6,maxItems=2,unique,change=the first is immutable"`
 }
 
 // MaintenanceWindow is a time in which members may be restarted.

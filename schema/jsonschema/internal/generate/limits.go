@@ -18,12 +18,14 @@ import (
 //	maxLength  of a text, in characters
 //	maxItems   of a list
 //	unique     no item of a list occurs twice, without a value
+//	change     what a live cluster does not take of a change, for the reference
 type Limits struct {
 	Form                string
 	Choices             []Choice
 	Minimum, Maximum    *int64
 	MaxLength, MaxItems *int64
 	Positive, Unique    bool
+	Change              string
 }
 
 // readLimits parses a tag.
@@ -44,6 +46,8 @@ func readLimits(tag string) (Limits, error) {
 			*number = &n
 		case key == "positive":
 			limits.Positive = true
+		case key == "change":
+			limits.Change = value
 		case key == "unique":
 			limits.Unique = true
 		case key == "enum":

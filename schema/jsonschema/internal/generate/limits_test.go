@@ -31,3 +31,26 @@ func TestJoin(t *testing.T) {
 		}
 	}
 }
+
+// A default is found where it is filled in, and where only the doc tells of it.
+func TestDefaultOf(t *testing.T) {
+	auto := Value{Shape: Text, Choices: []Choice{{Value: "Auto"}, {Value: "Never"}}}
+	for _, c := range []struct {
+		field Field
+		want  string
+	}{
+		{Field{Required: true, Doc: "Version."}, "required"},
+		{Field{Default: "Keep", Doc: "Volumes is Keep (default) or Delete."}, "`Keep`"},
+		{Field{Value: auto, Doc: "Mode is Auto (default) or Never."}, "`Auto`"},
+		{Field{Doc: "After is how long. Default 5m."}, "5m"},
+		{Field{Doc: "QuotaBackendBytes. Default 2Gi, at most 8Gi advised."}, "2Gi"},
+		{Field{Doc: "Repository. Default: the daemon's --etcd-repository. The tag is v."}, "the daemon's --etcd-repository"},
+		{Field{Doc: "Affinity replaces the default, a preferred anti-affinity by node."}, "a preferred anti-affinity by node"},
+		{Field{Doc: "Report tells. Default false: it is no drift."}, "false"},
+		{Field{Doc: "Labels to add."}, "none"},
+	} {
+		if got := defaultOf(&c.field); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.field.Doc, got, c.want)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ Every document begins with ` + "`apiVersion: quorate.dev/v1alpha1`" + ` and one 
 	}
 	p.printf(`
 A field that is not listed here is an error. Fields in **bold** are required. KEY stands for names that the author chooses, and
-[] for each item of a list. ` + "`quorate validate`" + ` checks all of it, and ` + "`quorate schema`" + ` prints the JSON Schema for editors and CI.
+[] for each item of a list. Where nothing stands under "on a live cluster", a change in Git is applied. ` + "`quorate validate`" + ` checks all of it, and ` + "`quorate schema`" + ` prints the JSON Schema for editors and CI.
 
 | type | how it is written |
 |---|---|
@@ -56,7 +57,7 @@ func (p *page) printf(format string, args ...any) { fmt.Fprintf(p, format, args.
 
 // kind is the section of one kind.
 func (p *page) kind(kind *Type, example string) {
-	p.printf("\n## %s\n\n%s\n\n```yaml\n%s```\n\n| field | type | default | meaning |\n|---|---|---|---|\n", kind.Name, kind.Doc, example)
+	p.printf("\n## %s\n\n%s\n\n```yaml\n%s```\n\n| field | type | default | on a live cluster | meaning |\n|---|---|---|---|---|\n", kind.Name, kind.Doc, example)
 	for _, f := range kind.Fields {
 		if f.Name == "metadata" || f.Name == "spec" {
 			p.row(f, f.Name)
@@ -70,7 +71,7 @@ func (p *page) row(f *Field, path string) {
 	if f.Required {
 		name = "**" + name + "**"
 	}
-	p.printf("| %s | %s | %s | %s |\n", name, cell(p.typeOf(f.Value)), cell(literal(f.Default)), cell(p.meaning(f)))
+	p.printf("| %s | %s | %s | %s | %s |\n", name, cell(p.typeOf(f.Value)), cell(defaultOf(f)), cell(f.Limits.Change), cell(p.meaning(f)))
 	value, path := inner(f.Value, path)
 	if value.Shape != Object || value.Type.Kubernetes || (p.specs[value.Type] != "" && path != "spec") {
 		return
@@ -146,6 +147,34 @@ func join(field, more string) string {
 		return strings.TrimSpace(more + " " + others)
 	}
 	return field + " " + more
+}
+
+// defaultOf is what a field is where a file leaves it out: the value that is filled in, or
+// what the doc says of a default that somebody else has.
+func defaultOf(f *Field) string {
+	switch {
+	case f.Required:
+		return "required"
+	case f.Default != nil:
+		return literal(f.Default)
+	}
+	for _, form := range []string{
+		`Default:? (.+?)(?:: |, at most |[.] |[.]$)`,
+		`replaces? the default(?:,|:| is) (.+?)(?:: |[.] |[.]$)`,
+	} {
+		if m := regexp.MustCompile(form).FindStringSubmatch(f.Doc); m != nil {
+			return m[1]
+		}
+	}
+	for _, choice := range f.Value.Choices {
+		if strings.Contains(f.Doc, choice.Value+" (default)") {
+			return "`" + choice.Value + "`"
+		}
+	}
+	if f.Value.Shape == Object && !f.Value.Type.Kubernetes {
+		return "that of its fields"
+	}
+	return "none"
 }
 
 // literal is a value as a file has it.
