@@ -32,8 +32,9 @@ func TestTheSamplesOfTheREADMEArePrinted(t *testing.T) {
 		_, sample, found := strings.Cut(readme, "\n"+begin)
 		sample, _, _ = strings.Cut(begin+sample, "\n\n")
 		sample = regexp.MustCompile("(?m)^(    |> ?)").ReplaceAllString(sample, "")
-		command, want, isCommand := strings.Cut(sample, "\n")
-		if command, isCommand = strings.CutPrefix(command, "$ "); !isCommand {
+		first, want, _ := strings.Cut(sample, "\n")
+		command, isCommand := strings.CutPrefix(first, "$ ")
+		if !isCommand {
 			command, want = "quorate plan --offline --base origin/main --head HEAD -o markdown clusters", sample
 		}
 		before := map[string]string{"orders": cluster, "ledger": strings.ReplaceAll(cluster, "orders", "ledger")}
