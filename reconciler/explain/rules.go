@@ -101,6 +101,16 @@ func rules() []Entry {
 			},
 		},
 		{
+			Name:  "remedy",
+			Means: "No quorum of members runs, and the data of a quorum is whole on its volumes: they need too much memory, lack an image or a node, are refused by Kubernetes, or do not start with their settings.",
+			Why:   "With nothing that serves there is nothing to lose by a restart: a commit of settings goes to the members that are down, one after the other, until there is a quorum. Another version waits for that, and no member that may serve is stopped.",
+			Do: []string{
+				"Commit what lets them start: spec.podTemplate (resources, node selector, tolerations, priority class), spec.image, spec.etcd; or revert the commit that broke them.",
+				"Where a node does not report, bring it back first: whether etcd still runs there is unknown.",
+				"Neither delete volume claims nor write spec.recovery: both give up data that is there.",
+			},
+		},
+		{
 			Name:  "settled",
 			Means: "The StatefulSet controller has not caught up with the last change, or replaces a pod.",
 			Why:   "What quorate sees of the pods is not yet the effect of its last step.",
@@ -157,6 +167,16 @@ func rules() []Entry {
 			Do: []string{
 				"NOSPACE: raise spec.etcd.quotaBackendBytes in a commit of its own, or delete keys; quorate compacts, defragments and ends the alarm.",
 				"CORRUPT: compare the members with etcdctl endpoint hashkv --cluster, and delete the pod and the claim of the one that is wrong; or restore a backup into a new cluster.",
+			},
+		},
+		{
+			Name:  "missing",
+			Means: "The pod of a member does not exist: Kubernetes refuses it (a quota, Pod Security, a policy, a priority class that does not exist), and the hold has its words; or nobody creates it.",
+			Why:   "A rollout stops there, as every other member that restarted now would be refused as well. What heals goes on meanwhile: it stands above.",
+			Do: []string{
+				"In a rollout, revert the commit: the pod comes back as it was.",
+				"Or let Kubernetes admit it, or commit what it admits: kubectl describe statefulset shows each refusal.",
+				"Where nothing is refused, check that kube-controller-manager runs.",
 			},
 		},
 		{

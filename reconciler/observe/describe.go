@@ -82,6 +82,8 @@ func (v *View) describeSet(g gathered) {
 		Settled: v.Set.Status.ObservedGeneration >= v.Set.Generation,
 	}
 	set.Terminating = v.Set.DeletionTimestamp != nil
+	set.ChangedAt, set.StatusAt = lastChange(v.Set, ""), lastChange(v.Set, "status")
+	set.Refusal = g.refusal
 	if claims := ClaimTemplateOf(v.Set); claims != nil {
 		set.ClaimSize = claims.Size.Value()
 		if claims.StorageClassName != nil {

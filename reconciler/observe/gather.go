@@ -43,8 +43,10 @@ type gathered struct {
 	chosen  state.Chosen
 	// nodes is since when the node of a pod that is not ready is gone, by pod.
 	nodes map[string]time.Time
-	// silent are the pods whose node does not report, by name, while no member answers.
-	silent map[string]bool
+	// kubelets is whether the node of a pod reports, by pod, while no member answers.
+	kubelets map[string]bool
+	// refusal is why a pod that is missing cannot be created; nil where that is not known.
+	refusal *state.Refusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
 	rigid map[string]string
 	// endpoints are how the members were reached, and rounds what they answered.
@@ -80,7 +82,7 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	if len(g.endpoints) > 0 || g.parsed != nil && g.parsed.Formed() {
 		g.rounds = []state.Round{o.Members.Round(ctx, g.cluster.Key(), g.endpoints, false)}
 	}
-	g.silent, err = o.silentNodes(ctx, g)
+	g.kubelets, err = o.reportingNodes(ctx, g)
 	return g, err
 }
 
@@ -115,18 +117,21 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 		return g, fmt.Errorf("read %s %s: %w", kind, name, err)
 	}
 	g.liveCluster = live
-	if g.silent, err = o.silentNodes(ctx, g); err != nil {
+	if g.kubelets, err = o.reportingNodes(ctx, g); err != nil {
 		return g, err
 	}
 	return g, o.gatherAround(ctx, &g)
 }
 
-// gatherAround reads what the record and the pods lead to: the Job of a restore, and the
-// nodes of pods that are not ready.
+// gatherAround reads what the record and the pods lead to: the Job of a restore, the
+// nodes of pods that are not ready, and why a pod is missing.
 func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
 	g.parsed, g.unreadable = o.readRecord(g.cluster, g.liveCluster)
 	rec := g.parsed
 	if g.nodes, err = o.goneNodes(ctx, rec, g.liveCluster); err != nil {
+		return err
+	}
+	if g.refusal, err = o.refusal(ctx, g.liveCluster); err != nil {
 		return err
 	}
 	g.job, g.jobPods = nil, nil

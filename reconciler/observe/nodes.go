@@ -36,29 +36,31 @@ func (o *Observer) goneNodes(ctx context.Context, rec *record.Record, live liveC
 	return gone, nil
 }
 
-// silentNodes are the pods that are ready by the word of a node that does not report any
-// more. That matters only where the members do not answer, so nodes are read only then;
-// where quorate may not read them, none is silent: Kubernetes itself calls the pods of such
-// a node unready before long.
-func (o *Observer) silentNodes(ctx context.Context, g gathered) (map[string]bool, error) {
+// reportingNodes tells of each pod whether its node reports: what is said of a pod on one
+// that does not was so once. That matters only where the members do not answer, so nodes
+// are read only then; where quorate may not read them, of no pod on a node: a ready one
+// counts, as Kubernetes itself calls the pods of a silent node unready before long, and one
+// that is not ready does not.
+func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]bool, error) {
 	if len(g.rounds) == 0 || g.rounds[len(g.rounds)-1].Problem == "" {
 		return nil, nil
 	}
-	silent := map[string]bool{}
+	reporting := map[string]bool{}
 	for _, p := range g.pods {
-		if !pods.Ready(p) || p.Spec.NodeName == "" {
+		if p.Spec.NodeName == "" {
+			reporting[p.Name] = true // nothing of it runs anywhere
 			continue
 		}
 		nodes, err := o.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + p.Spec.NodeName})
 		switch {
 		case apierrors.IsForbidden(err):
-			return silent, nil
+			continue
 		case err != nil:
 			return nil, fmt.Errorf("get the node of %s: %w", p.Name, err)
 		}
-		silent[p.Name] = !slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName && reports(n) })
+		reporting[p.Name] = slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName && reports(n) })
 	}
-	return silent, nil
+	return reporting, nil
 }
 
 // reports reports whether a node is ready by Kubernetes.
@@ -74,10 +76,13 @@ func (v *View) describeDamage(g gathered) {
 	for i, p := range g.pods {
 		pod := &v.Observed.Pods[i] // described in this order
 		claim := g.claim(v.ClaimName(pod.Name))
-		pod.NodeSilent, pod.Unclaimed = g.silent[p.Name], claim == nil && pods.Mounts(p, v.ClaimName(pod.Name))
+		reports, known := g.kubelets[p.Name]
+		pod.NodeSilent, pod.Reported = known && !reports && pod.Ready, reports && !pod.Ready
+		pod.Unclaimed = claim == nil && pods.Mounts(p, v.ClaimName(pod.Name))
 		if pod.Ready {
 			continue
 		}
+		pod.DownSince = pods.NotReadySince(p)
 		pod.Damage, pod.Found = pods.Damage(p), pods.Found(p)
 		if claim != nil && claim.Status.Phase == corev1.ClaimLost {
 			pod.Damage = state.DamageLost

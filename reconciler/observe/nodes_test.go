@@ -206,3 +206,30 @@ func TestAReadyPodOnASilentNode(t *testing.T) {
 		}
 	})
 }
+
+// 295: what the status of a pod says that is not ready counts only while its node reports,
+// or where it is on none; what quorate may not read does not.
+func TestTheWordOfAKubelet(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		check := func(when string, want bool) {
+			t.Helper()
+			if p := podSeen(w); p.Reported != want || p.DownSince.IsZero() {
+				t.Errorf("%s: %+v", when, p)
+			}
+		}
+		reconcilertest.Ill(w, time.Now(), func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
+		putNode(w, "n1", "host-1", corev1.ConditionTrue, time.Now())
+		check("while members answer nothing is read", false)
+		w.Etcd.Change = func(r *state.Round) { r.Problem = "no endpoint answers" }
+		check("a node that reports", true)
+		putNode(w, "n1", "host-1", corev1.ConditionUnknown, time.Now())
+		check("a node that does not", false)
+		reconcilertest.Ill(w, time.Now(), func(p *corev1.Pod) { p.Spec.NodeName = "" })
+		check("no node", true)
+		reconcilertest.Ill(w, time.Now(), func(p *corev1.Pod) { p.Spec.NodeName = "n1" })
+		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
+		})
+		check("nodes that quorate may not read", false)
+	})
+}

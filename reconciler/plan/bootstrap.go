@@ -73,6 +73,9 @@ func begunOtherwise(s *situation.Situation) verdict.Verdict {
 // forming waits until every member has joined, and then has their IDs recorded.
 func forming(s *situation.Situation) verdict.Verdict {
 	r := s.Observed.Round()
+	if v := refusedFounders(s); !v.Silent() {
+		return v
+	}
 	if problem := s.Unformed(r); !problem.None() {
 		if p := s.NeverStarted(); p != nil {
 			return recovery.Reform(s, p)
@@ -95,6 +98,26 @@ func forming(s *situation.Situation) verdict.Verdict {
 	oldest, _, _ := s.VersionSpan()
 	return verdict.Do(action.RecordFormed{ClusterID: r.ClusterID, Members: members, BornOn: oldest.Line()},
 		"every member has joined; from now on an empty volume is a loss, not a beginning")
+}
+
+// refusedFounders tells of first members whose pods Kubernetes refuses, and gives them
+// what Git asks for now. Pods that exist are left alone: where those have a quorum, the
+// cluster forms with pods of two templates, and the others follow in a roll.
+func refusedFounders(s *situation.Situation) verdict.Verdict {
+	names, refusal := situation.MissingPods(s), situation.RefusalOf(s)
+	if len(names) == 0 || refusal == nil {
+		return verdict.Pass()
+	}
+	lowest := naming.Ordinal(names[0])
+	if !s.Started() && situation.Displaced(s, lowest) == "" && (len(s.Observed.Pods) == 0 || s.Observed.Set.Version == s.Desired.Spec.Version) {
+		a := action.NewStartRoll(s)
+		a.Partition = lowest
+		return verdict.Do(a, fmt.Sprintf("the cluster has never formed, because Kubernetes refuses the pod of %s: %s; Git now says otherwise", names[0], refusal.Why))
+	}
+	v := verdict.Unhealthy(fmt.Sprintf("the cluster cannot form: the pod of %s cannot be created: %s", names[0], refusal.Why),
+		"let Kubernetes admit it (quota, Pod Security, policies, priority class), or commit what it admits").At(names[0])
+	v.Hold.Since = refusal.Since
+	return v
 }
 
 // readyPods is how many of the first members' pods are ready.

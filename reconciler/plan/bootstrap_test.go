@@ -37,6 +37,10 @@ func TestBootstrap(t *testing.T) {
 		return with(forming, joined, func(s *situation.Situation) { f(s.Observed.Round()) })
 	}
 	checkRule(t, bootstrap, []ruleCase{
+		{name: "294: a pod that Kubernetes refuses", change: with(podless(2, time.Minute), forbidden(time.Minute), unrecorded), want: `Unhealthy: the cluster cannot form: the pod of orders-2 cannot be created: pods "orders-2" is forbidden: exceeded quota: db; let Kubernetes admit it`},
+		{name: "294: a commit reaches it, and no pod that exists", change: with(tuned, podless(2, time.Minute), forbidden(time.Minute), unrecorded), want: "start the roll on 3.5.35: the cluster has never formed, because Kubernetes refuses the pod of orders-2"},
+		{name: "294: not where it would reach one that exists first", change: with(tuned, podless(0, time.Minute), forbidden(time.Minute), unrecorded), want: "Unhealthy: the cluster cannot form: the pod of orders-0"},
+		{name: "I14: nor with another version beside pods that may have run", change: with(commit(newVersion), podless(2, time.Minute), forbidden(time.Minute), unrecorded), want: "Unhealthy: the cluster cannot form"},
 		{name: "33: a formed cluster is never made again"},
 		{name: "28: the record comes first", change: func(s *situation.Situation) { s.Observed.Record, s.Observed.Set = nil, nil }, want: "create the record: "},
 		{name: "30: then the objects", change: with(unformed, func(s *situation.Situation) { s.Observed.Objects[0].State, s.Observed.Set = state.ObjectMissing, nil }), want: "apply Service orders: "},

@@ -131,6 +131,8 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	case w.stranded(i):
 		out.Trouble, out.Ran = "the cluster is newer than this etcd", true
 	}
+	out.Barred = p.state == podStarting && out.Damage == "" && (out.Unpulled || c.pinned || c.terminating)
+	out.Reported = !out.Ready
 	if out.Damage != "" {
 		out.DamageSince = noonPlus(c.since)
 	}

@@ -269,6 +269,11 @@ func (w *world) lookAtSet(o *state.Observed) {
 	if s.fast {
 		o.Set.ClaimClass = classes[true]
 	}
+	for i := range s.replicas {
+		if w.barred(i) {
+			o.Set.Refusal = &state.Refusal{Why: "exceeded quota", Since: noonPlus(w.clock - 60), At: noonPlus(w.clock)}
+		}
+	}
 	if w.frozen() {
 		o.Set.Immutable = changesOf("spec.tls.mode")
 	}
@@ -305,6 +310,7 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 	*r = state.Round{At: noonPlus(w.clock), Deep: deep, Members: r.Members[:0]}
 	if w.leader < 0 {
 		r.Problem = "no linearizable answer"
+		w.alone(r)
 		return
 	}
 	r.ClusterID = "c1"
@@ -360,6 +366,20 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 			m.Hash = 1
 		}
 		r.Members = append(r.Members, m)
+	}
+}
+
+// alone is what members say that have no leader: each tells of itself only.
+func (w *world) alone(r *state.Round) {
+	for i := range w.pods {
+		p := &w.pods[i]
+		switch {
+		case p.state == podAbsent:
+		case w.runs(int8(i)) && p.state == podUp:
+			r.Members = append(r.Members, state.Member{Name: podNames[i], ID: memberIDs[w.seats[i].id], Version: variants[p.template].version, Term: 7, CommitIndex: 100, AppliedIndex: 100, Problem: "no leader"})
+		default:
+			r.Members = append(r.Members, state.Member{Name: podNames[i], Problem: "connection refused"})
+		}
 	}
 }
 

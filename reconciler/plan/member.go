@@ -21,11 +21,8 @@ func settled(s *situation.Situation) verdict.Verdict {
 	if !s.Observed.Set.Settled {
 		return verdict.Wait("the StatefulSet controller has not seen the last change yet", time.Time{})
 	}
-	if len(s.Observed.Pods)+s.PendingJoin() < int(s.Observed.Set.Replicas) {
-		return uncreated(s, fmt.Sprintf("%d of %d pods exist; the StatefulSet creates the rest", len(s.Observed.Pods), s.Observed.Set.Replicas))
-	}
-	if name := s.Podless(); name != "" {
-		return uncreated(s, fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name)).At(name)
+	if len(situation.MissingPods(s)) > 0 {
+		return recallMissing(s) // a rule below tells: what heals must not wait for it
 	}
 	if s.ControllerCloses() {
 		return verdict.Wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod()).Advise(s.AskController())
@@ -60,12 +57,6 @@ func settled(s *situation.Situation) verdict.Verdict {
 	return verdict.Do(action.NewStartRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.Observed.Set.Partition, len(loose)))
-}
-
-// uncreated waits for pods that do not exist. Since when is unknown, so it says at
-// once what to do if that lasts.
-func uncreated(s *situation.Situation, message string) verdict.Verdict {
-	return verdict.Wait(message, time.Time{}).Advise(s.AskController())
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer

@@ -16,13 +16,7 @@ func TestSettled(t *testing.T) {
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
 		{name: "67: a change that the controller has not seen", change: func(s *situation.Situation) { s.Observed.Set.Settled = false }, want: "Waiting: the StatefulSet controller has not seen the last change yet"},
-		{name: "75: a pod that does not exist", change: func(s *situation.Situation) { s.Observed.Pods = s.Observed.Pods[:2] }, want: "Waiting: 2 of 3 pods exist"},
 		{name: "43: a learner's pod that is not created is the join's, which has a deadline", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas = 4 })},
-		{name: "43: but a member's is awaited beside it", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 4, s.Observed.Pods[:2] }), want: "Waiting: 2 of 4 pods exist"},
-		{name: "43: also where the learner has been promoted", change: with(joining("m3", 0), func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Record.Members["orders-3"] = 4, "m3" }), want: "Waiting: 3 of 4 pods exist"},
-		{name: "75: a pod without a member makes up for none of a member", change: func(s *situation.Situation) {
-			s.Observed.Pods = append(s.Observed.Pods[:2:2], state.Pod{Name: "orders-3", Ordinal: 3})
-		}, want: "does not exist; the StatefulSet creates it"},
 		{name: "a roll whose partition is above every pod", change: rolling},
 		{name: "a pod that the partition lets go", change: with(rolling, partition(2)), want: "Waiting: the StatefulSet replaces orders-2"},
 		{name: "I2: and not while another one is down", change: with(rolling, partition(2), down(0)), want: "the partition is 2 and would let orders-2 go while orders-0 is not well; it goes back above all of them"},

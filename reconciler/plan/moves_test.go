@@ -117,7 +117,11 @@ func (w *world) oldest() bool {
 // replaces one outdated pod at or above the partition at a time.
 func (w *world) controllerMoves(all []move) []move {
 	for i := range w.set.replicas {
-		if w.pods[i].state == podAbsent {
+		switch {
+		case w.pods[i].state != podAbsent:
+		case w.barred(i):
+			return all // it tries again, and does nothing else
+		default:
 			return append(all, move{podIsCreated, i})
 		}
 	}
@@ -300,12 +304,22 @@ func (w *world) apply(m move) string {
 	return ""
 }
 
+// templateFor is the template that the controller makes a pod from.
+func (w *world) templateFor(i int8) int8 {
+	if i < w.set.partition {
+		return w.set.current
+	}
+	return w.set.template
+}
+
+// barred reports whether Kubernetes refuses a pod that is missing.
+func (w *world) barred(i int8) bool {
+	return w.set.there && i < w.set.replicas && w.pods[i].state == podAbsent && variants[w.templateFor(i)].barred
+}
+
 func (w *world) createPod(i int8) {
 	w.uids++
-	w.pods[i] = fakePod{state: podStarting, template: w.set.template, uid: w.uids, created: w.clock}
-	if i < w.set.partition {
-		w.pods[i].template = w.set.current
-	}
+	w.pods[i] = fakePod{state: podStarting, template: w.templateFor(i), uid: w.uids, created: w.clock}
 	if c := &w.claims[i]; !c.there {
 		w.makeClaim(i)
 	} else if w.guard(i) != guardStarts {

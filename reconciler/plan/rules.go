@@ -33,6 +33,7 @@ type rule struct {
 //	enlarge       larger volumes are asked for, whatever else is wrong                         I6
 //	hibernated    a cluster that sleeps is left asleep, or woken                               I4
 //	resize        as many pods as there are members, none as what may not start                I14 I20
+//	remedy        no quorum, whole data: a commit of settings goes to what is down             I1 I5 I14 I17
 //	settled       the StatefulSet controller has caught up                                     I3
 //	reachable     members that are ready and do not answer are not lost                        I17 I18
 //	recovery      a lost quorum: what Git says, once, or nothing                               I8 I13 I17 I18
@@ -40,6 +41,7 @@ type rule struct {
 //	membership    a change of the member list that has begun is finished                       I1 I19 I24
 //	repair        a permanently lost member, unheard by the leader, is replaced, one, backed up I1 I5 I17
 //	alarms        space is freed, and an alarm ends when its cause has                         I9 I23
+//	missing       a pod that Kubernetes refuses, or nobody creates, is told                    I2 I25
 //	path          every hop of every member is one that etcd supports                          I14
 //	mend          a member broken by an abandoned roll comes back before a downgrade           I15
 //	member        a restarted member comes back, or the roll stops                             I2 I15
@@ -83,6 +85,7 @@ func table() []rule {
 		{"enlarge", volumes.Enlarge},
 		{"hibernated", hibernated},
 		{"resize", resize},
+		{decision.RuleRemedy, recovery.Remedy},
 		{"settled", settled},
 		{"reachable", recovery.Reachable},
 		{decision.RuleRecovery, recovery.Lost},
@@ -90,6 +93,7 @@ func table() []rule {
 		{"membership", membership},
 		{"repair", repair},
 		{"alarms", alarms},
+		{"missing", missing},
 		{"path", path},
 		{"mend", mend},
 		{"member", member},

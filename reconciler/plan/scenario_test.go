@@ -40,7 +40,8 @@ var update = flag.Bool("update", false, "rewrite the plans of testdata/scenarios
 //	volumes       a row each, sizes in Gi; the capacity is the size, and it holds what
 //	              its member has left unless another ID, foreign or none stands there
 //	set           template and current (hash and version), partition, settled,
-//	              immutable; no section is no StatefulSet
+//	              immutable, status and changed (ages), refused (age, and why a missing pod
+//	              cannot be created); no section is no StatefulSet
 //	pods          a row each
 //	restore       how far the restore of a volume is
 //	members       a row each, as the second of two looks had them
@@ -132,8 +133,8 @@ func vocabulary() map[string]string {
 		"certificates": "missing problem due ending ends",
 		"fleet":        "limit state name wave why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble",
-		"set":     "template current replicas partition settled immutable claims terminating scaled-by",
-		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed trouble",
+		"set":     "template current replicas partition settled immutable claims terminating scaled-by status changed refused",
+		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -376,6 +377,16 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
 		Immutable: changesOf(list(s["immutable"])...), Terminating: s["terminating"] == "yes", ScaledBy: s["scaled-by"],
 	}
+	if s["status"] != "" {
+		o.Set.StatusAt = ago(t, s["status"])
+	}
+	if s["changed"] != "" {
+		o.Set.ChangedAt = ago(t, s["changed"])
+	}
+	// Since when Kubernetes refuses a pod, and in which words; it said so last just now.
+	if since, why, refused := strings.Cut(s["refused"], " "); refused {
+		o.Set.Refusal = &state.Refusal{Why: why, Since: ago(t, since), At: noon}
+	}
 	if size, class, _ := strings.Cut(s["claims"], " "); size != "" {
 		claims := resource.MustParse(size)
 		o.Set.ClaimSize, o.Set.ClaimClass = claims.Value(), class
@@ -419,8 +430,18 @@ func podOf(t *testing.T, r row) state.Pod {
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
 		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
+		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: downSince(t, r),
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
+}
+
+// downSince is since when a pod has not been ready, zero where that is not said.
+func downSince(t *testing.T, r row) time.Time {
+	t.Helper()
+	if r["down"] == "" {
+		return time.Time{}
+	}
+	return ago(t, r["down"])
 }
 
 // errorsOf are errors that a member reports, such as "alarm:NOSPACE".

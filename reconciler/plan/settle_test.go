@@ -211,6 +211,9 @@ func (w *world) sound() bool {
 		if w.claims[i].unheard {
 			return false // its node comes back, or goes
 		}
+		if w.barred(int8(i)) {
+			return false // only a commit, or who has set the quota
+		}
 		if p.state != podAbsent && (!starts(p.template) || w.stranded(int8(i))) {
 			return false
 		}

@@ -13,7 +13,8 @@ type variant struct {
 	// unpulled: there is no such image. dies: etcd exits before it touches its
 	// data, as it does on a flag that it does not know. refused: a release that
 	// no cluster should be brought to.
-	unpulled, dies, refused bool
+	// barred: Kubernetes refuses the pod, as a quota or a policy does.
+	unpulled, dies, refused, barred bool
 }
 
 // The variants that commits of the simulation choose from, and at the end those
@@ -29,6 +30,7 @@ var variants = []variant{
 	v35Refused: {version: "3.5.1", minor: 5, refused: true},
 	v37:        {version: "3.7.3", minor: 7},
 	v37Early:   {version: "3.7.1", minor: 7},
+	v36Barred:  {version: "3.6.16", minor: 6, barred: true},
 	v36Flush:   {version: "3.6.16", minor: 6, flush: true},
 }
 
@@ -43,6 +45,7 @@ const (
 	v35Refused
 	v37
 	v37Early // has no way down
+	v36Barred
 	v36Flush
 )
 
@@ -50,7 +53,7 @@ const (
 const askable = int(v36Flush)
 
 // starts reports whether etcd runs with this template.
-func starts(v int8) bool { return !variants[v].unpulled && !variants[v].dies }
+func starts(v int8) bool { return !variants[v].unpulled && !variants[v].dies && !variants[v].barred }
 
 // ask is what the cluster's file says.
 type ask struct {

@@ -24,6 +24,7 @@ func Describe(p *corev1.Pod) state.Pod {
 		Template: p.Annotations[naming.AnnotationTemplateHash], Version: p.Annotations[naming.AnnotationVersion],
 		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
 		Ready: Ready(p), Quota: PodQuota(p), Trouble: Trouble(p),
+		Barred:   barred(p),
 		Unpulled: slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
 	}
 	for _, condition := range p.Status.Conditions {
@@ -92,6 +93,26 @@ func Trouble(p *corev1.Pod) string {
 		}
 	}
 	return ""
+}
+
+// barred reports whether Kubernetes, and not what runs in its containers, keeps a pod from
+// running.
+func barred(p *corev1.Pod) bool {
+	for _, condition := range p.Status.Conditions {
+		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
+			return true
+		}
+	}
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		if containerTrouble(s) == "" {
+			continue
+		}
+		// A waiting container that has never ended has never been started.
+		ended := LastEnd(s)
+		return unpulled(s) || (ended == nil && s.State.Waiting != nil && s.RestartCount == 0) ||
+			(ended != nil && slices.Contains([]string{OutOfMemory, "StartError", "ContainerCannotRun"}, ended.Reason))
+	}
+	return false
 }
 
 // containerTrouble is what keeps one container from running, or "".

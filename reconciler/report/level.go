@@ -13,7 +13,7 @@ func levelOf(h decision.Hold) slog.Level {
 	case decision.Waiting, decision.Confirm, decision.ObserveOnly:
 		return slog.LevelInfo
 	case decision.Unhealthy:
-		if h.Rule == decision.RuleRecovery {
+		if h.Rule == decision.RuleRecovery || h.Rule == decision.RuleRemedy {
 			return slog.LevelError
 		}
 	case decision.Unreachable, decision.Stopped, decision.Refused:

@@ -326,8 +326,14 @@ type Set struct {
 	// get: the last one whose roll ended. CurrentVersion is its etcd version.
 	CurrentTemplate string
 	CurrentVersion  string
-	// Settled says that the StatefulSet controller has seen the last change.
-	Settled bool
+	// Settled says that the StatefulSet controller has seen the last change. ChangedAt is
+	// when that was, and StatusAt when the controller last changed what it says of its
+	// pods; zero when unknown.
+	Settled             bool
+	ChangedAt, StatusAt time.Time
+	// Refusal is that Kubernetes refuses a pod that is missing; nil where none is, or
+	// where that is not known. It is looked up only while a pod is missing.
+	Refusal *Refusal
 	// ScaledBy is the other manager that has set the number of replicas; empty for none. ScaledAt
 	// is when, zero when unknown.
 	ScaledBy string
@@ -340,6 +346,14 @@ type Set struct {
 	ClaimClass string
 	// Immutable lists changes of the spec that a live cluster cannot take.
 	Immutable []Change
+}
+
+// Refusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.
+type Refusal struct {
+	// Why is what the API server said.
+	Why string
+	// Since is when it said so first, and At when last.
+	Since, At time.Time
 }
 
 // Change is a change of one field.
@@ -387,6 +401,12 @@ type Pod struct {
 	Unpulled bool
 	// Quota in bytes that the pod gives its member; 0 leaves it to etcd.
 	Quota int64
+	// DownSince is since when a pod that is not ready has not been; zero when unknown.
+	DownSince time.Time
+	// Barred says that Kubernetes, and not etcd, keeps the pod from running: no node takes
+	// it, its image or its configuration cannot be had, it needs more memory than it may
+	// have.
+	Barred bool
 	// Trouble is why the pod does not run, in Kubernetes' words.
 	Trouble string
 	// Found is what the guard has found on the volume, without its advice; empty where
@@ -407,6 +427,10 @@ type Pod struct {
 	// NodeSilent says that the node on which it runs does not report, so that Ready is
 	// what was so once. It is looked up only while the members do not answer.
 	NodeSilent bool
+	// Reported says that what the status of a pod that is not ready says of its containers
+	// is so now: its node reports, or it is on none. It is looked up only while the members
+	// do not answer.
+	Reported bool
 }
 
 // Serving reports whether a kubelet that reports finds the pod ready, and it is to stay.

@@ -13,7 +13,7 @@ type StartRoll struct {
 	SetUID string
 	// Template is the hash to go to.
 	Template string
-	// Partition above every pod; 0 only for a cluster that has never formed.
+	// Partition above every pod; lower only for a cluster that has never formed.
 	Partition int32
 	From, To  string
 }

@@ -64,8 +64,12 @@ const (
 	ObserveOnly HoldKind = "Observe"
 )
 
-// RuleRecovery is the rule that speaks when a cluster has lost its quorum.
-const RuleRecovery = "recovery"
+// RuleRecovery and RuleRemedy are the rules that speak when a cluster has lost its quorum:
+// the second one where its members need no more than another template to come back.
+const (
+	RuleRecovery = "recovery"
+	RuleRemedy   = "remedy"
+)
 
 // Hold is why nothing is done, and what would change that.
 type Hold struct {

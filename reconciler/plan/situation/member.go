@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -16,15 +15,6 @@ const ComebackTime = 5 * time.Minute
 // TroubleGrace is how long Kubernetes may report a problem of a restarted pod before
 // the roll counts as stopped.
 const TroubleGrace = 30 * time.Second
-
-// PendingJoin is 1 where the pod of a learner does not exist, which only the join itself
-// waits for: it has a deadline, and Git may change its mind.
-func (s *Situation) PendingJoin() int {
-	if j := s.Observed.Record.Joining; j != nil && j.ID != "" && s.Observed.Record.Members[j.Member] == "" && s.Observed.Pod(j.Member) == nil {
-		return 1
-	}
-	return 0
-}
 
 // AskController is how a person finds out why a StatefulSet makes no progress.
 func (s *Situation) AskController() string {
@@ -40,18 +30,6 @@ func (s *Situation) Unblock(next state.Pod) string {
 		}
 	}
 	return ""
-}
-
-// Podless is the lowest member without a pod, or "". A pod without a member makes up
-// for none that is missing.
-func (s *Situation) Podless() string {
-	lowest := ""
-	for name := range s.Observed.Record.Members {
-		if s.Observed.Pod(name) == nil && (lowest == "" || naming.Ordinal(name) < naming.Ordinal(lowest)) {
-			lowest = name
-		}
-	}
-	return lowest
 }
 
 // OtherDown is a member that is not well, beside those that the StatefulSet is

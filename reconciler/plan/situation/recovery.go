@@ -12,14 +12,8 @@ import (
 
 // Choices is what a person can do about a lost quorum.
 func (s *Situation) Choices() string {
-	id := s.Observed.Record.ClusterID
-	var from []string
-	if best := s.furthest(); best != "" {
-		from = append(from, fmt.Sprintf("{clusterID: %q, member: %s}", id, best))
-	}
-	from = append(from, fmt.Sprintf("{clusterID: %q, objectURL: the URL of a backup}", id))
 	return "bring back a node or a volume of those that are missing, and the cluster continues; " +
-		"or, to give up what only they have, commit spec.recovery: " + strings.Join(from, " or ")
+		"or, to give up what only they have, " + Recoveries(s)
 }
 
 // furthest is the member that answers and that no other one is ahead of, or "".

@@ -1,0 +1,148 @@
+package recovery
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/plan/volumes"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// Remedy brings back a cluster that no quorum serves, where the data of a quorum is whole
+// and what keeps members from running is their template: too little memory, an image that
+// cannot be had, a node selector, a pod that Kubernetes refuses. A commit of settings goes
+// to what is down, one member after the other, without the health that a roll wants, as
+// there is none to lose. It goes no further than the first member that does not start with
+// it, and ends as soon as there is a quorum: the rest is an ordinary roll.
+//
+//	the members that are down          then
+//	have what Git asks for             a hold with the cause: a commit mends it, and no recovery
+//	one was given it, does not start   a hold: the next commit, or a revert, goes the same way
+//	ran another version                refused: nothing is upgraded blindly, and no older binary starts
+//	above one that may serve           a hold: no member that may serve is stopped
+//	else                               template, partition, pod
+func Remedy(s *situation.Situation) verdict.Verdict {
+	if !s.Formed() || s.Observed.Set == nil || !s.Observed.Set.Settled || s.Observed.Record.Recovering != nil || s.Alone() {
+		return verdict.Pass()
+	}
+	if asked := s.RequestedRecovery(); asked != "" && asked != s.Observed.Record.RefusedRecovery {
+		return verdict.Pass() // a person has decided
+	}
+	o := situation.OutageOf(s)
+	if o == nil {
+		return verdict.Pass()
+	}
+	if v := oneByOne(s); !v.Silent() {
+		return v
+	}
+	next := ""
+	for _, name := range o.Down {
+		p, comes := s.Observed.Pod(name), situation.ComesAs(s, name)
+		if p != nil {
+			comes = p.Template
+		}
+		switch {
+		case p == nil && situation.RefusalOf(s) == nil:
+			return verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), s.Observed.Set.StatusAt).At(name).Advise(s.AskController())
+		case comes == s.Desired.Template:
+			return untold(s, o, name)
+		case next == "":
+			next = name
+		}
+	}
+	if next == "" {
+		return verdict.Pass()
+	}
+	if v := mayRemedy(s, next); !v.Silent() {
+		return v
+	}
+	return remedy(s, o, next)
+}
+
+// oneByOne waits for a member that stops, and for one that was given what Git asks for:
+// etcd must run with it before another one gets it.
+func oneByOne(s *situation.Situation) verdict.Verdict {
+	for _, m := range s.Remnants() {
+		p := s.Observed.Pod(m.Name)
+		switch {
+		case p == nil || m.Member != nil || p.Ready:
+		case p.Terminating:
+			return verdict.Wait(p.Name+" is shutting down", time.Time{}).At(p.Name)
+		case p.Template != s.Desired.Template || !s.Rolling() || p.Trouble != "":
+		case s.Now.Sub(p.Created) < situation.ComebackTime:
+			return verdict.Wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, s.CauseOf(*p).Text), p.Created).At(p.Name)
+		default:
+			v := verdict.Unhealthy(fmt.Sprintf("there is no quorum, and %s, which has what Git asks for, runs and does not answer", p.Name), "check "+p.Name+"; the others are restarted when it answers, or when a new commit asks for something else").At(p.Name)
+			v.Hold.Since = p.Created
+			return v
+		}
+	}
+	return verdict.Pass()
+}
+
+// untold tells why no quorum runs, and that a commit would do. That spec.recovery could
+// be needed is said only where what is on a volume may be the cause.
+func untold(s *situation.Situation, o *situation.Outage, tried string) verdict.Verdict {
+	quorum := state.Quorum(len(s.Remnants()))
+	do := "commit what lets them start, such as a larger memory limit, an image that can be had, a node that fits, a pod that Kubernetes admits; " +
+		"it goes to the members that are down without waiting for a quorum. Their data is whole: neither delete nor recover anything"
+	if !o.Barred {
+		do += "; only if their data is what keeps etcd from starting, " + situation.Recoveries(s)
+	}
+	v := verdict.Unhealthy(fmt.Sprintf("there is no quorum: it takes %d members, and these do not run, with their volumes whole: %s", quorum, situation.Causes(s, o)), do).At(tried)
+	if s.Rolling() {
+		v.Hold.Kind = decision.Stopped
+		v.Hold.Message = fmt.Sprintf("%s does not start with what Git asks for, and the others are left alone; %s", tried, v.Hold.Message)
+		v.Hold.Do = "revert the commit, or " + do
+	}
+	v.Hold.Since = situation.DownSince(s, tried)
+	return v
+}
+
+// mayRemedy keeps what a restart could harm: another member that may serve, data that
+// goes with its pod, and data that the new binary is not made for.
+func mayRemedy(s *situation.Situation, next string) verdict.Verdict {
+	ordinal, ran := naming.Ordinal(next), []string{}
+	for _, p := range s.Observed.Pods {
+		if !s.IsMember(p.Name) || p.Ordinal < ordinal || p.Template == s.Desired.Template {
+			continue
+		}
+		if why := situation.MayRun(s, p); why != "" {
+			return verdict.Unhealthy(fmt.Sprintf("there is no quorum, and what Git asks for may bring members back; it is not applied, because it would restart %s, which may serve: %s", p.Name, why),
+				"check "+p.Name+" and its node; what is certain not to run is restarted").At(p.Name)
+		}
+		ran = append(ran, p.Version)
+	}
+	if s.Observed.Pod(next) == nil {
+		ran = append(ran, s.Observed.Set.Version, s.Observed.Set.CurrentVersion)
+	}
+	if why := situation.Swappable(s, ran...); why != "" {
+		return verdict.Refuse(fmt.Sprintf("there is no quorum, and %s cannot come back with etcd %s, because nothing can be asked of it: %s", next, s.Desired.Spec.Version, why),
+			fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", s.Observed.Set.Version)).At(next)
+	}
+	return volumes.Stay(s, "")
+}
+
+// remedy gives the next member what Git asks for: the template to the StatefulSet, the
+// partition to the member, and its pod away.
+func remedy(s *situation.Situation, o *situation.Outage, next string) verdict.Verdict {
+	ordinal, set, p := naming.Ordinal(next), s.Observed.Set, s.Observed.Pod(next)
+	switch {
+	case !s.Started():
+		return verdict.Do(action.NewStartRoll(s), "there is no quorum, and Git asks for something else than what does not start: "+situation.Causes(s, o))
+	case set.Partition > ordinal:
+		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: ordinal},
+			fmt.Sprintf("%s does not run, so that it restarts with what Git asks for; no quorum is there to lose", next))
+	case p == nil:
+		return verdict.Pass()
+	}
+	return verdict.Do(action.RestartMember{
+		SetUID: set.UID, Member: next, Ordinal: ordinal, PodUID: p.UID, MemberID: s.Observed.Record.Members[next],
+		Partition: set.Partition, ByDeletion: true, From: p.Version, To: set.Version,
+	}, "it does not run, and its pod makes way for one that Git asks for: "+p.Trouble)
+}

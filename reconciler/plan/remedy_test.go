@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/recovery"
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+)
+
+// killed is a cluster without a quorum: Kubernetes keeps some of its members from
+// running, by the word of kubelets that report, and their volumes are whole.
+func killed(ordinals ...int32) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Volumes = memberVolumes(int32(len(s.Observed.Record.Members)))
+		for i := range s.Observed.Rounds {
+			s.Observed.Rounds[i] = state.Round{At: s.Observed.Rounds[i].At, Problem: "no endpoint answers"}
+		}
+		for i := range s.Observed.Pods {
+			s.Observed.Pods[i].Ready = false
+		}
+		for _, i := range ordinals {
+			p := podAt(s, i)
+			p.Trouble, p.Barred, p.Reported, p.Ran = "etcd: OOMKilled: it needs more than its memory limit of 64Mi", true, true, true
+			p.DownSince = s.Now.Add(-10 * time.Minute)
+		}
+	}
+}
+
+// podOfMember changes a pod.
+func podOfMember(ordinal int32, change func(*state.Pod)) mutation {
+	return func(s *situation.Situation) { change(podAt(s, ordinal)) }
+}
+
+// answersAlone lets a member answer for itself, and follow nobody.
+func answersAlone(ordinal int32) mutation {
+	return func(s *situation.Situation) {
+		p := podAt(s, ordinal)
+		p.Trouble, p.Barred = "", false
+		for i := range s.Observed.Rounds {
+			r := &s.Observed.Rounds[i]
+			r.Members = append(r.Members, state.Member{Name: p.Name, ID: s.Observed.Record.Members[p.Name], Version: p.Version})
+		}
+	}
+}
+
+// given lets the StatefulSet and some pods have what Git asks for.
+func given(ordinals ...int32) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Set.Template, s.Observed.Set.Version = s.Desired.Template, s.Desired.Spec.Version
+		for _, i := range ordinals {
+			podAt(s, i).Template, podAt(s, i).Version = s.Desired.Template, s.Desired.Spec.Version
+			podAt(s, i).Created = s.Now.Add(-time.Minute)
+		}
+	}
+}
+
+func TestRemedy(t *testing.T) {
+	all := killed(0, 1, 2)
+	checkRule(t, recovery.Remedy, []ruleCase{
+		{name: "17: a quiet cluster passes"},
+		{name: "an unformed cluster is the bootstrap's", change: with(all, unrecorded)},
+		{name: "295: all killed for memory: the hold names the cause, and gives up nothing", change: all,
+			want: "Unhealthy: there is no quorum: it takes 2 members, and these do not run, with their volumes whole: orders-2, orders-1, orders-0 (etcd: OOMKilled: it needs more than its memory limit of 64Mi); commit what lets them start"},
+		{name: "295: a commit of settings begins", change: with(all, tuned), want: "start the roll on 3.5.35: there is no quorum, and Git asks for something else than what does not start"},
+		{name: "295: goes to the highest first", change: with(all, tuned, given()), want: "set the StatefulSet's partition to 2: orders-2 does not run"},
+		{name: "295: whose pod makes way", change: with(all, tuned, given(), at(2)), want: "restart orders-2 on 3.5.35: it does not run, and its pod makes way for one that Git asks for"},
+		{name: "295: and has to start before the next one", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Trouble, p.Barred = "", false })), want: "Waiting: orders-2 starts with etcd 3.5.35"},
+		{name: "295: shuts down before that", change: with(all, tuned, given(), at(2), podOfMember(2, func(p *state.Pod) { p.Terminating = true })), want: "Waiting: orders-2 is shutting down"},
+		{name: "295: the next one follows when it answers", change: with(all, tuned, given(2), answersAlone(2), at(2)), want: "set the StatefulSet's partition to 1: orders-1 does not run"},
+		{name: "295: and its pod goes, as the controller waits for one that is ready", change: with(all, tuned, given(2), answersAlone(2), at(1)), want: "restart orders-1 on 3.5.35"},
+		{name: "295: with two that answer the rest is a roll", change: with(all, tuned, given(1, 2), answersAlone(2), answersAlone(1), at(1))},
+		{name: "295: one that does not start with it stops there", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.DownSince = noon.Add(-time.Minute) })),
+			want: "Stopped: orders-2 does not start with what Git asks for, and the others are left alone; there is no quorum"},
+		{name: "295: one that starts and never answers, too", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Trouble, p.Barred, p.Created = "", false, noon.Add(-time.Hour) })),
+			want: "Unhealthy: there is no quorum, and orders-2, which has what Git asks for, runs and does not answer"},
+		{name: "295: a revert goes the same way", change: with(all, tuned, given(0, 1, 2), at(0), func(s *situation.Situation) { s.Desired.Template = "a" }), want: "start the roll on 3.5.35: there is no quorum"},
+		{name: "295: two of three that are down are enough", change: with(killed(1, 2), answersAlone(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
+		{name: "295: one of one", size: 1, change: with(killed(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
+
+		{name: "I17: members that are ready are never stopped", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Ready = true }), podOfMember(1, func(p *state.Pod) { p.Ready = true }))},
+		{name: "I17: nor one that is ready above one that is down", change: with(killed(0, 1), tuned, given(), podOfMember(2, func(p *state.Pod) { p.Ready = true })), want: "it is not applied, because it would restart orders-2, which may serve: orders-2 is ready"},
+		{name: "I17: nor one that follows a leader", change: with(killed(0, 1), answersAlone(2), tuned, given(), func(s *situation.Situation) { s.Observed.Round().Member("orders-2").Leader = "m1" }), want: "may serve: orders-2 follows a leader"},
+		{name: "I17: nor one of whose node nothing is heard", change: with(all, tuned, given(), podOfMember(2, func(p *state.Pod) { p.Reported = false })), want: "may serve: the node of orders-2 does not report"},
+		{name: "I17: nor one without trouble", change: with(killed(0, 1), tuned, given()), want: "may serve: the pod of orders-2 has no trouble"},
+		{name: "I17: one that answers and follows nobody serves nobody", change: with(killed(0, 1), answersAlone(2), tuned, given()), want: "set the StatefulSet's partition to 1"},
+		{name: "I17: crashes may pass", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Barred, p.DownSince = false, noon.Add(-time.Minute) }), podOfMember(1, func(p *state.Pod) { p.Barred, p.DownSince = false, noon.Add(-time.Minute) }))},
+		{name: "I17: one that etcd itself ended names what is last", change: with(all, podOfMember(1, func(p *state.Pod) { p.Barred = false })), want: `only if their data is what keeps etcd from starting, commit spec.recovery: {clusterID: "c1", objectURL: the URL of a backup}`},
+
+		{name: "I14: another version is no remedy", change: with(all, commit(newVersion)), want: "Refused: there is no quorum, and orders-2 cannot come back with etcd 3.6.16, because nothing can be asked of it: it may have run etcd 3.5.35; set spec.version to what the members run (3.5.35)"},
+		{name: "I14: nor is an older binary", change: with(all, commit(newVersion), given(2), func(s *situation.Situation) { s.Desired.Spec.Version, s.Desired.Template = "3.5.35", "c" }), want: "Refused: there is no quorum, and orders-2 cannot come back with etcd 3.5.35, because nothing can be asked of it: it may have run etcd 3.6.16"},
+		{name: "I14: in the midst of an upgrade the commit goes on with it", change: with(all, commit(newVersion), given(2), at(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "start the roll 3.5.35 → 3.6.16: there is no quorum"},
+		{name: "I14: a minor is not skipped", change: with(all, commit("3.7.3"), given(), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "Refused: there is no quorum"},
+		{name: "I5: what has lost its data needs more", change: with(all, tuned, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[:1] })},
+		{name: "I5: so does damage", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Damage = state.DamageEmpty }), podOfMember(1, func(p *state.Pod) { p.Damage = state.DamageCorrupt }))},
+		{name: "I5: and what the guard does not let start", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Found = "the volume is empty" }), podOfMember(1, func(p *state.Pod) { p.Found = "the volume is empty" }))},
+		{name: "I5: and a node that is gone", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.NodeGone = true }), podOfMember(1, func(p *state.Pod) { p.NodeGone = true }))},
+		{name: "I6: a claim that goes with its pod", change: with(killed(0, 1), answersAlone(2), tuned, given(), func(s *situation.Situation) { s.Observed.Volume("orders-2").Terminating = true }), want: "volume claim data-orders-2 is being deleted"},
+		{name: "I18: a person has decided", change: with(all, asksFor("c1", "", backupURL))},
+		{name: "I18: but not with what was refused before", change: with(all, asksFor("c1", "", backupURL), func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "c1 from backup " + backupURL }), want: "Unhealthy: there is no quorum"},
+
+		{name: "293: pods that Kubernetes refuses", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), forbidden(time.Minute)),
+			want: `orders-2, orders-1 (its pod cannot be created: pods "orders-2" is forbidden: exceeded quota: db)`},
+		{name: "293: a commit reaches them", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), forbidden(time.Minute)), want: "set the StatefulSet's partition to 2"},
+		{name: "293: pods that only do not exist yet", change: with(podless(2, time.Second), podless(1, time.Second), killed(0), tuned), want: "Waiting: the pod of orders-2 does not exist"},
+	})
+}
