@@ -25,6 +25,7 @@
 //	             plan/verdict: what one rule says; plan/volumes: the rules about volumes;
 //	             plan/recovery: the rules about a cluster without a quorum;
 //	             plan/objects: the rules about objects that others, or admission, change;
+//	             plan/times: the rule about times that lie ahead of the clock;
 //	             plan/action: what can be done, each with its effect and its way back;
 //	             plan/outlook: what comes of it when all goes well, for the forecast
 //	execute      an action → API calls and requests to the members
@@ -37,6 +38,7 @@
 //	             schedule: when one is due, and from which member
 //	etcd         the members: health, leadership, member list, maintenance, snapshots
 //	forward      members asked through the API server, by commands from outside
+//	clock        what times are worth that other machines have noted
 //	record       what outlives the process about one cluster; guard reads it in a pod
 //	jobs         the Jobs that quorate starts; restore: what one writes on a volume
 //	stores       backups reached with Secrets; backup: the backups themselves

@@ -122,6 +122,8 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return e.createVolume(ctx, v, a)
 	case action.EndRestore:
 		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.EndRestore(a, e.Now()) })
+	case action.NoteTimes:
+		return e.note(ctx, v, func(rec *record.Record) { rec.NoteTimes(a, e.Now()) })
 	case action.RecordApplied:
 		return e.note(ctx, v, record.Apply(a))
 	}

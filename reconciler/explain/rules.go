@@ -74,6 +74,12 @@ func rules() []Entry {
 			Do:    []string{"Revert the file to what was applied last, or name a release that the members run.", "Bring missing volumes back, or restore a backup into a new cluster."},
 		},
 		{
+			Name:  "times",
+			Means: "A time in an object of the cluster, or in its record, lies ahead of quorate's clock by more than a minute, and since when quorate sees it is being noted.",
+			Why:   "The clock of the machine that wrote it is wrong, or that of quorate's node. A repair, a join or a recovery that waits since then would wait until that time has come.",
+			Do:    []string{"Set the clocks (NTP) of the nodes and of the API server; the warning of the cluster names the object."},
+		},
+		{
 			Name:  "recovering",
 			Means: "A recovery or a restore has begun and is brought to its end: the first member is made, starts and is checked before the others join.",
 			Why:   "Half of a recovery is no cluster. The old data stays beside the new until it is over.",

@@ -85,6 +85,7 @@ type ruling struct {
 func (e *engine) decide(live *world, s sight, clock int32) ruling {
 	e.daemon = s.daemon
 	d, o, now := e.desired(live), e.observed(live, s), noonPlus(clock)
+	live.seen(&o, now)
 	if e.witness != nil {
 		e.witness(d, o, now)
 	}
@@ -153,6 +154,8 @@ func (e *engine) execute(w *world, a action.Action, f fate) {
 		w.setPartition(int8(a.Replicas))
 	case action.RecordApplied:
 		w.recordApplied(a)
+	case action.NoteTimes:
+		w.noteTimes(a)
 	default:
 		if !e.executeMembership(w, a, f) && !e.executeLifecycle(w, a) && !e.executeUpkeep(w, a, f) {
 			panic(fmt.Sprintf("the simulation does not know %T", a))

@@ -107,7 +107,7 @@ func (w *world) normalise() {
 		w.age(&w.claims[i].since)
 	}
 	w.around.meddled = 0
-	w.clock = 0
+	w.clock, w.record.seenAt, w.record.seenTo = 0, 0, 0
 	w.renumber()
 }
 

@@ -101,7 +101,9 @@ func (w *world) stranded(i int8) bool {
 // lookAtTrouble is what Kubernetes says of a pod that does not run.
 func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	p, c := &w.pods[i], &w.claims[i]
-	out.NodeGone, out.NodeGoneSince = c.pinned || c.unheard, noonPlus(c.since)
+	if c.pinned || c.unheard {
+		out.NodeGone, out.NodeGoneSince = true, noonPlus(c.since)
+	}
 	switch {
 	case p.state == podDown && variants[p.template].dies:
 		out.Trouble = "Error, exit code 2"

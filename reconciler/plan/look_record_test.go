@@ -3,6 +3,8 @@ package plan
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/clock"
+	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -120,4 +122,25 @@ func (e *engine) roster(ids [most]int8) map[string]string {
 		e.rosters[ids] = members
 	}
 	return members
+}
+
+// seen are the times ahead of the clock that the record speaks of: all up to the furthest.
+func (w *world) seen(o *state.Observed, now time.Time) {
+	if w.record.seenAt == 0 || o.Record == nil {
+		return
+	}
+	_, ahead := clock.Settle(*o, now)
+	for _, s := range ahead {
+		if !s.At.After(noonPlus(w.record.seenTo)) {
+			o.Record.Seen = append(o.Record.Seen, state.Seen{What: s.What, Stamp: s.At, At: noonPlus(w.record.seenAt)})
+		}
+	}
+}
+
+// noteTimes is what the executor does: the world keeps the furthest of the times.
+func (w *world) noteTimes(a action.NoteTimes) {
+	w.record.seenAt, w.record.seenTo = w.clock, w.clock
+	for _, s := range a.Seen {
+		w.record.seenTo = max(w.record.seenTo, int32(s.Stamp.Sub(noon)/time.Second))
+	}
 }

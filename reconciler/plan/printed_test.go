@@ -173,6 +173,11 @@ func (p *printer) logs(r *state.Record) {
 		p.setting("compacted", fmt.Sprintf("%d %s", c.Revision, p.age(c.At)))
 	}
 	p.setting("defragmented", pairsText(r.Defragmented, p.age))
+	var seen []string
+	for _, s := range r.Seen {
+		seen = append(seen, fmt.Sprintf("%s=%s/%s", s.What, p.age(s.Stamp), p.age(s.At)))
+	}
+	p.setting("seen", strings.Join(seen, ", "))
 }
 
 // pairsText is a map as a scenario has it.
@@ -212,9 +217,9 @@ func (p *printer) objects() {
 		return
 	}
 	p.section("volumes")
-	p.row("claim", "size", "capacity", "class", "holds", "terminating", "rigid")
+	p.row("claim", "size", "capacity", "class", "holds", "terminating", "created", "rigid")
 	for _, v := range p.o.Volumes {
-		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, cmp.Or(v.Holds, "none"), yes(v.Terminating), v.NotExpandable)
+		p.row(v.Claim, fmt.Sprint(v.Size>>30), fmt.Sprint(v.Capacity>>30), v.Class, cmp.Or(v.Holds, "none"), yes(v.Terminating), iff(!v.Created.IsZero(), p.age(v.Created)), v.NotExpandable)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/recovery"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/times"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 )
@@ -29,6 +30,7 @@ type rule struct {
 //	certificates  missing ones are issued, bad ones hold                                       I22
 //	bootstrap     record → services → StatefulSet → IDs recorded                               I4 I24
 //	drift         services, budget, replica count back to what Git says                        I25
+//	times         a wait that began by a wrong clock is counted from when quorate saw it           I17 I19
 //	recovering    a recovery that has begun is brought to its end                              I5 I8 I13 I21
 //	enlarge       larger volumes are asked for, whatever else is wrong                         I6
 //	hibernated    a cluster that sleeps is left asleep, or woken                               I4
@@ -81,6 +83,7 @@ func table() []rule {
 		{"certificates", certificates},
 		{"bootstrap", bootstrap},
 		{"drift", objects.Drift},
+		{"times", times.Note},
 		{"recovering", recovery.Run},
 		{"enlarge", volumes.Enlarge},
 		{"hibernated", hibernated},

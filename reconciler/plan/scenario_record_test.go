@@ -39,6 +39,11 @@ func (a archive) observeRecord(t *testing.T, o *state.Observed) {
 	if c := strings.Fields(s["compacted"]); len(c) == 2 {
 		o.Record.Compacted = &state.Compacted{Revision: number[int64](t, row{"": c[0]}, "", 0), At: ago(t, c[1])}
 	}
+	for _, text := range list(s["seen"]) {
+		what, ages, _ := strings.Cut(text, "=")
+		stamp, at, _ := strings.Cut(ages, "/")
+		o.Record.Seen = append(o.Record.Seen, state.Seen{What: what, Stamp: ago(t, stamp), At: ago(t, at)})
+	}
 	for name, age := range pairs(s["defragmented"]) {
 		if o.Record.Defragmented == nil {
 			o.Record.Defragmented = map[string]time.Time{}

@@ -129,10 +129,10 @@ func vocabulary() map[string]string {
 		"record": "cluster members applied backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
-			"born flushed nudged downgrade settings compacted defragmented",
+			"born flushed nudged downgrade settings compacted defragmented seen",
 		"certificates": "missing problem due ending ends",
 		"fleet":        "limit state name wave why",
-		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble",
+		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble created",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by status changed refused",
 		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
 		"restore": "state detail job",
@@ -411,6 +411,9 @@ func volumeOf(t *testing.T, r row) state.Volume {
 	v := memberVolume(r["claim"], number(t, r, "size", int64(8))*gi)
 	v.Capacity = number(t, r, "capacity", v.Size/gi) * gi
 	v.Class, v.Trouble, v.Growing, v.NotExpandable = r["class"], r["trouble"], r["growing"], r["rigid"]
+	if r["created"] != "" {
+		v.Created = ago(t, r["created"])
+	}
 	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
 	return v
 }
@@ -425,14 +428,22 @@ func podOf(t *testing.T, r row) state.Pod {
 	if found, _, _ = strings.Cut(found, "; "); !guarded {
 		found = ""
 	}
-	return state.Pod{
+	pod := state.Pod{
 		Name: r["name"], Found: found, Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
-		Damage: r["damage"], DamageSince: ago(t, cmp.Or(r["damaged"], r["since"])), NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes", NodeGoneSince: ago(t, cmp.Or(r["damaged"], r["since"])),
+		Damage: r["damage"], NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes",
 		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
 		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: downSince(t, r),
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
+	since := ago(t, cmp.Or(r["damaged"], r["since"]))
+	if pod.Damage != "" {
+		pod.DamageSince = since
+	}
+	if pod.NodeGone {
+		pod.NodeGoneSince = since
+	}
+	return pod
 }
 
 // downSince is since when a pod has not been ready, zero where that is not said.

@@ -227,6 +227,10 @@ type fakeRecord struct {
 	trimmed     [most]bool
 
 	owner fakeOwner
+
+	// seenAt is when times ahead of the clock were noted, 0 for never, and seenTo the
+	// furthest of them.
+	seenAt, seenTo int32
 }
 
 // fakeNudged is that something was added to the log.

@@ -74,6 +74,8 @@ type Record struct {
 	Nudged *Nudged `json:"nudged,omitempty"`
 	// Downgrade is the downgrade that was enabled in etcd, while it is in progress.
 	Downgrade *Downgrade `json:"downgrade,omitempty"`
+	// Seen are times that lay ahead of quorate's clock.
+	Seen []Seen `json:"seen,omitempty"`
 }
 
 // Compacted is a compaction that was applied.

@@ -8,7 +8,7 @@ import (
 func (r Record) State() *state.Record {
 	s := &state.Record{
 		ClusterID: r.ClusterID, Members: r.Members, Owner: OwnerOf(r), Defragmented: r.Defragmented,
-		BornOn: r.BornOn, Flushed: r.Flushed,
+		BornOn: r.BornOn, Flushed: r.Flushed, Seen: r.seenTimes(),
 	}
 	r.Membership.addTo(s)
 	r.Recovery.addTo(s)

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -62,7 +63,7 @@ func TestSomeBackupBeginsWithinTwoIntervals(t *testing.T) {
 			interval := longest(t, spec, now)
 			// A strike that has just gone by begins after its jitter; a past that is a
 			// little ahead of the clock is waited for.
-			until := now.Add(interval + max(interval, jitter(spec, "shop/nightly")) + clockTolerance)
+			until := now.Add(interval + max(interval, jitter(spec, "shop/nightly")) + clock.Tolerance)
 			for {
 				d, err := Next(spec, "shop/nightly", past, now)
 				if err != nil {
@@ -135,8 +136,8 @@ func TestAPastAheadOfTheClockSilencesNothing(t *testing.T) {
 		t.Errorf("once, after a failure: %+v", d)
 	}
 	// A clock that was set back by a little has made a backup for this time already.
-	seconds := Past{Since: at("2026-11-01 00:00"), Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:01")}
-	if d, err := Next(daily, "shop/nightly", seconds, at("2026-11-20 01:58")); err != nil || d.Now || !d.At.Equal(at("2026-11-21 02:00")) {
+	seconds := Past{Since: at("2026-11-01 00:00"), Struck: at("2026-11-20 02:00"), Ended: at("2026-11-20 02:00")}
+	if d, err := Next(daily, "shop/nightly", seconds, at("2026-11-20 01:59")); err != nil || d.Now || !d.At.Equal(at("2026-11-21 02:00")) {
 		t.Errorf("%+v, %v", d, err)
 	}
 }

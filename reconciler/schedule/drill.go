@@ -3,6 +3,7 @@ package schedule
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -36,7 +37,7 @@ func DrillAt(how schema.RestoreDrill, zone *time.Location, newest time.Time, pas
 	due := past.Again || newest.After(past.Backup)
 	switch {
 	case past.Again:
-	case Ahead(past.Backup, now):
+	case clock.Ahead(past.Backup, now):
 		due = !newest.Equal(past.Backup)
 	case due && past.Passed:
 		day, last := newest.In(zone), past.Backup.In(zone)
@@ -51,7 +52,7 @@ func DrillAt(how schema.RestoreDrill, zone *time.Location, newest time.Time, pas
 	if !due || how == schema.DrillNever || how == "" {
 		return time.Time{}
 	}
-	if past.Failures > 0 && !Ahead(past.FailedAt, now) {
+	if past.Failures > 0 && !clock.Ahead(past.FailedAt, now) {
 		return Past{Failures: past.Failures, FailedAt: past.FailedAt}.retry()
 	}
 	if newest.After(now) {

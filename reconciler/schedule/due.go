@@ -7,6 +7,7 @@ import (
 
 	"github.com/robfig/cron/v3"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -93,11 +94,11 @@ func upcoming(line cron.Schedule, from time.Time, delay time.Duration, why strin
 // credible is the past without what lies ahead of the clock: it was noted by a clock
 // that was wrong, and must not silence the schedule until then.
 func (p Past) credible(now time.Time) Past {
-	if Ahead(p.Since, now) {
+	if clock.Ahead(p.Since, now) {
 		p.Since = now.AddDate(-1, 0, 0) // Since when is unknown: one backup is due.
 	}
 	for _, t := range []*time.Time{&p.Struck, &p.Ended, &p.FailedAt} {
-		if Ahead(*t, now) {
+		if clock.Ahead(*t, now) {
 			*t = time.Time{}
 		}
 	}

@@ -3,6 +3,7 @@ package schedule
 import (
 	"time"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -28,7 +29,7 @@ type ofCluster struct {
 func takePlaces(spec schema.RetentionSpec, zone *time.Location, newestFirst []Stored, now time.Time) places {
 	p := places{rules: len(keepRules(spec)), clusters: map[string]*ofCluster{}, named: make([][]string, len(newestFirst))}
 	for n, b := range newestFirst {
-		if Ahead(b.Time, now) {
+		if clock.Ahead(b.Time, now) {
 			continue
 		}
 		c := p.clusters[b.ClusterID]

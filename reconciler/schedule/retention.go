@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -67,7 +68,7 @@ func Retain(spec schema.RetentionSpec, zone *time.Location, backups []Stored, no
 			v = Verdict{Stored: b, Reasons: []string{fmt.Sprintf("older than %gh", spec.MaxAge.Hours())}}
 		}
 		switch {
-		case Ahead(b.Time, now):
+		case clock.Ahead(b.Time, now):
 			v.keep("dated ahead of the clock, and neither counted nor removed")
 		case b.Damaged == "" && !newest[b.ClusterID]:
 			text := "the newest that can be restored"

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -124,7 +125,7 @@ func TestRetain(t *testing.T) {
 		},
 		"180: one of a clock that differs by a little is counted": {
 			spec:    schema.RetentionSpec{KeepLast: new(int32(1))},
-			backups: []Stored{stored(20, 0), stored(20, 12, func(b *Stored) { b.Time = b.Time.Add(4 * time.Minute) })},
+			backups: []Stored{stored(20, 0), stored(20, 12, func(b *Stored) { b.Time = b.Time.Add(time.Minute) })},
 			want:    []string{"keep 2012: last 1 of 1, the newest that can be restored", "remove 2000: no rule keeps it"},
 		},
 		"180: the last one of the record stays, wherever its time puts it": {
@@ -226,7 +227,7 @@ func randomBackups(t *rapid.T) []Stored {
 
 // november is the clock of those tests: two days of the month are still to come.
 func november() time.Time {
-	return time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC).Add(-clockTolerance - 1)
+	return time.Date(2026, 11, 29, 0, 0, 0, 0, time.UTC).Add(-clock.Tolerance - 1)
 }
 
 // kept are those that stay, by URL.
@@ -254,7 +255,7 @@ func TestRetainKeepsWhatRestores(t *testing.T) {
 		var stay []Stored
 		good := map[string]bool{}
 		for _, v := range verdicts {
-			ahead := Ahead(v.Time, now)
+			ahead := clock.Ahead(v.Time, now)
 			newest := v.Damaged == "" && !ahead && !good[v.ClusterID]
 			good[v.ClusterID] = good[v.ClusterID] || v.Damaged == "" && !ahead
 			if (newest || ahead || v.Last || v.NeededBy != "") && !v.Keep || len(v.Reasons) == 0 {
@@ -276,7 +277,7 @@ func TestRetainKeepsWhatRestores(t *testing.T) {
 func TestRetainDoesNotCountWhatIsDatedAhead(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, backups, now := randomSpec(t), randomBackups(t), november()
-		dated := slices.DeleteFunc(slices.Clone(backups), func(b Stored) bool { return Ahead(b.Time, now) })
+		dated := slices.DeleteFunc(slices.Clone(backups), func(b Stored) bool { return clock.Ahead(b.Time, now) })
 		with, without := kept(Retain(spec, time.UTC, backups, now)), kept(Retain(spec, time.UTC, dated, now))
 		for _, b := range dated {
 			if with[b.URL] != without[b.URL] {
@@ -291,7 +292,7 @@ func TestRetainDoesNotCountWhatIsDatedAhead(t *testing.T) {
 func TestANewClusterRotatesNothingAway(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		spec, now := randomSpec(t), november()
-		old := slices.DeleteFunc(randomBackups(t), func(b Stored) bool { return Ahead(b.Time, now) })
+		old := slices.DeleteFunc(randomBackups(t), func(b Stored) bool { return clock.Ahead(b.Time, now) })
 		before := kept(Retain(spec, time.UTC, old, now))
 		least := 3
 		for _, n := range []int32{spec.KeepHourly, spec.KeepDaily, spec.KeepWeekly} {

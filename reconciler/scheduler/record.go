@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/kube"
@@ -154,7 +155,7 @@ func (k *Record) begin(q desired.Backup, now time.Time) bool {
 			k.Since = now.UTC()
 		}
 	}
-	if k.Since.IsZero() || k.Times != q.Times() || schedule.Ahead(k.Since, now) {
+	if k.Since.IsZero() || k.Times != q.Times() || clock.Ahead(k.Since, now) {
 		k.Since, k.Times = now.UTC(), q.Times()
 	}
 	return before.SpecHash != k.SpecHash || before.Times != k.Times || !before.Since.Equal(k.Since)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/record"
@@ -36,7 +37,7 @@ func retains(q desired.Backup, rec Record, now time.Time) bool {
 	case !rec.RetainedAfter.IsZero() && !rec.RetainedAfter.Equal(rec.Ended):
 		return true
 	}
-	return q.Schedule.Suspend && (schedule.Ahead(rec.Retained, now) || now.Sub(rec.Retained) >= retainAgain)
+	return q.Schedule.Suspend && (clock.Ahead(rec.Retained, now) || now.Sub(rec.Retained) >= retainAgain)
 }
 
 // retain removes the backups of a schedule that no rule keeps. That it was tried

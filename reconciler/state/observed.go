@@ -129,6 +129,17 @@ type Record struct {
 	// Downgrade is the downgrade that quorate has enabled in etcd; nil when there is
 	// none under way.
 	Downgrade *Downgrade
+	// Seen are the times that lay ahead of the clock when quorate saw them.
+	Seen []Seen
+}
+
+// Seen is when quorate saw, by its own clock, a time that lay ahead of it.
+type Seen struct {
+	// What has the time, in a few words, and Stamp is the time as it stands there.
+	What  string
+	Stamp time.Time
+	// At is when quorate saw it first.
+	At time.Time
 }
 
 // Compacted is a compaction.

@@ -9,14 +9,11 @@ import (
 	"time"
 
 	"github.com/quorate/quorate/reconciler/backup"
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
-
-// aheadTime is by how much clocks may differ: a backup that is dated later than this
-// from now is dated wrongly.
-const aheadTime = 5 * time.Minute
 
 // Refusal says why no backup is chosen, and what a person can do.
 type Refusal struct {
@@ -84,7 +81,7 @@ func newest(candidates []backup.Manifest, lineage []string, now time.Time) (back
 		return backup.Manifest{}, unclear(fmt.Sprintf("the backups are of %d clusters, and no record says which one is meant", len(groups)), candidates)
 	}
 	chosen := meant[0]
-	if chosen.Time.After(now.Add(aheadTime)) {
+	if clock.Ahead(chosen.Time, now) {
 		return backup.Manifest{}, unclear("the first one is dated in the future, so that it is unknown which is the newest", meant)
 	}
 	for _, other := range others {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/state"
 )
 
@@ -172,8 +173,11 @@ func (s *Situation) backupLeft() Remark {
 		return Remark{Text: "no verified backup is on record"}
 	}
 	object, _, _ := strings.Cut(b.URL, "?")
-	age := strings.TrimSuffix(s.Now.Sub(b.Time).Round(time.Minute).String(), "0s")
-	return Remark{Text: "the last verified backup is " + object, Detail: "the backup is " + age + " old"}
+	age, known := clock.Age(b.Time, s.Now)
+	if !known {
+		return Remark{Text: "the last verified backup is " + object + ", of unknown age"}
+	}
+	return Remark{Text: "the last verified backup is " + object, Detail: "the backup is " + strings.TrimSuffix(age.Round(time.Minute).String(), "0s") + " old"}
 }
 
 // RequestedRecovery is the recovery that Git asks for and that has not been done, in

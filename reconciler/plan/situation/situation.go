@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -22,8 +23,11 @@ type Situation struct {
 	Git       state.Desired
 	Desired   state.Desired
 	Waypoints []state.Waypoint
-	Observed  state.Observed
-	Now       time.Time
+	// Observed has no time that lies ahead of Now by more than clocks differ: what takes
+	// the place of those that do is said in package clock. Ahead are these.
+	Observed state.Observed
+	Ahead    []clock.Stamp
+	Now      time.Time
 	// tolerant ignores the alarm NOSPACE and full databases: so that what
 	// frees space is kept from working by nothing but other troubles.
 	tolerant bool
@@ -31,9 +35,10 @@ type Situation struct {
 
 // Of is the situation of one cluster at one time.
 func Of(d state.Desired, o state.Observed, now time.Time) *Situation {
+	o, ahead := clock.Settle(o, now)
 	o.Pods = slices.Clone(o.Pods)
 	slices.SortFunc(o.Pods, func(a, b state.Pod) int { return cmp.Compare(b.Ordinal, a.Ordinal) })
-	s := &Situation{Git: d, Desired: d, Observed: o, Now: now}
+	s := &Situation{Git: d, Desired: d, Observed: o, Ahead: ahead, Now: now}
 	s.Aim()
 	return s
 }
@@ -281,6 +286,9 @@ func (s *Situation) Warnings() []Remark {
 	}
 	if b := s.Observed.Record; b != nil && b.Backup != nil && b.Backup.Unreachable != "" {
 		texts = append(texts, fmt.Sprintf("no restore can read the last backup, which was taken for %s: %s", b.Backup.For, b.Backup.Unreachable))
+	}
+	if text := clock.Warning(s.Ahead); text != "" {
+		texts = append(texts, text)
 	}
 	warnings := s.NotDefragmented()
 	for _, text := range texts {
