@@ -88,6 +88,7 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		each("pod", p.Name, "ready since", &p.ReadySince, asSeen)
 		each("pod", p.Name, "not ready since", &p.UnreadySince, asSeen)
 		each("pod", p.Name, "damaged since", &p.DamageSince, asSeen)
+		each("pod", p.Name, "down since", &p.DownSince, asSeen)
 		each("the node of pod", p.Name, "gone since", &p.NodeGoneSince, asSeen)
 	}
 	for i := range o.Volumes {
@@ -103,6 +104,12 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 	}
 	if o.Set != nil {
 		each("StatefulSet", "", "scaled", &o.Set.ScaledAt, asNow)
+		each("StatefulSet", "", "changed", &o.Set.ChangedAt, asSeen)
+		each("StatefulSet", "", "status written", &o.Set.StatusAt, asSeen)
+		if o.Set.Refusal != nil {
+			each("StatefulSet", "", "pod refused since", &o.Set.Refusal.Since, asSeen)
+			each("StatefulSet", "", "pod refused last", &o.Set.Refusal.At, asSeen)
+		}
 	}
 	each("Job", o.Restore.Job, "begun", &o.Restore.Since, asSeen)
 	if o.Record != nil {
@@ -158,7 +165,9 @@ func describe(kind, name, what string) string {
 func clone(o state.Observed) state.Observed {
 	o.Pods, o.Volumes = slices.Clone(o.Pods), slices.Clone(o.Volumes)
 	o.Objects, o.Leftovers = slices.Clone(o.Objects), slices.Clone(o.Leftovers)
-	o.Set = pointer(o.Set)
+	if o.Set = pointer(o.Set); o.Set != nil {
+		o.Set.Refusal = pointer(o.Set.Refusal)
+	}
 	if o.Record = pointer(o.Record); o.Record == nil {
 		return o
 	}

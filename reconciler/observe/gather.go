@@ -46,7 +46,7 @@ type gathered struct {
 	// kubelets is whether the node of a pod reports, by pod, while no member answers.
 	kubelets map[string]bool
 	// refusal is why a pod that is missing cannot be created; nil where that is not known.
-	refusal *state.Refusal
+	refusal *state.PodRefusal
 	// rigid is why volumes of a StorageClass cannot grow, by class, where one should.
 	rigid map[string]string
 	// endpoints are how the members were reached, and rounds what they answered.

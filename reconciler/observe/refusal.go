@@ -24,7 +24,7 @@ const failedCreate = "FailedCreate"
 // refusal is why a pod that is missing was last refused, or nil. It is read only while a
 // pod is missing: at rest nothing is asked. Where quorate may not read Events, none is
 // known.
-func (o *Observer) refusal(ctx context.Context, live liveCluster) (*state.Refusal, error) {
+func (o *Observer) refusal(ctx context.Context, live liveCluster) (*state.PodRefusal, error) {
 	if live.set == nil || len(live.pods) >= int(Replicas(live.set)) {
 		return nil, nil
 	}
@@ -37,7 +37,7 @@ func (o *Observer) refusal(ctx context.Context, live liveCluster) (*state.Refusa
 	case err != nil:
 		return nil, fmt.Errorf("list the Events of StatefulSet %s: %w", live.set.Name, err)
 	}
-	var last *state.Refusal
+	var last *state.PodRefusal
 	for i := range events.Items {
 		e := &events.Items[i]
 		if e.InvolvedObject.UID != live.set.UID || e.Reason != failedCreate || ofPodThatExists(e, live.pods) {
@@ -62,12 +62,12 @@ func ofPodThatExists(e *corev1.Event, pods []*corev1.Pod) bool {
 
 // refusalOf reads an Event of the StatefulSet controller: "create Pod orders-2 in
 // StatefulSet orders failed error: " and what the API server said.
-func refusalOf(e *corev1.Event) state.Refusal {
+func refusalOf(e *corev1.Event) state.PodRefusal {
 	_, why, found := strings.Cut(e.Message, " failed error: ")
 	if !found {
 		why = e.Message
 	}
-	r := state.Refusal{Why: pods.LastLine(why), Since: e.FirstTimestamp.Time, At: e.LastTimestamp.Time}
+	r := state.PodRefusal{Why: pods.LastLine(why), Since: e.FirstTimestamp.Time, At: e.LastTimestamp.Time}
 	if r.At.IsZero() {
 		r.Since, r.At = e.EventTime.Time, e.EventTime.Time
 	}

@@ -52,7 +52,7 @@ func TestWhatKubernetesKeepsFromRunning(t *testing.T) {
 func TestWhyAPodIsMissing(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		first, last := time.Now().Add(-time.Hour).Truncate(time.Second), time.Now().Add(-time.Minute).Truncate(time.Second)
-		refusal := func() *state.Refusal { return w.Look().Observed.Set.Refusal }
+		refusal := func() *state.PodRefusal { return w.Look().Observed.Set.Refusal }
 		tell := func(name string, uid types.UID, reason, message string, at time.Time) {
 			w.Put(corev1.SchemeGroupVersion.WithResource("events"), &corev1.Event{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name}, Reason: reason, Message: message,
@@ -70,7 +70,7 @@ func TestWhyAPodIsMissing(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait() // and no controller creates it
-		want := state.Refusal{Why: `pods "orders-1" is forbidden: exceeded quota: db`, Since: first, At: last}
+		want := state.PodRefusal{Why: `pods "orders-1" is forbidden: exceeded quota: db`, Since: first, At: last}
 		if r := refusal(); r == nil || r.Why != want.Why || !r.Since.Equal(want.Since) || !r.At.Equal(want.At) {
 			t.Errorf("got %+v, want %+v", r, want)
 		}

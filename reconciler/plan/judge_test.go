@@ -281,11 +281,24 @@ func judgeOthers(w *world, s sight, target int8) string {
 			return fmt.Sprintf("I2: member %d is restarted while %d is down", target, i)
 		case s.second.claims[i].behind:
 			return fmt.Sprintf("I16: member %d is restarted while %d has not caught up", target, i)
-		case fresh && w.clock-p.readyAt < int32(w.ask.soak):
+		case fresh && w.clock-w.readySince(p) < int32(w.ask.soak):
 			return fmt.Sprintf("I16: member %d is restarted while %d soaks", target, i)
 		}
 	}
 	return ""
+}
+
+// readySince is when a pod became ready. What lies ahead of the clock counts from when
+// quorate noted it, and until then from now.
+func (w *world) readySince(p *fakePod) int32 {
+	const tolerance = 60
+	switch noted := w.record.seenAt; {
+	case p.readyAt <= w.clock+tolerance:
+		return p.readyAt
+	case noted != 0 && p.readyAt <= w.record.seenTo && noted <= w.clock+tolerance:
+		return noted
+	}
+	return w.clock
 }
 
 // judgeOrder wants the highest ordinal first, and no more than one pod to go.

@@ -271,7 +271,7 @@ func (w *world) lookAtSet(o *state.Observed) {
 	}
 	for i := range s.replicas {
 		if w.barred(i) {
-			o.Set.Refusal = &state.Refusal{Why: "exceeded quota", Since: noonPlus(w.clock - 60), At: noonPlus(w.clock)}
+			o.Set.Refusal = &state.PodRefusal{Why: "exceeded quota", Since: noonPlus(w.clock - 60), At: noonPlus(w.clock)}
 		}
 	}
 	if w.frozen() {

@@ -16,7 +16,7 @@ func podless(ordinal int32, since time.Duration) mutation {
 // forbidden is what Kubernetes said of the pod when the StatefulSet controller tried last.
 func forbidden(last time.Duration) mutation {
 	return func(s *situation.Situation) {
-		s.Observed.Set.Refusal = &state.Refusal{Why: `pods "orders-2" is forbidden: exceeded quota: db`, Since: s.Now.Add(-time.Hour), At: s.Now.Add(-last)}
+		s.Observed.Set.Refusal = &state.PodRefusal{Why: `pods "orders-2" is forbidden: exceeded quota: db`, Since: s.Now.Add(-time.Hour), At: s.Now.Add(-last)}
 	}
 }
 

@@ -385,7 +385,7 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 	}
 	// Since when Kubernetes refuses a pod, and in which words; it said so last just now.
 	if since, why, refused := strings.Cut(s["refused"], " "); refused {
-		o.Set.Refusal = &state.Refusal{Why: why, Since: ago(t, since), At: noon}
+		o.Set.Refusal = &state.PodRefusal{Why: why, Since: ago(t, since), At: noon}
 	}
 	if size, class, _ := strings.Cut(s["claims"], " "); size != "" {
 		claims := resource.MustParse(size)

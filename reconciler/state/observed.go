@@ -344,7 +344,7 @@ type Set struct {
 	ChangedAt, StatusAt time.Time
 	// Refusal is that Kubernetes refuses a pod that is missing; nil where none is, or
 	// where that is not known. It is looked up only while a pod is missing.
-	Refusal *Refusal
+	Refusal *PodRefusal
 	// ScaledBy is the other manager that has set the number of replicas; empty for none. ScaledAt
 	// is when, zero when unknown.
 	ScaledBy string
@@ -359,8 +359,8 @@ type Set struct {
 	Immutable []Change
 }
 
-// Refusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.
-type Refusal struct {
+// PodRefusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.
+type PodRefusal struct {
 	// Why is what the API server said.
 	Why string
 	// Since is when it said so first, and At when last.

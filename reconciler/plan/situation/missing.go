@@ -39,7 +39,7 @@ func MissingPods(s *Situation) []string {
 }
 
 // RefusalOf is what Kubernetes says of a pod that is missing, or nil.
-func RefusalOf(s *Situation) *state.Refusal {
+func RefusalOf(s *Situation) *state.PodRefusal {
 	if r := s.Observed.Set.Refusal; r != nil && s.Now.Sub(r.At) < refusalCounts {
 		return r
 	}
