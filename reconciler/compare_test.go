@@ -50,6 +50,7 @@ func TestARollComparesTheDataOnce(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			reconcilertest.Formed(t, func(w *reconcilertest.World) {
+				time.Sleep(time.Hour) // the members have long joined
 				deep := w.CountDeep()
 				w.Commit(c.change)
 				for range 12 {

@@ -60,12 +60,11 @@ func (e *FakeEtcd) Listed() (members []string, learners map[string]bool) {
 	return append([]string(nil), e.Members...), learners
 }
 
-// claim makes the claim of a member's volume: another one at each start, unless the world
-// keeps claims.
+// claim makes the claim of a member's volume, where there is none yet.
 func (w *World) claim(pod *corev1.Pod, labels map[string]string) {
 	w.Helper()
 	name := "data-" + pod.Name
-	if _, err := w.API.Tracker().Get(ClaimsResource(), pod.Namespace, name); err == nil && w.KeepClaims {
+	if _, err := w.API.Tracker().Get(ClaimsResource(), pod.Namespace, name); err == nil {
 		return
 	}
 	claim := &corev1.PersistentVolumeClaim{}

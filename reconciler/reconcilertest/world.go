@@ -34,8 +34,6 @@ type World struct {
 	// members is what quorate asks: Etcd, or what Ask has put in its place.
 	members reconciler.Members
 	events  *eventrecord.FakeRecorder
-	// KeepClaims lets a member that starts again find the claim that it had.
-	KeepClaims bool
 	// end ends the process that runs.
 	end      func()
 	Registry *prometheus.Registry

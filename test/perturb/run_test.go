@@ -83,7 +83,7 @@ func play(t *testing.T, s scenario, d disturbance) (o outcome) {
 	reconcilertest.Run(t, func(rw *reconcilertest.World) {
 		w := &world{World: rw, gate: newGate(rw.API, d.at, d.how), line: newLine(rw.Etcd, d.at, d.how)}
 		w.judge = newJudge(w)
-		rw.Etcd.Version, rw.KeepClaims = w.runs, true
+		rw.Etcd.Version = w.runs
 		if !s.created {
 			w.start()
 			w.rest()
