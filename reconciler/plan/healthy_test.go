@@ -142,11 +142,11 @@ func seen(ordinal int32, by state.Peers) mutation {
 	return func(s *situation.Situation) { memberAt(s, ordinal).Peers = by }
 }
 
-// cutOff is a member whose node does not report any more, since some time.
-func cutOff(ordinal int32, age time.Duration) mutation {
+// cutOff is a member whose node does not report any more, for an hour.
+func cutOff(ordinal int32) mutation {
 	return func(s *situation.Situation) {
 		p := podAt(s, ordinal)
-		p.Ready, p.NodeGone, p.NodeGoneSince = false, true, noon.Add(-age)
+		p.Ready, p.NodeGone, p.NodeGoneSince = false, true, noon.Add(-time.Hour)
 	}
 }
 

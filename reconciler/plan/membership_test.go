@@ -116,7 +116,7 @@ func TestMembershipLeaving(t *testing.T) {
 		{name: "303: one that was taken for lost and answers is kept", change: with(leaving(2, true), leads(0)), want: "keep orders-2 after all: it was taken for lost, but it answers"},
 		{name: "303: also one that the leader hears", change: with(leaving(2, true), leads(0), down(2), seen(2, state.PeersLinked)), want: "keep orders-2 after all: it was taken for lost, but the leader hears it"},
 		{name: "303: one of which the leader says nothing stays", change: with(leaving(2, true), leads(0), down(2), seen(2, state.PeersUnknown)), want: "Unhealthy: Git wants fewer; but the leader does not say whether it hears orders-2"},
-		{name: "303: also one that Git wants again and that is on a node that does not report", change: with(leaving(2, false), leads(0), cutOff(2, time.Hour)), want: "keep orders-2 after all: it was taken for lost, but it answers"},
+		{name: "303: also one that Git wants again and that is on a node that does not report", change: with(leaving(2, false), leads(0), cutOff(2)), want: "keep orders-2 after all: it was taken for lost, but it answers"},
 		{name: "79: one that nobody has seen is replaced", change: with(leaving(2, true), leads(0), down(2)), want: "remove orders-2"},
 		{name: "79: one that holds other data is replaced, whether it answers or not", change: with(leaving(2, true), serving, leads(0)), want: "remove orders-2"},
 		{name: "41: so is one that Git no longer wants", change: with(wanting(2), leaving(2, true), leads(0)), want: "remove orders-2"},

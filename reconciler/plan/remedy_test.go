@@ -61,8 +61,10 @@ func TestRemedy(t *testing.T) {
 	checkRule(t, recovery.Remedy, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(all, unrecorded)},
-		{name: "295: all killed for memory: the hold names the cause, and gives up nothing", change: all,
-			want: "Unhealthy: there is no quorum: it takes 2 members, and these do not run, with their volumes whole: orders-2, orders-1, orders-0 (etcd: OOMKilled: it needs more than its memory limit of 64Mi); commit what lets them start"},
+		{
+			name: "295: all killed for memory: the hold names the cause, and gives up nothing", change: all,
+			want: "Unhealthy: there is no quorum: it takes 2 members, and these do not run, with their volumes whole: orders-2, orders-1, orders-0 (etcd: OOMKilled: it needs more than its memory limit of 64Mi); commit what lets them start",
+		},
 		{name: "295: a commit of settings begins", change: with(all, tuned), want: "start the roll on 3.5.35: there is no quorum, and Git asks for something else than what does not start"},
 		{name: "295: goes to the highest first", change: with(all, tuned, given()), want: "set the StatefulSet's partition to 2: orders-2 does not run"},
 		{name: "295: whose pod makes way", change: with(all, tuned, given(), at(2)), want: "restart orders-2 on 3.5.35: it does not run, and its pod makes way for one that Git asks for"},
@@ -71,10 +73,14 @@ func TestRemedy(t *testing.T) {
 		{name: "295: the next one follows when it answers", change: with(all, tuned, given(2), answersAlone(2), at(2)), want: "set the StatefulSet's partition to 1: orders-1 does not run"},
 		{name: "295: and its pod goes, as the controller waits for one that is ready", change: with(all, tuned, given(2), answersAlone(2), at(1)), want: "restart orders-1 on 3.5.35"},
 		{name: "295: with two that answer the rest is a roll", change: with(all, tuned, given(1, 2), answersAlone(2), answersAlone(1), at(1))},
-		{name: "295: one that does not start with it stops there", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.DownSince = noon.Add(-time.Minute) })),
-			want: "Stopped: orders-2 does not start with what Git asks for, and the others are left alone; there is no quorum"},
-		{name: "295: one that starts and never answers, too", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Trouble, p.Barred, p.Created = "", false, noon.Add(-time.Hour) })),
-			want: "Unhealthy: there is no quorum, and orders-2, which has what Git asks for, runs and does not answer"},
+		{
+			name: "295: one that does not start with it stops there", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.DownSince = noon.Add(-time.Minute) })),
+			want: "Stopped: orders-2 does not start with what Git asks for, and the others are left alone; there is no quorum",
+		},
+		{
+			name: "295: one that starts and never answers, too", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Trouble, p.Barred, p.Created = "", false, noon.Add(-time.Hour) })),
+			want: "Unhealthy: there is no quorum, and orders-2, which has what Git asks for, runs and does not answer",
+		},
 		{name: "295: a revert goes the same way", change: with(all, tuned, given(0, 1, 2), at(0), func(s *situation.Situation) { s.Desired.Template = "a" }), want: "start the roll on 3.5.35: there is no quorum"},
 		{name: "295: two of three that are down are enough", change: with(killed(1, 2), answersAlone(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
 		{name: "295: one of one", size: 1, change: with(killed(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
@@ -100,8 +106,10 @@ func TestRemedy(t *testing.T) {
 		{name: "I18: a person has decided", change: with(all, asksFor("c1", "", backupURL))},
 		{name: "I18: but not with what was refused before", change: with(all, asksFor("c1", "", backupURL), func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "c1 from backup " + backupURL }), want: "Unhealthy: there is no quorum"},
 
-		{name: "293: pods that Kubernetes refuses", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), forbidden(time.Minute)),
-			want: `orders-2, orders-1 (its pod cannot be created: pods "orders-2" is forbidden: exceeded quota: db)`},
+		{
+			name: "293: pods that Kubernetes refuses", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), forbidden(time.Minute)),
+			want: `orders-2, orders-1 (its pod cannot be created: pods "orders-2" is forbidden: exceeded quota: db)`,
+		},
 		{name: "293: a commit reaches them", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), forbidden(time.Minute)), want: "set the StatefulSet's partition to 2"},
 		{name: "293: pods that only do not exist yet", change: with(podless(2, time.Second), podless(1, time.Second), killed(0), tuned), want: "Waiting: the pod of orders-2 does not exist"},
 	})

@@ -76,13 +76,13 @@ func TestRepair(t *testing.T) {
 		{name: "76: a node that is gone", change: with(down(1), savedFor("repair orders-1"), func(s *situation.Situation) {
 			podAt(s, 1).NodeGone, podAt(s, 1).NodeGoneSince = true, noon.Add(-time.Hour)
 		}), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
-		{name: "303: one that answers is not lost with its node", change: with(cutOff(1, time.Hour), savedFor("repair orders-1"))},
-		{name: "303: nor one that answered a moment ago", change: with(cutOff(1, time.Hour), savedFor("repair orders-1"), func(s *situation.Situation) { memberAt(s, 1).Problem = "timeout" })},
-		{name: "303: nor one that the leader hears", change: with(down(1), leads(0), cutOff(1, time.Hour), savedFor("repair orders-1"), seen(1, state.PeersLinked))},
+		{name: "303: one that answers is not lost with its node", change: with(cutOff(1), savedFor("repair orders-1"))},
+		{name: "303: nor one that answered a moment ago", change: with(cutOff(1), savedFor("repair orders-1"), func(s *situation.Situation) { memberAt(s, 1).Problem = "timeout" })},
+		{name: "303: nor one that the leader hears", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), seen(1, state.PeersLinked))},
 		{name: "303: nor one whose data Kubernetes calls lost", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1"), seen(1, state.PeersLinked))},
-		{name: "303: nor one of which the leader says nothing", change: with(down(1), leads(0), cutOff(1, time.Hour), savedFor("repair orders-1"), seen(1, state.PeersUnknown)), want: "Unhealthy: the node that has the volume of orders-1 is gone; but the leader does not say whether it hears orders-1, which would mean that it serves; let quorate read /metrics"},
-		{name: "303: the leader is asked first", change: with(down(1), leads(0), cutOff(1, time.Hour), savedFor("repair orders-1"), seen(1, state.PeersUnknown), func(s *situation.Situation) { s.Observed.Round().Listened = false }), want: "Confirm: that orders-1 does not serve counts when the leader was asked whether it hears it"},
-		{name: "303: that is asked before the backup is taken", change: with(down(1), leads(0), cutOff(1, time.Hour), seen(1, state.PeersUnknown)), want: "Unhealthy: the node that has the volume of orders-1 is gone; but the leader does not say"},
+		{name: "303: nor one of which the leader says nothing", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), seen(1, state.PeersUnknown)), want: "Unhealthy: the node that has the volume of orders-1 is gone; but the leader does not say whether it hears orders-1, which would mean that it serves; let quorate read /metrics"},
+		{name: "303: the leader is asked first", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), seen(1, state.PeersUnknown), func(s *situation.Situation) { s.Observed.Round().Listened = false }), want: "Confirm: that orders-1 does not serve counts when the leader was asked whether it hears it"},
+		{name: "303: that is asked before the backup is taken", change: with(down(1), leads(0), cutOff(1), seen(1, state.PeersUnknown)), want: "Unhealthy: the node that has the volume of orders-1 is gone; but the leader does not say"},
 		{name: "303: one that differs goes although it answers", change: with(differs, seen(1, state.PeersUnknown)), want: "write down that orders-1 leaves"},
 		{name: "87: the time of grace", change: damaged(1, state.DamageEmpty, time.Minute), want: "Waiting: orders-1 has lost its data: its volume is empty; it is replaced when that has lasted 5m0s, unless it comes back"},
 		{name: "87: as Git has it", change: with(damaged(1, state.DamageEmpty, time.Minute), func(s *situation.Situation) {

@@ -70,8 +70,6 @@ type process struct {
 	gate *gate
 	mu   sync.Mutex
 	dead bool
-	// blind is until when its watches tell nothing.
-	blind time.Time
 	// held are the objects whose watches tell nothing for now, until when.
 	held map[string]time.Time
 }
