@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -60,6 +61,11 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	if g.liveCluster, err = o.Cache.read(c); err != nil {
 		return g, err
 	}
+	if g.set == nil && g.record != nil {
+		if g.set, err = o.setByName(ctx, c); err != nil {
+			return g, err
+		}
+	}
 	g.cluster, g.restore = deletedFirst(c.Identified(), g.liveCluster), c.Restore
 	if g.record == nil {
 		if g.foreign, err = o.findForeign(ctx, c); err != nil {
@@ -86,6 +92,16 @@ func (o *Observer) gather(ctx context.Context, c desired.Cluster) (g gathered, e
 	return g, err
 }
 
+// setByName is the StatefulSet from the API server, nil for none. The caches do not see one
+// that somebody has taken the labels off.
+func (o *Observer) setByName(ctx context.Context, c desired.Cluster) (*appsv1.StatefulSet, error) {
+	set, err := kube.FoundOrNil(o.Kube.AppsV1().StatefulSets(c.Metadata.Namespace).Get(ctx, c.Metadata.Name, metav1.GetOptions{}))
+	if err != nil {
+		return nil, fmt.Errorf("read the StatefulSet: %w", err)
+	}
+	return set, nil
+}
+
 // gatherLive reads again what a decision rests on most: the record, the StatefulSet, the
 // pods and one object, or all volume claims, from the API server itself, the rest from the
 // caches.
@@ -99,8 +115,8 @@ func (o *Observer) gatherLive(ctx context.Context, g gathered, kind, name string
 	if live.record, err = kube.FoundOrNil(o.Kube.CoreV1().ConfigMaps(ns).Get(ctx, naming.Record(of), get)); err != nil {
 		return g, fmt.Errorf("read the record: %w", err)
 	}
-	if live.set, err = kube.FoundOrNil(o.Kube.AppsV1().StatefulSets(ns).Get(ctx, of, get)); err != nil {
-		return g, fmt.Errorf("read the StatefulSet: %w", err)
+	if live.set, err = o.setByName(ctx, g.cluster); err != nil {
+		return g, err
 	}
 	if live.pods, err = Pods(ctx, o.Kube, g.cluster); err != nil {
 		return g, err

@@ -70,7 +70,7 @@ func TestSomeBackupBeginsWithinTwoIntervals(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d.Now {
-					if late, _ := OverdueAt(spec, "shop/nightly", past, now); !now.Before(until) && late.After(now) {
+					if late, _ := OverdueAt(spec, "shop/nightly", past, now); now.After(until) && late.After(now) {
 						t.Fatalf("at %s the backup is as late as that, and overdue at %s only", now, late)
 					}
 					past.Struck, past.Ended = d.At, now.Add(time.Duration(rapid.IntRange(0, 50).Draw(t, "seconds"))*time.Second)

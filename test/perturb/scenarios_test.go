@@ -75,6 +75,7 @@ func drift(w *world) {
 		w.Fatal(err)
 	}
 	w.EditSet(func(set *appsv1.StatefulSet) {
+		set.Labels = nil
 		set.Spec.Template.Spec.Containers[0].Args = append(set.Spec.Template.Spec.Containers[0].Args, "--log-level=debug")
 	})
 }
