@@ -80,6 +80,8 @@ func TestAdmission(t *testing.T) {
 		{name: "298: until its time is over", change: admitted("StatefulSet", state.WeightMembers, 0)},
 		{name: "299: a refused Service is told", change: denied("Service", state.ObjectMissing, 0, time.Minute), want: says(refuses, "Service")},
 		{name: "299: until its time is over", change: denied("Service", state.ObjectMissing, 0, 0)},
+		{name: "297: of what is only reported, a roll that has begun continues", change: with(set(state.WeightMembers), commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Observed.Objects[0].Left = true })},
+		{name: "299: one that has become what it should be is refused no more", change: denied("Service", state.ObjectInSync, 0, time.Minute)},
 		{name: "299: a roll that has begun continues", change: with(denied("Service", state.ObjectDrifted, 0, time.Minute), commit(newVersion), begun, rolled(newVersion, 2))},
 	})
 	checkRule(t, objects.Drift, []ruleCase{
