@@ -21,7 +21,8 @@ import (
 //	anything                       that minor, or one hop    they come back
 //	                               up from it
 //	anything                       that of a downgrade       they come back: it got it when every
-//	                               that has begun            storage was there
+//	                               that has begun            storage was there; until then
+//	                                                         they are all at the newer one
 //	anything                       another release           held
 func fromNothing(s *situation.Situation) verdict.Verdict {
 	set, was := s.Observed.Set, s.Observed.Record.Applied
@@ -57,7 +58,7 @@ func startsAfter(s *situation.Situation, was string) bool {
 		return false
 	case from.Line() == to.Line():
 		return true
-	case down != nil:
+	case down != nil && from.Line() != down.Minor:
 		return to.Line() == down.Minor
 	case state.Older(to.Line(), from.Line()):
 		return false
