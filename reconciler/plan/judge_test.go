@@ -104,7 +104,7 @@ func disturbs(w *world, s sight, a action.Action) bool {
 	case action.RestartMember:
 		return w.pods[a.Ordinal].state == podUp && s.second.runs(int8(a.Ordinal))
 	case action.StartRoll:
-		return templates[w.set.template] != a.Template && w.allReady() && s.second.allReady()
+		return w.set.replicas > 0 && templates[w.set.template] != a.Template && w.allReady() && s.second.allReady()
 	case action.BeginLeave:
 		return a.Replace && w.misplaced(ordinal8(a.Member)) && !w.lost(ordinal8(a.Member)) && !s.second.lost(ordinal8(a.Member))
 	}
@@ -150,15 +150,17 @@ func judgeStart(w *world, s sight, a action.StartRoll) string {
 	if !w.onTheWay(to) {
 		return "I25: a roll to what is not on the way to what Git says"
 	}
-	if broken := judgeBackup(w, to); broken != "" {
+	if broken := judgeBackup(w, s, to); broken != "" {
 		return broken
 	}
 	return judgePath(w, s, to)
 }
 
 // judgeBackup wants a backup of this cluster, taken for this target and not long
-// ago, before another version is begun. Giving a roll up begins none.
-func judgeBackup(w *world, to int8) string {
+// ago, before another version is begun. Giving a roll up begins none; and what was begun
+// goes on with other settings while there is no quorum: nothing is written, and no backup can
+// be taken before there is one again.
+func judgeBackup(w *world, s sight, to int8) string {
 	if to == w.set.current || w.ask.skip || !changesVersion(w, to) {
 		return ""
 	}
@@ -167,6 +169,7 @@ func judgeBackup(w *world, to int8) string {
 		purpose = state.ForDowngrade(variants[to].version)
 	}
 	switch {
+	case variants[w.set.template].version == variants[to].version && !w.hasQuorum() && !s.second.hasQuorum():
 	case !b.there || b.foreign:
 		return "I11: an upgrade began without a backup of its cluster"
 	case state.Purpose(word(b.purpose)) != purpose:

@@ -218,10 +218,11 @@ func describeLosses(lost []situation.Loss) situation.Remark {
 }
 
 // fillGap has a member join whose place is empty below that of another, in the midst
-// of a roll: the StatefulSet waits for the pod of that place. Between two rolls it
-// waits its turn, see grow.
+// of a roll, also of one that the controller has yet to close: the StatefulSet waits for
+// the pod of that place. Between two rolls it waits its turn, see grow.
 func fillGap(s *situation.Situation) verdict.Verdict {
-	if !s.Rolling() || s.Observed.Record.Joining != nil || s.Observed.Record.Leaving != nil {
+	closed := !s.Rolling() && s.Observed.Set.CurrentTemplate == s.Observed.Set.Template
+	if closed || s.Observed.Record.Joining != nil || s.Observed.Record.Leaving != nil {
 		return verdict.Pass()
 	}
 	names := s.ByOrdinal()

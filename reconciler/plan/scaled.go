@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -16,7 +17,8 @@ import (
 // how far that roll came. The record knows what was before it.
 //
 //	Git says                       the StatefulSet has       then
-//	the release of before, or its  another template          it gets what Git says first
+//	the release of before, where   another template          it gets what Git says first
+//	a member still has it, or its
 //	own with other settings
 //	anything                       that minor, or one hop    they come back
 //	                               up from it
@@ -26,25 +28,30 @@ import (
 //	anything                       another release           held
 func fromNothing(s *situation.Situation) verdict.Verdict {
 	set, was := s.Observed.Set, s.Observed.Record.Applied
-	if set.Replicas > 0 || s.PodCount() == 0 || len(s.Observed.Pods) > 0 || was == nil {
+	if set.Replicas > 0 || s.PodCount() == 0 || s.MemberCount() == 0 || len(s.Observed.Pods) > 0 || was == nil {
 		return verdict.Pass()
 	}
 	starts := startsAfter(s, was.Version)
 	// A partition in the midst of the members has not let the lowest go: while one of them
-	// runs the release of before, all can. Above them all it stands after a roll, too.
-	midway := set.Partition > 0 && set.Partition < s.PodCount()
-	back := s.Desired.Spec.Version == was.Version && (midway || !starts || state.Minor(set.Version) == state.Minor(was.Version))
+	// runs the release of before, all can. Above them all it stands after a roll, too, be
+	// another one to join or not.
+	names := s.ByOrdinal()
+	midway := set.Partition > 0 && set.Partition <= naming.Ordinal(names[len(names)-1])
+	back := s.Desired.Spec.Version == was.Version && (midway || state.Minor(set.Version) == state.Minor(was.Version))
 	switch {
 	case !s.Started() && s.Desired.Template != "" && (back || starts && s.Desired.Spec.Version == set.Version):
 		return verdict.Do(action.NewStartRoll(s), "no member runs, and Git no longer wants what they would all come back with")
 	case starts || back:
 		return verdict.Pass()
 	}
+	way := "find out what each of them ran; "
+	if midway {
+		way = fmt.Sprintf("set spec.version back to %s, so that they come back as what they were; or, ", was.Version)
+	}
 	return verdict.Refuse(
 		fmt.Sprintf("the StatefulSet was scaled to 0 in the midst of a change of version: its members ran etcd %s before, and may not all start with the %s that it has now",
 			was.Version, set.Version),
-		fmt.Sprintf("set spec.version back to %s, so that they come back as what they were; or, where each of them ran %s or the minor below, `kubectl -n %s scale statefulset %s --replicas=%d`",
-			was.Version, set.Version, s.Desired.Namespace, s.Desired.Name, s.PodCount()))
+		way+fmt.Sprintf("where each of them ran %s or the minor below, `kubectl -n %s scale statefulset %s --replicas=%d`", set.Version, s.Desired.Namespace, s.Desired.Name, s.PodCount()))
 }
 
 // startsAfter reports whether members that ran a release can all start with the

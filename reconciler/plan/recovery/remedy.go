@@ -2,6 +2,7 @@ package recovery
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -61,7 +62,19 @@ func Remedy(s *situation.Situation) verdict.Verdict {
 	if v := mayRemedy(s, next); !v.Silent() {
 		return v
 	}
+	if together(s, next) {
+		return verdict.Pass()
+	}
 	return remedy(s, o, next)
+}
+
+// together reports whether a member above one that does not answer, since its data is lost,
+// would be let go with it.
+func together(s *situation.Situation, next string) bool {
+	return slices.ContainsFunc(s.Remnants(), func(m situation.Remnant) bool {
+		p := s.Observed.Pod(m.Name)
+		return naming.Ordinal(m.Name) > naming.Ordinal(next) && m.Member == nil && (p == nil || p.Template != s.Desired.Template)
+	})
 }
 
 // oneByOne waits for a member that stops, and for one that was given what Git asks for:
