@@ -11,9 +11,9 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 )
 
-// injectedFields are fields of the pod template that nobody needs to own to endanger a member:
-// what the admission of the API server adds has no owner, and most of it is harmless, such as
-// another container. Not a probe that kills a member while it waits for its quorum, a setting
+// injectedFields are fields of the pod template that endanger a member and have no owner: what
+// the admission of the API server adds has none, and most of it is harmless, such as another
+// container. Not so a probe that kills a member while it waits for its quorum, a setting
 // of etcd, or another disk where its data is.
 func injectedFields(live *typed.TypedValue, wanted, owned *fieldpath.Set, others []metav1.ManagedFieldsEntry) (*fieldpath.Set, error) {
 	all, err := live.ToFieldSet()

@@ -23,6 +23,11 @@ func (r refusal) until() time.Time {
 	return r.last.Add(min(refusedFirst<<min(r.tries-1, 20), refusedLast))
 }
 
+// told is what rules see of it.
+func (r refusal) told() *state.Refusal {
+	return &state.Refusal{Problem: r.problem, Since: r.since, Until: r.until()}
+}
+
 // Refused notes that an object was not taken as it was applied; digest is that of the
 // file. Other rules go on, and it is tried again later each time, and at once with another
 // file.
@@ -44,7 +49,7 @@ func (f *Fights) Refused(cluster, object, problem, digest string, now time.Time)
 	}
 	r.problem, r.digest, r.last, r.tries = problem, digest, now, r.tries+1
 	f.refused[cluster][object] = r
-	return &state.Refusal{Problem: r.problem, Since: r.since, Until: r.until()}
+	return r.told()
 }
 
 // Taken notes that an object was taken.
@@ -62,5 +67,5 @@ func (f *Fights) Refusal(cluster, object string, digest string) *state.Refusal {
 	if !known || r.digest != digest {
 		return nil
 	}
-	return &state.Refusal{Problem: r.problem, Since: r.since, Until: r.until()}
+	return r.told()
 }

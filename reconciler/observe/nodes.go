@@ -65,9 +65,18 @@ func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]b
 
 // reports reports whether a node is ready by Kubernetes.
 func reports(n corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
+	c := readyCondition(n)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// readyCondition is what Kubernetes says of whether a node is ready, nil for nothing.
+func readyCondition(n corev1.Node) *corev1.NodeCondition {
+	for i := range n.Status.Conditions {
+		if c := &n.Status.Conditions[i]; c.Type == corev1.NodeReady {
+			return c
+		}
+	}
+	return nil
 }
 
 // describeDamage describes what the pods, their claims and their nodes tell of lost
@@ -114,10 +123,8 @@ func (o *Observer) nodeGone(ctx context.Context, p *corev1.Pod, claim *corev1.Pe
 	case len(nodes.Items) == 0:
 		return true, pods.NotReadySince(p), nil
 	}
-	for _, condition := range nodes.Items[0].Status.Conditions {
-		if condition.Type == corev1.NodeReady && condition.Status != corev1.ConditionTrue {
-			return true, condition.LastTransitionTime.Time, nil
-		}
+	if c := readyCondition(nodes.Items[0]); c != nil && c.Status != corev1.ConditionTrue {
+		return true, c.LastTransitionTime.Time, nil
 	}
 	return false, time.Time{}, nil
 }

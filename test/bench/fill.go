@@ -19,13 +19,20 @@ const fillers = 8
 
 // fill puts that many bytes of values into etcd.
 func fill(ctx context.Context, client *clientv3.Client, size int64) error {
+	return fillWith(ctx, func(ctx context.Context, next *atomic.Int64) error {
+		return fillSome(ctx, client, next, size/valueBytes)
+	})
+}
+
+// fillWith has several fill at a time, which take what is next from one counter.
+func fillWith(ctx context.Context, some func(ctx context.Context, next *atomic.Int64) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next atomic.Int64
 	var group sync.WaitGroup
 	for range fillers {
 		group.Go(func() {
-			if err := fillSome(ctx, client, &next, size/valueBytes); err != nil {
+			if err := some(ctx, &next); err != nil {
 				cancel(fmt.Errorf("fill etcd: %w", err))
 			}
 		})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"text/tabwriter"
 	"time"
@@ -69,19 +68,9 @@ func (b *bench) fillKeys(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var next atomic.Int64
-	var group sync.WaitGroup
-	for range fillers {
-		group.Go(func() {
-			if err := fillTxns(ctx, client, &next, int64(b.keys)); err != nil {
-				cancel(fmt.Errorf("fill etcd: %w", err))
-			}
-		})
-	}
-	group.Wait()
-	return context.Cause(ctx)
+	return fillWith(ctx, func(ctx context.Context, next *atomic.Int64) error {
+		return fillTxns(ctx, client, next, int64(b.keys))
+	})
 }
 
 // fillTxns takes the next keys until all are taken.

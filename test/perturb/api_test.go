@@ -2,7 +2,6 @@ package perturb
 
 import (
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -37,30 +36,22 @@ var errKilled = errors.New("this process was killed")
 // write.
 type gate struct {
 	api *reconcilertest.FakeAPI
-	// at is the write to disturb, as its name says, and how.
-	at, how string
 
 	mu sync.Mutex
-	// counted are the writes of each sort, and names all of them in their order.
-	counted map[string]int
-	names   []string
+	// counter counts the writes.
+	counter
 	// last is when quorate has changed something last.
 	last time.Time
-	// hit reports whether the disturbance has come about, and disturbed when.
-	hit       bool
-	disturbed time.Time
 	// until is how long the past lasts, and past what the lists were in it.
 	until time.Time
 	past  map[apischema.GroupVersionResource]runtime.Object
 	// lists are what the caches of quorate list.
 	lists map[apischema.GroupVersionResource]clienttesting.ListActionImpl
-	// off is true while nothing is counted or disturbed.
-	off bool
 }
 
 func newGate(api *reconcilertest.FakeAPI, at, how string) *gate {
 	return &gate{
-		api: api, at: at, how: how, counted: map[string]int{}, off: true,
+		api: api, counter: newCounter(at, how),
 		past: map[apischema.GroupVersionResource]runtime.Object{}, lists: map[apischema.GroupVersionResource]clienttesting.ListActionImpl{},
 	}
 }
@@ -154,17 +145,7 @@ func (g *gate) count(sort string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.last = time.Now()
-	if g.off {
-		return ""
-	}
-	g.counted[sort]++
-	name := fmt.Sprintf("%s-%d", sort, g.counted[sort])
-	g.names = append(g.names, name)
-	if name != g.at {
-		return ""
-	}
-	g.hit, g.disturbed = true, time.Now()
-	return g.how
+	return g.next(sort)
 }
 
 // remember keeps what the caches would list now.

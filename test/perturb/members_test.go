@@ -3,7 +3,6 @@ package perturb
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"sync"
 	"time"
@@ -40,16 +39,10 @@ var errRefused = errors.New("rpc error: code = Unavailable desc = transport is c
 // line stands between the processes of quorate and the members, and disturbs one call.
 type line struct {
 	etcd *reconcilertest.FakeEtcd
-	at   string
-	how  string
 
-	mu      sync.Mutex
-	counted map[string]int
-	names   []string
-	hit     bool
-	off     bool
-	// disturbed is when the disturbance came about.
-	disturbed time.Time
+	mu sync.Mutex
+	// counter counts the calls.
+	counter
 	// last is when quorate has had members do something last.
 	last time.Time
 	// silent is until when the member that hangs does.
@@ -59,24 +52,14 @@ type line struct {
 }
 
 func newLine(e *reconcilertest.FakeEtcd, at, how string) *line {
-	return &line{etcd: e, at: at, how: how, counted: map[string]int{}, off: true}
+	return &line{etcd: e, counter: newCounter(at, how)}
 }
 
 // count counts a call, and returns how to disturb it, "" for not at all.
 func (l *line) count(sort string) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.off {
-		return ""
-	}
-	l.counted[sort]++
-	name := fmt.Sprintf("%s-%d", sort, l.counted[sort])
-	l.names = append(l.names, name)
-	if name != l.at {
-		return ""
-	}
-	l.hit, l.disturbed = true, time.Now()
-	return l.how
+	return l.next(sort)
 }
 
 // members are those that one process talks to.

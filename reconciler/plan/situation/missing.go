@@ -1,6 +1,7 @@
 package situation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -20,9 +21,11 @@ func MissingPods(s *Situation) []string {
 	var names, members []string
 	pods := len(s.Observed.Pods)
 	for ordinal := range s.Observed.Set.Replicas {
+		if slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal == ordinal }) {
+			continue
+		}
 		name, j := naming.Member(s.Desired.Name, ordinal), s.Observed.Record.Joining
 		switch {
-		case s.Observed.Pod(name) != nil:
 		case j != nil && j.ID != "" && j.Member == name && !s.IsMember(name):
 			pods++
 		case s.IsMember(name):
