@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +84,23 @@ func TestMembersThatDoNotCheckThemselvesAreComparedBeforeEachRestart(t *testing.
 	})
 }
 
+// 346: a cluster that quorate only observes is told what quorate would do, and its members
+// are not stopped to find out.
+func TestAClusterThatIsObservedIsNotCompared(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		deep := w.CountDeep()
+		w.Commit(func(c *schema.EtcdCluster) {
+			c.Spec.Mode = schema.ModeObserve
+			c.Spec.Etcd.Options = map[string]string{"heartbeat-interval": "200"}
+		})
+		w.Running(func(r reconcilertest.Running) { r.Minute() })
+		w.WantHold(decision.ObserveOnly, "observe", "quorate would ")
+		if *deep != 0 {
+			t.Errorf("the data was compared %d times", *deep)
+		}
+	})
+}
+
 // slow are members whose data takes a while to compare.
 type slow struct {
 	reconciler.Members
@@ -143,7 +161,7 @@ func TestARollWaitsForAComparison(t *testing.T) {
 		w.Etcd.Change = func(r *state.Round) {
 			if r.Deep {
 				deep++
-				r.Incomparable = "orders-1: hash of its keys at revision 7: not done in 10s"
+				r.Incomparable = "orders-1: hash of its keys: not done in 10s"
 			}
 		}
 		uids := w.PodUIDs()
@@ -155,7 +173,9 @@ func TestARollWaitsForAComparison(t *testing.T) {
 				t.Errorf("the data is compared %d times in a minute", deep)
 			}
 		})
-		w.WantHold(decision.Confirm, "compare", "orders-1: hash of its keys")
+		if _, why := w.Status(schema.KindCluster, "orders").Phase(); why.Reason != string(decision.Confirm) || !strings.Contains(why.Message, "orders-1: hash of its keys") {
+			t.Errorf("it is told as %s: %s", why.Reason, why.Message)
+		}
 		if w.PodUIDs() != uids {
 			t.Error("a member was restarted all the same")
 		}

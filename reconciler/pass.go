@@ -15,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/queue"
 	"github.com/quorate/quorate/reconciler/report"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
 )
 
 // decideAgain reads the record, the StatefulSet and the pods from the API server
@@ -70,7 +71,7 @@ func (r *Reconciler) Pass(ctx context.Context, c desired.Cluster) (time.Duration
 			return r.unconfirmed(v, p, last, left)
 		}
 		compare, begun := p.Hold.Compare, time.Now()
-		if p, err = r.confirm(ctx, v, p); err != nil {
+		if p, err = r.confirm(ctx, v, p, v.Desired.Spec.Mode != schema.ModeObserve); err != nil {
 			return 0, err
 		}
 		asked = append(asked, doubt{name: next, compared: compare, took: time.Since(begun)})
@@ -175,7 +176,7 @@ func (r *Reconciler) decide(ctx context.Context, c desired.Cluster) (*observe.Vi
 	v, p, err := r.observe(ctx, c)
 	for wants := err == nil && confirming(v, p) != ""; wants; {
 		compare := p.Hold.Compare
-		p, err = r.confirm(ctx, v, p)
+		p, err = r.confirm(ctx, v, p, false)
 		wants = err == nil && unlessCompared(compare, v, p) != ""
 	}
 	return v, p, err
@@ -192,12 +193,18 @@ func (r *Reconciler) observe(ctx context.Context, c desired.Cluster) (*observe.V
 }
 
 // confirm asks the members again, compares their data and listens whom the leader hears where
-// the plan wants that, and plans again. What takes long costs no other cluster its pass.
-func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Plan) (decision.Plan, error) {
-	if p.Hold.Compare || p.Hold.Listen {
+// the plan wants that, and plans again. What takes long costs no other cluster its pass. To
+// compare stops one member after the other for a while, so that a plan that nothing follows
+// from takes their data for the same.
+func (r *Reconciler) confirm(ctx context.Context, v *observe.View, p decision.Plan, acts bool) (decision.Plan, error) {
+	compare := p.Hold.Compare && acts
+	if compare || p.Hold.Listen {
 		defer queue.Aside(ctx)()
 	}
-	r.Observer.Confirm(ctx, v, p.Hold.Compare, p.Hold.Listen)
+	r.Observer.Confirm(ctx, v, compare, p.Hold.Listen)
+	if p.Hold.Compare && !acts {
+		v.Observed.AssumeCompared()
+	}
 	return r.plan(ctx, v)
 }
 

@@ -179,14 +179,14 @@ type answer struct {
 
 // Round asks every member once. What cannot be seen is in the Round as
 // a problem: there is no error beside it. A deep round compares hashes, which stops one
-// member after the other for a while.
+// member after the other for a while, and may move the leadership before: see compareHashes.
 func (c *Client) Round(ctx context.Context, cluster string, members []Endpoint, deep bool) state.Round {
 	at := time.Now()
 	answers := make([]*answer, len(members))
 	eachMember(len(members), func(i int) { answers[i] = c.ask(ctx, cluster, members[i]) })
 	incomparable := ""
 	if deep {
-		incomparable = compareHashes(ctx, answers, hashTime)
+		incomparable = compareHashes(ctx, answers, patient())
 	}
 	r := assemble(answers)
 	askLeader(ctx, &r, answers)

@@ -15,24 +15,37 @@ func hashTime(size int64) time.Duration {
 	return 10*time.Second + time.Duration(max(0, size)>>25)*time.Second
 }
 
+// patience is how long a comparison waits.
+type patience struct {
+	// hash bounds one hash by the size of the database in bytes.
+	hash func(size int64) time.Duration
+	// handOver is how long a hash takes that no leader is asked for: clients notice less of
+	// a leadership that moves.
+	handOver time.Duration
+}
+
+func patient() patience { return patience{hash: hashTime, handOver: 250 * time.Millisecond} }
+
 // compareHashes asks every voter for the hash of its key space at one revision that all of
 // them have, and returns why that tells nothing, or "". A member reads its whole database
 // for it under a lock that every write, and behind the first of these every read, waits for,
 // in each release from 3.4 to 3.7: so one is asked after the other, the leader last, and the
 // next only when the one before answers reads again. Where one is not done in its time, by
-// the size of its database, the others are left alone.
+// the size of its database, the others are left alone. A leader that reads stops all writes:
+// where the others took long, it hands the leadership to one of them first.
 //
 // A compaction between two answers makes them incomparable. So does one at the newest
 // revision, whose hash a member keeps until it restarts: then all are asked once more.
-func compareHashes(ctx context.Context, answers []*answer, limit func(size int64) time.Duration) (incomparable string) {
+func compareHashes(ctx context.Context, answers []*answer, p patience) (incomparable string) {
 	asked := inTurn(answers)
 	revision := lowestRevision(asked)
 	for range 2 {
-		if problem := hashAll(ctx, asked, revision, limit); problem != "" || sameThing(asked) {
+		if problem := hashAll(ctx, asked, revision, p); problem != "" || sameThing(asked) {
 			return problem
 		}
 		before := revision
-		if revision = again(ctx, asked); revision == before {
+		revision, asked = again(ctx, asked), inTurn(asked)
+		if revision == before {
 			revision = 0 // nobody writes, so that the newest is the same
 		}
 	}
@@ -76,17 +89,33 @@ func again(ctx context.Context, asked []*answer) int64 {
 }
 
 // hashAll asks one after the other, and tells of the first that gives no answer.
-func hashAll(ctx context.Context, asked []*answer, revision int64, limit func(size int64) time.Duration) (problem string) {
+func hashAll(ctx context.Context, asked []*answer, revision int64, p patience) (problem string) {
+	var slowest time.Duration
 	for _, a := range asked {
-		if err := a.askHash(ctx, revision, limit(a.status.DbSize)); err != nil {
-			a.problem = fmt.Sprintf("hash of its keys at revision %d: %s", revision, err)
+		moved := a.leads() == 1 && a != asked[0] && slowest >= p.handOver && a.handOver(ctx, asked[0])
+		begun := time.Now()
+		if err := a.askHash(ctx, revision, p.hash(a.status.DbSize)); err != nil {
+			a.problem = "hash of its keys: " + err.Error()
 			return a.speaksFor() + ": " + a.problem
 		}
 		if a.hash.Revision == 0 {
 			return "" // the others would be asked in vain
 		}
+		slowest = max(slowest, time.Since(begun))
+		if moved {
+			again(ctx, asked) // a round tells who leads at its end
+		}
 	}
 	return ""
+}
+
+// handOver moves the leadership to another member, and reports whether that was done. A
+// leader that keeps it is compared all the same.
+func (a *answer) handOver(ctx context.Context, to *answer) bool {
+	ctx, cancel := context.WithTimeout(ctx, 2*askTimeout)
+	defer cancel()
+	_, err := a.client.etcd.MoveLeader(ctx, to.status.Header.MemberId)
+	return err == nil
 }
 
 // askHash asks the member for its hash, and waits until it has caught up with what it

@@ -3,6 +3,7 @@ package etcd
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,10 +109,11 @@ type hashing struct {
 	answer func(ctx context.Context, asked int64) (*pb.HashKVResponse, error)
 }
 
-// events is what happened, in order.
+// events is what happened, in order, and who leads after it.
 type events struct {
-	mu   sync.Mutex
-	list []string
+	mu     sync.Mutex
+	list   []string
+	leader uint64
 }
 
 func (e *events) note(text string) {
@@ -134,9 +136,23 @@ func (h *hashing) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse
 	return h.status(), nil
 }
 
-// status is that of a member at revision 7; orders-0 leads.
+// MoveLeader takes its time, as an election does, unless orders-0 is to keep the leadership.
+func (h *hashing) MoveLeader(_ context.Context, r *pb.MoveLeaderRequest) (*pb.MoveLeaderResponse, error) {
+	h.events.note(fmt.Sprintf("%s hands over to %d", h.name, r.TargetID))
+	h.events.mu.Lock()
+	defer h.events.mu.Unlock()
+	if h.events.leader == 0 {
+		return nil, errors.New("it stays")
+	}
+	h.events.leader = r.TargetID
+	return &pb.MoveLeaderResponse{}, nil
+}
+
+// status is that of a member at revision 7; orders-0 leads until it hands over.
 func (h *hashing) status() *pb.StatusResponse {
-	s := &pb.StatusResponse{Header: header(), Leader: 100}
+	h.events.mu.Lock()
+	defer h.events.mu.Unlock()
+	s := &pb.StatusResponse{Header: header(), Leader: cmp.Or(h.events.leader, 100)}
 	s.Header.Revision = 7
 	s.Header.MemberId = 100 + uint64(h.name[len(h.name)-1]-'0')
 	return s
@@ -145,7 +161,7 @@ func (h *hashing) status() *pb.StatusResponse {
 // startHashing starts three servers, and returns what they are asked by.
 func startHashing(t *testing.T, says func(name string) func(context.Context, int64) (*pb.HashKVResponse, error)) (*events, []*answer) {
 	t.Helper()
-	e := &events{}
+	e := &events{leader: 100}
 	var asked []*answer
 	for i := range 3 {
 		h := &hashing{name: fmt.Sprintf("orders-%d", i), events: e}
@@ -185,12 +201,70 @@ func TestMembersAreComparedInTurn(t *testing.T) {
 	e, asked := startHashing(t, func(string) func(context.Context, int64) (*pb.HashKVResponse, error) {
 		return func(context.Context, int64) (*pb.HashKVResponse, error) { return hashed(2) }
 	})
-	if why := compareHashes(t.Context(), asked, hashTime); why != "" {
+	if why := compareHashes(t.Context(), asked, patient()); why != "" {
 		t.Error(why)
 	}
 	want := []string{"orders-1 at 7", "orders-1 reads", "orders-2 at 7", "orders-2 reads", "orders-0 at 7", "orders-0 reads"}
 	if got := slices.Compact(slices.Clone(e.list)); !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// 347: where a hash takes long, the leader hands over before it is asked for its own, so that
+// the others go on writing, and the round tells of the new one. One that cannot is asked all
+// the same, and one whose hash is quick keeps the leadership.
+func TestALeaderHandsOverBeforeALongHash(t *testing.T) {
+	for name, c := range map[string]struct {
+		handOver time.Duration
+		stays    bool
+		want     []string
+		leader   uint64
+	}{
+		"it takes long":      {0, false, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 101},
+		"it takes a moment":  {time.Hour, false, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 at 7"}, 100},
+		"the leader remains": {0, true, []string{"orders-1 at 7", "orders-2 at 7", "orders-0 hands over to 101", "orders-0 at 7"}, 100},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e, asked := startHashing(t, func(string) func(context.Context, int64) (*pb.HashKVResponse, error) {
+				return func(context.Context, int64) (*pb.HashKVResponse, error) { return hashed(2) }
+			})
+			if c.stays {
+				e.leader = 0
+			}
+			if why := compareHashes(t.Context(), asked, patience{hashTime, c.handOver}); why != "" {
+				t.Error(why)
+			}
+			if got := slices.DeleteFunc(e.list, func(s string) bool { return strings.HasSuffix(s, "reads") }); !slices.Equal(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			for _, a := range asked {
+				if a.status.Leader != c.leader {
+					t.Errorf("%s follows %d, not %d", a.endpoint.Member, a.status.Leader, c.leader)
+				}
+			}
+		})
+	}
+}
+
+// 347: so it is with real members, which agree on the new leader in the round itself.
+func TestMembersAgreeOnTheLeaderAfterAComparison(t *testing.T) {
+	for _, version := range []string{etcdtest.V34, etcdtest.V35, etcdtest.V36, etcdtest.V37} {
+		t.Run(version, func(t *testing.T) {
+			s := startEtcd(t, version, 3, false)
+			s.MustPut("key", "value")
+			before := s.await("a leader", func(r state.Round) bool { return troubleOf(r) == "" })
+			answers := make([]*answer, len(s.Members))
+			for i, e := range s.endpoints {
+				answers[i] = s.clients.ask(t.Context(), "shop/orders", e)
+			}
+			if why := compareHashes(t.Context(), answers, patience{hashTime, 0}); why != "" {
+				t.Fatal(why)
+			}
+			r := assemble(answers)
+			if trouble := troubleOf(r); trouble != "" || r.Leader().ID == before.Leader().ID {
+				t.Errorf("%q; %s led, and %s does", trouble, before.Leader().Name, r.Leader().Name)
+			}
+		})
 	}
 }
 
@@ -205,8 +279,8 @@ func TestAMemberThatHangsEndsTheComparison(t *testing.T) {
 			return hashed(2)
 		}
 	})
-	const want = "orders-2: hash of its keys at revision 7: not done in 2s"
-	if why := compareHashes(t.Context(), asked, briefly); why != want {
+	const want = "orders-2: hash of its keys: not done in 2s"
+	if why := compareHashes(t.Context(), asked, patience{briefly, time.Hour}); why != want {
 		t.Errorf("got %q, want %q", why, want)
 	}
 	if asked[2].problem == "" || asked[1].problem != "" || slices.Contains(e.list, "orders-0 at 7") {
@@ -237,7 +311,7 @@ func TestACompactionMeanwhileIsComparedOnceMore(t *testing.T) {
 					return c.second()
 				}
 			})
-			if why := compareHashes(t.Context(), asked, hashTime); why != c.want {
+			if why := compareHashes(t.Context(), asked, patient()); why != c.want {
 				t.Errorf("got %q, want %q", why, c.want)
 			}
 			if got := fmt.Sprint(slices.DeleteFunc(e.list, func(s string) bool { return strings.HasSuffix(s, "reads") })); got != "[orders-1 at 7 orders-2 at 7 orders-0 at 7 orders-1 at 0 orders-2 at 0 orders-0 at 0]" {

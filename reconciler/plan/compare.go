@@ -35,7 +35,11 @@ func comparedFirst(s *situation.Situation) verdict.Verdict {
 	if !uncompared || s.Alone() {
 		return verdict.Pass()
 	}
-	v := verdict.ConfirmIn(state.Between, "the members' data has not been compared yet").Measured("%s", why)
+	what := "the members' data has not been compared yet"
+	if why != "" {
+		what = "the members' data could not be compared: " + why
+	}
+	v := verdict.ConfirmIn(state.Between, what)
 	v.Hold.Compare = true
 	return v
 }

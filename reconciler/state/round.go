@@ -54,6 +54,16 @@ func (o *Observed) Compared() []*Round {
 	return looks
 }
 
+// AssumeCompared takes the data of the members for compared, and the same, in the first of the
+// last two rounds: what a plan that is not carried out goes by. Under the alarm CORRUPT the
+// data is not the same.
+func (o *Observed) AssumeCompared() {
+	if len(o.Rounds) < 2 || o.Round().Alarmed(Corrupt) {
+		return
+	}
+	o.Rounds[len(o.Rounds)-2].Deep = true
+}
+
 // Uncompared reports whether no round has compared the data, and why: "" where none has
 // tried.
 func (o *Observed) Uncompared() (uncompared bool, why string) {

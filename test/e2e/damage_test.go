@@ -73,8 +73,7 @@ func TestDamagedData(t *testing.T) {
 func (w *world) killAllPods(pods map[string]string) {
 	w.Helper()
 	from, before := w.mark, w.record()
-	w.must(w.cluster.Client.CoreV1().Pods(w.namespace).DeleteCollection(w.Context(),
-		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: clusterSelector}))
+	w.deleteAllPods()
 	w.eventually("every pod to be back", rollLimit, func(ctx context.Context) (bool, error) {
 		now, err := w.cluster.Pods(ctx, w.namespace, name)
 		if err != nil || len(now) != len(pods) {
@@ -88,6 +87,13 @@ func (w *world) killAllPods(pods map[string]string) {
 		return true, nil
 	})
 	w.expectNothingDone(from, before.Members)
+}
+
+// deleteAllPods deletes the cluster's pods at once, without any grace.
+func (w *world) deleteAllPods() {
+	w.Helper()
+	w.must(w.cluster.Client.CoreV1().Pods(w.namespace).DeleteCollection(w.Context(),
+		metav1.DeleteOptions{GracePeriodSeconds: new(int64)}, metav1.ListOptions{LabelSelector: clusterSelector}))
 }
 
 // expectNothingDone wants no step but a note of what was seen, and the same members,
