@@ -104,18 +104,19 @@ func forming(s *situation.Situation) verdict.Verdict {
 // what Git asks for now. Pods that exist are left alone: where those have a quorum, the
 // cluster forms with pods of two templates, and the others follow in a roll.
 func refusedFounders(s *situation.Situation) verdict.Verdict {
-	names, refusal := situation.MissingPods(s), situation.RefusalOf(s)
-	if len(names) == 0 || refusal == nil {
+	m := situation.MissingOf(s)
+	if m.Refusal == nil {
 		return verdict.Pass()
 	}
-	lowest := naming.Ordinal(names[0])
-	if !s.Started() && situation.Displaced(s, lowest) == "" && (len(s.Observed.Pods) == 0 || s.Observed.Set.Version == s.Desired.Spec.Version) {
+	name, refusal := m.Names[0], m.Refusal
+	lowest := naming.Ordinal(name)
+	if !s.Started() && s.OthersHave(lowest, s.Desired.Template) && (len(s.Observed.Pods) == 0 || s.Observed.Set.Version == s.Desired.Spec.Version) {
 		a := action.NewStartRoll(s)
 		a.Partition = lowest
-		return verdict.Do(a, fmt.Sprintf("the cluster has never formed, because Kubernetes refuses the pod of %s: %s; Git now says otherwise", names[0], refusal.Why))
+		return verdict.Do(a, fmt.Sprintf("the cluster has never formed, because Kubernetes refuses the pod of %s: %s; Git now says otherwise", name, refusal.Why))
 	}
-	v := verdict.Unhealthy(fmt.Sprintf("the cluster cannot form: the pod of %s cannot be created: %s", names[0], refusal.Why),
-		"let Kubernetes admit it (quota, Pod Security, policies, priority class), or commit what it admits").At(names[0])
+	v := verdict.Unhealthy(fmt.Sprintf("the cluster cannot form: the pod of %s cannot be created: %s", name, refusal.Why),
+		"let Kubernetes admit it (quota, Pod Security, policies, priority class), or commit what it admits").At(name)
 	v.Hold.Since = refusal.Since
 	return v
 }

@@ -359,7 +359,7 @@ func TestClausesOfMembers(t *testing.T) {
 		{"or of the last", span(0), "3.5.35 3.6.16"},
 		{"or all but one have it", span(0, 1), "3.5.35 3.6.16"},
 		{"pods that are ready block nobody", func() string { s := ask(func(*situation.Situation) {}); return s.Unblock(*podAt(s, 0)) }(), ""},
-		{"every member has its pod", len(situation.MissingPods(ask(func(*situation.Situation) {}))), 0},
+		{"every member has its pod", len(situation.MissingOf(ask(func(*situation.Situation) {})).Names), 0},
 		{"a pod that shuts down", func() string {
 			s := ask(func(s *situation.Situation) { podAt(s, 1).Terminating = true })
 			return s.CauseOf(*podAt(s, 1)).Text
@@ -384,7 +384,7 @@ func TestClausesOfMembers(t *testing.T) {
 		}
 	}
 	for range 20 { // members are asked in any order
-		if name := situation.MissingPods(ask(with(withoutPod(2), withoutPod(0), withoutPod(1))))[0]; name != "orders-0" {
+		if name := situation.MissingOf(ask(with(withoutPod(2), withoutPod(0), withoutPod(1)))).Names[0]; name != "orders-0" {
 			t.Fatalf("345: of the members without pods %s is named, which is not the lowest", name)
 		}
 	}

@@ -43,6 +43,7 @@ func TestFight(t *testing.T) {
 		{name: "50: a contested Service waits, and nothing waits for it", change: service},
 		{name: "50: when its time comes it is put back", change: over, want: "apply Service orders: it differs from what Git says"},
 		{name: "50: nothing happens to a StatefulSet that another writer changes", change: fought("StatefulSet", time.Minute), want: "Waiting: StatefulSet orders: spec.type was put back again and again"},
+		{name: "50: until its time comes", change: fought("StatefulSet", 0), want: "apply StatefulSet orders: it differs from what Git says"},
 		{name: "241: what Git leaves is not put back", change: leaves("Service")},
 		{name: "241: all rests on the StatefulSet", change: leaves("StatefulSet"), want: "Refused: StatefulSet orders is drifted: spec.type, changed by meddler; spec.drift.mode is Detect"},
 		{name: "a deleted object comes back at once", change: with(service, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectMissing }), want: "apply Service orders: it is gone"},
@@ -80,10 +81,20 @@ func TestAdmission(t *testing.T) {
 		{name: "298: until its time is over", change: admitted("StatefulSet", state.WeightMembers, 0)},
 		{name: "299: a refused Service is told", change: denied("Service", state.ObjectMissing, 0, time.Minute), want: says(refuses, "Service")},
 		{name: "299: until its time is over", change: denied("Service", state.ObjectMissing, 0, 0)},
-		{name: "297: of what is only reported, a roll that has begun continues", change: with(set(state.WeightMembers), commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Observed.Objects[0].Left = true })},
 		{name: "299: one that has become what it should be is refused no more", change: denied("Service", state.ObjectInSync, 0, time.Minute)},
+		{name: "299: also with a StatefulSet whose labels are refused", change: with(denied("StatefulSet", state.ObjectDrifted, state.WeightLight, time.Minute), commit(newVersion), begun, rolled(newVersion, 2))},
 		{name: "299: a roll that has begun continues", change: with(denied("Service", state.ObjectDrifted, 0, time.Minute), commit(newVersion), begun, rolled(newVersion, 2))},
 	})
+	for name, c := range map[string]struct {
+		change mutation
+		want   int
+	}{"297: it is told": {set(state.WeightLight), 1}, "peace": {func(*situation.Situation) {}, 0}} {
+		s := healthy(3)
+		c.change(s)
+		if told := objects.Warnings(s); len(told) != c.want {
+			t.Errorf("%s: %v", name, told)
+		}
+	}
 	checkRule(t, objects.Drift, []ruleCase{
 		{name: "297: what the API server changes is not applied again", change: set(state.WeightLight)},
 		{name: "298: nor is what members start with, and what heals does not wait", change: set(state.WeightMembers)},

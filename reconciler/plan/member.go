@@ -21,8 +21,8 @@ func settled(s *situation.Situation) verdict.Verdict {
 	if !s.Observed.Set.Settled {
 		return verdict.Wait("the StatefulSet controller has not seen the last change yet", time.Time{})
 	}
-	if len(situation.MissingPods(s)) > 0 {
-		return recallMissing(s) // a rule below tells: what heals must not wait for it
+	if m := situation.MissingOf(s); len(m.Names) > 0 {
+		return recallMissing(s, m.Names) // a rule below tells: what heals must not wait for it
 	}
 	if s.ControllerCloses() {
 		return verdict.Wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod()).Advise(s.AskController())

@@ -261,6 +261,10 @@ func TestResize(t *testing.T) {
 		{name: "321: a minor must not be skipped on the way back from one", change: with(interrupted("3.6.16", "3.7.3", 3, "3.5.35"), goesDown("3.5")), want: held + "3.6.16 before"},
 		{name: "321: two minors at once", change: interrupted("3.4.45", "3.6.16", 1, "3.6.16"), want: held + "3.4.45 before"},
 		{name: "321: nor one that a roll would refuse", change: interrupted("3.5.20", "3.6.16", 1, "3.6.16"), want: held + "3.5.20 before"},
+		{name: "321: also where other settings ask for it", change: with(interrupted("3.4.45", "3.6.16", 1, "3.6.16"), func(s *situation.Situation) { s.Desired.Template = "mended" }), want: held + "3.4.45 before"},
+		{name: "321: a downgrade to what was before an upgrade, and that was given up", change: with(interrupted("3.6.16", "3.7.3", 1, "3.7.3"), goesDown("3.6")), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: nobody comes back with what cannot be rendered", change: with(interrupted("3.5.35", "3.6.16", 1, "3.6.16"), func(s *situation.Situation) { s.Desired.Template = "" }), want: "resize the StatefulSet 0 → 3"},
+		{name: "321: pods that only do not exist are another rule's", change: with(tuned, func(s *situation.Situation) { s.Observed.Pods = nil })},
 		{name: "321: those that sleep stay asleep", change: with(interrupted("3.7.3", "3.6.16", 1, "3.6.15"), asleep)},
 		{name: "321: what was never applied is not known to have been another release", change: with(interrupted("3.7.3", "3.6.16", 1, "3.6.15"), func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "resize the StatefulSet 0 → 3"},
 	})

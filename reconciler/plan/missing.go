@@ -8,6 +8,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 // missing waits for a pod that does not exist: the StatefulSet creates it, unless
@@ -22,31 +23,36 @@ func missing(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() {
 		return verdict.Pass()
 	}
-	names := situation.MissingPods(s)
-	if len(names) == 0 {
+	m := situation.MissingOf(s)
+	switch {
+	case len(m.Names) == 0:
 		return verdict.Pass()
+	case m.Refusal == nil:
+		return uncreated(s, m.Names[0])
 	}
-	if v := createAsWanted(s, names); !v.Silent() {
+	if v := createAsWanted(s, m.Names[len(m.Names)-1]); !v.Silent() {
 		return v
 	}
-	return uncreated(s, names[0])
+	return refusedPod(s, m.Names[0], *m.Refusal)
 }
 
-// uncreated tells of a pod that does not exist, and why.
+// uncreated tells of a pod that does not exist although nobody refuses it.
 func uncreated(s *situation.Situation, name string) verdict.Verdict {
-	since, refusal := s.Observed.Set.StatusAt, situation.RefusalOf(s)
-	if since.IsZero() && refusal != nil {
-		since = refusal.Since
+	since := s.Observed.Set.StatusAt
+	v := verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), since).At(name).Advise(s.AskController())
+	if !since.IsZero() && s.Now.Sub(since) >= situation.ComebackTime {
+		v.Hold.Kind = decision.Unhealthy
+		v.Hold.Message = fmt.Sprintf("the pod of %s does not exist, and the StatefulSet controller does not create it", name)
+		v.Hold.Do = s.AskController() + "; check as well that kube-controller-manager runs"
 	}
-	late := !since.IsZero() && s.Now.Sub(since) >= situation.TroubleGrace
-	if refusal == nil || !late {
-		v := verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), since).At(name).Advise(s.AskController())
-		if !since.IsZero() && s.Now.Sub(since) >= situation.ComebackTime {
-			v.Hold.Kind = decision.Unhealthy
-			v.Hold.Message = fmt.Sprintf("the pod of %s does not exist, and the StatefulSet controller does not create it", name)
-			v.Hold.Do = s.AskController() + "; check as well that kube-controller-manager runs"
-		}
-		return v
+	return v
+}
+
+// refusedPod tells of a pod that Kubernetes refuses, in its words. One that has only just
+// gone is not in them yet.
+func refusedPod(s *situation.Situation, name string, refusal state.PodRefusal) verdict.Verdict {
+	if s.Now.Sub(s.Observed.Set.StatusAt) < situation.TroubleGrace {
+		return uncreated(s, name)
 	}
 	h := &decision.Hold{Kind: decision.Unhealthy, Member: name, Since: refusal.Since, Again: verdict.Soon}
 	h.Message = fmt.Sprintf("the pod of %s cannot be created: %s", name, refusal.Why)
@@ -54,31 +60,31 @@ func uncreated(s *situation.Situation, name string) verdict.Verdict {
 		h.Message += "; meanwhile it has the alarm " + situation.AlarmList(r.Alarms) + ", which is dealt with when all members are well"
 	}
 	h.Do = "let Kubernetes admit it (quota, Pod Security, policies, priority class), or commit what it admits"
-	switch before := situation.Displaced(s, naming.Ordinal(name)); {
-	case s.RollOpen() && naming.Ordinal(name) >= s.Observed.Set.Partition:
+	switch ordinal := naming.Ordinal(name); {
+	case s.RollOpen() && ordinal >= s.Observed.Set.Partition:
 		h.Kind = decision.Stopped
 		h.Message = fmt.Sprintf("the roll stopped at %s: %s", name, h.Message)
 		h.Do = "revert the commit to go back, or " + h.Do
-	case s.Rolling() && before != "":
-		h.Do = fmt.Sprintf("let Kubernetes admit it as it was (quota, Pod Security, policies, priority class): what Git asks for would reach %s first, which serves", before)
+	case !s.OthersHave(ordinal, s.Desired.Template):
+		h.Do = fmt.Sprintf("let Kubernetes admit it as it was (quota, Pod Security, policies, priority class): what Git asks for would reach %s first, which serves", s.Outdated()[0].Name)
 	}
 	return verdict.Verdict{Hold: h}
 }
 
-// createAsWanted gives a missing pod the template that Git asks for, where it is another
+// createAsWanted gives a refused pod the template that Git asks for, where it is another
 // than the one that it would be created with, and where no other pod stops for that: a
 // pod that does not exist has no order to keep.
-func createAsWanted(s *situation.Situation, names []string) verdict.Verdict {
-	name := names[len(names)-1]
-	ordinal := naming.Ordinal(name)
-	if situation.RefusalOf(s) == nil || !s.Rolling() || s.Versioned() || s.Observed.Set.CurrentVersion != s.Desired.Spec.Version || len(names) > 1 || situation.Displaced(s, ordinal) != "" || !situation.OthersServe(s, name) {
+func createAsWanted(s *situation.Situation, name string) verdict.Verdict {
+	set, ordinal := s.Observed.Set, naming.Ordinal(name)
+	if !s.Rolling() || s.Versioned() || set.CurrentVersion != s.Desired.Spec.Version ||
+		!s.OthersHave(ordinal, s.Desired.Template) || !s.OthersHealthy([]situation.Loss{{Member: name}}).None() {
 		return verdict.Pass()
 	}
 	if !s.Started() {
 		return verdict.Do(action.NewStartRoll(s), fmt.Sprintf("%s cannot be created as it was, and Git asks for something else; the partition is above every pod, so none restarts yet", name))
 	}
-	if s.Observed.Set.Partition > ordinal {
-		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: ordinal},
+	if set.Partition > ordinal {
+		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: ordinal},
 			fmt.Sprintf("the pod of %s does not exist, so it is created as Git asks for, and no other one restarts", name))
 	}
 	return verdict.Pass()
@@ -86,17 +92,31 @@ func createAsWanted(s *situation.Situation, names []string) verdict.Verdict {
 
 // recallMissing takes back what a missing pod was let go for, where Git no longer wants
 // that: it comes back as what it was. Nothing that only waits stands above it.
-func recallMissing(s *situation.Situation) verdict.Verdict {
+func recallMissing(s *situation.Situation, names []string) verdict.Verdict {
 	set := s.Observed.Set
-	if s.Started() || set.Partition >= set.Replicas || set.CurrentTemplate == "" || !situation.Unwanted(s) {
+	if !unwanted(s) || !mayReturn(s) {
 		return verdict.Pass()
 	}
-	for _, name := range situation.MissingPods(s) {
-		if naming.Ordinal(name) < set.Partition || !s.IsMember(name) || !situation.MayReturn(s) {
-			continue
+	for _, name := range names {
+		if naming.Ordinal(name) >= set.Partition {
+			return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
+				fmt.Sprintf("Git no longer wants what %s was let go for, and its pod does not exist; the partition goes back above all members", name))
 		}
-		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: set.Replicas},
-			fmt.Sprintf("Git no longer wants what %s was let go for, and its pod does not exist; the partition goes back above all members", name))
 	}
 	return verdict.Pass()
+}
+
+// unwanted reports whether Git certainly does not want the template of the StatefulSet any
+// more, also while pods are missing: which waypoint is due is known by the members only.
+func unwanted(s *situation.Situation) bool {
+	set := s.Observed.Set
+	return s.Git.Template != set.Template && (s.Git.Template == set.CurrentTemplate || state.Minor(s.Git.Spec.Version) == state.Minor(set.Version))
+}
+
+// mayReturn reports whether a member whose pod does not exist may come back as what it was
+// before the roll under way: a binary of the same minor, or one that etcd still takes
+// back, because another member that answers runs that minor.
+func mayReturn(s *situation.Situation) bool {
+	was := state.Minor(s.Observed.Set.CurrentVersion)
+	return was != "" && (was == state.Minor(s.Observed.Set.Version) || was == state.Minor(s.ClusterVersion()) && s.Reports(was))
 }

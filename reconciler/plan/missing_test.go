@@ -44,26 +44,45 @@ func TestMissing(t *testing.T) {
 		{name: "291: one that Kubernetes refuses", change: with(podless(2, time.Minute), forbidden(time.Minute)), want: `Unhealthy: the pod of orders-2 cannot be created: pods "orders-2" is forbidden: exceeded quota: db; let Kubernetes admit it`},
 		{name: "291: what it refused an hour ago is no reason now", change: with(podless(2, time.Minute), forbidden(time.Hour)), want: "Waiting: the pod of orders-2 does not exist"},
 		{name: "291: a pod that is only just missing was not refused yet", change: with(podless(2, time.Second), forbidden(time.Minute)), want: "Waiting: the pod of orders-2 does not exist"},
+		{name: "291: also where it is not known since when it is missing", change: with(podless(2, time.Minute), forbidden(time.Minute), func(s *situation.Situation) { s.Observed.Set.StatusAt = time.Time{} }), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "291: or nobody has asked the members yet", change: with(podless(2, time.Minute), forbidden(time.Minute), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "291: after a rollout it stops none", change: with(podless(2, time.Minute), forbidden(time.Minute), at(0)), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "291: nor one that has not reached it", change: with(letGo(2), podless(1, time.Minute), forbidden(time.Minute)), want: "Unhealthy: the pod of orders-1 cannot be created"},
+		{name: "75: nothing waits for the pod of a place without a member", change: with(gone(1), withoutPod(1))},
 		{name: "291: in a rollout it stops that", change: with(letGo(2), podless(2, time.Minute), forbidden(time.Minute)), want: `Stopped: the roll stopped at orders-2: the pod of orders-2 cannot be created: pods "orders-2" is forbidden: exceeded quota: db; revert the commit to go back`},
 		{name: "292: a commit of settings at rest", change: with(tuned, podless(2, time.Minute), forbidden(time.Minute)), want: "start the roll on 3.5.35: orders-2 cannot be created as it was, and Git asks for something else"},
 		{name: "292: reaches the pod, as no other one stops", change: with(tuned, podless(2, time.Minute), forbidden(time.Minute), func(s *situation.Situation) { s.Observed.Set.Template = "c" }), want: "set the StatefulSet's partition to 2: the pod of orders-2 does not exist, so it is created as Git asks for, and no other one restarts"},
 		{name: "292: not where others would be reached first", change: with(tuned, podless(0, time.Minute), forbidden(time.Minute)), want: "Unhealthy: the pod of orders-0 cannot be created: pods \"orders-2\" is forbidden: exceeded quota: db; let Kubernetes admit it as it was"},
-		{name: "292: nor while another one is down", change: with(tuned, podless(2, time.Minute), forbidden(time.Minute), down(1)), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "292: nor while another one is down", change: with(tuned, podless(2, time.Minute), forbidden(time.Minute), down(1)), want: "Unhealthy: the pod of orders-2 cannot be created", lacks: "would reach"},
 		{name: "292: nor with another version", change: with(commit(newVersion), podless(2, time.Minute), forbidden(time.Minute)), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "I14: nor back to one, where that is another commit", change: with(commit(newVersion), begun, at(2), podless(2, time.Minute), forbidden(time.Minute), tuned, func(s *situation.Situation) { s.Desired.Spec.Version = oldVersion }), want: "Stopped: the roll stopped at orders-2"},
+		{name: "I14: nor as what was before a rollout that is not closed", change: with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), at(0), podless(2, time.Minute), forbidden(time.Minute), tuned), want: "Stopped: the roll stopped at orders-2"},
 		{name: "292: nor where nobody refuses it", change: with(tuned, podless(2, time.Minute)), want: "Waiting: the pod of orders-2 does not exist"},
 	})
 	checkRule(t, settled, []ruleCase{
 		{name: "291: that is told below what heals", change: with(podless(2, time.Minute), forbidden(time.Minute))},
 		{name: "292: a revert", change: with(letGo(2), podless(2, time.Minute), forbidden(time.Minute), func(s *situation.Situation) { s.Desired.Template = "a" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for, and its pod does not exist"},
+		{name: "292: also while nobody has asked the members", change: with(letGo(2), podless(2, time.Minute), reverts, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "set the StatefulSet's partition to 3"},
 		{name: "292: or another commit", change: with(letGo(2), podless(2, time.Minute), forbidden(time.Minute), tuned), want: "set the StatefulSet's partition to 3"},
 		{name: "292: which is no reason for a pod that comes as what it was", change: with(letGo(2), podless(1, time.Minute), forbidden(time.Minute), tuned)},
 		{name: "I14: nor to go back from a minor that nobody else runs", change: with(commit(newVersion), begun, at(2), podless(2, time.Minute), forbidden(time.Minute), unseenBy(0, 1), func(s *situation.Situation) {
 			s.Desired.Template, s.Desired.Spec.Version = "a", s.Observed.Set.CurrentVersion
 		})},
+		{name: "I14: but to one that others run", change: with(commit(newVersion), begun, at(2), podless(2, time.Minute), reverts), want: "set the StatefulSet's partition to 3"},
+		{name: "I14: nor up from a downgrade that etcd has carried out", change: with(runs("3.7.3"), commit("3.6.16"), begun, at(2), podless(2, time.Minute), reverts, looks(func(r *state.Round) { r.ClusterVersion = "3.6.0" }))},
+		{name: "I14: nor where it is unknown what it was", change: with(letGo(2), podless(2, time.Minute), func(s *situation.Situation) {
+			s.Desired.Template, s.Observed.Set.Version, s.Observed.Set.CurrentVersion = "a", "", ""
+		})},
+		{name: "292: what Git wants stays let go", change: with(letGo(2), podless(2, time.Minute))},
 		{name: "I14: nor while the waypoint is unknown", change: with(commit("3.7.3"), begun, at(2), podless(2, time.Minute), func(s *situation.Situation) {
 			s.Desired.Template, s.Observed.Set.Version = "far", newVersion
 		})},
 	})
+}
+
+// reverts is a commit that goes back to what the StatefulSet had before its roll.
+func reverts(s *situation.Situation) {
+	s.Desired.Template, s.Desired.Spec.Version = s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion
 }
 
 // at is a partition that has reached a member.

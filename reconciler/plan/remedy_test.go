@@ -56,6 +56,21 @@ func given(ordinals ...int32) mutation {
 	}
 }
 
+// emptied lets the volume of a member be empty.
+func emptied(ordinal int32) mutation {
+	return podOfMember(ordinal, func(p *state.Pod) { p.Damage = state.DamageEmpty })
+}
+
+// young lets a pod be made a moment ago.
+func young(ordinal int32) mutation {
+	return podOfMember(ordinal, func(p *state.Pod) { p.Created, p.DownSince = noon.Add(-10*time.Second), time.Time{} })
+}
+
+// claimOf changes the claim of a member.
+func claimOf(ordinal int32, change func(*state.Volume)) mutation {
+	return func(s *situation.Situation) { change(s.Observed.Volume(podAt(s, ordinal).Name)) }
+}
+
 func TestRemedy(t *testing.T) {
 	all := killed(0, 1, 2)
 	checkRule(t, recovery.Remedy, []ruleCase{
@@ -85,6 +100,20 @@ func TestRemedy(t *testing.T) {
 		{name: "295: two of three that are down are enough", change: with(killed(1, 2), answersAlone(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
 		{name: "295: one of one", size: 1, change: with(killed(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
 
+		{name: "295: also beside one that is lost and one that answers", change: with(killed(0, 1), answersAlone(2), emptied(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
+		{name: "295: or one that shuts down", change: with(all, emptied(0), tuned, podOfMember(2, func(p *state.Pod) { p.Terminating, p.Trouble, p.Barred = true, "", false })), want: "Waiting: orders-2 is shutting down"},
+		{name: "295: the next one follows when it is ready, too", change: with(killed(0, 1), tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Ready = true })), want: "set the StatefulSet's partition to 1"},
+		{name: "295: at rest none was given anything", change: killed(0, 1), want: "Unhealthy: there is no quorum: it takes 2 members, and these do not run, with their volumes whole: orders-1, orders-0 (etcd"},
+		{name: "295: an image that cannot be had in a cluster of one is undone by the roll", size: 1, change: with(killed(0), commit(newVersion), given(0), podOfMember(0, func(p *state.Pod) { p.Ran, p.Unpulled = false, true }), reverts)},
+		{name: "I3: the StatefulSet controller has to see the last change first", change: with(all, tuned, func(s *situation.Situation) { s.Observed.Set.Settled = false })},
+		{name: "I2: one whose data is lost would be let go with it", change: with(all, emptied(2), tuned, given())},
+		{name: "I2: or created with it", change: with(killed(0, 1), tuned, given(), withoutPod(2), func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[:2] })},
+		{name: "I2: or has it already", change: with(all, emptied(2), tuned, given(2), at(2)), want: "set the StatefulSet's partition to 1"},
+
+		{name: "I17: one that is ready below one that is down stays", change: with(killed(1, 2), tuned, given(), podOfMember(0, func(p *state.Pod) { p.Ready = true })), want: "set the StatefulSet's partition to 2"},
+		{name: "I17: nobody has asked the members", change: with(all, tuned, func(s *situation.Situation) { s.Observed.Rounds = nil })},
+		{name: "I17: a list of the members is a quorum, whoever they are", change: with(all, tuned, looks(func(r *state.Round) { r.Problem, r.Members = "", []state.Member{{Name: "orders-0", ID: "x"}} }))},
+		{name: "I17: of young pods it need not be known since when they are down", change: with(all, tuned, young(0), young(1))},
 		{name: "I17: members that are ready are never stopped", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Ready = true }), podOfMember(1, func(p *state.Pod) { p.Ready = true }))},
 		{name: "I17: nor one that is ready above one that is down", change: with(killed(0, 1), tuned, given(), podOfMember(2, func(p *state.Pod) { p.Ready = true })), want: "it is not applied, because it would restart orders-2, which may serve: orders-2 is ready"},
 		{name: "I17: nor one that follows a leader", change: with(killed(0, 1), answersAlone(2), tuned, given(), func(s *situation.Situation) { s.Observed.Round().Member("orders-2").Leader = "m1" }), want: "may serve: orders-2 follows a leader"},
@@ -98,6 +127,17 @@ func TestRemedy(t *testing.T) {
 		{name: "I14: nor is an older binary", change: with(all, commit(newVersion), given(2), func(s *situation.Situation) { s.Desired.Spec.Version, s.Desired.Template = "3.5.35", "c" }), want: "Refused: there is no quorum, and orders-2 cannot come back with etcd 3.5.35, because nothing can be asked of it: it may have run etcd 3.6.16"},
 		{name: "I14: in the midst of an upgrade the commit goes on with it", change: with(all, commit(newVersion), given(2), at(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "start the roll 3.5.35 → 3.6.16: there is no quorum"},
 		{name: "I14: a minor is not skipped", change: with(all, commit("3.7.3"), given(), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "Refused: there is no quorum"},
+		{name: "I14: nor what is unknown", change: with(all, tuned, podOfMember(2, func(p *state.Pod) { p.Version = "" })), want: "Refused: there is no quorum, and orders-2 cannot come back with etcd 3.5.35, because nothing can be asked of it: it is unknown which etcd it ran"},
+		{name: "I14: an upgrade goes on", change: with(all, commit(newVersion), given(2), answersAlone(2), at(2)), want: "set the StatefulSet's partition to 1"},
+		{name: "I14: not from a release that a roll would refuse", change: with(all, commit(newVersion), given(2), answersAlone(2), at(2), podOfMember(1, func(p *state.Pod) { p.Version = "3.5.20" })), want: "it may have run etcd 3.5.20"},
+		{name: "I14: one that never left its place is no reason", change: with(all, commit(newVersion), begun, tuned, func(s *situation.Situation) { s.Desired.Spec.Version = oldVersion }), want: "start the roll on 3.5.35"},
+		{name: "I14: nor where it is unknown what the StatefulSet had", change: with(all, commit(newVersion), begun, tuned, func(s *situation.Situation) {
+			s.Desired.Spec.Version, s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = oldVersion, "", ""
+		}), want: "start the roll on 3.5.35"},
+		{name: "I14: a patch goes back to what was before it", change: with(all, commit("3.5.36"), given(0, 1, 2), at(0), reverts), want: "start the roll 3.5.36 → 3.5.35"},
+		{name: "I14: and to no other", change: with(all, commit("3.5.36"), given(0, 1, 2), at(0), tuned, func(s *situation.Situation) { s.Desired.Spec.Version = "3.5.34" }), want: "it may have run etcd 3.5.36"},
+		{name: "I5: a claim without its volume", change: with(all, tuned, claimOf(0, func(v *state.Volume) { v.Bound = false }), claimOf(1, func(v *state.Volume) { v.Bound = false }))},
+		{name: "I6: or one that is being deleted", change: with(all, tuned, claimOf(0, func(v *state.Volume) { v.Terminating = true }), claimOf(1, func(v *state.Volume) { v.Terminating = true }))},
 		{name: "I5: what has lost its data needs more", change: with(all, tuned, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[:1] })},
 		{name: "I5: so does damage", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Damage = state.DamageEmpty }), podOfMember(1, func(p *state.Pod) { p.Damage = state.DamageCorrupt }))},
 		{name: "I5: and what the guard does not let start", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Found = "the volume is empty" }), podOfMember(1, func(p *state.Pod) { p.Found = "the volume is empty" }))},
@@ -105,6 +145,8 @@ func TestRemedy(t *testing.T) {
 		{name: "I6: a claim that goes with its pod", change: with(killed(0, 1), answersAlone(2), tuned, given(), func(s *situation.Situation) { s.Observed.Volume("orders-2").Terminating = true }), want: "volume claim data-orders-2 is being deleted"},
 		{name: "I18: a person has decided", change: with(all, asksFor("c1", "", backupURL))},
 		{name: "I18: but not with what was refused before", change: with(all, asksFor("c1", "", backupURL), func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "c1 from backup " + backupURL }), want: "Unhealthy: there is no quorum"},
+
+		{name: "I18: nor what was refused before and is gone from Git", change: with(all, func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "c1 from backup " + backupURL }), want: "Unhealthy: there is no quorum"},
 
 		{
 			name: "293: pods that Kubernetes refuses", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), forbidden(time.Minute)),

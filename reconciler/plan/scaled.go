@@ -28,7 +28,7 @@ import (
 //	anything                       another release           held
 func fromNothing(s *situation.Situation) verdict.Verdict {
 	set, was := s.Observed.Set, s.Observed.Record.Applied
-	if set.Replicas > 0 || s.PodCount() == 0 || s.MemberCount() == 0 || len(s.Observed.Pods) > 0 || was == nil {
+	if set.Replicas > 0 || s.PodCount() == 0 || len(s.Observed.Pods) > 0 || was == nil {
 		return verdict.Pass()
 	}
 	starts := startsAfter(s, was.Version)
@@ -41,7 +41,7 @@ func fromNothing(s *situation.Situation) verdict.Verdict {
 	switch {
 	case !s.Started() && s.Desired.Template != "" && (back || starts && s.Desired.Spec.Version == set.Version):
 		return verdict.Do(action.NewStartRoll(s), "no member runs, and Git no longer wants what they would all come back with")
-	case starts || back:
+	case starts:
 		return verdict.Pass()
 	}
 	way := "find out what each of them ran; "
@@ -58,17 +58,10 @@ func fromNothing(s *situation.Situation) verdict.Verdict {
 // StatefulSet's, wherever a roll to it has been interrupted.
 func startsAfter(s *situation.Situation, was string) bool {
 	set, down := s.Observed.Set, s.Observed.Record.Downgrade
-	from, err := release.Parse(was)
-	to, problem := release.Parse(set.Version)
-	switch {
-	case err != nil || problem != nil:
-		return false
-	case from.Line() == to.Line():
-		return true
-	case down != nil && from.Line() != down.Minor:
+	from, _ := release.Parse(was)
+	to, _ := release.Parse(set.Version) // of a release that is unknown no hop is
+	if down != nil && from.Line() != down.Minor && from.Line() != to.Line() {
 		return to.Line() == down.Minor
-	case state.Older(to.Line(), from.Line()):
-		return false
 	}
-	return len(situation.Messages(release.Hop(from, to), release.Refuse)) == 0
+	return situation.Climbs(from, to)
 }

@@ -28,6 +28,7 @@ func TestTimes(t *testing.T) {
 		{name: "313: one that is noted", change: with(ahead, noted("pod orders-1 (created)", noon))},
 		{name: "313: noted by a clock that was ahead itself", change: with(ahead, noted("pod orders-1 (created)", noon.Add(time.Hour))), want: one},
 		{name: "313: two of them", change: with(ahead, func(s *situation.Situation) { podAt(s, 0).Created = noon.Add(time.Hour) }, noted("pod orders-1 (created)", noon)), want: "note when quorate first saw the time of pod orders-1 (created), and 1 more: it lies"},
+		{name: "313: in whatever order", change: with(ahead, func(s *situation.Situation) { podAt(s, 0).Created = noon.Add(time.Hour) }, noted("pod orders-0 (created)", noon)), want: "note when quorate first saw the time of pod orders-"},
 		{name: "what nothing waits for", change: func(s *situation.Situation) { s.Observed.Objects[0].ChangedAt = noon.Add(time.Hour) }},
 		{name: "without a record there is nothing to note it in", change: with(ahead, func(s *situation.Situation) { s.Observed.Record = nil })},
 		{name: "who only observes notes nothing", change: with(ahead, func(s *situation.Situation) { s.Desired.Spec.Mode = schema.ModeObserve })},

@@ -53,13 +53,15 @@ func putBack(o state.Object) verdict.Verdict {
 // StatefulSet, unless it is the API server that makes something else of it, or refuses it, in
 // fields that decide nothing.
 func restsOn(s *situation.Situation, o state.Object) bool {
-	if o.Kind != "StatefulSet" || o.State == state.ObjectMissing && !o.Left {
+	switch {
+	case o.Kind != "StatefulSet":
 		return false
+	case o.Left:
+		return true
+	case refused(s, o):
+		return o.Weight == state.WeightAll
 	}
-	if !o.Left && (refused(s, o) || o.Fight != nil && o.Fight.ByAdmission()) {
-		return o.Weight == state.WeightAll && (refused(s, o) || s.Contested(o))
-	}
-	return s.Contested(o)
+	return s.Contested(o) && (!o.Fight.ByAdmission() || o.Weight == state.WeightAll)
 }
 
 // refused reports whether an object was not taken as it was applied, and is not tried again yet.

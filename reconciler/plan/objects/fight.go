@@ -31,9 +31,10 @@ func Bearable(s *situation.Situation, o state.Object) bool {
 	return s.Contested(o) && !o.Left && o.Fight.ByAdmission() && o.Weight == state.WeightLight
 }
 
-// misleads reports whether the template that members start with is not what quorate has applied.
+// misleads reports whether the template that members start with is not what quorate has
+// applied: Drift lets through nothing else of a StatefulSet.
 func misleads(s *situation.Situation, o state.Object) bool {
-	return o.Kind == "StatefulSet" && s.Contested(o) && !o.Left && o.Fight.ByAdmission()
+	return o.Kind == "StatefulSet" && s.Contested(o)
 }
 
 // Warnings tell what admission makes of objects, where nothing waits for that.
@@ -95,8 +96,7 @@ func until(s *situation.Situation, v verdict.Verdict, at time.Time) verdict.Verd
 // with, and nothing that they need may be missing because it is not taken.
 func Forming(s *situation.Situation) verdict.Verdict {
 	for _, o := range s.Observed.Objects {
-		switch heavy := o.State == state.ObjectDrifted && o.Weight > state.WeightLight && !o.Left; {
-		case s.Withheld(o):
+		switch heavy := o.Weight > state.WeightLight; {
 		case refused(s, o), heavy && s.Contested(o):
 			return await(s, o)
 		case heavy:

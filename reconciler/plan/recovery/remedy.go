@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema/release"
 )
 
 // Remedy brings back a cluster that no quorum serves, where the data of a quorum is whole
@@ -28,7 +29,7 @@ import (
 //	above one that may serve           a hold: no member that may serve is stopped
 //	else                               template, partition, pod
 func Remedy(s *situation.Situation) verdict.Verdict {
-	if !s.Formed() || s.Observed.Set == nil || !s.Observed.Set.Settled || s.Observed.Record.Recovering != nil || s.Alone() {
+	if !s.Observed.Set.Settled || s.Alone() {
 		return verdict.Pass()
 	}
 	if asked := s.RequestedRecovery(); asked != "" && asked != s.Observed.Record.RefusedRecovery {
@@ -41,31 +42,31 @@ func Remedy(s *situation.Situation) verdict.Verdict {
 	if v := oneByOne(s); !v.Silent() {
 		return v
 	}
-	next := ""
-	for _, name := range o.Down {
-		p, comes := s.Observed.Pod(name), situation.ComesAs(s, name)
-		if p != nil {
-			comes = p.Template
-		}
-		switch {
-		case p == nil && situation.RefusalOf(s) == nil:
-			return verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), s.Observed.Set.StatusAt).At(name).Advise(s.AskController())
-		case comes == s.Desired.Template:
-			return untold(s, o, name)
-		case next == "":
-			next = name
-		}
+	if v := untried(s, o); !v.Silent() {
+		return v
 	}
-	if next == "" {
-		return verdict.Pass()
-	}
+	next := o.Down[0]
 	if v := mayRemedy(s, next); !v.Silent() {
 		return v
 	}
-	if together(s, next) {
+	if together(s, next.Member) {
 		return verdict.Pass()
 	}
 	return remedy(s, o, next)
+}
+
+// untried waits for pods that are only about to be created, and holds where what Git asks for
+// is what does not start.
+func untried(s *situation.Situation, o *situation.Outage) verdict.Verdict {
+	for _, d := range o.Down {
+		switch {
+		case d.Pod == nil && situation.MissingOf(s).Refusal == nil:
+			return verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", d.Member), d.Since).At(d.Member).Advise(s.AskController())
+		case d.Template == s.Desired.Template:
+			return untold(s, o, d)
+		}
+	}
+	return verdict.Pass()
 }
 
 // together reports whether a member above one that does not answer, since its data is lost,
@@ -100,62 +101,99 @@ func oneByOne(s *situation.Situation) verdict.Verdict {
 
 // untold tells why no quorum runs, and that a commit would do. That spec.recovery could
 // be needed is said only where what is on a volume may be the cause.
-func untold(s *situation.Situation, o *situation.Outage, tried string) verdict.Verdict {
-	quorum := state.Quorum(len(s.Remnants()))
+func untold(s *situation.Situation, o *situation.Outage, tried situation.Down) verdict.Verdict {
 	do := "commit what lets them start, such as a larger memory limit, an image that can be had, a node that fits, a pod that Kubernetes admits; " +
 		"it goes to the members that are down without waiting for a quorum. Their data is whole: neither delete nor recover anything"
-	if !o.Barred {
+	if !o.Barred() {
 		do += "; only if their data is what keeps etcd from starting, " + situation.Recoveries(s)
 	}
-	v := verdict.Unhealthy(fmt.Sprintf("there is no quorum: it takes %d members, and these do not run, with their volumes whole: %s", quorum, situation.Causes(s, o)), do).At(tried)
+	v := verdict.Unhealthy(fmt.Sprintf("there is no quorum: it takes %d members, and these do not run, with their volumes whole: %s", o.Quorum, o.Causes()), do).At(tried.Member)
 	if s.Rolling() {
 		v.Hold.Kind = decision.Stopped
-		v.Hold.Message = fmt.Sprintf("%s does not start with what Git asks for, and the others are left alone; %s", tried, v.Hold.Message)
+		v.Hold.Message = fmt.Sprintf("%s does not start with what Git asks for, and the others are left alone; %s", tried.Member, v.Hold.Message)
 		v.Hold.Do = "revert the commit, or " + do
 	}
-	v.Hold.Since = situation.DownSince(s, tried)
+	v.Hold.Since = tried.Since
 	return v
 }
 
 // mayRemedy keeps what a restart could harm: another member that may serve, data that
 // goes with its pod, and data that the new binary is not made for.
-func mayRemedy(s *situation.Situation, next string) verdict.Verdict {
-	ordinal, ran := naming.Ordinal(next), []string{}
-	for _, p := range s.Observed.Pods {
-		if !s.IsMember(p.Name) || p.Ordinal < ordinal || p.Template == s.Desired.Template {
+func mayRemedy(s *situation.Situation, next situation.Down) verdict.Verdict {
+	ran := []string{}
+	for _, p := range s.Outdated() {
+		if p.Ordinal < naming.Ordinal(next.Member) {
 			continue
 		}
-		if why := situation.MayRun(s, p); why != "" {
+		if why := mayRun(s, p); why != "" {
 			return verdict.Unhealthy(fmt.Sprintf("there is no quorum, and what Git asks for may bring members back; it is not applied, because it would restart %s, which may serve: %s", p.Name, why),
 				"check "+p.Name+" and its node; what is certain not to run is restarted").At(p.Name)
 		}
 		ran = append(ran, p.Version)
 	}
-	if s.Observed.Pod(next) == nil {
+	if next.Pod == nil {
 		ran = append(ran, s.Observed.Set.Version, s.Observed.Set.CurrentVersion)
 	}
-	if why := situation.Swappable(s, ran...); why != "" {
-		return verdict.Refuse(fmt.Sprintf("there is no quorum, and %s cannot come back with etcd %s, because nothing can be asked of it: %s", next, s.Desired.Spec.Version, why),
-			fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", s.Observed.Set.Version)).At(next)
+	if why := swappable(s, ran); why != "" {
+		return verdict.Refuse(fmt.Sprintf("there is no quorum, and %s cannot come back with etcd %s, because nothing can be asked of it: %s", next.Member, s.Desired.Spec.Version, why),
+			fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", s.Observed.Set.Version)).At(next.Member)
 	}
 	return volumes.Stay(s, "")
 }
 
+// mayRun tells why a member's pod may still run, or "": the word of a kubelet that does not
+// report is not counted, and one that answers runs.
+func mayRun(s *situation.Situation, p state.Pod) string {
+	m := s.Observed.Round().Member(p.Name)
+	switch {
+	case p.Ready:
+		return p.Name + " is ready"
+	case m != nil && m.Leader != "":
+		return p.Name + " follows a leader"
+	case m != nil && m.ID != "":
+		return "" // it serves nobody: it follows no leader, and its kubelet does not call it ready
+	case p.Trouble == "":
+		return "the pod of " + p.Name + " has no trouble"
+	case !p.Reported:
+		return "the node of " + p.Name + " does not report, or quorate may not list nodes"
+	}
+	return ""
+}
+
+// swappable tells why a member may not come back with the version that is wanted while
+// nothing can be asked of it, or "". Nothing is upgraded blindly: each version that it may
+// have run is the wanted one, or one from which the roll under way goes there, or a patch
+// of the same minor to which that is given up.
+func swappable(s *situation.Situation, ran []string) string {
+	want, set := s.WantedVersion(), s.Observed.Set
+	for _, text := range ran {
+		v, err := release.Parse(text)
+		switch {
+		case err != nil:
+			return "it is unknown which etcd it ran"
+		case v == want:
+		case set.Version == want.String() && situation.Climbs(v, want):
+		case set.CurrentVersion == want.String() && v.Line() == want.Line():
+		default:
+			return fmt.Sprintf("it may have run etcd %s", v)
+		}
+	}
+	return ""
+}
+
 // remedy gives the next member what Git asks for: the template to the StatefulSet, the
-// partition to the member, and its pod away.
-func remedy(s *situation.Situation, o *situation.Outage, next string) verdict.Verdict {
-	ordinal, set, p := naming.Ordinal(next), s.Observed.Set, s.Observed.Pod(next)
+// partition to the member, and its pod away. What has no pod has what Git asks for now.
+func remedy(s *situation.Situation, o *situation.Outage, next situation.Down) verdict.Verdict {
+	ordinal, set := naming.Ordinal(next.Member), s.Observed.Set
 	switch {
 	case !s.Started():
-		return verdict.Do(action.NewStartRoll(s), "there is no quorum, and Git asks for something else than what does not start: "+situation.Causes(s, o))
+		return verdict.Do(action.NewStartRoll(s), "there is no quorum, and Git asks for something else than what does not start: "+o.Causes())
 	case set.Partition > ordinal:
 		return verdict.Do(action.ResizeSet{SetUID: set.UID, From: set.Replicas, To: set.Replicas, Partition: ordinal},
-			fmt.Sprintf("%s does not run, so that it restarts with what Git asks for; no quorum is there to lose", next))
-	case p == nil:
-		return verdict.Pass()
+			fmt.Sprintf("%s does not run, so that it restarts with what Git asks for; no quorum is there to lose", next.Member))
 	}
 	return verdict.Do(action.RestartMember{
-		SetUID: set.UID, Member: next, Ordinal: ordinal, PodUID: p.UID, MemberID: s.Observed.Record.Members[next],
-		Partition: set.Partition, ByDeletion: true, From: p.Version, To: set.Version,
-	}, "it does not run, and its pod makes way for one that Git asks for: "+p.Trouble)
+		SetUID: set.UID, Member: next.Member, Ordinal: ordinal, PodUID: next.Pod.UID, MemberID: s.Observed.Record.Members[next.Member],
+		Partition: set.Partition, ByDeletion: true, From: next.Pod.Version, To: set.Version,
+	}, "it does not run, and its pod makes way for one that Git asks for: "+next.Pod.Trouble)
 }

@@ -17,7 +17,7 @@ func (s *Situation) Outgrown() string {
 		return fmt.Sprintf("the cluster version is %s, which etcd %s does not start in", version, s.WantedVersion())
 	case s.Observed.Record.Downgrade != nil && len(s.Observed.Pods) == 0:
 		return fmt.Sprintf("etcd is being downgraded to %s, and no member is there to report how far it has come", s.Observed.Record.Downgrade.Minor)
-	case s.NewerThan(old, s.Versions()) && (version == "" || !s.reports(old)):
+	case s.NewerThan(old, s.Versions()) && (version == "" || !s.Reports(old)):
 		return fmt.Sprintf("members run a newer minor than %s, and none reports that one, so they may not start with it", old)
 	}
 	return ""

@@ -22,6 +22,12 @@ func (s *Situation) Blocked(v release.Version) string {
 	return ""
 }
 
+// Climbs reports whether a member goes from one release to another with nothing but a
+// restart: inside a minor, or to the next one.
+func Climbs(from, to release.Version) bool {
+	return from.Line() == to.Line() || state.Older(from.Line(), to.Line()) && len(Messages(release.Hop(from, to), release.Refuse)) == 0
+}
+
 // noWayBack tells why the members that run a newer minor cannot simply get the
 // older binary again, or "". They can while the cluster version has not moved,
 // and it moves as soon as no member with the old minor is left.
@@ -33,7 +39,7 @@ func (s *Situation) noWayBack() string {
 	if state.Minor(version) != old {
 		return fmt.Sprintf("the cluster version is %s, which is below both", version)
 	}
-	if s.Descending() || s.reports(old) {
+	if s.Descending() || s.Reports(old) {
 		return ""
 	}
 	return "no member reports " + old + " any more, so the cluster version is about to move"
@@ -64,8 +70,8 @@ func (s *Situation) WhyUnlisted() string {
 	return ""
 }
 
-// reports is whether a member that answers runs a minor.
-func (s *Situation) reports(wanted string) bool {
+// Reports is whether a member that answers runs a minor.
+func (s *Situation) Reports(wanted string) bool {
 	return slices.ContainsFunc(s.Observed.Round().Members, func(m state.Member) bool { return m.Problem == "" && state.Minor(m.Version) == wanted })
 }
 

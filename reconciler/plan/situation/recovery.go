@@ -17,6 +17,17 @@ func (s *Situation) Choices() string {
 		"or, to give up what only they have, " + Recoveries(s)
 }
 
+// Recoveries are what spec.recovery could say, and what each gives up.
+func Recoveries(s *Situation) string {
+	id := s.Observed.Record.ClusterID
+	var from []string
+	if best := s.furthest(); best != "" {
+		from = append(from, fmt.Sprintf("{clusterID: %q, member: %s}", id, best))
+	}
+	from = append(from, fmt.Sprintf("{clusterID: %q, objectURL: the URL of a backup}", id))
+	return "commit spec.recovery: " + strings.Join(from, " or ")
+}
+
 // furthest is the member that answers and that no other one is ahead of, or "".
 func (s *Situation) furthest() string {
 	var best *state.Member

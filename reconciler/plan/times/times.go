@@ -2,6 +2,9 @@
 package times
 
 import (
+	"slices"
+
+	"github.com/quorate/quorate/reconciler/clock"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -13,17 +16,15 @@ import (
 // then waits from now on, as long as it is to wait, and not until that time has come.
 // Nobody else knows: the machine that wrote it has a wrong clock, or quorate has.
 func Note(s *situation.Situation) verdict.Verdict {
-	if s.Observed.Record == nil || s.Desired.Spec.Mode == schema.ModeObserve {
+	if s.Desired.Spec.Mode == schema.ModeObserve {
+		return verdict.Pass()
+	}
+	if !slices.ContainsFunc(s.Ahead, func(stamp clock.Stamp) bool { return !stamp.Noted }) {
 		return verdict.Pass()
 	}
 	var all []state.Seen
-	unknown := false
 	for _, stamp := range s.Ahead {
 		all = append(all, state.Seen{What: stamp.What, Stamp: stamp.At})
-		unknown = unknown || !stamp.Noted
-	}
-	if !unknown {
-		return verdict.Pass()
 	}
 	return verdict.Do(action.NoteTimes{Seen: all}, "it lies ahead of the clock, so that what waits since then counts from now")
 }
