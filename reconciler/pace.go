@@ -22,6 +22,9 @@ const (
 	// while, and at least share times as long passes before it is done again.
 	maxDoubt = 30 * time.Second
 	share    = 10
+	// maxUndone is the longest time between two steps of the same sort that bring members
+	// back which another writer takes away each time.
+	maxUndone = 2 * time.Second
 )
 
 // pace slows down what fails, and what does not last because something undoes it each
@@ -112,6 +115,9 @@ func (p *pace) done(c desired.Cluster, s decision.Step, confirmed []doubt) time.
 		t := again(c, tries[lasting(s)])
 		if t.times > 1 {
 			wait = queue.BackOff(state.MinRequeue, t.times-1)
+		}
+		if s.AtOnce {
+			wait = min(wait, maxUndone)
 		}
 		t.until = t.at.Add(wait)
 		tries[lasting(s)] = t

@@ -199,10 +199,82 @@ func TestEditByHandIsTakenBackAndNamed(t *testing.T) {
 			t.Errorf("%d replicas after the pass", n)
 		}
 		reasons := w.Lines("step started", "reason")
-		if len(reasons) != 1 || !strings.Contains(reasons[0], "spec.replicas") || !strings.Contains(reasons[0], "kubectl-edit") {
+		if len(reasons) != 1 || !strings.Contains(reasons[0], "another writer has set it to 1 (kubectl-edit") {
 			t.Errorf("reasons %q", reasons)
 		}
+		if told := strings.Join(w.DrainEvents(), "\n"); !strings.Contains(told, "StatefulSet orders: kubectl-edit had changed .spec.replicas (1, wanted 3); Git wins") {
+			t.Errorf("Events %q", told)
+		}
 	})
+}
+
+// 370: members that another writer takes away come back each time, however often.
+func TestATruceKeepsNoMemberDown(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Running(func(reconcilertest.Running) {
+			down := 0
+			for range 40 {
+				w.Scale(1, "autoscaler")
+				for range 3 {
+					time.Sleep(time.Second)
+					w.Settle()
+				}
+				if *w.Set().Spec.Replicas != 3 {
+					down++
+				}
+				time.Sleep(10 * time.Second)
+			}
+			if down > 0 {
+				t.Errorf("after %d of 40 edits, members were not back within three seconds\n%s", down, w.Log)
+			}
+		})
+	})
+}
+
+// 370: so does the Service by which members find each other; what only clients see waits.
+func TestATruceKeepsNoMemberLost(t *testing.T) {
+	for name, waits := range map[string]bool{"orders-peers": false, "orders-client": true} {
+		reconcilertest.Formed(t, func(w *reconcilertest.World) {
+			w.Running(func(reconcilertest.Running) {
+				waited := false
+				for range 20 {
+					service, _ := w.Contents()["Service "+name].(*corev1.Service)
+					service.Spec.Selector = map[string]string{"app": "none"}
+					if _, err := w.API.CoreV1().Services("shop").Update(w.Context(), service, metav1.UpdateOptions{FieldManager: "meddler"}); err != nil {
+						t.Fatal(err)
+					}
+					for range 3 {
+						time.Sleep(time.Second)
+						w.Settle()
+					}
+					now, _ := w.Contents()["Service "+name].(*corev1.Service)
+					waited = waited || now.Spec.Selector["app"] == "none"
+				}
+				if waited != waits {
+					t.Errorf("Service %s waits: %t, want %t\n%s", name, waited, waits, w.Log)
+				}
+			})
+		})
+	}
+}
+
+// 294: scaled away by another writer in the midst of a roll that Git has given up, members
+// come back with what Git says, and not with what none has proven.
+func TestScaledAwayInTheMidstOfARollAndReverted(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		w.Commit(clustertest.SetVersion("3.6.16"))
+		w.Until(func(decision.Plan) bool { return observe.Partition(w.Set()) == 2 })
+		w.Scale(0, "downscaler")
+		w.Settle()
+		w.Commit(clustertest.SetVersion("3.6.12"))
+		p, err := w.R.Plan(w.Context(), w.Wish)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(p.Steps) == 0 || !strings.Contains(p.Steps[0].String(), "no member runs, and Git no longer wants what they would all come back with") {
+			t.Errorf("the plan is\n%s", p.Text())
+		}
+	}, clustertest.SetVersion("3.6.12"))
 }
 
 func TestObserveModeTouchesNothing(t *testing.T) {

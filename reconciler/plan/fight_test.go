@@ -26,6 +26,60 @@ func leaves(kind string) mutation {
 
 const leftSays = "Refused: Service orders is drifted: spec.type, changed by meddler; spec.drift.mode is Detect, so it is left as it is; put it back by hand, write into the file what it should be, or set spec.drift.mode to Correct"
 
+// shrunk lets another writer leave one pod of three.
+func shrunk(s *situation.Situation) { s.Observed.Set.Replicas = 1 }
+
+// heavy lets what differs be what members find each other by.
+func heavy(name string) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Objects[0].Name, s.Observed.Objects[0].Weight = name, state.WeightMembers
+	}
+}
+
+// 370: no truce holds back what brings members back.
+func TestNoTruceForWhatTakesMembersAway(t *testing.T) {
+	set, peers := fought("StatefulSet", time.Minute), with(fought("Service", time.Minute), heavy("orders-peers"))
+	const waits = "Waiting: StatefulSet orders: spec.type was put back again and again"
+	checkRule(t, objects.Drift, []ruleCase{
+		{name: "fewer pods are a matter of resize", change: with(set, shrunk)},
+		{name: "so they are where nobody fights", change: with(fought("StatefulSet", 0), shrunk)},
+		{name: "more pods wait", change: with(set, func(s *situation.Situation) { s.Observed.Set.Replicas = 5 }), want: waits},
+		{name: "as many wait", change: set, want: waits},
+		{name: "a recovery stops members itself", change: with(set, shrunk, func(s *situation.Situation) { s.Observed.Record.Recovering = &state.Recovering{} }), want: waits},
+		{name: "members that are not recorded yet", change: with(set, shrunk, func(s *situation.Situation) { s.Observed.Record.ClusterID, s.Observed.Record.Members = "", nil }), want: waits},
+		{name: "what Git leaves is left", change: with(leaves("StatefulSet"), shrunk), want: "Refused: StatefulSet orders is drifted"},
+		{name: "what admission undoes is not tried again and again", change: with(admitted("StatefulSet", state.WeightAll, time.Minute), shrunk), want: "Refused: StatefulSet orders: the API server changes"},
+		{name: "nor what is refused", change: with(denied("StatefulSet", state.ObjectDrifted, state.WeightAll, time.Minute), shrunk), want: "Refused: StatefulSet orders is not taken"},
+		{name: "members find each other again", change: peers, want: "apply Service orders-peers: it differs"},
+		{name: "also the first time", change: with(peers, func(s *situation.Situation) { s.Observed.Objects[0].Fight = nil }), want: "apply Service orders-peers: it differs"},
+		{name: "what Git leaves of them is left", change: with(leaves("Service"), heavy("orders-peers"))},
+		{name: "a Service is put back first", change: with(fought("Service", 0), shrunk), want: "apply Service orders: it differs"},
+		{name: "clients wait", change: with(fought("Service", time.Minute), heavy("orders-client"))},
+		{name: "so does the budget", change: with(fought("PodDisruptionBudget", time.Minute), heavy("orders"))},
+		{name: "so does what no member hangs on", change: with(peers, func(s *situation.Situation) { s.Observed.Objects[0].Weight = state.WeightLight })},
+		{name: "what is in sync stays", change: with(peers, func(s *situation.Situation) { s.Observed.Objects[0].State = state.ObjectInSync })},
+	})
+	for name, c := range map[string]struct {
+		change mutation
+		want   bool
+	}{
+		"fewer pods, set by another writer": {with(shrunk, func(s *situation.Situation) { s.Observed.Set.ScaledBy = "kubectl" }), true},
+		"more pods":                         {func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.ScaledBy = 5, "kubectl" }, false},
+		"nobody has set it":                 {shrunk, false},
+	} {
+		s := healthy(3)
+		c.change(s)
+		if v := resize(s); v.Step == nil || v.Step.AtOnce != c.want {
+			t.Errorf("%s: %+v, want at once %t", name, v.Step, c.want)
+		}
+	}
+	s := healthy(3)
+	peers(s)
+	if v := objects.Drift(s); v.Step == nil || !v.Step.AtOnce {
+		t.Errorf("%+v", v.Step)
+	}
+}
+
 func TestFight(t *testing.T) {
 	service, over := fought("Service", time.Minute), fought("Service", 0)
 	const says = "Waiting: Service orders: spec.type was put back again and again, and changed again by meddler each time (4 times; it is put back next at 2026-03-01T12:01:00Z); stop meddler from changing it, or write what it wants into the file"

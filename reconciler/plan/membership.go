@@ -209,7 +209,11 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 	case j != nil && j.ID != "":
 		reason = j.Member + " is a learner now and gets its pod"
 	}
-	return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: from, To: to, Partition: partition}, reason).Measured("%s", detail)
+	v := verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: from, To: to, Partition: partition}, reason).Measured("%s", detail)
+	if s.Observed.Set.ScaledBy != "" && from < to {
+		return v.AtOnce()
+	}
+	return v
 }
 
 // rejoin begins to add a member: nothing of an earlier one of its name may be

@@ -60,6 +60,11 @@ func corrected(v *observe.View, a action.Action) (kind, name string, d drift.Dri
 	case action.ApplyObject:
 		d, there := v.Drift(a.ObjectKind, a.Name)
 		return a.ObjectKind, a.Name, d, !there
+	case action.ResizeSet: // of the number of members itself, nobody holds anything
+		if d, _ := v.Drift("StatefulSet", v.Cluster.Metadata.Name); d.Manager != "" {
+			return "StatefulSet", v.Cluster.Metadata.Name, d, false
+		}
+		return "", "", drift.Drift{}, false
 	case action.CreateSet:
 		return "StatefulSet", v.Cluster.Metadata.Name, drift.Drift{}, true
 	default:

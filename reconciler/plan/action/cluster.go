@@ -124,9 +124,12 @@ func (a ApplyObject) String() string { return fmt.Sprintf("apply %s %s", a.Objec
 func (ApplyObject) Disruptive() bool { return false }
 
 // After implements Action.
-func (a ApplyObject) After(s *situation.Situation) {
+func (a ApplyObject) After(s *situation.Situation) { applied(s, a.ObjectKind, a.Name) }
+
+// applied has an object be what quorate wants of it.
+func applied(s *situation.Situation, kind, name string) {
 	for i := range s.Observed.Objects {
-		if s.Observed.Objects[i].Kind == a.ObjectKind && s.Observed.Objects[i].Name == a.Name {
+		if s.Observed.Objects[i].Kind == kind && s.Observed.Objects[i].Name == name {
 			s.Observed.Objects[i].State = state.ObjectInSync
 		}
 	}

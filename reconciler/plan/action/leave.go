@@ -163,6 +163,7 @@ func (ResizeSet) Disruptive() bool { return false }
 func (a ResizeSet) After(s *situation.Situation) {
 	s.Observed.Set.Replicas, s.Observed.Set.Partition = a.To, a.Partition
 	s.Observed.Pods = slices.DeleteFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Ordinal >= a.To })
+	applied(s, "StatefulSet", s.Desired.Name)
 	outlook.Settle(s)
 }
 

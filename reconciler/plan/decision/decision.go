@@ -29,6 +29,9 @@ type Step struct {
 	// Reason is the same from pass to pass, and Detail what this one has measured for
 	// it.
 	Reason, Detail string
+	// AtOnce says that members are down until the step is taken: where it did not last
+	// because another writer undid it, it is taken again at once.
+	AtOnce bool
 	// Undo says until when the step can be taken back, and how.
 	Undo action.Undo
 }

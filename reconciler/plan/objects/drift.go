@@ -22,8 +22,11 @@ func Drift(s *situation.Situation) verdict.Verdict {
 	}
 	for _, obj := range s.Observed.Objects {
 		switch {
+		case fewer(s, obj): // resize brings the pods back, and looks what they start with
 		case restsOn(s, obj):
 			return await(s, obj)
+		case loses(s, obj):
+			return putBack(obj).AtOnce()
 		case s.Contested(obj), refused(s, obj): // Fight tells
 		case s.Withheld(obj):
 		case obj.State == state.ObjectMissing && situation.ForClients(s, obj) && s.Observed.Record.Applied == nil:
@@ -62,6 +65,23 @@ func restsOn(s *situation.Situation, o state.Object) bool {
 		return o.Weight == state.WeightAll
 	}
 	return s.Contested(o) && (!o.Fight.ByAdmission() || o.Weight == state.WeightAll)
+}
+
+// fewer reports whether another writer has taken pods of members away. However often it does
+// so, they come back at once: a truce is for what tidies.
+func fewer(s *situation.Situation, o state.Object) bool {
+	set, r := s.Observed.Set, s.Observed.Record
+	return o.Kind == "StatefulSet" && effective(s, o) && s.Formed() && r.Recovering == nil && set.Replicas < s.PodCount()
+}
+
+// loses reports whether members do not find each other while an object stays as it is.
+func loses(s *situation.Situation, o state.Object) bool {
+	return o.Kind == "Service" && !situation.ForClients(s, o) && o.State == state.ObjectDrifted && o.Weight > state.WeightLight && effective(s, o)
+}
+
+// effective reports whether an object may be put back, and is then as it should be for a moment.
+func effective(s *situation.Situation, o state.Object) bool {
+	return !o.Left && !refused(s, o) && (o.Fight == nil || !o.Fight.ByAdmission())
 }
 
 // refused reports whether an object was not taken as it was applied, and is not tried again yet.

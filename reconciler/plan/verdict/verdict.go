@@ -53,6 +53,12 @@ func Do(a action.Action, reason string) Verdict {
 	return Verdict{Step: &decision.Step{Action: a, Reason: reason}}
 }
 
+// AtOnce lets a step be taken again at once where it did not last.
+func (v Verdict) AtOnce() Verdict {
+	v.Step.AtOnce = true
+	return v
+}
+
 // Wait is a hold that ends on its own.
 func Wait(message string, since time.Time) Verdict {
 	return Verdict{Hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: Soon}}
