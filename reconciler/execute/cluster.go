@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	appsv1ac "k8s.io/client-go/applyconfigurations/apps/v1"
@@ -183,6 +184,9 @@ func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1a
 	rolling.Partition, strategy.RollingUpdate, spec.UpdateStrategy = &partition, &rolling, &strategy
 	sets := e.Kube.AppsV1().StatefulSets(*want.Namespace)
 	if v.Set != nil {
+		if err := e.sameRevision(ctx, v, want); err != nil {
+			return err
+		}
 		// Additions are what the full desired state does not name: a template that is kept
 		// lacks what was changed in it, and that must not go.
 		live, err := kube.OwnAdditions(ctx, sets, v.Set, v.Manifests.StatefulSet)
@@ -203,6 +207,36 @@ func (e *Executor) applySetAs(ctx context.Context, v *observe.View, want appsv1a
 	}
 	e.answered(v, "StatefulSet", *want.Name, d.And(template))
 	return nil
+}
+
+// sameRevision fails where a write that lets pods go would be another revision, too: a policy
+// or webhook that has come or gone makes something else of the same template, and the controller
+// would restart every member at or above the partition. So the API server is asked first what it
+// would store. Where that is another template, it is stored with the partition above all members,
+// and what is to restart is decided again.
+func (e *Executor) sameRevision(ctx context.Context, v *observe.View, want appsv1ac.StatefulSetApplyConfiguration) error {
+	hash := v.Set.Spec.Template.Annotations[naming.AnnotationTemplateHash]
+	if *want.Spec.UpdateStrategy.RollingUpdate.Partition >= *want.Spec.Replicas || want.Spec.Template.Annotations[naming.AnnotationTemplateHash] != hash {
+		return nil // nobody goes, or those that do go for another template
+	}
+	sets, options := e.Kube.AppsV1().StatefulSets(*want.Namespace), kube.ApplyOptions()
+	options.DryRun = []string{metav1.DryRunAll}
+	would, err := sets.Apply(ctx, &want, options)
+	if err != nil {
+		return kube.ApplyError("StatefulSet", *want.Name, err)
+	}
+	if equality.Semantic.DeepEqual(would.Spec.Template, v.Set.Spec.Template) {
+		return nil
+	}
+	spec, rolling, replicas := *want.Spec, *want.Spec.UpdateStrategy, observe.Replicas(v.Set)
+	want.Spec, spec.UpdateStrategy, spec.Replicas = &spec, &rolling, &replicas
+	rolling.RollingUpdate = appsv1ac.RollingUpdateStatefulSetStrategy().WithPartition(replicas)
+	want.WithUID(v.Set.UID).WithResourceVersion(v.Set.ResourceVersion)
+	if _, err := sets.Apply(ctx, &want, kube.ApplyOptions()); err != nil {
+		return kube.ApplyError("StatefulSet", *want.Name, err)
+	}
+	return fmt.Errorf("apply StatefulSet %s: its pod template is no longer stored as it was, because a policy or webhook has come or gone, or makes another template of each write, "+
+		"and with it every finished member would restart at once; the partition is back above all of them: %w", *want.Name, state.ErrChanged)
 }
 
 // answered notes that an object was taken, and how it differs from what was applied.

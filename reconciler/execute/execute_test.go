@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -225,6 +226,33 @@ func TestApplySetNeedsTheVersionThatWasSeen(t *testing.T) {
 			t.Errorf("the partition became %d", p)
 		}
 	})
+}
+
+// 360: where the template would not be stored as it was, no write lets a member go: those that the
+// roll has finished would go, too.
+func TestNoWriteLetsMembersGoWithAnotherRevision(t *testing.T) {
+	for _, act := range []action.Action{
+		action.RestartMember{Member: "orders-0", Partition: 0},
+		action.ApplyObject{ObjectKind: "StatefulSet", Name: "orders"},
+	} {
+		reconcilertest.Formed(t, func(w *reconcilertest.World) {
+			set := w.Set()
+			set.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways // as a policy made it that has gone
+			set.Spec.UpdateStrategy.RollingUpdate.Partition = new(int32(1))
+			w.Put(reconcilertest.SetsResource(), set)
+			synctest.Wait()
+			w.API.Requests()
+			if err := w.R.Executor.Execute(w.Context(), w.Look(), act); !errors.Is(err, state.ErrChanged) || !strings.Contains(err.Error(), "the partition is back above all of them") {
+				t.Errorf("%s: %v", act, err)
+			}
+			if wrote := w.API.Writes(); len(wrote) != 1 {
+				t.Errorf("%s: wrote %v", act, wrote)
+			}
+			if set := w.Set(); observe.Partition(set) != 3 || set.Spec.Template.Spec.Containers[0].ImagePullPolicy != corev1.PullIfNotPresent {
+				t.Errorf("%s: partition %d, %s", act, observe.Partition(set), set.Spec.Template.Spec.Containers[0].ImagePullPolicy)
+			}
+		})
+	}
 }
 
 func TestStartRollTouchesNoPod(t *testing.T) {

@@ -95,6 +95,10 @@ func (v *View) describeSet(g gathered) {
 	if v.Set.Status.CurrentRevision != v.Set.Status.UpdateRevision || !set.Settled {
 		set.CurrentTemplate, set.CurrentVersion = revisionTemplate(g.revisions[v.Set.Status.CurrentRevision])
 	}
+	for i, p := range g.pods {
+		pod, revision := &v.Observed.Pods[i], p.Labels[appsv1.StatefulSetRevisionLabel] // described in this order
+		pod.Stale = set.Settled && pod.Template == set.Template && revision != "" && revision != v.Set.Status.UpdateRevision
+	}
 	if v.Record != nil && int(set.Replicas) != len(v.Record.Members) {
 		set.ScaledBy, set.ScaledAt = ScaledBy(v.Set)
 	}

@@ -274,3 +274,41 @@ func TestExpiredCertificateHolds(t *testing.T) {
 		}
 	})
 }
+
+// 360: a pod of another revision than the newest is told by its label, where the hash is the
+// same; one of another hash is another matter, and before the controller has seen the last
+// change nothing is known.
+func TestPodOfAnotherRevision(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		stale := func() (names []string) {
+			for _, p := range w.Look().Observed.Pods {
+				if p.Stale {
+					names = append(names, p.Name)
+				}
+			}
+			return names
+		}
+		if got := stale(); got != nil {
+			t.Errorf("at rest %v are stale", got)
+		}
+		set := w.Set()
+		set.Spec.Template.Spec.Containers[0].ImagePullPolicy = corev1.PullAlways
+		set.Generation++
+		w.Put(reconcilertest.SetsResource(), set)
+		synctest.Wait()
+		if got := stale(); got != nil {
+			t.Errorf("before the controller has seen the change %v are stale", got)
+		}
+		w.Settle()
+		if got := stale(); len(got) != 3 {
+			t.Errorf("of another revision %v are stale", got)
+		}
+		set = w.Set()
+		set.Spec.Template.Annotations[naming.AnnotationTemplateHash] = "x"
+		w.Put(reconcilertest.SetsResource(), set)
+		w.Settle()
+		if got := stale(); got != nil {
+			t.Errorf("of another hash %v are stale", got)
+		}
+	})
+}

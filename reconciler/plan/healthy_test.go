@@ -126,6 +126,15 @@ func rolled(version string, ordinals ...int32) mutation {
 	}
 }
 
+// stale makes pods those of another revision than the newest, with the same hash.
+func stale(ordinals ...int32) mutation {
+	return func(s *situation.Situation) {
+		for _, i := range ordinals {
+			podAt(s, i).Stale = true
+		}
+	}
+}
+
 // down takes a member away: its pod is not ready and it does not answer.
 func down(ordinal int32) mutation {
 	return func(s *situation.Situation) {

@@ -63,7 +63,7 @@ func settled(s *situation.Situation) verdict.Verdict {
 // wants: it was let go for that, and is not replaced yet.
 func recall(s *situation.Situation) verdict.Verdict {
 	for _, p := range s.Observed.Pods {
-		if p.Ordinal >= s.Observed.Set.Partition && p.Template != s.Observed.Set.Template && s.IsMember(p.Name) && s.Observed.Set.Partition < s.Observed.Set.Replicas {
+		if p.Ordinal >= s.Observed.Set.Partition && s.Observed.Set.Replaces(p) && s.IsMember(p.Name) && s.Observed.Set.Partition < s.Observed.Set.Replicas {
 			return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: s.Observed.Set.Replicas, Partition: s.Observed.Set.Replicas},
 				fmt.Sprintf("Git no longer wants what %s was let go for; the partition goes back above all members", p.Name))
 		}

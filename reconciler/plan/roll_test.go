@@ -55,6 +55,7 @@ func TestRestart(t *testing.T) {
 		{name: "then the next", change: with(rolling, rolled(newVersion, 2)), want: "restart orders-1 3.5.35 → 3.6.16: all members are healthy and caught up, the others keep the quorum; 2 left to go"},
 		{name: "38: 10 is higher than 9", size: 11, change: rolling, want: "restart orders-10 "},
 		{name: "27: one member does not serve meanwhile", size: 1, change: rolling, want: "restart orders-0 3.5.35 → 3.6.16: 1 member to go; a cluster of 1 member does not serve while one restarts"},
+		{name: "360: one that admission has made stale goes again", change: with(rolling, rolled(newVersion, 2), stale(2)), want: "restart orders-2 on 3.6.16: all members are healthy and caught up, the others keep the quorum; 3 left to go"},
 		{name: "62: a broken member goes first", change: abandoned, want: "restart orders-1 3.6.16 → 3.5.35: an abandoned rollout left it broken; it comes back as it was before that rollout"},
 		{name: "62: the broken member is the highest", change: with(commit(newVersion), begun, rolled(newVersion, 2), func(s *situation.Situation) { s.Desired.Template = "c" }, begun, down(2)), want: "restart orders-2 on 3.6.16: an abandoned rollout left it broken; the others keep the quorum"},
 		{name: "63: a broken member that would come back too old", change: with(abandoned, now(func(r *state.Round) { r.ClusterVersion = "3.6.0" })), want: "Refused: orders-1 is broken and would come back with etcd 3.5.35, while the cluster version is 3.6.0"},
@@ -181,6 +182,13 @@ func TestRolling(t *testing.T) {
 		{"a new commit", commit(newVersion), true},
 		{"a StatefulSet that lags behind its pods", with(commit(newVersion), rolled(newVersion, 0, 1, 2)), true},
 		{"a new commit for a cluster that is to sleep", with(commit(newVersion), sleep), false},
+		{"362: stale pods at rest", stale(0, 1, 2), false},
+		{"360: stale pods of a roll that the controller has not closed", with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), stale(1)), true},
+		{"360: stale pods that the partition lets go", with(stale(1), func(s *situation.Situation) { s.Observed.Set.Partition = 1 }), true},
+		{"360: a stale pod of no member", with(func(s *situation.Situation) {
+			s.Observed.Set.Partition = 1
+			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Template: s.Desired.Template, Stale: true})
+		}), false},
 		{"a roll that is half done, before it sleeps", with(commit(newVersion), begun, rolled(newVersion, 2), sleep), true},
 	} {
 		s := healthy(3)
@@ -211,6 +219,7 @@ func TestVictim(t *testing.T) {
 		want   string
 	}{
 		{"nobody is broken", commit(newVersion), ""},
+		{"360: one is stale, and its template as good as the others'", with(commit(newVersion), begun, rolled(newVersion, 2), stale(2), down(2)), ""},
 		{"both ran: the highest", with(broken, ran(1, 2)), "orders-2"},
 		{"one never did", with(broken, ran(2)), "orders-1"},
 		{"neither did: the highest", with(broken, ran()), "orders-2"},

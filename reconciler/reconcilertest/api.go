@@ -101,6 +101,10 @@ func (api *FakeAPI) patch(action clienttesting.Action) (bool, runtime.Object, er
 	if err := precondition(action, before, patch.GetName(), want.UID, want.ResourceVersion); err != nil {
 		return true, nil, err
 	}
+	if len(patch.PatchOptions.DryRun) > 0 && before != nil {
+		_, would, err := clienttesting.ObjectReaction(fake.NewClientset(before.DeepCopyObject()).Tracker())(action)
+		return true, would, err
+	}
 	_, after, err := clienttesting.ObjectReaction(api.Tracker())(action)
 	if err != nil {
 		return true, nil, err
@@ -200,7 +204,11 @@ func (api *FakeAPI) Requests() []string {
 				name = o.GetName()
 			}
 		}
-		list = append(list, strings.TrimSpace(a.GetVerb()+" "+a.GetResource().Resource+" "+name))
+		verb := a.GetVerb()
+		if patch, ok := a.(clienttesting.PatchActionImpl); ok && len(patch.PatchOptions.DryRun) > 0 {
+			verb = "dry-run"
+		}
+		list = append(list, strings.TrimSpace(verb+" "+a.GetResource().Resource+" "+name))
 	}
 	api.ClearActions()
 	return list
@@ -209,6 +217,6 @@ func (api *FakeAPI) Requests() []string {
 // Writes are the requests that change something.
 func (api *FakeAPI) Writes() []string {
 	return slices.DeleteFunc(api.Requests(), func(r string) bool {
-		return strings.HasPrefix(r, "get ") || strings.HasPrefix(r, "list ")
+		return strings.HasPrefix(r, "get ") || strings.HasPrefix(r, "list ") || strings.HasPrefix(r, "dry-run ")
 	})
 }

@@ -359,6 +359,10 @@ type Set struct {
 	Immutable []Change
 }
 
+// Replaces reports whether the StatefulSet controller would make another pod of p, did the
+// partition let it.
+func (s *Set) Replaces(p Pod) bool { return p.Template != s.Template || p.Stale }
+
 // PodRefusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.
 type PodRefusal struct {
 	// Why is what the API server said.
@@ -393,6 +397,10 @@ type Pod struct {
 	Ordinal  int32
 	UID      string
 	Template string
+	// Stale says that the pod is of another revision of the StatefulSet than the newest although
+	// the hash is the same: admission has made something else of the template since. The
+	// controller replaces it like any other that the partition lets go.
+	Stale bool
 	// Version of etcd in the template that the pod was made from.
 	Version    string
 	Ready      bool

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// writes are the requests of quorate that change something, counted on their way.
+// writes are the requests of quorate that change something, counted on their way. One that only
+// asks what would come of a write changes nothing.
 type writes struct {
 	mu   sync.Mutex
 	list []string
@@ -15,7 +16,7 @@ type writes struct {
 
 func (w *writes) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		if r.Method != http.MethodGet {
+		if r.Method != http.MethodGet && !r.URL.Query().Has("dryRun") {
 			w.mu.Lock()
 			w.list = append(w.list, r.Method+" "+path.Base(path.Dir(r.URL.Path))+"/"+path.Base(r.URL.Path))
 			w.mu.Unlock()

@@ -91,7 +91,7 @@ func Settle(s *situation.Situation) {
 			p.Ready, p.Ran, p.Terminating, p.Trouble = true, true, false, ""
 		}
 	}
-	if !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Observed.Set.Template }) {
+	if !slices.ContainsFunc(s.Observed.Pods, s.Observed.Set.Replaces) {
 		s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = s.Observed.Set.Template, s.Observed.Set.Version
 	}
 	r := healthyRound(s)
@@ -109,7 +109,7 @@ func replace(s *situation.Situation) {
 		case i < 0:
 			s.Observed.Pods = append(s.Observed.Pods, recreated(s, ordinal))
 			provide(s, ordinal)
-		case s.Formed() && ordinal >= s.Observed.Set.Partition && s.Observed.Pods[i].Template != s.Observed.Set.Template:
+		case s.Formed() && ordinal >= s.Observed.Set.Partition && s.Observed.Set.Replaces(s.Observed.Pods[i]):
 			s.Observed.Pods[i] = recreated(s, ordinal)
 		}
 	}

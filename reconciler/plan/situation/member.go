@@ -59,7 +59,7 @@ func (s *Situation) ControllerCloses() bool {
 	}
 	for _, p := range s.Observed.Pods {
 		stuck := !s.HealthyNow(p) && (p.Trouble != "" || s.Now.Sub(p.Created) > ComebackTime)
-		if s.IsMember(p.Name) && (p.Template != s.Observed.Set.Template || stuck) {
+		if s.IsMember(p.Name) && (s.Observed.Set.Replaces(p) || stuck) {
 			return false
 		}
 	}

@@ -59,9 +59,17 @@ func (s *Situation) Rolling() bool {
 	return !s.Started() || slices.ContainsFunc(s.Observed.Pods, s.isOutdated)
 }
 
-// isOutdated reports whether the pod is a member's that still has another template.
+// isOutdated reports whether the pod is a member's that still has another template, or one
+// that admission has made something else of in the midst of a roll: the controller replaces
+// it, and closes no roll before. At rest it stays as it is, above which the partition is.
 func (s *Situation) isOutdated(p state.Pod) bool {
-	return p.Template != s.Desired.Template && s.IsMember(p.Name)
+	return (p.Template != s.Desired.Template || p.Stale && halfway(s)) && s.IsMember(p.Name)
+}
+
+// halfway reports whether the StatefulSet has not closed its roll, or lets pods go.
+func halfway(s *Situation) bool {
+	set := s.Observed.Set
+	return set.CurrentTemplate != set.Template || set.Partition < set.Replicas
 }
 
 // Outdated are the members' pods that still have another template, highest ordinal first.
@@ -104,7 +112,7 @@ func (s *Situation) BrokenByRoll() *state.Pod {
 	var broken *state.Pod
 	for _, p := range s.Outdated() {
 		neverStarted := !p.Ran && p.Unpulled
-		if p.NodeGone || s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
+		if p.NodeGone || p.Stale || s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
 			continue
 		}
 		// One that never ran is broken beyond doubt; another may only be waiting

@@ -1,0 +1,176 @@
+package admission
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/observe"
+	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/pods"
+	"github.com/quorate/quorate/schema"
+)
+
+// sidecar adds a container to what members start from.
+const sidecar = `Object{spec: Object.spec{template: Object.spec.template{spec: Object.spec.template.spec{
+	containers: [Object.spec.template.spec.containers{name: "mesh", image: "mirror.example/mesh:1"}]}}}}`
+
+// step makes one pass, lets the controllers do all that it leads to, and fails where another pod
+// went than that of the member which the pass restarted. It returns that one's name.
+func (w *world) step() string {
+	w.Helper()
+	before := w.pods()
+	p, err := w.r.Plan(w.Context(), w.wish)
+	w.must(err)
+	chosen := ""
+	if p.Hold == nil && len(p.Steps) > 0 {
+		if a, restarts := p.Steps[0].Action.(action.RestartMember); restarts {
+			chosen = a.Member
+		}
+	}
+	wait, err := w.r.Pass(w.Context(), w.wish)
+	if err != nil {
+		w.Log(err)
+	}
+	w.untilControlled()
+	gone := ""
+	for name, pod := range w.pods() {
+		switch {
+		case pod.UID == before[name].UID:
+		case name != chosen:
+			w.Errorf("%s was restarted outside of the gates, by a pass that chose %q; the plan was\n%s", name, chosen, p.Text())
+		default:
+			gone = name
+		}
+	}
+	if gone == "" {
+		time.Sleep(min(wait, time.Second))
+	}
+	return gone
+}
+
+// untilControlled waits until the StatefulSet controller has nothing left to do.
+func (w *world) untilControlled() {
+	w.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		if w.controlled() {
+			return
+		}
+	}
+	w.Fatal("the StatefulSet controller does not come to rest")
+}
+
+func (w *world) controlled() bool {
+	set, members := w.set(), w.pods()
+	if set.Status.ObservedGeneration != set.Generation || len(members) != int(observe.Replicas(set)) {
+		return false
+	}
+	for name, pod := range members {
+		replaced := naming.Ordinal(name) >= observe.Partition(set) && pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision
+		if replaced || pod.DeletionTimestamp != nil || !pods.Ready(&pod) {
+			return false
+		}
+	}
+	return true
+}
+
+// rollUntil steps until a member was restarted, and returns all that were, in their order.
+func (w *world) rollUntil(over func(restarted []string) bool) (restarted []string) {
+	w.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && !w.Failed(); {
+		if name := w.step(); name != "" {
+			restarted = append(restarted, name)
+		}
+		if over(restarted) {
+			return restarted
+		}
+	}
+	w.Fatalf("restarted %v; the log says\n%s", restarted, w.log)
+	return nil
+}
+
+func (w *world) idle([]string) bool {
+	p, err := w.r.Plan(w.Context(), w.wish)
+	w.must(err)
+	return p.Idle()
+}
+
+// 360: a policy that comes in the midst of a roll makes another revision of the template by the very
+// write that lets the next member go. No member that the roll had finished goes with that one:
+// the roll begins again, one after the other.
+func TestPolicyThatComesInMidRoll(t *testing.T) {
+	w := newWorld(t, "comes")
+	w.untilIdle()
+	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
+	w.rollUntil(func(restarted []string) bool { return len(restarted) == 1 })
+	w.mutate("apps", "statefulsets", sidecar)
+	if got := strings.Join(w.rollUntil(w.idle), " "); got != "orders-2 orders-1 orders-0" {
+		t.Errorf("restarted %s", got)
+	}
+	for name, pod := range w.pods() {
+		if len(pod.Spec.Containers) != 2 || pod.Annotations[naming.AnnotationVersion] != "3.6.17" {
+			t.Errorf("%s has %s and %d containers", name, pod.Annotations[naming.AnnotationVersion], len(pod.Spec.Containers))
+		}
+	}
+}
+
+// 360: so it is with one that goes.
+func TestPolicyThatGoesInMidRoll(t *testing.T) {
+	w := newWorld(t, "goes")
+	stop := w.mutate("apps", "statefulsets", `[JSONPatch{op: "replace", path: "/spec/template/spec/containers/0/imagePullPolicy", value: "Always"}]`)
+	w.untilIdle()
+	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
+	w.rollUntil(func(restarted []string) bool { return len(restarted) == 2 })
+	stop()
+	if got := strings.Join(w.rollUntil(w.idle), " "); got != "orders-2 orders-1 orders-0" {
+		t.Errorf("restarted %s", got)
+	}
+	for name, pod := range w.pods() {
+		if pod.Spec.Containers[0].ImagePullPolicy != corev1.PullIfNotPresent {
+			t.Errorf("%s was not restarted", name)
+		}
+	}
+}
+
+// 361: a policy that makes another template of each write lets no member go at all: each restart
+// would take all that are finished with it.
+func TestPolicyThatNeverMakesTheSame(t *testing.T) {
+	w := newWorld(t, "never")
+	w.untilIdle()
+	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
+	w.rollUntil(func(restarted []string) bool { return len(restarted) == 1 })
+	w.mutate("apps", "statefulsets", `Object{spec: Object.spec{template: Object.spec.template{metadata: Object.spec.template.metadata{annotations: {"stamp": string(oldObject.metadata.generation)}}}}}`)
+	restarted := w.rollUntil(func([]string) bool { return strings.Contains(w.log.String(), "another template of each write") })
+	if len(restarted) > 0 {
+		t.Errorf("restarted %v", restarted)
+	}
+}
+
+// 362: at rest a policy, and the revision that somebody's write makes by it, restart nobody.
+func TestPolicyThatComesAtRest(t *testing.T) {
+	w := newWorld(t, "rests")
+	w.untilIdle()
+	before := w.pods()
+	w.mutate("apps", "statefulsets", sidecar)
+	set := w.set()
+	set.Annotations = map[string]string{"team": "platform"}
+	_, err := w.kube.AppsV1().StatefulSets(w.namespace).Update(t.Context(), set, metav1.UpdateOptions{FieldManager: "kubectl-annotate"})
+	w.must(err)
+	for range 5 {
+		w.step()
+	}
+	w.untilIdle()
+	for name, pod := range w.pods() {
+		if pod.UID != before[name].UID {
+			t.Errorf("%s was restarted", name)
+		}
+	}
+	if set := w.set(); set.Status.UpdateRevision == set.Status.CurrentRevision {
+		t.Error("the policy makes no other revision")
+	}
+}
