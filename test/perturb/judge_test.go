@@ -59,7 +59,7 @@ func (j *judge) look() {
 		}
 	}
 	j.formed = j.formed || up == voters
-	if j.formed && !j.excused {
+	if j.formed && !j.excused && voters > 1 { // the only member goes down with each restart
 		if up < voters/2+1 {
 			j.add("I1: %d of %d voters are up", up, voters)
 		}
