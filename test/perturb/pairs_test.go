@@ -13,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/perturb/score"
 )
 
 // change is one change of a spec, which can be taken back.
@@ -65,7 +66,7 @@ func changes() []change {
 // does, and going back it ends where it was.
 func TestEachPairOfChangesEndsAsAFreshCluster(t *testing.T) {
 	list, f := changes(), &pairs{all: len(changes()) * (len(changes()) - 1) / 2}
-	publish(t, "Pairs of changes", f.String)
+	publish(t, "Pairs of changes", f.String, func(title string) error { return score.Write(*page, title, f.String()) })
 	ends := map[string][]string{}
 	fresh := func(t *testing.T, c change) []string {
 		if ends[c.name] == nil {
@@ -135,7 +136,7 @@ func thereAndBack(t *testing.T, from, to change) (there, back outcome) {
 // judged reports whether a run ended as wanted.
 func judged(t *testing.T, where string, o outcome, want []string) bool {
 	t.Helper()
-	d := differ(want, plainTemplate(o.end))
+	d := score.Differ(want, plainTemplate(o.end))
 	for _, w := range o.wrong {
 		t.Errorf("%s: %s", where, w)
 	}

@@ -64,7 +64,7 @@ func everyEighth(n string) bool {
 // nothing of how it ends, nor does it cost a restart.
 func TestADisturbedWriteChangesNothing(t *testing.T) {
 	f := &score.Table{Columns: waysOfWrites()}
-	publish(t, "Writes to the API server", f.String)
+	publish(t, "Writes to the API server", f.String, func(title string) error { return score.WriteTable(*page, title, f) })
 	disturb(t, f, func(o outcome) []string { return o.writes }, func(string) []string { return waysOfWrites() })
 }
 
@@ -72,19 +72,19 @@ func TestADisturbedWriteChangesNothing(t *testing.T) {
 // later, or is answered by another member, or with what was true a while ago.
 func TestADisturbedCallChangesNothing(t *testing.T) {
 	f := &score.Table{Columns: []string{failed, timeout, unanswered, late, another, old, hangs}}
-	publish(t, "Calls to the members", f.String)
+	publish(t, "Calls to the members", f.String, func(title string) error { return score.WriteTable(*page, title, f) })
 	disturb(t, f, func(o outcome) []string { return o.calls }, waysOfCalls)
 }
 
 // publish tells the figures when the test has ended, and writes them to the page.
-func publish(t *testing.T, title string, figures func() string) {
+func publish(t *testing.T, title string, figures func() string, write func(title string) error) {
 	t.Helper()
 	t.Cleanup(func() {
 		t.Logf("%s: %s", title, figures())
 		if *page == "" {
 			return
 		}
-		if err := score.Write(*page, title, figures()); err != nil {
+		if err := write(title); err != nil {
 			t.Error(err)
 		}
 	})
@@ -151,7 +151,7 @@ func compare(t *testing.T, want, got outcome) {
 	for _, w := range got.wrong {
 		t.Error(w)
 	}
-	if d := differ(want.end, got.end); d != "" {
+	if d := score.Differ(want.end, got.end); d != "" {
 		t.Errorf("it ends another way than undisturbed (-) does:\n%s", d)
 	}
 	for member, n := range got.restarts {

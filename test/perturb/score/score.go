@@ -1,5 +1,5 @@
-// Package score counts how disturbed runs ended, and writes that into a page, a section a
-// kind of disturbance.
+// Package score compares how disturbed runs ended with how the undisturbed one did, counts
+// that, and writes it into a page, a section a kind of disturbance.
 package score
 
 import (
@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -90,9 +91,6 @@ func (t *Table) String() string {
 		requests += n
 	}
 	fmt.Fprintf(&b, "%d scenarios with %d requests, %d disturbances: %d end as undisturbed, %d do not", len(t.rows), requests, all[Same]+all[Failed], all[Same], all[Failed])
-	if all[Unmet] > 0 {
-		fmt.Fprintf(&b, "; %d more did not meet their request", all[Unmet])
-	}
 	fmt.Fprintf(&b, ".\n\n| scenario | requests | %s |\n|---|%s\n", strings.Join(t.Columns, " | "), strings.Repeat("---:|", len(t.Columns)+1))
 	names := make([]string, 0, len(t.rows))
 	for name := range t.rows {
@@ -119,19 +117,76 @@ const preamble = `# Perturbations
 
 Written by ` + "`make perturb`" + `. Each request of quorate's is disturbed, one at a time and in each way, and the world must end as it does
 undisturbed: the same objects but for UIDs and times, the same members, no member restarted more often, no invariant broken on the
-way. A cell counts the runs that ended so; where one did not, it says of how many.
+way. A cell counts the runs that ended so; where one did not, it says of how many. A run in which the request to disturb never came
+counts for nothing. A run of some scenarios, such as ` + "`go test ./test/perturb -run 'Write/^roll$' -args -all -write $PWD/docs/perturbations.md`" + `,
+writes the lines of these and keeps the others.
 `
+
+// WriteTable writes a table as a section of the page. Scenarios that the table has not keep
+// their lines.
+func WriteTable(path, title string, t *Table) error {
+	sections, err := read(path)
+	if err != nil {
+		return err
+	}
+	if i := index(sections, title); i > 0 {
+		t.keep(sections[i])
+	}
+	return Write(path, title, t.String())
+}
+
+// keep takes over the lines of scenarios that the table has not.
+func (t *Table) keep(section string) {
+	for line := range strings.Lines(section) {
+		fields := strings.Split(strings.Trim(line, "| \n"), " | ")
+		if len(fields) != len(t.Columns)+2 || fields[0] == "together" {
+			continue
+		}
+		requests, err := strconv.Atoi(fields[1])
+		if _, played := t.rows[fields[0]]; played || err != nil {
+			continue
+		}
+		t.Row(fields[0], requests)
+		for i, how := range t.Columns {
+			t.keepCell(fields[0], how, fields[i+2])
+		}
+	}
+}
+
+func (t *Table) keepCell(scenario, how, text string) {
+	var same, tried int
+	if _, err := fmt.Sscanf(text, "**%d of %d**", &same, &tried); err != nil {
+		same, _ = strconv.Atoi(text) // "–" is none
+		tried = same
+	}
+	if t.cells == nil {
+		t.cells = map[[2]string]*[3]int{}
+	}
+	t.cells[[2]string{scenario, how}] = &[3]int{Same: same, Failed: tried - same}
+}
+
+func read(path string) (sections []string, err error) {
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the page: %w", err)
+	}
+	return strings.Split(string(text), "\n## "), nil
+}
+
+// index is that of the section with the title; the first is the preamble.
+func index(sections []string, title string) int {
+	return slices.IndexFunc(sections, func(s string) bool { return strings.HasPrefix(s, title+"\n") })
+}
 
 // Write replaces a section of the page, or adds it.
 func Write(path, title, body string) error {
-	was, err := os.ReadFile(path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("read the page: %w", err)
+	sections, err := read(path)
+	if err != nil {
+		return err
 	}
-	sections := strings.Split(string(was), "\n## ")
 	sections[0] = preamble
 	next := title + "\n\n" + strings.TrimSpace(body) + "\n"
-	if i := slices.IndexFunc(sections, func(s string) bool { return strings.HasPrefix(s, title+"\n") }); i > 0 {
+	if i := index(sections, title); i > 0 {
 		sections[i] = next
 	} else {
 		sections = append(sections, next)
