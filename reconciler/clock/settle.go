@@ -86,6 +86,7 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		p := &o.Pods[i]
 		each("pod", p.Name, "created", &p.Created, asSeen)
 		each("pod", p.Name, "ready since", &p.ReadySince, asSeen)
+		each("pod", p.Name, "runs since", &p.RunsSince, asSeen)
 		each("pod", p.Name, "not ready since", &p.UnreadySince, asSeen)
 		each("pod", p.Name, "damaged since", &p.DamageSince, asSeen)
 		each("pod", p.Name, "down since", &p.DownSince, asSeen)

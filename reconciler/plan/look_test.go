@@ -301,6 +301,9 @@ func (w *world) lookAtPod(i int8) state.Pod {
 		Ready: w.ready(i), Terminating: p.state == podStopping,
 		Created: noonPlus(p.created), ReadySince: noonPlus(p.readyAt), Ran: p.ran,
 	}
+	if p.state == podUp {
+		out.RunsSince = out.ReadySince
+	}
 	w.lookAtTrouble(i, &out)
 	return out
 }
@@ -375,6 +378,8 @@ func (w *world) alone(r *state.Round) {
 		p := &w.pods[i]
 		switch {
 		case p.state == podAbsent:
+		case w.runs(int8(i)) && p.state == podUp && !p.heard:
+			r.Members = append(r.Members, state.Member{Name: podNames[i], Problem: "context deadline exceeded"})
 		case w.runs(int8(i)) && p.state == podUp:
 			r.Members = append(r.Members, state.Member{Name: podNames[i], ID: memberIDs[w.seats[i].id], Version: variants[p.template].version, Term: 7, CommitIndex: 100, AppliedIndex: 100, Problem: "no leader"})
 		default:

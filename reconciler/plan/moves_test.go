@@ -366,7 +366,7 @@ func (w *world) startEtcd(i int8) string {
 		return fmt.Sprintf("I14: member %d starts etcd 3.7 on a log with entries of 3.5", i)
 	}
 	c.ran = variants[p.template].minor
-	p.state, p.ran, p.readyAt = podUp, true, w.clock
+	p.state, p.ran, p.heard, p.readyAt = podUp, true, false, w.clock
 	if w.seats[i].id == c.data {
 		w.seats[i].named = true
 	}

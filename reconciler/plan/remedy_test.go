@@ -71,6 +71,12 @@ func claimOf(ordinal int32, change func(*state.Volume)) mutation {
 	return func(s *situation.Situation) { change(s.Observed.Volume(podAt(s, ordinal).Name)) }
 }
 
+// runsFor lets the etcd of a member run for a while, and answer nobody: as long as no quorum
+// runs, it has found no leader.
+func runsFor(ordinal int32, d time.Duration) mutation {
+	return podOfMember(ordinal, func(p *state.Pod) { p.Trouble, p.Barred, p.RunsSince = "", false, noon.Add(-d) })
+}
+
 func TestRemedy(t *testing.T) {
 	all := killed(0, 1, 2)
 	checkRule(t, recovery.Remedy, []ruleCase{
@@ -93,9 +99,15 @@ func TestRemedy(t *testing.T) {
 			want: "Stopped: orders-2 does not start with what Git asks for, and the others are left alone; there is no quorum",
 		},
 		{
-			name: "295: one that starts and never answers, too", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Trouble, p.Barred, p.Created = "", false, noon.Add(-time.Hour) })),
-			want: "Unhealthy: there is no quorum, and orders-2, which has what Git asks for, runs and does not answer",
+			name: "295: one that is made and never starts, too", change: with(all, tuned, given(2), at(2), podOfMember(2, func(p *state.Pod) { p.Trouble, p.Barred, p.Created = "", false, noon.Add(-time.Hour) })),
+			want: "Unhealthy: there is no quorum, and orders-2, which has what Git asks for, does not start",
 		},
+		{name: "295: the next one follows when it runs: without a quorum none answers", change: with(all, tuned, given(2), at(2), runsFor(2, time.Minute)), want: "set the StatefulSet's partition to 1: orders-1 does not run"},
+		{name: "295: also after hours", change: with(all, tuned, given(2), at(2), runsFor(2, 5*time.Hour), podOfMember(2, func(p *state.Pod) { p.Created, p.DownSince = noon.Add(-5*time.Hour), noon.Add(-5*time.Hour) })), want: "set the StatefulSet's partition to 1: orders-1 does not run"},
+		{name: "295: not at once", change: with(all, tuned, given(2), at(2), runsFor(2, time.Second)), want: "Waiting: orders-2 starts with etcd 3.5.35"},
+		{name: "295: with two that run the rest is for them", change: with(all, tuned, given(1, 2), runsFor(2, time.Minute), runsFor(1, time.Minute), at(1))},
+		{name: "295: one that runs as it was waits for a quorum, and serves nobody", change: with(killed(0, 1), tuned, given(), podOfMember(2, func(p *state.Pod) { p.RunsSince, p.Reported = noon.Add(-time.Hour), true })), want: "set the StatefulSet's partition to 1"},
+		{name: "I17: unless its node does not report", change: with(killed(0, 1), tuned, given(), podOfMember(2, func(p *state.Pod) { p.RunsSince = noon.Add(-time.Hour) })), want: "may serve: the pod of orders-2 has no trouble"},
 		{name: "295: a revert goes the same way", change: with(all, tuned, given(0, 1, 2), at(0), func(s *situation.Situation) { s.Desired.Template = "a" }), want: "start the roll on 3.5.35: there is no quorum"},
 		{name: "295: two of three that are down are enough", change: with(killed(1, 2), answersAlone(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
 		{name: "295: one of one", size: 1, change: with(killed(0), tuned), want: "start the roll on 3.5.35: there is no quorum"},
@@ -152,7 +164,10 @@ func TestRemedy(t *testing.T) {
 			name: "293: pods that Kubernetes refuses", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), forbidden(time.Minute)),
 			want: `orders-2, orders-1 (its pod cannot be created: pods "orders-2" is forbidden: exceeded quota: db)`,
 		},
-		{name: "293: a commit reaches them", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), forbidden(time.Minute)), want: "set the StatefulSet's partition to 2"},
+		{name: "293: a commit reaches them, the lowest first, as the controller creates none above it", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), forbidden(time.Minute)), want: "set the StatefulSet's partition to 1"},
+		{name: "293: also where one above it would have it", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), at(2), forbidden(time.Minute)), want: "set the StatefulSet's partition to 1"},
+		{name: "293: above one that may serve it does not", change: with(podless(1, time.Hour), killed(0), tuned, given(), forbidden(time.Minute), podOfMember(2, func(p *state.Pod) { p.Ready = true })), want: "may serve: orders-2 is ready"},
+		{name: "293: and where they are refused with it, too, it stops", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), at(1), forbidden(time.Minute)), want: "Stopped: orders-2 does not start with what Git asks for"},
 		{name: "293: pods that only do not exist yet", change: with(podless(2, time.Second), podless(1, time.Second), killed(0), tuned), want: "Waiting: the pod of orders-2 does not exist"},
 	})
 }

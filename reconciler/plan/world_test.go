@@ -118,6 +118,8 @@ type fakePod struct {
 	template int8
 	// served: it was up when it began to stop, and serves until it is gone.
 	served bool
+	// heard: it has had a leader since it started; until then it answers nobody.
+	heard bool
 	// ran: etcd was started in it. compared: it then compared its data with the others'.
 	ran, compared bool
 	// saved is how often its etcd has saved its state since it started, and pending
@@ -406,6 +408,9 @@ func (w *world) elect() (lost bool) {
 	if !w.hasQuorum() {
 		w.leader = -1
 		return false
+	}
+	for i := range w.pods {
+		w.pods[i].heard = w.pods[i].heard || w.runs(int8(i))
 	}
 	if w.leader >= 0 && w.runs(w.leader) && !w.seats[w.leader].learner {
 		return false

@@ -71,13 +71,12 @@ func start(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	ends = append(ends, store.Close)
-	const several = "--feature-gates=MaxUnavailableStatefulSet=true"
-	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"), several)
+	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"))
 	if err != nil {
 		return stop, err
 	}
 	ends = append(ends, server.Close)
-	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), []string{"statefulset-controller", "disruption-controller"}, several)
+	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), "statefulset-controller", "disruption-controller")
 	if err != nil {
 		return stop, err
 	}

@@ -1,12 +1,14 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	schedulingv1 "k8s.io/api/scheduling/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -19,8 +21,10 @@ func TestGitMendsWhatDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "remedy")
 	label, class := "e2e.quorate.dev/"+w.namespace, w.namespace
-	w.labelNodes(label, "yes")
+	w.labelNodes(t.Context(), label, "yes")
+	t.Cleanup(func() { w.labelNodes(context.Background(), label, "") })
 	w.makePriority(class)
+	t.Cleanup(func() { w.removePriority(context.Background(), class) })
 	picky := spec{version: "3.6.16", replicas: 3, more: "  podTemplate:\n    spec:\n      nodeSelector: {" + label + ": \"yes\"}\n"}
 	ranked := spec{version: "3.6.16", replicas: 3, more: "  podTemplate:\n    spec:\n      priorityClassName: " + class + "\n"}
 	plain := spec{version: "3.6.16", replicas: 3}
@@ -29,7 +33,7 @@ func TestGitMendsWhatDoesNotRun(t *testing.T) {
 	history, id, members, claims := w.recordHistory("history/"), w.record().ClusterID, w.record().Members, w.claimUIDs()
 
 	// No member has a node left.
-	w.labelNodes(label, "")
+	w.labelNodes(t.Context(), label, "")
 	w.deleteAllPods()
 	hold := w.awaitHold("Unhealthy", rollLimit, "there is no quorum", "with their volumes whole", "not scheduled", "commit what lets them start", "neither delete nor recover anything")
 	t.Logf("quorate says: %s", hold.Hold())
@@ -37,12 +41,13 @@ func TestGitMendsWhatDoesNotRun(t *testing.T) {
 	w.apply("Take any node", plain)
 	w.expectServing(3)
 
-	// One pod is refused: a commit gives it what Kubernetes admits, and the roll goes on.
+	// One pod is refused, the one that a roll begins with: a commit gives it what Kubernetes
+	// admits, and the roll goes on.
 	w.apply("Rank the pods", ranked)
-	w.removePriority(class)
+	w.removePriority(t.Context(), class)
 	w.mark = w.daemon.Log.Mark()
-	w.deletePod("orders-1")
-	hold = w.awaitHold("Unhealthy", rollLimit, "the pod of orders-1 cannot be created", class)
+	w.deletePod("orders-2")
+	hold = w.awaitHold("Unhealthy", rollLimit, "the pod of orders-2 cannot be created", class)
 	t.Logf("quorate says: %s", hold.Hold())
 	w.expectNothingDone(w.mark, members)
 	w.apply("Rank them no more", plain)
@@ -51,7 +56,7 @@ func TestGitMendsWhatDoesNotRun(t *testing.T) {
 	// All of them are.
 	w.makePriority(class)
 	w.apply("Rank the pods again", ranked)
-	w.removePriority(class)
+	w.removePriority(t.Context(), class)
 	w.mark = w.daemon.Log.Mark()
 	w.deleteAllPods()
 	hold = w.awaitHold("Unhealthy", rollLimit, "there is no quorum", class, "commit what lets them start")
@@ -74,9 +79,9 @@ func TestGitMendsWhatDoesNotRun(t *testing.T) {
 }
 
 // labelNodes gives each node a label of the test's own, or takes it away.
-func (w *world) labelNodes(label, value string) {
+func (w *world) labelNodes(ctx context.Context, label, value string) {
 	w.Helper()
-	nodes, err := w.cluster.Client.CoreV1().Nodes().List(w.Context(), metav1.ListOptions{})
+	nodes, err := w.cluster.Client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
 	w.must(err)
 	labels := map[string]any{label: nil}
 	if value != "" {
@@ -88,12 +93,12 @@ func (w *world) labelNodes(label, value string) {
 		if slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Effect == corev1.TaintEffectNoSchedule }) {
 			continue
 		}
-		_, err := w.cluster.Client.CoreV1().Nodes().Patch(w.Context(), n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
+		_, err := w.cluster.Client.CoreV1().Nodes().Patch(ctx, n.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{})
 		w.must(err)
 	}
 }
 
-// makePriority makes a priority class that goes with the test.
+// makePriority makes a priority class.
 func (w *world) makePriority(class string) {
 	w.Helper()
 	classes := w.cluster.Client.SchedulingV1().PriorityClasses()
@@ -101,7 +106,10 @@ func (w *world) makePriority(class string) {
 	w.must(err)
 }
 
-func (w *world) removePriority(class string) {
+// removePriority deletes a priority class, if it is there.
+func (w *world) removePriority(ctx context.Context, class string) {
 	w.Helper()
-	w.must(w.cluster.Client.SchedulingV1().PriorityClasses().Delete(w.Context(), class, metav1.DeleteOptions{}))
+	if err := w.cluster.Client.SchedulingV1().PriorityClasses().Delete(ctx, class, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		w.Fatal(err)
+	}
 }

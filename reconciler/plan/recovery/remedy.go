@@ -45,23 +45,38 @@ func Remedy(s *situation.Situation) verdict.Verdict {
 	if v := untried(s, o); !v.Silent() {
 		return v
 	}
-	next := o.Down[0]
+	next := nextOf(s, o)
 	if v := mayRemedy(s, next); !v.Silent() {
 		return v
 	}
-	if together(s, next.Member) {
+	if together(s, o, next) {
 		return verdict.Pass()
 	}
 	return remedy(s, o, next)
 }
 
+// nextOf is the member that gets what Git asks for next: the highest, or the lowest of those
+// whose pods are refused as they were. The StatefulSet controller creates pods from the lowest
+// up, and goes no further than the first that is refused.
+func nextOf(s *situation.Situation, o *situation.Outage) situation.Down {
+	for _, d := range slices.Backward(o.Down) {
+		if d.Pod == nil && d.Template != s.Desired.Template {
+			return d
+		}
+	}
+	return o.Down[0]
+}
+
 // untried waits for pods that are only about to be created, and holds where what Git asks for
 // is what does not start.
 func untried(s *situation.Situation, o *situation.Outage) verdict.Verdict {
+	next := nextOf(s, o)
+	behind := next.Pod == nil && next.Template != s.Desired.Template
 	for _, d := range o.Down {
 		switch {
 		case d.Pod == nil && situation.MissingOf(s).Refusal == nil:
 			return verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", d.Member), d.Since).At(d.Member).Advise(s.AskController())
+		case d.Pod == nil && behind: // it is created when the lower one is
 		case d.Template == s.Desired.Template:
 			return untold(s, o, d)
 		}
@@ -69,17 +84,23 @@ func untried(s *situation.Situation, o *situation.Outage) verdict.Verdict {
 	return verdict.Pass()
 }
 
-// together reports whether a member above one that does not answer, since its data is lost,
-// would be let go with it.
-func together(s *situation.Situation, next string) bool {
+// together reports whether a member above one that neither answers nor runs, since its data is
+// lost, would be let go with it.
+func together(s *situation.Situation, o *situation.Outage, next situation.Down) bool {
 	return slices.ContainsFunc(s.Remnants(), func(m situation.Remnant) bool {
 		p := s.Observed.Pod(m.Name)
-		return naming.Ordinal(m.Name) > naming.Ordinal(next) && m.Member == nil && (p == nil || p.Template != s.Desired.Template)
+		down := slices.ContainsFunc(o.Down, func(d situation.Down) bool { return d.Member == m.Name })
+		return naming.Ordinal(m.Name) > naming.Ordinal(next.Member) && !down && m.Member == nil && (p == nil || p.Template != s.Desired.Template && !situation.Runs(*p))
 	})
 }
 
-// oneByOne waits for a member that stops, and for one that was given what Git asks for:
-// etcd must run with it before another one gets it.
+// steadily is how long an etcd has run that does not end as it starts. Nothing depends on it
+// but how many members get what Git asks for before the first of them has proven it.
+const steadily = 15 * time.Second
+
+// oneByOne waits for a member that stops, and for one that was given what Git asks for: etcd
+// must run with it before another one gets it. It cannot be asked to answer before a quorum
+// runs: until it has found a leader, an etcd that has started serves nobody.
 func oneByOne(s *situation.Situation) verdict.Verdict {
 	for _, m := range s.Remnants() {
 		p := s.Observed.Pod(m.Name)
@@ -88,10 +109,11 @@ func oneByOne(s *situation.Situation) verdict.Verdict {
 		case p.Terminating:
 			return verdict.Wait(p.Name+" is shutting down", time.Time{}).At(p.Name)
 		case p.Template != s.Desired.Template || !s.Rolling() || p.Trouble != "":
+		case situation.Runs(*p) && s.Now.Sub(p.RunsSince) >= steadily:
 		case s.Now.Sub(p.Created) < situation.ComebackTime:
 			return verdict.Wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, s.CauseOf(*p).Text), p.Created).At(p.Name)
 		default:
-			v := verdict.Unhealthy(fmt.Sprintf("there is no quorum, and %s, which has what Git asks for, runs and does not answer", p.Name), "check "+p.Name+"; the others are restarted when it answers, or when a new commit asks for something else").At(p.Name)
+			v := verdict.Unhealthy(fmt.Sprintf("there is no quorum, and %s, which has what Git asks for, does not start", p.Name), "check "+p.Name+"; the others are restarted when it runs, or when a new commit asks for something else").At(p.Name)
 			v.Hold.Since = p.Created
 			return v
 		}
@@ -152,6 +174,8 @@ func mayRun(s *situation.Situation, p state.Pod) string {
 		return p.Name + " follows a leader"
 	case m != nil && m.ID != "":
 		return "" // it serves nobody: it follows no leader, and its kubelet does not call it ready
+	case situation.Runs(p) && p.Reported:
+		return "" // its kubelet does not call it ready: it waits for a quorum
 	case p.Trouble == "":
 		return "the pod of " + p.Name + " has no trouble"
 	case !p.Reported:

@@ -38,6 +38,7 @@ type Down struct {
 //	a member                                       counts as
 //	ready, or follows a leader, or shuts down      may serve
 //	answers, and follows nobody                    waits for a quorum
+//	runs without trouble, and answers nobody       waits for a quorum: etcd serves when it has found a leader
 //	only just starts, or has just stopped          may serve
 //	has no pod, or one that does not run           down, where its volume is whole
 //	damaged, without its node or volume            lost
@@ -49,7 +50,7 @@ func OutageOf(s *Situation) *Outage {
 	o := &Outage{Quorum: state.Quorum(len(voters))}
 	for _, m := range voters {
 		switch p := s.Observed.Pod(m.Name); {
-		case m.Member != nil, p != nil && (p.Ready || p.Terminating || passing(s, *p)):
+		case m.Member != nil, p != nil && (p.Ready || p.Terminating || Runs(*p) || passing(s, *p)):
 			up++
 		case wholeAndDown(s, m.Name):
 			o.Down = append(o.Down, downOf(s, m.Name))
@@ -61,6 +62,10 @@ func OutageOf(s *Situation) *Outage {
 	slices.SortFunc(o.Down, func(a, b Down) int { return int(naming.Ordinal(b.Member) - naming.Ordinal(a.Member)) })
 	return o
 }
+
+// Runs reports whether the etcd of a pod runs, and nothing is wrong with it as far as its
+// kubelet knows.
+func Runs(p state.Pod) bool { return !p.RunsSince.IsZero() && p.Trouble == "" && p.Damage == "" }
 
 // passing reports whether a pod that does not run may do so before long: a node that has
 // restarted starts its containers again. What Kubernetes itself keeps from running does not.
