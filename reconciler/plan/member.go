@@ -83,11 +83,17 @@ func member(s *situation.Situation) verdict.Verdict {
 		}
 	}
 	for _, p := range s.Observed.Pods {
-		if s.IsMember(p.Name) && p.Template == s.Desired.Template && !s.HealthyNow(p) {
+		if s.IsMember(p.Name) && !s.HealthyNow(p) && (p.Template == s.Desired.Template || abandoned(s, p)) {
 			return comingBack(s, p)
 		}
 	}
 	return verdict.Pass()
+}
+
+// abandoned reports whether a pod only starts with what a roll has given it that Git no longer
+// wants: whether that broke it is not known yet.
+func abandoned(s *situation.Situation, p state.Pod) bool {
+	return p.Template != s.Observed.Set.CurrentTemplate && p.UnreadySince.IsZero() && s.Starting(p)
 }
 
 // comingBack waits for one pod, and tells how long it has been.

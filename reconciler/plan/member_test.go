@@ -36,7 +36,12 @@ func TestSettled(t *testing.T) {
 		{name: "360: the controller closes no roll with a stale one", change: with(closing, stale(2))},
 		{name: "a roll that the controller has not closed, and a new commit", change: closing, want: "Waiting: every pod has the last template; the StatefulSet controller closes that roll first"},
 		{name: "I14: not even while the last one only starts", change: with(closing, down(0), func(s *situation.Situation) { podAt(s, 0).Created = noon.Add(-time.Minute) }), want: "Waiting: every pod has the last template"},
-		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation.Situation) { podAt(s, 1).Trouble, podAt(s, 1).Created = "CrashLoopBackOff", noon })},
+		{name: "a broken pod keeps no roll from being given up", change: with(closing, down(1), func(s *situation.Situation) {
+			podAt(s, 1).Trouble, podAt(s, 1).Created = "CrashLoopBackOff", noon.Add(-30*time.Second)
+		})},
+		{name: "I14: whose trouble does not pass within seconds", change: with(closing, down(1), func(s *situation.Situation) {
+			podAt(s, 1).Trouble, podAt(s, 1).Created = "CrashLoopBackOff", noon.Add(-29*time.Second)
+		}), want: "Waiting: every pod has the last template"},
 		{name: "nor does one that never comes", change: with(closing, down(1))},
 		{name: "a place that nobody has is filled first", change: with(closing, gone(1), pending(1))},
 		{name: "the highest, too", change: with(closing, gone(2), pending(2))},
@@ -78,6 +83,11 @@ func TestMember(t *testing.T) {
 		{name: "a pod that is not ready yet", change: back(time.Minute, down(2)), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
 		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: it does not answer (connection refused)"},
 		{name: "a member that is not listed", change: back(time.Minute, func(s *situation.Situation) { s.Observed.Round().Members = s.Observed.Round().Members[:2] }), want: "it is not in the member list"},
+		{name: "20: a pod that only starts with what Git no longer wants", change: back(10*time.Second, down(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
+		{name: "20: whether that broke it is known later", change: back(6*time.Minute, down(2), func(s *situation.Situation) { s.Desired.Template = "c" })},
+		{name: "20: one that has ceased to be ready does not start", change: back(time.Minute, down(2), func(s *situation.Situation) {
+			s.Desired.Template, podAt(s, 2).UnreadySince = "c", noon.Add(-time.Second)
+		})},
 		{name: "61: a trouble of a moment", change: back(20*time.Second, trouble), want: "Waiting: orders-2 starts with etcd 3.6.16: etcd: ImagePullBackOff"},
 		{name: "61: a trouble that lasts stops the roll", change: back(31*time.Second, trouble), want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: ImagePullBackOff; the other members are left alone; revert the commit"},
 		{name: "61: five minutes stop the roll without a trouble", change: back(6*time.Minute, down(2)), want: "Stopped: the roll stopped at orders-2"},

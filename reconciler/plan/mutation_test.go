@@ -140,8 +140,11 @@ func rulesTakenOut() []mutant {
 		{"downgrade", "I14"},
 	} {
 		m := mutant{name: "without the rule " + c[0], breaks: c[1], table: lacking(c[0])}
-		if c[0] == "settled" || c[0] == "restart" {
+		switch c[0] {
+		case "restart":
 			m.from = mixed
+		case "settled":
+			m.from = letGo
 		}
 		all = append(all, m)
 	}
@@ -292,6 +295,13 @@ func mixed(d dice) world {
 	w := runningWorld(3, v35).asking([]int8{v36, v36None, v36Dies, v36Tuned}[d.roll(4)])
 	w.leader = int8(d.roll(3))
 	w.record.backup = fakeBackup{there: true, purpose: wordOf(variants[v36].version), at: w.clock}
+	return w
+}
+
+// letGo is where histories start with members that the StatefulSet is about to replace.
+func letGo(d dice) world {
+	w := mixed(d)
+	w.set.template, w.set.partition = w.ask.variant, int8(1+d.roll(2))
 	return w
 }
 

@@ -199,6 +199,11 @@ func TestRolling(t *testing.T) {
 	}
 }
 
+// created lets a pod have been created a while ago.
+func created(ordinal int32, ago time.Duration) mutation {
+	return func(s *situation.Situation) { podAt(s, ordinal).Created = noon.Add(-ago) }
+}
+
 // Of those whom an abandoned roll has broken, one that never ran is fixed first.
 func TestVictim(t *testing.T) {
 	// broken lets members 1 and 2 be down with a template that was given up.
@@ -235,6 +240,11 @@ func TestVictim(t *testing.T) {
 		{"81: not of one whose node is gone", with(commit(oldVersion), down(2), leads(0), stuck(2, "etcd: OOMKilled"), func(s *situation.Situation) { podAt(s, 2).NodeGone = true }), ""},
 		{"81: not while another is down", with(commit(oldVersion), down(2), down(1), leads(0), stuck(2, "etcd: OOMKilled")), ""},
 		{"81: nor by another release", with(commit(newVersion), down(2), leads(0), stuck(2, "etcd: OOMKilled")), ""},
+		{"304, I2: one that has just been created only starts", with(broken, ran(1, 2), created(1, 10*time.Second), created(2, 10*time.Second)), ""},
+		{"I2: nor is one that never ran", with(broken, ran(1), created(2, 10*time.Second)), "orders-1"},
+		{"I2: one without trouble has longer", with(broken, ran(2), created(1, 4*time.Minute)), "orders-2"},
+		{"I2: but not for ever", with(broken, ran(2), created(1, 5*time.Minute)), "orders-1"},
+		{"I2: with a trouble of half a minute it is broken", with(broken, ran(2), stuck(1, "CrashLoopBackOff"), created(1, 30*time.Second)), "orders-1"},
 		{"I15: one look blames nobody who is ready", with(broken, ran(1, 2), oneLook, func(s *situation.Situation) { podAt(s, 1).Ready, podAt(s, 2).Ready = true, true }), ""},
 	} {
 		s := healthy(3)

@@ -58,7 +58,7 @@ func (s *Situation) ControllerCloses() bool {
 		return false
 	}
 	for _, p := range s.Observed.Pods {
-		stuck := !s.HealthyNow(p) && (p.Trouble != "" || s.Now.Sub(p.Created) > ComebackTime)
+		stuck := !s.HealthyNow(p) && !s.Starting(p)
 		if s.IsMember(p.Name) && (s.Observed.Set.Replaces(p) || stuck) {
 			return false
 		}

@@ -107,18 +107,18 @@ func (s *Situation) Remnant(name, id string) Remnant {
 	case m != nil && m.ID != "":
 		left.Why.Text = "its pod answers as member " + m.ID
 	case p.Trouble != "":
-		left.Why.Text, left.starting = p.Trouble, s.starting(*p)
+		left.Why.Text, left.starting = p.Trouble, s.Starting(*p)
 	case m != nil && m.Problem != "":
-		left.Why.Detail, left.starting = m.Problem, s.starting(*p)
+		left.Why.Detail, left.starting = m.Problem, s.Starting(*p)
 	default:
-		left.Why.Text, left.starting = "its pod has no address yet", s.starting(*p)
+		left.Why.Text, left.starting = "its pod has no address yet", s.Starting(*p)
 	}
 	return left
 }
 
-// starting reports whether a pod that is not ready may only need some time. One that
+// Starting reports whether a pod that is not ready may only need some time. One that
 // was ready, and ceased to be although its etcd runs on, does not just start.
-func (s *Situation) starting(p state.Pod) bool {
+func (s *Situation) Starting(p state.Pod) bool {
 	if !p.UnreadySince.IsZero() {
 		return s.Now.Sub(p.UnreadySince) < TroubleGrace
 	}

@@ -101,7 +101,8 @@ func (s *Situation) NextRestart() *state.Pod {
 // never run in its pod, because there is no such image; or Git now wants other
 // settings, see remedied. A pod that does not start for another reason, such as a
 // lost volume, is not helped by another template; nor is one on a node that does not
-// report, where it may run all the same.
+// report, where it may run all the same. One that has only just been created is not
+// broken: the next moment it may serve.
 func (s *Situation) BrokenByRoll() *state.Pod {
 	if s.Observed.Set.CurrentTemplate == "" {
 		return nil // what the roll has broken is unknown, too
@@ -112,7 +113,7 @@ func (s *Situation) BrokenByRoll() *state.Pod {
 	var broken *state.Pod
 	for _, p := range s.Outdated() {
 		neverStarted := !p.Ran && p.Unpulled
-		if p.NodeGone || p.Stale || s.healthyLately(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
+		if p.NodeGone || p.Stale || s.healthyLately(p) || s.Starting(p) || (p.Template == s.Observed.Set.CurrentTemplate && !neverStarted && !s.remedied(p)) {
 			continue
 		}
 		// One that never ran is broken beyond doubt; another may only be waiting
