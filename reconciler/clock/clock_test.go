@@ -158,13 +158,13 @@ func TestWhatATimeAheadCountsAs(t *testing.T) {
 	} {
 		o := state.Observed{
 			Pods:   []state.Pod{{Name: "orders-1", DamageSince: stamp}},
-			Record: &state.Record{Seen: c.noted, Backup: &state.Backup{Time: stamp}},
+			Record: &state.Record{Seen: c.noted, Backup: &state.Backup{Time: stamp}, RollBackup: &state.Backup{Time: stamp}},
 		}
 		got, ahead := clock.Settle(o, noon)
-		if since := got.Pods[0].DamageSince; !since.Equal(c.want) || !got.Record.Backup.Time.IsZero() {
+		if since := got.Pods[0].DamageSince; !since.Equal(c.want) || !got.Record.Backup.Time.IsZero() || !got.Record.RollBackup.Time.IsZero() {
 			t.Errorf("%s: since %s, and the backup of %s", c.name, since, got.Record.Backup.Time)
 		}
-		if len(ahead) != 2 || ahead[0].What != what || !ahead[0].At.Equal(stamp) || ahead[0].Noted != c.known || !ahead[1].Noted {
+		if len(ahead) != 3 || ahead[0].What != what || !ahead[0].At.Equal(stamp) || ahead[0].Noted != c.known || !ahead[1].Noted {
 			t.Errorf("%s: %+v", c.name, ahead)
 		}
 	}

@@ -136,6 +136,9 @@ func visitRecord(r *state.Record, each func(what string, at *time.Time, as worth
 	if r.Backup != nil {
 		each("backup taken", &r.Backup.Time, asOld)
 	}
+	if r.RollBackup != nil {
+		each("backup of the roll taken", &r.RollBackup.Time, asOld)
+	}
 	if r.Compacted != nil {
 		each("history compacted", &r.Compacted.At, asSeen)
 	}
@@ -174,7 +177,8 @@ func clone(o state.Observed) state.Observed {
 	}
 	r := o.Record
 	r.Joining, r.Leaving, r.FailedJoin = pointer(r.Joining), pointer(r.Leaving), pointer(r.FailedJoin)
-	r.Recovering, r.Backup, r.Compacted = pointer(r.Recovering), pointer(r.Backup), pointer(r.Compacted)
+	r.Recovering, r.Compacted = pointer(r.Recovering), pointer(r.Compacted)
+	r.Backup, r.RollBackup = pointer(r.Backup), pointer(r.RollBackup)
 	r.Forced, r.Downgrade = pointer(r.Forced), pointer(r.Downgrade)
 	r.Defragmented = maps.Clone(r.Defragmented)
 	return o

@@ -53,10 +53,10 @@ func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.T
 	}
 	return e.note(ctx, v, func(rec *record.Record) {
 		rec.BackupBegun = ""
-		rec.Backup = &record.Backup{
+		rec.NoteBackup(record.Backup{
 			ClusterID: m.ClusterID, For: string(a.For), URL: url,
 			SHA256: m.SHA256, Revision: m.Revision, Size: m.Size, TakenAt: e.Now().UTC(), Unreachable: unreachable,
-		}
+		})
 	})
 }
 

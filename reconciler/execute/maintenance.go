@@ -16,7 +16,7 @@ import (
 // still be in the store.
 func (e *Executor) compact(ctx context.Context, v *observe.View, a action.Compact) error {
 	if v.Cluster.Spec.Upgrade.Backup != schema.BackupSkip {
-		if err := e.stillThere(ctx, v); err != nil {
+		if err := e.stillThere(ctx, v, state.ForCompaction); err != nil {
 			return fmt.Errorf("compact: %w", err)
 		}
 	}
@@ -32,11 +32,12 @@ func (e *Executor) compact(ctx context.Context, v *observe.View, a action.Compac
 	})
 }
 
-// stillThere asks the store whether the recorded backup is the one that was verified.
-func (e *Executor) stillThere(ctx context.Context, v *observe.View) error {
-	b := v.Record.Backup
+// stillThere asks the store whether the backup that was recorded for a purpose is the one
+// that was verified.
+func (e *Executor) stillThere(ctx context.Context, v *observe.View, purpose state.Purpose) error {
+	b := v.Record.BackupFor(purpose)
 	if b == nil {
-		return fmt.Errorf("no backup was taken")
+		return fmt.Errorf("no backup was taken for it")
 	}
 	store, err := e.Stores.OfCluster(ctx, v.Cluster)
 	if err != nil {

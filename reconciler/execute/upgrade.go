@@ -77,8 +77,8 @@ func (e *Executor) cancelDowngrade(ctx context.Context, v *observe.View, a actio
 
 // backupIsThere is stillThere for a backup that was taken for that purpose.
 func (e *Executor) backupIsThere(ctx context.Context, v *observe.View, purpose state.Purpose) error {
-	if b := v.Record.Backup; b != nil && state.Purpose(b.For) == purpose {
-		return e.stillThere(ctx, v)
+	if v.Record.BackupFor(purpose) == nil {
+		return nil
 	}
-	return nil
+	return e.stillThere(ctx, v, purpose)
 }

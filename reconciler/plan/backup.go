@@ -39,7 +39,7 @@ type backupNeed struct {
 // backupFirst takes a backup unless the policy goes without, or one for that
 // purpose was taken a moment ago.
 func backupFirst(s *situation.Situation, policy schema.BackupPolicy, w backupNeed) verdict.Verdict {
-	if policy == schema.BackupSkip || (s.BackedUpFor(w.purpose) && s.Now.Sub(s.Observed.Record.Backup.Time) <= situation.BackupFresh) {
+	if b := situation.BackupFor(s, w.purpose); policy == schema.BackupSkip || (b != nil && s.Now.Sub(b.Time) <= situation.BackupFresh) {
 		return verdict.Pass()
 	}
 	return takeBackup(s, w)

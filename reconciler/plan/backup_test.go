@@ -15,6 +15,10 @@ func TestBackup(t *testing.T) {
 	recorded := func(f func(*state.Backup)) mutation {
 		return with(commit(newVersion), backedUp(time.Minute), func(s *situation.Situation) { f(s.Observed.Record.Backup) })
 	}
+	// repaired is that a repair has taken a backup since.
+	repaired := func(s *situation.Situation) {
+		action.TakeBackup{ClusterID: "c1", For: state.ForRepair("orders-1")}.After(s)
+	}
 	const take = "back up through orders-2: before 3.5.35 → 3.6.16"
 	checkRule(t, backup, []ruleCase{
 		{name: "17: no change needs none"},
@@ -25,6 +29,13 @@ func TestBackup(t *testing.T) {
 		{name: "60: good", change: with(commit(newVersion), backedUp(15*time.Minute))},
 		{name: "60: stale", change: with(commit(newVersion), backedUp(15*time.Minute+time.Second)), want: take},
 		{name: "a roll that has begun keeps its backup", change: with(commit(newVersion), backedUp(time.Hour), begun)},
+		{name: "305: also where a repair has taken another", change: with(commit(newVersion), backedUp(time.Hour), repaired, begun)},
+		{name: "305: and another one after that", change: with(commit(newVersion), backedUp(time.Hour), repaired, repaired, begun)},
+		{name: "305: it does not get younger by that", change: with(commit(newVersion), backedUp(time.Hour), repaired), want: take},
+		{name: "305: a repair's is none for a roll", change: with(commit(newVersion), repaired, begun), want: take},
+		{name: "305: the backup of the next roll takes the place of that of the last", change: with(commit(newVersion), backedUp(time.Minute), repaired, begun, func(s *situation.Situation) {
+			action.TakeBackup{ClusterID: "c1", For: state.ForUpgrade("3.6.15")}.After(s)
+		}), want: take},
 		{name: "60: of another cluster", change: recorded(func(b *state.Backup) { b.ClusterID = "c2" }), want: take},
 		{name: "60: for another target", change: recorded(func(b *state.Backup) { b.For = "3.6.15" }), want: take},
 		{name: "60: for another target, in the middle of a roll", change: with(commit(newVersion), backedUp(time.Minute), begun, rolled(newVersion, 2), func(s *situation.Situation) {

@@ -12,6 +12,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
+	"github.com/quorate/quorate/reconciler/state"
 )
 
 func seconds(n int32) *metav1.Duration {
@@ -235,7 +236,14 @@ func (e *engine) takeBackup(w *world, a action.TakeBackup, f fate) {
 	if (w.bucketBad || f == half || w.leader < 0) && !e.hand.hasty {
 		return
 	}
-	w.record.backup = fakeBackup{there: true, purpose: wordOf(string(a.For)), at: w.clock}
+	r := &w.record
+	switch isRoll := func(b fakeBackup) bool { return b.there && state.Purpose(word(b.purpose)).IsRoll() }; {
+	case a.For.IsRoll():
+		r.rollBackup = fakeBackup{}
+	case isRoll(r.backup):
+		r.rollBackup = r.backup
+	}
+	r.backup = fakeBackup{there: true, purpose: wordOf(string(a.For)), at: w.clock}
 }
 
 // moveLeader asks the member that leads, and etcd refuses when it does not.

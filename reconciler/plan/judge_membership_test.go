@@ -271,7 +271,7 @@ func judgeDeletion(w *world) string {
 
 // judgeBackupFor wants a backup of this cluster for a purpose.
 func judgeBackupFor(w *world, purpose state.Purpose, skip bool) string {
-	b := w.record.backup
+	b := w.backupFor(purpose)
 	switch {
 	case skip:
 		return ""

@@ -164,10 +164,11 @@ func judgeBackup(w *world, s sight, to int8) string {
 	if to == w.set.current || w.ask.skip || !changesVersion(w, to) {
 		return ""
 	}
-	b, purpose := w.record.backup, state.ForUpgrade(variants[to].version)
+	purpose := state.ForUpgrade(variants[to].version)
 	if w.downgrading != 0 {
 		purpose = state.ForDowngrade(variants[to].version)
 	}
+	b := w.backupFor(purpose)
 	switch {
 	case variants[w.set.template].version == variants[to].version && !w.hasQuorum() && !s.second.hasQuorum():
 	case !b.there || b.foreign:
@@ -180,10 +181,19 @@ func judgeBackup(w *world, s sight, to int8) string {
 	return ""
 }
 
-// changesVersion reports whether a pod has another version than a roll brings.
+// backupFor is the recorded backup for a purpose, else the last one for any.
+func (w *world) backupFor(purpose state.Purpose) fakeBackup {
+	if b := w.record.rollBackup; b.there && state.Purpose(word(b.purpose)) == purpose {
+		return b
+	}
+	return w.record.backup
+}
+
+// changesVersion reports whether a member has another version than a roll brings. The pod of
+// a place without a member has nothing to lose by it.
 func changesVersion(w *world, to int8) bool {
 	for i := range w.pods {
-		if p := &w.pods[i]; p.state != podAbsent && variants[p.template].version != variants[to].version {
+		if p := &w.pods[i]; p.state != podAbsent && w.seats[i].id != 0 && variants[p.template].version != variants[to].version {
 			return true
 		}
 	}

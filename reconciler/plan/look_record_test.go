@@ -24,12 +24,7 @@ func (e *engine) lookAtRecord(w *world) *state.Record {
 		e.lookAtLogs(w, r)
 		w.lookAtSpace(r)
 	}
-	if b := w.record.backup; b.there {
-		r.Backup = &state.Backup{ClusterID: "c1", For: state.Purpose(word(b.purpose)), Time: noonPlus(b.at)}
-		if b.foreign {
-			r.Backup.ClusterID = "c0"
-		}
-	}
+	r.Backup, r.RollBackup = w.record.backup.recorded(), w.record.rollBackup.recorded()
 	if w.record.wasApplied {
 		a := w.record.applied
 		r.Applied = &state.Applied{SpecHash: e.hash(a), Settings: word(w.record.settings), Version: variants[a.variant].version}
@@ -39,6 +34,18 @@ func (e *engine) lookAtRecord(w *world) *state.Record {
 		if w.record.vague {
 			r.Applied.SpecHash = ""
 		}
+	}
+	return r
+}
+
+// recorded is a backup as the record has it.
+func (b fakeBackup) recorded() *state.Backup {
+	if !b.there {
+		return nil
+	}
+	r := &state.Backup{ClusterID: "c1", For: state.Purpose(word(b.purpose)), Time: noonPlus(b.at)}
+	if b.foreign {
+		r.ClusterID = "c0"
 	}
 	return r
 }

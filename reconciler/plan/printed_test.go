@@ -131,15 +131,21 @@ func (p *printer) record() {
 	p.setting("founders", fmt.Sprint(r.Founders))
 	p.setting("hibernated", iff(r.Hibernated, "yes"))
 	p.setting("deleted", iff(r.Deleted, "yes"))
-	if b := r.Backup; b != nil {
-		p.setting("backup", fmt.Sprintf("%s %s %s", b.ClusterID, b.For, p.age(b.Time)))
-	}
+	p.backup("backup", r.Backup)
+	p.backup("roll-backup", r.RollBackup)
 	if a := r.Applied; a != nil {
 		p.setting("applied", cmp.Or(a.SpecHash, "none")+" "+a.Version)
 		p.setting("settings", a.Settings)
 	}
 	p.change(r)
 	p.logs(r)
+}
+
+// backup is a backup that is recorded.
+func (p *printer) backup(key string, b *state.Backup) {
+	if b != nil {
+		p.setting(key, fmt.Sprintf("%s %s %s", b.ClusterID, b.For, p.age(b.Time)))
+	}
 }
 
 // change is what the record says of a change of the members.

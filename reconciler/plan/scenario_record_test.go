@@ -28,8 +28,10 @@ func (a archive) observeRecord(t *testing.T, o *state.Observed) {
 	}
 	a.observeChange(t, s, o.Record)
 	observeRecovery(t, s, o.Record)
-	if b := strings.Fields(s["backup"]); len(b) > 2 {
-		o.Record.Backup = &state.Backup{ClusterID: b[0], For: state.Purpose(strings.Join(b[1:len(b)-1], " ")), Time: ago(t, b[len(b)-1]), URL: s["stored"]}
+	for key, at := range map[string]**state.Backup{"backup": &o.Record.Backup, "roll-backup": &o.Record.RollBackup} {
+		if b := strings.Fields(s[key]); len(b) > 2 {
+			*at = &state.Backup{ClusterID: b[0], For: state.Purpose(strings.Join(b[1:len(b)-1], " ")), Time: ago(t, b[len(b)-1]), URL: s["stored"]}
+		}
 	}
 	if applied := strings.Fields(s["applied"]); len(applied) == 2 {
 		o.Record.Applied = &state.Applied{SpecHash: strings.TrimPrefix(applied[0], "none"), Version: applied[1], Settings: s["settings"]}

@@ -126,7 +126,7 @@ func vocabulary() map[string]string {
 			"repair repair-after removed-volumes deletion-volumes deletion-backup storage class-change defragmentation " +
 			"owner take-over wave recovery image " +
 			"path stops restore chosen unclear none",
-		"record": "cluster members applied backup problem " +
+		"record": "cluster members applied backup roll-backup problem " +
 			"joining leaving replacing retired failed hibernated deleted founders " +
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",

@@ -195,7 +195,9 @@ type fakeRecord struct {
 	founders int8
 	members  [most]int8
 	backup   fakeBackup
-	applied  ask
+	// rollBackup is that of the last roll, where backup is a later one.
+	rollBackup fakeBackup
+	applied    ask
 	// wasApplied: applied means something; settings is the number of their hash.
 	wasApplied bool
 	settings   int8

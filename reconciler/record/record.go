@@ -13,6 +13,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/guard"
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -44,6 +45,10 @@ type Record struct {
 	Owner *Owner `json:"owner,omitempty"`
 	// Backup is the verified backup that what comes next rests on.
 	Backup *Backup `json:"backup,omitempty"`
+	// RollBackup is the backup of the last roll, where Backup is a later one: what a
+	// repair needs in the midst of a roll does not take its place. An older quorate does
+	// not know it, and takes another one.
+	RollBackup *Backup `json:"rollBackup,omitempty"`
 	// BackupBegun is the URL of a backup of quorate's own that was begun, until it
 	// is done: what one that was cut off has left there is removed before the next.
 	BackupBegun string `json:"backupBegun,omitempty"`
@@ -114,6 +119,36 @@ type Backup struct {
 	TakenAt time.Time `json:"takenAt"`
 	// Unreachable is why no restore could read it when it was taken, "" where one could.
 	Unreachable string `json:"unreachable,omitempty"`
+}
+
+// state is the backup in the planner's words.
+func (b *Backup) state() *state.Backup {
+	if b == nil {
+		return nil
+	}
+	return &state.Backup{ClusterID: b.ClusterID, For: state.Purpose(b.For), URL: b.URL, Time: b.TakenAt, Unreachable: b.Unreachable}
+}
+
+// NoteBackup records a backup that was taken: see state.Record.
+func (r *Record) NoteBackup(b Backup) {
+	was := r.Backup
+	switch {
+	case state.Purpose(b.For).IsRoll():
+		r.RollBackup = nil
+	case was != nil && state.Purpose(was.For).IsRoll():
+		r.RollBackup = was
+	}
+	r.Backup = &b
+}
+
+// BackupFor is the backup that was taken for a purpose last, or nil.
+func (r Record) BackupFor(purpose state.Purpose) *Backup {
+	for _, b := range []*Backup{r.Backup, r.RollBackup} {
+		if b != nil && state.Purpose(b.For) == purpose {
+			return b
+		}
+	}
+	return nil
 }
 
 // Nudged is that entries were added to the log.

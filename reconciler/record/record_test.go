@@ -55,6 +55,7 @@ func TestRecordRoundTrip(t *testing.T) {
 		ClusterID: full.ClusterID, For: "3.6.16", URL: "s3://b/orders.db", SHA256: "ab", Revision: 7, Size: 4096,
 		TakenAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
 	}
+	full.RollBackup = &record.Backup{ClusterID: full.ClusterID, For: "3.5.35", URL: "s3://b/before.db"}
 	full.Applied = &record.Applied{SpecHash: "12ab", Version: "3.5.35", Commit: "c0ffee"}
 	full.Revision, full.Membership = 9, fullMembership()
 	full.Owner = &record.Owner{Source: "https://git.example.com/etcd.git@main:clusters", Instance: "default", Claim: 1}
@@ -71,6 +72,32 @@ func TestRecordRoundTrip(t *testing.T) {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
+	}
+}
+
+// 305: a backup for anything else does not take the place of a roll's, neither in the record
+// nor in the planner's words; the next roll's does.
+func TestTheBackupOfARollStays(t *testing.T) {
+	rec := recordtest.Formed()
+	for i, c := range []struct {
+		taken      string
+		last, roll string
+	}{
+		{"hibernation", "hibernation", ""},
+		{"3.6.16", "3.6.16", "3.6.16"},
+		{"repair orders-1", "repair orders-1", "3.6.16"},
+		{"deletion", "deletion", "3.6.16"},
+		{"compaction", "compaction", "3.6.16"},
+		{"downgrade to 3.5.35", "downgrade to 3.5.35", ""},
+		{"hibernation", "hibernation", ""},
+	} {
+		rec.NoteBackup(record.Backup{ClusterID: rec.ClusterID, For: c.taken, URL: c.taken})
+		if rec.Backup.For != c.last || (rec.BackupFor("3.6.16") != nil) != (c.roll != "") {
+			t.Errorf("305: %d: after that for %s: %+v and %+v", i, c.taken, rec.Backup, rec.RollBackup)
+		}
+		if p := rec.State(); p.Backup.URL != c.last || (p.RollBackup != nil) != (rec.RollBackup != nil) || (p.RollBackup != nil && p.RollBackup.URL != rec.RollBackup.URL) {
+			t.Errorf("305: %d: after that for %s the planner reads %+v and %+v", i, c.taken, p.Backup, p.RollBackup)
+		}
 	}
 }
 

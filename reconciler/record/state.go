@@ -7,6 +7,7 @@ import (
 // State is the record in the planner's words.
 func (r Record) State() *state.Record {
 	s := &state.Record{
+		Backup: r.Backup.state(), RollBackup: r.RollBackup.state(),
 		ClusterID: r.ClusterID, Members: r.Members, Owner: OwnerOf(r), Defragmented: r.Defragmented,
 		BornOn: r.BornOn, Flushed: r.Flushed, Seen: r.seenTimes(),
 	}
@@ -15,9 +16,6 @@ func (r Record) State() *state.Record {
 	r.Restore.addTo(s)
 	if c := r.Compacted; c != nil {
 		s.Compacted = &state.Compacted{Revision: c.Revision, At: c.At}
-	}
-	if b := r.Backup; b != nil {
-		s.Backup = &state.Backup{ClusterID: b.ClusterID, For: state.Purpose(b.For), URL: b.URL, Time: b.TakenAt, Unreachable: b.Unreachable}
 	}
 	if a := r.Applied; a != nil {
 		s.Applied = &state.Applied{SpecHash: a.SpecHash, Settings: a.Settings, Version: a.Version, Commit: a.Commit}

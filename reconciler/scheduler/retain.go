@@ -185,8 +185,10 @@ func (s *Scheduler) neededBackups(own string) (map[string]string, error) {
 			}
 			continue
 		}
-		if rec.Backup != nil {
-			need(rec.Backup.URL, "the record of "+key)
+		for _, b := range []*record.Backup{rec.Backup, rec.RollBackup} {
+			if b != nil {
+				need(b.URL, "the record of "+key)
+			}
 		}
 		if rec.Recovering != nil {
 			need(rec.Recovering.ObjectURL, "the recovery of "+key)

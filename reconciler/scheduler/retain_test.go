@@ -67,6 +67,11 @@ func TestRetentionKeepsWhatIsNeeded(t *testing.T) {
 		"a backup that the cluster's record names": {func(w *reconcilertest.World, _ *desired.Backup, o string) {
 			w.Notes(func(r *record.Record) { r.Backup = &record.Backup{URL: o + "?a=b"} })
 		}, 2},
+		"one that its last roll rests on": {func(w *reconcilertest.World, _ *desired.Backup, o string) {
+			w.Notes(func(r *record.Record) {
+				r.Backup, r.RollBackup = &record.Backup{URL: "s3://b/a.db"}, &record.Backup{URL: o + "?a=b"}
+			})
+		}, 2},
 		"a recovery under way": {func(w *reconcilertest.World, _ *desired.Backup, o string) {
 			w.Notes(func(r *record.Record) {
 				r.Recovering = &record.Recovering{ClusterID: "a1", ObjectURL: o + "?a=b"}

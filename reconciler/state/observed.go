@@ -106,8 +106,10 @@ type Record struct {
 	// Kept are the members of a lost incarnation whose volumes are kept, with its
 	// data aside, when a new member of their name joins.
 	Kept map[string]bool
-	// Backup is the last verified backup that something asked for.
-	Backup *Backup
+	// Backup is the last verified backup that something asked for, and RollBackup that of
+	// the last roll, where a later one took its place: a roll rests on its own for as long
+	// as it lasts, whatever else needs one meanwhile.
+	Backup, RollBackup *Backup
 	// Applied is the last spec that was applied completely.
 	Applied *Applied
 	// Owner is the owner of the cluster; nil in a record from before there
@@ -222,6 +224,17 @@ type Restore struct {
 
 // Formed reports whether the cluster has ever had a quorum.
 func (r *Record) Formed() bool { return r != nil && r.ClusterID != "" }
+
+// NoteBackup records a backup that was taken.
+func (r *Record) NoteBackup(b Backup) {
+	switch was := r.Backup; {
+	case b.For.IsRoll():
+		r.RollBackup = nil
+	case was != nil && was.For.IsRoll():
+		r.RollBackup = was
+	}
+	r.Backup = &b
+}
 
 // Backup is a verified backup, bound to what it was taken for.
 type Backup struct {

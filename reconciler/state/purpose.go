@@ -31,6 +31,11 @@ func ForRepair(member string) Purpose { return purposeRepair + Purpose(member) }
 // IsRepair reports whether the backup was taken before a member was replaced.
 func (p Purpose) IsRepair() bool { return strings.HasPrefix(string(p), purposeRepair) }
 
+// IsRoll reports whether the backup was taken before an upgrade or a downgrade.
+func (p Purpose) IsRoll() bool {
+	return p != "" && p != ForHibernation && p != ForDeletion && p != ForCompaction && !p.IsRepair()
+}
+
 // Target is the version of the upgrade or downgrade that the backup was taken for;
 // the text of any other purpose is no version.
 func (p Purpose) Target() string { return strings.TrimPrefix(string(p), purposeDowngrade) }

@@ -28,7 +28,7 @@ func (TakeBackup) Disruptive() bool { return false }
 
 // After implements Action.
 func (a TakeBackup) After(s *situation.Situation) {
-	s.Observed.Record.Backup = &state.Backup{ClusterID: a.ClusterID, For: a.For, Time: s.Now}
+	s.Observed.Record.NoteBackup(state.Backup{ClusterID: a.ClusterID, For: a.For, Time: s.Now})
 }
 
 // Undo implements Action.

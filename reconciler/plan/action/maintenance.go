@@ -41,7 +41,7 @@ func (a Compact) After(s *situation.Situation) {
 
 // Undo implements Action.
 func (Compact) Undo(s *situation.Situation) Undo {
-	if s.BackedUpFor(state.ForCompaction) {
+	if situation.BackupFor(s, state.ForCompaction) != nil {
 		return final("old revisions are gone from the cluster; the backup that was taken before has them")
 	}
 	return final("old revisions are gone")

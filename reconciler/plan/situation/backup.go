@@ -28,12 +28,13 @@ func (s *Situation) NeedsBackup() bool {
 	return s.Rolling() && s.Versioned() && !back && s.Desired.Spec.Upgrade.Backup != schema.BackupSkip
 }
 
-// HasBackup reports whether the recorded backup is the one that this roll needs. It
+// HasBackup reports whether a recorded backup is the one that this roll needs. It
 // may be older once the roll has begun: a downgrade begins when it is enabled in etcd,
 // whatever template an earlier try has left behind.
 func (s *Situation) HasBackup() bool {
 	begun := s.Descending() || (s.Started() && !s.GoesDown())
-	return (s.backedUp() && (begun || s.Now.Sub(s.Observed.Record.Backup.Time) <= BackupFresh)) || s.endedEarly()
+	b := BackupFor(s, s.Purpose())
+	return (b != nil && (begun || s.Now.Sub(b.Time) <= BackupFresh)) || s.endedEarly()
 }
 
 // endedEarly reports whether etcd has ended the downgrade that this roll is, before
@@ -42,18 +43,19 @@ func (s *Situation) HasBackup() bool {
 // etcdserver/cluster_util.go). The roll continues, and its backup is the same.
 func (s *Situation) endedEarly() bool {
 	d := s.Observed.Record.Downgrade
-	return s.Started() && !s.GoesDown() && d != nil && d.Minor == s.WantedVersion().Line() && s.BackedUpFor(state.ForDowngrade(s.Desired.Spec.Version))
+	return s.Started() && !s.GoesDown() && d != nil && d.Minor == s.WantedVersion().Line() && BackupFor(s, state.ForDowngrade(s.Desired.Spec.Version)) != nil
 }
 
-// backedUp reports whether a backup of this cluster was taken for this target,
-// however long ago.
-func (s *Situation) backedUp() bool { return s.BackedUpFor(s.Purpose()) }
-
-// BackedUpFor reports whether the recorded backup is of this cluster and was taken
-// for that purpose, however long ago.
-func (s *Situation) BackedUpFor(purpose state.Purpose) bool {
-	b := s.Observed.Record.Backup
-	return b != nil && b.ClusterID == s.Observed.Record.ClusterID && b.For == purpose
+// BackupFor is the recorded backup of this cluster that was taken for a purpose, however
+// long ago; nil for none.
+func BackupFor(s *Situation, purpose state.Purpose) *state.Backup {
+	r := s.Observed.Record
+	for _, b := range []*state.Backup{r.Backup, r.RollBackup} {
+		if b != nil && b.ClusterID == r.ClusterID && b.For == purpose {
+			return b
+		}
+	}
+	return nil
 }
 
 // BackupMember is the member that a backup is taken from: the leader, or another one
