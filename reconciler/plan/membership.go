@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -112,7 +113,19 @@ func listed(s *situation.Situation) verdict.Verdict {
 		return verdict.Refuse(fmt.Sprintf("the members say that they are cluster %s, the record says %s", r.ClusterID, s.Observed.Record.ClusterID),
 			"find out what answers under the names of this cluster; nothing is changed until then")
 	}
-	return verdict.Pass()
+	return recorded(s)
+}
+
+// recorded wants a record that knows every voter. One that does not is older than the
+// cluster, restored from a backup of the Kubernetes API perhaps: whose volume it says is
+// left of a former member may be that of a member that votes.
+func recorded(s *situation.Situation) verdict.Verdict {
+	m := situation.Unrecorded(s)
+	if m == nil {
+		return verdict.Pass()
+	}
+	return verdict.Refuse(fmt.Sprintf("etcd lists %s (member %s), which the record does not know: the record is older than the cluster, or the member was added manually", state.NameOf(*m), m.ID),
+		fmt.Sprintf("restore ConfigMap %s as it was last; or, where that member is not wanted, remove it with `etcdctl member remove %s`; until then no pod or volume goes", naming.Record(s.Desired.Name), m.ID)).At(m.Name)
 }
 
 // join brings a join that has begun to its end, or takes it back.
@@ -195,6 +208,9 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 	if from == to {
 		return verdict.Pass()
 	}
+	if v := spared(s, to); to < from && !v.Silent() {
+		return v
+	}
 	partition := min(s.Observed.Set.Partition, to)
 	if s.Observed.Set.Partition >= from && (!s.RollOpen() || s.JoinsAsBefore()) {
 		partition = to
@@ -214,6 +230,23 @@ func resizeTo(s *situation.Situation) verdict.Verdict {
 		return v.AtOnce()
 	}
 	return v
+}
+
+// spared wants the places from an ordinal on to be those of no member: by etcd's list, and
+// where that cannot be had, by what was seen on their volumes.
+func spared(s *situation.Situation, from int32) verdict.Verdict {
+	if v := recorded(s); !v.Silent() {
+		return v
+	}
+	if r := s.Observed.Round(); r != nil && r.Problem == "" {
+		return verdict.Pass()
+	}
+	for _, v := range s.Observed.Volumes {
+		if v.Ordinal >= from && situation.HoldsUnrecorded(s, v) {
+			return volumes.Unknown(&v)
+		}
+	}
+	return verdict.Pass()
 }
 
 // rejoin begins to add a member: nothing of an earlier one of its name may be

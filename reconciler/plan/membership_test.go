@@ -216,6 +216,12 @@ func TestResize(t *testing.T) {
 	scaled := func(n int32, by string) mutation {
 		return func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.ScaledBy = n, by }
 	}
+	// older is a record from before the last member joined.
+	older := func(s *situation.Situation) {
+		delete(s.Observed.Record.Members, "orders-2")
+		s.Observed.Volumes = memberVolumes(3)
+	}
+	noList := looks(func(r *state.Round) { r.Problem = "context deadline exceeded" })
 	checkRule(t, resize, []ruleCase{
 		{name: "17: a quiet cluster passes"},
 		{name: "an unformed cluster is the bootstrap's", change: with(unformed, scaled(5, ""))},
@@ -225,6 +231,16 @@ func TestResize(t *testing.T) {
 		{name: "nor has who is being deleted", change: with(stopped, func(s *situation.Situation) { s.Observed.Record.Deleted = true })},
 		{name: "50: scaled to nothing while a member leaves", change: with(wanting(2), leaving(2, false), scaled(0, "kubectl-scale"), func(s *situation.Situation) { s.Observed.Pods, s.Observed.Rounds = nil, nil }), want: "resize the StatefulSet 0 → 3"},
 		{name: "47: a pod that is no member's goes", change: with(gone(2), wanting(2)), want: "resize the StatefulSet 3 → 2: its pods are those of 2 members"},
+		{name: "306: not that of a voter whom an older record does not know", change: older, want: "Refused: etcd lists orders-2 (member m2), which the record does not know: the record is older than the cluster, or the member was added manually; restore ConfigMap orders-record as it was last"},
+		{name: "306: nor by what its volume holds, where there is no list", change: with(older, noList), want: "Refused: volume claim data-orders-2 holds the data of member m2, which is not in the record"},
+		{name: "306: one that is known to have left may go", change: with(older, noList, on(func(r *state.Record) { r.Retired = map[string]string{"orders-2": "m2"} })), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: nor is what a recovery has kept a member's", change: with(older, noList, on(func(r *state.Record) { r.Kept = map[string]bool{"orders-2": true} })), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: a volume that nobody was seen on says nothing", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Holds = "" }), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: nor one of somebody else", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Holds = state.HoldsForeign }), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: below the last member nothing goes", change: with(older, noList, func(s *situation.Situation) { s.Observed.Volumes[2].Ordinal = 1 }), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: a learner has no vote", change: with(older, looks(func(r *state.Round) { r.Members[2].Learner = true })), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: the list of another cluster is none", change: with(older, looks(func(r *state.Round) { r.ClusterID = "c2" })), want: "resize the StatefulSet 3 → 2"},
+		{name: "306: more pods take nothing from anybody", change: with(older, scaled(1, "kubectl-scale")), want: "resize the StatefulSet 1 → 2"},
 		{name: "a hole is none", change: gone(1)},
 		{name: "50: kubectl scale up", change: scaled(5, "kubectl-scale at noon"), want: "resize the StatefulSet 5 → 3: another writer has set it to 5 (kubectl-scale at noon)"},
 		{name: "50: kubectl scale down", change: scaled(1, "kubectl-scale at noon"), want: "resize the StatefulSet 1 → 3"},

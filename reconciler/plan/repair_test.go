@@ -127,6 +127,10 @@ func TestRepairReplaces(t *testing.T) {
 	})
 	checkRule(t, repair, []ruleCase{
 		{name: "I6: the volume of the member that was removed goes", change: replacing, want: "delete the volume claim data-orders-1: orders-1 was removed from the cluster"},
+		{name: "306: not while etcd lists a voter whom an older record does not know", change: with(replacing, looks(func(r *state.Round) {
+			r.Members = append(r.Members, state.Member{Name: "orders-1", ID: "m7", Leader: r.Members[0].Leader, Term: r.Members[0].Term})
+		})), want: "Refused: etcd lists orders-1 (member m7), which the record does not know"},
+		{name: "306: one that joins it knows", change: with(joining("m3", time.Minute), withPod, looks(func(r *state.Round) { r.Members[len(r.Members)-1].Learner = false })), lacks: "Refused"},
 		{name: "I6: its pod lets it go", change: with(replacing, onItsWayOut), want: "delete the pod of orders-1: the old volume goes when no pod uses it"},
 		{name: "the next pod is left alone", change: with(replacing, onItsWayOut, func(s *situation.Situation) { podAt(s, 1).Created = noon }), want: "Waiting: the volume of the former orders-1 is being deleted"},
 		{name: "89: then it joins", change: with(replacing, cleared), want: "write down that orders-1 joins: it takes the place of the member that was removed"},
