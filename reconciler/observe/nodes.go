@@ -86,7 +86,7 @@ func (v *View) describeDamage(g gathered) {
 		pod := &v.Observed.Pods[i] // described in this order
 		claim := g.claim(v.ClaimName(pod.Name))
 		reports, known := g.kubelets[p.Name]
-		pod.NodeSilent, pod.Reported = known && !reports && pod.Ready, reports && !pod.Ready
+		pod.NodeSilent, pod.Reported = known && !reports && (pod.Ready || pod.EtcdReady), reports && !pod.Ready
 		pod.Unclaimed = claim == nil && pods.Mounts(p, v.ClaimName(pod.Name))
 		if pod.Ready {
 			continue

@@ -140,9 +140,49 @@ func TestPodThatRan(t *testing.T) {
 		"ended last time": {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), LastTerminationState: endedWith(1, "")}, true},
 		"was restarted":   {corev1.ContainerStatus{State: waitingFor("CrashLoopBackOff", ""), RestartCount: 1}, true},
 	} {
+		c.status.Name = naming.ContainerEtcd
 		pod := &corev1.Pod{Status: corev1.PodStatus{ContainerStatuses: []corev1.ContainerStatus{c.status}}}
 		if got := pods.Describe(pod).Ran; got != c.want {
 			t.Errorf("%s: %t", name, got)
+		}
+		// A sidecar that runs, or has run, is no etcd that did.
+		pod.Status.ContainerStatuses[0].Name = "mesh"
+		if pods.Describe(pod).Ran {
+			t.Errorf("%s: a sidecar counts as etcd", name)
+		}
+	}
+}
+
+// 363: what runs beside etcd tells nothing of etcd, be it a container or an init container that
+// runs on; that one keeps etcd back only until it runs.
+func TestSidecarsAreNotEtcd(t *testing.T) {
+	always := corev1.ContainerRestartPolicyAlways
+	spec := corev1.PodSpec{InitContainers: []corev1.Container{{Name: "mesh", RestartPolicy: &always}, {Name: naming.ContainerGuard}}, Containers: []corev1.Container{{Name: naming.ContainerEtcd}}}
+	running := corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}
+	runs := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running, Ready: true}
+	unready := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: running}
+	crashes := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: waitingFor("CrashLoopBackOff", ""), LastTerminationState: endedWith(2, "panic: wal")}
+	waits := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: waitingFor("PodInitializing", "")}
+	unpulled := corev1.ContainerStatus{Name: "mesh", State: waitingFor("ImagePullBackOff", ""), Image: "mesh:1"}
+	refuses := corev1.ContainerStatus{Name: naming.ContainerGuard, State: endedWith(1, "refuses")}
+	one := func(s ...corev1.ContainerStatus) []corev1.ContainerStatus { return s }
+	for name, c := range map[string]struct {
+		init, containers []corev1.ContainerStatus
+		want             state.Pod
+	}{
+		"a container beside a member that runs":   {nil, one(unpulled, runs), state.Pod{Ran: true, EtcdReady: true, Beside: "mesh: ImagePullBackOff: mesh:1 cannot be pulled"}},
+		"beside one that is not ready":            {nil, one(unpulled, unready), state.Pod{Ran: true, Beside: "mesh: ImagePullBackOff: mesh:1 cannot be pulled"}},
+		"beside one that crashes":                 {nil, one(unpulled, crashes), state.Pod{Ran: true, Crashed: true, Trouble: "etcd: panic: wal"}},
+		"one that was started before etcd":        {one(unpulled), one(runs), state.Pod{Ran: true, EtcdReady: true, Beside: "mesh: ImagePullBackOff: mesh:1 cannot be pulled"}},
+		"before one that crashes":                 {one(unpulled), one(crashes), state.Pod{Ran: true, Crashed: true, Trouble: "etcd: panic: wal"}},
+		"one for which etcd waits":                {one(unpulled), one(waits), state.Pod{Unpulled: true, Barred: true, Trouble: "mesh: ImagePullBackOff: mesh:1 cannot be pulled"}},
+		"one for which etcd waits without a word": {one(unpulled), nil, state.Pod{Unpulled: true, Barred: true, Trouble: "mesh: ImagePullBackOff: mesh:1 cannot be pulled"}},
+		"the guard": {one(refuses), one(waits), state.Pod{Trouble: "guard: refuses"}},
+	} {
+		pod := pods.Describe(&corev1.Pod{Spec: spec, Status: corev1.PodStatus{InitContainerStatuses: c.init, ContainerStatuses: c.containers}})
+		c.want.Created, c.want.Ordinal = pod.Created, pod.Ordinal
+		if pod != c.want {
+			t.Errorf("%s:\ngot  %+v\nwant %+v", name, pod, c.want)
 		}
 	}
 }

@@ -88,6 +88,9 @@ func TestHealth(t *testing.T) {
 		{name: "I15: other data in the first look is permanently other data", change: func(s *situation.Situation) { s.Observed.Rounds[0].Members[1].Hash = 1 }, want: "Unhealthy: orders-1 and orders-2 hold different data (compared at revision 0)"},
 		{name: "hashes count only where they were asked for", change: with(of(1, func(m *state.Member) { m.Hash = 1 }), now(func(r *state.Round) { r.Deep = false }))},
 		{name: "87: a pod that is not ready", change: func(s *situation.Situation) { podAt(s, 0).Ready = false }, want: "the pod of orders-0 is not ready"},
+		{name: "363: which a container beside etcd keeps from that", change: func(s *situation.Situation) {
+			podAt(s, 0).Ready, podAt(s, 0).Beside = false, "mesh: ImagePullBackOff"
+		}, want: "the pod of orders-0 is not ready: a container beside etcd has trouble (mesh: ImagePullBackOff)"},
 		{name: "68: a pod that is drained", change: func(s *situation.Situation) { podAt(s, 0).Terminating = true }, want: "the pod of orders-0 is not ready"},
 		{name: "62: the member that an abandoned roll broke passes", change: victim},
 		{name: "I15: one that is ready and has lost one answer is no victim", change: with(victim, func(s *situation.Situation) {

@@ -80,6 +80,7 @@ func TestMember(t *testing.T) {
 		{name: "65: one while members are to come", change: with(stopping, wanting(5)), want: "Waiting: orders-2 is shutting down"},
 		{name: "65: one while a roll is closed", change: with(stopping, func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "x" }), want: "Waiting: orders-2 is shutting down"},
 		{name: "a member that is back passes", change: back(time.Minute)},
+		{name: "363: a container beside etcd keeps its pod from being ready", change: back(time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).Beside = "mesh: ImagePullBackOff" }), want: "Waiting: orders-2 starts with etcd 3.6.16: a container beside etcd has trouble (mesh: ImagePullBackOff)"},
 		{name: "a pod that is not ready yet", change: back(time.Minute, down(2)), want: "Waiting: orders-2 starts with etcd 3.6.16: its pod is not ready yet"},
 		{name: "a member that does not answer yet", change: back(time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).Ready = true }), want: "Waiting: orders-2 starts with etcd 3.6.16: it does not answer (connection refused)"},
 		{name: "a member that is not listed", change: back(time.Minute, func(s *situation.Situation) { s.Observed.Round().Members = s.Observed.Round().Members[:2] }), want: "it is not in the member list"},

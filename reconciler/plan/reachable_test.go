@@ -37,6 +37,7 @@ func TestReachable(t *testing.T) {
 		{name: "270: silence is not death", change: outOfReach, want: "Unreachable: quorate cannot reach the members, and the cluster has a quorum: 3 of 3 pods are ready"},
 		{name: "270: nor for one", size: 1, change: outOfReach, want: "1 of 1 pods are ready"},
 		{name: "270: one may be down beside that", change: with(outOfReach, unready(0)), want: "2 of 3 pods are ready"},
+		{name: "363: a container beside etcd takes no member away", change: with(outOfReach, unready(0, 1, 2), func(s *situation.Situation) { podAt(s, 0).EtcdReady, podAt(s, 2).EtcdReady = true, true }), want: "2 of 3 pods are ready"},
 		{name: "270: three of five", size: 5, change: with(outOfReach, unready(0, 4)), want: "3 of 5 pods are ready"},
 		{name: "272: two of five are no quorum", size: 5, change: with(outOfReach, unready(0, 1, 4))},
 		{name: "272: two unready are two witnesses", change: with(outOfReach, unready(0, 1))},

@@ -23,10 +23,13 @@ func Describe(p *corev1.Pod) state.Pod {
 		Name: p.Name, Ordinal: naming.Ordinal(p.Name), UID: string(p.UID),
 		Template: p.Annotations[naming.AnnotationTemplateHash], Version: p.Annotations[naming.AnnotationVersion],
 		Created: p.CreationTimestamp.Time, Terminating: p.DeletionTimestamp != nil,
-		Ready: Ready(p), Quota: PodQuota(p), Trouble: Trouble(p),
+		Ready: Ready(p), Quota: PodQuota(p), Trouble: troubleOf(p, ofMember(p)),
 		Barred:    barred(p),
 		RunsSince: etcdStarted(p),
-		Unpulled:  slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), unpulled),
+		Unpulled:  slices.ContainsFunc(ofMember(p), unpulled),
+	}
+	if pod.Trouble == "" && !pod.Ready {
+		pod.Beside = Trouble(p)
 	}
 	for _, condition := range p.Status.Conditions {
 		switch {
@@ -37,13 +40,49 @@ func Describe(p *corev1.Pod) state.Pod {
 			pod.UnreadySince = condition.LastTransitionTime.Time
 		}
 	}
-	for _, s := range p.Status.ContainerStatuses {
-		if s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0 {
-			pod.Ran = true
-		}
-		pod.Crashed = pod.Crashed || (s.Name == naming.ContainerEtcd && crashed(s))
+	if s := etcdOf(p); s != nil {
+		pod.Ran = s.State.Running != nil || s.State.Terminated != nil || s.LastTerminationState.Terminated != nil || s.RestartCount > 0
+		pod.Crashed, pod.EtcdReady = crashed(*s), s.Ready
 	}
 	return pod
+}
+
+// etcdOf is the status of etcd's container, nil while there is none. Others may run in the
+// pod, such as what a mesh has added: they tell nothing of etcd.
+func etcdOf(p *corev1.Pod) *corev1.ContainerStatus {
+	i := slices.IndexFunc(p.Status.ContainerStatuses, func(s corev1.ContainerStatus) bool { return s.Name == naming.ContainerEtcd })
+	if i < 0 {
+		return nil
+	}
+	return &p.Status.ContainerStatuses[i]
+}
+
+// ofMember are the containers without which etcd does not run: those before it, and its own. One
+// that runs beside it, although it is started before, keeps it back only until it has been started.
+func ofMember(p *corev1.Pod) (statuses []corev1.ContainerStatus) {
+	var beside []corev1.ContainerStatus
+	for _, s := range p.Status.InitContainerStatuses {
+		if sidecar(p, s.Name) {
+			beside = append(beside, s)
+			continue
+		}
+		statuses = append(statuses, s)
+	}
+	etcd := etcdOf(p)
+	if etcd != nil {
+		statuses = append(statuses, *etcd)
+	}
+	if etcd == nil || etcd.State.Waiting != nil && etcd.State.Waiting.Reason == "PodInitializing" {
+		statuses = append(statuses, beside...)
+	}
+	return statuses
+}
+
+// sidecar reports whether an init container runs on beside the others.
+func sidecar(p *corev1.Pod, name string) bool {
+	return slices.ContainsFunc(p.Spec.InitContainers, func(c corev1.Container) bool {
+		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+	})
 }
 
 // Ready reports whether a pod is ready.
@@ -71,10 +110,8 @@ func crashed(s corev1.ContainerStatus) bool {
 
 // etcdStarted is when the etcd that runs in the pod was started; zero while none runs.
 func etcdStarted(p *corev1.Pod) time.Time {
-	for _, s := range p.Status.ContainerStatuses {
-		if s.Name == naming.ContainerEtcd && s.State.Running != nil {
-			return s.State.Running.StartedAt.Time
-		}
+	if s := etcdOf(p); s != nil && s.State.Running != nil {
+		return s.State.Running.StartedAt.Time
 	}
 	return time.Time{}
 }
@@ -82,12 +119,17 @@ func etcdStarted(p *corev1.Pod) time.Time {
 // Trouble returns why a pod does not run, or "" while it does or just starts. The
 // words stay the same while the kubelet tries again and again.
 func Trouble(p *corev1.Pod) string {
+	return troubleOf(p, slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses))
+}
+
+// troubleOf is why a pod does not run, as far as some of its containers tell.
+func troubleOf(p *corev1.Pod, statuses []corev1.ContainerStatus) string {
 	for _, condition := range p.Status.Conditions {
 		if condition.Type == corev1.PodScheduled && condition.Status == corev1.ConditionFalse {
 			return "not scheduled: " + condition.Message
 		}
 	}
-	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	for _, s := range statuses {
 		if trouble := containerTrouble(s); trouble != "" {
 			return s.Name + ": " + trouble + memoryOf(p, s)
 		}
@@ -95,7 +137,7 @@ func Trouble(p *corev1.Pod) string {
 	return ""
 }
 
-// barred reports whether Kubernetes, and not what runs in its containers, keeps a pod from
+// barred reports whether Kubernetes, and not what runs in its containers, keeps etcd from
 // running.
 func barred(p *corev1.Pod) bool {
 	for _, condition := range p.Status.Conditions {
@@ -103,7 +145,7 @@ func barred(p *corev1.Pod) bool {
 			return true
 		}
 	}
-	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+	for _, s := range ofMember(p) {
 		if containerTrouble(s) == "" {
 			continue
 		}

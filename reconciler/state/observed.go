@@ -415,8 +415,12 @@ type Pod struct {
 	// controller replaces it like any other that the partition lets go.
 	Stale bool
 	// Version of etcd in the template that the pod was made from.
-	Version    string
+	Version string
+	// Ready says that all of the pod is: only then do clients reach the member and does the
+	// StatefulSet controller go on, so the gate wants it. EtcdReady says that etcd is, by the
+	// probe of its own container: a container beside it takes no member away from the quorum.
 	Ready      bool
+	EtcdReady  bool
 	ReadySince time.Time
 	// UnreadySince is when a pod that was ready ceased to be, without its etcd
 	// having been started again; zero for any other.
@@ -442,8 +446,9 @@ type Pod struct {
 	// it, its image or its configuration cannot be had, it needs more memory than it may
 	// have.
 	Barred bool
-	// Trouble is why the pod does not run, in Kubernetes' words.
-	Trouble string
+	// Trouble is why etcd does not run in the pod, in Kubernetes' words. Beside is what is
+	// wrong with other containers, where that alone keeps the pod from being ready.
+	Trouble, Beside string
 	// Found is what the guard has found on the volume, without its advice; empty where
 	// it let etcd start.
 	Found string
@@ -468,8 +473,9 @@ type Pod struct {
 	Reported bool
 }
 
-// Serving reports whether a kubelet that reports finds the pod ready, and it is to stay.
-func (p Pod) Serving() bool { return p.Ready && !p.Terminating && !p.NodeSilent }
+// Serving reports whether a kubelet that reports finds the pod, or at least its etcd, ready, and
+// it is to stay.
+func (p Pod) Serving() bool { return (p.Ready || p.EtcdReady) && !p.Terminating && !p.NodeSilent }
 
 // What can be wrong with the data of a member, apart from what passes on its own:
 // a full disk, too little memory or a missing image are no damage.

@@ -174,3 +174,18 @@ func TestPolicyThatComesAtRest(t *testing.T) {
 		t.Error("the policy makes no other revision")
 	}
 }
+
+// 364: where a policy lets the controller replace several at once, the partition does not: one member
+// after the other is restarted, each behind the gates.
+func TestSeveralAtOnce(t *testing.T) {
+	w := newWorld(t, "several")
+	w.mutate("apps", "statefulsets", `[JSONPatch{op: "add", path: "/spec/updateStrategy/rollingUpdate/maxUnavailable", value: 3}]`)
+	w.untilIdle()
+	if most := w.set().Spec.UpdateStrategy.RollingUpdate.MaxUnavailable; most == nil || most.IntValue() != 3 {
+		t.Fatalf("the policy does nothing: %v", most)
+	}
+	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
+	if got := strings.Join(w.rollUntil(w.idle), " "); got != "orders-2 orders-1 orders-0" {
+		t.Errorf("restarted %s", got)
+	}
+}

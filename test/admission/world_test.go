@@ -71,12 +71,13 @@ func start(ctx context.Context) (stop func(), err error) {
 		return stop, err
 	}
 	ends = append(ends, store.Close)
-	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"))
+	const several = "--feature-gates=MaxUnavailableStatefulSet=true"
+	server, err := sandbox.StartAPIServer(ctx, store.URL, filepath.Join(dir, "api"), several)
 	if err != nil {
 		return stop, err
 	}
 	ends = append(ends, server.Close)
-	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), "statefulset-controller", "disruption-controller")
+	controllers, err := sandbox.StartControllers(ctx, server, filepath.Join(dir, "controllers"), []string{"statefulset-controller", "disruption-controller"}, several)
 	if err != nil {
 		return stop, err
 	}

@@ -213,8 +213,9 @@ func writeSigningKey(path string) error {
 	return os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der}), 0o600)
 }
 
-// StartControllers starts controllers of Kubernetes, by their names, against an API server.
-func (s *Sandbox) StartControllers(ctx context.Context, api *APIServer, dir string, names ...string) (*Server, error) {
+// StartControllers starts controllers of Kubernetes, by their names, against an API server, with
+// more arguments.
+func (s *Sandbox) StartControllers(ctx context.Context, api *APIServer, dir string, names []string, more ...string) (*Server, error) {
 	config := filepath.Join(dir, "controllers.kubeconfig")
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: lab\nclusters: [{name: lab, cluster: {server: %q, insecure-skip-tls-verify: true}}]\nusers: [{name: lab, user: {token: %q}}]\ncontexts: [{name: lab, context: {cluster: lab, user: lab}}]\n",
 		api.Config.Host, api.Config.BearerToken)
@@ -225,7 +226,7 @@ func (s *Sandbox) StartControllers(ctx context.Context, api *APIServer, dir stri
 		return nil, err
 	}
 	server, err := s.server(ctx, "kube-controller-manager", dir, func() []string {
-		return []string{"--kubeconfig=" + config, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0", "--controllers=" + strings.Join(names, ","), "--kube-api-qps=200", "--kube-api-burst=400"}
+		return append([]string{"--kubeconfig=" + config, "--leader-elect=false", "--bind-address=127.0.0.1", "--secure-port=0", "--controllers=" + strings.Join(names, ","), "--kube-api-qps=200", "--kube-api-burst=400"}, more...)
 	})
 	if err != nil {
 		return nil, err

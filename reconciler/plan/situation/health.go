@@ -129,7 +129,7 @@ func (s *Situation) PodProblem() Remark {
 	exempt := s.Exempt()
 	for _, p := range s.Observed.Pods {
 		if s.IsMember(p.Name) && p.Name != exempt && (!p.Ready || p.Terminating) {
-			return Remark{Member: p.Name, Text: "the pod of " + p.Name + " is not ready"}
+			return Remark{Member: p.Name, Text: strings.TrimSuffix("the pod of "+p.Name+" is not ready: "+beside(p), ": ")}
 		}
 	}
 	return Remark{}

@@ -1,6 +1,7 @@
 package situation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -86,7 +87,7 @@ func (s *Situation) CauseOf(p state.Pod) Remark {
 	case p.Terminating:
 		return Remark{Member: p.Name, Text: "its pod is shutting down"}
 	case !p.Ready:
-		return Remark{Member: p.Name, Text: "its pod is not ready yet"}
+		return Remark{Member: p.Name, Text: cmp.Or(beside(p), "its pod is not ready yet")}
 	case r != nil && r.Problem != "":
 		return Remark{Member: p.Name, Text: "the members cannot be listed", Detail: r.Problem}
 	case m == nil:
@@ -94,6 +95,14 @@ func (s *Situation) CauseOf(p state.Pod) Remark {
 	default:
 		return Remark{Member: p.Name, Text: "it does not answer", Detail: m.Problem}
 	}
+}
+
+// beside tells what keeps a pod from being ready that is not etcd's, "" for nothing.
+func beside(p state.Pod) string {
+	if p.Beside == "" {
+		return ""
+	}
+	return "a container beside etcd has trouble (" + p.Beside + ")"
 }
 
 // Unfinished reports whether the spec, or the template that it renders to, has not
