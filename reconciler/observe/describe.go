@@ -98,6 +98,9 @@ func (v *View) describeSet(g gathered) {
 	for i, p := range g.pods {
 		pod, revision := &v.Observed.Pods[i], p.Labels[appsv1.StatefulSetRevisionLabel] // described in this order
 		pod.Stale = set.Settled && pod.Template == set.Template && revision != "" && revision != v.Set.Status.UpdateRevision
+		if set.Settled && pod.Template == set.Template && !pod.Stale {
+			pod.Mutated = pods.Mutated(p, v.Set.Spec.Template.Spec)
+		}
 	}
 	if v.Record != nil && int(set.Replicas) != len(v.Record.Members) {
 		set.ScaledBy, set.ScaledAt = ScaledBy(v.Set)

@@ -187,6 +187,40 @@ func TestSidecarsAreNotEtcd(t *testing.T) {
 	}
 }
 
+// 365: of a pod that admission has changed, what its member starts with is told, and nothing else.
+func TestPodThatAdmissionHasChanged(t *testing.T) {
+	grace := int64(60)
+	template := corev1.PodSpec{
+		TerminationGracePeriodSeconds: &grace, InitContainers: []corev1.Container{{Name: naming.ContainerGuard, Image: "guard:1"}},
+		Containers: []corev1.Container{{Name: naming.ContainerEtcd, Image: "etcd:1", Args: []string{"--name=a"}, Env: []corev1.EnvVar{{Name: "ETCD_A", Value: "1"}}}},
+	}
+	for name, c := range map[string]struct {
+		change func(*corev1.PodSpec)
+		want   string
+	}{
+		"nothing":            {func(*corev1.PodSpec) {}, ""},
+		"the grace period":   {func(s *corev1.PodSpec) { s.TerminationGracePeriodSeconds = new(int64(5)) }, "terminationGracePeriodSeconds (5, wanted 60)"},
+		"the guard's image":  {func(s *corev1.PodSpec) { s.InitContainers[0].Image = "m/guard:1" }, "guard: image (m/guard:1, wanted guard:1)"},
+		"etcd's":             {func(s *corev1.PodSpec) { s.Containers[0].Image = "m/etcd:1" }, "etcd: image (m/etcd:1, wanted etcd:1)"},
+		"arguments":          {func(s *corev1.PodSpec) { s.Containers[0].Args = []string{"--name=b"} }, "etcd: command"},
+		"a command":          {func(s *corev1.PodSpec) { s.Containers[0].Command = []string{"sh"} }, "etcd: command"},
+		"a probe that kills": {func(s *corev1.PodSpec) { s.Containers[0].LivenessProbe = &corev1.Probe{} }, "etcd: livenessProbe"},
+		"settings": {func(s *corev1.PodSpec) {
+			s.Containers[0].Env = []corev1.EnvVar{{Name: "ETCD_A", Value: "2"}, {Name: "ETCD_B"}, {Name: "HTTP_PROXY"}}
+		}, "etcd: env ETCD_A, etcd: env ETCD_B"},
+		"another container": {func(s *corev1.PodSpec) {
+			s.Containers = append(s.Containers, corev1.Container{Name: "mesh", Image: "mesh:1"})
+		}, ""},
+		"resources": {func(s *corev1.PodSpec) { s.Containers[0].Resources.Limits = corev1.ResourceList{} }, ""},
+	} {
+		pod := &corev1.Pod{Spec: *template.DeepCopy()}
+		c.change(&pod.Spec)
+		if got := pods.Mutated(pod, template); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
+
 // What another container is told is not the member's quota.
 func TestQuotaIsThatOfEtcd(t *testing.T) {
 	pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{

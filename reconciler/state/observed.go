@@ -414,6 +414,9 @@ type Pod struct {
 	// the hash is the same: admission has made something else of the template since. The
 	// controller replaces it like any other that the partition lets go.
 	Stale bool
+	// Mutated is how the pod differs from its template in what the member starts with; empty
+	// for not at all, or where the StatefulSet has another template by now.
+	Mutated string
 	// Version of etcd in the template that the pod was made from.
 	Version string
 	// Ready says that all of the pod is: only then do clients reach the member and does the

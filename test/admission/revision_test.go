@@ -189,3 +189,31 @@ func TestSeveralAtOnce(t *testing.T) {
 		t.Errorf("restarted %s", got)
 	}
 }
+
+// 365: a policy that changes each pod, and leaves the StatefulSet as it is, makes no pod outdated: it is
+// told, nothing is written at rest, and an upgrade restarts each member once.
+func TestPolicyThatChangesPods(t *testing.T) {
+	w := newWorld(t, "pods")
+	w.mutate("", "pods", `Object{spec: Object.spec{terminationGracePeriodSeconds: 5, containers: object.spec.containers.filter(c, c.name == "etcd").map(c, Object.spec.containers{
+		name: c.name, image: c.image.startsWith("mirror.example/") ? c.image : "mirror.example/" + c.image})}}`)
+	p := w.untilIdle()
+	if image := w.pods()["orders-0"].Spec.Containers[0].Image; !strings.HasPrefix(image, "mirror.example/") {
+		t.Fatalf("the policy does nothing: %s", image)
+	}
+	if wrote := w.passes(10); len(wrote) > 0 {
+		t.Errorf("at rest it writes %v", wrote)
+	}
+	told := ""
+	for _, warning := range p.Warnings {
+		told += warning.String() + "\n"
+	}
+	for _, want := range []string{"pod orders-0: the API server has made something else", "etcd: image (mirror.example/", "terminationGracePeriodSeconds (5, wanted 60)"} {
+		if !strings.Contains(told, want) {
+			t.Errorf("the warnings lack %q:\n%s", want, told)
+		}
+	}
+	w.commit(func(c *schema.EtcdCluster) { c.Spec.Version = "3.6.17" })
+	if got := strings.Join(w.rollUntil(w.idle), " "); got != "orders-2 orders-1 orders-0" {
+		t.Errorf("restarted %s", got)
+	}
+}

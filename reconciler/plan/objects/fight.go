@@ -45,6 +45,12 @@ func Warnings(s *situation.Situation) []situation.Remark {
 			told = append(told, situation.Remark{Text: mutated(o) + "; no member's safety hangs on that, so nothing waits for it; " + exempt(o)})
 		}
 	}
+	for _, p := range s.Observed.Pods {
+		if p.Mutated != "" && s.IsMember(p.Name) {
+			told = append(told, situation.Remark{Member: p.Name, Text: fmt.Sprintf("pod %s: the API server has made something else of the StatefulSet's template: %s; "+
+				"exempt the pod from the policy or webhook that does it, or write into the file what it wants; a pod that exists keeps it until its member is restarted", p.Name, p.Mutated)})
+		}
+	}
 	return told
 }
 
