@@ -29,8 +29,8 @@ unit: $(SANDBOX) sshd chromium promtool ## Test everything that needs no Kuberne
 	QUORATE_VERSITYGW=$$($(SANDBOX) exec-path --build versitygw) $(TEST) -timeout=40m $(PACKAGES)
 	cd test/dashboards && $(TEST) ./...
 
-sim: mutants ## Try to break the planner, longer than the tests do
-	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=1h -deep
+sim: mutants ## Try to break the planner, longer than the tests do, and write docs/simulation.md
+	cd reconciler/plan && $(TEST) -run 'Simulation|Reachable|Mutant' -count=1 -timeout=1h -deep -write $(CURDIR)/docs/simulation.md
 
 mutants: ## Spoil each clause of the planner in turn, tell what notices, and write docs/mutants.md
 	go run ./test/mutants -judges -write docs/mutants.md

@@ -427,6 +427,11 @@ func TestClausesOfVolumesAndTimes(t *testing.T) {
 	full := func(quota int64) bool {
 		return ask(with(holds(80, 80, 80), raised(quota), commit(oldVersion), alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}))).EndsNoSpace()
 	}
+	begunUpgrade := func(change mutation) *situation.Situation {
+		return ask(with(holds(80, 80, 80), raised(200), commit(oldVersion), alarmed(state.Alarm{Kind: state.NoSpace, MemberID: "m1"}), func(s *situation.Situation) {
+			s.Observed.Set.Template, s.Observed.Set.Version = "c", newVersion
+		}, change))
+	}
 	volumesOf := func(change mutation) int {
 		return len(ask(with(func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(5) }, change)).MemberVolumes())
 	}
@@ -444,6 +449,11 @@ func TestClausesOfVolumesAndTimes(t *testing.T) {
 		{"the newest pod", renewed.NewestPod(), noon.Add(-time.Minute)},
 		{"80 % of the new quota is no way out", full(100), false},
 		{"a little less is", full(101), true},
+		{"385: so it is in an upgrade that no pod has", begunUpgrade(same).EndsNoSpace(), true},
+		{"385: back from one that some have", begunUpgrade(func(s *situation.Situation) { podAt(s, 2).Version = newVersion }).EndsNoSpace(), true},
+		{"385: not on from there", begunUpgrade(func(s *situation.Situation) {
+			podAt(s, 2).Version, s.Observed.Set.CurrentVersion = newVersion, "3.4.34"
+		}).EndsNoSpace(), false},
 		{"no member was asked", ask(with(commit(oldVersion), func(s *situation.Situation) { s.Observed.Rounds = nil })).EndsNoSpace(), false},
 		{"volumes of members", volumesOf(same), 3},
 		{"and that which a restore fills", volumesOf(on(func(r *state.Record) { r.Recovering = &state.Recovering{Member: "orders-4"} })), 4},

@@ -38,7 +38,7 @@ type mutantAnswer struct {
 
 // answerMutants answers questions until there are no more. What the tests print is for
 // nobody.
-func answerMutants(m *testing.M) {
+func answerMutants(m *testing.M) int {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.NewFile(3, "answers"))
 	os.Stdout, _ = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 	os.Stderr = os.Stdout
@@ -48,7 +48,7 @@ func answerMutants(m *testing.M) {
 	for {
 		var q mutantQuestion
 		if in.Decode(&q) != nil {
-			return
+			return 0
 		}
 		tryMutant(m, q, func(a mutantAnswer) { _ = out.Encode(a) })
 		toggle.Off()

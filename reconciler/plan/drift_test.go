@@ -24,7 +24,7 @@ func TestDrift(t *testing.T) {
 		{name: "a drifted object goes back, and who did it is told", change: object(state.ObjectDrifted, "spec.type, changed by kubectl-edit"), want: "apply Service orders: it differs from what Git says: spec.type, changed by kubectl-edit (at 2026-03-01T11:00:00Z)"},
 		{name: "85: a deleted StatefulSet comes back on its volumes", change: with(noSet, volumes), want: "create 3 members: the StatefulSet is gone"},
 		{name: "not together with a new commit", change: with(noSet, volumes, commit(newVersion)), want: "Refused: the StatefulSet is gone, and the file has changed"},
-		{name: "not when nothing was ever applied", change: with(noSet, volumes, func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "Refused: the StatefulSet is gone"},
+		{name: "not when nothing was ever applied", change: with(noSet, volumes, func(s *situation.Situation) { s.Observed.Record.Applied = nil }), want: "so what its members ran is unknown; bring the StatefulSet back from a backup of the Kubernetes API", lacks: "revert"},
 		{name: "nor with other settings than were applied", change: with(noSet, volumes, func(s *situation.Situation) { s.Observed.Record.Applied.Settings = "others" }), want: "Refused: the StatefulSet is gone, and the file has changed"},
 		{name: "77: nor when one volume is gone", change: with(noSet, volumes, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[1:] }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},
 		{name: "77: nor while one is being deleted", change: with(noSet, volumes, func(s *situation.Situation) { s.Observed.Volumes[2].Terminating = true }), want: "Refused: the StatefulSet is gone, and so are volumes: 2 of 3 are left"},

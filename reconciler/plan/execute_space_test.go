@@ -30,12 +30,17 @@ func (w *world) defragment(i int8) {
 // write is a write of a user's.
 func (w *world) write() { w.revision, w.told = min(w.revision+1, 1000), w.compacted }
 
+// full reports whether the database of a member that runs is at its quota.
+func (w *world) full(i int8) bool {
+	return w.claims[i].full && w.runs(i) && !variants[w.pods[i].template].roomy
+}
+
 // disarm ends the alarm, unless a member raises it again, and then there are
 // writes again.
 func (w *world) disarm() {
 	w.alarm = false
 	for i := range w.claims {
-		w.alarm = w.alarm || (w.claims[i].full && w.runs(int8(i)))
+		w.alarm = w.alarm || w.full(int8(i))
 	}
 	if !w.alarm {
 		w.write()

@@ -290,7 +290,7 @@ func judgeUpkeep(w *world, s sight, a action.Action) string {
 		return judgeDefragment(w, s, a)
 	case action.Disarm:
 		for i := range s.second.claims {
-			if s.second.claims[i].full && s.second.runs(int8(i)) && w.claims[i].full {
+			if s.second.full(int8(i)) && w.full(int8(i)) {
 				return "I23: disarms while a database is at its quota"
 			}
 		}

@@ -248,7 +248,7 @@ func judgeRestart(w *world, s sight, a action.RestartMember) string {
 	if broken := judgeOthers(w, s, target); broken != "" && w.runs(target) {
 		return broken
 	}
-	if s.second.alarm && s.first.alarm && s.second.leader >= 0 && w.runs(target) {
+	if s.second.alarm && s.first.alarm && s.second.leader >= 0 && w.runs(target) && !variants[w.set.template].roomy {
 		return "I2: a member is restarted while an alarm is up"
 	}
 	if s.first.corrupt && s.second.corrupt && memberCount(w) > 1 && w.runs(target) && !w.comparedBefore() {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/quorate/quorate/reconciler/naming"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -36,9 +37,13 @@ type engine struct {
 	// telling keeps the last decision as a scenario, in told.
 	telling bool
 	told    string
-	// held is the rule whose hold was the last word about a world, and its kind; empty for
-	// one that came to rest as Git says.
-	held string
+	// held is the hold that was the last word about a world, nil for one that came to rest
+	// as Git says.
+	held *decision.Hold
+	// strict: a hold that no way leads out of is a failure.
+	strict bool
+	// advices are what holds tell people.
+	advices []advice
 	// due is the template of the stop that was due when it decided last.
 	due string
 }
@@ -54,7 +59,7 @@ type asked struct {
 func newEngine(rules []rule) *engine {
 	return &engine{
 		rules: rules, asked: map[asked]state.Desired{}, rosters: map[[most]int8]map[string]string{}, hashes: map[ask]string{}, settings: map[ask]int8{},
-		tally: &tally{holds: map[string]int{}, ended: map[string]int{}, ways: map[string]bool{}},
+		tally: &tally{held: map[int]int{}, proven: map[wayName]int{}, stuck: map[int]int{}}, advices: advices(),
 	}
 }
 
@@ -99,6 +104,10 @@ func (w *world) desired() state.Desired {
 	}
 	if w.ask.sweep {
 		d.Spec.Storage.RemovedVolumes = schema.VolumesDelete
+	}
+	if v.roomy {
+		quota := resource.MustParse("8Gi")
+		d.Spec.Etcd.QuotaBackendBytes = &quota
 	}
 	d.Spec.Upgrade.Backup = schema.BackupRequired
 	d.Waypoints = stopsOf(w.ask.variant)
@@ -352,6 +361,9 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 		}
 		m.Snapshots = int64(w.pods[i].saved)
 		m.DBSize, m.DBInUse = 2<<20, 1<<20
+		if variants[w.pods[i].template].roomy {
+			m.Quota = 8 << 30
+		}
 		if w.claims[i].full {
 			m.DBSize = 3 << 30
 		}
@@ -365,7 +377,7 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 				m.StorageVersion = minorText[w.downgrading]
 			}
 		}
-		if w.corrupt && i == 0 {
+		if w.corrupt && i == 0 && m.Problem == "" {
 			m.Hash = 1
 		}
 		r.Members = append(r.Members, m)

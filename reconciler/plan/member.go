@@ -103,12 +103,16 @@ func comingBack(s *situation.Situation, p state.Pod) verdict.Verdict {
 	if age < situation.TroubleGrace || (age < situation.ComebackTime && p.Trouble == "") {
 		return verdict.Wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).About(cause)
 	}
+	do := "revert the commit to go back, or fix the cause in a new one"
+	if p.NodeGone {
+		do = "bring the node of " + p.Name + " back: no commit reaches what runs on it"
+	}
 	return verdict.Verdict{Hold: &decision.Hold{
 		Kind:    decision.Stopped,
 		Message: fmt.Sprintf("the roll stopped at %s, which does not come back with etcd %s: %s; the other members are left alone", p.Name, p.Version, cause.Text),
 		Member:  p.Name,
 		Detail:  cause.Detail,
-		Do:      "revert the commit to go back, or fix the cause in a new one",
+		Do:      do,
 		Since:   p.Created,
 		Again:   verdict.Soon,
 	}}

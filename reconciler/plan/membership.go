@@ -290,7 +290,7 @@ func clearVolume(s *situation.Situation, member string) verdict.Verdict {
 	case s.Observed.Record.Kept[member]:
 		// The guard keeps what a lost cluster left, beside the new data.
 	case volume != nil && volume.Bound && !retired && pod == nil,
-		volume != nil && !volume.Own() && (volume.Holds == state.HoldsForeign || s.FailedJoins(member) >= 3):
+		volume != nil && !volume.Own() && (volume.Holds == state.HoldsForeign || s.FailedJoins(member) >= 3 && !volume.Created.After(s.Observed.Record.FailedJoin.At)):
 		return volumes.Unknown(volume)
 	}
 	// A learner that was never seen to run has most likely left nothing, and the next

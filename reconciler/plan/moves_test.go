@@ -314,7 +314,7 @@ func (w *world) templateFor(i int8) int8 {
 
 // barred reports whether Kubernetes refuses a pod that is missing.
 func (w *world) barred(i int8) bool {
-	return w.set.there && i < w.set.replicas && w.pods[i].state == podAbsent && variants[w.templateFor(i)].barred
+	return w.set.there && i < w.set.replicas && w.pods[i].state == podAbsent && variants[w.templateFor(i)].barred && !w.admits
 }
 
 func (w *world) createPod(i int8) {

@@ -109,6 +109,9 @@ func (p *printer) desired() {
 	p.setting("backup", string(d.Spec.Upgrade.Backup))
 	p.setting("state", string(d.Spec.State))
 	p.setting("problems", strings.Join(d.Problems, ", "))
+	if q := d.Spec.Etcd.QuotaBackendBytes; q != nil {
+		p.setting("quota", q.String())
+	}
 	if s := d.Spec.Upgrade.Soak; s != nil {
 		p.setting("soak", fmt.Sprintf("%.0f", s.Seconds()))
 	}
@@ -290,14 +293,14 @@ func (p *printer) round(section string, r state.Round) {
 	p.setting("version", r.ClusterVersion)
 	p.setting("alarms", alarmsText(r.Alarms))
 	p.setting("downgrading", r.DowngradeTarget)
-	p.row("id", "name", "version", "leader", "applied", "commit", "learner", "hash", "db", "inuse", "storage", "saved", "revision", "compacted", "peers", "problem")
+	p.row("id", "name", "version", "leader", "applied", "commit", "learner", "hash", "db", "inuse", "quota", "storage", "saved", "revision", "compacted", "peers", "problem")
 	names := map[string]string{}
 	for _, m := range r.Members {
 		names[m.ID] = m.Name
 	}
 	delete(names, "")
 	for _, m := range r.Members {
-		p.row(cmp.Or(m.ID, "none"), m.Name, m.Version, names[m.Leader], fmt.Sprint(m.AppliedIndex), fmt.Sprint(m.CommitIndex), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), m.StorageVersion,
+		p.row(cmp.Or(m.ID, "none"), m.Name, m.Version, names[m.Leader], fmt.Sprint(m.AppliedIndex), fmt.Sprint(m.CommitIndex), yes(m.Learner), fmt.Sprint(m.Hash), fmt.Sprint(m.DBSize>>20), fmt.Sprint(m.DBInUse>>20), fmt.Sprint(m.Quota>>20), m.StorageVersion,
 			fmt.Sprint(m.Snapshots), fmt.Sprint(m.Revision), fmt.Sprint(m.CompactRevision), cmp.Or(string(m.Peers), "unknown"), m.Problem)
 	}
 }

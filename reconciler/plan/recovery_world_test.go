@@ -279,7 +279,7 @@ func TestEveryReachableStateOfARecovery(t *testing.T) {
 		t.Error("no world reaches the end")
 	}
 	k.judged.sawAll(t, ofRecovery)
-	tellWalk("a quorum lost, and recovered when Git says so", k.states, took(), k.judged)
+	tellWalk("a quorum lost, and recovered when Git says so", k.states, took(), &tally{judged: k.judged})
 }
 
 // lossMutants are rules of a recovery with one thing spoilt each.

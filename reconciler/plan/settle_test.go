@@ -24,6 +24,7 @@ func (e *engine) settle(w *world) string {
 		w.window = windowOpen
 	}
 	var v verdict.Verdict
+	var last *decision.Hold
 	quiet := 0
 	for look := range patience {
 		broken := ""
@@ -35,8 +36,11 @@ func (e *engine) settle(w *world) string {
 		if v, broken = e.pass(w, plainly(&before), done); broken != "" {
 			return broken
 		}
+		if v.Hold != nil && tellsAPerson(v.Hold) {
+			last = v.Hold
+		}
 		if v.Step == nil && v.Hold == nil && !moved {
-			e.held = ""
+			e.held = nil
 			e.tally.rests++
 			e.tally.longest = max(e.tally.longest, look)
 			return w.unsatisfied()
@@ -51,9 +55,8 @@ func (e *engine) settle(w *world) string {
 	}
 	// Where something is wrong that only a person can end, two rules may undo each
 	// other, or one may try again and again.
-	if !w.sound() {
-		e.held = "no rest"
-		e.tally.holds[e.held]++
+	if !w.sound() && last != nil {
+		e.hold(last)
 		return ""
 	}
 	return fmt.Sprintf("liveness: no rest after %d looks: %+v %+v", patience, v.Hold, v.Step)
@@ -85,10 +88,14 @@ func (e *engine) heldFor(w *world, h *decision.Hold) string {
 	case w.sound():
 		return fmt.Sprintf("liveness: held although nothing is wrong: %s: %s", h.Rule, h)
 	}
-	e.held = fmt.Sprintf("%s (%s)", h.Rule, h.Kind)
-	e.tally.holds[e.held]++
-	e.tally.ways[h.Do] = true
+	e.hold(h)
 	return ""
+}
+
+// hold notes the last word about a world.
+func (e *engine) hold(h *decision.Hold) {
+	e.held = h
+	e.tally.held[e.adviceOf(h)]++
 }
 
 // wayOut is a clause that begins with what a person can do.
@@ -293,27 +300,6 @@ func (w *world) pathOpen() bool {
 	}
 	// Back to the minor that the cluster has, while somebody still runs it.
 	return oldest == 99 || oldest == to || oldest == to-1 || (w.ask.stepwise && oldest < to)
-}
-
-// mend ends what only a person can end, but for a commit that cannot be carried
-// out.
-func (w *world) mend() {
-	w.record.owner, w.around.takeOver = fakeOwner{}, fakeOwner{}
-	w.foreign, w.record.lost, w.alarm, w.corrupt = false, false, false, false
-	w.heavy = false
-	for i := range w.claims {
-		w.claims[i].full, w.claims[i].laden, w.claims[i].unheard = false, false, false
-	}
-	w.ask.broken, w.ask.state, w.ask.frozen, w.rigid = false, askRunning, false, false
-	w.ask.large = w.ask.large || w.set.large
-	for i := range w.claims {
-		if c := &w.claims[i]; w.lost(int8(i)) {
-			// Its own volume comes back, with the storage that it had.
-			c.there, c.data, c.behind, c.short = true, w.seats[i].id, true, w.leader >= 0
-			c.corrupt, c.pinned, c.terminating, c.held = false, false, false, 0
-		}
-	}
-	w.vote()
 }
 
 // A member that the roll itself broke is fixed while the window is closed, and

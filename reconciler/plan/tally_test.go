@@ -4,8 +4,11 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"os"
+	"runtime"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -18,16 +21,16 @@ var deep = flag.Bool("deep", false, "go through more and larger worlds in the si
 // tally counts what an engine has done.
 type tally struct {
 	runs, passes, actions int
-	// rests are the worlds that came to rest as Git says, and holds are the rules
-	// whose hold was the last word about a world.
+	// rests are the worlds that came to rest as Git says, and held are those about which a
+	// hold was the last word, by the number of its advice.
 	rests int
-	holds map[string]int
-	// ended are those of them whose world came to rest as Git says once people had mended
-	// what only they can.
-	ended map[string]int
-	// ways are what people were told to do, and longest is how many looks a world
-	// took to come to rest, of the patience that there is.
-	ways    map[string]bool
+	held  map[int]int
+	// proven is how often a way out of a hold was taken, and led to rest.
+	proven map[wayName]int
+	// stuck is how often no way out of a hold did, by the number of its advice.
+	stuck map[int]int
+	// longest is how many looks a world took to come to rest, of the patience that there
+	// is.
 	longest int
 	// judged is how often something was held against each invariant.
 	judged judgments
@@ -36,111 +39,164 @@ type tally struct {
 // add takes another one's counts over.
 func (t *tally) add(other *tally) {
 	t.runs, t.passes, t.actions, t.rests = t.runs+other.runs, t.passes+other.passes, t.actions+other.actions, t.rests+other.rests
-	for name, n := range other.holds {
-		t.holds[name] += n
+	for name, n := range other.held {
+		t.held[name] += n
 	}
-	for name, n := range other.ended {
-		t.ended[name] += n
+	for name, n := range other.proven {
+		t.proven[name] += n
 	}
-	maps.Copy(t.ways, other.ways)
+	for name, n := range other.stuck {
+		t.stuck[name] += n
+	}
 	t.longest = max(t.longest, other.longest)
 	t.judged.add(other.judged)
 }
 
 // results are what the simulation has to tell when all of it is over.
-var results resultsOfAll
+var results = resultsOfAll{histories: *newEngine(nil).tally, explored: *newEngine(nil).tally}
 
 type resultsOfAll struct {
 	sync.Mutex
-	random []string
-	walks  []string
-	states int
-	walked time.Duration
-	judged judgments
-	// caught and missed count the mutants by what they break.
-	caught, missed map[string]int
+	// histories and explored are the tallies of random histories and of walks.
+	histories, explored tally
+	played, walked      time.Duration
+	walks               []string
+	states              int
+	caught, missed      map[string]int
 }
 
 // runTests is what TestMain does; test/mutants has something else in its place.
-var runTests = func(m *testing.M) { m.Run() }
+var runTests = func(m *testing.M) int { return m.Run() }
 
-// TestMain prints the table of the simulation where that was asked for.
+// write is the page that the table of the simulation is written to.
+var write = flag.String("write", "", "write what the simulation has to tell to this page")
+
+// TestMain prints the table of the simulation where that was asked for, and writes the page
+// when nothing has failed.
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // worlds are small and many
-	runTests(m)
-	if *deep {
-		fmt.Print(tableOfResults())
+	failed := runTests(m)
+	if *deep || *write != "" {
+		fmt.Print(results.page())
+	}
+	if *write != "" && failed == 0 {
+		if err := os.WriteFile(*write, []byte(results.page()), 0o644); err != nil {
+			panic(err)
+		}
 	}
 }
 
-// tableOfResults is what `make sim` prints.
-func tableOfResults() string {
-	r := &results
+// page is what `make sim` prints and writes.
+func (r *resultsOfAll) page() string {
 	r.Lock()
 	defer r.Unlock()
 	var b strings.Builder
-	fmt.Fprintln(&b, "\nrandom histories")
-	for _, l := range r.random {
-		fmt.Fprintln(&b, "  "+l)
-	}
-	fmt.Fprintln(&b, "every reachable state of")
-	slices.Sort(r.walks)
-	for _, l := range r.walks {
-		fmt.Fprintln(&b, "  "+l)
-	}
-	fmt.Fprintf(&b, "  %-60s %9d states  %8s\n", "together", r.states, r.walked.Round(100*time.Millisecond))
+	r.tellRuns(&b)
+	r.tellWays(&b)
+	tellOutside(&b)
 	r.tellInvariants(&b)
+	tellWorld(&b)
 	return b.String()
 }
 
-// tellInvariants prints a line an invariant: how often something was held against
-// it, and how many of the mutants that break it were caught.
+// tellRuns tells what was played and explored.
+func (r *resultsOfAll) tellRuns(b *strings.Builder) {
+	h := &r.histories
+	fmt.Fprintf(b, pageHead, map[bool]string{true: "`make sim`", false: "a short run of `make sim`, without `-deep`"}[*deep], runtime.GOMAXPROCS(0))
+	fmt.Fprintf(b, "| | states, or histories | passes | actions | time |\n|---|---:|---:|---:|---:|\n")
+	fmt.Fprintf(b, "| random histories | %d | %d | %d | %s |\n", h.runs, h.passes, h.actions, r.played.Round(time.Second))
+	slices.Sort(r.walks)
+	for _, l := range r.walks {
+		fmt.Fprintln(b, l)
+	}
+	fmt.Fprintf(b, "| all states of these worlds | %d | %d | %d | %s |\n", r.states, r.explored.passes, r.explored.actions, r.walked.Round(time.Second))
+}
+
+// tellWays tells how worlds come to rest, by what holds tell people.
+func (r *resultsOfAll) tellWays(b *strings.Builder) {
+	all := newEngine(nil).tally
+	all.add(&r.histories)
+	all.add(&r.explored)
+	held := 0
+	for _, n := range all.held {
+		held += n
+	}
+	fmt.Fprintf(b, pageRest, all.rests, held, all.longest, patience)
+	fmt.Fprintf(b, "| rule | what the hold says to do | held | stuck | the way out | led to rest |\n|---|---|---:|---:|---|---:|\n")
+	for n, a := range advices() {
+		for i, x := range a.ways {
+			first := []string{strings.ReplaceAll(a.rules, " ", ", "), "…" + a.says + "…", strconv.Itoa(all.held[n]), strconv.Itoa(all.stuck[n])}
+			if i > 0 {
+				first = []string{"", "", "", ""}
+			}
+			name := x.name
+			if x.loses {
+				name += " (gives up data: only where nothing else leads out)"
+			}
+			fmt.Fprintf(b, "| %s | %s | %d |\n", strings.Join(first, " | "), name, all.proven[wayName{n, x.name}])
+		}
+	}
+}
+
+// tellOutside lists what holds say whose ways out are not taken here.
+func tellOutside(b *strings.Builder) {
+	all := outside()
+	fmt.Fprint(b, pageOutside)
+	for _, says := range slices.Sorted(maps.Keys(all)) {
+		fmt.Fprintf(b, "| `%s` | %s |\n", strings.ReplaceAll(says, "`", "'"), all[says])
+	}
+}
+
+// tellInvariants tells how often something was held against each, and how many of the
+// mutants that break it were caught.
 func (r *resultsOfAll) tellInvariants(b *strings.Builder) {
 	texts, caught, all := invariantTexts(), 0, 0
-	line := func(name string, judged any, text string) {
+	judged := r.histories.judged
+	judged.add(r.explored.judged)
+	line := func(name string, times any, text string) {
 		of := r.caught[name] + r.missed[name]
 		caught, all = caught+r.caught[name], all+of
-		fmt.Fprintf(b, "  %-9s %10v  %3d of %-3d %s\n", name, judged, r.caught[name], of, text)
+		fmt.Fprintf(b, "| %s | %v | %d of %d | %s |\n", name, times, r.caught[name], of, text)
 	}
-	fmt.Fprintln(b, "invariants       judged   mutants")
+	fmt.Fprint(b, pageInvariants)
 	for _, n := range slices.Sorted(maps.Keys(texts)) {
 		if why, other := elsewhere[n]; other {
-			fmt.Fprintf(b, "  %-9s %10s  %9s %s\n", fmt.Sprintf("I%d", n), "–", "", why)
+			fmt.Fprintf(b, "| I%d | – | – | %s |\n", n, why)
 			continue
 		}
-		line(fmt.Sprintf("I%d", n), r.judged[n], texts[n])
+		line(fmt.Sprintf("I%d", n), judged[n], texts[n])
 	}
-	line("liveness", "", "each world comes to rest as Git says, or a hold says what a person can do")
+	line("liveness", "", "each world comes to rest as Git says, or a hold says what a person can do, and that leads there")
 	line("crash", "", "no rule relies on what none above it has made sure of")
-	fmt.Fprintf(b, "  %-9s %10s  %3d of %-3d\n", "together", "", caught, all)
+	fmt.Fprintf(b, "| together | | %d of %d | |\n", caught, all)
+}
+
+// tellWorld lists what can happen in the worlds.
+func tellWorld(b *strings.Builder) {
+	fmt.Fprint(b, pageWorld)
+	for _, k := range slices.Sorted(maps.Keys(moveTexts)) {
+		what := "happens"
+		if k > faults {
+			what = "a fault"
+		}
+		fmt.Fprintf(b, "| %s | %s |\n", what, moveTexts[k])
+	}
 }
 
 // tellRandom notes what the random histories came to.
 func (t *tally) tellRandom(took time.Duration) {
 	results.Lock()
 	defer results.Unlock()
-	results.judged.add(t.judged)
-	held := 0
-	for _, n := range t.holds {
-		held += n
-	}
-	per := func(n int) string { return fmt.Sprintf("%d %%", 100*n/max(1, t.rests+held)) }
-	results.random = append(results.random,
-		fmt.Sprintf("%d histories in %s, %.0f a second; %d passes, %d actions", t.runs, took.Round(100*time.Millisecond), float64(t.runs)/took.Seconds(), t.passes, t.actions),
-		fmt.Sprintf("%s of the worlds came to rest as Git says, in %s a hold told a person what to do, in %d ways", per(t.rests), per(held), len(t.ways)),
-		fmt.Sprintf("no world took more than %d looks to come to rest; %d are the bound", t.longest, patience),
-	)
-	for _, rule := range slices.SortedFunc(maps.Keys(t.holds), func(a, b string) int { return t.holds[b] - t.holds[a] }) {
-		results.random = append(results.random, fmt.Sprintf("  held by %-26s %8d, of which %8d rest as Git says when people have mended what only they can", rule, t.holds[rule], t.ended[rule]))
-	}
+	results.histories.add(t)
+	results.played += took
 }
 
 // tellWalk notes how many states a walk has seen.
-func tellWalk(name string, states int, took time.Duration, judged judgments) {
+func tellWalk(name string, states int, took time.Duration, t *tally) {
 	results.Lock()
 	defer results.Unlock()
-	results.judged.add(judged)
-	line := fmt.Sprintf("%-60s %9d states  %8s", name, states, took.Round(10*time.Millisecond))
+	results.explored.add(t)
+	line := fmt.Sprintf("| all states of: %s | %d | %d | %d | %s |", name, states, t.passes, t.actions, took.Round(10*time.Millisecond))
 	if *deep {
 		fmt.Println("walked through", line) // the table comes when all is over
 	}

@@ -204,6 +204,7 @@ func TestMisplacedMembersAreReplaced(t *testing.T) {
 		{name: "windows that cannot be read are said elsewhere", change: with(reshaped, func(s *situation.Situation) {
 			s.Desired.Spec.Maintenance = []schema.MaintenanceWindow{windowOf("often", "1h", "UTC")}
 		})},
+		{name: "381: others join first where Git asks for more", size: 1, change: with(reshaped, wanting(3))},
 		{name: "the only member cannot", size: 1, change: reshaped, want: "Refused: volumes of 1 member must change to class slow: orders-0; there is no other member to replicate from; raise spec.replicas to 3 first"},
 	})
 }

@@ -15,10 +15,12 @@ type variant struct {
 	// no cluster should be brought to.
 	// barred: Kubernetes refuses the pod, as a quota or a policy does.
 	unpulled, dies, refused, barred bool
+	// roomy: a quota that the databases do not reach.
+	roomy bool
 }
 
 // The variants that commits of the simulation choose from, and at the end those
-// that only a stop on the way asks for.
+// that only a stop on the way asks for, and a person who frees space.
 var variants = []variant{
 	v34:        {version: "3.4.34", minor: 4},
 	v35:        {version: "3.5.35", minor: 5},
@@ -32,6 +34,7 @@ var variants = []variant{
 	v37Early:   {version: "3.7.1", minor: 7},
 	v36Barred:  {version: "3.6.16", minor: 6, barred: true},
 	v36Flush:   {version: "3.6.16", minor: 6, flush: true},
+	v34Roomy:   {version: "3.4.34", minor: 4, roomy: true},
 }
 
 const (
@@ -47,6 +50,7 @@ const (
 	v37Early // has no way down
 	v36Barred
 	v36Flush
+	v34Roomy
 )
 
 // askable is how many of the variants a commit may ask for.
@@ -314,8 +318,8 @@ type world struct {
 	// corruptLate: a comparison that a roll goes by was before that.
 	corrupt, corruptLate bool
 	bucketBad            bool
-	// rigid: no volume of the first class grows.
-	rigid bool
+	// rigid: no volume of the first class grows. admits: what refused pods does no more.
+	rigid, admits bool
 
 	around surroundings
 

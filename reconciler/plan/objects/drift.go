@@ -97,12 +97,16 @@ func lostSet(s *situation.Situation) verdict.Verdict {
 	if s.Adoptable() && s.VolumesLeft() == s.MemberCount() {
 		return verdict.Do(action.CreateSet{Replicas: s.PodCount()}, "the StatefulSet is gone, and its pods are as Git wants them: a new one takes them over, and none restarts")
 	}
+	if s.Observed.Record.Applied == nil {
+		return verdict.Refuse("the StatefulSet is gone, and nothing was applied completely before, so what its members ran is unknown",
+			"bring the StatefulSet back from a backup of the Kubernetes API, or restore a backup into a new cluster")
+	}
 	if !s.SameSettings() {
 		return verdict.Refuse("the StatefulSet is gone, and the file has changed since it was last applied",
 			"revert the file to what was last applied, so that the members can come back unchanged")
 	}
 	if why := s.Outgrown(); why != "" {
-		return verdict.Refuse("the StatefulSet is gone, and "+why, "set spec.version to a release that the members run, so that each can restart as what it is")
+		return verdict.Refuse("the StatefulSet is gone, and "+why, "set spec.version to a release that the members run, so that each can restart as what it is, or bring the StatefulSet back from a backup of the Kubernetes API")
 	}
 	if left := s.VolumesLeft(); left < s.MemberCount() {
 		return verdict.Refuse(

@@ -157,8 +157,11 @@ func mayRemedy(s *situation.Situation, next situation.Down) verdict.Verdict {
 		ran = append(ran, s.Observed.Set.Version, s.Observed.Set.CurrentVersion)
 	}
 	if why := swappable(s, ran); why != "" {
-		return verdict.Refuse(fmt.Sprintf("there is no quorum, and %s cannot come back with etcd %s, because nothing can be asked of it: %s", next.Member, s.Desired.Spec.Version, why),
-			fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", s.Observed.Set.Version)).At(next.Member)
+		do := fmt.Sprintf("set spec.version to what the members run (%s), and change only what keeps them from starting; their data is whole: neither delete nor recover anything", s.Observed.Set.Version)
+		if refusal := situation.MissingOf(s).Refusal; refusal != nil {
+			do = fmt.Sprintf("let Kubernetes admit its pod as it is (%s); or ", refusal.Why) + do
+		}
+		return verdict.Refuse(fmt.Sprintf("there is no quorum, and %s cannot come back with etcd %s, because nothing can be asked of it: %s", next.Member, s.Desired.Spec.Version, why), do).At(next.Member)
 	}
 	return volumes.Stay(s, "")
 }

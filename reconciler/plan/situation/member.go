@@ -86,6 +86,8 @@ func (s *Situation) CauseOf(p state.Pod) Remark {
 		return Remark{Member: p.Name, Text: p.Trouble}
 	case p.Terminating:
 		return Remark{Member: p.Name, Text: "its pod is shutting down"}
+	case p.NodeGone:
+		return Remark{Member: p.Name, Text: "its node does not report"}
 	case !p.Ready:
 		return Remark{Member: p.Name, Text: cmp.Or(beside(p), "its pod is not ready yet")}
 	case r != nil && r.Problem != "":

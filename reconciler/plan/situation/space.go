@@ -85,11 +85,16 @@ func (s *Situation) ToleratingNoSpace() *Situation {
 }
 
 // EndsNoSpace reports whether the roll is one that ends the alarm NOSPACE: every
-// database is smaller than the quota that it brings, and the version stays.
+// database is smaller than the quota that it brings, and the version stays, or goes back.
 func (s *Situation) EndsNoSpace() bool {
 	r := s.Observed.Round()
-	if r == nil || !s.Rolling() || s.Versioned() || !r.Alarmed(state.NoSpace) {
+	if r == nil || !s.Rolling() || !r.Alarmed(state.NoSpace) {
 		return false
+	}
+	for _, p := range s.Observed.Pods { // what the StatefulSet says is of no account where no pod has it
+		if want := s.Desired.Spec.Version; p.Version != want && s.Observed.Set.CurrentVersion != want {
+			return false
+		}
 	}
 	larger := false
 	for _, m := range r.Members {

@@ -57,8 +57,8 @@ func RefuseGrowth(s *situation.Situation) verdict.Verdict {
 // awaitPlaces tells why members that must be replaced for their volumes are not.
 func awaitPlaces(s *situation.Situation) verdict.Verdict {
 	left := s.Misplaced()
-	if len(left) == 0 {
-		return verdict.Pass()
+	if len(left) == 0 || !s.Replaceable() && s.Desired.Spec.Replicas > int32(s.MemberCount()) {
+		return verdict.Pass() // others join first
 	}
 	text := fmt.Sprintf("volumes of %s must change to %s: %s", state.Plural(len(left), "member"), situation.ClassName(s.Observed.Set.ClaimClass), strings.Join(left, ", "))
 	if !s.Replaceable() {
