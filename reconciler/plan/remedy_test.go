@@ -169,6 +169,7 @@ func TestRemedy(t *testing.T) {
 		{name: "293: also where one above it would have it", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), at(2), forbidden(time.Minute)), want: "set the StatefulSet's partition to 1"},
 		{name: "293: above one that may serve it does not", change: with(podless(1, time.Hour), killed(0), tuned, given(), forbidden(time.Minute), podOfMember(2, func(p *state.Pod) { p.Ready = true })), want: "may serve: orders-2 is ready"},
 		{name: "293: and where they are refused with it, too, it stops", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), tuned, given(), at(1), forbidden(time.Minute)), want: "Stopped: orders-2 does not start with what Git asks for"},
+		{name: "I14: not one of another version", change: with(podless(2, time.Hour), podless(1, time.Hour), killed(0), forbidden(time.Minute), commit(newVersion)), want: "Refused: there is no quorum, and orders-1 cannot come back with etcd 3.6.16, because nothing can be asked of it: it may have run etcd 3.5.35"},
 		{name: "293: pods that only do not exist yet", change: with(podless(2, time.Second), podless(1, time.Second), killed(0), tuned), want: "Waiting: the pod of orders-2 does not exist"},
 	})
 }
