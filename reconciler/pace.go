@@ -40,8 +40,9 @@ type try struct {
 	times int
 	// since is when it was tried first, at when last, and until for how long it waits.
 	since, at, until time.Time
-	// problem is what it failed with, "" for a success.
-	problem string
+	// problem is what it failed with, "" for a success, and otherwise what a commit can say
+	// that does without it.
+	problem, otherwise string
 }
 
 // The names of what is tried. Members, revisions and times are no part of what fails: it
@@ -94,6 +95,7 @@ func (p *pace) left(c desired.Cluster, names ...string) (last try, left time.Dur
 func (p *pace) failed(c desired.Cluster, s decision.Step, confirmed []doubt, problem error) (last try) {
 	p.note(c, func(tries map[string]try) {
 		last = again(c, tries[failing(s)])
+		last.otherwise = s.Otherwise
 		last.problem, last.until = problem.Error(), last.at.Add(queue.BackOff(state.MinRequeue, last.times))
 		tries[failing(s)] = last
 		for _, d := range confirmed {

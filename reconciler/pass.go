@@ -160,7 +160,7 @@ func (r *Reconciler) atMost(wait time.Duration) time.Duration { return min(wait,
 // reportRetry reports a step that fails for longer than a blip.
 func (r *Reconciler) reportRetry(v *observe.View, last try) {
 	if last.times >= queue.MaxSilentConflicts {
-		r.Reporter.Waits(v.Cluster, report.Retry{Problem: last.problem, Failures: last.times, Since: last.since, Again: last.until, Most: queue.MaxRetry})
+		r.Reporter.Waits(v.Cluster, report.Retry{Problem: last.problem, Otherwise: last.otherwise, Failures: last.times, Since: last.since, Again: last.until, Most: queue.MaxRetry})
 	}
 }
 

@@ -114,6 +114,8 @@ type Reconciler struct {
 	filled     atomic.Bool
 	// gitRead is true once Git has been read.
 	gitRead atomic.Bool
+	// seen counts what the watches have told.
+	seen atomic.Uint64
 
 	mu      sync.Mutex
 	desired map[string]desired.Cluster
@@ -262,6 +264,7 @@ func (r *Reconciler) Get(key string) (c desired.Cluster, named bool) {
 
 // enqueue asks for a pass over a cluster, if Git names it.
 func (r *Reconciler) enqueue(key string) {
+	r.seen.Add(1)
 	if _, named := r.Get(key); named {
 		r.queue.Wake(key)
 	}

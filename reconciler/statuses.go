@@ -23,8 +23,9 @@ func (r *Reconciler) Statuses() (list []schema.Status, whole bool) {
 	return list, whole && r.gitRead.Load()
 }
 
-// StatusRevision is another number after each change of Statuses.
-func (r *Reconciler) StatusRevision() uint64 { return r.Reporter.Board.Revision() }
+// StatusRevision is another number after each change of Statuses, and of what the caches
+// hold: a StatefulSet that they learn of late may still lack its labels.
+func (r *Reconciler) StatusRevision() uint64 { return r.Reporter.Board.Revision() + r.seen.Load() }
 
 // Measured is what the last pass has measured of a cluster.
 func (r *Reconciler) Measured(namespace, name string) schema.Measured {

@@ -23,6 +23,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
@@ -114,6 +115,44 @@ func TestOnlyWhatHasFailedWaits(t *testing.T) {
 			}
 		})
 	}, clustertest.SetVersion("3.6.12"), nowhere)
+}
+
+// 371: a repair waits for the store of its backup as long as that is down; the status says
+// since when, and names the word in Git that lets it go on. That word is obeyed at once.
+func TestARepairWaitsForItsStoreAndNamesTheWayOn(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		began := time.Now().UTC()
+		reconcilertest.Ill(w, began.Add(-time.Hour), func(p *corev1.Pod) {
+			p.Status.InitContainerStatuses = []corev1.ContainerStatus{clustertest.Ended(naming.ContainerGuard, 3, "Error", "empty")}
+		})
+		w.Etcd.Change = func(r *state.Round) {
+			r.Members[1].Problem, r.Members[1].Peers, r.Listened = "connection refused", state.PeersApart, true
+		}
+		w.Running(func(r reconcilertest.Running) {
+			for range 10 {
+				r.Minute()
+			}
+			w.WantPhase(schema.KindCluster, "orders", schema.PhaseStalled, "Failed")
+			unfolded := strings.Join(strings.Fields(w.StatusYAML()), " ")
+			for _, part := range []string{"nowhere-at-all", "it has failed since " + began.Format("2006-01-02T15:04"), "spec.upgrade.backup: Skip lets the repair of orders-1 go on without it"} {
+				if !strings.Contains(unfolded, part) {
+					t.Errorf("the status does not say %q:\n%s", part, unfolded)
+				}
+			}
+			if leaving := w.Record().Leaving; leaving != nil {
+				t.Errorf("%+v leaves without a backup", leaving)
+			}
+			w.Commit(clustertest.SkipBackup)
+			w.R.SetDesired([]desired.Cluster{w.Wish})
+			for range 5 {
+				time.Sleep(time.Second)
+				w.Settle()
+			}
+			if !slices.Contains(w.Lines("step done", "action"), "write down that orders-1 leaves") {
+				t.Errorf("it is not repaired after the commit\n%s", w.Log)
+			}
+		})
+	}, nowhere)
 }
 
 // 186: that a failure lasts is logged with its numbers, once.

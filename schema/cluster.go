@@ -245,7 +245,9 @@ const (
 // UpgradeSpec sets the pace and the safety net of version changes.
 type UpgradeSpec struct {
 	// Backup is Required (default) or Skip. It also goes for the compaction that
-	// frees space under the alarm NOSPACE.
+	// frees space under the alarm NOSPACE, for hibernation and for repairs. While the
+	// store is down all of these wait; the status says since when. Skip lets them go
+	// on, until another commit takes it back.
 	Backup BackupPolicy `json:"backup,omitzero"`
 	// Soak is how long a restarted member must be ready before the next one is
 	// touched, 0s to 1h. Default 10s. One whose etcd has crashed since its pod was
@@ -285,7 +287,7 @@ const DefaultRepairAfter = 5 * time.Minute
 // gone, empty or corrupt, or holds what an earlier member of its name has left, or
 // its node is gone with it. It is removed from the cluster, its volume is deleted,
 // and a new member of its name catches up from the others. A backup comes first, as
-// upgrade.backup says. A member whose data is there is never replaced, and a volume
+// upgrade.backup says: while its store is down, the repair waits. A member whose data is there is never replaced, and a volume
 // that holds data of another cluster is never deleted.
 type RepairSpec struct {
 	// Mode is Automatic (default), OneByOne or Never.

@@ -61,5 +61,5 @@ func takeBackup(s *situation.Situation, w backupNeed) verdict.Verdict {
 	}
 	return verdict.Do(action.TakeBackup{
 		Member: m.Name, MemberID: m.ID, ClusterID: s.Observed.Record.ClusterID, For: w.purpose, Why: w.why,
-	}, w.reason)
+	}, w.reason).Otherwise(w.setting + ": Skip lets " + w.what + " go on without it")
 }

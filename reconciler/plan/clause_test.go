@@ -167,6 +167,8 @@ func TestClausesOfLosses(t *testing.T) {
 		{repair, ruleCase{name: "345: a gap waits for who leaves", change: with(gap, leaving(0, false))}},
 		{repair, ruleCase{name: "345: and for who joins", change: with(gap, joining("m3", time.Minute))}},
 		{repair, ruleCase{name: "345: a gap alone is filled", change: gap, want: "delete the volume claim data-orders-1"}},
+		{repair, ruleCase{name: "345: also before the roll has begun", change: with(commit(newVersion), gone(1), pending(1)), want: "delete the volume claim data-orders-1"}},
+		{repair, ruleCase{name: "345: or while the controller has yet to close it", change: with(commit(newVersion), begun, rolled(newVersion, 0, 2), gone(1), pending(1)), want: "delete the volume claim data-orders-1"}},
 		{repair, ruleCase{name: "345: a partition that is above every pod stays", change: highest, want: "delete the volume claim data-orders-2"}},
 		{repair, ruleCase{name: "345: I14: nobody has what Git wants", change: with(last, func(s *situation.Situation) {
 			s.Observed.Set.Template, s.Desired.Template = "y", "x"

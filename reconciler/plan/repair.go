@@ -131,7 +131,7 @@ func unserving(s *situation.Situation, l situation.Loss) verdict.Verdict {
 	r := s.Observed.Round()
 	m := r.ByID(s.Observed.Record.Members[l.Member])
 	switch {
-	case l.Serving || m == nil || (m.Problem != "" && m.Peers == state.PeersApart):
+	case l.Serving || m == nil || m.Peers == state.PeersApart:
 		return verdict.Pass()
 	case !r.Listened:
 		v := verdict.ConfirmIn(verdict.Instantly, "that "+l.Member+" does not serve counts when the leader was asked whether it hears it").At(l.Member)
@@ -177,8 +177,8 @@ func losses(s *situation.Situation) []situation.Loss {
 			lost = append(lost, *l)
 		}
 	}
-	if why, proven := s.CorruptMember(); proven && s.IsMember(why.Member) && !situation.ContainsLoss(lost, why.Member) {
-		// It was seen twice, and etcd may not serve until it is gone.
+	if why, proven := s.CorruptMember(); proven && s.IsMember(why.Member) {
+		// It answers, so that it is not among those above. It was seen twice, and etcd may not serve until it is gone.
 		lost = append(lost, situation.Loss{Member: why.Member, Why: why.Text, Detail: why.Detail, Serving: true})
 	}
 	if name := nextMisplaced(s); name != "" && len(lost) == 0 {

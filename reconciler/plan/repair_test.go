@@ -61,6 +61,7 @@ func TestRepair(t *testing.T) {
 		{name: "81: out of memory is no loss", change: with(down(1), func(s *situation.Situation) { podAt(s, 1).Trouble = "OOMKilled" })},
 		{name: "78: a wiped volume: the backup first", change: lost, want: "back up through orders-2: before orders-1 is replaced"},
 		{name: "78: then the removal", change: with(lost, savedFor("repair orders-1")), want: "write down that orders-1 leaves: orders-1 has lost its data: its volume is empty; it is removed first"},
+		{name: "303: what somebody else has removed already serves nobody", change: with(lost, unlisted(1), savedFor("repair orders-1")), want: "write down that orders-1 leaves"},
 		{name: "I11: a backup for something else is none", change: with(lost, savedFor("repair orders-2")), want: "back up through"},
 		{name: "Git goes without a backup", change: with(lost, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: "write down that orders-1 leaves"},
 		{name: "60: nowhere to put it", change: with(lost, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and no place for it is set"},

@@ -9,12 +9,21 @@ import (
 	"strings"
 	"sync/atomic"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/fake"
 	clienttesting "k8s.io/client-go/testing"
 
@@ -25,16 +34,49 @@ import (
 // the fake leaves out: UIDs, versions, generations, and preconditions on them.
 type FakeAPI struct {
 	*fake.Clientset
+	tracker clienttesting.ObjectTracker
 	version atomic.Int64
 }
 
+// newTracker is the store of the fake clientset for the groups that quorate uses: with
+// each write the store maps all kinds of its scheme.
+func newTracker() clienttesting.ObjectTracker {
+	scheme := runtime.NewScheme()
+	groups := runtime.NewSchemeBuilder(
+		corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, policyv1.AddToScheme, storagev1.AddToScheme, coordinationv1.AddToScheme,
+	)
+	if err := groups.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
+	return clienttesting.NewFieldManagedObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder(), applyconfigurations.NewTypeConverter(scheme))
+}
+
 func NewFakeAPI(objects ...runtime.Object) *FakeAPI {
-	api := &FakeAPI{Clientset: fake.NewClientset(objects...)}
+	api := &FakeAPI{Clientset: &fake.Clientset{}, tracker: newTracker()}
+	for _, o := range objects {
+		if err := api.tracker.Add(o); err != nil {
+			panic(err)
+		}
+	}
+	api.AddReactor("*", "*", clienttesting.ObjectReaction(api.tracker))
+	api.AddWatchReactor("*", api.watch)
 	api.PrependReactor("create", "*", api.create)
 	api.PrependReactor("update", "*", api.update)
 	api.PrependReactor("patch", "*", api.patch)
 	api.PrependReactor("delete", "*", api.remove)
 	return api
+}
+
+// Tracker is the store.
+func (api *FakeAPI) Tracker() clienttesting.ObjectTracker { return api.tracker }
+
+func (api *FakeAPI) watch(action clienttesting.Action) (bool, watch.Interface, error) {
+	var options metav1.ListOptions
+	if w, ok := action.(clienttesting.WatchActionImpl); ok {
+		options = w.ListOptions
+	}
+	w, err := api.tracker.Watch(action.GetResource(), action.GetNamespace(), options)
+	return err == nil, w, err
 }
 
 // find returns what is stored, nil when nothing is.

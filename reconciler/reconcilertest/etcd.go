@@ -211,6 +211,8 @@ func (e *FakeEtcd) AddLearner(_ context.Context, _, _ string, members []etcd.End
 	switch {
 	case e.Learners[name]:
 		return e.id(name), nil
+	case slices.Contains(e.Members, name):
+		return "", errors.New("etcdserver: Peer URLs already exists")
 	case e.Refuse != nil:
 		return "", e.Refuse
 	}

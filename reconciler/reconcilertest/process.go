@@ -3,6 +3,7 @@ package reconcilertest
 import (
 	"context"
 	"log/slog"
+	"slices"
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
@@ -58,6 +59,21 @@ func (e *FakeEtcd) Listed() (members []string, learners map[string]bool) {
 		learners[name] = true
 	}
 	return append([]string(nil), e.Members...), learners
+}
+
+// Elect finds another leader where the one before is down, or no member any more.
+func (e *FakeEtcd) Elect(up func(member string) bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if slices.Contains(e.Members, e.Leader) && up(e.Leader) {
+		return
+	}
+	for _, name := range e.Members {
+		if !e.Learners[name] && up(name) {
+			e.Leader = name
+			return
+		}
+	}
 }
 
 // claim makes the claim of a member's volume, where there is none yet.

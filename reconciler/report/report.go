@@ -114,9 +114,10 @@ func (r *Reporter) Succeeded(c desired.Cluster) {
 
 // Retry is a step that has failed several times in a row.
 type Retry struct {
-	// Problem of the last failure.
-	Problem  string
-	Failures int
+	// Problem of the last failure, and Otherwise what a commit can say that does without
+	// the step, "" for nothing.
+	Problem, Otherwise string
+	Failures           int
 	// Since is when it failed first, Again when it is tried next, and Most the longest
 	// time between two tries.
 	Since, Again time.Time
@@ -126,9 +127,13 @@ type Retry struct {
 // Waits reports once that a step keeps failing, and when it is tried again.
 func (r *Reporter) Waits(c desired.Cluster, t Retry) {
 	since := TimeOrNever(t.Since)
-	r.Board.waits(c.Key(), t.Problem, fmt.Sprintf("it has failed since %s, and is tried again within %s of each failure, or with a commit that changes the file", since, t.Most))
+	retry := fmt.Sprintf("it has failed since %s, and is tried again within %s of each failure, or with a commit that changes the file", since, t.Most)
+	if t.Otherwise != "" {
+		retry += "; " + t.Otherwise
+	}
+	r.Board.waits(c.Key(), t.Problem, retry)
 	if r.Said.Changed(c.Key(), topicRetry, since) {
-		r.Log.Warn("step waits after its failures", "cluster", c.Key(), "failures", t.Failures, "since", since, "again", TimeOrNever(t.Again), "error", t.Problem)
+		r.Log.Warn("step waits after its failures", "cluster", c.Key(), "failures", t.Failures, "since", since, "again", TimeOrNever(t.Again), "error", t.Problem, "remedy", t.Otherwise)
 	}
 }
 

@@ -51,7 +51,7 @@ const (
 type Source interface {
 	// Statuses are those of all objects; whole is false while some are unknown.
 	Statuses() (list []schema.Status, whole bool)
-	// StatusRevision is another number after each change of Statuses.
+	// StatusRevision is another number after each change of Statuses, or of a MarkedSet.
 	StatusRevision() uint64
 	// MarkedSet is the StatefulSet of a cluster; nil for none that is quorate's. tell
 	// reports whether it may be labelled. If not, the labels of before, which nobody keeps
@@ -338,6 +338,10 @@ func (w *Writer) put(ctx context.Context, key string, s schema.Status, now time.
 	case apierrors.IsNotFound(err), apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause):
 		return false, nil // the namespace may still come
 	case err != nil:
+		// It may be written all the same: until it was read again it shows nothing.
+		if e.uid != "" {
+			w.there[key] = &entry{uid: e.uid, version: e.version, times: e.times}
+		}
 		return false, fmt.Errorf("write ConfigMap %s: %w", key, err)
 	}
 	w.there[key] = &entry{uid: live.UID, version: live.ResourceVersion, status: plain(s), times: timed.Status.Conditions}

@@ -17,6 +17,9 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
+	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/naming"
@@ -317,6 +320,32 @@ func TestWhatOthersDoToAStatusIsMended(t *testing.T) {
 	}
 }
 
+// 323: a write that was done, but answered with an error, is not forgotten where the status
+// becomes again what it was before: it is read again.
+func TestAWriteWithoutAnAnswerIsReadAgain(t *testing.T) {
+	b := newBoard(t)
+	b.show(idle("orders"))
+	b.rounds(time.Minute)
+	lost, client := errors.New("etcdserver: request timed out"), &fake.Clientset{}
+	client.AddReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		o, err := b.api.Invokes(a, nil)
+		if a.GetVerb() == "update" && lost != nil {
+			err, lost = lost, nil
+		}
+		return true, o, err
+	})
+	b.w.Kube = client
+	b.show(clusterStatus("orders", schema.PhaseStalled, "Refused", "it is refused"))
+	if err := b.w.Round(t.Context(), b); err == nil || !strings.Contains(b.written("orders").Data[naming.KeyStatus], "it is refused") {
+		t.Fatalf("%v; it says %s", err, b.written("orders").Data[naming.KeyStatus])
+	}
+	b.show(idle("orders"))
+	b.rounds(2 * time.Minute)
+	if text := b.written("orders").Data[naming.KeyStatus]; strings.Contains(text, "it is refused") {
+		t.Errorf("it still says %s", text)
+	}
+}
+
 func TestOnlyTheLeaderWrites(t *testing.T) {
 	b := newBoard(t)
 	b.show(idle("orders"))
@@ -335,6 +364,18 @@ func TestWhatIsUnknownOrOwnedByAnotherIsNotWritten(t *testing.T) {
 	if got := b.rounds(time.Minute); got["create"] > 0 {
 		t.Errorf("%v", got)
 	}
+}
+
+// 323: what the watches tell late of a StatefulSet is a reason to look at its labels.
+func TestAStatefulSetSeenLateIsLabelled(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		before := w.R.StatusRevision()
+		w.EditSet(func(set *appsv1.StatefulSet) { set.Labels["team"] = "checkout" })
+		w.Settle()
+		if w.R.StatusRevision() == before {
+			t.Error("nobody looks at it")
+		}
+	})
 }
 
 // 232: the phase on a StatefulSet restarts no pod, is no drift, and ends where it should.

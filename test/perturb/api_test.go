@@ -15,6 +15,7 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/quorate/quorate/reconciler/reconcilertest"
+	"github.com/quorate/quorate/test/perturb/score"
 )
 
 // The ways in which a write to the API server is disturbed.
@@ -309,7 +310,7 @@ func sortOf(a clienttesting.Action) string {
 	if a.GetSubresource() != "" {
 		resource += "." + a.GetSubresource()
 	}
-	return strings.Join([]string{a.GetVerb(), resource, plainName(nameOf(a))}, "-")
+	return strings.Join([]string{a.GetVerb(), resource, score.Plain(nameOf(a))}, "-")
 }
 
 func nameOf(a clienttesting.Action) string {

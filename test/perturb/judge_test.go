@@ -1,9 +1,7 @@
 package perturb
 
 import (
-	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -12,9 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
+
+	"github.com/quorate/quorate/test/perturb/score"
 )
 
 // judge looks at the world after each move, and shares no code with quorate.
@@ -59,7 +57,7 @@ func (j *judge) look() {
 		}
 	}
 	j.formed = j.formed || up == voters
-	if j.formed && !j.excused {
+	if j.formed && !j.excused && voters > 1 { // the only member goes down with each restart
 		if up < voters/2+1 {
 			j.add("I1: %d of %d voters are up", up, voters)
 		}
@@ -127,7 +125,7 @@ func (w *world) picture() []string {
 			w.Fatal(err)
 		}
 		for _, o := range items {
-			for _, line := range flat(kind, o) {
+			for _, line := range score.Lines(kind, o) {
 				lines = append(lines, strings.ReplaceAll(line, w.Backups, "…"))
 			}
 		}
@@ -138,80 +136,4 @@ func (w *world) picture() []string {
 	}
 	slices.Sort(lines)
 	return lines
-}
-
-// flat is an object as lines, each with the path of a value.
-func flat(kind string, o runtime.Object) (lines []string) {
-	text, err := json.Marshal(o)
-	if err != nil {
-		panic(err)
-	}
-	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil {
-		panic(err)
-	}
-	m, err := meta.Accessor(o)
-	if err != nil {
-		panic(err)
-	}
-	delete(fields, "apiVersion") // an object that was updated has them here, others have not
-	delete(fields, "kind")
-	for _, field := range []string{"uid", "resourceVersion", "creationTimestamp", "managedFields", "generation"} {
-		delete(fields["metadata"].(map[string]any), field)
-	}
-	if status, ok := fields["status"].(map[string]any); ok {
-		delete(status, "observedGeneration")
-	}
-	walk(kind+" "+plainName(m.GetName()), fields, &lines)
-	return lines
-}
-
-func walk(path string, v any, lines *[]string) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, value := range v {
-			walk(path+"."+key, value, lines)
-		}
-	case []any:
-		for i, value := range v {
-			walk(fmt.Sprintf("%s[%d]", path, i), value, lines)
-		}
-	case string:
-		if strings.HasPrefix(path, "Secret ") && strings.Contains(path, ".data.") {
-			v = "…"
-		}
-		var inner any
-		if strings.HasPrefix(v, "{") && json.Unmarshal([]byte(v), &inner) == nil ||
-			strings.HasSuffix(path, ".yaml") && yaml.Unmarshal([]byte(v), &inner) == nil {
-			walk(path, inner, lines)
-			return
-		}
-		for _, line := range strings.Split(plainName(v), "\n") {
-			*lines = append(*lines, path+" = "+line)
-		}
-	default:
-		if strings.HasSuffix(path, ".record.json.revision") {
-			return // counts the changes of the record
-		}
-		if strings.HasSuffix(path, ".seconds") {
-			return // how long a backup took
-		}
-		*lines = append(*lines, fmt.Sprintf("%s = %v", path, v))
-	}
-}
-
-// varying is what differs from one run to the next.
-var varying = []*regexp.Regexp{
-	regexp.MustCompile(`uid-\d+`),
-	regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`),
-	regexp.MustCompile(`\b[0-9a-f]{16,64}\b`),
-	regexp.MustCompile(`\d{8}T?\d{6}Z?(-[0-9a-z]+)?`),
-}
-
-// plainName is a text without what differs from one run to the next.
-func plainName(s string) string {
-	for _, v := range varying {
-		s = v.ReplaceAllString(s, "…")
-	}
-	return s
 }

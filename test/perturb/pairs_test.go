@@ -1,6 +1,7 @@
 package perturb
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
+	"github.com/quorate/quorate/test/perturb/score"
 )
 
 // change is one change of a spec, which can be taken back.
@@ -63,39 +65,55 @@ func changes() []change {
 // 325: from each of these specs to each other the cluster ends as one made with the other
 // does, and going back it ends where it was.
 func TestEachPairOfChangesEndsAsAFreshCluster(t *testing.T) {
-	list, pairs := changes(), 0
-	fresh := map[string][]string{}
-	endOf := func(t *testing.T, c change) []string {
-		if fresh[c.name] == nil {
+	list, f := changes(), &pairs{all: len(changes()) * (len(changes()) - 1) / 2}
+	publish(t, "Pairs of changes", f.String, func(title string) error { return score.Write(*page, title, f.String()) })
+	ends := map[string][]string{}
+	fresh := func(t *testing.T, c change) []string {
+		if ends[c.name] == nil {
 			o := play(t, scenario{name: c.name, created: true, edits: edits(c.edit)}, disturbance{})
 			if o.hold != "" {
 				t.Fatalf("made with %s it ends with %s", c.name, o.hold)
 			}
-			fresh[c.name] = plainTemplate(o.end)
+			ends[c.name] = plainTemplate(o.end)
 		}
-		return fresh[c.name]
+		return ends[c.name]
 	}
 	for i, from := range list {
 		for _, to := range list[i+1:] {
 			name := from.name + "-and-" + to.name
-			if !chosen("pairs/"+name) && !named(t) {
+			if !chosen("pairs/"+name) && !named(1) {
 				continue
 			}
-			pairs++
 			t.Run(name, func(t *testing.T) {
-				wantFrom, wantTo := endOf(t, from), endOf(t, to)
-				thereAndBack(t, from, to, wantFrom, wantTo)
+				wantFrom, wantTo := fresh(t, from), fresh(t, to)
+				there, back := thereAndBack(t, from, to)
+				f.add(judged(t, "there", there, wantTo), judged(t, "back", back, wantFrom))
 			})
 		}
 	}
-	t.Logf("%d changes, %d of %d pairs, each there and back", len(list), pairs, len(list)*(len(list)-1)/2)
+}
+
+// pairs counts the pairs that were tried of all, and those that ended as wanted.
+type pairs struct{ all, tried, there, back int }
+
+func (p *pairs) add(there, back bool) {
+	p.tried++
+	if there {
+		p.there++
+	}
+	if back {
+		p.back++
+	}
+}
+
+func (p *pairs) String() string {
+	return fmt.Sprintf("From one spec to another, and back: %d pairs of %d specs, %d tried. %d end as a cluster made with the second spec, %d come back to the first.",
+		p.all, len(changes()), p.tried, p.there, p.back)
 }
 
 // thereAndBack plays from a spec to another, and back.
-func thereAndBack(t *testing.T, from, to change, wantFrom, wantTo []string) {
+func thereAndBack(t *testing.T, from, to change) (there, back outcome) {
 	t.Helper()
-	base := clustertest.Orders()
-	schema.Default(&base)
 	becomes := func(c change) func(*world) {
 		return func(w *world) {
 			w.judge.excused = w.judge.excused || from.name == "hibernated" || to.name == "hibernated"
@@ -106,37 +124,44 @@ func thereAndBack(t *testing.T, from, to change, wantFrom, wantTo []string) {
 			})
 		}
 	}
-	var there outcome
-	back := play(t, scenario{edits: edits(from.edit), before: func(w *world) {
+	back = play(t, scenario{edits: edits(from.edit), before: func(w *world) {
 		becomes(to)(w)
 		w.rest()
 		there = w.outcome()
 		there.hold = w.hold()
 	}, then: becomes(from)}, disturbance{})
-	judged(t, "there", there, wantTo)
-	judged(t, "back", back, wantFrom)
+	return there, back
 }
 
-func judged(t *testing.T, where string, o outcome, want []string) {
+// judged reports whether a run ended as wanted.
+func judged(t *testing.T, where string, o outcome, want []string) bool {
 	t.Helper()
+	d := score.Differ(want, plainTemplate(o.end))
 	for _, w := range o.wrong {
 		t.Errorf("%s: %s", where, w)
 	}
 	if o.hold != "" {
 		t.Errorf("%s it ends with %s", where, o.hold)
 	}
-	if d := differ(want, plainTemplate(o.end)); d != "" {
+	if d != "" {
 		t.Errorf("%s it ends another way than a fresh cluster (-) does:\n%s", where, d)
 	}
+	good := len(o.wrong) == 0 && o.hold == "" && d == ""
+	if !good && *showLog {
+		t.Log(o.log)
+	}
+	return good
 }
 
 // plainTemplate leaves out what tells of a cluster's past, which a fresh one has not: what
-// is said of it, its record, the commit, and the volumes of members that hibernate or have
-// left. A cluster that hibernates keeps its template until it wakes.
+// is said of it, its record, the commit, the volumes of members that hibernate or have
+// left, and the labels with which Secrets were made. A cluster that hibernates keeps its
+// template and its members until it wakes.
 func plainTemplate(end []string) []string {
 	asleep := slices.ContainsFunc(end, func(line string) bool { return strings.HasSuffix(line, "StatefulSet orders.spec.replicas = 0") })
 	return slices.DeleteFunc(slices.Clone(end), func(line string) bool {
-		return asleep && strings.HasPrefix(line, "StatefulSet orders.spec.template.") || strings.Contains(line, naming.LabelCommit) ||
+		return asleep && (strings.HasPrefix(line, "StatefulSet orders.spec.template.") || strings.HasPrefix(line, "etcd ")) ||
+			strings.HasPrefix(line, "Secret ") && strings.Contains(line, ".metadata.labels.") || strings.Contains(line, naming.LabelCommit) ||
 			strings.HasPrefix(line, "ConfigMap ") || strings.HasPrefix(line, "PersistentVolumeClaim ") ||
 			strings.Contains(line, ".status.") || strings.Contains(line, appsv1.StatefulSetRevisionLabel)
 	})

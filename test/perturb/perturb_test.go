@@ -4,10 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"hash/fnv"
+	"os"
+	"runtime/debug"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
+
+	"github.com/quorate/quorate/test/perturb/score"
 )
 
 var (
@@ -15,7 +18,15 @@ var (
 	showLog = flag.Bool("log", false, "show the log of runs that fail")
 	// all disturbs each request rather than a part of them.
 	all = flag.Bool("all", false, "disturb each request in each way, and try each pair")
+	// page is where the figures are written.
+	page = flag.String("write", "", "page that gets the figures")
 )
+
+// TestMain lets the heap grow between two collections: a world is small, and soon gone.
+func TestMain(m *testing.M) {
+	debug.SetGCPercent(400)
+	os.Exit(m.Run()) //nolint:forbidigo // TestMain returns no error
+}
 
 // share is which part of all disturbances is tried without -all: one in so many.
 const share = 40
@@ -48,37 +59,39 @@ func everyEighth(n string) bool {
 	return err == nil && i%8 == 1
 }
 
-// figures are what was done, for the table.
-type figures struct {
-	mu                                   sync.Mutex
-	scenarios, requests, runs, unreached int
-}
-
-func (f *figures) add(change func(*figures)) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	change(f)
-}
-
 // 323: a write to the API server that is refused, is done but answered with an error, is
 // the last thing of a process, or is told of late, never or out of the past, changes
 // nothing of how it ends, nor does it cost a restart.
 func TestADisturbedWriteChangesNothing(t *testing.T) {
-	disturb(t, "writes", func(o outcome) []string { return o.writes }, func(string) []string { return waysOfWrites() })
+	f := &score.Table{Columns: waysOfWrites()}
+	publish(t, "Writes to the API server", f.String, func(title string) error { return score.WriteTable(*page, title, f) })
+	disturb(t, f, func(o outcome) []string { return o.writes }, func(string) []string { return waysOfWrites() })
 }
 
 // 324: nor does a call to the members that fails, hangs, is done but not answered, or much
 // later, or is answered by another member, or with what was true a while ago.
 func TestADisturbedCallChangesNothing(t *testing.T) {
-	disturb(t, "calls", func(o outcome) []string { return o.calls }, waysOfCalls)
+	f := &score.Table{Columns: []string{failed, timeout, unanswered, late, another, old, hangs}}
+	publish(t, "Calls to the members", f.String, func(title string) error { return score.WriteTable(*page, title, f) })
+	disturb(t, f, func(o outcome) []string { return o.calls }, waysOfCalls)
 }
 
-func disturb(t *testing.T, what string, requests func(outcome) []string, ways func(string) []string) {
+// publish tells the figures when the test has ended, and writes them to the page.
+func publish(t *testing.T, title string, figures func() string, write func(title string) error) {
 	t.Helper()
-	f := &figures{}
 	t.Cleanup(func() {
-		t.Logf("%d scenarios, %d %s; %d disturbances, of which %d did not come to their request", f.scenarios, f.requests, what, f.runs, f.unreached)
+		t.Logf("%s: %s", title, figures())
+		if *page == "" {
+			return
+		}
+		if err := write(title); err != nil {
+			t.Error(err)
+		}
 	})
+}
+
+func disturb(t *testing.T, f *score.Table, requests func(outcome) []string, ways func(string) []string) {
+	t.Helper()
 	for _, s := range scenarios() {
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
@@ -95,22 +108,17 @@ func disturb(t *testing.T, what string, requests func(outcome) []string, ways fu
 			if t.Failed() {
 				t.Fatal(tail(undisturbed.log))
 			}
-			f.add(func(f *figures) { f.scenarios, f.requests = f.scenarios+1, f.requests+len(requests(undisturbed)) })
+			f.Row(s.name, len(requests(undisturbed)))
 			for _, at := range requests(undisturbed) {
 				for _, how := range ways(at) {
 					name := fmt.Sprintf("%s/%s/%s", s.name, at, how)
-					if !chosen(name) && !named(t) {
+					if !chosen(name) && !named(2) {
 						continue
 					}
 					t.Run(at+"/"+how, func(t *testing.T) {
 						got := play(t, s, disturbance{at, how})
-						f.add(func(f *figures) {
-							f.runs++
-							if !got.hit {
-								f.unreached++
-							}
-						})
 						compare(t, undisturbed, got)
+						f.Add(s.name, how, endOf(t, got))
 					})
 				}
 			}
@@ -118,10 +126,21 @@ func disturb(t *testing.T, what string, requests func(outcome) []string, ways fu
 	}
 }
 
-// named reports whether somebody asks for one disturbance by its name.
-func named(t *testing.T) bool {
+// endOf is how a run has ended that was compared.
+func endOf(t *testing.T, got outcome) score.End {
 	t.Helper()
-	return strings.Count(flag.Lookup("test.run").Value.String(), "/") > 1
+	switch {
+	case t.Failed():
+		return score.Failed
+	case !got.hit:
+		return score.Unmet
+	}
+	return score.Same
+}
+
+// named reports whether somebody asks for one test by its name, so many levels down.
+func named(levels int) bool {
+	return strings.Count(flag.Lookup("test.run").Value.String(), "/") >= levels
 }
 
 // compare wants a run to end as the undisturbed one does, with no more restarts. A request
@@ -132,7 +151,7 @@ func compare(t *testing.T, want, got outcome) {
 	for _, w := range got.wrong {
 		t.Error(w)
 	}
-	if d := differ(want.end, got.end); d != "" {
+	if d := score.Differ(want.end, got.end); d != "" {
 		t.Errorf("it ends another way than undisturbed (-) does:\n%s", d)
 	}
 	for member, n := range got.restarts {

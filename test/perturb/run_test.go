@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -155,7 +154,7 @@ func (w *world) step(d time.Duration) {
 	for range 100 {
 		moved := w.Control()
 		moved = w.kubelet() || moved
-		w.elect()
+		w.Etcd.Elect(func(member string) bool { return w.runs(member) != "" })
 		w.judge.look()
 		if !moved {
 			break
@@ -207,7 +206,13 @@ func (w *world) idle() bool {
 	}
 	defer w.line.arm(w.line.arm(false))
 	p, err := w.R.Plan(w.Context(), w.Wish)
-	return err == nil && p.Idle()
+	return err == nil && p.Idle() && !slices.ContainsFunc(w.backups, w.failing)
+}
+
+// failing reports whether a backup is under way, or is to be tried again.
+func (w *world) failing(q desired.Backup) bool {
+	rec := w.RequestRecord(q)
+	return rec.Begun != nil || rec.Failures > 0
 }
 
 func (g *gate) touch() {
@@ -259,20 +264,6 @@ func (w *world) members() (list []*corev1.Pod) {
 	return list
 }
 
-// elect finds another leader where the one before is down.
-func (w *world) elect() {
-	members, learners := w.Etcd.Listed()
-	if w.runs(w.Etcd.Leader) != "" && slices.Contains(members, w.Etcd.Leader) {
-		return
-	}
-	for _, name := range members {
-		if !learners[name] && w.runs(name) != "" {
-			w.Etcd.Leader = name
-			return
-		}
-	}
-}
-
 func (w *world) outcome() outcome {
 	w.gate.mu.Lock()
 	defer w.gate.mu.Unlock()
@@ -283,20 +274,4 @@ func (w *world) outcome() outcome {
 		hit: w.gate.hit || w.line.hit, log: w.Log.String(),
 	}
 	return o
-}
-
-// differ is what two pictures of the world do not share.
-func differ(want, got []string) string {
-	var b strings.Builder
-	for _, l := range want {
-		if !slices.Contains(got, l) {
-			fmt.Fprintf(&b, "  - %s\n", l)
-		}
-	}
-	for _, l := range got {
-		if !slices.Contains(want, l) {
-			fmt.Fprintf(&b, "  + %s\n", l)
-		}
-	}
-	return b.String()
 }

@@ -1,6 +1,7 @@
 package perturb
 
 import (
+	"slices"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/desired"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -98,19 +100,16 @@ func scenarios() []scenario {
 		{name: "revert", edits: edits(clustertest.SetVersion("3.6.12")), then: func(w *world) {
 			w.Broken = map[string]corev1.ContainerStateWaiting{"3.6.16": {Reason: "ImagePullBackOff", Message: "not found"}}
 			w.commit(clustertest.SetVersion("3.6.16"))
-			for range 90 {
-				w.step(time.Second)
-			}
+			w.upTo("the pod without an image", func() bool {
+				return slices.ContainsFunc(w.members(), func(p *corev1.Pod) bool { return p.Annotations[naming.AnnotationVersion] == "3.6.16" })
+			})
 			w.commit(clustertest.SetVersion("3.6.12"))
 		}},
 		{name: "scale-up", then: commits(clustertest.SetReplicas(5))},
 		{name: "scale-down", edits: edits(clustertest.SetReplicas(5)), then: commits(clustertest.SetReplicas(3))},
 		{name: "hibernate-and-wake", then: excused(func(w *world) {
 			w.commit(inState(schema.StateHibernated))
-			w.upTo("hibernation", func() bool { return len(w.members()) == 0 })
-			for range 30 {
-				w.step(time.Second)
-			}
+			w.rest()
 			w.commit(inState(schema.StateRunning))
 		})},
 		{name: "delete", edits: edits(func(c *schema.EtcdCluster) { c.Spec.Deletion.Backup = schema.BackupSkip }), then: excused(commits(inState(schema.StateDeleted)))},

@@ -32,6 +32,9 @@ type Step struct {
 	// AtOnce says that members are down until the step is taken: where it did not last
 	// because another writer undid it, it is taken again at once.
 	AtOnce bool
+	// Otherwise is what a commit can say that does without the step, where it keeps
+	// failing; "" for nothing.
+	Otherwise string
 	// Undo says until when the step can be taken back, and how.
 	Undo action.Undo
 }

@@ -59,6 +59,12 @@ func (v Verdict) AtOnce() Verdict {
 	return v
 }
 
+// Otherwise adds to a step what a commit can say that does without it.
+func (v Verdict) Otherwise(way string) Verdict {
+	v.Step.Otherwise = way
+	return v
+}
+
 // Wait is a hold that ends on its own.
 func Wait(message string, since time.Time) Verdict {
 	return Verdict{Hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: Soon}}
