@@ -317,7 +317,7 @@ func (w *world) readySince(p *fakePod) int32 {
 // judgeOrder wants the highest ordinal first, and no more than one pod to go.
 func judgeOrder(w *world, s sight, target int8) string {
 	for i := w.set.replicas - 1; i > target; i-- {
-		if w.seats[i].id != 0 && w.pods[i].template != w.set.template {
+		if w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.pods[i].template != w.set.template {
 			return fmt.Sprintf("I20: member %d is restarted before %d", target, i)
 		}
 	}

@@ -134,7 +134,7 @@ func vocabulary() map[string]string {
 		"fleet":        "limit state name wave why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble created",
 		"set":     "template current replicas partition settled immutable claims terminating scaled-by status changed refused",
-		"pods":    "name template version ready since created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
+		"pods":    "name template version ready since runs created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -432,8 +432,8 @@ func podOf(t *testing.T, r row) state.Pod {
 		Name: r["name"], Found: found, Ordinal: int32(ordinal), UID: "pod-" + r["name"], Template: r["template"], Version: r["version"],
 		Ready: r["ready"] == "yes", Terminating: r["terminating"] == "yes", Trouble: r["trouble"],
 		Damage: r["damage"], NodeGone: r["node-gone"] == "yes", NodeSilent: r["node-silent"] == "yes", Unclaimed: r["unclaimed"] == "yes",
-		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
-		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: downSince(t, r),
+		Created: ago(t, cmp.Or(r["created"], r["since"])), ReadySince: ago(t, r["since"]), RunsSince: told(t, r["runs"]), Ran: r["ready"] == "yes" || r["ran"] == "yes",
+		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: told(t, r["down"]),
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
 	since := ago(t, cmp.Or(r["damaged"], r["since"]))
@@ -446,13 +446,13 @@ func podOf(t *testing.T, r row) state.Pod {
 	return pod
 }
 
-// downSince is since when a pod has not been ready, zero where that is not said.
-func downSince(t *testing.T, r row) time.Time {
+// told is the time that a cell tells, zero where it tells none.
+func told(t *testing.T, cell string) time.Time {
 	t.Helper()
-	if r["down"] == "" {
+	if cell == "" {
 		return time.Time{}
 	}
-	return ago(t, r["down"])
+	return ago(t, cell)
 }
 
 // errorsOf are errors that a member reports, such as "alarm:NOSPACE".

@@ -55,16 +55,20 @@ func Remedy(s *situation.Situation) verdict.Verdict {
 	return remedy(s, o, next)
 }
 
-// nextOf is the member that gets what Git asks for next: the highest, or the lowest of those
-// whose pods are refused as they were. The StatefulSet controller creates pods from the lowest
+// nextOf is the member that gets what Git asks for next: the highest, or, where that has no
+// pod, the lowest of those without one. The StatefulSet controller creates pods from the lowest
 // up, and goes no further than the first that is refused.
 func nextOf(s *situation.Situation, o *situation.Outage) situation.Down {
-	for _, d := range slices.Backward(o.Down) {
-		if d.Pod == nil && d.Template != s.Desired.Template {
-			return d
+	next := o.Down[0]
+	for _, d := range o.Down {
+		if d.Pod != nil {
+			break
+		}
+		if d.Template != s.Desired.Template {
+			next = d
 		}
 	}
-	return o.Down[0]
+	return next
 }
 
 // untried waits for pods that are only about to be created, and holds where what Git asks for
