@@ -9,5 +9,6 @@
 //
 //	go test ./test/perturb -run 'Write/^upgrade$/patch-statefulsets-orders-3/killed-after$' -args -log
 //
-// A run without -all tries one disturbance in forty, always the same.
+// A run without -all tries one disturbance in forty, always the same. What a whole one comes
+// to is in docs/perturbations.md.
 package perturb
