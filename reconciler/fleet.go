@@ -96,7 +96,10 @@ func (r *Reconciler) fleet(ctx context.Context, c desired.Cluster, fresh bool) (
 			return state.Fleet{}, fmt.Errorf("read the state of %s: %w", o.Key(), err)
 		}
 		n := state.Neighbour{Name: o.Key(), Wave: o.Spec.Upgrade.Wave}
-		n.Why = disrupted(s, o)
+		n.Why, n.Broken = disrupted(s, o)
+		if s.Set != nil {
+			n.Since = observe.LastChange(s.Set, "status")
+		}
 		if n.Why != "" {
 			f.Disrupted = append(f.Disrupted, n)
 		}
@@ -165,43 +168,45 @@ func leftToDo(p decision.Plan) string {
 }
 
 // disrupted is why the cluster counts as disrupted, "" when it does not: members
-// are missing, or quorate has begun something that restarts them. One that never
-// served, or that quorate only watches, does not count.
-func disrupted(s observe.Standing, c desired.Cluster) string {
+// are missing, or quorate has begun something that restarts them; it is broken where
+// quorate has not. One that never served, or that quorate only watches, does not count.
+func disrupted(s observe.Standing, c desired.Cluster) (why string, broken bool) {
 	if s.Record == nil || c.Spec.Mode == schema.ModeObserve {
-		return ""
+		return "", false
 	}
 	rec, err := record.Read(s.Record)
 	switch {
 	case err != nil:
-		return "its record cannot be read"
+		return "its record cannot be read", false
 	case !rec.Formed(), rec.Hibernated, rec.Deleted:
-		return ""
+		return "", false
 	case rec.Joining != nil:
-		return rec.Joining.Member + " is joining"
+		return rec.Joining.Member + " is joining", false
 	case rec.Leaving != nil:
-		return rec.Leaving.Member + " is leaving"
+		return rec.Leaving.Member + " is leaving", false
 	case rec.Replacing != "":
-		return rec.Replacing + " is being replaced"
+		return rec.Replacing + " is being replaced", false
 	case s.Set == nil && c.Spec.State == schema.StateRunning:
-		return "its StatefulSet is gone"
+		return "its StatefulSet is gone", false
 	case s.Set == nil:
-		return ""
+		return "", false
 	}
-	return unsettled(s.Set)
+	why, broken = unsettled(s.Set)
+	return why, broken && rec.Recovering == nil
 }
 
-// unsettled is why the members of a StatefulSet are not all up and settled, or "".
-func unsettled(set *appsv1.StatefulSet) string {
+// unsettled is why the members of a StatefulSet are not all up and settled, or "", and
+// whether nothing but missing members is the reason.
+func unsettled(set *appsv1.StatefulSet) (why string, broken bool) {
 	switch status, replicas := set.Status, observe.Replicas(set); {
 	case status.ObservedGeneration < set.Generation:
-		return "its StatefulSet has just been changed"
+		return "its StatefulSet has just been changed", false
 	case status.CurrentRevision != status.UpdateRevision:
-		return "it is being rolled"
+		return "it is being rolled", false
 	case status.ReadyReplicas < replicas:
-		return fmt.Sprintf("%d of %d members are ready", status.ReadyReplicas, replicas)
+		return fmt.Sprintf("%d of %d members are ready", status.ReadyReplicas, replicas), true
 	}
-	return ""
+	return "", false
 }
 
 // unfinished is why a running cluster is plainly not what its file says, or "":
@@ -223,5 +228,6 @@ func unfinished(s observe.Standing, c desired.Cluster) string {
 	case rec.Applied == nil || rec.Applied.SpecHash != schema.SpecHash(c.Spec):
 		return "its file has not been applied yet"
 	}
-	return disrupted(s, c)
+	why, _ := disrupted(s, c)
+	return why
 }

@@ -1,6 +1,7 @@
 package reconciler
 
 import (
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -36,7 +37,7 @@ func TestMembersOnTheirWayDisrupt(t *testing.T) {
 	} {
 		r := recordtest.Formed()
 		edit(&r)
-		if got := disrupted(observe.Standing{Record: recordtest.Stored(r)}, WishOf("orders")); got != want {
+		if got, _ := disrupted(observe.Standing{Record: recordtest.Stored(r)}, WishOf("orders")); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
@@ -59,12 +60,34 @@ func TestWhatDoesNotDisrupt(t *testing.T) {
 	} {
 		r := recordtest.Formed()
 		test.rec(&r)
-		if got := disrupted(observe.Standing{Record: recordtest.Stored(r)}, WishOf("orders", test.file)); got != "" {
+		if got, _ := disrupted(observe.Standing{Record: recordtest.Stored(r)}, WishOf("orders", test.file)); got != "" {
 			t.Errorf("%s: %q", name, got)
 		}
 	}
-	if got := disrupted(observe.Standing{}, WishOf("orders")); got != "" {
+	if got, _ := disrupted(observe.Standing{}, WishOf("orders")); got != "" {
 		t.Errorf("never made: %q", got)
+	}
+}
+
+// 350: a cluster is broken where members are missing, and not by what quorate has begun.
+func TestWhatIsBroken(t *testing.T) {
+	recovering := func(r *record.Record) { r.Recovering = &record.Recovering{Member: "orders-0"} }
+	for name, c := range map[string]struct {
+		rec   func(*record.Record)
+		ready int32
+		want  bool
+	}{
+		"a member is missing":    {func(*record.Record) {}, 2, true},
+		"none is":                {func(*record.Record) {}, 3, false},
+		"it is being recovered":  {recovering, 1, false},
+		"a member is on its way": {func(r *record.Record) { r.Joining = &record.Joining{Member: "orders-3"} }, 2, false},
+	} {
+		r := recordtest.Formed()
+		c.rec(&r)
+		set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Replicas: new(int32(3))}, Status: appsv1.StatefulSetStatus{ReadyReplicas: c.ready}}
+		if _, broken := disrupted(observe.Standing{Record: recordtest.Stored(r), Set: set}, WishOf("orders")); broken != c.want {
+			t.Errorf("%s: broken %t", name, broken)
+		}
 	}
 }
 
@@ -142,7 +165,7 @@ func TestUnsettled(t *testing.T) {
 		"2 of 3 members are ready":              set(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas = 2 }),
 		"0 of 1 members are ready":              set(func(s *appsv1.StatefulSet) { s.Status.ReadyReplicas, s.Spec.Replicas = 0, nil }),
 	} {
-		if got := unsettled(s); got != want {
+		if got, broken := unsettled(s); got != want || broken != strings.Contains(want, "members are ready") {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}

@@ -90,12 +90,14 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		each("pod", p.Name, "not ready since", &p.UnreadySince, asSeen)
 		each("pod", p.Name, "damaged since", &p.DamageSince, asSeen)
 		each("pod", p.Name, "down since", &p.DownSince, asSeen)
+		each("pod", p.Name, "deleted", &p.GoingSince, asSeen)
 		each("the node of pod", p.Name, "gone since", &p.NodeGoneSince, asSeen)
 	}
 	for i := range o.Volumes {
 		v := &o.Volumes[i]
 		each("volume claim", v.Claim, "created", &v.Created, asSeen)
 		each("volume claim", v.Claim, "grows since", &v.GrowingSince, asSeen)
+		each("volume claim", v.Claim, "deleted", &v.GoingSince, asSeen)
 	}
 	for i := range o.Objects {
 		each(o.Objects[i].Kind, o.Objects[i].Name, "changed", &o.Objects[i].ChangedAt, asNow)
@@ -107,9 +109,15 @@ func visit(o *state.Observed, each func(kind, name, what string, at *time.Time, 
 		each("StatefulSet", "", "scaled", &o.Set.ScaledAt, asNow)
 		each("StatefulSet", "", "changed", &o.Set.ChangedAt, asSeen)
 		each("StatefulSet", "", "status written", &o.Set.StatusAt, asSeen)
+		each("StatefulSet", "", "deleted", &o.Set.GoingSince, asSeen)
 		if o.Set.Refusal != nil {
 			each("StatefulSet", "", "pod refused since", &o.Set.Refusal.Since, asSeen)
 			each("StatefulSet", "", "pod refused last", &o.Set.Refusal.At, asSeen)
+		}
+	}
+	for _, others := range [][]state.Neighbour{o.Fleet.Disrupted, o.Fleet.Unfinished} {
+		for i := range others {
+			each("cluster", others[i].Name, "changed", &others[i].Since, asNow)
 		}
 	}
 	each("Job", o.Restore.Job, "begun", &o.Restore.Since, asSeen)
@@ -169,6 +177,7 @@ func describe(kind, name, what string) string {
 func clone(o state.Observed) state.Observed {
 	o.Pods, o.Volumes = slices.Clone(o.Pods), slices.Clone(o.Volumes)
 	o.Objects, o.Leftovers = slices.Clone(o.Objects), slices.Clone(o.Leftovers)
+	o.Fleet.Disrupted, o.Fleet.Unfinished = slices.Clone(o.Fleet.Disrupted), slices.Clone(o.Fleet.Unfinished)
 	if o.Set = pointer(o.Set); o.Set != nil {
 		o.Set.Refusal = pointer(o.Set.Refusal)
 	}

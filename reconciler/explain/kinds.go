@@ -5,7 +5,7 @@ func kinds() []Entry {
 	return []Entry{
 		{
 			Name: "Waiting", Topic: Kind,
-			Means: "Something that was started, or that others have to finish, is not over yet. The hold ends on its own.",
+			Means: "Something that was started, or that others have to finish, is not over yet. The hold ends on its own; one that lasts longer than it should becomes Unhealthy.",
 			Why:   "The next step builds on the end of this one: quorate takes one step at a time, and looks at its effect before it takes another.",
 			Do:    []string{"Nothing, as long as it moves. Where the hold says what to do, it has lasted longer than it should: that is the thing to check."},
 		},

@@ -120,7 +120,10 @@ func rules() []Entry {
 			Name:  "settled",
 			Means: "The StatefulSet controller has not caught up with the last change, or replaces a pod.",
 			Why:   "What quorate sees of the pods is not yet the effect of its last step.",
-			Do:    []string{"Where it lasts, the hold names what blocks the pod: check the node, the volume, and that kube-controller-manager runs."},
+			Do: []string{
+				"Where it lasts, the hold names what blocks the pod: check the node, the volume, and that kube-controller-manager runs.",
+				"A pod on a node that does not report is never taken for stopped: bring the node back; only where it is certainly off, delete the pod by force, or taint the node out-of-service. On a node that still runs, a second etcd would start beside the first.",
+			},
 		},
 		{
 			Name:  "reachable",
@@ -201,7 +204,10 @@ func rules() []Entry {
 			Name:  "member",
 			Means: "The member that was restarted last is not back yet, or does not come back: then the roll has stopped at it.",
 			Why:   "The next member is restarted only after this one is healthy, has caught up and has stayed so for a while.",
-			Do:    []string{"kubectl describe pod and kubectl logs of that member.", "Revert the commit to go back, or fix the cause in a new one."},
+			Do: []string{
+				"kubectl describe pod and kubectl logs of that member.", "Revert the commit to go back, or fix the cause in a new one.",
+				"Where its pod does not stop, the hold names its node or its finalizers. Delete it by force only where its node is certainly off.",
+			},
 		},
 		{
 			Name:  "health",
@@ -234,7 +240,11 @@ func rules() []Entry {
 			Name:  "fleet",
 			Means: "It is not this cluster's turn: as many others as --max-disrupted allows are being changed, or a lower upgrade.wave is not done.",
 			Why:   "A bad change must not reach many clusters at once.",
-			Do:    []string{"Look at the clusters that the message names: one that is stopped keeps the others waiting.", "Raise --max-disrupted, or change the waves, if that is meant."},
+			Do: []string{
+				"Look at the clusters that the message names: one that is stopped keeps the others waiting.",
+				"Raise --max-disrupted, or change the waves, if that is meant; or set spec.mode of that cluster to Observe, and nothing waits for it.",
+				"One that is broken, and to which quorate does nothing, yields its place after an hour. A lower wave is never passed over.",
+			},
 		},
 		{
 			Name:  "window",

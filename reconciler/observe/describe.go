@@ -81,8 +81,9 @@ func (v *View) describeSet(g gathered) {
 		Template: template[naming.AnnotationTemplateHash], Version: template[naming.AnnotationVersion],
 		Settled: v.Set.Status.ObservedGeneration >= v.Set.Generation,
 	}
+	set.GoingSince, set.Finalizers = pods.Going(v.Set)
 	set.Terminating = v.Set.DeletionTimestamp != nil
-	set.ChangedAt, set.StatusAt = lastChange(v.Set, ""), lastChange(v.Set, "status")
+	set.ChangedAt, set.StatusAt = LastChange(v.Set, ""), LastChange(v.Set, "status")
 	set.Refusal = g.refusal
 	if claims := ClaimTemplateOf(v.Set); claims != nil {
 		set.ClaimSize = claims.Size.Value()

@@ -44,6 +44,8 @@ type gathered struct {
 	chosen  state.Chosen
 	// nodes is since when the node of a pod that is not ready is gone, by pod.
 	nodes map[string]time.Time
+	// lost is the node that does not report of a pod that should have stopped, by pod.
+	lost map[string]string
 	// kubelets is whether the node of a pod reports, by pod, while no member answers.
 	kubelets map[string]bool
 	// refusal is why a pod that is missing cannot be created; nil where that is not known.
@@ -145,6 +147,9 @@ func (o *Observer) gatherAround(ctx context.Context, g *gathered) (err error) {
 	g.parsed, g.unreadable = o.readRecord(g.cluster, g.liveCluster)
 	rec := g.parsed
 	if g.nodes, err = o.goneNodes(ctx, rec, g.liveCluster); err != nil {
+		return err
+	}
+	if g.lost, err = o.lostNodes(ctx, g.liveCluster); err != nil {
 		return err
 	}
 	if g.refusal, err = o.refusal(ctx, g.liveCluster); err != nil {

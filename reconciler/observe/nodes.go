@@ -51,16 +51,48 @@ func (o *Observer) reportingNodes(ctx context.Context, g gathered) (map[string]b
 			reporting[p.Name] = true // nothing of it runs anywhere
 			continue
 		}
-		nodes, err := o.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + p.Spec.NodeName})
-		switch {
-		case apierrors.IsForbidden(err):
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("get the node of %s: %w", p.Name, err)
+		is, known, err := o.nodeReports(ctx, p)
+		if err != nil {
+			return nil, err
 		}
-		reporting[p.Name] = slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName && reports(n) })
+		if known {
+			reporting[p.Name] = is
+		}
 	}
 	return reporting, nil
+}
+
+// nodeReports reports whether the node on which a pod is exists and reports; that is not
+// known where quorate may not read nodes.
+func (o *Observer) nodeReports(ctx context.Context, p *corev1.Pod) (is, known bool, err error) {
+	nodes, err := o.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + p.Spec.NodeName})
+	switch {
+	case apierrors.IsForbidden(err):
+		return false, false, nil
+	case err != nil:
+		return false, false, fmt.Errorf("get the node of %s: %w", p.Name, err)
+	}
+	return slices.ContainsFunc(nodes.Items, func(n corev1.Node) bool { return n.Name == p.Spec.NodeName && reports(n) }), true, nil
+}
+
+// lostNodes are the nodes that do not report, or do not exist, of pods that should have
+// stopped by now, by pod. Kubernetes never ends the deletion of such a pod. Nodes are read only
+// for those.
+func (o *Observer) lostNodes(ctx context.Context, live liveCluster) (map[string]string, error) {
+	lost := map[string]string{}
+	for _, p := range live.pods {
+		if p.Spec.NodeName == "" || p.DeletionTimestamp == nil || o.Now().Before(p.DeletionTimestamp.Time) {
+			continue
+		}
+		is, known, err := o.nodeReports(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if known && !is {
+			lost[p.Name] = p.Spec.NodeName
+		}
+	}
+	return lost, nil
 }
 
 // reports reports whether a node is ready by Kubernetes.
@@ -87,6 +119,7 @@ func (v *View) describeDamage(g gathered) {
 		claim := g.claim(v.ClaimName(pod.Name))
 		reports, known := g.kubelets[p.Name]
 		pod.NodeSilent, pod.Reported = known && !reports && (pod.Ready || pod.EtcdReady), reports && !pod.Ready
+		pod.LostNode = g.lost[p.Name]
 		pod.Unclaimed = claim == nil && pods.Mounts(p, v.ClaimName(pod.Name))
 		if pod.Ready {
 			continue

@@ -92,6 +92,38 @@ func TestNodeThatHasTheVolume(t *testing.T) {
 	})
 }
 
+// 347: a pod that should have stopped is told with its node where that does not report, and
+// every object that is being deleted with what keeps it.
+func TestWhatIsBeingDeletedIsToldWithWhatKeepsIt(t *testing.T) {
+	reconcilertest.Formed(t, func(w *reconcilertest.World) {
+		asked := time.Now().Add(-time.Hour).Truncate(time.Second)
+		due := func(in time.Duration) {
+			reconcilertest.Ill(w, asked, func(p *corev1.Pod) {
+				p.Spec.NodeName, p.Finalizers = "n1", []string{"example.com/drain"}
+				p.DeletionTimestamp, p.DeletionGracePeriodSeconds = new(metav1.NewTime(asked.Add(in))), new(int64(in.Seconds()))
+			})
+		}
+		check := func(when, lost string) {
+			t.Helper()
+			if p := podSeen(w); p.LostNode != lost || !p.GoingSince.Equal(asked) || p.Finalizers != "example.com/drain" {
+				t.Errorf("%s: %+v", when, p)
+			}
+		}
+		due(2 * time.Hour)
+		check("within its time of grace", "")
+		due(time.Minute)
+		check("no such node", "n1")
+		putNode(w, "n1", "host-1", corev1.ConditionTrue, asked)
+		check("a node that reports", "")
+		putNode(w, "n1", "host-1", corev1.ConditionUnknown, asked)
+		check("a node that does not", "n1")
+		w.API.PrependReactor("list", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, apierrors.NewForbidden(corev1.Resource("nodes"), "", errors.New("no"))
+		})
+		check("nodes that may not be read", "")
+	})
+}
+
 // A volume is tied to a node only where it says so without an alternative: one that
 // is not may come up elsewhere, and its data is not lost.
 func TestHostThatAloneHasTheVolume(t *testing.T) {

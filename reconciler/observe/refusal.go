@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,11 +76,11 @@ func refusalOf(e *corev1.Event) state.PodRefusal {
 	return r
 }
 
-// lastChange is when a StatefulSet, or a subresource of it, was last changed, zero when
-// that is unknown.
-func lastChange(set *appsv1.StatefulSet, subresource string) time.Time {
+// LastChange is when an object, or a subresource of it, was last changed, zero when that is
+// unknown.
+func LastChange(object metav1.Object, subresource string) time.Time {
 	last := time.Time{}
-	for _, e := range set.ManagedFields {
+	for _, e := range object.GetManagedFields() {
 		if e.Subresource == subresource && e.Time != nil && e.Time.After(last) {
 			last = e.Time.Time
 		}

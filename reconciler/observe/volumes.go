@@ -65,6 +65,10 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, pr
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}
+	v.GoingSince, v.Finalizers = pods.Going(claim)
+	if v.Growing == "" && v.Capacity < v.Size {
+		v.GrowingSince = LastChange(claim, "") // it was asked for, and nobody has begun
+	}
 	if member := naming.MemberOfClaim(c.Metadata.Name, claim.Name, prefix); member != "" {
 		v.Member, v.Ordinal = member, naming.Ordinal(member)
 	}

@@ -56,7 +56,7 @@ func TestVolumeAsThePlannerSeesIt(t *testing.T) {
 		}), like(func(v *state.Volume) { v.Capacity, v.Bound = 0, false })},
 		"lost":                      {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.Status.Phase = corev1.ClaimLost }), like(func(v *state.Volume) { v.Bound, v.Trouble = false, "the volume behind the claim is lost" })},
 		"made":                      {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.CreationTimestamp = now }), like(func(v *state.Volume) { v.Created = now.Time })},
-		"being deleted":             {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }), like(func(v *state.Volume) { v.Terminating = true })},
+		"being deleted":             {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.DeletionTimestamp = &now }), like(func(v *state.Volume) { v.Terminating, v.GoingSince = true, now.Time })},
 		"without a class":           {clustertest.Claim("data-orders-2", func(c *corev1.PersistentVolumeClaim) { c.Spec.StorageClassName = nil }), like(func(v *state.Volume) { v.Class = "" })},
 		"of the tenth":              {clustertest.Claim("data-orders-10", nil), like(func(v *state.Volume) { v.Claim, v.Member, v.Ordinal = "data-orders-10", "orders-10", 10 })},
 		"of another cluster's name": {clustertest.Claim("data-orders-eu-2", nil), like(func(v *state.Volume) { v.Claim, v.Member, v.Ordinal = "data-orders-eu-2", "", -1 })},

@@ -85,11 +85,12 @@ func forming(s *situation.Situation) verdict.Verdict {
 			v.Hold.Message, v.Hold.Since = v.Hold.Message+"; until the IDs of its members are recorded, clients are not led to it", s.OldestPod()
 			return v
 		}
-		v := verdict.Wait("the cluster is forming: "+problem.Text, s.OldestPod()).About(problem)
-		if began := s.OldestPod(); !began.IsZero() && s.Now.Sub(began) > situation.ComebackTime {
-			v.Hold.Do = "a cluster that never held data can be started over: delete its StatefulSet, its volume claims and ConfigMap " + naming.Record(s.Desired.Name)
+		began := s.OldestPod()
+		if began.IsZero() {
+			began = s.Observed.Set.ChangedAt
 		}
-		return v
+		return verdict.Wait(s, "the cluster is forming: "+problem.Text, began,
+			"a cluster that never held data can be started over: delete its StatefulSet, its volume claims and ConfigMap "+naming.Record(s.Desired.Name)).About(problem)
 	}
 	members := map[string]string{}
 	for _, m := range r.Members {

@@ -112,7 +112,7 @@ func TestClausesOfRolls(t *testing.T) {
 		}), want: "Confirm: "}},
 		{compare, ruleCase{name: "345: nobody restarts next", change: arrived}},
 		{leader, ruleCase{name: "345: nobody restarts next", change: arrived}},
-		{downgrade, ruleCase{name: "345: since when is unknown", change: descending(time.Time{}), want: "Waiting: orders-1 brings its storage down", lacks: "check the log"}},
+		{downgrade, ruleCase{name: "345: since when is unknown", change: descending(time.Time{}), want: "Waiting: orders-1 brings its storage down to 3.6; check the log"}},
 		{downgrade, ruleCase{name: "345: it takes its time", change: descending(noon.Add(-time.Minute)), want: "Waiting: orders-1 brings its storage down", lacks: "check the log"}},
 		{resize, ruleCase{name: "345: when somebody has scaled it", change: func(s *situation.Situation) {
 			s.Observed.Set.Replicas, s.Observed.Set.ScaledBy, s.Observed.Set.ScaledAt = 1, "kubectl", noon.Add(-time.Hour)
@@ -163,7 +163,7 @@ func TestClausesOfLosses(t *testing.T) {
 		{recovery.Run, ruleCase{name: "345: what a member has is not begun with another template", change: with(reborn, func(s *situation.Situation) {
 			podAt(s, 0).Ran = false
 			podAt(s, 1).Ran, podAt(s, 1).Ready, podAt(s, 1).Trouble, podAt(s, 1).Template = false, false, "no such image", "z"
-		}), want: "Waiting: orders-1, the first member"}},
+		}), want: "Unhealthy: orders-1, the first member"}},
 		{repair, ruleCase{name: "345: a gap waits for who leaves", change: with(gap, leaving(0, false))}},
 		{repair, ruleCase{name: "345: and for who joins", change: with(gap, joining("m3", time.Minute))}},
 		{repair, ruleCase{name: "345: a gap alone is filled", change: gap, want: "delete the volume claim data-orders-1"}},
@@ -360,7 +360,7 @@ func TestClausesOfMembers(t *testing.T) {
 		{"the newest version is that of the first pod", span(2), "3.5.35 3.6.16"},
 		{"or of the last", span(0), "3.5.35 3.6.16"},
 		{"or all but one have it", span(0, 1), "3.5.35 3.6.16"},
-		{"pods that are ready block nobody", func() string { s := ask(func(*situation.Situation) {}); return s.Unblock(*podAt(s, 0)) }(), ""},
+		{"pods that are ready block nobody", func() string { s := ask(func(*situation.Situation) {}); return s.Unblock(*podAt(s, 0)) }(), ask(func(*situation.Situation) {}).AskController()},
 		{"every member has its pod", len(situation.MissingOf(ask(func(*situation.Situation) {})).Names), 0},
 		{"a pod that shuts down", func() string {
 			s := ask(func(s *situation.Situation) { podAt(s, 1).Terminating = true })

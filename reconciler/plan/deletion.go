@@ -3,10 +3,10 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -103,7 +103,11 @@ func deletePods(s *situation.Situation) verdict.Verdict {
 
 // deleteObjects deletes the StatefulSet, the services and the budget.
 func deleteObjects(s *situation.Situation) verdict.Verdict {
-	if s.Observed.Set != nil {
+	switch {
+	case s.Observed.Set == nil:
+	case s.Observed.Set.Terminating:
+		return stalled.Set(s)
+	default:
 		return verdict.Do(action.DeleteObject{ObjectKind: "StatefulSet", Name: s.Desired.Name}, "no pod of it is left")
 	}
 	for _, obj := range s.Observed.Objects {
@@ -130,7 +134,7 @@ func deleteVolumes(s *situation.Situation) verdict.Verdict {
 		}
 	}
 	if n := len(left); n > 0 {
-		return verdict.Wait("Kubernetes deletes "+state.Plural(n, "volume"), time.Time{})
+		return stalled.Claim(s, &left[0], "Kubernetes deletes "+state.Plural(n, "volume")+", first claim "+left[0].Claim)
 	}
 	if len(s.Observed.Leftovers) > 0 {
 		obj := s.Observed.Leftovers[0]

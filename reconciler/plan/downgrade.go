@@ -60,11 +60,8 @@ func awaitStorage(s *situation.Situation, r *state.Round) verdict.Verdict {
 		if state.Minor(m.Version) == target || state.Minor(m.StorageVersion) == target || m.Name == s.Exempt() {
 			continue
 		}
-		v := verdict.Wait(fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince()).At(m.Name)
-		if since := v.Hold.Since; !since.IsZero() && s.Now.Sub(since) > situation.ComebackTime {
-			v.Hold.Do = fmt.Sprintf("check the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))
-		}
-		return v
+		return verdict.Wait(s, fmt.Sprintf("%s brings its storage down to %s", state.NameOf(m), target), s.Observed.Record.DowngradeSince(),
+			fmt.Sprintf("check the log of %s: something that only %s can do may be in use; revert the commit to cancel the downgrade", state.NameOf(m), state.Minor(m.Version))).At(m.Name)
 	}
 	return verdict.Pass()
 }
@@ -83,5 +80,5 @@ func cancel(s *situation.Situation, r *state.Round) verdict.Verdict {
 		return verdict.Do(action.CancelDowngrade{Member: l.Name, MemberID: l.ID, Minor: r.DowngradeTarget},
 			fmt.Sprintf("Git asks for %s now; while a member runs it, the downgrade can be taken back", s.Desired.Spec.Version))
 	}
-	return verdict.Wait("every member runs "+r.DowngradeTarget+"; etcd ends the downgrade within seconds", s.Observed.Record.DowngradeSince())
+	return verdict.Wait(s, "every member runs "+r.DowngradeTarget+"; etcd ends the downgrade within seconds", s.NewestPod(), checkLeader)
 }

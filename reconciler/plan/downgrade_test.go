@@ -51,7 +51,7 @@ func TestDowngrade(t *testing.T) {
 		{name: "53: a downgrade that somebody has begun for Git is waited for, too", change: with(down37, descends, storage("3.6.0", "3.7.0", "3.6.0")), want: "Waiting: orders-1 brings"},
 		{name: "20: Git goes back before a member stopped", change: with(under, git("3.7.3", "a")), want: "cancel the downgrade to 3.6: Git asks for 3.7.3 now"},
 		{name: "20: Git goes back in the middle", change: with(under, begun, rolled("3.6.16", 2), git("3.7.3", "a")), want: "cancel the downgrade to 3.6"},
-		{name: "20: Git goes back when all have the older minor", change: with(under, begun, rolled("3.6.16", 0, 1, 2), git("3.7.3", "a")), want: "Waiting: every member runs 3.6; etcd ends the downgrade within"},
+		{name: "20: Git goes back when all have the older minor", change: with(youngPods, under, begun, rolled("3.6.16", 0, 1, 2), git("3.7.3", "a")), want: "Waiting: every member runs 3.6; etcd ends the downgrade within"},
 		{name: "20: there is no leader to be told so", change: with(under, git("3.7.3", "a"), of(2, func(m *state.Member) { m.Leader = "" })), want: "Unhealthy: there is no leader to cancel the downgrade"},
 	})
 }

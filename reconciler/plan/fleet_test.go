@@ -2,6 +2,7 @@ package plan
 
 import (
 	"testing"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
@@ -26,6 +27,9 @@ func TestFleet(t *testing.T) {
 	upgrade := with(commit(newVersion), backedUp(0))
 	rolls := neighbour("db/baskets", "it is being rolled")
 	late := neighbour("db/test", "its file has not been applied yet")
+	broken := neighbour("db/users", "2 of 3 members are ready")
+	broken.Broken = true
+	aged := func(n state.Neighbour, age time.Duration) state.Neighbour { n.Since = noon.Add(-age); return n }
 	full := atMost(1, rolls)
 	moving := with(stored, wantsClass(schema.ClassChangeReplace), func(s *situation.Situation) { s.Observed.Set.ClaimClass = "slow" })
 	checkRule(t, fleet, []ruleCase{
@@ -33,6 +37,13 @@ func TestFleet(t *testing.T) {
 		{name: "no other cluster is disrupted", change: with(upgrade, atMost(1))},
 		{name: "one who plans alone knows no limit", change: with(upgrade, atMost(0, rolls))},
 		{name: "the places are taken", change: with(upgrade, full), want: "Waiting: at most 1 cluster may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled)"},
+		{name: "350: what keeps a place for long is a person's to look at", change: with(upgrade, atMost(1, aged(rolls, time.Hour))), want: "Unhealthy: at most 1 cluster may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled); find out what keeps it"},
+		{name: "350: a broken one keeps its place for a while", change: with(upgrade, atMost(1, aged(broken, 59*time.Minute))), want: "Waiting: at most 1 cluster may be disrupted at once (--max-disrupted), and now it is db/users (2 of 3 members are ready)"},
+		{name: "350: and yields it then", change: with(upgrade, atMost(1, aged(broken, time.Hour)))},
+		{name: "350: not where nobody knows since when", change: with(upgrade, atMost(1, broken)), want: "at most 1 cluster"},
+		{name: "350: nor where more are broken than may be disrupted", change: with(upgrade, atMost(1, aged(broken, time.Hour), aged(broken, time.Hour))), want: "Unhealthy: at most 1 cluster"},
+		{name: "350: beside it others take their turns", change: with(upgrade, atMost(1, aged(broken, time.Hour), rolls)), want: "and now it is db/baskets (it is being rolled)", lacks: "db/users"},
+		{name: "350: a lower wave is never passed over", change: with(upgrade, behind(aged(broken, 24*time.Hour))), want: "Unhealthy: wave 2 begins when every lower wave is done; not yet: db/users (2 of 3 members are ready); find out what keeps it: its own status says; to go on without it, set its spec.mode to Observe"},
 		{name: "one place is left", change: with(upgrade, atMost(2, rolls))},
 		{name: "none is left of two", change: with(upgrade, atMost(2, rolls, neighbour("db/users", "2 of 3 members are ready"))), want: "at most 2 clusters may be disrupted at once (--max-disrupted), and now it is db/baskets (it is being rolled), db/users (2 of 3 members are ready)"},
 		{name: "a change of settings disrupts as much", change: with(commit(oldVersion), full), want: "Waiting: at most 1"},

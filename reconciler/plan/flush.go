@@ -33,11 +33,8 @@ func flush(s *situation.Situation) verdict.Verdict {
 	case s.Now.Sub(n.Time) >= snapshotTime:
 		return forceSnapshot(s, waiting+" has not saved its state beside its log since the last entries; a few more are added")
 	}
-	v := verdict.Wait(waiting+" saves its state beside its log, which takes a moment", n.Since).At(waiting)
-	if s.Now.Sub(n.Since) > situation.ComebackTime {
-		v.Hold.Do = "check the log of " + waiting + ": it does not save snapshots; nothing goes to the next minor before that"
-	}
-	return v
+	return verdict.Wait(s, waiting+" saves its state beside its log, which takes a moment", n.Since,
+		"check the log of "+waiting+": it does not save snapshots; nothing goes to the next minor before that").At(waiting)
 }
 
 // forceSnapshot adds entries to the log.

@@ -252,7 +252,7 @@ func TestForecastEndsAtAPerson(t *testing.T) {
 	}{
 		"nothing is left": {verdict.Pass(), 1},
 		"a person":        {verdict.Refuse("no", "look"), 1},
-		"time":            {verdict.Wait("soon", time.Time{}), 1},
+		"time":            {verdict.WaitUntil("soon", time.Time{}), 1},
 		"steps":           {verdict.Do(action.EndRoll{}, "it is over"), horizon},
 	} {
 		if steps := forecast(always(c.says), s, done); len(steps)+1 < c.want || (c.want == 1 && len(steps) > 0) {

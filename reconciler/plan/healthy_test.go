@@ -39,6 +39,7 @@ func healthy(n int32) *situation.Situation {
 		Set: &state.Set{
 			UID: "set", Replicas: n, Partition: n, Settled: true,
 			Template: "a", Version: oldVersion, CurrentTemplate: "a", CurrentVersion: oldVersion,
+			ChangedAt: noon.Add(-10 * time.Second), StatusAt: noon.Add(-10 * time.Second),
 		},
 	}
 	r := state.Round{At: noon.Add(-time.Second), ClusterID: "c1", ClusterVersion: "3.5.0", Deep: true}
@@ -203,6 +204,9 @@ func checkRule(t *testing.T, eval func(*situation.Situation) verdict.Verdict, ca
 			got := said(eval, s)
 			if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 				t.Errorf("got  %q\nwant %q", got, c.want)
+			}
+			if problem := endless(eval, s, muchLater); problem != "" && !strings.Contains(got, "maintenance window opens") && !strings.Contains(got, "outside the maintenance window") {
+				t.Error(problem)
 			}
 			if c.lacks != "" && strings.Contains(got, c.lacks) {
 				t.Errorf("got  %q\nwhich should lack %q", got, c.lacks)

@@ -2,11 +2,11 @@ package plan
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/objects"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -56,7 +56,8 @@ func stopAll(s *situation.Situation) verdict.Verdict {
 		return verdict.Do(action.ResizeSet{SetUID: s.Observed.Set.UID, From: s.Observed.Set.Replicas, To: 0, Partition: 0}, "no member is to run")
 	}
 	if n := len(s.Observed.Pods); n > 0 {
-		return verdict.Wait(fmt.Sprintf("%s shut down", state.Plural(n, "pod")), time.Time{})
+		p := &s.Observed.Pods[n-1]
+		return stalled.Gone(s, p, fmt.Sprintf("%s shut down, %s first", state.Plural(n, "pod"), p.Name))
 	}
 	return verdict.Pass()
 }

@@ -3,11 +3,11 @@ package plan
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -19,13 +19,13 @@ func settled(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	}
 	if !s.Observed.Set.Settled {
-		return verdict.Wait("the StatefulSet controller has not seen the last change yet", time.Time{})
+		return stalled.Controller(s, "the StatefulSet controller has not seen the last change yet")
 	}
 	if m := situation.MissingOf(s); len(m.Names) > 0 {
 		return recallMissing(s, m.Names) // a rule below tells: what heals must not wait for it
 	}
 	if s.ControllerCloses() {
-		return verdict.Wait("every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod()).Advise(s.AskController())
+		return verdict.Wait(s, "every pod has the last template; the StatefulSet controller closes that roll first", s.NewestPod(), s.AskController())
 	}
 	if s.LeftOpen() {
 		if v := soaking(s, s.Observed.Set.Template); !v.Silent() {
@@ -48,7 +48,7 @@ func settled(s *situation.Situation) verdict.Verdict {
 	case len(loose) == 0:
 		return verdict.Pass()
 	case len(loose) == 1 && down == "":
-		return verdict.Wait(fmt.Sprintf("the StatefulSet replaces %s", loose[0].Name), time.Time{}).At(loose[0].Name).Advise(s.Unblock(loose[0]))
+		return replaced(s, &loose[0])
 	case len(loose) == 1:
 		return verdict.Do(action.NewStartRoll(s),
 			fmt.Sprintf("the partition is %d and would let %s go while %s is not well; it goes back above all of them",
@@ -57,6 +57,15 @@ func settled(s *situation.Situation) verdict.Verdict {
 	return verdict.Do(action.NewStartRoll(s),
 		fmt.Sprintf("the partition is %d and would let %d members go at once; it goes back above all of them",
 			s.Observed.Set.Partition, len(loose)))
+}
+
+// replaced waits for a pod that the StatefulSet has been told to replace.
+func replaced(s *situation.Situation, p *state.Pod) verdict.Verdict {
+	message := fmt.Sprintf("the StatefulSet replaces %s", p.Name)
+	if p.Terminating {
+		return stalled.Gone(s, p, message)
+	}
+	return verdict.Wait(s, message, s.Observed.Set.ChangedAt, s.Unblock(*p)).At(p.Name)
 }
 
 // recall stops the StatefulSet from giving a pod the template that Git no longer
@@ -77,9 +86,9 @@ func member(s *situation.Situation) verdict.Verdict {
 	if !s.Unfinished() {
 		return verdict.Pass()
 	}
-	for _, p := range s.Observed.Pods {
-		if p.Terminating {
-			return verdict.Wait(p.Name+" is shutting down", time.Time{}).At(p.Name)
+	for i := range s.Observed.Pods {
+		if p := &s.Observed.Pods[i]; p.Terminating {
+			return stalled.Gone(s, p, p.Name+" is shutting down")
 		}
 	}
 	for _, p := range s.Observed.Pods {
@@ -101,7 +110,7 @@ func comingBack(s *situation.Situation, p state.Pod) verdict.Verdict {
 	age := s.Now.Sub(p.Created)
 	cause := s.CauseOf(p)
 	if age < situation.TroubleGrace || (age < situation.ComebackTime && p.Trouble == "") {
-		return verdict.Wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).About(cause)
+		return verdict.WaitUntil(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).About(cause)
 	}
 	do := "revert the commit to go back, or fix the cause in a new one"
 	if p.NodeGone {
@@ -134,7 +143,7 @@ func soaking(s *situation.Situation, template string) verdict.Verdict {
 			back = "back after a crash"
 		}
 		if left := long - s.Now.Sub(p.ReadySince); p.Template == template && left > 0 {
-			return verdict.Wait(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).At(p.Name).Again(left)
+			return verdict.WaitUntil(fmt.Sprintf("%s is %s and soaks for %s", p.Name, back, long), p.ReadySince).At(p.Name).Again(left)
 		}
 	}
 	return verdict.Pass()

@@ -10,7 +10,7 @@ import (
 
 func TestSettled(t *testing.T) {
 	rolling := with(commit(newVersion), begun)
-	closing := with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2), func(s *situation.Situation) { s.Desired.Template = "c" })
+	closing := with(youngPods, commit(newVersion), begun, rolled(newVersion, 0, 1, 2), func(s *situation.Situation) { s.Desired.Template = "c" })
 	partition := func(p int32) mutation { return func(s *situation.Situation) { s.Observed.Set.Partition = p } }
 	checkRule(t, settled, []ruleCase{
 		{name: "17: a quiet cluster passes"},
@@ -24,7 +24,9 @@ func TestSettled(t *testing.T) {
 		{name: "a pod of no member may be unwell", change: with(rolling, partition(2), func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3})
 		}), want: "Waiting: the StatefulSet replaces orders-2"},
-		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation.Situation) { podAt(s, 1).Ready = false }), want: "Waiting: the StatefulSet replaces orders-0; it waits for the pod of orders-1 first"},
+		{name: "one that waits for another says for whom", size: 2, change: with(commit(newVersion), begun, rolled(newVersion, 1), partition(0), func(s *situation.Situation) {
+			podAt(s, 1).Ready, s.Observed.Set.ChangedAt = false, noon.Add(-time.Hour)
+		}), want: "Unhealthy: the StatefulSet replaces orders-0; find out why the pod of orders-1 is not ready: the StatefulSet waits for it first"},
 		{name: "20: one that was let go for what Git no longer wants", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template = "c" }), want: "set the StatefulSet's partition to 3: Git no longer wants what orders-2 was let go for"},
 		{name: "20: a pod of no member was let go for nothing", change: with(rolling, partition(2), gone(2), func(s *situation.Situation) { s.Desired.Template = "c" })},
 		{name: "50: nor is one taken back that another writer has scaled away", change: with(rolling, partition(2), func(s *situation.Situation) { s.Desired.Template, s.Observed.Set.Replicas = "c", 2 })},
@@ -42,7 +44,7 @@ func TestSettled(t *testing.T) {
 		{name: "I14: whose trouble does not pass within seconds", change: with(closing, down(1), func(s *situation.Situation) {
 			podAt(s, 1).Trouble, podAt(s, 1).Created = "CrashLoopBackOff", noon.Add(-29*time.Second)
 		}), want: "Waiting: every pod has the last template"},
-		{name: "nor does one that never comes", change: with(closing, down(1))},
+		{name: "nor does one that never comes", change: with(closing, down(1), func(s *situation.Situation) { podAt(s, 1).Created = noon.Add(-time.Hour) })},
 		{name: "a place that nobody has is filled first", change: with(closing, gone(1), pending(1))},
 		{name: "the highest, too", change: with(closing, gone(2), pending(2))},
 		{name: "319: one that Git does not want waits until the members above it have left", change: with(closing, gone(1), pending(1), func(s *situation.Situation) { s.Desired.Spec.Replicas = 1 })},

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -184,7 +185,7 @@ func catchUp(s *situation.Situation, j state.Joining, m state.Member) verdict.Ve
 		problem.Detail = strings.TrimPrefix(problem.Detail+"; after "+s.JoinTime().String(), "; ")
 		return verdict.Do(action.NewDropLearner(s, j, true), "it did not become a member in time: "+problem.Text).About(problem)
 	}
-	return verdict.Wait(j.Member+" joins: "+problem.Text, j.Since).About(situation.Remark{Member: j.Member, Detail: problem.Detail})
+	return verdict.WaitUntil(j.Member+" joins: "+problem.Text, j.Since).About(situation.Remark{Member: j.Member, Detail: problem.Detail})
 }
 
 // resize gives the StatefulSet as many pods as there are members, whatever else is
@@ -284,7 +285,7 @@ func clearVolume(s *situation.Situation, member string) verdict.Verdict {
 			member+" was removed from the cluster, so that what is on its volume is worth nothing; its next life begins empty")
 	case volume != nil && volume.Terminating:
 		if pod == nil || pod.Terminating || s.Now.Sub(pod.Created) < makesWay {
-			return verdict.Wait("the volume of the former "+member+" is being deleted", time.Time{}).At(member)
+			return stalled.Claim(s, volume, "the volume of the former "+member+" is being deleted")
 		}
 		return verdict.Do(action.DeletePod{Member: member, PodUID: pod.UID}, "the old volume goes when no pod uses it; this one belongs to no member")
 	case s.Observed.Record.Kept[member]:

@@ -7,6 +7,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -28,7 +29,7 @@ func missing(s *situation.Situation) verdict.Verdict {
 	case len(m.Names) == 0:
 		return verdict.Pass()
 	case m.Refusal == nil:
-		return uncreated(s, m.Names[0])
+		return stalled.Creation(s, m.Names[0])
 	}
 	if v := createAsWanted(s, m.Names[len(m.Names)-1]); !v.Silent() {
 		return v
@@ -36,23 +37,11 @@ func missing(s *situation.Situation) verdict.Verdict {
 	return refusedPod(s, m.Names[0], *m.Refusal)
 }
 
-// uncreated tells of a pod that does not exist although nobody refuses it.
-func uncreated(s *situation.Situation, name string) verdict.Verdict {
-	since := s.Observed.Set.StatusAt
-	v := verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", name), since).At(name).Advise(s.AskController())
-	if !since.IsZero() && s.Now.Sub(since) >= situation.ComebackTime {
-		v.Hold.Kind = decision.Unhealthy
-		v.Hold.Message = fmt.Sprintf("the pod of %s does not exist, and the StatefulSet controller does not create it", name)
-		v.Hold.Do = s.AskController() + "; check as well that kube-controller-manager runs"
-	}
-	return v
-}
-
 // refusedPod tells of a pod that Kubernetes refuses, in its words. One that has only just
 // gone is not in them yet.
 func refusedPod(s *situation.Situation, name string, refusal state.PodRefusal) verdict.Verdict {
 	if s.Now.Sub(s.Observed.Set.StatusAt) < situation.TroubleGrace {
-		return uncreated(s, name)
+		return stalled.Creation(s, name)
 	}
 	h := &decision.Hold{Kind: decision.Unhealthy, Member: name, Since: refusal.Since, Again: verdict.Soon}
 	h.Message = fmt.Sprintf("the pod of %s cannot be created: %s", name, refusal.Why)

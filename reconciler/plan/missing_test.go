@@ -40,7 +40,10 @@ func TestMissing(t *testing.T) {
 			s.Observed.Pods = append(s.Observed.Pods[:2:2], state.Pod{Name: "orders-3", Ordinal: 3})
 		}, want: "does not exist; the StatefulSet creates it"},
 		{name: "208: that waits with a since", change: podless(1, 10*time.Second), want: "Waiting: the pod of orders-1 does not exist; the StatefulSet creates it"},
-		{name: "208: and not for ever", change: podless(1, 6*time.Minute), want: "Unhealthy: the pod of orders-1 does not exist, and the StatefulSet controller does not create it; if that lasts, find out why: `kubectl -n db describe statefulset orders`; check as well that kube-controller-manager runs"},
+		{name: "208: and not for ever", change: podless(1, 6*time.Minute), want: "Unhealthy: the pod of orders-1 does not exist; the StatefulSet creates it; find out why: `kubectl -n db describe statefulset orders`; check as well that kube-controller-manager runs"},
+		{name: "208: nor where the controller has told nothing yet", change: with(podless(1, 0), func(s *situation.Situation) {
+			s.Observed.Set.StatusAt, s.Observed.Set.ChangedAt = time.Time{}, noon.Add(-time.Hour)
+		}), want: "Unhealthy: the pod of orders-1 does not exist"},
 		{name: "291: one that Kubernetes refuses", change: with(podless(2, time.Minute), forbidden(time.Minute)), want: `Unhealthy: the pod of orders-2 cannot be created: pods "orders-2" is forbidden: exceeded quota: db; let Kubernetes admit it`},
 		{name: "291: what it refused an hour ago is no reason now", change: with(podless(2, time.Minute), forbidden(time.Hour)), want: "Waiting: the pod of orders-2 does not exist"},
 		{name: "291: a pod that is only just missing was not refused yet", change: with(podless(2, time.Second), forbidden(time.Minute)), want: "Waiting: the pod of orders-2 does not exist"},

@@ -34,7 +34,7 @@ func path(s *situation.Situation) verdict.Verdict {
 		return verdict.Refuse(fmt.Sprintf("internal error: no pod template for intermediate version %s", s.Desired.Spec.Version), "please report this bug; as a workaround upgrade in two commits")
 	}
 	if s.VersionUndecided(versions) {
-		return verdict.Wait(fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod()).Again(verdict.Quickly)
+		return verdict.Wait(s, fmt.Sprintf("no member reports %s any more, so the cluster version moves within seconds; then the way back is a downgrade", s.WantedVersion().Line()), s.NewestPod(), checkLeader).Again(verdict.Quickly)
 	}
 	if back := s.WantedVersion(); s.ClusterVersion() == "" && s.NewerThan(back.Line(), versions) && !s.NeverLeft() {
 		return verdict.Unhealthy(fmt.Sprintf("no member reports the cluster version, so whether %s can still be reached is unknown", back),
@@ -72,5 +72,5 @@ func agreed(s *situation.Situation) verdict.Verdict {
 	if !known || !state.Older(state.Minor(version), low.Line()) || !state.Older(low.Line(), s.WantedVersion().Line()) {
 		return verdict.Pass()
 	}
-	return verdict.Wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.NewestPod()).Again(verdict.Quickly)
+	return verdict.Wait(s, fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds", low, version), s.NewestPod(), checkLeader).Again(verdict.Quickly)
 }

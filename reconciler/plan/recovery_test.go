@@ -216,8 +216,8 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "a StatefulSet that is gone stops no member", change: with(empty, func(s *situation.Situation) { s.Observed.Set = nil }), want: "restore the volume of orders-1"},
 		{name: "I21: nothing before all are gone", change: with(empty, func(s *situation.Situation) { s.Observed.Pods = []state.Pod{{Name: "orders-2", Terminating: true}} }), want: "Waiting: the recovery waits for orders-2 to be gone"},
 		{name: "76: a node that is gone permanently", change: with(empty, func(s *situation.Situation) {
-			s.Observed.Pods, s.Observed.Record.Recovering.Since = []state.Pod{{Name: "orders-2"}}, noon.Add(-time.Hour)
-		}), want: "if its node is off permanently, force-delete the node or the pod"},
+			s.Observed.Pods = []state.Pod{{Name: "orders-2", Terminating: true, GoingSince: noon.Add(-time.Hour), LostNode: "n2"}}
+		}), want: "Unhealthy: the recovery waits for orders-2 to be gone: as long as it might run, nothing continues; its node n2 does not report, or is gone, so that etcd may still run there; bring node n2 back; only if it is switched off for certain, "},
 		{name: "the volume is restored", change: empty, want: "restore the volume of orders-1: all members have stopped"},
 		{name: "I6: no volume, no restore", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "Unhealthy: the volume claim of orders-1, which the cluster is recovered from, is gone or being deleted"},
 		{name: "I6: nor one that is being deleted", change: with(empty, func(s *situation.Situation) { s.Observed.Volumes[0].Terminating = true }), want: "is gone or being deleted"},
@@ -229,7 +229,7 @@ func TestRecoveryUnderWay(t *testing.T) {
 		{name: "20: what Git says meanwhile does not matter", change: with(empty, asksFor("c1", "orders-0", "")), want: "restore the volume of orders-1"},
 		{name: "the first member starts", change: with(reborn, allStopped), want: "resize the StatefulSet 0 → 2: the recovered cluster begins with orders-1"},
 		{name: "the StatefulSet is gone", change: with(reborn, func(s *situation.Situation) { s.Observed.Set = nil }), want: "create 2 members"},
-		{name: "it has no pod yet", change: with(reborn, withoutPod(1)), want: "Waiting: orders-1, the first member of the recovered cluster, starts: it has no pod yet"},
+		{name: "it has no pod yet", change: with(reborn, withoutPod(1), func(s *situation.Situation) { s.Observed.Record.Recovering.Since = noon }), want: "Waiting: orders-1, the first member of the recovered cluster, starts: it has no pod yet"},
 		{name: "it does not start", change: with(reborn, stuck(1, "etcd: panic")), want: "starts: etcd: panic; the old data is kept on its volume"},
 		{name: "no member was asked", change: with(reborn, func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "it was not asked yet"},
 		{name: "I15: it does not answer", change: again(func(r *state.Round, _ *state.Member) { *r = state.Round{Problem: "refused"} }), want: "starts: it does not answer yet (refused)"},

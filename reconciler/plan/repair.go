@@ -117,7 +117,7 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict.Verdict {
 	}
 	if left := after - s.Now.Sub(l.Since); left > 0 && s.WantsMember(l.Member) {
 		// No countdown: each of its seconds would be a line in the log.
-		return verdict.Wait(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).About(what).Again(min(left, verdict.Later))
+		return verdict.WaitUntil(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).About(what).Again(min(left, verdict.Later))
 	}
 	if v := unserving(s, l); !v.Silent() {
 		return v

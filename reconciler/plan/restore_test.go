@@ -131,7 +131,8 @@ func TestRestoredClusterBegins(t *testing.T) {
 		{"I5: the volume goes while it is filled", "Unhealthy: the volume claim of orders-0 is gone", job(state.Restore{State: state.RestoreRunning, Job: "j"})},
 		{"I4: the identity is written down before anybody starts", "record that the restored cluster is c2", with(volume, job(state.Restore{State: state.RestoreDone}))},
 		{"the first member starts", "resize the StatefulSet 0 → 1: the restored cluster begins with orders-0", with(seeded, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Pods = 0, nil })},
-		{"it takes its time", "Waiting: orders-0, the first member of the restored cluster, starts: its pod is not ready yet; the backup is unchanged", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
+		{"it takes its time", "Waiting: orders-0, the first member of the restored cluster, starts: its pod is not ready yet", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready, podAt(s, 0).Created = false, noon })},
+		{"it takes too long", "Unhealthy: orders-0, the first member of the restored cluster, starts: its pod is not ready yet; the backup is unchanged; check its pod", with(seeded, func(s *situation.Situation) { podAt(s, 0).Ready = false })},
 		{"123: it wants a user", "the backup has authentication switched on", with(seeded, func(s *situation.Situation) {
 			memberAt(s, 0).Problem, memberAt(s, 0).Denied = "status: etcdserver: user name is empty", true
 		})},

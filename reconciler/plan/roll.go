@@ -77,6 +77,10 @@ func restartBroken(s *situation.Situation, a action.RestartMember) verdict.Verdi
 	return verdict.Do(a, "an abandoned rollout left it broken; it comes back as it was before that rollout, while the others keep the quorum")
 }
 
+// checkLeader is what a person can do where etcd does not agree by itself on what its
+// members run: that is the leader's to do.
+const checkLeader = "check the log of the leader, which decides that: `etcdctl endpoint status --cluster` shows who it is and what each member runs"
+
 // end closes a roll: it is over when the cluster's own version says so, not
 // when the pods do. Between two rolls the partition is above every pod, so
 // that an edit of the StatefulSet by hand restarts nothing.
@@ -85,14 +89,14 @@ func end(s *situation.Situation) verdict.Verdict {
 		return verdict.Pass()
 	}
 	if r := s.Observed.Round(); s.Unfinished() && state.Minor(r.ClusterVersion) != s.WantedVersion().Line() {
-		return verdict.Wait(fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
-			s.Desired.Spec.Version, r.ClusterVersion), s.NewestPod()).Again(verdict.Quickly)
+		return verdict.Wait(s, fmt.Sprintf("every member runs etcd %s; the cluster version is still %s and follows within seconds",
+			s.Desired.Spec.Version, r.ClusterVersion), s.NewestPod(), checkLeader).Again(verdict.Quickly)
 	}
 	if r := s.Observed.Round(); s.Unfinished() && r.Downgrading {
-		return verdict.Wait(fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod()).Again(verdict.Quickly)
+		return verdict.Wait(s, fmt.Sprintf("every member runs etcd %s; etcd ends the downgrade within seconds", s.Desired.Spec.Version), s.NewestPod(), checkLeader).Again(verdict.Quickly)
 	}
 	if s.Observed.Set.CurrentTemplate != s.Desired.Template {
-		return verdict.Wait("every pod has the template; the StatefulSet controller closes the roll", s.NewestPod())
+		return verdict.Wait(s, "every pod has the template; the StatefulSet controller closes the roll", s.NewestPod(), s.AskController())
 	}
 	if s.Observed.Set.Partition != s.Observed.Set.Replicas {
 		return verdict.Do(action.EndRoll{SetUID: s.Observed.Set.UID, Template: s.Desired.Template, Replicas: s.Observed.Set.Replicas},

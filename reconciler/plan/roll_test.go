@@ -17,7 +17,7 @@ func TestStart(t *testing.T) {
 		{name: "53: a new version", change: commit(newVersion), want: "start the roll 3.5.35 → 3.6.16: "},
 		{name: "I25: new settings are a roll, too", change: commit(oldVersion), want: "start the roll on 3.5.35: "},
 		{name: "one that has begun passes", change: with(commit(newVersion), begun)},
-		{name: "71: the step before has not been agreed on", change: with(commit(newVersion), now(func(r *state.Round) { r.ClusterVersion = "3.4.0" })), want: "Waiting: every member runs etcd 3.5.35; the cluster version is still 3.4.0 and follows within seconds"},
+		{name: "71: the step before has not been agreed on", change: with(youngPods, commit(newVersion), now(func(r *state.Round) { r.ClusterVersion = "3.4.0" })), want: "Waiting: every member runs etcd 3.5.35; the cluster version is still 3.4.0 and follows within seconds"},
 		{name: "71: which keeps no patch and no setting from it", change: with(commit("3.5.36"), now(func(r *state.Round) { r.ClusterVersion = "3.4.0" })), want: "start the roll 3.5.35 → 3.5.36"},
 		{name: "55: before 3.7 the reason is said", change: with(runs("3.6.16"), commit("3.7.3"), exposedTo35, func(s *situation.Situation) {
 			s.Desired.Waypoints = []state.Waypoint{{Version: "3.6.16", Flush: true, Template: "f"}}
@@ -87,7 +87,7 @@ func TestARestartCarriesItsPreconditions(t *testing.T) {
 
 func TestEnd(t *testing.T) {
 	moved := now(func(r *state.Round) { r.ClusterVersion = "3.6.0" })
-	over := with(commit(newVersion), begun, rolled(newVersion, 0, 1, 2))
+	over := with(youngPods, commit(newVersion), begun, rolled(newVersion, 0, 1, 2))
 	closed := func(s *situation.Situation) {
 		s.Observed.Set.CurrentTemplate, s.Observed.Set.CurrentVersion = "b", newVersion
 	}

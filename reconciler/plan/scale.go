@@ -6,6 +6,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -51,8 +52,8 @@ func remove(s *situation.Situation) verdict.Verdict {
 		if _, retired := s.Observed.Record.Retired[v.Member]; !retired || v.Ordinal < s.PodCount() || v.Terminating || !v.Own() {
 			continue
 		}
-		if s.Observed.Pod(v.Member) != nil {
-			return verdict.Wait("the pod of the former "+v.Member+" shuts down", s.Now).At(v.Member)
+		if p := s.Observed.Pod(v.Member); p != nil {
+			return stalled.Gone(s, p, "the pod of the former "+v.Member+" shuts down")
 		}
 		return verdict.Do(action.DeleteVolume{Claim: v.Claim, UID: v.UID, Member: v.Member},
 			v.Member+" was removed, and spec.storage.removedVolumes is Delete")

@@ -131,10 +131,10 @@ func vocabulary() map[string]string {
 			"owner recovering recovered refused stored restored claims " +
 			"born flushed nudged downgrade settings compacted defragmented seen",
 		"certificates": "missing problem due ending ends",
-		"fleet":        "limit state name wave why",
-		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble created",
-		"set":     "template current replicas partition settled immutable claims terminating scaled-by status changed refused",
-		"pods":    "name template version ready since runs created damaged terminating ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
+		"fleet":        "limit state name wave since broken why",
+		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble created going finalizers",
+		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused",
+		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
 	}
@@ -323,6 +323,10 @@ func (a archive) observeFleet(t *testing.T, o *state.Observed) {
 	o.Fleet.Limit = int(number[int32](t, s, "limit", 0))
 	for _, r := range rows {
 		n := state.Neighbour{Name: r["name"], Wave: number[int32](t, r, "wave", 0), Why: r["why"]}
+		n.Broken = r["broken"] == "yes"
+		if r["since"] != "" {
+			n.Since = ago(t, r["since"])
+		}
 		if r["state"] == "unfinished" {
 			o.Fleet.Unfinished = append(o.Fleet.Unfinished, n)
 		} else {
@@ -377,6 +381,7 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 		Template: template[0], Version: template[1], CurrentTemplate: current[0], CurrentVersion: current[1],
 		Immutable: changesOf(list(s["immutable"])...), Terminating: s["terminating"] == "yes", ScaledBy: s["scaled-by"],
 	}
+	o.Set.GoingSince, o.Set.Finalizers = told(t, s["going"]), s["finalizers"]
 	if s["status"] != "" {
 		o.Set.StatusAt = ago(t, s["status"])
 	}
@@ -415,6 +420,7 @@ func volumeOf(t *testing.T, r row) state.Volume {
 		v.Created = ago(t, r["created"])
 	}
 	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
+	v.GoingSince, v.Finalizers = told(t, r["going"]), r["finalizers"]
 	return v
 }
 
@@ -436,6 +442,7 @@ func podOf(t *testing.T, r row) state.Pod {
 		Barred: r["barred"] == "yes", Reported: r["ready"] != "yes" && r["unreported"] != "yes", DownSince: told(t, r["down"]),
 		Crashed: r["crashed"] == "yes", Unpulled: r["unpulled"] == "yes",
 	}
+	pod.GoingSince, pod.LostNode, pod.Finalizers = told(t, r["going"]), r["lost-node"], r["finalizers"]
 	since := ago(t, cmp.Or(r["damaged"], r["since"]))
 	if pod.Damage != "" {
 		pod.DamageSince = since

@@ -99,7 +99,7 @@ func (e *engine) hold(h *decision.Hold) {
 }
 
 // wayOut is a clause that begins with what a person can do.
-var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|check|commit|compare|delete|find|fix|force-delete|keep|leave|name|put|raise|remove|rename|replace|restore|revert|set|take|upgrade) `)
+var wayOut = regexp.MustCompile(`(^|[:;,] |\bor |\band )(bring|check|commit|compare|delete|find|fix|force-delete|keep|leave|name|put|raise|remove|rename|replace|restore|revert|set|stop|take|upgrade) `)
 
 // tellsAPerson reports whether a hold names something that a person can do, and
 // names whom it speaks of where it speaks of somebody named.

@@ -135,7 +135,7 @@ func TestReleasedPodsAreTakenOver(t *testing.T) {
 		{name: "a roll may be given up while one member has the old minor", change: with(outgrown, of(0, func(m *state.Member) { m.Version = oldVersion })), want: "create 3 members: the StatefulSet is gone; its members continue"},
 		{name: "I5: not when a volume is gone", change: with(released, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[1:] }), want: "Refused"},
 		{name: "85: none is left, and the file has changed", change: with(released, func(s *situation.Situation) { s.Observed.Pods = nil }), want: "Refused: the StatefulSet is gone, and the file has changed"},
-		{name: "not before the old one is gone", change: func(s *situation.Situation) { s.Observed.Set.Terminating = true }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},
+		{name: "not before the old one is gone", change: func(s *situation.Situation) { s.Observed.Set.Terminating, s.Observed.Set.Finalizers = true, "orphan" }, want: "Waiting: the StatefulSet is being deleted; its pods stay"},
 	})
 }
 

@@ -33,7 +33,7 @@ func window(s *situation.Situation) verdict.Verdict {
 	case !opens.After(s.Now):
 		return verdict.Pass()
 	}
-	v := verdict.Wait("outside the maintenance window; the next one opens "+opens.Format(situation.OpeningLayout), time.Time{})
+	v := verdict.WaitUntil("outside the maintenance window; the next one opens "+opens.Format(situation.OpeningLayout), time.Time{})
 	v.Hold.Again, v.Hold.Awaits = min(opens.Sub(s.Now), verdict.Rarely), decision.AwaitsWindow
 	return v
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
@@ -31,6 +32,7 @@ func Describe(p *corev1.Pod) state.Pod {
 	if pod.Trouble == "" && !pod.Ready {
 		pod.Beside = Trouble(p)
 	}
+	pod.GoingSince, pod.Finalizers = Going(p)
 	for _, condition := range p.Status.Conditions {
 		switch {
 		case condition.Type != corev1.PodReady:
@@ -84,6 +86,24 @@ func sidecar(p *corev1.Pod, name string) bool {
 		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	})
 }
+// Going is since when an object is being deleted, and by what it is kept besides Kubernetes'
+// own protection of claims in use; zero and "" for one that is not. The time in the object is when its
+// grace period ends.
+func Going(o metav1.Object) (since time.Time, finalizers string) {
+	at, grace := o.GetDeletionTimestamp(), o.GetDeletionGracePeriodSeconds()
+	if at == nil {
+		return time.Time{}, ""
+	}
+	since = at.Time
+	if grace != nil {
+		since = since.Add(-time.Duration(*grace) * time.Second)
+	}
+	kept := slices.DeleteFunc(slices.Clone(o.GetFinalizers()), func(f string) bool { return f == inUse })
+	return since, strings.Join(kept, ", ")
+}
+
+// inUse keeps a claim for as long as a pod uses it.
+const inUse = "kubernetes.io/pvc-protection"
 
 // Ready reports whether a pod is ready.
 func Ready(p *corev1.Pod) bool {

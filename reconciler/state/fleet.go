@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Fleet is what the other clusters of the same daemon are doing, as far as it
@@ -24,6 +25,11 @@ type Neighbour struct {
 	Wave int32
 	// Why is half a sentence: "2 of 3 members are ready".
 	Why string
+	// Broken says that it is not quorate that disrupts it: members are missing, and nothing
+	// that quorate has begun there is under way.
+	Broken bool
+	// Since is when its StatefulSet last told something new; zero when unknown.
+	Since time.Time
 }
 
 // String is the neighbour in a list.

@@ -362,8 +362,11 @@ type Set struct {
 	// is when, zero when unknown.
 	ScaledBy string
 	ScaledAt time.Time
-	// Terminating says that it is being deleted.
+	// Terminating says that it is being deleted, GoingSince since when, and Finalizers what
+	// it waits for.
 	Terminating bool
+	GoingSince  time.Time
+	Finalizers  string
 	// ClaimSize in bytes and ClaimClass are what it asks for new members' volumes;
 	// a class of "" is the default.
 	ClaimSize  int64
@@ -429,7 +432,14 @@ type Pod struct {
 	// having been started again; zero for any other.
 	UnreadySince time.Time
 	Created      time.Time
-	Terminating  bool
+	// Terminating says that it is being deleted, GoingSince since when, and Finalizers what
+	// it waits for.
+	Terminating bool
+	GoingSince  time.Time
+	Finalizers  string
+	// LostNode is the node of a pod that is being deleted and should be gone by now, where
+	// that node does not report, or does not exist any more; "" where it does.
+	LostNode string
 	// Ran says that etcd has been started in this pod at least once.
 	Ran bool
 	// RunsSince is since when the etcd in it runs; zero while none does. Without a quorum one

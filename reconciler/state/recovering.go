@@ -38,5 +38,5 @@ func (r Recovering) HelpStart(denied bool) string {
 	if denied {
 		return "the backup has authentication switched on, and quorate has no user in it that may read: with tls.mode Managed its certificate is that of user root; else switch authentication off in the pod with `etcdctl --user root auth disable`, and on again at the end"
 	}
-	return r.Kept() + "; check the pod if this lasts"
+	return r.Kept() + "; check its pod"
 }

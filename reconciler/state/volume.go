@@ -37,8 +37,11 @@ type Volume struct {
 	Holds string
 	// Bound says that there is a volume behind the claim.
 	Bound bool
-	// Terminating says that the claim is deleted as soon as no pod uses it.
+	// Terminating says that the claim is deleted as soon as no pod uses it, GoingSince since
+	// when that is asked for, and Finalizers what else it waits for.
 	Terminating bool
+	GoingSince  time.Time
+	Finalizers  string
 	// Growing is how far a growth is, in Kubernetes' words, and since when.
 	Growing      string
 	GrowingSince time.Time

@@ -8,6 +8,7 @@ import (
 
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/state"
 )
@@ -18,7 +19,7 @@ import (
 // rests on it.
 func Drift(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set != nil && s.Observed.Set.Terminating {
-		return verdict.Wait("the StatefulSet is being deleted; its pods stay, and are taken over by the next one", time.Time{})
+		return stalled.Set(s)
 	}
 	for _, obj := range s.Observed.Objects {
 		switch {

@@ -77,7 +77,7 @@ func await(s *situation.Situation, o state.Object) verdict.Verdict {
 	case f.ByAdmission():
 		return until(s, verdict.Refuse(mutated(o)+"; members start with that, or find each other by it, so none is restarted", exempt(o)), f.Until)
 	default:
-		v := verdict.Wait(fmt.Sprintf("%s %s: %s was put back again and again, and changed again by %s each time", o.Kind, o.Name, f.Fields, f.Manager), time.Time{}).
+		v := verdict.WaitUntil(fmt.Sprintf("%s %s: %s was put back again and again, and changed again by %s each time", o.Kind, o.Name, f.Fields, f.Manager), o.ChangedAt).
 			Measured("%d times; it is put back next at %s", f.Times, f.Until.UTC().Format(time.RFC3339))
 		v.Hold.Do = "stop " + f.Manager + " from changing it, or write what it wants into the file"
 		v.Hold.Again = min(f.Until.Sub(s.Now), verdict.Rarely)

@@ -20,7 +20,8 @@ func needlessRecovery(s *situation.Situation, oneShot string) verdict.Verdict {
 	case oneShot == "" || r == nil:
 		return verdict.Pass()
 	case r.Problem != "":
-		return verdict.Wait("it is not certain yet that the quorum is lost, so the recovery is not begun", s.NewestPod()).Measured("%s", r.Problem)
+		return verdict.Wait(s, "it is not certain yet that the quorum is lost, so the recovery is not begun", s.NewestPod(),
+			"check the pods of the members: those that may still start count as members that come back").Measured("%s", r.Problem)
 	case s.Observed.Record.RefusedRecovery != oneShot:
 		return verdict.Do(action.RefuseRecovery{OneShot: oneShot}, "the cluster has a quorum: there is nothing to recover from")
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -79,7 +80,7 @@ func untried(s *situation.Situation, o *situation.Outage) verdict.Verdict {
 	for _, d := range o.Down {
 		switch {
 		case d.Pod == nil && situation.MissingOf(s).Refusal == nil:
-			return verdict.Wait(fmt.Sprintf("the pod of %s does not exist; the StatefulSet creates it", d.Member), d.Since).At(d.Member).Advise(s.AskController())
+			return stalled.Creation(s, d.Member)
 		case d.Pod == nil && behind: // it is created when the lower one is
 		case d.Template == s.Desired.Template:
 			return untold(s, o, d)
@@ -111,11 +112,11 @@ func oneByOne(s *situation.Situation) verdict.Verdict {
 		switch {
 		case p == nil || m.Member != nil || p.Ready:
 		case p.Terminating:
-			return verdict.Wait(p.Name+" is shutting down", time.Time{}).At(p.Name)
+			return stalled.Gone(s, p, p.Name+" is shutting down")
 		case p.Template != s.Desired.Template || !s.Rolling() || p.Trouble != "":
 		case situation.Runs(*p) && s.Now.Sub(p.RunsSince) >= steadily:
 		case s.Now.Sub(p.Created) < situation.ComebackTime:
-			return verdict.Wait(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, s.CauseOf(*p).Text), p.Created).At(p.Name)
+			return verdict.WaitUntil(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, s.CauseOf(*p).Text), p.Created).At(p.Name)
 		default:
 			v := verdict.Unhealthy(fmt.Sprintf("there is no quorum, and %s, which has what Git asks for, does not start", p.Name), "check "+p.Name+"; the others are restarted when it runs, or when a new commit asks for something else").At(p.Name)
 			v.Hold.Since = p.Created

@@ -1,13 +1,14 @@
 package recovery
 
 import (
-	"cmp"
 	"fmt"
+	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 	"github.com/quorate/quorate/reconciler/plan/volumes"
 	"github.com/quorate/quorate/reconciler/state"
@@ -64,15 +65,11 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 			"the members of the lost cluster stop, so that nothing changes what the recovered one begins with")
 	}
 	if s.Observed.Set != nil && !s.Observed.Set.Settled {
-		return verdict.Wait("the recovery waits for the StatefulSet controller, which has not seen yet that all members are to stop", r.Since)
+		return stalled.Controller(s, "the recovery waits for the StatefulSet controller, which has not seen yet that all members are to stop")
 	}
 	if len(s.Observed.Pods) > 0 {
-		p := s.Observed.Pods[0]
-		v := verdict.Wait(fmt.Sprintf("the recovery waits for %s to be gone", p.Name), r.Since).At(p.Name)
-		if s.Now.Sub(r.Since) > situation.ComebackTime {
-			v.Hold.Do = "if its node is off permanently, force-delete the node or the pod; as long as it might run, nothing continues"
-		}
-		return v
+		p := &s.Observed.Pods[0]
+		return stalled.Gone(s, p, fmt.Sprintf("the recovery waits for %s to be gone: as long as it might run, nothing continues", p.Name))
 	}
 	if v := volumes.Enlarge(s); !v.Silent() {
 		return v // it may be what the restore waits for
@@ -82,7 +79,12 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 		if s.Observed.Restore.NoRoom {
 			return awaitRoom(s)
 		}
-		return verdict.Wait(cmp.Or(s.Observed.Restore.Detail, "the volume of "+r.Member+" is being restored"), s.Observed.Restore.Since)
+		message := "the volume of " + r.Member + " is being restored"
+		if s.Observed.Restore.Detail != "" {
+			message = s.Observed.Restore.Detail
+		}
+		return verdict.WaitFor(s, message, s.Observed.Restore.Since, restoreTime,
+			fmt.Sprintf("check Job %s and its pod: a large backup takes its time, one that does not move can be tried again by deleting the Job", s.Observed.Restore.Job))
 	case state.RestoreFailed:
 		return verdict.Unhealthy(fmt.Sprintf("the volume of %s could not be restored: %s", r.Member, s.Observed.Restore.Detail),
 			fmt.Sprintf("nothing that was on it is lost; fix the cause and delete Job %s, and it is tried again", s.Observed.Restore.Job))
@@ -102,6 +104,9 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 	}
 	return verdict.Do(action.RestoreVolume{Member: r.Member, Claim: volume.Claim, ClaimUID: volume.UID, ClusterID: r.NewClusterID, AcceptHashMismatch: s.Observed.Restore.AcceptHashMismatch}, reason)
 }
+
+// restoreTime is how long the restore of a volume may take before a person should look.
+const restoreTime = time.Hour
 
 // usableYet keeps the members running while the claim that the recovery continues from
 // would go with its pod.
@@ -140,12 +145,9 @@ func startFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 		since = p.Created
 	}
 	if !problem.None() {
-		v := verdict.Wait(fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem.Text), since).About(problem)
-		if s.Now.Sub(since) > situation.TroubleGrace {
-			m := s.Observed.Round().Member(r.Member)
-			v.Hold.Do = r.HelpStart(m != nil && m.Denied)
-		}
-		return v
+		m := s.Observed.Round().Member(r.Member)
+		return verdict.WaitFor(s, fmt.Sprintf("%s, the first member of %s, starts: %s", r.Member, r.Noun(), problem.Text), since, situation.TroubleGrace,
+			r.HelpStart(m != nil && m.Denied)).About(problem)
 	}
 	if got, least := s.Observed.Round().Member(r.Member).Revision, r.First(); got < least {
 		return verdict.Verdict{Hold: &decision.Hold{

@@ -2,6 +2,7 @@ package situation
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -12,6 +13,9 @@ import (
 func (s *Situation) OneTemplate() bool {
 	return !slices.ContainsFunc(s.Observed.Pods, func(p state.Pod) bool { return p.Template != s.Observed.Set.Template })
 }
+
+// Orphans reports whether the pods of a StatefulSet that is being deleted stay.
+func Orphans(set *state.Set) bool { return strings.Contains(set.Finalizers, "orphan") }
 
 // WhyDeleted says why a cluster is deleted, and what comes in its place.
 func WhyDeleted(s *Situation) string {

@@ -19,18 +19,18 @@ const TroubleGrace = 30 * time.Second
 
 // AskController is how a person finds out why a StatefulSet makes no progress.
 func (s *Situation) AskController() string {
-	return fmt.Sprintf("if that lasts, find out why: `kubectl -n %s describe statefulset %s`", s.Desired.Namespace, s.Desired.Name)
+	return fmt.Sprintf("find out why: `kubectl -n %s describe statefulset %s`; check as well that kube-controller-manager runs", s.Desired.Namespace, s.Desired.Name)
 }
 
 // Unblock tells what keeps the StatefulSet from replacing a pod: it goes down from
-// the highest ordinal, and waits for each pod to be ready. Empty for nothing.
+// the highest ordinal, and waits for each pod to be ready.
 func (s *Situation) Unblock(next state.Pod) string {
 	for _, p := range s.Observed.Pods {
 		if p.Ordinal > next.Ordinal && !p.Ready {
-			return fmt.Sprintf("it waits for the pod of %s first; if that lasts, find out why it is not ready", p.Name)
+			return fmt.Sprintf("find out why the pod of %s is not ready: the StatefulSet waits for it first", p.Name)
 		}
 	}
-	return ""
+	return s.AskController()
 }
 
 // OtherDown is a member that is not well, beside those that the StatefulSet is

@@ -65,8 +65,28 @@ func (v Verdict) Otherwise(way string) Verdict {
 	return v
 }
 
-// Wait is a hold that ends on its own.
-func Wait(message string, since time.Time) Verdict {
+// Wait is a hold that ends on its own, within minutes. One that does not wants a person:
+// then it is of the kind Unhealthy, and says what to do; and it says so from the beginning
+// where nobody knows since when it lasts.
+func Wait(s *situation.Situation, message string, since time.Time, do string) Verdict {
+	return WaitFor(s, message, since, situation.ComebackTime, do)
+}
+
+// WaitFor is Wait for what may take longer.
+func WaitFor(s *situation.Situation, message string, since time.Time, most time.Duration, do string) Verdict {
+	v := WaitUntil(message, since)
+	late := !since.IsZero() && s.Now.Sub(since) >= most
+	if late {
+		v.Hold.Kind = decision.Unhealthy
+	}
+	if late || since.IsZero() {
+		v.Hold.Do = do
+	}
+	return v
+}
+
+// WaitUntil is a hold that ends at a time that is known: the rule says something else then.
+func WaitUntil(message string, since time.Time) Verdict {
 	return Verdict{Hold: &decision.Hold{Kind: decision.Waiting, Message: message, Since: since, Again: Soon}}
 }
 

@@ -69,8 +69,11 @@ func awaitPlaces(s *situation.Situation) verdict.Verdict {
 	if problem != "" || !opens.After(s.Now) {
 		return verdict.Pass()
 	}
-	return verdict.Wait(text+", one at a time, once the maintenance window opens at "+opens.Format(situation.OpeningLayout), time.Time{}).Again(min(opens.Sub(s.Now), verdict.Rarely))
+	return verdict.WaitUntil(text+", one at a time, once the maintenance window opens at "+opens.Format(situation.OpeningLayout), time.Time{}).Again(min(opens.Sub(s.Now), verdict.Rarely))
 }
+
+// growthTime is how long a volume may take to grow: some drivers take their time.
+const growthTime = time.Hour
 
 // awaitGrowth waits for a volume that was asked to grow.
 func awaitGrowth(s *situation.Situation) verdict.Verdict {
@@ -79,13 +82,14 @@ func awaitGrowth(s *situation.Situation) verdict.Verdict {
 			continue
 		}
 		text := fmt.Sprintf("the volume of %s grows from %s to %s", v.Member, state.SizeText(v.Capacity), state.SizeText(v.Size))
+		do := "check its claim " + v.Claim + "; nothing is lost, and the provisioner tries again"
 		if v.Trouble != "" {
-			return verdict.Unhealthy(text+", but "+v.Trouble, "check its claim "+v.Claim+"; nothing is lost, and the provisioner tries again").At(v.Member)
+			return verdict.Unhealthy(text+", but "+v.Trouble, do).At(v.Member)
 		}
 		if v.Growing != "" {
 			text += " (" + v.Growing + ")"
 		}
-		return verdict.Wait(text, v.GrowingSince).At(v.Member)
+		return verdict.WaitFor(s, text, v.GrowingSince, growthTime, do).At(v.Member)
 	}
 	return verdict.Pass()
 }
