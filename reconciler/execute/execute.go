@@ -115,7 +115,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.EndRecovery:
 		return e.endRecovery(ctx, v, a)
 	case action.RefuseRecovery:
-		return e.note(ctx, v, func(m *record.Record) { m.RefusedRecovery = a.OneShot })
+		return e.note(ctx, v, func(m *record.Record) { m.RefuseRecovery(a.OneShot) })
 	case action.BeginRestore:
 		return e.beginRestore(ctx, v, a)
 	case action.CreateVolume:

@@ -44,7 +44,7 @@ func rules() []Entry {
 			Name:  "deletion",
 			Means: "A cluster whose file says state: Deleted is being deleted, or is not deleted yet because the backup before it cannot be taken, a volume is not known to be a member's, or the restore that takes its place is refused.",
 			Why:   "A deletion has no way back but the backup before it.",
-			Do:    []string{"Do what the hold says about the backup, the claim or the restore.", "Set spec.deletion.backup to Skip to go without a backup.", "To keep the cluster, take state: Deleted out of the file."},
+			Do:    []string{"Do what the hold says about the backup, the claim or the restore.", "Set spec.deletion.backup to Skip to go without a backup: the way on where there is no quorum that could give one.", "To keep the cluster, take state: Deleted out of the file."},
 		},
 		{
 			Name:  "immutable",
@@ -83,7 +83,7 @@ func rules() []Entry {
 			Name:  "recovering",
 			Means: "A recovery or a restore has begun and is brought to its end: the first member is made, starts and is checked before the others join.",
 			Why:   "Half of a recovery is no cluster. The old data stays beside the new until it is over.",
-			Do:    []string{"The hold names the Job, the claim or the member that it waits for, and what to do where that failed."},
+			Do:    []string{"The hold names the Job, the claim or the member that it waits for, and what to do where that failed.", "Where the quorum comes back before a volume was restored, the recovery is given up, and noted as refused: take it out of the file."},
 		},
 		{
 			Name:  "enlarge",

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/quorate/quorate/reconciler/plan/action"
+	"github.com/quorate/quorate/reconciler/plan/decision"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/plan/stalled"
 	"github.com/quorate/quorate/reconciler/plan/verdict"
@@ -71,7 +72,7 @@ func beginDeletion(s *situation.Situation) verdict.Verdict {
 			return resizeTo(s) // no member could give the backup
 		}
 		if v := listed(s); !v.Silent() {
-			return v
+			return unsaved(s, v)
 		}
 	}
 	if v := backupFirst(s, s.Desired.Spec.Deletion.Backup, backupNeed{
@@ -81,6 +82,19 @@ func beginDeletion(s *situation.Situation) verdict.Verdict {
 		return v
 	}
 	return begin
+}
+
+// unsaved tells how a deletion goes on whose members give no backup, as there is no quorum.
+func unsaved(s *situation.Situation, v verdict.Verdict) verdict.Verdict {
+	if v.Hold.Kind != decision.Unhealthy {
+		return v
+	}
+	v.Hold.Message = "the cluster is not deleted yet, because its backup comes first: " + v.Hold.Message
+	without := "it is deleted without a backup then, and its volumes are kept"
+	if s.Desired.Spec.Deletion.Volumes == schema.VolumesDelete {
+		without = "it is deleted without a backup then, and what is on its volumes is lost for good"
+	}
+	return v.Advise("bring its members back; or set spec.deletion.backup to Skip in its file: " + without)
 }
 
 // refusedSuccessor keeps a cluster while the restore is refused that is to take its place.

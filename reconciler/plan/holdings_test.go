@@ -117,7 +117,7 @@ func TestAnUnknownVolumeGetsThreeTries(t *testing.T) {
 	checkRule(t, grow, []ruleCase{
 		{name: "the second", change: tries(1), want: "write down that orders-3 joins"},
 		{name: "the third", change: tries(2), want: "write down that orders-3 joins"},
-		{name: "no fourth", change: tries(3), want: "Refused: volume claim data-orders-3 exists, but no member of this cluster was seen on it: it may be the only copy; delete the claim if its data is not needed"},
+		{name: "no fourth", change: tries(3), want: "Refused: volume claim data-orders-3 exists, but no member of this cluster was seen on it: it may be the only copy; set the reclaim policy of its PersistentVolume to Retain, so that the data stays, and delete the claim"},
 		{name: "383: what was made since the last try is new", change: with(tries(3), func(s *situation.Situation) { s.Observed.Volumes[0].Created = noon.Add(-time.Hour) }), want: "write down that orders-3 joins"},
 		{name: "another one's tries do not count", change: with(tries(3), func(s *situation.Situation) { s.Observed.Record.FailedJoin.Member = "orders-4" }), want: "write down that orders-3 joins"},
 		{name: "nothing is behind the claim", change: with(tries(3), func(s *situation.Situation) { s.Observed.Volumes[0].Bound = false }), want: "delete the volume claim data-orders-3"},

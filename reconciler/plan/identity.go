@@ -36,7 +36,8 @@ func ownership(s *situation.Situation) verdict.Verdict {
 		return verdict.Refuse(
 			fmt.Sprintf("volume claim %s exists, but there is no record of a cluster %s: its data may be the only copy",
 				s.Observed.Volumes[0].Claim, s.Desired.Name),
-			"rename the cluster, or delete the claim if its data is not needed")
+			"rename the cluster; or restore its record, ConfigMap "+naming.Record(s.Desired.Name)+", from a backup of the Kubernetes API, which says whose data that is; "+
+				"or set the reclaim policy of the volumes behind its claims to Retain and put the claims out of the way: what is on them stays")
 	}
 	return verdict.Pass()
 }

@@ -210,6 +210,15 @@ func TestRecoveryUnderWay(t *testing.T) {
 		return with(reborn, func(s *situation.Situation) { f(s.Observed.Round(), memberAt(s, 1)) })
 	}
 	checkRule(t, recovery.Run, []ruleCase{
+		{name: "353: the quorum comes back by itself", change: recovers, want: "refuse the recovery of c1 from member orders-1: the cluster has its quorum again"},
+		{name: "353: while members are being stopped", change: with(recovers, func(s *situation.Situation) { s.Observed.Set.Replicas, s.Observed.Set.Settled = 0, false }), want: "refuse the recovery of c1 from member orders-1"},
+		{name: "353: by the word of the kubelets", change: with(recovers, func(s *situation.Situation) { s.Observed.Rounds = nil; podAt(s, 1).Ready = false }), want: "refuse the recovery of c1 from member orders-1"},
+		{name: "353: of less than a quorum", change: with(recovers, func(s *situation.Situation) {
+			s.Observed.Rounds = nil
+			podAt(s, 0).Ready, podAt(s, 1).Ready = false, false
+		}), want: "resize the StatefulSet 3 → 0"},
+		{name: "353: another cluster's quorum is none", change: with(recovers, down(0), down(1), looks(func(r *state.Round) { r.ClusterID = "c9" })), want: "resize the StatefulSet 3 → 0"},
+		{name: "353: nor is it in time once a volume is restored", change: with(recovers, restore(state.Restore{State: state.RestoreRunning})), want: "resize the StatefulSet 3 → 0"},
 		{name: "the members stop", change: lost, want: "resize the StatefulSet 3 → 0"},
 		{name: "I21: nothing before the controller knows", change: with(empty, func(s *situation.Situation) { s.Observed.Set.Settled = false }), want: "Waiting: the recovery waits for the StatefulSet controller"},
 		{name: "an unformed cluster has nothing to recover", change: with(lost, func(s *situation.Situation) { s.Observed.Record.ClusterID = "" })},

@@ -112,6 +112,9 @@ func (w *lossWorld) judge(a action.Action) string {
 			return "I18: a recovery begins that nobody has asked for since the quorum was lost"
 		}
 	case action.ResizeSet:
+		if a.To == 0 && w.whole {
+			return "I18: members that have a quorum are stopped"
+		}
 		if a.To > 0 && !w.adopted {
 			return "I21: members start while their volume is restored"
 		}
@@ -145,7 +148,7 @@ func lossJudged(a action.Action) invariants {
 	case action.BeginRecovery:
 		return those(13, 18)
 	case action.ResizeSet:
-		return those(21)
+		return those(18, 21)
 	case action.RestoreVolume:
 		return those(13, 18, 21)
 	case action.AdoptRecovery:
@@ -170,7 +173,7 @@ func (w *lossWorld) carryOut(a action.Action) {
 	case action.EndRecovery:
 		w.ended, w.begun = w.ended+1, false
 	case action.RefuseRecovery:
-		w.refused = a.OneShot != ""
+		w.refused, w.begun = a.OneShot != "", false
 	}
 }
 
@@ -207,6 +210,9 @@ func (w lossWorld) moves() (all []lossWorld, byItself int) {
 		if w.whole {
 			change(func(w *lossWorld) { w.whole, w.stale = false, true })
 		}
+	}
+	if w.begun && w.replicas == 3 {
+		change(func(w *lossWorld) { w.whole = true })
 	}
 	if w.ended > 0 {
 		change(func(w *lossWorld) { w.again = true })
@@ -282,6 +288,15 @@ func TestEveryReachableStateOfARecovery(t *testing.T) {
 	tellWalk("a quorum lost, and recovered when Git says so", k.states, took(), &tally{judged: k.judged})
 }
 
+// onceStopped spoils what is seen once all members are to stop.
+func onceStopped(change mutation) mutation {
+	return func(s *situation.Situation) {
+		if s.Observed.Set.Replicas == 0 {
+			change(s)
+		}
+	}
+}
+
 // lossMutants are rules of a recovery with one thing spoilt each.
 func lossMutants() []mutant {
 	return []mutant{
@@ -292,8 +307,8 @@ func lossMutants() []mutant {
 		{name: "what was refused is forgotten", breaks: "I18", table: blind("recovery", func(s *situation.Situation) { s.Observed.Record.RefusedRecovery = "" })},
 		{name: "a lost quorum is recovered unasked", breaks: "I18", table: blind("recovery", asksFor("c1", "orders-0", ""))},
 		{name: "I17: what is ready and out of reach is lost", breaks: "I18", table: blind("reachable", func(s *situation.Situation) { s.Observed.Pods = nil })},
-		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", func(s *situation.Situation) { s.Observed.Pods = nil })},
-		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", func(s *situation.Situation) { s.Observed.Restore.State = state.RestoreDone })},
+		{name: "a volume is restored before its members are gone", breaks: "I21", table: blind("recovering", onceStopped(func(s *situation.Situation) { s.Observed.Pods = nil }))},
+		{name: "the new identity does not wait for its volume", breaks: "I5", table: blind("recovering", onceStopped(func(s *situation.Situation) { s.Observed.Restore.State = state.RestoreDone }))},
 		{name: "a failed restore holds, and no person is told", breaks: "liveness", table: speechless},
 	}
 }

@@ -378,3 +378,35 @@ func TestWhatLastsTooLong(t *testing.T) {
 		{name: "348: one that is to go", change: with(asksState(schema.StateDeleted), stopped, set("foregroundDeletion"), func(s *situation.Situation) { s.Observed.Record.Deleted = true }), want: "Unhealthy: the StatefulSet is being deleted; " + collector},
 	})
 }
+
+// 352: in a cluster that was restored in another one's place, whose claims still exist, no
+// hold and no step names a claim of that one: it may be the only copy.
+func TestNoHoldNamesTheClaimsOfAPredecessor(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "scenarios", "*.txtar"))
+	if err != nil || len(paths) == 0 {
+		t.Fatalf("no scenarios: %v", err)
+	}
+	named := 0
+	for _, path := range paths {
+		a := readArchive(t, path)
+		d, o := a.desired(t), state.Observed{}
+		a.observe(t, d, &o)
+		if o.Record == nil || o.Record.ClaimPrefix != "" || d.Restore != nil {
+			continue
+		}
+		o.Record.ClaimPrefix = "data-r7"
+		for i := range o.Volumes {
+			o.Volumes[i].Claim = strings.Replace(o.Volumes[i].Claim, "data-", "data-r7-", 1)
+		}
+		text := Make(d, o, noon).Text()
+		if strings.Contains(text, "data-orders-") {
+			t.Errorf("%s: %s", path, text)
+		}
+		if strings.Contains(text, "data-r7-orders-") {
+			named++
+		}
+	}
+	if named < 10 {
+		t.Errorf("only %d scenarios name a claim", named)
+	}
+}

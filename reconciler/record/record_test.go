@@ -225,3 +225,23 @@ func TestGuardReadsWhatTheDaemonWrites(t *testing.T) {
 		}
 	}
 }
+
+// 353: a recovery that is refused is none that is under way, unless it has become the cluster.
+func TestARefusedRecoveryIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		refused, clusterID string
+		kept               bool
+	}{
+		"the one under way": {"c1 from member orders-1", "c1", false},
+		"another one":       {"c1 from member orders-2", "c1", true},
+		"none":              {"", "c1", true},
+		"one that is done":  {"c1 from member orders-1", "c2", true},
+	} {
+		r := recordtest.Formed()
+		r.ClusterID, r.Recovering = c.clusterID, &record.Recovering{OneShot: "c1 from member orders-1", ClusterID: "c1"}
+		r.RefuseRecovery(c.refused)
+		if (r.Recovering != nil) != c.kept || r.RefusedRecovery != c.refused {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+}

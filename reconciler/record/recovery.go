@@ -108,6 +108,15 @@ func (r *Record) BeginRecovery(g Recovering) bool {
 	return true
 }
 
+// RefuseRecovery notes a recovery that is not to be, and takes back one that has begun and has
+// changed no volume yet.
+func (r *Record) RefuseRecovery(oneShot string) {
+	r.RefusedRecovery = oneShot
+	if g := r.Recovering; g != nil && oneShot != "" && g.OneShot == oneShot && g.ClusterID == r.ClusterID {
+		r.Recovering = nil
+	}
+}
+
 // MayAccept reports whether Git says, by the sha256 of a backup, something of this one
 // that is not noted yet.
 func (g *Recovering) MayAccept(sha256 string) bool {

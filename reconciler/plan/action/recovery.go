@@ -157,8 +157,8 @@ func (a EndRecovery) After(s *situation.Situation) {
 // Undo implements Action.
 func (EndRecovery) Undo(*situation.Situation) Undo { return onlyNotes() }
 
-// RefuseRecovery records that a recovery stood in Git while the cluster had
-// a quorum, or, without one, that none is there any more.
+// RefuseRecovery records that a recovery stood in Git while the cluster had a quorum, or,
+// without one, that none is there any more. One that has begun is taken back.
 type RefuseRecovery struct{ OneShot string }
 
 func (RefuseRecovery) isAction() {}
@@ -178,7 +178,12 @@ func (a RefuseRecovery) String() string {
 func (RefuseRecovery) Disruptive() bool { return false }
 
 // After implements Action.
-func (a RefuseRecovery) After(s *situation.Situation) { s.Observed.Record.RefusedRecovery = a.OneShot }
+func (a RefuseRecovery) After(s *situation.Situation) {
+	s.Observed.Record.RefusedRecovery = a.OneShot
+	if g := s.Observed.Record.Recovering; g != nil && g.OneShot == a.OneShot {
+		s.Observed.Record.Recovering = nil
+	}
+}
 
 // Undo implements Action.
 func (RefuseRecovery) Undo(*situation.Situation) Undo { return onlyNotes() }

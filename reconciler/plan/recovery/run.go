@@ -57,6 +57,9 @@ func FillVolume(s *situation.Situation, r state.Recovering) verdict.Verdict {
 // the first member. All pods must be gone, not only that of the first: a member
 // on a node that is cut off may still serve its old clients.
 func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
+	if back(s, r) {
+		return verdict.Do(action.RefuseRecovery{OneShot: r.OneShot}, "the cluster has its quorum again, and no volume was touched yet: a recovery would lose what was written; its members stay, or come back")
+	}
 	if s.Observed.Set != nil && s.Observed.Set.Replicas != 0 {
 		if v := usableYet(s, r); !v.Silent() {
 			return v
@@ -107,6 +110,17 @@ func restoreFirst(s *situation.Situation, r state.Recovering) verdict.Verdict {
 
 // restoreTime is how long the restore of a volume may take before a person should look.
 const restoreTime = time.Hour
+
+// back reports whether the lost cluster has a quorum again by itself, by its members' word or by
+// that of the kubelets, before a volume was restored.
+func back(s *situation.Situation, r state.Recovering) bool {
+	if r.Restores() || s.Observed.Restore.State != state.RestoreNone {
+		return false
+	}
+	round, quorum := s.Observed.Round(), state.Quorum(s.MemberCount())
+	answers := round != nil && round.Problem == "" && round.ClusterID == r.ClusterID && len(s.Observed.Pods) >= quorum
+	return answers || Ready(s, s.ByOrdinal()) >= quorum
+}
 
 // usableYet keeps the members running while the claim that the recovery continues from
 // would go with its pod.

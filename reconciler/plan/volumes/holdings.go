@@ -41,5 +41,5 @@ func Unknown(v *state.Volume) verdict.Verdict {
 	default:
 		what = "holds the data of member " + v.Holds + ", which is not in the record"
 	}
-	return verdict.Refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", "delete the claim if its data is not needed").At(v.Member)
+	return verdict.Refuse("volume claim "+v.Claim+" "+what+": it may be the only copy", "set the reclaim policy of its PersistentVolume to Retain, so that the data stays, and delete the claim").At(v.Member)
 }
