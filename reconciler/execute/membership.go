@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -228,16 +229,16 @@ func (e *Executor) deleteVolume(ctx context.Context, v *observe.View, a action.D
 	if err := e.foundOwn(ctx, v, a.Member); err != nil {
 		return err
 	}
-	if err := e.deleteClaim(ctx, v, a, rec.Formed()); err != nil {
+	if err := e.deleteClaim(ctx, v, a, rec); err != nil {
 		return err
 	}
 	return e.note(ctx, v, func(m *record.Record) { delete(m.Retired, a.Member) })
 }
 
 // mayLoseVolume reports, as an error, why a member's volume may not be deleted. In a cluster
-// that Git deletes, every volume may.
+// that Git deletes, every volume may, and so may a claim without one where none ever formed.
 func (e *Executor) mayLoseVolume(ctx context.Context, v *observe.View, rec record.Record, member string) error {
-	if rec.Deleted && v.Set == nil {
+	if (rec.Deleted || !rec.Formed()) && v.Set == nil {
 		return nil
 	}
 	joins := rec.Joining != nil && rec.Joining.Member == member && rec.Joining.ID != ""
@@ -269,7 +270,7 @@ func (e *Executor) foundOwn(ctx context.Context, v *observe.View, member string)
 
 // deleteClaim deletes exactly the claim that the decision was made on, of a cluster
 // that has formed only one that is known to hold what its members have left.
-func (e *Executor) deleteClaim(ctx context.Context, v *observe.View, a action.DeleteVolume, formed bool) error {
+func (e *Executor) deleteClaim(ctx context.Context, v *observe.View, a action.DeleteVolume, rec record.Record) error {
 	claims := e.Kube.CoreV1().PersistentVolumeClaims(v.Cluster.Metadata.Namespace)
 	live, err := kube.FoundOrNil(claims.Get(ctx, a.Claim, metav1.GetOptions{}))
 	switch {
@@ -281,7 +282,9 @@ func (e *Executor) deleteClaim(ctx context.Context, v *observe.View, a action.De
 		return state.ErrChanged
 	case live.DeletionTimestamp != nil:
 		return nil
-	case formed && !v.Volume(live).Own():
+	case !rec.Formed() && !rec.Deleted && live.Status.Phase == corev1.ClaimBound:
+		return state.ErrChanged // there is a volume by now
+	case rec.Formed() && !v.Volume(live).Own():
 		return fmt.Errorf("delete the volume claim %s: no member of this cluster was seen on it, so its data may be foreign", a.Claim)
 	}
 	err = claims.Delete(ctx, a.Claim, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &live.UID}})

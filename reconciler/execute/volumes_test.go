@@ -7,12 +7,15 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 
+	"github.com/quorate/quorate/reconciler/clustertest"
 	"github.com/quorate/quorate/reconciler/execute"
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/plan/decision"
@@ -115,6 +118,25 @@ func TestGrowVolumeAsksOnce(t *testing.T) {
 		w.Put(reconcilertest.ClaimsResource(), claim)
 		if err := w.Do(grow); !errors.Is(err, state.ErrChanged) || w.Sizes() != "16Gi 8Gi 8Gi" {
 			t.Errorf("one that is about to go: %v, sizes %s", err, w.Sizes())
+		}
+	})
+}
+
+// 354: where no cluster has formed, a claim goes as long as there is no volume behind it, and
+// is kept once there is one.
+func TestOnlyAClaimWithoutAVolumeGoesBeforeAClusterHasFormed(t *testing.T) {
+	reconcilertest.Run(t, func(w *reconcilertest.World) {
+		w.MustDo(action.CreateRecord{Founders: 3})
+		for phase, left := range map[corev1.PersistentVolumeClaimPhase]int{corev1.ClaimBound: 1, corev1.ClaimPending: 0} {
+			claim := clustertest.Claim("data-orders-0", func(c *corev1.PersistentVolumeClaim) {
+				c.Namespace, c.Labels, c.Status.Phase = "shop", naming.OwnLabels(w.Wish.EtcdCluster), phase
+			})
+			w.Put(reconcilertest.ClaimsResource(), claim)
+			w.Settle()
+			err := w.Do(action.DeleteVolume{Claim: claim.Name, UID: string(claim.UID), Member: "orders-0"})
+			if len(w.Claims()) != left || errors.Is(err, state.ErrChanged) != (left == 1) {
+				t.Errorf("%s: %v, %d claims are left", phase, err, len(w.Claims()))
+			}
 		}
 	})
 }

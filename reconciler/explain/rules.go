@@ -50,7 +50,7 @@ func rules() []Entry {
 			Name:  "immutable",
 			Means: "A field has changed that cannot change on a live cluster.",
 			Why:   "Kubernetes or etcd refuses it, or the members would have to stop together.",
-			Do:    []string{"Revert that field; or go the way that the hold names for it, which for some fields is a new cluster from a backup."},
+			Do:    []string{"Revert that field; or go the way that the hold names for it, which for some fields is a new cluster from a backup.", "Storage of a new cluster may change as long as no volume exists behind its claims: it begins anew by itself."},
 		},
 		{
 			Name:  "certificates",

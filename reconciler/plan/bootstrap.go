@@ -44,6 +44,9 @@ func bootstrap(s *situation.Situation) verdict.Verdict {
 	case restoring != nil:
 		return recovery.FillVolume(s, *restoring)
 	}
+	if v := restorage(s); !v.Silent() {
+		return v
+	}
 	if s.Observed.Set == nil {
 		if v := begunOtherwise(s); !v.Silent() {
 			return v

@@ -5,12 +5,13 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/verdict"
 )
 
-// immutable refuses changes that have no safe way, and tells which way there is.
+// immutable refuses changes that have no safe way, and tells which way there is. Of volumes
+// that never came there is one, see restorage.
 func immutable(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set == nil {
 		return verdict.Pass()
 	}
-	if len(s.Observed.Set.Immutable) > 0 {
+	if changes := s.Observed.Set.Immutable; len(changes) > 0 && !(unstored(s) && ofStorage(changes)) {
 		return explain(s.Observed.Set.Immutable)
 	}
 	return verdict.Pass()

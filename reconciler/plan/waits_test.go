@@ -137,6 +137,7 @@ func waitingCases() []awaitedCase {
 		{eval: deletion, change: with(wiped, noSet, goingClaim(""))},
 		{eval: deletion, change: with(wiped, noSet, goingClaim("example.com/snapshot"))},
 		{eval: deletion, change: with(wiped, goingSet)},
+		{eval: bootstrap, change: with(unformed, noSet, goingClaim(""), func(s *situation.Situation) { s.Observed.Volumes[0].Bound = false })},
 		{eval: downgrade, change: down37},
 		{eval: downgrade, change: with(down37, begun, rolled("3.6.16", 0, 1, 2), func(s *situation.Situation) { s.Desired.Spec.Version, s.Desired.Template = "3.7.3", "a" })},
 		{eval: fleet, change: with(commit(newVersion), backedUp(0), atMost(1, since(neighbour("db/baskets", "it is being rolled"))))},

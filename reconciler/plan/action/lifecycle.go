@@ -123,7 +123,7 @@ func (DeleteObject) Disruptive() bool { return false }
 // After implements Action.
 func (a DeleteObject) After(s *situation.Situation) {
 	if a.ObjectKind == "StatefulSet" {
-		s.Observed.Set = nil
+		s.Observed.Set, s.Observed.Pods = nil, nil
 	}
 	for i := range s.Observed.Objects {
 		if s.Observed.Objects[i].Kind == a.ObjectKind && s.Observed.Objects[i].Name == a.Name {

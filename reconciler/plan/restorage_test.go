@@ -1,0 +1,51 @@
+package plan
+
+import (
+	"testing"
+	"time"
+
+	"github.com/quorate/quorate/reconciler/plan/situation"
+	"github.com/quorate/quorate/reconciler/state"
+	"github.com/quorate/quorate/schema"
+)
+
+func TestRestorage(t *testing.T) {
+	// unbound is a new cluster whose claims, of class "fast", have no volumes.
+	unbound := with(unformed, stored, newPods(time.Minute, "not scheduled: unbound claims"), func(s *situation.Situation) {
+		for i := range s.Observed.Volumes {
+			s.Observed.Volumes[i].Bound, s.Observed.Volumes[i].Capacity, s.Observed.Volumes[i].Holds = false, 0, ""
+		}
+	})
+	noSet := func(s *situation.Situation) { s.Observed.Set, s.Observed.Pods = nil, nil }
+	other := with(unbound, wantsClass(""), func(s *situation.Situation) {
+		s.Observed.Set.Immutable = []state.Change{{Field: state.FieldClass, Text: state.FieldClass}}
+	})
+	const anew = "delete StatefulSet orders: the cluster has never formed, no volume was ever made for it"
+	checkRule(t, bootstrap, []ruleCase{
+		{name: "354: as Git says, it forms", change: unbound, want: "Waiting: the cluster is forming"},
+		{name: "354: another class", change: other, want: anew},
+		{name: "354: another class, by replacement", change: with(unbound, wantsClass(schema.ClassChangeReplace)), want: anew},
+		{name: "354: another size", change: with(unbound, wants("4Gi")), want: anew},
+		{name: "354: which nobody names", change: with(unbound, func(s *situation.Situation) { s.Desired.Spec.Storage.StorageClassName = nil }), want: "Waiting: the cluster is forming"},
+		{name: "354: not where a volume exists", change: with(other, ofVolume(1, func(v *state.Volume) { v.Bound = true })), want: "Waiting: the cluster is forming"},
+		{name: "354: nor where a claim is nobody's", change: with(other, ofVolume(1, func(v *state.Volume) { v.Member = "" })), want: "Waiting: the cluster is forming"},
+		{name: "354: nor where a member has run", change: with(other, func(s *situation.Situation) { podAt(s, 0).Ran = true }), want: "Waiting: the cluster is forming"},
+		{name: "354: nor before a claim exists", change: with(other, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "Waiting: the cluster is forming"},
+		{name: "354: until it is gone", change: with(other, func(s *situation.Situation) { s.Observed.Set.Terminating = true }), want: "Waiting: the StatefulSet is being deleted"},
+		{name: "354: then its claims", change: with(other, noSet), want: "delete the volume claim data-orders-0: there is no volume behind it, and Git now asks for another one"},
+		{name: "354: until they are gone", change: with(other, noSet, ofVolume(0, func(v *state.Volume) { v.Terminating = true })), want: "Waiting: volume claim data-orders-0, behind which there is no volume, is being deleted"},
+		{name: "354: then it begins anew", change: with(other, noSet, func(s *situation.Situation) { s.Observed.Volumes = nil }), want: "create 3 members"},
+		{name: "354: also on claims that Git asks for", change: with(unbound, noSet), want: "create 3 members"},
+	})
+	checkRule(t, immutable, []ruleCase{
+		{name: "354: what nothing is on may change", change: other},
+		{name: "354: not what something may be on", change: with(other, ofVolume(1, func(v *state.Volume) { v.Bound = true })), want: "Refused: spec.storage.storageClassName cannot be changed"},
+		{name: "354: nor anything else beside it", change: with(other, func(s *situation.Situation) {
+			s.Observed.Set.Immutable = append(s.Observed.Set.Immutable, state.Change{Field: state.FieldTLSMode, Text: state.FieldTLSMode})
+		}), want: "Refused: "},
+		{name: "354: a restore that is under way keeps its claim", change: with(other, on(func(r *state.Record) { r.Recovering = &state.Recovering{} })), want: "Refused: "},
+		{name: "354: size alone", change: with(unbound, wants("4Gi"), func(s *situation.Situation) {
+			s.Observed.Set.Immutable = []state.Change{{Field: state.FieldSize, Text: state.FieldSize}}
+		})},
+	})
+}
