@@ -375,6 +375,11 @@ func TestWhatLastsTooLong(t *testing.T) {
 		{name: "348: whose finalizer is not for a person to take off", change: set("orphan"), want: "do not take finalizers off by hand: its pods would go with it"},
 		{name: "348: one whose pods go with it", change: set("foregroundDeletion"), want: "Unhealthy: the StatefulSet is being deleted; " + collector, lacks: "its pods stay"},
 	})
+	checkRule(t, objects.Drift, []ruleCase{
+		{name: "one that has released its pods has no fewer than it should", change: func(s *situation.Situation) {
+			s.Observed.Set, s.Observed.Objects = nil, []state.Object{{Kind: "StatefulSet", Name: "orders", State: state.ObjectInSync}}
+		}, want: "the StatefulSet is gone"},
+	})
 	checkRule(t, deletion, []ruleCase{
 		{name: "348: one that is to go", change: with(asksState(schema.StateDeleted), stopped, set("foregroundDeletion"), func(s *situation.Situation) { s.Observed.Record.Deleted = true }), want: "Unhealthy: the StatefulSet is being deleted; " + collector},
 	})

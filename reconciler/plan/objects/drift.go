@@ -72,7 +72,7 @@ func restsOn(s *situation.Situation, o state.Object) bool {
 // so, they come back at once: a truce is for what tidies.
 func fewer(s *situation.Situation, o state.Object) bool {
 	set, r := s.Observed.Set, s.Observed.Record
-	return o.Kind == "StatefulSet" && effective(s, o) && s.Formed() && r.Recovering == nil && set.Replicas < s.PodCount()
+	return set != nil && o.Kind == "StatefulSet" && effective(s, o) && s.Formed() && r.Recovering == nil && set.Replicas < s.PodCount()
 }
 
 // loses reports whether members do not find each other while an object stays as it is.
