@@ -51,7 +51,7 @@ func advices() []advice {
 	return []advice{
 		{rules: "readable", says: "fix the file in a new commit", ways: []exit{git("fix the file", func(a *ask) { a.broken = false })}},
 		{rules: "ownership", says: "rename the cluster, or remove that object", ways: []exit{{name: "remove that object", take: (*world).removeForeign}}},
-		{rules: "ownership", says: "or delete the claim if its data is not needed", ways: []exit{letGo}},
+		{rules: "ownership", says: "put the claims out of the way", ways: []exit{letGo}},
 		{rules: "owner", says: "let go of the cluster there", ways: []exit{{name: "write spec.takeOver", take: func(w *world, _ *decision.Hold) { w.around.takeOver = w.record.owner }}}},
 		{rules: "record", says: "restore the ConfigMap", ways: []exit{{name: "restore the record", take: func(w *world, _ *decision.Hold) { w.record.lost = false }}}},
 		{rules: "immutable", says: "set the mode back", ways: []exit{{name: "set the mode, and the size, back", take: func(w *world, _ *decision.Hold) { w.ask.frozen, w.ask.large = false, w.set.large }}}},
@@ -65,7 +65,8 @@ func advices() []advice {
 		{rules: "drift", says: "bring the StatefulSet back from a backup of the Kubernetes API", seldom: true, ways: []exit{{name: "bring the StatefulSet back", take: (*world).bringSetBack}}},
 		{rules: "drift", says: "bring the volumes back", seldom: true, ways: []exit{allBack}},
 		{rules: "deletion", says: "set spec.state: Running to wake them", seldom: true, ways: []exit{git("set spec.state to Running", func(a *ask) { a.state = askRunning })}},
-		{rules: "deletion grow repair membership", says: "delete the claim if its data is not needed", ways: []exit{letGo, {name: "delete the claim, with a commit of what starts", loses: true, take: func(w *world, h *decision.Hold) {
+		{rules: "deletion", says: "bring its members back; or set spec.deletion.backup to Skip", seldom: true, ways: []exit{check}},
+		{rules: "deletion grow repair membership", says: "so that the data stays, and delete the claim", ways: []exit{letGo, {name: "delete the claim, with a commit of what starts", loses: true, take: func(w *world, h *decision.Hold) {
 			w.deleteClaim(ordinalOf(h))
 			w.chooseTemplate(h)
 		}}}},
@@ -73,7 +74,7 @@ func advices() []advice {
 		{rules: "deletion repair membership", says: "nothing changes among the members until they answer; check their pods", seldom: true, ways: []exit{check}},
 		{rules: "membership", says: "find out whose data is wrong", ways: []exit{{name: "replace the data that is wrong", take: (*world).replaceWrong}}},
 		{rules: "membership", says: "nothing is removed until the others are healthy", seldom: true, ways: []exit{check}},
-		{rules: "settled missing remedy member", says: "if that lasts, find out why", seldom: true, ways: []exit{check, admit, starts, revert}},
+		{rules: "settled missing remedy member", says: "find out why", seldom: true, ways: []exit{check, admit, starts, revert}},
 		{rules: "recovery", says: "bring back a node or a volume", ways: []exit{allBack, {name: "commit spec.recovery", take: (*world).recover, loses: true}}},
 		{rules: "remedy", says: "set spec.version to what the members run", ways: []exit{{name: "set spec.version to what they run", take: (*world).chooseNamed}, admit}},
 		{rules: "remedy", says: "the others are restarted when it", seldom: true, ways: []exit{check, starts, revert}},

@@ -15,15 +15,21 @@ import (
 // ways out are not taken here. Each is a part of the source of what a hold says to do.
 func outside() map[string]string {
 	const (
+		late     = "what Kubernetes and etcd have begun comes to its end in a world: reconciler/plan/waits_test.go"
 		restores = "no world has an EtcdRestore: reconciler/plan/restore_test.go"
 		admits   = "no world has a policy that changes objects: reconciler/plan/fight_test.go"
 		walked   = "walked through in every state of a recovery: TestEveryReachableStateOfARecovery"
 		repaired = "ends when other members are well, which other holds ask for"
-		controls = "asks for the cause as the holds do that say: if that lasts, find out why"
+		controls = "asks for the cause as the holds do that say: find out why"
 		certs    = "no world has certificates that end: reconciler/plan/certificates_test.go"
 		asks     = "what is asked for again is not in a world: the rule's table"
 	)
 	return map[string]string{
+		"lostNode(s, p)": late, "find out why what has set them does not end": late, "find out which pod still uses it": late,
+		"do not take finalizers off by hand": late, "checkLeader": late, "those that may still start count": late,
+		"something that only %s can do may be in use": late, "it does not save snapshots": late,
+		"r.HelpStart(": walked, "can be tried again by deleting the Job": walked,
+		"awaitOthers(": "a world has one cluster: reconciler/plan/fleet_test.go",
 		"set spec.backup.destination.objectURLTemplate":                 asks,
 		"find out what answers under the names of this cluster":         "one world has one cluster ID",
 		"where that learner is not wanted, remove it":                   "no world has a learner of others",
@@ -162,6 +168,8 @@ func adviceIn(n ast.Node) ast.Expr {
 			return nil
 		}
 		switch called.Sel.Name {
+		case "Wait", "WaitFor":
+			return n.Args[len(n.Args)-1]
 		case "Refuse", "Unhealthy":
 			return n.Args[1]
 		case "Advise":

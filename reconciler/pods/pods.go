@@ -86,6 +86,7 @@ func sidecar(p *corev1.Pod, name string) bool {
 		return c.Name == name && c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
 	})
 }
+
 // Going is since when an object is being deleted, and by what it is kept besides Kubernetes'
 // own protection of claims in use; zero and "" for one that is not. The time in the object is when its
 // grace period ends.
