@@ -41,7 +41,8 @@ type Options struct {
 	Owner state.Owner
 	// MaxDisrupted is how many clusters may be disrupted at once. Default 1.
 	MaxDisrupted int
-	// MaxBackups is how many backups are taken at once, of whatever clusters. Default 2.
+	// MaxBackups is how many backups of each kind are taken at once, of whatever clusters:
+	// those that Git asks for, those before rollouts, and those before repairs. Default 2.
 	MaxBackups int
 	// Runner is what takes the backups that Git asks for. Default InDaemon.
 	BackupRunner scheduler.Runner

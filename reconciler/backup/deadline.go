@@ -35,8 +35,9 @@ type watch struct {
 	stall  time.Duration
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// quiet is called once, when a part of stall has passed.
-	quiet func()
+	// quiet is called when a part of stall has passed, and mute as well where it is the
+	// store that is waited for; nil for nobody.
+	quiet, mute func()
 	// mu is held while the watch looks, and guards ended.
 	mu    sync.Mutex
 	ended bool
@@ -117,6 +118,9 @@ func (w *watch) look() {
 		w.cancel(s)
 		return
 	case w.quiet != nil && idle >= w.stall/quietPart:
+		if w.mute != nil && !w.fromMember.Load() {
+			w.mute()
+		}
 		w.quiet()
 	}
 	w.timer.Reset(w.next(idle))
@@ -242,6 +246,15 @@ func (c *Calls) about(t target, do func(*standing)) {
 	do(c.stores[key])
 }
 
+// StoreOf tells the stores of object URLs from one another; "" for no URL of one.
+func StoreOf(objectURL string) string {
+	t, err := parseURL("", objectURL)
+	if err != nil {
+		return ""
+	}
+	return t.storeName()
+}
+
 // storeName tells stores from one another.
 func (t target) storeName() string {
 	if t.scheme == "file" {
@@ -301,6 +314,7 @@ func (s *object) bound(ctx context.Context, moves bool) (context.Context, error)
 	switch around := watchOf(ctx); {
 	case moves && around != nil:
 		s.watch = around
+		around.over(s.mute)
 		s.watch.fromMember.Store(false)
 	case moves:
 		s.watch, ctx, end = newWatch(ctx, s.store.Calls.StallTime(), Timeout, nil)
@@ -336,6 +350,19 @@ func (s *object) traced(ctx context.Context, w *watch) context.Context {
 		w.move()
 		s.answered()
 	}})
+}
+
+// over says which store a watch is over.
+func (w *watch) over(mute func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mute = mute
+}
+
+// mute says that the store takes nothing for now: other backups there take no place that
+// those to other stores wait for.
+func (s *object) mute() {
+	s.store.Calls.about(s.target, func(st *standing) { st.stalled = true })
 }
 
 // answered says that the store has.

@@ -11,6 +11,7 @@ import (
 	"github.com/quorate/quorate/reconciler/plan/action"
 	"github.com/quorate/quorate/reconciler/record"
 	"github.com/quorate/quorate/reconciler/slots"
+	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/reconciler/stores"
 	"github.com/quorate/quorate/schema"
 	"github.com/quorate/quorate/schema/release"
@@ -34,7 +35,7 @@ func (e snapshotter) takeBackup(ctx context.Context, v *observe.View, a action.T
 	if err != nil {
 		return err
 	}
-	place, err := e.placeFor(ctx, store, url)
+	place, err := e.placeFor(ctx, a.For, store, url)
 	if err != nil {
 		return fmt.Errorf("back up: %w", err)
 	}
@@ -66,7 +67,7 @@ const placeWait = time.Minute
 
 // placeFor takes a place among the backups when the store answers: one that says
 // nothing takes none.
-func (e snapshotter) placeFor(ctx context.Context, store backup.Store, url string) (*slots.Place, error) {
+func (e snapshotter) placeFor(ctx context.Context, purpose state.Purpose, store backup.Store, url string) (*slots.Place, error) {
 	if !e.Stores.Calls.Answers(url) {
 		if err := store.Reach(ctx, url); err != nil {
 			return nil, err
@@ -75,7 +76,11 @@ func (e snapshotter) placeFor(ctx context.Context, store backup.Store, url strin
 	defer e.Stores.Calls.Wait(ctx)()
 	waiting, cancel := context.WithTimeout(ctx, placeWait)
 	defer cancel()
-	place, err := e.Slots.Acquire(waiting, e.Stores.Calls.Stalls(url))
+	f := slots.For{Kind: slots.Step, Store: backup.StoreOf(url), Stuck: e.Stores.Calls.Stalls(url)}
+	if purpose.IsRepair() {
+		f.Kind = slots.Repair
+	}
+	place, err := e.Slots.Acquire(waiting, f)
 	if err != nil && ctx.Err() == nil {
 		return nil, fmt.Errorf("%d other backups are being taken, and --max-backups allows no more; it is tried again", e.Slots.Places())
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/execute"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/record"
+	"github.com/quorate/quorate/reconciler/slots"
 )
 
 // stuck is a snapshot that sends nothing until its ctx ends.
@@ -36,11 +37,11 @@ func TestABackupThatIsStuckEnds(t *testing.T) {
 		ended := make(chan error)
 		go func() { ended <- w.Do(execute.TakeForTest()) }()
 		time.Sleep(20 * time.Second)
-		if n := w.R.Executor.Slots.Taken(); n != 1 {
+		if n := w.R.Executor.Slots.Taken(slots.Step); n != 1 {
 			t.Errorf("%d places taken", n)
 		}
 		time.Sleep(20 * time.Second)
-		if n := w.R.Executor.Slots.Taken(); n != 0 {
+		if n := w.R.Executor.Slots.Taken(slots.Step); n != 0 {
 			t.Errorf("%d places taken by a backup that does not move", n)
 		}
 		if err := <-ended; err == nil || !strings.Contains(err.Error(), "the member sent nothing for 5m0s") {
@@ -55,7 +56,7 @@ func TestABackupWaitsForAPlaceForAMinute(t *testing.T) {
 	reconcilertest.Formed(t, func(w *reconcilertest.World) {
 		w.Commit(clustertest.SetVersion("3.6.16"))
 		for range w.R.Options.MaxBackups {
-			if _, ok := w.R.Executor.Slots.TryAcquire(false); !ok {
+			if _, ok := w.R.Executor.Slots.TryAcquire(slots.For{Kind: slots.Step}); !ok {
 				t.Fatal("no place")
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/reconcilertest"
 	"github.com/quorate/quorate/reconciler/scheduler"
+	"github.com/quorate/quorate/reconciler/slots"
 	"github.com/quorate/quorate/schema"
 )
 
@@ -167,9 +168,9 @@ func TestAJobNeedsCredentialsAndAPlace(t *testing.T) {
 		if said := w.Lines("backup waits", "reason"); len(said) != 1 || !strings.Contains(said[0], "--max-backups") || len(reconcilertest.JobsOf(w)) != 2 {
 			t.Errorf("%q, %d Jobs", said, len(reconcilertest.JobsOf(w)))
 		}
-		// One has ended, but the daemon takes a backup before an upgrade.
+		// One has ended, but the daemon begins another backup itself.
 		w.JobEndsWith(reconcilertest.JobsOf(w)[0], batchv1.JobComplete)
-		place, _ := w.R.Executor.Slots.TryAcquire(false)
+		place, _ := w.R.Executor.Slots.TryAcquire(slots.For{Kind: slots.Asked})
 		w.MustPassRequests(clustertest.Once(), time.Minute)
 		if len(reconcilertest.JobsOf(w)) != 2 {
 			t.Errorf("%d Jobs beside the daemon's backup", len(reconcilertest.JobsOf(w)))

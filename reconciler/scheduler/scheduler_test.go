@@ -275,7 +275,7 @@ func TestBackupsWaitForAPlace(t *testing.T) {
 		var place *slots.Place
 		for range w.R.Options.MaxBackups {
 			var ok bool
-			if place, ok = w.R.Executor.Slots.TryAcquire(false); !ok {
+			if place, ok = w.R.Executor.Slots.TryAcquire(slots.For{Kind: slots.Asked}); !ok {
 				w.Fatal("no place")
 			}
 		}

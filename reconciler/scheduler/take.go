@@ -19,14 +19,14 @@ import (
 // its first byte, so that a quorate that is killed at any point finds it again.
 func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due schedule.Due) (time.Duration, error) {
 	to := s.effective(q)
-	stuck, err := s.reach(ctx, q, to)
+	room, err := s.reach(ctx, q, to)
 	switch {
 	case ctx.Err() != nil:
 		return 0, ctx.Err()
 	case err != nil:
 		return 0, s.requestFailed(ctx, q, k, fmt.Errorf("back up %s: %w", q.ClusterName(), err))
 	}
-	among, full, err := s.placeAmong(ctx, stuck)
+	among, full, err := s.placeAmong(ctx, room)
 	if err != nil {
 		return 0, err
 	}
@@ -70,26 +70,26 @@ func (s *Scheduler) take(ctx context.Context, q desired.Backup, k *kept, due sch
 }
 
 // reach asks the store whether it answers before a backup takes a place that others wait
-// for. stuck says that the last backup there did not move.
-func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Destination) (stuck bool, err error) {
+// for. room is the place that it wants.
+func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Destination) (room slots.For, err error) {
 	probe, err := stores.NewURL(to.ObjectURLTemplate, s.urlData(q), s.Now())
 	if err != nil {
-		return false, err
+		return room, err
 	}
-	stuck = s.Stores.Calls.Stalls(probe)
-	if s.Stores.Calls.Answers(probe) || s.Slots.Full(stuck) {
-		return stuck, nil
+	room = slots.For{Kind: slots.Asked, Store: backup.StoreOf(probe), Stuck: s.Stores.Calls.Stalls(probe)}
+	if s.Stores.Calls.Answers(probe) || s.Slots.Full(room) {
+		return room, nil
 	}
 	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
 	if err != nil {
-		return stuck, err
+		return room, err
 	}
-	return stuck, store.Reach(ctx, probe)
+	return room, store.Reach(ctx, probe)
 }
 
-// placeAmong takes a place among the backups. full says why there is none.
-func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *slots.Place, full string, err error) {
-	place, ok := s.Slots.TryAcquire(stuck)
+// placeAmong takes a place among the backups that Git asks for. full says why there is none.
+func (s *Scheduler) placeAmong(ctx context.Context, room slots.For) (place *slots.Place, full string, err error) {
+	place, ok := s.Slots.TryAcquire(room)
 	if !ok {
 		return nil, fmt.Sprintf("%d other backups are being taken, and --max-backups allows no more", s.Slots.Places()), nil
 	}
@@ -98,8 +98,8 @@ func (s *Scheduler) placeAmong(ctx context.Context, stuck bool) (place *slots.Pl
 	}
 	// Who has a place has it until its Job is there to be counted, so that those here are
 	// counted first.
-	here := s.Slots.Taken()
-	if !stuck {
+	here := s.Slots.Taken(slots.Asked)
+	if !room.Stuck {
 		here--
 	}
 	n, err := s.Jobs.Running(ctx, naming.LabelBackupOf)

@@ -13,20 +13,51 @@ import (
 // burst is how many bytes pass at once where the bandwidth is limited.
 const burst = 64 << 10
 
-// Slots bound how many backups are taken at the same time, of whatever cluster and
-// for whatever reason, and their bandwidth together. As many again may wait for stores
-// that say nothing: those cost no other backup its place.
+// Kind is what backups are taken for. Each kind has places of its own: no backup that can
+// be taken later keeps one back that somebody waits for.
+type Kind int
+
+// The kinds.
+const (
+	// Asked are backups that Git asks for, once or by a schedule.
+	Asked Kind = iota
+	// Step are those before a rollout, a hibernation or a deletion.
+	Step
+	// Repair are those before a member is replaced.
+	Repair
+	kinds
+)
+
+// For is a backup that wants a place.
+type For struct {
+	Kind Kind
+	// Store tells stores from one another. Stuck says that the last backup there did not move.
+	Store string
+	Stuck bool
+}
+
+// Slots bound how many backups are taken at the same time, of whatever cluster, and their
+// bandwidth together. As many again may wait for each store that says nothing: those cost
+// no other backup its place, and those for one store none for another.
 type Slots struct {
-	places, quiet chan struct{}
+	places [kinds]chan struct{}
+	most   int
+
+	mu sync.Mutex
+	// quiet are the places at stores that say nothing, by kind and store.
+	quiet map[For]chan struct{}
 	// limit of all backups that pass through this process together; nil for none.
 	limit *rate.Limiter
 	share int64
 }
 
-// New lets so many backups be taken at once, at a bandwidth in bytes a second; 0
-// is no limit.
+// New lets so many backups of each kind be taken at once, at a bandwidth in bytes a second
+// of all together; 0 is no limit.
 func New(places int, bandwidth int64) *Slots {
-	s := &Slots{places: make(chan struct{}, places), quiet: make(chan struct{}, places), limit: limiter(bandwidth)}
+	s := &Slots{most: places, quiet: map[For]chan struct{}{}, limit: limiter(bandwidth)}
+	for k := range s.places {
+		s.places[k] = make(chan struct{}, places)
+	}
 	if bandwidth > 0 {
 		s.share = max(1, bandwidth/int64(places))
 	}
@@ -40,34 +71,44 @@ type Place struct {
 	in, quiet chan struct{}
 }
 
-// TryAcquire takes a place, if one is free: one of those for stores that say nothing if
-// the last backup to the store got stuck.
-func (s *Slots) TryAcquire(stuck bool) (place *Place, ok bool) {
-	in := s.lane(stuck)
+// TryAcquire takes a place, if one is free: one of those at its store if the last backup
+// there got stuck.
+func (s *Slots) TryAcquire(f For) (place *Place, ok bool) {
+	in := s.lane(f)
 	select {
 	case in <- struct{}{}:
-		return &Place{in: in, quiet: s.quiet}, true
+		return &Place{in: in, quiet: s.quietAt(f)}, true
 	default:
 		return nil, false
 	}
 }
 
 // Acquire takes such a place as soon as one is free. The error is that of ctx.
-func (s *Slots) Acquire(ctx context.Context, stuck bool) (*Place, error) {
-	in := s.lane(stuck)
+func (s *Slots) Acquire(ctx context.Context, f For) (*Place, error) {
+	in := s.lane(f)
 	select {
 	case in <- struct{}{}:
-		return &Place{in: in, quiet: s.quiet}, nil
+		return &Place{in: in, quiet: s.quietAt(f)}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-func (s *Slots) lane(stuck bool) chan struct{} {
-	if stuck {
-		return s.quiet
+func (s *Slots) lane(f For) chan struct{} {
+	if f.Stuck {
+		return s.quietAt(f)
 	}
-	return s.places
+	return s.places[f.Kind]
+}
+
+func (s *Slots) quietAt(f For) chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Stuck = false
+	if s.quiet[f] == nil {
+		s.quiet[f] = make(chan struct{}, s.most)
+	}
+	return s.quiet[f]
 }
 
 // Release gives the place back.
@@ -79,7 +120,7 @@ func (p *Place) Release() {
 }
 
 // GiveWay lets another backup have the place of this one, which does not move, if there
-// is room among those that say nothing.
+// is room among those that wait for its store.
 func (p *Place) GiveWay() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -94,17 +135,17 @@ func (p *Place) GiveWay() {
 	}
 }
 
-// Full reports whether all places are taken, of those that move or of the others.
-func (s *Slots) Full(stuck bool) bool {
-	in := s.lane(stuck)
+// Full reports whether all places are taken that a backup could have.
+func (s *Slots) Full(f For) bool {
+	in := s.lane(f)
 	return len(in) == cap(in)
 }
 
-// Places is how many backups may be taken at once.
-func (s *Slots) Places() int { return cap(s.places) }
+// Places is how many backups of a kind may be taken at once.
+func (s *Slots) Places() int { return s.most }
 
-// Taken is how many places are taken by backups that move.
-func (s *Slots) Taken() int { return len(s.places) }
+// Taken is how many places of a kind are taken by backups that move.
+func (s *Slots) Taken(k Kind) int { return len(s.places[k]) }
 
 // Share is the bandwidth of a backup that does not pass through this process, in bytes
 // a second; 0 is no limit. Jobs know nothing of one another: each gets what is left for

@@ -19,20 +19,20 @@ func TestALimitedBackupEndsWithItsContext(t *testing.T) {
 
 func TestSlotsAreGivenBack(t *testing.T) {
 	s := New(1, 0)
-	place, ok := s.TryAcquire(false)
-	if !ok || s.Taken() != s.Places() {
-		t.Fatalf("%d of %d places taken", s.Taken(), s.Places())
+	place, ok := s.TryAcquire(For{})
+	if !ok || s.Taken(Asked) != s.Places() {
+		t.Fatalf("%d of %d places taken", s.Taken(Asked), s.Places())
 	}
-	if _, ok := s.TryAcquire(false); ok {
+	if _, ok := s.TryAcquire(For{}); ok {
 		t.Error("a second one has the only place")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := s.Acquire(ended, false); !errors.Is(err, context.Canceled) {
+	if _, err := s.Acquire(ended, For{}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	place.Release()
-	if place, err := s.Acquire(t.Context(), false); err != nil {
+	if place, err := s.Acquire(t.Context(), For{}); err != nil {
 		t.Error(err)
 	} else {
 		place.Release()
@@ -43,30 +43,51 @@ func TestSlotsAreGivenBack(t *testing.T) {
 // same store takes none that others wait for.
 func TestABackupThatDoesNotMoveGivesWay(t *testing.T) {
 	s := New(1, 0)
-	first, _ := s.TryAcquire(false)
+	first, _ := s.TryAcquire(For{})
 	first.GiveWay()
 	first.GiveWay() // twice is once
-	second, ok := s.TryAcquire(false)
+	second, ok := s.TryAcquire(For{})
 	if !ok {
 		t.Fatal("the place is kept")
 	}
 	second.GiveWay() // there is no more room among those that say nothing
-	if _, ok := s.TryAcquire(false); ok {
+	if _, ok := s.TryAcquire(For{}); ok {
 		t.Error("there are more backups than twice the places")
 	}
-	if _, ok := s.TryAcquire(true); ok {
+	if _, ok := s.TryAcquire(For{Stuck: true}); ok {
 		t.Error("there are two among those that say nothing")
 	}
 	first.Release()
 	first.GiveWay() // its place is another's now
-	third, ok := s.TryAcquire(true)
-	if !ok || s.Taken() != 1 {
-		t.Fatalf("%d of %d places taken", s.Taken(), s.Places())
+	third, ok := s.TryAcquire(For{Stuck: true})
+	if !ok || s.Taken(Asked) != 1 {
+		t.Fatalf("%d of %d places taken", s.Taken(Asked), s.Places())
 	}
 	second.Release()
 	third.Release()
-	if s.Taken() != 0 {
-		t.Errorf("%d places taken", s.Taken())
+	if s.Taken(Asked) != 0 {
+		t.Errorf("%d places taken", s.Taken(Asked))
+	}
+}
+
+// 372: no backup of one kind waits for those of another, nor one to a store for those that are
+// stuck at another.
+func TestEachKindAndStoreHasItsPlaces(t *testing.T) {
+	s := New(1, 0)
+	for _, kind := range []Kind{Asked, Step, Repair} {
+		for _, store := range []string{"a", "b"} {
+			place, ok := s.TryAcquire(For{Kind: kind, Store: store})
+			if !ok {
+				t.Fatalf("kind %d, store %s: no place", kind, store)
+			}
+			place.GiveWay()
+			if _, ok := s.TryAcquire(For{Kind: kind, Store: store, Stuck: true}); ok {
+				t.Errorf("kind %d, store %s: more than one waits for it", kind, store)
+			}
+		}
+		if s.Full(For{Kind: kind}) || !s.Full(For{Kind: kind, Store: "a", Stuck: true}) {
+			t.Errorf("kind %d: those that do not move keep a place", kind)
+		}
 	}
 }
 
