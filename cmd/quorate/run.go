@@ -88,11 +88,17 @@ func (f *runFlags) run(ctx context.Context) error {
 	if err := errors.Join(f.kube.check(), checkLimits(f.mass), checkHash(f.approve)); err != nil {
 		return err
 	}
-	c, err := f.config(f.kube.connect)
+	clock := &daemon.ServerClock{}
+	connect := func() (kubernetes.Interface, error) {
+		kube, _, err := cli.Connect(f.kube.kubeconfig, userAgent(), clock.Listen)
+		return kube, err
+	}
+	c, err := f.config(connect)
 	if err != nil {
 		return err
 	}
-	if c.Kube, err = f.kube.connect(); err != nil {
+	c.Clock = clock
+	if c.Kube, err = connect(); err != nil {
 		return err
 	}
 	return daemon.Run(ctx, c, log)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -9,8 +10,9 @@ import (
 )
 
 // Connect returns a client for the API server that a kubeconfig names, "" for the default
-// one, and how it is reached. It sends nothing yet. The agent is what the API server logs.
-func Connect(kubeconfig, agent string) (kubernetes.Interface, *rest.Config, error) {
+// one, and how it is reached. It sends nothing yet. The agent is what the API server logs, and
+// what wraps hears each request and its answer.
+func Connect(kubeconfig, agent string, wraps ...func(http.RoundTripper) http.RoundTripper) (kubernetes.Interface, *rest.Config, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{}).ClientConfig()
@@ -20,6 +22,9 @@ func Connect(kubeconfig, agent string) (kubernetes.Interface, *rest.Config, erro
 	// The limits of client-go are for interactive use; the API server has its own.
 	config.QPS, config.Burst = 100, 200
 	config.UserAgent = agent
+	for _, wrap := range wraps {
+		config.Wrap(wrap)
+	}
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, nil, fmt.Errorf("make a Kubernetes client: %w", err)

@@ -154,6 +154,9 @@ func alertCases() []alertCase {
 	return []alertCase{
 		row("QuorateAbsent", "it was killed", once(), `quorate_build_info{version="1"} `+phases("1", "_", "1")),
 		row("QuorateNotLeading", "nobody has the lease", once(), `quorate_leader{pod="a"} `+phases("1", "0", "0"), `quorate_leader{pod="b"} `+phases("0", "0", "1")),
+		row("QuorateClockSkew", "it is ahead", once(), `quorate_clock_skew_seconds{pod="a"} `+phases("0", "600", "0")),
+		row("QuorateClockSkew", "it is behind", once(), `quorate_clock_skew_seconds{pod="a"} `+phases("0", "-61", "0")),
+		row("QuorateClockSkew", "clocks differ a little", never(), `quorate_clock_skew_seconds{pod="a"} `+phases("0", "60", "-60")),
 		row("QuoratePassesFailing", "a cluster", once(), `quorate_pass_consecutive_failures{`+orders+`} `+phases("0", "5", "0")),
 		row("QuoratePassesFailing", "a backup", once(), `quorate_backup_pass_consecutive_failures{`+orders+`,schedule="",backup="before-sale"} `+phases("0", "5", "0")),
 		row("QuoratePassesFailing", "two failures are a blip", never(), `quorate_pass_consecutive_failures{`+orders+`} `+phases("0", "2", "0")),

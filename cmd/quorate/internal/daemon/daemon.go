@@ -31,6 +31,8 @@ import (
 // Config is what the daemon follows, reconciles and writes.
 type Config struct {
 	Kube kubernetes.Interface
+	// Clock hears what Kube is answered.
+	Clock *ServerClock
 	// Version of quorate, for the log.
 	Version string
 	Options reconciler.Options
@@ -55,7 +57,7 @@ type Config struct {
 func Run(ctx context.Context, c Config, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	leader := newMetrics(registry, c.Version)
+	leader := newMetrics(registry, c.Version, c.Clock)
 	c.Follow.Kube = c.Kube
 	git := follow.New(c.Follow, log, registry)
 	var status *publish.Branch
@@ -92,7 +94,7 @@ func Run(ctx context.Context, c Config, log *slog.Logger) error {
 		leader.Set(1)
 		defer leader.Set(0)
 		options := c.Options
-		options.Lease = held
+		options.Lease, options.Now = held, c.Clock.Now
 		events, stop := newRecorder(c.Kube)
 		defer stop()
 		r := reconciler.New(c.Kube, etcd.New(), events, report.NewMetrics(registry), log, options)

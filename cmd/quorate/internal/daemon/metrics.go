@@ -8,7 +8,7 @@ import (
 
 // newMetrics registers what is known of the process, and returns the gauge that is 1
 // while it acts.
-func newMetrics(registry prometheus.Registerer, version string) (leader prometheus.Gauge) {
+func newMetrics(registry prometheus.Registerer, version string, clock *ServerClock) (leader prometheus.Gauge) {
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "quorate_build_info", Help: "1, with the version of quorate and of Go that it was built with.",
 	}, []string{"version", "goversion"})
@@ -16,6 +16,9 @@ func newMetrics(registry prometheus.Registerer, version string) (leader promethe
 	leader = prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "quorate_leader", Help: "1 while this process may act: it holds the lease, or needs none. The others wait, and have no series of clusters.",
 	})
-	registry.MustRegister(build, leader)
+	skew := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "quorate_clock_skew_seconds", Help: "How far the clock of quorate's machine is ahead of the API server's, by the time in its answers; negative where it is behind, 0 within a second.",
+	}, func() float64 { return clock.Ahead().Seconds() })
+	registry.MustRegister(build, leader, skew)
 	return leader
 }

@@ -86,7 +86,7 @@ func allMetrics(t *testing.T) []metric {
 	}
 	git := follow.New(follow.Config{Repository: repository, Kube: fake.NewClientset(), Namespace: "quorate-system"}, slog.New(slog.DiscardHandler), l)
 	publish.NewBranch(publish.BranchConfig{}, git.State, slog.New(slog.DiscardHandler), l)
-	newMetrics(l, "test")
+	newMetrics(l, "test", &ServerClock{})
 	report.NewMetrics(l)
 	slices.SortFunc(l.all, func(a, b metric) int { return strings.Compare(a.name, b.name) })
 	return l.all
