@@ -245,7 +245,7 @@ func TestPodAsThePlannerSeesIt(t *testing.T) {
 	})
 	want := state.Pod{
 		Name: "orders-10", Ordinal: 10, UID: "u", Template: "abc", Version: "3.6.16", Ready: true, ReadySince: since.Time,
-		Created: since.Time, Terminating: true, Ran: true, Crashed: true, Trouble: "etcd: CrashLoopBackOff",
+		Created: since.Time, Terminating: true, GoingSince: since.Time, Ran: true, Crashed: true, Trouble: "etcd: CrashLoopBackOff",
 	}
 	if pod != want {
 		t.Errorf("got  %+v\nwant %+v", pod, want)

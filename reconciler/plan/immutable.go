@@ -11,8 +11,10 @@ func immutable(s *situation.Situation) verdict.Verdict {
 	if s.Observed.Set == nil {
 		return verdict.Pass()
 	}
-	if changes := s.Observed.Set.Immutable; len(changes) > 0 && !(unstored(s) && ofStorage(changes)) {
-		return explain(s.Observed.Set.Immutable)
+	changes := s.Observed.Set.Immutable
+	switch {
+	case len(changes) == 0, unstored(s) && ofStorage(changes):
+		return verdict.Pass()
 	}
-	return verdict.Pass()
+	return explain(changes)
 }
