@@ -7,8 +7,10 @@ func reasons() []Entry {
 			Name: "Failed", Topic: Reason,
 			Means: "The last passes over the object ended with the error that the message has. They are tried again, later each time, at most five minutes apart.",
 			Why:   "An error of the API server, of a member or of a store says nothing about what is there: quorate does not act on what it cannot see.",
-			Do: []string{"Fix what the error names; the next try follows by itself, and at once with a commit that changes the file.", "kubectl logs of quorate has every new error once.",
-				"Where it is the backup before a repair or another step that fails, the message names the setting that lets it go on without, such as spec.upgrade.backup: Skip."},
+			Do: []string{
+				"Fix what the error names; the next try follows by itself, and at once with a commit that changes the file.", "kubectl logs of quorate has every new error once.",
+				"Where it is the backup before a repair or another step that fails, the message names the setting that lets it go on without, such as spec.upgrade.backup: Skip.",
+			},
 		},
 		{
 			Name: "Orphaned", Topic: Reason,

@@ -142,7 +142,8 @@ func TestAdmission(t *testing.T) {
 	for name, c := range map[string]struct {
 		change mutation
 		want   int
-	}{"297: it is told": {set(state.WeightLight), 1}, "peace": {func(*situation.Situation) {}, 0},
+	}{
+		"297: it is told": {set(state.WeightLight), 1}, "peace": {func(*situation.Situation) {}, 0},
 		"365: so is what becomes of a pod": {func(s *situation.Situation) { podAt(s, 1).Mutated = "etcd: livenessProbe" }, 1},
 		"365: of no member's it is not": {func(s *situation.Situation) {
 			s.Observed.Pods = append(s.Observed.Pods, state.Pod{Name: "orders-3", Ordinal: 3, Mutated: "x"})

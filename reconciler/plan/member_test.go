@@ -94,8 +94,10 @@ func TestMember(t *testing.T) {
 		{name: "61: a trouble of a moment", change: back(20*time.Second, trouble), want: "Waiting: orders-2 starts with etcd 3.6.16: etcd: ImagePullBackOff"},
 		{name: "61: a trouble that lasts stops the roll", change: back(31*time.Second, trouble), want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: ImagePullBackOff; the other members are left alone; revert the commit"},
 		{name: "61: five minutes stop the roll without a trouble", change: back(6*time.Minute, down(2)), want: "Stopped: the roll stopped at orders-2"},
-		{name: "382: a node that does not report is not mended by a commit", change: back(6*time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).NodeGone = true }),
-			want: "does not come back with etcd 3.6.16: its node does not report; the other members are left alone; bring the node of orders-2 back", lacks: "revert"},
+		{
+			name: "382: a node that does not report is not mended by a commit", change: back(6*time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).NodeGone = true }),
+			want: "does not come back with etcd 3.6.16: its node does not report; the other members are left alone; bring the node of orders-2 back", lacks: "revert",
+		},
 		{name: "an old member that is down is the gate's", change: back(time.Minute, down(0))},
 		{name: "a list that cannot be had is not called a list without the member", size: 1, change: with(commit(newVersion), begun, rolled(newVersion, 0), func(s *situation.Situation) {
 			podAt(s, 0).Created = noon.Add(-time.Minute)

@@ -185,7 +185,7 @@ func (w *world) revert(h *decision.Hold) {
 // chooseRelease names a release in Git that every member can go to: what most of them run,
 // where that can be.
 func (w *world) chooseRelease(*decision.Hold) {
-	w.choose(func(v int8) bool { return true })
+	w.choose(func(int8) bool { return true })
 }
 
 // chooseNamed names the release that the hold names.
