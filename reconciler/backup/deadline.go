@@ -246,15 +246,6 @@ func (c *Calls) about(t target, do func(*standing)) {
 	do(c.stores[key])
 }
 
-// StoreOf tells the stores of object URLs from one another; "" for no URL of one.
-func StoreOf(objectURL string) string {
-	t, err := parseURL("", objectURL)
-	if err != nil {
-		return ""
-	}
-	return t.storeName()
-}
-
 // storeName tells stores from one another.
 func (t target) storeName() string {
 	if t.scheme == "file" {
@@ -263,21 +254,22 @@ func (t target) storeName() string {
 	return t.scheme + "://" + t.bucket + " " + t.query.Get("endpoint") + t.query.Get("domain")
 }
 
-// Answers reports whether the store of an object URL has answered lately, so that a
-// backup may begin without asking it first.
-func (c *Calls) Answers(objectURL string) (lately bool) {
-	if t, err := parseURL("", objectURL); err == nil {
-		c.about(t, func(s *standing) { lately = time.Since(s.answered) < answersFor })
-	}
-	return lately
+// Known is what is known of a store.
+type Known struct {
+	// Store tells stores from one another; "" for none.
+	Store string
+	// Answers says that it has lately: a backup may begin without asking it first. Stalls
+	// says that the last backup there got stuck.
+	Answers, Stalls bool
 }
 
-// Stalls reports whether the last backup to the store of an object URL got stuck.
-func (c *Calls) Stalls(objectURL string) (stalled bool) {
+// Known is what is known of the store of an object URL.
+func (c *Calls) Known(objectURL string) (k Known) {
 	if t, err := parseURL("", objectURL); err == nil {
-		c.about(t, func(s *standing) { stalled = s.stalled })
+		k.Store = t.storeName()
+		c.about(t, func(s *standing) { k.Answers, k.Stalls = time.Since(s.answered) < answersFor, s.stalled })
 	}
-	return stalled
+	return k
 }
 
 // Watch bounds a backup: its ctx ends when neither the member nor the store has moved

@@ -73,7 +73,7 @@ func TestEveryCallToASilentStoreEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if st.Calls.Answers(url) || !st.Calls.Stalls(url) {
+	if st.Calls.Known(url).Answers || !st.Calls.Known(url).Stalls {
 		t.Error("nobody knows that it says nothing")
 	}
 	if ctx.Err() != nil {
@@ -93,17 +93,17 @@ func TestAStoreThatTakesNothingIsKnown(t *testing.T) {
 	defer end()
 	_, err := p.store.Save(ctx, url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest())
 	backuptest.WantError(t, err, "did not answer in time: nothing moved for 5s")
-	if !p.store.Calls.Stalls(url) {
+	if !p.store.Calls.Known(url).Stalls {
 		t.Error("it is forgotten")
 	}
 	p.proxy.Set(nil)
-	if err := p.store.Reach(t.Context(), url); err != nil || !p.store.Calls.Answers(url) || !p.store.Calls.Stalls(url) {
+	if err := p.store.Reach(t.Context(), url); err != nil || !p.store.Calls.Known(url).Answers || !p.store.Calls.Known(url).Stalls {
 		t.Errorf("it answers: %v", err)
 	}
 	if keys := p.keys(t); len(keys) != 0 {
 		t.Errorf("it left %q", keys)
 	}
-	if _, err := p.store.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil || p.store.Calls.Stalls(url) {
+	if _, err := p.store.Save(t.Context(), url, bytes.NewReader(backuptest.Snapshot(4096)), manifestForTest()); err != nil || p.store.Calls.Known(url).Stalls {
 		t.Errorf("it takes backups: %v", err)
 	}
 }
@@ -132,8 +132,8 @@ func TestABackupLastsAsLongAsItMoves(t *testing.T) {
 		stuck := waiting{ctx, bytes.NewReader(backuptest.Snapshot(4096))}
 		_, err := st.Save(ctx, url("stuck.db"), stuck, manifestForTest())
 		backuptest.WantError(t, err, "the snapshot stream broke after 4128 bytes: the member sent nothing for 5m0s")
-		if took := time.Since(began); took != DefaultStall || calls.Stalls(url("stuck.db")) {
-			t.Errorf("it took %s; the store is blamed: %t", took, calls.Stalls(url("stuck.db")))
+		if took := time.Since(began); took != DefaultStall || calls.Known(url("stuck.db")).Stalls {
+			t.Errorf("it took %s; the store is blamed: %t", took, calls.Known(url("stuck.db")).Stalls)
 		}
 		if list, err := st.List(t.Context(), url("any")); err != nil || len(list) != 1 {
 			t.Errorf("%d backups, %v", len(list), err)
@@ -179,7 +179,7 @@ func TestCallsToOneStoreAreBounded(t *testing.T) {
 func TestCallsHaveDefaults(t *testing.T) {
 	var none *Calls
 	none.Wait(t.Context())()
-	if none.StallTime() != DefaultStall || (&Calls{}).StallTime() != DefaultStall || none.Stalls("s3://a/b") || none.Answers("no URL") {
+	if none.StallTime() != DefaultStall || (&Calls{}).StallTime() != DefaultStall || none.Known("s3://a/b").Stalls || none.Known("no URL").Answers {
 		t.Error("there are other defaults")
 	}
 	if err := Explain(t.Context(), io.ErrUnexpectedEOF); !errors.Is(err, io.ErrUnexpectedEOF) {

@@ -68,7 +68,7 @@ const placeWait = time.Minute
 // placeFor takes a place among the backups when the store answers: one that says
 // nothing takes none.
 func (e snapshotter) placeFor(ctx context.Context, purpose state.Purpose, store backup.Store, url string) (*slots.Place, error) {
-	if !e.Stores.Calls.Answers(url) {
+	if !e.Stores.Calls.Known(url).Answers {
 		if err := store.Reach(ctx, url); err != nil {
 			return nil, err
 		}
@@ -76,7 +76,8 @@ func (e snapshotter) placeFor(ctx context.Context, purpose state.Purpose, store 
 	defer e.Stores.Calls.Wait(ctx)()
 	waiting, cancel := context.WithTimeout(ctx, placeWait)
 	defer cancel()
-	f := slots.For{Kind: slots.Step, Store: backup.StoreOf(url), Stuck: e.Stores.Calls.Stalls(url)}
+	known := e.Stores.Calls.Known(url)
+	f := slots.For{Kind: slots.Step, Store: known.Store, Stuck: known.Stalls}
 	if purpose.IsRepair() {
 		f.Kind = slots.Repair
 	}
@@ -89,7 +90,7 @@ func (e snapshotter) placeFor(ctx context.Context, purpose state.Purpose, store 
 
 // saveSnapshot streams the member's database to its place, for as long as it moves.
 func (e snapshotter) saveSnapshot(ctx context.Context, v *observe.View, member etcd.Target, store backup.Store, place *slots.Place, url string, m backup.Manifest) (backup.Manifest, error) {
-	ctx, end := e.Stores.Calls.Watch(ctx, place.GiveWay)
+	ctx, end := e.Stores.Calls.Watch(ctx, place.Release)
 	defer end()
 	snapshot, err := e.Members.Snapshot(ctx, v.Cluster.Key(), member)
 	if err != nil {

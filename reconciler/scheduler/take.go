@@ -76,8 +76,9 @@ func (s *Scheduler) reach(ctx context.Context, q desired.Backup, to schema.Desti
 	if err != nil {
 		return room, err
 	}
-	room = slots.For{Kind: slots.Asked, Store: backup.StoreOf(probe), Stuck: s.Stores.Calls.Stalls(probe)}
-	if s.Stores.Calls.Answers(probe) || s.Slots.Full(room) {
+	known := s.Stores.Calls.Known(probe)
+	room = slots.For{Kind: slots.Asked, Store: known.Store, Stuck: known.Stalls}
+	if known.Answers || s.Slots.Full(room) {
 		return room, nil
 	}
 	store, err := s.Stores.Open(ctx, q.Metadata.Namespace, to)
@@ -131,7 +132,7 @@ func (s *Scheduler) reportWhetherItRestores(ctx context.Context, q desired.Backu
 // saveSnapshot streams the member's database to its place, for as long as it moves, and
 // returns when what the store holds has been read back.
 func (s *Scheduler) saveSnapshot(ctx context.Context, from source, to schema.Destination, among *slots.Place, place string, m backup.Manifest) (backup.Manifest, error) {
-	ctx, end := s.Stores.Calls.Watch(ctx, among.GiveWay)
+	ctx, end := s.Stores.Calls.Watch(ctx, among.Release)
 	defer end()
 	store, err := s.Stores.Open(ctx, m.Namespace, to)
 	if err != nil {

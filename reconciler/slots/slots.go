@@ -37,15 +37,15 @@ type For struct {
 }
 
 // Slots bound how many backups are taken at the same time, of whatever cluster, and their
-// bandwidth together. As many again may wait for each store that says nothing: those cost
-// no other backup its place, and those for one store none for another.
+// bandwidth together. As many again may try each store at which the last one got stuck: those
+// cost no other backup its place, and those for one store none for another.
 type Slots struct {
 	places [kinds]chan struct{}
 	most   int
 
 	mu sync.Mutex
-	// quiet are the places at stores that say nothing, by kind and store.
-	quiet map[For]chan struct{}
+	// stuck are the places at stores that take nothing, by kind and store.
+	stuck map[For]chan struct{}
 	// limit of all backups that pass through this process together; nil for none.
 	limit *rate.Limiter
 	share int64
@@ -54,7 +54,7 @@ type Slots struct {
 // New lets so many backups of each kind be taken at once, at a bandwidth in bytes a second
 // of all together; 0 is no limit.
 func New(places int, bandwidth int64) *Slots {
-	s := &Slots{most: places, quiet: map[For]chan struct{}{}, limit: limiter(bandwidth)}
+	s := &Slots{most: places, stuck: map[For]chan struct{}{}, limit: limiter(bandwidth)}
 	for k := range s.places {
 		s.places[k] = make(chan struct{}, places)
 	}
@@ -67,8 +67,8 @@ func New(places int, bandwidth int64) *Slots {
 // Place is the place of one backup.
 type Place struct {
 	mu sync.Mutex
-	// in is what the place is in, nil when it was released.
-	in, quiet chan struct{}
+	// in is what the place is in, nil when it was given back.
+	in chan struct{}
 }
 
 // TryAcquire takes a place, if one is free: one of those at its store if the last backup
@@ -77,7 +77,7 @@ func (s *Slots) TryAcquire(f For) (place *Place, ok bool) {
 	in := s.lane(f)
 	select {
 	case in <- struct{}{}:
-		return &Place{in: in, quiet: s.quietAt(f)}, true
+		return &Place{in: in}, true
 	default:
 		return nil, false
 	}
@@ -88,50 +88,33 @@ func (s *Slots) Acquire(ctx context.Context, f For) (*Place, error) {
 	in := s.lane(f)
 	select {
 	case in <- struct{}{}:
-		return &Place{in: in, quiet: s.quietAt(f)}, nil
+		return &Place{in: in}, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
 func (s *Slots) lane(f For) chan struct{} {
-	if f.Stuck {
-		return s.quietAt(f)
+	if !f.Stuck {
+		return s.places[f.Kind]
 	}
-	return s.places[f.Kind]
-}
-
-func (s *Slots) quietAt(f For) chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	f.Stuck = false
-	if s.quiet[f] == nil {
-		s.quiet[f] = make(chan struct{}, s.most)
+	if s.stuck[f] == nil {
+		s.stuck[f] = make(chan struct{}, s.most)
 	}
-	return s.quiet[f]
+	return s.stuck[f]
 }
 
-// Release gives the place back.
+// Release gives the place back, once. A backup that does not move does so before its end: few
+// do, because the next ones find their store stuck, and a member that sends nothing is one
+// cluster's.
 func (p *Place) Release() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	<-p.in
-	p.in = nil
-}
-
-// GiveWay lets another backup have the place of this one, which does not move, if there
-// is room among those that wait for its store.
-func (p *Place) GiveWay() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.in == nil || p.in == p.quiet {
-		return
-	}
-	select {
-	case p.quiet <- struct{}{}:
+	if p.in != nil {
 		<-p.in
-		p.in = p.quiet
-	default:
+		p.in = nil
 	}
 }
 

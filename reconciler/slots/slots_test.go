@@ -39,33 +39,27 @@ func TestSlotsAreGivenBack(t *testing.T) {
 	}
 }
 
-// 173: a backup that does not move leaves its place to another, and the next one to the
-// same store takes none that others wait for.
+// 173: a backup that does not move leaves its place to another, and the next one to a store
+// where it got stuck takes none that others wait for.
 func TestABackupThatDoesNotMoveGivesWay(t *testing.T) {
 	s := New(1, 0)
 	first, _ := s.TryAcquire(For{})
-	first.GiveWay()
-	first.GiveWay() // twice is once
+	first.Release()
 	second, ok := s.TryAcquire(For{})
 	if !ok {
 		t.Fatal("the place is kept")
 	}
-	second.GiveWay() // there is no more room among those that say nothing
-	if _, ok := s.TryAcquire(For{}); ok {
-		t.Error("there are more backups than twice the places")
-	}
-	if _, ok := s.TryAcquire(For{Stuck: true}); ok {
-		t.Error("there are two among those that say nothing")
-	}
-	first.Release()
-	first.GiveWay() // its place is another's now
-	third, ok := s.TryAcquire(For{Stuck: true})
-	if !ok || s.Taken(Asked) != 1 {
+	first.Release() // at its end: its place is another's now
+	if _, ok := s.TryAcquire(For{}); ok || s.Taken(Asked) != 1 {
 		t.Fatalf("%d of %d places taken", s.Taken(Asked), s.Places())
+	}
+	third, ok := s.TryAcquire(For{Stuck: true})
+	if _, more := s.TryAcquire(For{Stuck: true}); !ok || more {
+		t.Errorf("the first one tries a stuck store: %t, another one: %t", ok, more)
 	}
 	second.Release()
 	third.Release()
-	if s.Taken(Asked) != 0 {
+	if s.Taken(Asked) != 0 || s.Full(For{Stuck: true}) {
 		t.Errorf("%d places taken", s.Taken(Asked))
 	}
 }
@@ -80,9 +74,9 @@ func TestEachKindAndStoreHasItsPlaces(t *testing.T) {
 			if !ok {
 				t.Fatalf("kind %d, store %s: no place", kind, store)
 			}
-			place.GiveWay()
-			if _, ok := s.TryAcquire(For{Kind: kind, Store: store, Stuck: true}); ok {
-				t.Errorf("kind %d, store %s: more than one waits for it", kind, store)
+			place.Release()
+			if _, ok := s.TryAcquire(For{Kind: kind, Store: store, Stuck: true}); !ok {
+				t.Errorf("kind %d, store %s: none may try it", kind, store)
 			}
 		}
 		if s.Full(For{Kind: kind}) || !s.Full(For{Kind: kind, Store: "a", Stuck: true}) {
