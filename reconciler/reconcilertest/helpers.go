@@ -76,6 +76,7 @@ func JobEndedWith(w *World, how batchv1.JobConditionType) {
 // StartsAlone lets the first member of the recovered cluster answer.
 func StartsAlone(w *World, name string, revision int64) {
 	g := w.Record().Recovering
+	w.Etcd.Members = []string{name}
 	w.Etcd.Change = func(r *state.Round) {
 		*r = state.Round{At: r.At, Deep: r.Deep, ClusterID: g.NewClusterID, ClusterVersion: r.ClusterVersion, Members: []state.Member{{
 			ID: g.NewMemberID, Name: name, Leader: g.NewMemberID, Revision: revision, Version: w.VersionOf(name), Term: 2,
