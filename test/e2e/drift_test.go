@@ -64,7 +64,7 @@ func TestEditsByHand(t *testing.T) {
 	before := w.record()
 	w.mark = w.daemon.Log.Mark()
 	w.kubectl("scale", "statefulset/orders", "--replicas=2")
-	w.await("the StatefulSet to be applied", holdLimit, lab.Step("apply StatefulSet orders"))
+	w.await("the StatefulSet to be as large as before", holdLimit, lab.Step("resize the StatefulSet 2 → 3"))
 	w.awaitIdle(want.version, rollLimit)
 	w.expectVersion(3, want.version)
 	w.expectRecord(3)
