@@ -156,6 +156,9 @@ func Check(recordPath, volume, member string) error {
 // What is empty, corrupt or outdated is this member's own, and quorate may delete
 // it to repair the member. Foreign is whatever may be the only copy of some data: where
 // the origin is not beyond doubt, it counts as foreign.
+//
+// The log tells whose it is and not how far it goes: an older snapshot of the
+// member's own volume is not told from the volume itself, and starts.
 func decideStart(core Record, v volumeState, member string) (mark *volumeMarker, err error) {
 	own := &volumeMarker{Token: core.Token, Member: member}
 	switch {
