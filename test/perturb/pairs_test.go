@@ -128,7 +128,7 @@ func thereAndBack(t *testing.T, from, to change) (there, back outcome) {
 		becomes(to)(w)
 		w.rest()
 		there = w.outcome()
-		there.hold = w.hold()
+		there.hold, there.wayOn = w.hold()
 	}, then: becomes(from)}, disturbance{})
 	return there, back
 }

@@ -46,8 +46,10 @@ type outcome struct {
 	// hit reports whether the request to disturb came; hold is why the end is not what Git says.
 	hit  bool
 	hold string
-	log  string
-	took time.Duration
+	// wayOn says that the hold names what a person must do.
+	wayOn bool
+	log   string
+	took  time.Duration
 }
 
 // world is a world whose quorate runs as the daemon does, and can be killed.
@@ -62,18 +64,19 @@ type world struct {
 	each func()
 }
 
-// hold is why nothing is done, "" where all is done.
-func (w *world) hold() string {
+// hold is why nothing is done, "" where all is done, and whether it names what a person
+// must do.
+func (w *world) hold() (why string, wayOn bool) {
 	p, err := w.R.Plan(w.Context(), w.Wish)
 	switch {
 	case err != nil:
-		return err.Error()
+		return err.Error(), false
 	case p.Hold != nil:
-		return p.Hold.String()
+		return p.Hold.String(), p.Hold.Do != ""
 	case len(p.Steps) > 0:
-		return p.Steps[0].Action.String()
+		return p.Steps[0].Action.String(), false
 	}
-	return ""
+	return "", false
 }
 
 // play plays a scenario with a disturbance in a world of its own.
@@ -102,9 +105,9 @@ func play(t *testing.T, s scenario, d disturbance) (o outcome) {
 		}
 		w.rest()
 		w.line.arm(false)
-		hold := w.hold()
+		hold, wayOn := w.hold()
 		o = w.outcome()
-		o.hold = hold
+		o.hold, o.wayOn = hold, wayOn
 		o.took = time.Since(began)
 	}, s.edits...)
 	return o

@@ -19,9 +19,13 @@ type End int
 // The ends of a run.
 const (
 	Same   End = iota // as the undisturbed run
+	Held              // held, and the hold names what a person must do
 	Failed            // any other way
 	Unmet             // the request to disturb did not come
 )
+
+// heldColumn is the title of the last column, which sums up the others.
+const heldColumn = "held, with a way on"
 
 // Table counts the ends by scenario and disturbance.
 type Table struct {
@@ -30,7 +34,7 @@ type Table struct {
 
 	mu    sync.Mutex
 	rows  map[string]int
-	cells map[[2]string]*[3]int
+	cells map[[2]string]*[4]int
 }
 
 // Row adds a scenario with so many requests to disturb.
@@ -48,17 +52,17 @@ func (t *Table) Add(scenario, how string, e End) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.cells == nil {
-		t.cells = map[[2]string]*[3]int{}
+		t.cells = map[[2]string]*[4]int{}
 	}
 	key := [2]string{scenario, how}
 	if t.cells[key] == nil {
-		t.cells[key] = &[3]int{}
+		t.cells[key] = &[4]int{}
 	}
 	t.cells[key][e]++
 }
 
 // sum adds up the cells that match; "" matches all.
-func (t *Table) sum(scenario, how string) (all [3]int) {
+func (t *Table) sum(scenario, how string) (all [4]int) {
 	for key, cell := range t.cells {
 		if (scenario == "" || key[0] == scenario) && (how == "" || key[1] == how) {
 			for i, n := range cell {
@@ -70,12 +74,14 @@ func (t *Table) sum(scenario, how string) (all [3]int) {
 }
 
 // cell is what a cell says: how many runs ended the same, of how many if not all did.
-func cell(n [3]int) string {
-	switch tried := n[Same] + n[Failed]; {
+func cell(n [4]int) string {
+	switch tried := n[Same] + n[Held] + n[Failed]; {
 	case tried == 0:
 		return "–"
-	case n[Failed] == 0:
+	case tried == n[Same]:
 		return fmt.Sprint(tried)
+	case n[Held] > 0:
+		return fmt.Sprintf("**%d of %d, %d held**", n[Same], tried, n[Held])
 	default:
 		return fmt.Sprintf("**%d of %d**", n[Same], tried)
 	}
@@ -90,8 +96,9 @@ func (t *Table) String() string {
 	for _, n := range t.rows {
 		requests += n
 	}
-	fmt.Fprintf(&b, "%d scenarios with %d requests, %d disturbances: %d end as undisturbed, %d do not", len(t.rows), requests, all[Same]+all[Failed], all[Same], all[Failed])
-	fmt.Fprintf(&b, ".\n\n| scenario | requests | %s |\n|---|%s\n", strings.Join(t.Columns, " | "), strings.Repeat("---:|", len(t.Columns)+1))
+	fmt.Fprintf(&b, "%d scenarios with %d requests, %d disturbances: %d end as undisturbed, %d held with a way on, %d in any other way",
+		len(t.rows), requests, all[Same]+all[Held]+all[Failed], all[Same], all[Held], all[Failed])
+	fmt.Fprintf(&b, ".\n\n| scenario | requests | %s | %s |\n|---|%s\n", strings.Join(t.Columns, " | "), heldColumn, strings.Repeat("---:|", len(t.Columns)+2))
 	names := make([]string, 0, len(t.rows))
 	for name := range t.rows {
 		names = append(names, name)
@@ -109,7 +116,7 @@ func (t *Table) line(b *strings.Builder, title, scenario string, requests int) {
 	for _, how := range t.Columns {
 		fmt.Fprintf(b, " %s |", cell(t.sum(scenario, how)))
 	}
-	b.WriteString("\n")
+	fmt.Fprintf(b, " %d |\n", t.sum(scenario, "")[Held])
 }
 
 // preamble is what the page begins with.
@@ -117,7 +124,8 @@ const preamble = `# Perturbations
 
 Written by ` + "`make perturb`" + `. Each request of quorate's is disturbed, one at a time and in each way, and the world must end as it does
 undisturbed: the same objects but for UIDs and times, the same members, no member restarted more often, no invariant broken on the
-way. A cell counts the runs that ended so; where one did not, it says of how many. A run in which the request to disturb never came
+way. A cell counts the runs that ended so; where one did not, it says of how many, and how many of these are held with a word on what
+a person must do: the last column sums these up, and none counts as the same end. A run in which the request to disturb never came
 counts for nothing. A run of some scenarios, such as ` + "`go test ./test/perturb -run 'Write/^roll$' -args -all -write $PWD/docs/perturbations.md`" + `,
 writes the lines of these and keeps the others.
 `
@@ -139,7 +147,7 @@ func WriteTable(path, title string, t *Table) error {
 func (t *Table) keep(section string) {
 	for line := range strings.Lines(section) {
 		fields := strings.Split(strings.Trim(line, "| \n"), " | ")
-		if len(fields) != len(t.Columns)+2 || fields[0] == "together" {
+		if len(fields) != len(t.Columns)+3 || fields[0] == "together" {
 			continue
 		}
 		requests, err := strconv.Atoi(fields[1])
@@ -154,15 +162,15 @@ func (t *Table) keep(section string) {
 }
 
 func (t *Table) keepCell(scenario, how, text string) {
-	var same, tried int
-	if _, err := fmt.Sscanf(text, "**%d of %d**", &same, &tried); err != nil {
+	var same, tried, held int
+	if n, _ := fmt.Sscanf(text, "**%d of %d, %d held**", &same, &tried, &held); n < 2 {
 		same, _ = strconv.Atoi(text) // "–" is none
 		tried = same
 	}
 	if t.cells == nil {
-		t.cells = map[[2]string]*[3]int{}
+		t.cells = map[[2]string]*[4]int{}
 	}
-	t.cells[[2]string{scenario, how}] = &[3]int{Same: same, Failed: tried - same}
+	t.cells[[2]string{scenario, how}] = &[4]int{Same: same, Held: held, Failed: tried - same - held}
 }
 
 func read(path string) (sections []string, err error) {
