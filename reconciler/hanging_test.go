@@ -104,6 +104,6 @@ func (f *fleet) breaks() {
 		p.Status.InitContainerStatuses = []corev1.ContainerStatus{clustertest.Ended(naming.ContainerGuard, 3, "Error", "empty")}
 	})
 	f.Etcd.Change = func(r *state.Round) {
-		r.Members[1].Problem, r.Members[1].Peers, r.Listened = "connection refused", state.PeersApart, true
+		r.Members[1].Problem, r.Members[1].Version, r.Members[1].Peers, r.Listened = "connection refused", "", state.PeersApart, true
 	}
 }

@@ -126,7 +126,7 @@ func TestARepairWaitsForItsStoreAndNamesTheWayOn(t *testing.T) {
 			p.Status.InitContainerStatuses = []corev1.ContainerStatus{clustertest.Ended(naming.ContainerGuard, 3, "Error", "empty")}
 		})
 		w.Etcd.Change = func(r *state.Round) {
-			r.Members[1].Problem, r.Members[1].Peers, r.Listened = "connection refused", state.PeersApart, true
+			r.Members[1].Problem, r.Members[1].Version, r.Members[1].Peers, r.Listened = "connection refused", "", state.PeersApart, true
 		}
 		w.Running(func(r reconcilertest.Running) {
 			for range 10 {

@@ -3,6 +3,8 @@ package observe
 import (
 	"context"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +21,11 @@ import (
 // class that does not exist. A StatefulSet has no condition for it, so that this Event is
 // all there is.
 const failedCreate = "FailedCreate"
+
+// refusedPod finds the pod in what the StatefulSet controller says of it, or of its claim:
+// "create Pod orders-2 in StatefulSet orders failed", "create Claim data-orders-2 for Pod
+// orders-2 in StatefulSet orders failed".
+var refusedPod = regexp.MustCompile(`Pod (\S+) in StatefulSet`)
 
 // refusal is why a pod that is missing was last refused, or nil. It is read only while a
 // pod is missing: at rest nothing is asked. Where quorate may not read Events, none is
@@ -37,6 +44,7 @@ func (o *Observer) refusal(ctx context.Context, live liveCluster) (*state.PodRef
 		return nil, fmt.Errorf("list the Events of StatefulSet %s: %w", live.set.Name, err)
 	}
 	var last *state.PodRefusal
+	var refused []string
 	for i := range events.Items {
 		e := &events.Items[i]
 		if e.InvolvedObject.UID != live.set.UID || e.Reason != failedCreate || ofPodThatExists(e, live.pods) {
@@ -45,6 +53,12 @@ func (o *Observer) refusal(ctx context.Context, live liveCluster) (*state.PodRef
 		if r := refusalOf(e); last == nil || r.At.After(last.At) {
 			last = &r
 		}
+		if of := refusedPod.FindStringSubmatch(e.Message); of != nil && !slices.Contains(refused, of[1]) {
+			refused = append(refused, of[1])
+		}
+	}
+	if last != nil {
+		last.Pods = refused
 	}
 	return last, nil
 }

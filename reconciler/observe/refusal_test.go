@@ -2,6 +2,7 @@ package observe_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -71,7 +72,7 @@ func TestWhyAPodIsMissing(t *testing.T) {
 		}
 		synctest.Wait() // and no controller creates it
 		want := state.PodRefusal{Why: `pods "orders-1" is forbidden: exceeded quota: db`, Since: first, At: last}
-		if r := refusal(); r == nil || r.Why != want.Why || !r.Since.Equal(want.Since) || !r.At.Equal(want.At) {
+		if r := refusal(); r == nil || r.Why != want.Why || !r.Since.Equal(want.Since) || !r.At.Equal(want.At) || !slices.Equal(r.Pods, []string{"orders-1"}) {
 			t.Errorf("got %+v, want %+v", r, want)
 		}
 		tell("b", uid, "FailedCreate", `create Pod orders-0 in StatefulSet orders failed error: of a pod that exists now`, last.Add(time.Second))
@@ -81,7 +82,7 @@ func TestWhyAPodIsMissing(t *testing.T) {
 			t.Errorf("got %+v, want %+v", r, want)
 		}
 		tell("e", uid, "FailedCreate", `create Claim data-orders-1 for Pod orders-1 in StatefulSet orders failed error: no more claims`, last.Add(time.Second))
-		if r := refusal(); r == nil || r.Why != "no more claims" {
+		if r := refusal(); r == nil || r.Why != "no more claims" || !slices.Equal(r.Pods, []string{"orders-1"}) {
 			t.Errorf("got %+v", r)
 		}
 		w.API.PrependReactor("list", "events", func(clienttesting.Action) (bool, runtime.Object, error) {

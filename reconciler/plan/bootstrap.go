@@ -112,7 +112,7 @@ func refusedFounders(s *situation.Situation) verdict.Verdict {
 	if m.Refusal == nil {
 		return verdict.Pass()
 	}
-	name, refusal := m.Names[0], m.Refusal
+	name, refusal := m.Refused[0], m.Refusal
 	lowest := naming.Ordinal(name)
 	if !s.Started() && s.OthersHave(lowest, s.Desired.Template) && (len(s.Observed.Pods) == 0 || s.Observed.Set.Version == s.Desired.Spec.Version) {
 		a := action.NewStartRoll(s)

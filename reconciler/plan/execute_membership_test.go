@@ -216,14 +216,9 @@ func (w *world) resize(a action.ResizeSet) {
 // nobody's.
 func (e *engine) deletePod(w *world, a action.DeletePod) {
 	i := ordinal8(a.Member)
-	p := &w.pods[i]
-	if p.state == podAbsent || p.state == podStopping || (w.record.members[i] != 0 && !w.record.deleted) {
-		return
+	if w.record.members[i] == 0 || w.record.deleted {
+		e.stop(w, i, a.PodUID)
 	}
-	if podUID(p.uid) != a.PodUID && !e.hand.careless {
-		return
-	}
-	p.served, p.state = p.state == podUp, podStopping
 }
 
 // deleteVolume deletes exactly the claim that the decision was made on, when

@@ -30,6 +30,8 @@ const (
 	lost
 	// half: the first did, where an action makes several.
 	half
+	// late: they are on their way, and take effect when quorate has long looked again.
+	late
 )
 
 // hand is how the executor of the simulation works. Its zero value is what the
@@ -43,6 +45,8 @@ type hand struct {
 	alter func(w *world, a action.Action) action.Action
 	// hasty records a backup before the store has it.
 	hasty bool
+	// unversioned: what it writes does not depend on what it has read.
+	unversioned bool
 }
 
 // pass is one pass of quorate: look, look again, plan, do the first step. It
@@ -114,7 +118,11 @@ func (e *engine) carryOut(w *world, s sight, a action.Action, f fate) string {
 	if broken := e.judge(w, s, a); broken != "" {
 		return broken
 	}
-	if f != lost {
+	switch f {
+	case lost:
+	case late:
+		e.calls = append(e.calls, call{action: a, then: before, due: e.due, left: 10})
+	default:
 		e.execute(w, a, f)
 	}
 	return e.judgeAfter(&before, w, a)
@@ -257,15 +265,11 @@ func (e *engine) moveLeader(w *world, a action.MoveLeader) {
 // restart lowers the partition, or deletes exactly the pod that the decision was
 // made on.
 func (e *engine) restart(w *world, a action.RestartMember) {
-	p := &w.pods[a.Ordinal]
 	if !a.ByDeletion {
 		e.applySet(w, int8(a.Partition))
 		return
 	}
-	if p.state == podAbsent || p.state == podStopping || (podUID(p.uid) != a.PodUID && !e.hand.careless) {
-		return
-	}
-	p.served, p.state = p.state == podUp, podStopping
+	e.stop(w, int8(a.Ordinal), a.PodUID)
 }
 
 // seated is the ordinal of the member with an ID, or -1.

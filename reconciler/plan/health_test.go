@@ -41,7 +41,7 @@ func TestHealth(t *testing.T) {
 		{name: "no member was asked", change: func(s *situation.Situation) { s.Observed.Rounds = nil }, want: "Confirm: no member was asked yet"},
 		{name: "84: no quorum", change: now(func(r *state.Round) { *r = state.Round{Problem: "no linearizable answer"} }), want: "Unhealthy: the members cannot be listed (no linearizable answer); nothing is restarted until the cluster is healthy; check the pods of its members"},
 		{name: "80: another cluster", change: now(func(r *state.Round) { r.ClusterID = "c2" }), want: "the members say that they are cluster c2, the record says c1"},
-		{name: "58: a learner", change: of(1, func(m *state.Member) { m.Learner = true }), want: "orders-1 is a learner that quorate did not add; nothing is restarted until the cluster is healthy; check the member named here"},
+		{name: "58: a learner", change: of(1, func(m *state.Member) { m.Learner = true }), want: "orders-1 is a learner that quorate did not add; nothing is restarted until the cluster is healthy; where that learner is not wanted, remove it with `etcdctl member remove m1`"},
 		{name: "58: a learner that has not started", change: of(1, func(m *state.Member) { m.Learner, m.Name = true, "" }), want: "m1 is a learner"},
 		{name: "46: a member too many", change: now(func(r *state.Round) { r.Members = append(r.Members, state.Member{ID: "m9", Name: "orders-9"}) }), want: "the member list (orders-0=m0 orders-1=m1 orders-2=m2 orders-9=m9) is not the recorded one (orders-0=m0 orders-1=m1 orders-2=m2)"},
 		{name: "94: one that was removed manually", change: now(func(r *state.Round) { r.Members = r.Members[1:] }), want: "orders-0 was removed manually: delete its pod and its volume claim data-orders-0"},

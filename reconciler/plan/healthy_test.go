@@ -141,7 +141,8 @@ func down(ordinal int32) mutation {
 	return func(s *situation.Situation) {
 		podAt(s, ordinal).Ready = false
 		for i := range s.Observed.Rounds {
-			s.Observed.Rounds[i].Member(podAt(s, ordinal).Name).Problem = "connection refused"
+			m := s.Observed.Rounds[i].Member(podAt(s, ordinal).Name)
+			m.Problem, m.Version, m.Leader = "connection refused", "", ""
 		}
 		memberAt(s, ordinal).Peers = state.PeersApart
 	}

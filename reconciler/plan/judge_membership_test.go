@@ -49,7 +49,7 @@ func judgeBeginJoin(w *world, s sight, a action.BeginJoin) string {
 	switch i := ordinal8(a.Member); {
 	case w.record.joining.there || w.record.leaving.there:
 		return "I2: a second change of the members begins"
-	case w.seats[i].id != 0 && s.second.seats[i].id != 0:
+	case w.seats[i].id != 0 && s.second.seats[i].id != 0 && (!w.seats[i].learner || w.seats[i].named): // else it is the learner that an earlier try has added
 		return "I24: a member is to be added that etcd lists already"
 	case w.claims[i].data != 0 && !w.claims[i].terminating && (w.claims[i].held != 0 || w.record.retired[i] == 0):
 		// What was never seen the guard looks at.
@@ -111,7 +111,10 @@ func judgePromote(s sight, a action.PromoteMember) string {
 // judgeVictim wants the right member to go: one whose data is lost, or one that
 // Git does not want, of these the lost one first, else the highest.
 func judgeVictim(w *world, s sight, i int8, id string) string {
-	if w.seats[i].id == 0 || memberIDs[w.seats[i].id] != id {
+	if w.seats[i].id == 0 && memberIDs[w.record.members[i]] == id {
+		return "" // etcd has let it go already
+	}
+	if memberIDs[w.seats[i].id] != id {
 		return fmt.Sprintf("I20: member %d is to go under an ID that is not its own", i)
 	}
 	switch wanted := i < w.ask.replicas; {
@@ -134,7 +137,7 @@ func judgeVictim(w *world, s sight, i int8, id string) string {
 }
 
 // away reports whether the node of a member does not report, and the member does not run.
-func (w *world) away(i int8) bool { return w.claims[i].unheard && !w.runs(i) }
+func (w *world) away(i int8) bool { return w.claims[i].unheard && !w.answers(i) }
 
 // guardSaid reports whether the loss of a member has been seen: its pod has tried.
 func (w *world) guardSaid(i int8) bool { return w.pods[i].state == podStarting }
@@ -164,7 +167,7 @@ func judgeRemove(w *world, s sight, a action.RemoveMember) string {
 		}
 	}
 	// Only who holds other data, or whose volume Git wants changed, goes although it runs.
-	if i < w.ask.replicas && !w.record.leaving.serving && w.pods[i].state == podUp && s.second.runs(i) && s.first.runs(i) && s.silent&(1<<i) == 0 {
+	if i < w.ask.replicas && !w.record.leaving.serving && w.pods[i].state == podUp && s.second.answers(i) && s.first.answers(i) && s.silent&(1<<i) == 0 {
 		return fmt.Sprintf("I17: removes member %d, which runs and is wanted", i)
 	}
 	if w.leader == i && s.second.leader == i {

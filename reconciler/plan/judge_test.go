@@ -18,7 +18,7 @@ import (
 // before it does.
 func (e *engine) judge(w *world, s sight, a action.Action) string {
 	e.tally.judged.note(judgedBy(w, s, a))
-	if broken := cmp.Or(judgeWish(w, a), judgeBlind(w, s, a), judgeAround(w, s, a)); broken != "" {
+	if broken := cmp.Or(judgeWish(w, a), judgeBlind(w, s, a), judgeClaims(w, s, a), judgeAround(w, s, a)); broken != "" {
 		return broken
 	}
 	if w.window == windowClosed && disturbs(w, s, a) {
@@ -81,6 +81,30 @@ func judgeBlind(w *world, s sight, a action.Action) string {
 	case action.MoveLeader, action.RemoveMember, action.AddLearner, action.PromoteMember, action.BeginLeave, action.RecordFormed:
 		if s.blind && w.record.formed {
 			return "I17: acted on members that were not seen: " + a.String()
+		}
+	}
+	return ""
+}
+
+// judgeClaims wants no member to be stopped whose volume goes with its pod.
+func judgeClaims(w *world, s sight, a action.Action) string {
+	if !w.record.formed || w.record.deleted {
+		return ""
+	}
+	var stopped []int8
+	switch a := a.(type) {
+	case action.RestartMember:
+		stopped = []int8{int8(a.Ordinal)}
+	case action.DeletePod:
+		stopped = []int8{ordinal8(a.Member)}
+	case action.ResizeSet:
+		for i := int8(a.To); i < int8(a.From); i++ {
+			stopped = append(stopped, i)
+		}
+	}
+	for _, i := range stopped {
+		if w.goes(i) && s.caches.goes(i) && w.runs(i) && s.second.runs(i) {
+			return fmt.Sprintf("I6: member %d is stopped, and its volume goes with its pod: %s", i, a)
 		}
 	}
 	return ""
@@ -378,7 +402,7 @@ func (e *engine) judgeAfter(before, w *world, a action.Action) string {
 	}
 	loose := 0
 	for i := w.set.partition; i < w.set.replicas; i++ {
-		if w.seats[i].id != 0 && w.pods[i].template != w.set.template {
+		if w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.pods[i].template != w.set.template {
 			loose++
 		}
 	}

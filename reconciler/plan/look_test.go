@@ -46,6 +46,8 @@ type engine struct {
 	advices []advice
 	// due is the template of the stop that was due when it decided last.
 	due string
+	// calls are on their way.
+	calls []call
 }
 
 // asked is a wish at a time at which its windows are open or not.
@@ -280,7 +282,10 @@ func (w *world) lookAtSet(o *state.Observed) {
 	}
 	for i := range s.replicas {
 		if w.barred(i) {
-			o.Set.Refusal = &state.PodRefusal{Why: "exceeded quota", Since: noonPlus(w.clock - 60), At: noonPlus(w.clock)}
+			if o.Set.Refusal == nil {
+				o.Set.Refusal = &state.PodRefusal{Why: "exceeded quota", Since: noonPlus(w.clock - 60), At: noonPlus(w.clock)}
+			}
+			o.Set.Refusal.Pods = append(o.Set.Refusal.Pods, podNames[i])
 		}
 	}
 	if w.frozen() {
@@ -346,10 +351,12 @@ func (e *engine) round(w *world, r *state.Round, deep bool, silent uint8) {
 			m.Name = podNames[i]
 		}
 		switch {
-		case !w.runs(int8(i)):
+		case !w.answers(int8(i)):
 			m.Problem = "connection refused"
 		case silent&(1<<i) != 0:
 			m.Problem = "context deadline exceeded"
+		case w.pods[i].cut:
+			m.Version, m.Problem = variants[w.pods[i].template].version, "no leader"
 		default:
 			m.Version, m.Leader = variants[w.pods[i].template].version, memberIDs[w.seats[w.leader].id]
 		}
@@ -390,9 +397,9 @@ func (w *world) alone(r *state.Round) {
 		p := &w.pods[i]
 		switch {
 		case p.state == podAbsent:
-		case w.runs(int8(i)) && p.state == podUp && !p.heard:
+		case w.answers(int8(i)) && p.state == podUp && !p.heard:
 			r.Members = append(r.Members, state.Member{Name: podNames[i], Problem: "context deadline exceeded"})
-		case w.runs(int8(i)) && p.state == podUp:
+		case w.answers(int8(i)) && p.state == podUp:
 			r.Members = append(r.Members, state.Member{Name: podNames[i], ID: memberIDs[w.seats[i].id], Version: variants[p.template].version, Term: 7, CommitIndex: 100, AppliedIndex: 100, Problem: "no leader"})
 		default:
 			r.Members = append(r.Members, state.Member{Name: podNames[i], Problem: "connection refused"})

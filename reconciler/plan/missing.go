@@ -31,10 +31,10 @@ func missing(s *situation.Situation) verdict.Verdict {
 	case m.Refusal == nil:
 		return stalled.Creation(s, m.Names[0])
 	}
-	if v := createAsWanted(s, m.Names[len(m.Names)-1]); !v.Silent() {
+	if v := createAsWanted(s, m.Refused[len(m.Refused)-1]); !v.Silent() {
 		return v
 	}
-	return refusedPod(s, m.Names[0], *m.Refusal)
+	return refusedPod(s, m.Refused[0], *m.Refusal)
 }
 
 // refusedPod tells of a pod that Kubernetes refuses, in its words. One that has only just

@@ -20,6 +20,11 @@ func forbidden(last time.Duration) mutation {
 	}
 }
 
+// refusedAre are the pods that it spoke of.
+func refusedAre(names ...string) mutation {
+	return func(s *situation.Situation) { s.Observed.Set.Refusal.Pods = names }
+}
+
 // tuned is a commit that changes settings, and no version.
 func tuned(s *situation.Situation) { s.Desired.Template, s.Desired.SpecHash = "c", "c" }
 
@@ -49,6 +54,8 @@ func TestMissing(t *testing.T) {
 		{name: "291: a pod that is only just missing was not refused yet", change: with(podless(2, time.Second), forbidden(time.Minute)), want: "Waiting: the pod of orders-2 does not exist"},
 		{name: "291: also where it is not known since when it is missing", change: with(podless(2, time.Minute), forbidden(time.Minute), func(s *situation.Situation) { s.Observed.Set.StatusAt = time.Time{} }), want: "Unhealthy: the pod of orders-2 cannot be created"},
 		{name: "291: or nobody has asked the members yet", change: with(podless(2, time.Minute), forbidden(time.Minute), func(s *situation.Situation) { s.Observed.Rounds = nil }), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "291: the one that it speaks of is named", change: with(podless(0, time.Minute), podless(2, time.Minute), forbidden(time.Minute), refusedAre("orders-2")), want: "Unhealthy: the pod of orders-2 cannot be created"},
+		{name: "291: another one is only about to be created", change: with(podless(0, time.Minute), forbidden(time.Minute), refusedAre("orders-2")), want: "Waiting: the pod of orders-0 does not exist"},
 		{name: "291: after a rollout it stops none", change: with(podless(2, time.Minute), forbidden(time.Minute), at(0)), want: "Unhealthy: the pod of orders-2 cannot be created"},
 		{name: "291: nor one that has not reached it", change: with(letGo(2), podless(1, time.Minute), forbidden(time.Minute)), want: "Unhealthy: the pod of orders-1 cannot be created"},
 		{name: "75: nothing waits for the pod of a place without a member", change: with(gone(1), withoutPod(1))},

@@ -27,10 +27,13 @@ const (
 	etcdCrashes
 	podIsEvicted
 	memberFallsBehind
+	memberIsCutOff
+	memberIsLinked
 	leaderWanders
 	partitionIsLowered
 	serviceIsDeleted
 	serviceIsEdited
+	claimIsDeleted
 	volumeIsLost
 	volumeIsSpoilt
 	volumeIsSwapped
@@ -47,6 +50,8 @@ var moveTexts = map[moveKind]string{
 	etcdIsUp: "etcd is up", etcdDies: "etcd dies at its start", etcdComesBack: "etcd comes back",
 	memberCatchesUp: "member catches up", versionMoves: "the cluster version moves",
 	etcdCrashes: "etcd crashes", podIsEvicted: "pod is evicted", memberFallsBehind: "member falls behind",
+	memberIsCutOff: "member is cut off from its peers", memberIsLinked: "its peers hear the member again",
+	claimIsDeleted: "somebody deletes the claim of a pod that is there",
 	leaderWanders: "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
@@ -200,6 +205,11 @@ func (w *world) handMoves(all []move) []move {
 		switch w.pods[i].state {
 		case podUp:
 			all = append(all, move{etcdCrashes, i}, move{podIsEvicted, i})
+			if w.pods[i].cut {
+				all = append(all, move{memberIsLinked, i})
+			} else if w.runs(i) && memberCount(w) > 1 {
+				all = append(all, move{memberIsCutOff, i})
+			}
 			if w.leader >= 0 && w.leader != i && !w.claims[i].behind && w.runs(i) {
 				all = append(all, move{memberFallsBehind, i})
 				if !w.seats[i].learner {
@@ -286,6 +296,9 @@ func (w *world) apply(m move) string {
 		return w.vote()
 	case memberFallsBehind:
 		w.claims[i].behind = true
+	case memberIsCutOff, memberIsLinked:
+		p.cut = m.kind == memberIsCutOff
+		return w.vote()
 	case leaderWanders:
 		w.leader = i
 	case partitionIsLowered:

@@ -12,6 +12,9 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 	case c.data == strangers:
 		all = append(all, move{volumeIsLost, i}, move{nodeIsLost, i})
 	default:
+		if s := w.pods[i].state; !c.terminating && s != podAbsent && s != podStopping {
+			all = append(all, move{claimIsDeleted, i})
+		}
 		all = append(all, move{volumeIsLost, i}, move{volumeIsSpoilt, i}, move{nodeIsLost, i}, move{volumeIsSwapped, i}, move{nodeIsUnheard, i})
 	}
 	return all
@@ -19,7 +22,7 @@ func (w *world) volumeMoves(all []move, i int8) []move {
 
 // loses reports whether a move takes a member's data permanently.
 func (m move) loses() bool {
-	return m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == nodeIsLost
+	return m.kind == claimIsDeleted || m.kind == volumeIsLost || m.kind == volumeIsSpoilt || m.kind == volumeIsSwapped || m.kind == nodeIsLost
 }
 
 // applyToVolume lets something happen to a volume.
@@ -28,6 +31,8 @@ func (w *world) applyToVolume(m move) string {
 	switch m.kind {
 	case claimIsGone:
 		*c = fakeClaim{}
+	case claimIsDeleted:
+		c.terminating = true
 	case claimIsMade:
 		w.makeClaim(m.i)
 	case volumeIsLost:

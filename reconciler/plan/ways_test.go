@@ -45,6 +45,7 @@ func advices() []advice {
 	back := exit{name: "bring its own volume back", take: func(w *world, h *decision.Hold) { w.bringBack(ordinalOf(h)) }}
 	allBack := exit{name: "bring the volumes and nodes back", take: (*world).tend}
 	letGo := exit{name: "delete the claim", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true}
+	deletePod := exit{name: "delete its pod", take: func(w *world, h *decision.Hold) { w.deletePodOf(ordinalOf(h)) }}
 	git := func(name string, f func(*ask)) exit {
 		return exit{name: name, take: func(w *world, _ *decision.Hold) { f(&w.ask) }}
 	}
@@ -92,9 +93,14 @@ func advices() []advice {
 		{rules: "member", says: "bring the node of", ways: []exit{check}},
 		{rules: "member", says: "revert the commit to go back", ways: []exit{revert, starts, {name: "fix the cause", take: (*world).tend}}},
 		{rules: "health", says: "if its data is not needed, delete its pod and its volume claim", seldom: true, ways: []exit{check, {name: "delete its pod and its claim", take: func(w *world, h *decision.Hold) { w.deleteClaim(ordinalOf(h)) }, loses: true}}},
+		{rules: "health membership", says: "where that learner is not wanted, remove it", ways: []exit{{name: "remove it", take: (*world).removeLearners}}},
 		{rules: "health", about: "hold different data", says: "nothing is restarted until the cluster is healthy", ways: []exit{{name: "replace the data that is wrong", take: (*world).replaceWrong}}},
 		{rules: "health", says: "nothing is restarted until the cluster is healthy", ways: []exit{check}},
 		{rules: "backup", says: "revert the commit to go back", seldom: true, ways: []exit{revert}},
+		{rules: "claims hibernate deletion membership remedy", says: "copies the data to new members", ways: []exit{
+			git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 }), deletePod,
+		}},
+		{rules: "claims hibernate deletion membership remedy", says: "and a new member takes its place with the data of the others", ways: []exit{deletePod}},
 		{rules: "volumes", says: "raise spec.replicas to 3 first", seldom: true, ways: []exit{git("raise spec.replicas to 3", func(a *ask) { a.replicas = 3 })}},
 		{rules: "volumes", says: "set spec.storage.size back", seldom: true, ways: []exit{
 			{name: "set spec.storage.size back", take: func(w *world, _ *decision.Hold) { w.ask.large = w.set.large }},
@@ -110,7 +116,11 @@ func (w *world) tend(*decision.Hold) {
 	apart := w.leader < 0
 	for i := range int8(most) {
 		apart = apart || w.pods[i].state == podStarting && w.foundApart(i)
-		w.claims[i].unheard = false
+		w.claims[i].unheard, w.pods[i].cut = false, false
+		if w.goes(i) { // its volume is retained, and put under a claim of that name again
+			w.claims[i].terminating = false
+			w.deletePodOf(i)
+		}
 		if w.lost(i) || w.strayed(i) {
 			w.bringBack(i)
 		}
@@ -150,6 +160,23 @@ func (w *world) deleteClaim(i int8) {
 	}
 	w.claims[i].terminating = true
 	p.served, p.state = p.state == podUp, podStopping
+}
+
+// removeLearners removes those that the record does not speak of.
+func (w *world) removeLearners(*decision.Hold) {
+	for i := range w.seats {
+		if s := &w.seats[i]; s.learner && w.record.joining.id != s.id {
+			w.unseat(int8(i))
+		}
+	}
+}
+
+// deletePodOf deletes the pod of a member.
+func (w *world) deletePodOf(i int8) {
+	if i < 0 || w.pods[i].state == podAbsent {
+		return
+	}
+	w.pods[i].served, w.pods[i].state = w.pods[i].state == podUp, podStopping
 }
 
 // bringSetBack restores the StatefulSet as it was, from a backup of the API.

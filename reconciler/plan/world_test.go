@@ -126,6 +126,8 @@ type fakePod struct {
 	heard bool
 	// ran: etcd was started in it. compared: it then compared its data with the others'.
 	ran, compared bool
+	// cut: its peers do not hear it, while clients and its kubelet do.
+	cut bool
 	// saved is how often its etcd has saved its state since it started, and pending
 	// says that it is about to, as there is something new in its log.
 	saved            int8
@@ -367,8 +369,11 @@ func (w *world) frozen() bool {
 // own reports whether the volume of an ordinal is known to hold what a member has left.
 func (w *world) own(i int8) bool { return w.claims[i].held != 0 && w.claims[i].held != strangers }
 
-// runs reports whether the etcd of an ordinal runs and is a member.
-func (w *world) runs(i int8) bool {
+// runs reports whether the etcd of an ordinal runs and is a member that its peers hear.
+func (w *world) runs(i int8) bool { return w.answers(i) && !w.pods[i].cut }
+
+// answers reports whether the etcd of an ordinal runs, whoever hears it.
+func (w *world) answers(i int8) bool {
 	p := &w.pods[i]
 	alive := p.state == podUp || (p.state == podStopping && p.served)
 	return alive && w.seats[i].id != 0 && w.claims[i].data == w.seats[i].id

@@ -381,6 +381,8 @@ func (s *Set) Replaces(p Pod) bool { return p.Template != s.Template || p.Stale 
 
 // PodRefusal is that Kubernetes refuses to create a pod of a StatefulSet, or its claim.
 type PodRefusal struct {
+	// Pods are the missing ones that it speaks of; none where that is unknown.
+	Pods []string
 	// Why is what the API server said.
 	Why string
 	// Since is when it said so first, and At when last.

@@ -127,6 +127,8 @@ func (o *Observed) Serving(id string) string {
 		case m == nil:
 		case m.Problem == "":
 			return "it answers"
+		case m.Version != "": // its status, under its ID
+			return "it answers (" + m.Problem + ")"
 		case m.Peers == PeersLinked:
 			return "the leader hears it"
 		}

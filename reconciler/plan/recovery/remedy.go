@@ -79,7 +79,7 @@ func untried(s *situation.Situation, o *situation.Outage) verdict.Verdict {
 	behind := next.Pod == nil && next.Template != s.Desired.Template
 	for _, d := range o.Down {
 		switch {
-		case d.Pod == nil && situation.MissingOf(s).Refusal == nil:
+		case d.Pod == nil && situation.MissingOf(s).Comes(d.Member):
 			return stalled.Creation(s, d.Member)
 		case d.Pod == nil && behind: // it is created when the lower one is
 		case d.Template == s.Desired.Template:

@@ -25,6 +25,9 @@ func (s *Situation) HealthChoices(problem Remark) string {
 				p.Name, s.Claim(p.Name))
 		}
 	}
+	if id := s.strayLearner(); id != "" {
+		return fmt.Sprintf("where that learner is not wanted, remove it with `etcdctl member remove %s`", id)
+	}
 	if gone := s.removedByHand(); gone != "" && s.MemberCount() > 2 {
 		return fmt.Sprintf("%s was removed manually: delete its pod and its volume claim %s, which etcd no longer uses, and a new member takes its place",
 			gone, s.Claim(gone))
@@ -33,6 +36,17 @@ func (s *Situation) HealthChoices(problem Remark) string {
 		return "check the member named here"
 	}
 	return "check the pods of its members"
+}
+
+// strayLearner is the ID of a learner that the record does not speak of, or "": somebody has
+// added it, or a call that quorate gave up took effect all the same.
+func (s *Situation) strayLearner() string {
+	for _, m := range s.Observed.Round().Members {
+		if m.Learner {
+			return m.ID
+		}
+	}
+	return ""
 }
 
 // removedByHand is the recorded member that the list no longer has, where it has

@@ -1,6 +1,7 @@
 package situation
 
 import (
+	"slices"
 	"time"
 
 	"github.com/quorate/quorate/reconciler/naming"
@@ -19,6 +20,14 @@ type Missing struct {
 	// Refusal is what Kubernetes says of them; nil where it says nothing, or none is
 	// missing.
 	Refusal *state.PodRefusal
+	// Refused are those that it speaks of.
+	Refused []string
+}
+
+// Comes reports whether a missing pod is about to be created. The StatefulSet controller
+// begins with the lowest, and goes no further than those that are refused.
+func (m Missing) Comes(name string) bool {
+	return !slices.ContainsFunc(m.Refused, func(refused string) bool { return naming.Ordinal(refused) <= naming.Ordinal(name) })
 }
 
 // MissingOf is what the StatefulSet lacks. Nothing waits for the pod of a place without a
@@ -31,7 +40,10 @@ func MissingOf(s *Situation) Missing {
 		}
 	}
 	if r := s.Observed.Set.Refusal; r != nil && len(m.Names) > 0 && s.Now.Sub(r.At) < refusalCounts {
-		m.Refusal = r
+		m.Refused = slices.DeleteFunc(slices.Clone(m.Names), func(name string) bool { return len(r.Pods) > 0 && !slices.Contains(r.Pods, name) })
+	}
+	if len(m.Refused) > 0 {
+		m.Refusal = s.Observed.Set.Refusal
 	}
 	return m
 }

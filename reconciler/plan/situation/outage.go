@@ -93,8 +93,8 @@ func downOf(s *Situation, member string) Down {
 		return Down{Member: member, Pod: p, Template: p.Template, Why: p.Trouble, Since: downSince(*p)}
 	}
 	d := Down{Member: member, Template: s.TemplateFor(naming.Ordinal(member)), Why: "it has no pod", Since: s.Observed.Set.StatusAt}
-	if r := MissingOf(s).Refusal; r != nil {
-		d.Why = "its pod cannot be created: " + r.Why
+	if m := MissingOf(s); slices.Contains(m.Refused, member) {
+		d.Why = "its pod cannot be created: " + m.Refusal.Why
 	}
 	return d
 }

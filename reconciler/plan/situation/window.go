@@ -81,5 +81,5 @@ func OpeningOf(w schema.MaintenanceWindow, now time.Time) (time.Time, error) {
 // FirstBackup reports whether this roll needs a backup and none has succeeded yet.
 // Whether that one is too old to rest on is the business of the backup rule.
 func (s *Situation) FirstBackup() bool {
-	return s.NeedsBackup() && BackupFor(s, s.Purpose()) == nil
+	return s.NeedsBackup() && BackupFor(s, s.Purpose()) == nil && !s.endedEarly()
 }

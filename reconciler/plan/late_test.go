@@ -1,0 +1,122 @@
+package plan
+
+import (
+	"fmt"
+
+	"github.com/quorate/quorate/reconciler/plan/action"
+)
+
+// call is what an action asks of Kubernetes or etcd, on its way: nobody waits for it any
+// more, and it takes effect all the same.
+type call struct {
+	action action.Action
+	// then is the world as it was read for it, and due the template of that time.
+	then world
+	due  string
+	// left is how many events it is still on its way.
+	left int
+}
+
+// arrivals lets the calls take effect that were long enough on their way.
+func (p *played) arrivals() string {
+	calls := p.e.calls
+	p.e.calls = nil
+	for _, c := range calls {
+		if c.left--; c.left > 0 {
+			p.e.calls = append(p.e.calls, c)
+			continue
+		}
+		p.tell(fmt.Sprintf("what was on its way arrives: %s", c.action))
+		if broken := p.e.arrive(&p.w, c); broken != "" {
+			return broken
+		}
+	}
+	return ""
+}
+
+// arrive is what the API server and etcd make of a call that comes late. What is written
+// depends on the version that was read, a pod and a claim go by their UIDs, and etcd compares
+// the IDs and its own list; all else that quorate has looked at may be another by now.
+func (e *engine) arrive(w *world, c call) string {
+	before := *w
+	e.due = c.due
+	switch a := c.action.(type) {
+	case action.MoveLeader:
+		e.moveLeader(w, a)
+	case action.AddLearner:
+		w.addLate(ordinal8(a.Member))
+	case action.PromoteMember:
+		if i := w.seated(a.ID); i >= 0 && w.leader >= 0 && w.runs(i) && !w.claims[i].behind {
+			w.seats[i].learner = false
+		}
+	case action.RemoveMember:
+		if i := w.seated(a.ID); i >= 0 && w.leader >= 0 {
+			if voters, well := w.votesWithout(i); well >= voters/2+1 {
+				w.unseat(i)
+			}
+		}
+	case action.DropLearner:
+		if i := ordinal8(a.Member); a.ID != "" && w.leader >= 0 && w.seats[i].learner && memberIDs[w.seats[i].id] == a.ID {
+			w.unseat(i)
+		}
+	case action.DeletePod:
+		e.stop(w, ordinal8(a.Member), a.PodUID)
+	case action.DeleteVolume:
+		i := ordinal8(a.Member)
+		if w.releaseClaim(i, a.UID); *w != before && before.seats[i].id != 0 && before.claims[i].data == before.seats[i].id {
+			return fmt.Sprintf("I6: deletes the volume of member %d, which came to be one meanwhile", i)
+		}
+		return "" // Git may have changed its mind
+	case action.RestartMember:
+		if a.ByDeletion {
+			e.stop(w, int8(a.Ordinal), a.PodUID)
+			break
+		}
+		e.write(w, c, w.set == c.then.set)
+	case action.StartRoll, action.EndRoll, action.ResizeSet, action.ReleaseSet, action.CreateSet:
+		e.write(w, c, w.set == c.then.set)
+	default:
+		e.write(w, c, w.record == c.then.record)
+	}
+	return e.judgeAfter(&before, w, c.action)
+}
+
+// write lets an object be written, where it is as it was read.
+func (e *engine) write(w *world, c call, unchanged bool) {
+	if unchanged || e.hand.unversioned {
+		e.execute(w, c.action, done)
+	}
+}
+
+// addLate adds a learner, as etcd does: one at a time, and each address once.
+func (w *world) addLate(i int8) {
+	for _, s := range w.seats {
+		if s.learner {
+			return
+		}
+	}
+	if w.leader < 0 || w.seats[i].id != 0 || w.ids > 100 {
+		return
+	}
+	w.ids++
+	w.seats[i] = seat{id: w.ids, learner: true}
+}
+
+// stop deletes the pod with a UID.
+func (e *engine) stop(w *world, i int8, uid string) {
+	if p := &w.pods[i]; p.state != podAbsent && p.state != podStopping && (podUID(p.uid) == uid || e.hand.careless) {
+		p.served, p.state = p.state == podUp, podStopping
+	}
+}
+
+// releaseClaim deletes the claim with a UID.
+func (w *world) releaseClaim(i int8, uid string) {
+	c := &w.claims[i]
+	switch {
+	case !c.there || c.terminating || podUID(c.uid) != uid:
+	case w.pods[i].state == podAbsent:
+		*c = fakeClaim{}
+	default:
+		c.terminating = true
+	}
+}
