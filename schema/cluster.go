@@ -437,7 +437,8 @@ type DeletionSpec struct {
 // RecoverySpec is a person's choice for a cluster that has lost its quorum:
 // exactly one of a member and a backup to recover from. What only the lost members
 // had is lost. It is applied once, and only when the quorum was lost before
-// it was written. The old data is kept on the volumes.
+// it was written. The old data is kept on the volumes, and no repair deletes it before
+// you have let it go.
 type RecoverySpec struct {
 	// ClusterID of the lost cluster in hexadecimal, as the hold names it. The
 	// recovered cluster has another one.

@@ -137,6 +137,29 @@ func TestAnUnknownVolumeStays(t *testing.T) {
 	}
 }
 
+// 389: what a recovery has put aside on a volume goes only when a person has taken the word for
+// that off the claim, whatever was planned.
+func TestWhatARecoveryKeepsStays(t *testing.T) {
+	leaving(t, func(w *reconcilertest.World) {
+		w.MustDo(action.RemoveMember{Member: "orders-4", ID: "a4"})
+		w.MustDo(action.EndLeave{Member: "orders-4", ID: "a4"})
+		keeps := func(lost string) {
+			changeClaim(w, "orders-4", func(c *corev1.PersistentVolumeClaim) {
+				c.Status.Phase, c.Annotations = corev1.ClaimBound, map[string]string{naming.AnnotationHolds: "a4", naming.AnnotationKeeps: lost}
+			})
+		}
+		keeps("c0")
+		volume := action.DeleteVolume{Claim: "data-orders-4", UID: claimUID(w, "orders-4"), Member: "orders-4"}
+		if err := w.Do(volume); !errors.Is(err, state.ErrChanged) || len(claimsOf(w)) != 5 {
+			t.Errorf("%v: the claims are %q", err, claimsOf(w))
+		}
+		keeps("")
+		if stepsOf(w, volume); len(claimsOf(w)) != 4 {
+			t.Errorf("what was let go stays: %q", claimsOf(w))
+		}
+	})
+}
+
 // A cluster that never formed has no members that anybody could have seen: its claims
 // go by Git's word.
 func TestVolumesOfAnUnformedClusterGo(t *testing.T) {

@@ -111,7 +111,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.RestoreVolume:
 		return e.restoreVolume(ctx, v, a)
 	case action.AdoptRecovery:
-		return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
+		return adoptRecovery(ctx, e, v, a)
 	case action.EndRecovery:
 		return e.endRecovery(ctx, v, a)
 	case action.RefuseRecovery:

@@ -284,6 +284,8 @@ func (e *Executor) deleteClaim(ctx context.Context, v *observe.View, a action.De
 		return nil
 	case !rec.Formed() && !rec.Deleted && live.Status.Phase == corev1.ClaimBound:
 		return state.ErrChanged // there is a volume by now
+	case live.Annotations[naming.AnnotationKeeps] != "" && !rec.Deleted && live.Status.Phase == corev1.ClaimBound:
+		return state.ErrChanged // a recovery keeps something there
 	case rec.Formed() && !v.Volume(live).Own():
 		return fmt.Errorf("delete the volume claim %s: no member of this cluster was seen on it, so its data may be foreign", a.Claim)
 	}

@@ -3,6 +3,7 @@ package execute
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/quorate/quorate/reconciler/backup"
 	"github.com/quorate/quorate/reconciler/desired"
 	"github.com/quorate/quorate/reconciler/jobs"
+	"github.com/quorate/quorate/reconciler/kube"
 	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/observe"
 	"github.com/quorate/quorate/reconciler/plan/action"
@@ -117,6 +119,32 @@ func (e *Executor) beginRecovery(ctx context.Context, v *observe.View, a action.
 		m.Saw(g.Above)
 		return m.BeginRecovery(g)
 	})
+}
+
+// adoptRecovery records the new identity, after it is on each claim what is kept there.
+func adoptRecovery(ctx context.Context, e *Executor, v *observe.View, a action.AdoptRecovery) error {
+	rec, err := e.Records.Get(ctx, v.Cluster.EtcdCluster)
+	if err != nil {
+		return err
+	}
+	if g := rec.Recovering; g != nil && a.From != "" && g.ClusterID == a.From {
+		for _, member := range slices.Sorted(maps.Keys(g.Members)) {
+			if err := markKept(ctx, e, v, v.ClaimName(member), a.From); err != nil {
+				return fmt.Errorf("note on volume claim %s what the recovery keeps there: %w", v.ClaimName(member), err)
+			}
+		}
+	}
+	return e.noteIf(ctx, v, func(m *record.Record) bool { return m.AdoptRecovery(a) })
+}
+
+// markKept notes on a claim, where there is one, that its volume keeps what is left of a lost
+// cluster.
+func markKept(ctx context.Context, e *Executor, v *observe.View, claim, lost string) error {
+	live, err := kube.FoundOrNil(e.Kube.CoreV1().PersistentVolumeClaims(v.Cluster.Metadata.Namespace).Get(ctx, claim, metav1.GetOptions{}))
+	if err != nil || live == nil || live.Annotations[naming.AnnotationKeeps] == lost {
+		return err
+	}
+	return e.patchClaim(ctx, live, map[string]string{naming.AnnotationKeeps: lost}, nil)
 }
 
 // wantLost wants no quorum of the members to be ready by now: to read a backup takes

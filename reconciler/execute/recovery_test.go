@@ -140,6 +140,11 @@ func TestALostClusterIsRecovered(t *testing.T) {
 		if got := w.Look().Observed.Restore; got != (state.Restore{}) {
 			t.Errorf("what is over goes on: %+v", got)
 		}
+		for _, volume := range w.Look().Observed.Volumes {
+			if volume.Keeps != "c1" {
+				t.Errorf("that %s keeps what is left of c1 is not on it: %q", volume.Claim, volume.Keeps)
+			}
+		}
 		stepsOf(w, action.ResizeSet{SetUID: string(w.Set().UID), From: 0, To: 2, Partition: 2}, action.EndRecovery{OneShot: oneShot, ClusterID: "c1"})
 		r := w.Record()
 		if all := reconcilertest.JobsOf(w); len(all) > 0 {

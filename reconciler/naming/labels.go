@@ -13,6 +13,11 @@ import (
 // claim, so that another claim of the same name is never taken for this one.
 const AnnotationHolds = "quorate.dev/holds"
 
+// AnnotationKeeps is on a volume claim: the ID in hexadecimal of the lost cluster whose data
+// a recovery has put aside on the volume. Quorate does not delete the claim before a person
+// has taken the annotation away.
+const AnnotationKeeps = "quorate.dev/keeps"
+
 // Owns reports whether an object carries the labels of what quorate makes for c.
 func Owns(live metav1.Object, c schema.EtcdCluster) bool {
 	for key, value := range OwnLabels(c) {

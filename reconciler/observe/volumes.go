@@ -61,7 +61,7 @@ func observeVolume(c schema.EtcdCluster, claim *corev1.PersistentVolumeClaim, pr
 	growing, since := claimGrowth(claim)
 	v := state.Volume{
 		Claim: claim.Name, UID: string(claim.UID), Created: claim.CreationTimestamp.Time, Ordinal: -1, Size: size.Value(), Capacity: capacity.Value(),
-		Holds: claim.Annotations[naming.AnnotationHolds],
+		Holds: claim.Annotations[naming.AnnotationHolds], Keeps: claim.Annotations[naming.AnnotationKeeps],
 		Bound: claim.Status.Phase == corev1.ClaimBound, Terminating: claim.DeletionTimestamp != nil, Trouble: claimTrouble(claim),
 		Growing: growing, GrowingSince: since,
 	}

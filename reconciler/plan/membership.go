@@ -277,6 +277,9 @@ func clearVolume(s *situation.Situation, member string) verdict.Verdict {
 		return verdict.Do(action.DeletePod{Member: member, PodUID: pod.UID}, "an earlier rollout has left it, and the StatefulSet would never recreate it")
 	}
 	_, retired := s.Observed.Record.Retired[member]
+	if why, do := situation.KeptOn(s, volume); retired && why != "" {
+		return verdict.Refuse(member+" does not join yet: its volume must go first, but "+why, do).At(member)
+	}
 	switch {
 	case retired && volume == nil:
 		return verdict.Do(action.DeleteVolume{Claim: s.Claim(member), Member: member}, "nothing is left of the former member")

@@ -119,6 +119,9 @@ func repairable(s *situation.Situation, lost []situation.Loss) verdict.Verdict {
 		// No countdown: each of its seconds would be a line in the log.
 		return verdict.WaitUntil(fmt.Sprintf("%s; it is replaced when that has lasted %s, unless it comes back", l.Why, after), l.Since).About(what).Again(min(left, verdict.Later))
 	}
+	if why, do := situation.KeptOn(s, s.Observed.Volume(l.Member)); why != "" && s.WantsMember(l.Member) {
+		return verdict.Unhealthy(l.Why+"; it is not replaced, because "+why, do).At(l.Member)
+	}
 	if v := unserving(s, l); !v.Silent() {
 		return v
 	}

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/plan/situation"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
@@ -25,6 +26,14 @@ func damaged(ordinal int32, damage string, age time.Duration) mutation {
 func savedFor(purpose state.Purpose) mutation {
 	return func(s *situation.Situation) {
 		s.Observed.Record.Backup = &state.Backup{ClusterID: "c1", For: purpose, Time: noon.Add(-time.Minute)}
+	}
+}
+
+// keeps lets the volumes be there, on one of which a recovery has put aside what was left.
+func keeps(ordinal int32) mutation {
+	return func(s *situation.Situation) {
+		s.Observed.Volumes = memberVolumes(int32(len(s.Observed.Record.Members)))
+		s.Observed.Volume(naming.Member("orders", ordinal)).Keeps = "c0"
 	}
 }
 
@@ -66,6 +75,15 @@ func TestRepair(t *testing.T) {
 		{name: "Git goes without a backup", change: with(lost, func(s *situation.Situation) { s.Desired.Spec.Upgrade.Backup = schema.BackupSkip }), want: "write down that orders-1 leaves"},
 		{name: "60: nowhere to put it", change: with(lost, func(s *situation.Situation) { s.Desired.BackupURL = "" }), want: "Refused: the repair of orders-1 needs a backup first, and no place for it is set"},
 		{name: "79: corrupt data", change: with(damaged(1, state.DamageCorrupt, time.Hour), savedFor("repair orders-1")), want: "the data of orders-1 is corrupt"},
+		{
+			name: "389: what a recovery has put aside there does not go with it", change: with(lost, savedFor("repair orders-1"), keeps(1)),
+			want: "Unhealthy: orders-1 has lost its data: its volume is empty; it is not replaced, because volume claim data-orders-1 keeps what orders-1 had in the lost cluster c0, and that would go with it; check whether that is still needed, and copy it if so: it is in a directory beside the data; then let it go: `kubectl -n db annotate pvc data-orders-1 quorate.dev/keeps-`",
+		},
+		{name: "389: not before the time of grace is over", change: with(damaged(1, state.DamageEmpty, time.Minute), keeps(1)), want: "Waiting: orders-1 has lost its data"},
+		{name: "389: another's volume is no reason", change: with(lost, savedFor("repair orders-1"), keeps(2)), want: "write down that orders-1 leaves"},
+		{name: "389: nor is a claim whose volume is gone", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1"), keeps(1), claimOf(1, func(v *state.Volume) { v.Bound = false })), want: "write down that orders-1 leaves"},
+		{name: "389: nor one that a person has deleted", change: with(lost, savedFor("repair orders-1"), keeps(1), claimOf(1, func(v *state.Volume) { v.Terminating = true })), want: "write down that orders-1 leaves"},
+		{name: "389: who is too many may go, and what is kept stays", size: 5, change: with(wanting(3), damaged(4, state.DamageEmpty, 0), leads(0), keeps(4)), want: "write down that orders-4 leaves"},
 		{name: "77: a volume that is gone", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
 		{name: "80: what an earlier member has left", change: with(damaged(1, state.DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds what an earlier member of that name has left"},
 		{name: "80: the volume of another is nobody's to delete", change: with(foreign, savedFor("repair orders-1")), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1 in this cluster (guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new); quorate never deletes what may be the only copy; bring the right volume back under that claim; or if that data is not needed, or its PersistentVolume is set to Retain, delete the claim and its pod, and a new member takes its place"},
@@ -131,6 +149,11 @@ func TestRepairReplaces(t *testing.T) {
 	})
 	checkRule(t, repair, []ruleCase{
 		{name: "I6: the volume of the member that was removed goes", change: replacing, want: "delete the volume claim data-orders-1: orders-1 was removed from the cluster"},
+		{name: "389: not with what a recovery has put aside there", change: with(replacing, func(s *situation.Situation) { s.Observed.Volumes[0].Keeps = "c0" }), want: "Refused: orders-1 does not join yet: its volume must go first, but volume claim data-orders-1 keeps what orders-1 had in the lost cluster c0"},
+		{name: "389: one that was never a member of this cluster keeps it, and joins", change: with(replacing, func(s *situation.Situation) {
+			s.Observed.Volumes[0].Keeps, s.Observed.Record.Retired = "c0", nil
+			s.Observed.Record.Kept = map[string]bool{"orders-1": true}
+		}), want: "write down that orders-1 joins"},
 		{name: "306: not while etcd lists a voter whom an older record does not know", change: with(replacing, looks(func(r *state.Round) {
 			r.Members = append(r.Members, state.Member{Name: "orders-1", ID: "m7", Leader: r.Members[0].Leader, Term: r.Members[0].Term})
 		})), want: "Refused: etcd lists orders-1 (member m7), which the record does not know"},

@@ -43,13 +43,17 @@ func grow(s *situation.Situation) verdict.Verdict {
 }
 
 // remove deletes the volumes of members that were removed permanently, where Git
-// says so. Otherwise they are kept until their ordinal is used again.
+// says so. Otherwise they are kept until their ordinal is used again. What a recovery has put
+// aside there stays, which a warning tells: nothing waits for it.
 func remove(s *situation.Situation) verdict.Verdict {
 	if !s.Formed() || s.Desired.Spec.Storage.RemovedVolumes != schema.VolumesDelete {
 		return verdict.Pass()
 	}
 	for _, v := range s.Observed.Volumes {
 		if _, retired := s.Observed.Record.Retired[v.Member]; !retired || v.Ordinal < s.PodCount() || v.Terminating || !v.Own() {
+			continue
+		}
+		if why, _ := situation.KeptOn(s, &v); why != "" {
 			continue
 		}
 		if p := s.Observed.Pod(v.Member); p != nil {

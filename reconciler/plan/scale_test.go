@@ -98,6 +98,10 @@ func TestRemove(t *testing.T) {
 		{name: "I6: without a word of Git the volume stays", change: shrunk},
 		{name: "I6: Keep keeps it", change: with(shrunk, policy(schema.VolumesKeep))},
 		{name: "Delete deletes it", change: with(shrunk, policy(schema.VolumesDelete)), want: "delete the volume claim data-orders-2: orders-2 was removed, and spec.storage.removedVolumes is Delete"},
+		{name: "389: not with what a recovery has put aside there", change: with(shrunk, policy(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Volumes[0].Keeps = "c0" })},
+		{name: "389: which no longer is there", change: with(shrunk, policy(schema.VolumesDelete), func(s *situation.Situation) {
+			s.Observed.Volumes[0].Keeps, s.Observed.Volumes[0].Bound = "c0", false
+		}), want: "delete the volume claim data-orders-2"},
 		{name: "I6: not before its pod is gone", change: with(gone(2), wanting(2), policy(schema.VolumesDelete)), want: "Waiting: the pod of the former orders-2 shuts down"},
 		{name: "I6: never that of a member", change: with(policy(schema.VolumesDelete), func(s *situation.Situation) { s.Observed.Volumes = memberVolumes(3) })},
 	})

@@ -132,7 +132,7 @@ func vocabulary() map[string]string {
 			"born flushed nudged downgrade settings compacted defragmented seen",
 		"certificates": "missing problem due ending ends",
 		"fleet":        "limit state name wave since broken why",
-		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds size capacity class terminating bound growing rigid trouble created going finalizers",
+		"objects":      "leftovers kind name state fight detail", "volumes": "claim holds keeps size capacity class terminating bound growing rigid trouble created going finalizers",
 		"set":     "template current replicas partition settled immutable claims terminating going finalizers scaled-by status changed refused refused-pods",
 		"pods":    "name template version ready since runs created damaged terminating going lost-node finalizers ran crashed unpulled damage node-gone node-silent unclaimed barred unreported down trouble",
 		"restore": "state detail job",
@@ -419,6 +419,7 @@ func volumeOf(t *testing.T, r row) state.Volume {
 	if r["created"] != "" {
 		v.Created = ago(t, r["created"])
 	}
+	v.Keeps = r["keeps"]
 	v.Bound, v.Terminating = r["bound"] != "no", r["terminating"] == "yes"
 	v.GoingSince, v.Finalizers = told(t, r["going"]), r["finalizers"]
 	return v

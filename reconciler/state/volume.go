@@ -35,6 +35,9 @@ type Volume struct {
 	// hexadecimal, HoldsForeign, or "" where none was seen. It is on the
 	// claim, and goes with it.
 	Holds string
+	// Keeps is the ID of the lost cluster whose data a recovery has put aside on the volume;
+	// "" for none, also once a person has let that go. It is on the claim, and goes with it.
+	Keeps string
 	// Bound says that there is a volume behind the claim.
 	Bound bool
 	// Terminating says that the claim is deleted as soon as no pod uses it, GoingSince since

@@ -115,6 +115,12 @@ func (a AdoptRecovery) After(s *situation.Situation) {
 	if a.From != "" {
 		r.Kept = map[string]bool{}
 	}
+	s.Observed.Volumes = slices.Clone(s.Observed.Volumes)
+	for i := range s.Observed.Volumes {
+		if v := &s.Observed.Volumes[i]; r.Members[v.Member] != "" {
+			v.Keeps = a.From
+		}
+	}
 	for name := range r.Members {
 		if name != a.Member {
 			r.Kept[name] = true

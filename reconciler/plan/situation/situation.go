@@ -299,6 +299,7 @@ func (s *Situation) Warnings() []Remark {
 	if text := clock.Warning(s.Ahead); text != "" {
 		texts = append(texts, text)
 	}
+	texts = append(texts, keptAgainstGit(s)...)
 	warnings := s.NotDefragmented()
 	for _, text := range texts {
 		warnings = append(warnings, Remark{Text: text})

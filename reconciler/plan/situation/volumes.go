@@ -2,9 +2,11 @@ package situation
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/quorate/quorate/reconciler/naming"
 	"github.com/quorate/quorate/reconciler/state"
 	"github.com/quorate/quorate/schema"
 )
@@ -78,6 +80,31 @@ func (s *Situation) Misplaced() []string {
 		}
 	}
 	return members
+}
+
+// KeptOn tells why a volume is not deleted on which a recovery has put aside what a lost
+// cluster had, and how a person lets that go; "" where nothing is kept.
+func KeptOn(s *Situation, v *state.Volume) (why, do string) {
+	if v == nil || v.Keeps == "" || !v.Bound || v.Terminating {
+		return "", ""
+	}
+	return fmt.Sprintf("volume claim %s keeps what %s had in the lost cluster %s, and that would go with it", v.Claim, v.Member, v.Keeps),
+		fmt.Sprintf("check whether that is still needed, and copy it if so: it is in a directory beside the data; then let it go: `kubectl -n %s annotate pvc %s %s-`", s.Desired.Namespace, v.Claim, naming.AnnotationKeeps)
+}
+
+// keptAgainstGit tells of volumes that Git wants deleted, and that keep something.
+func keptAgainstGit(s *Situation) []string {
+	if !s.Formed() || s.Desired.Spec.Storage.RemovedVolumes != schema.VolumesDelete {
+		return nil
+	}
+	var texts []string
+	for i := range s.Observed.Volumes {
+		v := &s.Observed.Volumes[i]
+		if why, do := KeptOn(s, v); why != "" && s.Observed.Record.Retired[v.Member] != "" {
+			texts = append(texts, v.Member+" was removed, and "+why+"; "+do)
+		}
+	}
+	return texts
 }
 
 // ClassName names a storage class for people.
