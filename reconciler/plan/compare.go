@@ -12,7 +12,7 @@ import (
 // members apart: before a restarted member serves, it compares its data with each of its
 // peers, and ends where they differ, so that the roll stops at it. Where members have no
 // such check, before 3.6 or because the file takes it away, each restart is compared, and
-// so is a roll that has paused.
+// so is a roll that has paused, or in which a peer was down as a member started.
 func compare(s *situation.Situation) verdict.Verdict {
 	t := s.NextRestart()
 	if !s.Rolling() || t == nil || s.MemberCount() < 2 || !s.HealthyNow(*t) || s.ComparedLately() {

@@ -23,9 +23,16 @@ func neverEqual(s *situation.Situation) {
 	}
 }
 
-// createdBefore is how long ago the pod of orders-2 was created.
+// createdBefore is how long ago the pod of orders-2 was created, and its etcd started.
 func createdBefore(age time.Duration) mutation {
-	return func(s *situation.Situation) { podAt(s, 2).Created = noon.Add(-age) }
+	return func(s *situation.Situation) {
+		podAt(s, 2).Created, podAt(s, 2).RunsSince = noon.Add(-age), noon.Add(-age)
+	}
+}
+
+// servesFor is how long a member has been ready.
+func servesFor(ordinal int32, age time.Duration) mutation {
+	return func(s *situation.Situation) { podAt(s, ordinal).ReadySince = noon.Add(-age) }
 }
 
 // claimBefore is how long ago the claim of orders-2 was made.
@@ -56,6 +63,16 @@ func TestCompare(t *testing.T) {
 		{name: "286: the data of one is compared with nothing", size: 1, change: begins},
 		{name: "286: but with that of another", size: 2, change: begins, want: confirm},
 		{name: "286: not before the second restart: etcd itself compared", change: with(second, createdBefore(time.Minute))},
+		{name: "387: it passed over one that was down then", change: with(second, createdBefore(time.Minute), servesFor(0, 30*time.Second)), want: confirm},
+		{name: "387: not over one that served by then", change: with(second, createdBefore(time.Minute), servesFor(0, time.Minute))},
+		{name: "387: that it was ready itself only later says nothing", change: with(second, createdBefore(time.Minute), servesFor(2, 30*time.Second))},
+		{name: "387: it passed over one without a pod, too", change: with(second, createdBefore(time.Minute), withoutPod(0)), want: confirm},
+		{name: "387: and over one that is not ready", change: with(second, createdBefore(time.Minute), unready(0)), want: confirm},
+		{name: "387: when etcd started is unknown", change: with(second, createdBefore(time.Minute), func(s *situation.Situation) { podAt(s, 2).RunsSince = time.Time{} }), want: confirm},
+		{name: "387: each that was restarted has compared", change: with(second, rolled(newVersion, 1), createdBefore(2*time.Minute), servesFor(1, time.Minute), func(s *situation.Situation) {
+			podAt(s, 1).Created, podAt(s, 1).RunsSince = noon.Add(-90*time.Second), noon.Add(-90*time.Second)
+			podAt(s, 2).ReadySince = noon.Add(-100 * time.Second)
+		})},
 		{name: "264: one that has just joined had nothing to compare", change: with(second, createdBefore(time.Minute), claimBefore(time.Minute)), want: confirm},
 		{name: "264: nor had one whose pod was refused for a while", change: with(second, createdBefore(time.Minute), claimBefore(10*time.Minute)), want: confirm},
 		{name: "264: one that was there before has", change: with(second, createdBefore(time.Minute), claimBefore(11*time.Minute))},

@@ -365,7 +365,7 @@ func (w *world) startEtcd(i int8) string {
 	if broken := judgeIdentity(w, i); broken != "" {
 		return broken
 	}
-	p.compared = c.data != 0 && w.version >= 6 && variants[p.template].minor >= 6
+	p.compared = c.data != 0 && w.version >= 6 && variants[p.template].minor >= 6 && w.othersRun(i)
 	if c.data == 0 {
 		w.join(i)
 	}
@@ -384,6 +384,16 @@ func (w *world) startEtcd(i int8) string {
 		w.seats[i].named = true
 	}
 	return w.vote()
+}
+
+// othersRun reports whether all members but one run: etcd compares its data with no other.
+func (w *world) othersRun(but int8) bool {
+	for j := range int8(most) {
+		if j != but && w.seats[j].id != 0 && !w.runs(j) {
+			return false
+		}
+	}
+	return true
 }
 
 // join starts a member on an empty volume: one that founds the cluster begins

@@ -124,7 +124,7 @@ type fakePod struct {
 	served bool
 	// heard: it has had a leader since it started; until then it answers nobody.
 	heard bool
-	// ran: etcd was started in it. compared: it then compared its data with the others'.
+	// ran: etcd was started in it. compared: it then compared its data with that of all others.
 	ran, compared bool
 	// cut: its peers do not hear it, while clients and its kubelet do.
 	cut bool

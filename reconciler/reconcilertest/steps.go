@@ -899,7 +899,7 @@ func (w *World) startPod(set *appsv1.StatefulSet, ordinal int) {
 		},
 		Spec: template.Spec,
 	}
-	etcd := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{}}}
+	etcd := corev1.ContainerStatus{Name: naming.ContainerEtcd, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: metav1.Now()}}}
 	ready := corev1.ConditionTrue
 	if waiting, broken := w.Broken[pod.Annotations[naming.AnnotationVersion]]; broken {
 		etcd.State, ready = corev1.ContainerState{Waiting: &waiting}, corev1.ConditionFalse
