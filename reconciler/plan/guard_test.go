@@ -107,6 +107,9 @@ func (w *world) lookAtTrouble(i int8, out *state.Pod) {
 	switch {
 	case p.state == podDown && variants[p.template].dies:
 		out.Trouble = "Error, exit code 2"
+		if i%2 == 0 { // on some volumes what it says last sounds like damage
+			out.Damage, out.Trouble = state.DamageCorrupt, "etcd panics"
+		}
 	case p.state == podDown && c.data != w.seats[i].id:
 		out.Trouble = "CrashLoopBackOff"
 	case p.state == podStopping && !p.served && w.guard(i) == guardForeign:

@@ -113,7 +113,10 @@ func comingBack(s *situation.Situation, p state.Pod) verdict.Verdict {
 		return verdict.WaitUntil(fmt.Sprintf("%s starts with etcd %s: %s", p.Name, p.Version, cause.Text), p.Created).About(cause)
 	}
 	do := "revert the commit to go back, or fix the cause in a new one"
-	if p.NodeGone {
+	switch {
+	case situation.Unproven(s, p):
+		do = "revert the commit to go back: it is replaced only if its data is found damaged with what it ran before, too"
+	case p.NodeGone:
 		do = "bring the node of " + p.Name + " back: no commit reaches what runs on it"
 	}
 	return verdict.Verdict{Hold: &decision.Hold{

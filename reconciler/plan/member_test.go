@@ -93,6 +93,10 @@ func TestMember(t *testing.T) {
 		})},
 		{name: "61: a trouble of a moment", change: back(20*time.Second, trouble), want: "Waiting: orders-2 starts with etcd 3.6.16: etcd: ImagePullBackOff"},
 		{name: "61: a trouble that lasts stops the roll", change: back(31*time.Second, trouble), want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: ImagePullBackOff; the other members are left alone; revert the commit"},
+		{
+			name: "388: one that sounds corrupt with what the roll gave it", change: back(6*time.Minute, damaged(2, state.DamageCorrupt, time.Minute), func(s *situation.Situation) { podAt(s, 2).Trouble = "etcd: wal: crc mismatch" }),
+			want: "Stopped: the roll stopped at orders-2, which does not come back with etcd 3.6.16: etcd: wal: crc mismatch; the other members are left alone; revert the commit to go back: it is replaced only if its data is found damaged with what it ran before, too",
+		},
 		{name: "61: five minutes stop the roll without a trouble", change: back(6*time.Minute, down(2)), want: "Stopped: the roll stopped at orders-2"},
 		{
 			name: "382: a node that does not report is not mended by a commit", change: back(6*time.Minute, down(2), func(s *situation.Situation) { podAt(s, 2).NodeGone = true }),

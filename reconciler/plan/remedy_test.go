@@ -153,6 +153,7 @@ func TestRemedy(t *testing.T) {
 		{name: "I6: or one that is being deleted", change: with(all, tuned, claimOf(0, func(v *state.Volume) { v.Terminating = true }), claimOf(1, func(v *state.Volume) { v.Terminating = true }))},
 		{name: "I5: what has lost its data needs more", change: with(all, tuned, func(s *situation.Situation) { s.Observed.Volumes = s.Observed.Volumes[:1] })},
 		{name: "I5: so does damage", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Damage = state.DamageEmpty }), podOfMember(1, func(p *state.Pod) { p.Damage = state.DamageCorrupt }))},
+		{name: "388: what sounds damaged only with what it was given does not", change: with(all, tuned, given(1, 2), at(1), podOfMember(0, func(p *state.Pod) { p.Damage = state.DamageEmpty }), podOfMember(1, func(p *state.Pod) { p.Damage, p.Barred = state.DamageCorrupt, false })), want: "Stopped: orders-2 does not start with what Git asks for"},
 		{name: "I5: and what the guard does not let start", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.Found = "the volume is empty" }), podOfMember(1, func(p *state.Pod) { p.Found = "the volume is empty" }))},
 		{name: "I5: and a node that is gone", change: with(all, tuned, podOfMember(0, func(p *state.Pod) { p.NodeGone = true }), podOfMember(1, func(p *state.Pod) { p.NodeGone = true }))},
 		{name: "I6: a claim that goes with its pod", change: with(killed(0, 1), answersAlone(2), tuned, given(), func(s *situation.Situation) { s.Observed.Volume("orders-2").Terminating = true }), want: "volume claim data-orders-2 is being deleted"},

@@ -54,6 +54,7 @@ func TestRepair(t *testing.T) {
 		podAt(s, 1).Found = "the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new"
 	})
 	crashed := func(s *situation.Situation) { podAt(s, 0).Trouble = "etcd: panic" }
+	sounds := with(commit(newVersion), begun, rolled(newVersion, 2), damaged(2, state.DamageCorrupt, time.Hour))
 	drained := func(s *situation.Situation) { podAt(s, 0).Terminating = true }
 	checkRule(t, repair, []ruleCase{
 		{name: "90: the one that differs is replaced, although no member is ready", change: differs, want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others"},
@@ -84,6 +85,13 @@ func TestRepair(t *testing.T) {
 		{name: "389: nor is a claim whose volume is gone", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1"), keeps(1), claimOf(1, func(v *state.Volume) { v.Bound = false })), want: "write down that orders-1 leaves"},
 		{name: "389: nor one that a person has deleted", change: with(lost, savedFor("repair orders-1"), keeps(1), claimOf(1, func(v *state.Volume) { v.Terminating = true })), want: "write down that orders-1 leaves"},
 		{name: "389: who is too many may go, and what is kept stays", size: 5, change: with(wanting(3), damaged(4, state.DamageEmpty, 0), leads(0), keeps(4)), want: "write down that orders-4 leaves"},
+		{name: "388: one that sounds corrupt with what a roll gave it may be whole", change: with(sounds, savedFor("repair orders-2"))},
+		{name: "388: also in a roll to another minor that others wait for", change: with(sounds, savedFor("repair orders-2"), looks(func(r *state.Round) { r.ClusterVersion = "" }))},
+		{name: "388: where its guard has found that, it is", change: with(sounds, savedFor("repair orders-2"), func(s *situation.Situation) { podAt(s, 2).Found = "the data of orders-2 is damaged" }), want: "write down that orders-2 leaves: the data of orders-2 is corrupt"},
+		{name: "388: it is with what it ran before", change: with(sounds, savedFor("repair orders-2"), func(s *situation.Situation) { podAt(s, 2).Template = "a" }), want: "write down that orders-2 leaves: the data of orders-2 is corrupt"},
+		{name: "388: it is where what it ran before cannot start any more", change: with(sounds, savedFor("repair orders-2"), looks(func(r *state.Round) { r.ClusterVersion = "3.6.0" })), want: "write down that orders-2 leaves: the data of orders-2 is corrupt"},
+		{name: "388: it is where what it ran before is unknown", change: with(sounds, savedFor("repair orders-2"), func(s *situation.Situation) { s.Observed.Set.CurrentTemplate = "" }), want: "write down that orders-2 leaves: the data of orders-2 is corrupt"},
+		{name: "388: one whose volume is empty has lost it whatever it runs", change: with(sounds, savedFor("repair orders-2"), func(s *situation.Situation) { podAt(s, 2).Damage = state.DamageEmpty }), want: "write down that orders-2 leaves: orders-2 has lost its data"},
 		{name: "77: a volume that is gone", change: with(damaged(1, state.DamageLost, time.Hour), savedFor("repair orders-1")), want: "the volume behind the claim of orders-1 does not exist any more"},
 		{name: "80: what an earlier member has left", change: with(damaged(1, state.DamageOutdated, time.Hour), savedFor("repair orders-1")), want: "write down that orders-1 leaves: the volume of orders-1 holds what an earlier member of that name has left"},
 		{name: "80: the volume of another is nobody's to delete", change: with(foreign, savedFor("repair orders-1")), want: "Unhealthy: volume claim data-orders-1 holds what is not the data of orders-1 in this cluster (guard: the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new); quorate never deletes what may be the only copy; bring the right volume back under that claim; or if that data is not needed, or its PersistentVolume is set to Retain, delete the claim and its pod, and a new member takes its place"},

@@ -270,7 +270,9 @@ func (w *world) repairable() bool {
 		return false // a removal that has begun keeps the repair of another from beginning
 	}
 	for i := range w.claims {
-		if w.claims[i].data == strangers {
+		// Whether it is the roll or the data that keeps a member down only a revert tells.
+		told := w.pods[i].template == w.set.current || variants[w.set.current].minor < w.version
+		if w.claims[i].data == strangers || w.claims[i].corrupt && w.pods[i].state != podAbsent && !told {
 			return false
 		}
 	}

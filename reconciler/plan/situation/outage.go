@@ -84,7 +84,7 @@ func wholeAndDown(s *Situation, member string) bool {
 	if v == nil || !v.Bound || v.Terminating {
 		return false
 	}
-	return p == nil || (p.Trouble != "" && p.Damage == "" && p.Found == "" && !p.NodeGone)
+	return p == nil || (p.Trouble != "" && (p.Damage == "" || Unproven(s, *p)) && p.Found == "" && !p.NodeGone)
 }
 
 // downOf describes a member that does not run.

@@ -27,6 +27,8 @@ type Loss struct {
 // LossOf returns why the data of a pod is lost permanently, or nil.
 func (s *Situation) LossOf(p state.Pod) *Loss {
 	switch {
+	case Unproven(s, p):
+		return nil
 	case p.Damage == state.DamageEmpty:
 		return &Loss{Member: p.Name, Since: p.DamageSince, Why: p.Name + " has lost its data: its volume is empty"}
 	case p.Damage == state.DamageOutdated:
@@ -39,6 +41,17 @@ func (s *Situation) LossOf(p state.Pod) *Loss {
 		return &Loss{Member: p.Name, Since: p.NodeGoneSince, Why: "the node that has the volume of " + p.Name + " is gone"}
 	}
 	return nil
+}
+
+// Unproven reports whether a member only sounds as if its data was damaged: etcd says so, and
+// not the guard, with another template than that of the last roll that ended. That it ran
+// with, and may still start with: a revert tells whether it is the data.
+func Unproven(s *Situation, p state.Pod) bool {
+	if p.Damage != state.DamageCorrupt || p.Found != "" || s.Observed.Set == nil {
+		return false
+	}
+	before := s.Observed.Set.CurrentTemplate
+	return before != "" && p.Template != before && !state.Older(state.Minor(s.Observed.Set.CurrentVersion), state.Minor(s.ClusterVersion()))
 }
 
 // OthersHealthy is about a member that is not lost and not healthy either.
