@@ -52,7 +52,7 @@ var moveTexts = map[moveKind]string{
 	etcdCrashes: "etcd crashes", podIsEvicted: "pod is evicted", memberFallsBehind: "member falls behind",
 	memberIsCutOff: "member is cut off from its peers", memberIsLinked: "its peers hear the member again",
 	claimIsDeleted: "somebody deletes the claim of a pod that is there",
-	leaderWanders: "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
+	leaderWanders:  "the leadership moves by itself", partitionIsLowered: "somebody lowers the partition to 0",
 	storageIsLowered: "member brings its storage down", downgradeEnds: "etcd ends the downgrade", stateIsSaved: "member saves its state beside its log",
 	claimIsGone: "the volume claim is gone", claimIsMade: "the volume claim is made",
 	volumeIsLost: "pod and volume are deleted", volumeIsSpoilt: "the volume gets corrupt", volumeIsSwapped: "the claim is bound to somebody else's volume", nodeIsLost: "the node and the volume on it are lost",
