@@ -54,7 +54,7 @@ func TestRepair(t *testing.T) {
 		podAt(s, 1).Found = "the volume of orders-1 belongs to member orders-1 of cluster token old, and this is cluster token new"
 	})
 	crashed := func(s *situation.Situation) { podAt(s, 0).Trouble = "etcd: panic" }
-	sounds := with(commit(newVersion), begun, rolled(newVersion, 2), damaged(2, state.DamageCorrupt, time.Hour))
+	sounds := with(commit(newVersion), begun, rolled(newVersion, 2), damaged(2, state.DamageCorrupt, time.Hour), leads(0))
 	drained := func(s *situation.Situation) { podAt(s, 0).Terminating = true }
 	checkRule(t, repair, []ruleCase{
 		{name: "90: the one that differs is replaced, although no member is ready", change: differs, want: "write down that orders-1 leaves: orders-1 holds other data than the 2 others"},

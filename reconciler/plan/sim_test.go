@@ -354,13 +354,6 @@ func TestSimulation(t *testing.T) {
 	sum.provesWays(t)
 }
 
-// 161: so do histories that nobody has played before, other ones in each run.
-func TestSimulationOfNewHistories(t *testing.T) {
-	defer set("rapid.checks", "500")()
-	e := newEngine(table())
-	rapid.Check(t, func(t *rapid.T) { playDrawn(t, e) })
-}
-
 func playDrawn(t *rapid.T, e *engine) {
 	h := drawn(t)
 	if broken := e.play(h, startOf, nil); broken != "" {
