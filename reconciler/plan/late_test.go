@@ -63,7 +63,7 @@ func (e *engine) arrive(w *world, c call) string {
 		e.stop(w, ordinal8(a.Member), a.PodUID)
 	case action.DeleteVolume:
 		i := ordinal8(a.Member)
-		if w.releaseClaim(i, a.UID); *w != before && before.seats[i].id != 0 && before.claims[i].data == before.seats[i].id {
+		if w.releaseClaim(i, a.UID); *w != before && !c.then.record.deleted && before.seats[i].id != 0 && before.claims[i].data == before.seats[i].id {
 			return fmt.Sprintf("I6: deletes the volume of member %d, which came to be one meanwhile", i)
 		}
 		return "" // Git may have changed its mind
