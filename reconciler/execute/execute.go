@@ -87,6 +87,7 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 		return e.note(ctx, v, func(rec *record.Record) {
 			rec.Hibernated = true
 			rec.Saw(highest(v.Observed.Rounds))
+			rec.NoteFloors(v.Observed.Round())
 		})
 	case action.Wake:
 		return e.note(ctx, v, func(rec *record.Record) { rec.Hibernated = false })
@@ -125,7 +126,10 @@ func (e *Executor) Execute(ctx context.Context, v *observe.View, act action.Acti
 	case action.NoteTimes:
 		return e.note(ctx, v, func(rec *record.Record) { rec.NoteTimes(a, e.Now()) })
 	case action.RecordApplied:
-		return e.note(ctx, v, record.Apply(a))
+		return e.note(ctx, v, func(rec *record.Record) {
+			record.Apply(a)(rec)
+			rec.NoteFloors(v.Observed.Round())
+		})
 	}
 	return fmt.Errorf("unknown action %T", act)
 }

@@ -38,6 +38,9 @@ const (
 	// ExitOutdated means that the data is what an earlier member of this name has
 	// left in this very cluster.
 	ExitOutdated = 7
+	// ExitOlder means that the data is this member's own, as it was earlier: an older snapshot
+	// of its volume was put back.
+	ExitOlder = 8
 )
 
 // refusal is a reason not to start that the guard is sure of.
@@ -82,6 +85,8 @@ type volumeState struct {
 	// log tells which member wrote etcd's write-ahead log, nil when there is no log, which
 	// is what etcd itself takes for "this member has not started before".
 	log *identity
+	// end is how far that log goes.
+	end extent
 	// damage is why the marker or the log cannot be read as what it should be, nil
 	// for nothing. What is damaged is missing above.
 	damage error
@@ -144,6 +149,7 @@ func Check(recordPath, volume, member string) error {
 //	own        no log   joined under another ID       refuse: outdated
 //	own        log      not formed                    start
 //	own        log      formed, names the log's ID    start
+//	own        log      notes that it went further    refuse: older
 //	own        log      older than the marker         start
 //	own        log      of another cluster or member  refuse: foreign data
 //	own        log      of an ID that is unknown       refuse: outdated
@@ -153,12 +159,9 @@ func Check(recordPath, volume, member string) error {
 // member, with a new ID. A joining member has not voted yet: until it may have
 // been promoted, its empty volume is a beginning and no loss.
 //
-// What is empty, corrupt or outdated is this member's own, and quorate may delete
+// What is empty, corrupt, outdated or older is this member's own, and quorate may delete
 // it to repair the member. Foreign is whatever may be the only copy of some data: where
 // the origin is not beyond doubt, it counts as foreign.
-//
-// The log tells whose it is and not how far it goes: an older snapshot of the
-// member's own volume is not told from the volume itself, and starts.
 func decideStart(core Record, v volumeState, member string) (mark *volumeMarker, err error) {
 	own := &volumeMarker{Token: core.Token, Member: member}
 	switch {
@@ -211,7 +214,9 @@ func decideLog(core Record, v volumeState, member string) error {
 	switch {
 	case !sameID(v.log.cluster, *core.ClusterID):
 		return refuse(ExitForeign, "the volume of %s holds data of cluster %x, and this is cluster %s; put back the volume that belongs to this member", member, v.log.cluster, *core.ClusterID)
-	case sameID(id, (*core.Members)[member]), core.joins(member) && sameID(id, core.Joining.ID):
+	case sameID(id, (*core.Members)[member]):
+		return core.refuseOlder(v, member)
+	case core.joins(member) && sameID(id, core.Joining.ID):
 		return nil
 	case sameID(id, v.marker.ID) && v.marker.Revision > core.Revision:
 		return nil
@@ -219,6 +224,18 @@ func decideLog(core Record, v volumeState, member string) error {
 		return refuse(ExitForeign, "the volume of %s holds data of member %x, which is another member of cluster %s now; put back the volume that belongs to this member", member, id, *core.ClusterID)
 	}
 	return refuse(ExitOutdated, "the volume of %s holds data of member %x, which the record does not know any more; it does not start on old data, and waits for a new volume", member, id)
+}
+
+// refuseOlder returns why the log of a member's own does not start where it ends before what
+// was noted of it. The entries that it lacks were acknowledged, and with them its votes: a
+// quorum that counts on it could choose a history without them.
+func (r Record) refuseOlder(v volumeState, member string) error {
+	floor := r.Floors[member]
+	if !sameID(v.log.member, floor.ID) || v.end.reaches(floor) {
+		return nil
+	}
+	return refuse(ExitOlder, "the volume of %s is older than what this member had written, as if a snapshot was put back: its log ends at term %d and index %d, and it had come to term %d and index %d; it does not start on forgotten data, and waits for its newer volume, or to be replaced as a new member",
+		member, v.end.term, v.end.index, floor.Term, floor.Index)
 }
 
 // inspectVolume reads what decideStart needs. Whatever cannot be read is an
@@ -241,7 +258,7 @@ func inspectVolume(volume string) (volumeState, error) {
 		return v, err
 	}
 	v.data = len(inside) > 0
-	v.log, err = readIdentity(filepath.Join(volume, DataDir, "member", "wal"))
+	v.log, v.end, err = readLog(filepath.Join(volume, DataDir, "member", "wal"))
 	if v.damagedBy(err) {
 		err = nil
 	}

@@ -55,6 +55,32 @@ func logOf(member, cluster uint64) string {
 	return logRecords(0, logRecord{kind: crcRecord}, logRecord{kind: metadataRecord, data: metadata}) + strings.Repeat("\x00", 100)
 }
 
+// logTo is a log of cluster cdf8 that goes on to a term and an index: an entry beyond that was replaced by the last one,
+// and what a crash has left of another one follows.
+func logTo(member, term, index uint64) string {
+	begins := logOf(member, 0xcdf8)
+	begins = begins[:len(begins)-100]
+	torn := logRecords(0, entryOf(term, index+2, 600))
+	return begins + logRecords(0,
+		logRecord{kind: snapshotRecord, data: message(0, 0)}, entryOf(term, index+1, 100000), entryOf(term, index, 3),
+		logRecord{kind: stateRecord, data: message(term, 5, index)}, logRecord{kind: snapshotRecord, data: message(1, 1)},
+	) + torn[:8] + strings.Repeat("\x00", 1000)
+}
+
+// message is a protobuf message of numbers in its first fields.
+func message(numbers ...uint64) (text []byte) {
+	for i, n := range numbers {
+		text = binary.AppendUvarint(append(text, byte(i+1)<<3), n)
+	}
+	return text
+}
+
+// entryOf is an entry with some bytes of data.
+func entryOf(term, index uint64, size int) logRecord {
+	data := binary.AppendUvarint(append(message(0, term, index), 4<<3|2), uint64(size))
+	return logRecord{kind: entryRecord, data: append(data, bytes.Repeat([]byte{0xa}, size)...)}
+}
+
 // logRecords encodes records as etcd does, with their checksums.
 func logRecords(crc uint32, records ...logRecord) string {
 	var text []byte
@@ -99,6 +125,8 @@ func TestGuard(t *testing.T) {
 		another   = with(`"revision":9,"joining":{"member":"orders-1","id":"92"}`)
 		somebody  = with(`"revision":9,"joining":{"member":"orders-3","id":"92"}`)
 		own       = logOf(0x91, 0xcdf8)
+		// The log of member 91 went to term 4 and index 1000 at least.
+		noted = strings.Replace(formed, `:1,`, `:1,"floors":{"orders-1":{"id":"91","term":4,"index":1000},"orders-2":{"id":"fd","term":9,"index":9000}},`, 1)
 		// The cluster lost its quorum once, and continued under another token.
 		recovered = func(record string) string {
 			return strings.Replace(record, `:1,`, `:1,"recovered":[{"clusterID":"aaaa","token":"old"}],`, 1)
@@ -141,6 +169,15 @@ func TestGuard(t *testing.T) {
 		{"another cluster's log", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x91, 0xcdf9)}, 4, "data of cluster cdf9"},
 		{"another member's log", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x8e, 0xcdf8)}, 4, "data of member 8e, which is another member of cluster cdf8 now"},
 		{"the log of one that joins under another name", strings.Replace(formed, `:1,`, `:1,"joining":{"member":"orders-3","id":"92"},`, 1), volume{"quorate.json": ownMarker, walFile: logOf(0x92, 0xcdf8)}, 4, "which is another member"},
+		{"a log that goes as far as was noted", noted, volume{"quorate.json": ownMarker, walFile: logTo(0x91, 4, 1000)}, 0, ""},
+		{"one that goes further", noted, volume{"quorate.json": ownMarker, walFile: logTo(0x91, 5, 1001)}, 0, ""},
+		{"an older log", noted, volume{"quorate.json": ownMarker, walFile: logTo(0x91, 4, 999)}, 8, "older than what this member had written, as if a snapshot was put back: its log ends at term 4 and index 999, and it had come to term 4 and index 1000"},
+		{"a log of an older term, with entries that never counted", noted, volume{"quorate.json": ownMarker, walFile: logTo(0x91, 3, 1200)}, 8, "term 3 and index 1200"},
+		{"a log without an entry", noted, volume{"quorate.json": ownMarker, walFile: own}, 8, "term 0 and index 0"},
+		{"a log that has gone on in another file", noted, volume{"quorate.json": ownMarker, walFile: logTo(0x91, 4, 10), newerWAL: own}, 0, ""},
+		{"one whose newer file is of an older time", noted, volume{"quorate.json": ownMarker, walFile: logTo(0x91, 3, 10), newerWAL: own}, 8, "term 3 and index 10146"},
+		{"what was noted of an earlier ID", strings.Replace(noted, `{"id":"91"`, `{"id":"90"`, 1), volume{"quorate.json": ownMarker, walFile: own}, 0, ""},
+		{"an older log of an earlier ID", strings.Replace(noted, `{"id":"91"`, `{"id":"90"`, 1), volume{"quorate.json": ownMarker, walFile: logTo(0x90, 4, 1)}, 7, "data of member 90"},
 		{"the log of an earlier ID", formed, volume{"quorate.json": ownMarker, walFile: logOf(0x90, 0xcdf8)}, 7, "data of member 90, which the record does not know any more"},
 		{"while the cluster is being recovered", strings.Replace(formed, `:1,`, `:1,"recovering":{"clusterID":"cdf8"},`, 1), volume{"quorate.json": ownMarker, walFile: own}, 6, "cluster cdf8 is being recovered; orders-1 does not start meanwhile"},
 		{"while it is being restored", strings.Replace(unformed, `:1,`, `:1,"recovering":{"clusterID":""},`, 1), nil, 6, "the cluster is being restored from a backup; orders-1 does not start meanwhile"},

@@ -28,6 +28,17 @@ type Record struct {
 	// those that are over.
 	Recovering *Recovery  `json:"recovering"`
 	Recovered  []Recovery `json:"recovered"`
+	// Floors are how far the logs of members go at least, by name.
+	Floors map[string]Floor `json:"floors"`
+}
+
+// Floor is what a member has written to its log for certain: its volume is never older.
+type Floor struct {
+	// ID of the member in hexadecimal: the floor is nobody's who has another one.
+	ID string `json:"id"`
+	// Term and Index are raft's.
+	Term  uint64 `json:"term"`
+	Index uint64 `json:"index"`
 }
 
 // Recovery is the end of one incarnation of the cluster, which lost its quorum,

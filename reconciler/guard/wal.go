@@ -33,45 +33,58 @@ func sameID(id uint64, text string) bool {
 // errCorrupt says that a file was read, and is not what etcd writes.
 var errCorrupt = errors.New("is damaged")
 
-// The kinds of records with which each file of a log begins.
+// The kinds of records in a log. Each file of it begins with a checksum and the metadata.
 const (
 	metadataRecord = 1
+	entryRecord    = 2
+	stateRecord    = 3
 	crcRecord      = 4
+	snapshotRecord = 5
 )
 
 // maxHeader is far more than the first two records of a file need, in bytes.
 const maxHeader = 4096
 
-// readIdentity reads which member wrote the log in a directory, nil when there is no log.
-// Each file of it begins with that; the newest is the one that etcd cannot do
-// without. etcd gives a file its name only when its beginning is on the disk, so
+// readLog reads which member wrote the log in a directory, nil when there is no log, and how
+// far it goes. Each file of it begins with the first; the newest is the one that etcd cannot
+// do without. etcd gives a file its name only when its beginning is on the disk, so
 // a beginning that makes no sense is damage and no crash. An error that is not
 // errCorrupt says that the file could not be read.
-func readIdentity(dir string) (*identity, error) {
+func readLog(dir string) (*identity, extent, error) {
 	names, err := listDir(dir)
 	if err != nil {
-		return nil, err
+		return nil, extent{}, err
 	}
 	names = slices.DeleteFunc(names, func(name string) bool { return !strings.HasSuffix(name, ".wal") })
 	if len(names) == 0 {
-		return nil, nil
+		return nil, extent{}, nil
 	}
-	// Names are numbers of a fixed width.
-	newest := filepath.Join(dir, slices.Max(names))
-	f, err := os.Open(newest)
+	slices.Sort(names) // numbers of a fixed width
+	newest := names[len(names)-1]
+	id, err := readIdentity(filepath.Join(dir, newest))
 	if err != nil {
-		return nil, err
+		return nil, extent{}, err
+	}
+	end, err := readExtent(dir, names)
+	return &id, end, err
+}
+
+// readIdentity reads whose a file of a log is.
+func readIdentity(path string) (identity, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return identity{}, err
 	}
 	defer func() { _ = f.Close() }()
 	header, err := io.ReadAll(io.LimitReader(f, maxHeader))
 	if err != nil {
-		return nil, err
+		return identity{}, err
 	}
 	id, err := parseHeader(header)
 	if err != nil {
-		return nil, fmt.Errorf("the write-ahead log %s %w: %w", filepath.Base(newest), errCorrupt, err)
+		return id, fmt.Errorf("the write-ahead log %s %w: %w", filepath.Base(path), errCorrupt, err)
 	}
-	return &id, nil
+	return id, nil
 }
 
 // parseHeader reads the first two records of a log file: the checksum that the
@@ -111,18 +124,23 @@ type logRecord struct {
 	data []byte
 }
 
-// nextRecord splits the first record off. Its length precedes it, in the
-// lower 56 bits of eight bytes; the highest bit says that the three lowest of the
+// frame is the length of a record and of what fills it up, which the eight bytes before it tell:
+// the lower 56 bits are the first, and the highest bit says that the three lowest of the
 // highest byte count the bytes of padding.
+func frame(text []byte) (size, padding uint64) {
+	length := binary.LittleEndian.Uint64(text)
+	if length>>63 == 1 {
+		padding = length >> 56 & 7
+	}
+	return length & (1<<56 - 1), padding
+}
+
+// nextRecord splits the first record off.
 func nextRecord(text []byte) (record logRecord, rest []byte, err error) {
 	if len(text) < 8 {
 		return record, nil, errors.New("it ends within its header")
 	}
-	length := binary.LittleEndian.Uint64(text)
-	size, padding := length&(1<<56-1), uint64(0)
-	if length>>63 == 1 {
-		padding = length >> 56 & 7
-	}
+	size, padding := frame(text)
 	text = text[8:]
 	if size+padding > uint64(len(text)) {
 		return record, nil, fmt.Errorf("its header has a record of %d bytes", size)

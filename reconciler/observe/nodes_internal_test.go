@@ -50,6 +50,7 @@ func TestDamageOfAPod(t *testing.T) {
 		"the guard finds nothing":         {refused(3), state.DamageEmpty},
 		"the guard finds somebody else's": {refused(4), state.DamageForeign},
 		"the guard finds an earlier ID":   {refused(7), state.DamageOutdated},
+		"the guard finds an older volume": {refused(8), state.DamageOlder},
 		"the guard cannot read it":        {refused(5), state.DamageCorrupt},
 		"the guard cannot decide":         {refused(1), ""},
 		"the guard knows no such member":  {refused(6), ""},

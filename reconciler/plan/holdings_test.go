@@ -51,6 +51,7 @@ func TestHoldings(t *testing.T) {
 		{name: "a pod without a member", change: with(unseen, gone(1))},
 		{name: "empty", change: with(unseen, damaged(1, state.DamageEmpty, time.Minute)), want: one},
 		{name: "what an earlier member has left", change: with(unseen, damaged(1, state.DamageOutdated, time.Minute)), want: one},
+		{name: "411: its own of an earlier time", change: with(unseen, damaged(1, state.DamageOlder, time.Minute)), want: one},
 		{name: "80: somebody else's", change: with(holding(1, "m1"), damaged(1, state.DamageForeign, time.Minute)), want: one},
 		{name: "80: the pod has told, and goes", change: with(holding(1, "m1"), damaged(1, state.DamageForeign, time.Minute), pod(func(p *state.Pod) { p.Terminating = true })), want: one},
 		{name: "79: what cannot be read may be anybody's", change: with(unseen, damaged(1, state.DamageCorrupt, time.Minute))},

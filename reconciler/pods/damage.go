@@ -27,6 +27,8 @@ func Damage(p *corev1.Pod) string {
 				return state.DamageForeign
 			case guard.ExitOutdated:
 				return state.DamageOutdated
+			case guard.ExitOlder:
+				return state.DamageOlder
 			case guard.ExitCorrupt:
 				return state.DamageCorrupt
 			}

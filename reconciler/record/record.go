@@ -79,6 +79,8 @@ type Record struct {
 	Nudged *Nudged `json:"nudged,omitempty"`
 	// Downgrade is the downgrade that was enabled in etcd, while it is in progress.
 	Downgrade *Downgrade `json:"downgrade,omitempty"`
+	// Floors are how far the members' logs go at least, by name, as the guard reads it.
+	Floors map[string]guard.Floor `json:"floors,omitempty"`
 	// Seen are times that lay ahead of quorate's clock.
 	Seen []Seen `json:"seen,omitempty"`
 }

@@ -146,7 +146,7 @@ func (r *Record) AdoptRecovery(a action.AdoptRecovery) bool {
 	r.ClusterID, r.Token, r.Retired = g.NewClusterID, g.Token, nil
 	r.Members = map[string]string{g.Member: g.NewMemberID}
 	// What was known of the members' logs was known of logs that are set aside.
-	r.Flushed, r.Nudged = nil, nil
+	r.Flushed, r.Nudged, r.Floors = nil, nil, nil
 	if v, err := release.Parse(r.source()); err == nil {
 		r.BornOn = v.Line()
 	}

@@ -503,6 +503,8 @@ const (
 	// DamageOutdated means that the data is what an earlier member of that name has
 	// left in this very cluster.
 	DamageOutdated = "outdated"
+	// DamageOlder means that the data is the member's own of an earlier time.
+	DamageOlder = "older"
 	// DamageCorrupt means that the data cannot be read.
 	DamageCorrupt = "corrupt"
 	// DamageLost means that the volume behind the claim does not exist any more.

@@ -33,6 +33,8 @@ func (s *Situation) LossOf(p state.Pod) *Loss {
 		return &Loss{Member: p.Name, Since: p.DamageSince, Why: p.Name + " has lost its data: its volume is empty"}
 	case p.Damage == state.DamageOutdated:
 		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the volume of " + p.Name + " holds what an earlier member of that name has left"}
+	case p.Damage == state.DamageOlder:
+		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the volume of " + p.Name + " is older than what it had written, as if a snapshot was put back"}
 	case p.Damage == state.DamageCorrupt:
 		return &Loss{Member: p.Name, Since: p.DamageSince, Why: "the data of " + p.Name + " is corrupt"}
 	case p.Damage == state.DamageLost:
